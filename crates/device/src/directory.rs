@@ -1,0 +1,107 @@
+use crate::{Facts, File, Runtime};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Tells files and directories apart whatever path leads to them (on Unix device and inode).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FileIdentity {
+    /// The volume.
+    pub volume: u64,
+    /// The file within the volume.
+    pub file: u64,
+}
+
+/// A name in a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// File name without path; names that are no UTF-8 are given lossily (they are never ours).
+    pub name: String,
+    /// Size in bytes (0 for what is no regular file).
+    pub len: u64,
+    /// Whether it is a regular file.
+    pub is_file: bool,
+}
+
+/// What an open file is wanted for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Reading only.
+    Read,
+    /// Reading and writing; the file must exist.
+    Write,
+    /// Reading and writing; the file must not exist, and is made readable by its owner only.
+    CreateNew,
+}
+
+/// How to open a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OpenFile {
+    /// What for.
+    pub access: Access,
+    /// Writes go past the system's cache. `Unsupported` where the filesystem cannot.
+    pub direct: bool,
+}
+
+impl OpenFile {
+    /// For reading.
+    pub const READ: OpenFile = OpenFile { access: Access::Read, direct: false };
+    /// For reading and buffered writing.
+    pub const WRITE: OpenFile = OpenFile { access: Access::Write, direct: false };
+    /// A new file, for reading and buffered writing.
+    pub const CREATE: OpenFile = OpenFile { access: Access::CreateNew, direct: false };
+}
+
+/// A directory of one log. Names are plain file names; anything else is refused with
+/// `InvalidInput`.
+pub trait Directory: Send + Sync {
+    /// The path as the user gave it, for messages.
+    fn path(&self) -> &Path;
+
+    /// The directory's identity.
+    fn identity(&self) -> FileIdentity;
+
+    /// All names, without `.` and `..`.
+    fn entries(&self) -> io::Result<Vec<Entry>>;
+
+    /// Opens or makes a file.
+    fn open(&self, name: &str, how: OpenFile) -> io::Result<Arc<dyn File>>;
+
+    /// Renames within the directory; an existing target is replaced. Durable after `sync`.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+
+    /// Removes a file. Durable after `sync`.
+    fn remove(&self, name: &str) -> io::Result<()>;
+
+    /// Makes creations, renames and removals that were done before this call durable.
+    fn sync(&self) -> io::Result<()>;
+
+    /// Takes the directory's writer lock by the file `name` (made if it is missing), held until
+    /// the returned value is dropped. `WouldBlock` if another process, or another opening in
+    /// this one, holds it.
+    fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>>;
+
+    /// Whether somebody holds the writer lock, without taking it. `Ok(false)` if the lock file
+    /// does not exist.
+    fn is_locked(&self, name: &str) -> io::Result<bool>;
+
+    /// What the system tells of the filesystem and the device below this directory.
+    fn facts(&self) -> io::Result<Facts>;
+
+    /// Free space for this user, in bytes.
+    fn free_space(&self) -> io::Result<u64>;
+}
+
+/// The entry to a platform: directories and the runtime.
+pub trait System: Send + Sync {
+    /// Threads, time, waiting.
+    fn runtime(&self) -> Arc<dyn Runtime>;
+
+    /// Opens an existing directory.
+    fn directory(&self, path: &Path) -> io::Result<Arc<dyn Directory>>;
+
+    /// Makes a directory (its parent must exist), accessible by its owner only, makes its entry
+    /// in the parent durable, and opens it. One that exists already is opened, and its entry made
+    /// durable as well.
+    fn make_directory(&self, path: &Path) -> io::Result<Arc<dyn Directory>>;
+}

@@ -1,0 +1,178 @@
+use crate::{Assessment, FileState, ForceBy, Guarantee, Method, Verdict};
+
+/// What a filesystem does with a write, as far as durability goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FilesystemKind {
+    /// Overwrites written blocks in place (ext4, xfs, NTFS).
+    InPlace,
+    /// Never overwrites in place, or writes data twice: copy-on-write (btrfs, zfs), ext4 with
+    /// `data=journal`, compressed or encrypted files.
+    Relocating,
+    /// Memory only (tmpfs, ramfs): nothing survives a restart.
+    Volatile,
+    /// On another machine (NFS, SMB): durability is the server's word.
+    Remote,
+    /// Nothing known.
+    Other,
+}
+
+/// What the device says of its cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum WriteCache {
+    /// None, or a power-protected one: a completed write is on the medium.
+    Through,
+    /// Volatile: needs a flush, or FUA.
+    Back,
+    /// It does not say.
+    Unknown,
+}
+
+/// The alignment that direct I/O needs, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct DirectAlignment {
+    /// Of the memory address.
+    pub memory: u32,
+    /// Of file offset and length.
+    pub offset: u32,
+}
+
+/// The block device below a filesystem, as far as the system tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BlockDevice {
+    /// Kernel name of the whole device, such as `nvme0n1`.
+    pub name: String,
+    /// What it says of its cache.
+    pub write_cache: WriteCache,
+    /// Whether it takes FUA writes (durable without a flush of everything else).
+    pub fua: Option<bool>,
+    /// Logical sector, bytes.
+    pub logical_sector: u32,
+    /// Physical sector, bytes.
+    pub physical_sector: u32,
+    /// Whether it turns.
+    pub rotational: Option<bool>,
+    /// The device's model, or the backing file of a loop device; empty if unknown.
+    pub model: String,
+}
+
+/// What the system tells of the filesystem and the device below a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Facts {
+    /// Name of the filesystem, such as `ext4`.
+    pub filesystem: String,
+    /// What that filesystem does with a write.
+    pub kind: FilesystemKind,
+    /// Mount options as the system prints them.
+    pub mount_options: String,
+    /// Where it is mounted; empty if unknown.
+    pub mount_point: String,
+    /// The filesystem passes barriers on to the device (`false` with `nobarrier`).
+    pub barriers: bool,
+    /// The device, if there is one and it can be named.
+    pub device: Option<BlockDevice>,
+    /// Alignment for direct I/O; `None` where it is not offered.
+    pub direct: Option<DirectAlignment>,
+    /// Things worth telling the user, in sentences.
+    pub notes: Vec<String>,
+}
+
+impl Facts {
+    /// The smallest write that does not make the device or the filesystem rewrite a neighbour:
+    /// the largest of logical sector, physical sector and direct alignment, at least 4096.
+    pub fn write_unit(&self) -> u32 {
+        let device = self.device.as_ref().map_or(0, |d| d.logical_sector.max(d.physical_sector));
+        let direct = self.direct.map_or(0, |d| d.offset.max(d.memory));
+        device.max(direct).max(4096).next_power_of_two()
+    }
+
+    /// The guarantee of `method` on a file in `state` here, with its evidence.
+    ///
+    /// `None` where the method is not offered (direct I/O on a filesystem without it).
+    pub fn assess(&self, method: Method, state: FileState) -> Option<Assessment> {
+        let plan = method.plan();
+        if plan.direct && self.direct.is_none() {
+            return None;
+        }
+        let say = |guarantee, verdict, evidence: String| Some(Assessment { guarantee, verdict, evidence });
+        let fs = &self.filesystem;
+        if self.kind == FilesystemKind::Volatile {
+            return say(
+                Guarantee::ProcessCrash,
+                Verdict::Contradicted,
+                format!("{fs} keeps files in memory: nothing survives a restart of the system"),
+            );
+        }
+        if plan.force == ForceBy::None {
+            return Some(self.without_barrier(plan.direct, state));
+        }
+        if self.kind == FilesystemKind::Remote {
+            return say(
+                Guarantee::PowerLoss,
+                Verdict::Unknown,
+                format!("{fs} is served by another machine: whether a sync reaches its medium is that machine's word"),
+            );
+        }
+        let cache = self.device.as_ref().map_or(WriteCache::Unknown, |d| d.write_cache);
+        match (self.barriers, cache) {
+            (false, WriteCache::Through) => say(
+                Guarantee::PowerLoss,
+                Verdict::Declared,
+                "mounted without barriers, over a device that says it has no volatile cache".to_owned(),
+            ),
+            (false, _) => say(
+                Guarantee::OsCrash,
+                Verdict::Contradicted,
+                format!(
+                    "mounted without barriers ({}): a sync stops in the device's cache",
+                    self.mount_options
+                ),
+            ),
+            (true, WriteCache::Through) => say(
+                Guarantee::PowerLoss,
+                Verdict::Declared,
+                "the device says that it has no volatile cache".to_owned(),
+            ),
+            (true, WriteCache::Back) => say(
+                Guarantee::PowerLoss,
+                Verdict::Declared,
+                "the device has a volatile cache and the system flushes it".to_owned(),
+            ),
+            (true, WriteCache::Unknown) => say(
+                Guarantee::PowerLoss,
+                Verdict::Unknown,
+                "no device says anything about its cache".to_owned(),
+            ),
+        }
+    }
+
+    fn without_barrier(&self, direct: bool, state: FileState) -> Assessment {
+        let cached = |evidence: &str| Assessment {
+            guarantee: Guarantee::ProcessCrash,
+            verdict: Verdict::Declared,
+            evidence: evidence.to_owned(),
+        };
+        if !direct {
+            return cached("the bytes are in the system's cache");
+        }
+        if self.kind != FilesystemKind::InPlace {
+            return cached("this filesystem does not overwrite in place: where the bytes are is not durable yet");
+        }
+        if !state.is_written() {
+            return cached("the blocks were never written: that they are now is not durable yet");
+        }
+        if self.device.as_ref().is_some_and(|d| d.write_cache == WriteCache::Through) {
+            return Assessment {
+                guarantee: Guarantee::PowerLoss,
+                verdict: Verdict::Declared,
+                evidence: "overwritten in place on a device that says it has no volatile cache".to_owned(),
+            };
+        }
+        Assessment {
+            guarantee: Guarantee::OsCrash,
+            verdict: Verdict::Declared,
+            evidence: "overwritten in place, but perhaps still in the device's volatile cache".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,104 @@
+use crate::AlignedBuf;
+use std::io;
+use std::ops::Range;
+
+/// One write, handed over with its memory.
+#[derive(Debug)]
+pub struct Write {
+    /// Where in the file, in bytes. On a direct file: a multiple of the write unit.
+    pub offset: u64,
+    /// The memory; comes back in the [`Completion`].
+    pub buf: AlignedBuf,
+    /// The part of `buf` to write. On a direct file its start and its length are multiples of
+    /// the write unit.
+    pub range: Range<usize>,
+    /// Complete only when these bytes (and only these) are durable.
+    pub through: bool,
+}
+
+/// A write in flight. Give it back to the same file's [`File::complete`] exactly once.
+#[derive(Debug)]
+#[must_use = "a write is not done, and its memory not back, before `complete`"]
+pub struct Ticket {
+    /// The backend's own number for the operation.
+    pub id: u64,
+    /// Set by a backend whose `submit` blocks: the write is done already.
+    pub done: Option<Completion>,
+}
+
+impl Ticket {
+    /// The ticket of a write that was done within `submit`.
+    pub fn ready(buf: AlignedBuf, result: io::Result<()>) -> Self {
+        Ticket { id: 0, done: Some(Completion { buf, result }) }
+    }
+}
+
+/// A finished write.
+#[derive(Debug)]
+pub struct Completion {
+    /// The memory that the write was handed.
+    pub buf: AlignedBuf,
+    /// Whether *all* bytes were written (and are durable, if `through` was asked for). Short
+    /// writes and interruptions are continued by the backend, never reported. After an error
+    /// any part of the range may have been written.
+    pub result: io::Result<()>,
+}
+
+/// How much a barrier covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Barrier {
+    /// The data and what is needed to read it back (`fdatasync`).
+    Data,
+    /// The file's other metadata as well (`fsync`).
+    Full,
+}
+
+/// Where a read may be served from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ReadSource {
+    /// The system's cache may answer.
+    Cache,
+    /// Past the system's cache. After a failed barrier the cache may hold bytes that the device
+    /// never got; only this source tells what is really there. Offset, length and address must
+    /// be multiples of the write unit.
+    Medium,
+}
+
+/// An open file of a [`Directory`](crate::Directory).
+///
+/// All calls may come from several threads at once. Writes that are in flight together may be
+/// applied in any order, whole or torn at sector grain; the caller never lets two overlap.
+pub trait File: Send + Sync {
+    /// Size in bytes.
+    fn len(&self) -> io::Result<u64>;
+
+    /// Whether the size is zero.
+    fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.len()? == 0)
+    }
+
+    /// Reads at `offset`; fewer bytes than asked for only at the end of the file.
+    /// [`ReadSource::Medium`] answers `Unsupported` where the filesystem cannot.
+    fn read_at(&self, offset: u64, buf: &mut [u8], source: ReadSource) -> io::Result<usize>;
+
+    /// Starts a write. It may be done when this returns or still be in flight; errors come with
+    /// the completion.
+    fn submit(&self, write: Write) -> Ticket;
+
+    /// Waits for a write that this file's `submit` began.
+    fn complete(&self, ticket: Ticket) -> Completion;
+
+    /// Makes everything durable that *completed* before this call: data in the system's cache
+    /// and in the device's. A write still in flight is not covered. After an error nothing that
+    /// was written since the last successful barrier may be believed, whatever a retry says.
+    fn barrier(&self, barrier: Barrier) -> io::Result<()>;
+
+    /// Reserves blocks for the first `len` bytes and grows the file to at least that size.
+    /// `Ok(false)` where the filesystem has no such call (the size is set all the same); no
+    /// space is an error of kind `StorageFull` or `QuotaExceeded`.
+    fn reserve(&self, len: u64) -> io::Result<bool>;
+
+    /// Drops clean cached pages, so that the next [`ReadSource::Cache`] read asks the device. A
+    /// hint.
+    fn drop_cache(&self, range: Range<u64>);
+}

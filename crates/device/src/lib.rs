@@ -1,0 +1,27 @@
+//! The contract between the log and whatever keeps its bytes.
+//!
+//! Three seams, so that the same log runs on a real disk, on a simulated one and under a
+//! scheduler that a test controls:
+//!
+//! - [`Directory`] and [`File`]: names and bytes, writes submitted and completed, barriers.
+//! - [`Runtime`]: time, threads, waiting and waking.
+//! - [`Facts`]: what the system tells of a device, from which [`Facts::assess`] derives the
+//!   [`Guarantee`] of a [`Method`] and the [`Verdict`] on it.
+//!
+//! Nothing here knows what an LSN is, and nothing here does I/O.
+
+mod buffer;
+mod directory;
+mod facts;
+mod file;
+mod guarantee;
+mod method;
+mod runtime;
+
+pub use buffer::AlignedBuf;
+pub use directory::{Access, Directory, Entry, FileIdentity, OpenFile, System};
+pub use facts::{BlockDevice, DirectAlignment, Facts, FilesystemKind, WriteCache};
+pub use file::{Barrier, Completion, File, ReadSource, Ticket, Write};
+pub use guarantee::{Assessment, Guarantee, Verdict};
+pub use method::{FileState, ForceBy, Method, Plan, UnknownMethod};
+pub use runtime::{Joiner, Runtime};

@@ -1,0 +1,39 @@
+use std::io;
+use std::sync::atomic::AtomicU32;
+use std::time::Duration;
+
+/// Threads, time, waiting and waking. Behind a trait so that tests can run the shipped code
+/// under a scheduler and a clock of their own.
+///
+/// No caller holds a mutex across any call of this trait, of [`Directory`](crate::Directory) or
+/// of [`File`](crate::File): a scheduler that runs one thread at a time would stop for ever.
+pub trait Runtime: Send + Sync {
+    /// Time since some fixed moment; never goes back.
+    fn now(&self) -> Duration;
+
+    /// Starts a named thread.
+    fn spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn Joiner>>;
+
+    /// Sleeps while `*word == seen`, until woken or until `timeout` has passed. May return early
+    /// for no reason: callers look again.
+    fn wait(&self, word: &AtomicU32, seen: u32, timeout: Option<Duration>);
+
+    /// Wakes one thread that waits on `word`.
+    fn wake_one(&self, word: &AtomicU32);
+
+    /// Wakes all threads that wait on `word`.
+    fn wake_all(&self, word: &AtomicU32);
+
+    /// Unpredictable bits, for log ids and epoch nonces.
+    fn random(&self) -> u64;
+
+    /// A number that differs between a process and the children it forks: a log opened before
+    /// the fork refuses the child's calls. Cheap enough to be asked on every commit.
+    fn process(&self) -> u64;
+}
+
+/// A started thread.
+pub trait Joiner: Send + Sync {
+    /// Waits until the thread has ended. `Err` if it panicked.
+    fn join(self: Box<Self>) -> Result<(), ()>;
+}
