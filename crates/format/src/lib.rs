@@ -1,1 +1,45 @@
-//! x
+//! The bytes of a Logforce log.
+//!
+//! `docs/format.md` is the normative description; the tests of this crate hold the two together.
+//! Everything here is a pure function over bytes: no I/O, no clock, no `unsafe`. Whatever the bytes
+//! hold, decoding answers with a value or a reason, never a panic.
+//!
+//! - [`BatchHeader`]: the unit of one device write, and how it links to its predecessor;
+//! - [`frame`]: records, or parts of them, inside a batch;
+//! - [`SegmentHeader`]: which part of the log a file holds;
+//! - [`Control`]: the anchor that says what must be there;
+//! - [`decide`]: what recovery does with what it finds.
+
+mod batch;
+mod bytes;
+mod control;
+mod decision;
+pub mod frame;
+mod ident;
+mod lsn;
+mod segment;
+
+pub use batch::{BATCH_HEADER_LEN, BatchHeader, BatchKind, Expected, MAX_BATCH_LEN, Reject, seal};
+pub use control::{
+    Anchor, CONTROL_FILE_LEN, CONTROL_SLOT_LEN, CONTROL_SLOT_OFFSETS, Control, ControlReject,
+    EPOCH_HISTORY, newest,
+};
+pub use decision::{Case, Decision, Seen, decide};
+pub use ident::{Epoch, LogId};
+pub use lsn::Lsn;
+pub use segment::{
+    MAX_SEGMENT_LEN, MAX_WRITE_UNIT, MIN_SEGMENT_LEN, MIN_WRITE_UNIT, SEGMENT_HEADER_LEN,
+    SegmentHeader, SegmentReject,
+};
+
+/// Version of the format that this crate writes, and the only one it reads.
+pub const FORMAT_VERSION: u16 = 1;
+
+/// The largest record, in bytes; also the largest sum of an atomic append, frame headers included.
+pub const MAX_RECORD_LEN: usize = 64 << 20;
+
+/// `value` rounded up to a multiple of `unit`, which is a power of two.
+pub fn align_up(value: u64, unit: u64) -> u64 {
+    debug_assert!(unit.is_power_of_two());
+    value.saturating_add(unit - 1) & !(unit - 1)
+}

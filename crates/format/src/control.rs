@@ -1,0 +1,188 @@
+use crate::bytes::{crc_with_hole, get_epoch, get_id, get_u16, get_u32, get_u64, put, put_epoch};
+use crate::{Epoch, FORMAT_VERSION, LogId, Lsn};
+
+/// Length of one slot, bytes.
+pub const CONTROL_SLOT_LEN: usize = 4096;
+/// Where the two slots lie: 64 KiB apart, so that no physical block of any device we know holds
+/// both, and a torn write of one leaves the other whole.
+pub const CONTROL_SLOT_OFFSETS: [u64; 2] = [0, 64 << 10];
+/// Length of the control file, bytes.
+pub const CONTROL_FILE_LEN: u64 = 128 << 10;
+/// How many past epochs a slot remembers.
+pub const EPOCH_HISTORY: usize = 128;
+
+const MAGIC: &[u8; 6] = b"LFCTRL";
+const HISTORY_AT: usize = 256;
+const _: () = assert!(HISTORY_AT + 16 * EPOCH_HISTORY <= CONTROL_SLOT_LEN);
+
+/// A position from which a scan may start: a batch boundary below which all is durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Anchor {
+    /// The boundary.
+    pub lsn: Lsn,
+    /// Header checksum of the batch that ends there.
+    pub prev_crc: u32,
+    /// Epoch of that batch.
+    pub epoch: Epoch,
+    /// The latest batch below that voids something; [`Lsn::ORIGIN`] for none.
+    pub last_void: Lsn,
+    /// Start of an atomic append that is begun and not ended at the boundary; equal to `lsn` for
+    /// none.
+    pub open_from: Lsn,
+}
+
+/// The control file's contents: what must be there, whatever the directory shows.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Control {
+    /// The log.
+    pub log_id: LogId,
+    /// Counts the writes of this file; the slot with the higher one is newer.
+    pub sequence: u64,
+    /// Records below are gone (`truncate_front`).
+    pub front: Lsn,
+    /// Start of the first segment that must exist.
+    pub first_segment: Lsn,
+    /// Exclusive end of the last segment that must exist; equal to `first_segment` before the
+    /// first was prepared.
+    pub prepared_end: Lsn,
+    /// Header checksum of the batch before the first segment's first one.
+    pub first_prev_crc: u32,
+    /// Written by a close: nothing lies above the anchor.
+    pub clean: bool,
+    /// Where the scan at opening starts.
+    pub anchor: Anchor,
+    /// The latest opening for writing.
+    pub epoch: Epoch,
+    /// Openings before it, latest first.
+    pub history: Vec<Epoch>,
+}
+
+/// Why a slot is not believed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum ControlReject {
+    /// Too short, or does not begin as one does.
+    #[error("no control slot")]
+    Magic,
+    /// The checksum is wrong.
+    #[error("control slot checksum")]
+    Checksum,
+    /// Written by a version that this one does not know.
+    #[error("format version {0}")]
+    Version(u16),
+    /// Reserved bytes are in use.
+    #[error("reserved bytes in use")]
+    Reserved,
+    /// Positions contradict each other.
+    #[error("contradictory positions")]
+    Contradiction,
+}
+
+impl Control {
+    /// Whether `epoch` is one that this log is known to have had.
+    pub fn knows(&self, epoch: Epoch) -> bool {
+        epoch == self.epoch || self.history.contains(&epoch)
+    }
+
+    /// A slot's bytes. The oldest epochs beyond [`EPOCH_HISTORY`] are dropped.
+    pub fn encode(&self) -> [u8; CONTROL_SLOT_LEN] {
+        let mut b = [0; CONTROL_SLOT_LEN];
+        put(&mut b, 0, MAGIC);
+        put(&mut b, 6, &FORMAT_VERSION.to_le_bytes());
+        put(&mut b, 12, &u32::from(self.clean).to_le_bytes());
+        put(&mut b, 16, &self.log_id.0);
+        put(&mut b, 32, &self.sequence.to_le_bytes());
+        put(&mut b, 40, &self.front.0.to_le_bytes());
+        put(&mut b, 48, &self.first_segment.0.to_le_bytes());
+        put(&mut b, 56, &self.prepared_end.0.to_le_bytes());
+        put(&mut b, 64, &self.first_prev_crc.to_le_bytes());
+        put(&mut b, 68, &self.anchor.prev_crc.to_le_bytes());
+        put(&mut b, 72, &self.anchor.lsn.0.to_le_bytes());
+        put_epoch(&mut b, 80, self.anchor.epoch);
+        put(&mut b, 96, &self.anchor.last_void.0.to_le_bytes());
+        put(&mut b, 104, &self.anchor.open_from.0.to_le_bytes());
+        put_epoch(&mut b, 112, self.epoch);
+        let kept = self.history.len().min(EPOCH_HISTORY);
+        put(&mut b, 128, &(kept as u32).to_le_bytes());
+        for (i, e) in self.history[..kept].iter().enumerate() {
+            put_epoch(&mut b, HISTORY_AT + 16 * i, *e);
+        }
+        let crc = crc_with_hole(&b, 8);
+        put(&mut b, 8, &crc.to_le_bytes());
+        b
+    }
+
+    /// Reads a slot.
+    pub fn decode(bytes: &[u8]) -> Result<Control, ControlReject> {
+        let Some(b) = bytes.get(..CONTROL_SLOT_LEN) else {
+            return Err(ControlReject::Magic);
+        };
+        if &b[..6] != MAGIC {
+            return Err(ControlReject::Magic);
+        }
+        if get_u32(b, 8) != crc_with_hole(b, 8) {
+            return Err(ControlReject::Checksum);
+        }
+        let version = get_u16(b, 6);
+        if version != FORMAT_VERSION {
+            return Err(ControlReject::Version(version));
+        }
+        let flags = get_u32(b, 12);
+        let kept = get_u32(b, 128) as usize;
+        if flags > 1
+            || kept > EPOCH_HISTORY
+            || b[132..HISTORY_AT].iter().any(|&x| x != 0)
+            || b[HISTORY_AT + 16 * kept..].iter().any(|&x| x != 0)
+        {
+            return Err(ControlReject::Reserved);
+        }
+        let c = Control {
+            log_id: get_id(b, 16),
+            sequence: get_u64(b, 32),
+            front: Lsn(get_u64(b, 40)),
+            first_segment: Lsn(get_u64(b, 48)),
+            prepared_end: Lsn(get_u64(b, 56)),
+            first_prev_crc: get_u32(b, 64),
+            clean: flags == 1,
+            anchor: Anchor {
+                lsn: Lsn(get_u64(b, 72)),
+                prev_crc: get_u32(b, 68),
+                epoch: get_epoch(b, 80),
+                last_void: Lsn(get_u64(b, 96)),
+                open_from: Lsn(get_u64(b, 104)),
+            },
+            epoch: get_epoch(b, 112),
+            history: (0..kept)
+                .map(|i| get_epoch(b, HISTORY_AT + 16 * i))
+                .collect(),
+        };
+        let ordered = c.first_segment <= c.prepared_end
+            && c.front >= c.first_segment
+            && c.front <= c.anchor.lsn
+            && c.anchor.lsn >= c.first_segment
+            && c.anchor.lsn <= c.prepared_end
+            && c.anchor.open_from <= c.anchor.lsn
+            && c.anchor.last_void <= c.anchor.lsn
+            && c.anchor.epoch.counter <= c.epoch.counter;
+        if !ordered {
+            return Err(ControlReject::Contradiction);
+        }
+        Ok(c)
+    }
+}
+
+/// Which of the two slots counts: the valid one with the higher sequence. The number is its index.
+pub fn newest(
+    slots: [Result<Control, ControlReject>; 2],
+) -> Result<(usize, Control), [ControlReject; 2]> {
+    match slots {
+        [Ok(a), Ok(b)] => Ok(if a.sequence >= b.sequence {
+            (0, a)
+        } else {
+            (1, b)
+        }),
+        [Ok(a), Err(_)] => Ok((0, a)),
+        [Err(_), Ok(b)] => Ok((1, b)),
+        [Err(a), Err(b)] => Err([a, b]),
+    }
+}

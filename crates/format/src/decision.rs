@@ -1,0 +1,180 @@
+//! Recovery's decision table: total, each case with its label. `docs/format.md` prints the same
+//! table, and a test walks both.
+
+use crate::Reject;
+
+/// What lies where the next batch must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Seen {
+    /// The batch that must come next, checksums and frames right.
+    Linked,
+    /// Zeroes: prepared and never written.
+    Blank,
+    /// A whole batch of another place or time: the segment's earlier life, an older epoch, another
+    /// log.
+    Stale,
+    /// Bytes that are no whole batch.
+    Broken,
+    /// Checksums are right, frames are not: written wrong.
+    Malformed,
+    /// The device reports an error on reading.
+    Unreadable,
+    /// The control file says that a segment is here; there is none, or its header is broken.
+    NoSegment,
+    /// Past the last prepared segment.
+    PastEnd,
+}
+
+impl Seen {
+    /// All of them.
+    pub const ALL: [Seen; 8] = [
+        Seen::Linked,
+        Seen::Blank,
+        Seen::Stale,
+        Seen::Broken,
+        Seen::Malformed,
+        Seen::Unreadable,
+        Seen::NoSegment,
+        Seen::PastEnd,
+    ];
+
+    /// What a rejected batch counts as.
+    pub fn of(reject: Reject) -> Seen {
+        match reject {
+            Reject::Zero => Seen::Blank,
+            Reject::Magic
+            | Reject::ForeignLog
+            | Reject::WrongLsn(_)
+            | Reject::EpochLower(_)
+            | Reject::EpochUnlinked(_) => Seen::Stale,
+            Reject::HeaderChecksum
+            | Reject::Version(_)
+            | Reject::Kind(_)
+            | Reject::Reserved
+            | Reject::Length(_)
+            | Reject::StampAhead
+            | Reject::VoidRange
+            | Reject::PrevEpoch
+            | Reject::PastSegment
+            | Reject::Chain
+            | Reject::PayloadChecksum => Seen::Broken,
+            Reject::Frames => Seen::Malformed,
+        }
+    }
+}
+
+/// A row of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Case {
+    /// The next batch is there.
+    Next,
+    /// A later opening gave up this position and goes on further up.
+    Resumed,
+    /// Data known to have been durable is not there any more.
+    Damaged,
+    /// A segment that must exist does not.
+    SegmentLost,
+    /// Checksums right, contents wrong.
+    WrittenWrong,
+    /// A read error where nothing proves that there was acknowledged data.
+    ReadError,
+    /// Never written.
+    CleanEnd,
+    /// Old bytes of a recycled segment, or of an opening that was given up.
+    StaleEnd,
+    /// A write that was under way when everything stopped.
+    TornEnd,
+    /// The prepared segments are full.
+    FullEnd,
+}
+
+impl Case {
+    /// All of them, in the table's order.
+    pub const ALL: [Case; 10] = [
+        Case::Next,
+        Case::Resumed,
+        Case::Damaged,
+        Case::SegmentLost,
+        Case::WrittenWrong,
+        Case::ReadError,
+        Case::CleanEnd,
+        Case::StaleEnd,
+        Case::TornEnd,
+        Case::FullEnd,
+    ];
+
+    /// The label in the table.
+    pub fn label(self) -> &'static str {
+        match self {
+            Case::Next => "next",
+            Case::Resumed => "resumed",
+            Case::Damaged => "damaged",
+            Case::SegmentLost => "segment-lost",
+            Case::WrittenWrong => "written-wrong",
+            Case::ReadError => "read-error",
+            Case::CleanEnd => "clean-end",
+            Case::StaleEnd => "stale-end",
+            Case::TornEnd => "torn-end",
+            Case::FullEnd => "full-end",
+        }
+    }
+
+    /// What recovery does.
+    pub fn decision(self) -> Decision {
+        match self {
+            Case::Next => Decision::Accept,
+            Case::Resumed => Decision::Jump,
+            Case::Damaged | Case::SegmentLost | Case::WrittenWrong | Case::ReadError => {
+                Decision::Refuse
+            }
+            Case::CleanEnd | Case::StaleEnd | Case::TornEnd | Case::FullEnd => Decision::End,
+        }
+    }
+}
+
+/// What recovery does with a position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Decision {
+    /// Take the batch, go on behind it.
+    Accept,
+    /// Go on at the epoch batch that voids from here.
+    Jump,
+    /// The log ends here.
+    End,
+    /// Strict: fail, and say where. Truncate-at-corruption: the log ends here, the loss is
+    /// reported. Salvage: go on behind the hole.
+    Refuse,
+}
+
+impl Decision {
+    /// The word in the table.
+    pub fn label(self) -> &'static str {
+        match self {
+            Decision::Accept => "accept",
+            Decision::Jump => "jump",
+            Decision::End => "end",
+            Decision::Refuse => "refuse",
+        }
+    }
+}
+
+/// The table.
+///
+/// `stamped`: behind this position there is a stamp above it, or an anchor: what was here has been
+/// durable. `resumed`: the first batch of a later segment is an epoch batch that chains to the last
+/// valid batch and voids from here or below.
+pub fn decide(seen: Seen, stamped: bool, resumed: bool) -> Case {
+    match (seen, stamped, resumed) {
+        (Seen::Linked, _, _) => Case::Next,
+        (_, _, true) => Case::Resumed,
+        (Seen::NoSegment, _, false) => Case::SegmentLost,
+        (Seen::Malformed, _, false) => Case::WrittenWrong,
+        (_, true, false) => Case::Damaged,
+        (Seen::Unreadable, false, false) => Case::ReadError,
+        (Seen::Blank, false, false) => Case::CleanEnd,
+        (Seen::Stale, false, false) => Case::StaleEnd,
+        (Seen::Broken, false, false) => Case::TornEnd,
+        (Seen::PastEnd, false, false) => Case::FullEnd,
+    }
+}

@@ -1,0 +1,206 @@
+//! Frames: records, or fragments of them, inside a batch's payload.
+//!
+//! A frame is 8 bytes of header, its data, and zeroes up to a multiple of 8. A record is one frame
+//! or, where it spans batches, several; records that were appended atomically are *joined*: each
+//! but the last says that another follows.
+
+use crate::Lsn;
+use crate::bytes::{get_u32, put};
+
+/// Length of a frame header, in bytes.
+pub const FRAME_HEADER_LEN: usize = 8;
+/// Frames begin at multiples of this within the stream.
+pub const FRAME_ALIGN: usize = 8;
+
+const FIRST: u8 = 1;
+const LAST: u8 = 2;
+const JOINED: u8 = 4;
+
+/// What a frame's header says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrameHeader {
+    /// Bytes of data in this frame.
+    pub len: u32,
+    /// A record begins here.
+    pub first: bool,
+    /// The record ends here.
+    pub last: bool,
+    /// The record is followed by another of the same atomic append.
+    pub joined: bool,
+}
+
+/// One frame of a payload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frame<'a> {
+    /// Where its header lies.
+    pub lsn: Lsn,
+    /// What the header says.
+    pub header: FrameHeader,
+    /// Its data.
+    pub data: &'a [u8],
+}
+
+impl Frame<'_> {
+    /// Where the next frame of the same batch begins.
+    pub fn end(&self) -> Lsn {
+        self.lsn.plus(frame_len(self.data.len()) as u64)
+    }
+}
+
+/// Bytes that a frame with `len` bytes of data takes.
+pub fn frame_len(len: usize) -> usize {
+    FRAME_HEADER_LEN + len.next_multiple_of(FRAME_ALIGN)
+}
+
+impl FrameHeader {
+    /// The header's bytes.
+    pub fn encode(&self) -> [u8; FRAME_HEADER_LEN] {
+        let mut b = [0; FRAME_HEADER_LEN];
+        put(&mut b, 0, &self.len.to_le_bytes());
+        b[4] = (u8::from(self.first) * FIRST)
+            | (u8::from(self.last) * LAST)
+            | (u8::from(self.joined) * JOINED);
+        b
+    }
+
+    fn decode(b: &[u8]) -> Option<FrameHeader> {
+        let flags = b[4];
+        if flags & !(FIRST | LAST | JOINED) != 0 || b[5..8] != [0; 3] {
+            return None;
+        }
+        Some(FrameHeader {
+            len: get_u32(b, 0),
+            first: flags & FIRST != 0,
+            last: flags & LAST != 0,
+            joined: flags & JOINED != 0,
+        })
+    }
+}
+
+/// Walks the frames of a payload whose checksum was found right.
+#[derive(Debug, Clone)]
+pub struct Frames<'a> {
+    payload: &'a [u8],
+    at: usize,
+    base: Lsn,
+    broken: bool,
+}
+
+impl<'a> Frames<'a> {
+    /// The frames of `payload`, whose first byte lies at `base`.
+    pub fn new(payload: &'a [u8], base: Lsn) -> Self {
+        Frames {
+            payload,
+            at: 0,
+            base,
+            broken: false,
+        }
+    }
+}
+
+/// The bytes are no frame: written wrong, since the checksum over them was right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Malformed(
+    /// Where.
+    pub Lsn,
+);
+
+impl<'a> Iterator for Frames<'a> {
+    type Item = Result<Frame<'a>, Malformed>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.broken || self.at >= self.payload.len() {
+            return None;
+        }
+        let lsn = self.base.plus(self.at as u64);
+        let frame = self
+            .payload
+            .get(self.at..self.at + FRAME_HEADER_LEN)
+            .and_then(FrameHeader::decode)
+            .and_then(|header| {
+                let start = self.at + FRAME_HEADER_LEN;
+                let data = self
+                    .payload
+                    .get(start..start.checked_add(header.len as usize)?)?;
+                let padded = self
+                    .payload
+                    .get(start..start + data.len().next_multiple_of(FRAME_ALIGN))?;
+                padded[data.len()..]
+                    .iter()
+                    .all(|&b| b == 0)
+                    .then_some(Frame { lsn, header, data })
+            });
+        match frame {
+            Some(frame) => {
+                self.at += frame_len(frame.data.len());
+                Some(Ok(frame))
+            }
+            None => {
+                self.broken = true;
+                Some(Err(Malformed(lsn)))
+            }
+        }
+    }
+}
+
+/// Follows records across frames: which atomic append is open, and that frames fit together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Sequence {
+    open: Option<Open>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Open {
+    /// Start of the atomic append.
+    from: Lsn,
+    /// Its current record is not at its end.
+    inside: bool,
+    joined: bool,
+}
+
+impl Sequence {
+    /// Takes the next frame. `Err` where it cannot follow what came before.
+    pub fn push(&mut self, lsn: Lsn, h: &FrameHeader) -> Result<(), Malformed> {
+        let from = match self.open {
+            None if h.first => lsn,
+            Some(o) if o.inside && !h.first && o.joined == h.joined => o.from,
+            Some(o) if !o.inside && h.first => o.from,
+            _ => return Err(Malformed(lsn)),
+        };
+        self.open = if h.last && !h.joined {
+            None
+        } else {
+            Some(Open {
+                from,
+                inside: !h.last,
+                joined: h.joined,
+            })
+        };
+        Ok(())
+    }
+
+    /// Start of the atomic append (or record) that is begun and not ended, if any.
+    pub fn open_from(&self) -> Option<Lsn> {
+        self.open.map(|o| o.from)
+    }
+
+    /// Forgets what is begun: a void range covers it.
+    pub fn reset(&mut self) {
+        self.open = None;
+    }
+
+    /// Takes all frames of a payload.
+    pub fn push_all(&mut self, payload: &[u8], base: Lsn, count: u32) -> Result<(), Malformed> {
+        let mut seen = 0u32;
+        for frame in Frames::new(payload, base) {
+            let frame = frame?;
+            self.push(frame.lsn, &frame.header)?;
+            seen = seen.saturating_add(1);
+        }
+        if seen == count {
+            Ok(())
+        } else {
+            Err(Malformed(base))
+        }
+    }
+}

@@ -1,0 +1,131 @@
+use crate::bytes::{crc_with_hole, get_epoch, get_id, get_u16, get_u32, get_u64, put, put_epoch};
+use crate::{Epoch, FORMAT_VERSION, LogId, Lsn};
+
+/// Length of a segment header's meaningful bytes.
+pub const SEGMENT_HEADER_LEN: usize = 128;
+/// Smallest write unit, bytes.
+pub const MIN_WRITE_UNIT: u32 = 512;
+/// Largest write unit, bytes.
+pub const MAX_WRITE_UNIT: u32 = 64 << 10;
+/// Smallest segment, bytes, header included.
+pub const MIN_SEGMENT_LEN: u64 = 16 << 10;
+/// Largest segment, bytes.
+pub const MAX_SEGMENT_LEN: u64 = 4 << 30;
+
+const MAGIC: &[u8; 6] = b"LFSEGM";
+
+/// Says which part of the log a file holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SegmentHeader {
+    /// The log it belongs to.
+    pub log_id: LogId,
+    /// Position of the file's first byte.
+    pub start: Lsn,
+    /// Size of the file, bytes: the segment covers `[start, start + len)`.
+    pub len: u64,
+    /// Its batches begin at multiples of this, bytes.
+    pub write_unit: u32,
+    /// The opening that prepared it.
+    pub epoch: Epoch,
+}
+
+/// Why bytes are no segment header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum SegmentReject {
+    /// Does not begin as one does.
+    #[error("no segment header")]
+    Magic,
+    /// The checksum is wrong.
+    #[error("segment header checksum")]
+    Checksum,
+    /// Written by a version that this one does not know.
+    #[error("format version {0}")]
+    Version(u16),
+    /// Reserved bytes are in use.
+    #[error("reserved bytes in use")]
+    Reserved,
+    /// Write unit, start or length cannot be.
+    #[error("geometry")]
+    Geometry,
+}
+
+impl SegmentHeader {
+    /// Exclusive end of the part of the log that it holds.
+    pub fn end(&self) -> Lsn {
+        self.start.plus(self.len)
+    }
+
+    /// Bytes before the first batch: one write unit, at least 4096, so that no batch shares the
+    /// header's sector or page.
+    pub fn data_offset(write_unit: u32) -> u64 {
+        u64::from(write_unit.max(4096))
+    }
+
+    /// Where its first batch lies.
+    pub fn first_batch(&self) -> Lsn {
+        self.start.plus(Self::data_offset(self.write_unit))
+    }
+
+    /// Whether `lsn` lies in this segment.
+    pub fn contains(&self, lsn: Lsn) -> bool {
+        lsn >= self.start && lsn < self.end()
+    }
+
+    /// Whether length and write unit are allowed and a segment of them can begin at `start`.
+    pub fn geometry_is_valid(start: Lsn, len: u64, write_unit: u32) -> bool {
+        write_unit.is_power_of_two()
+            && (MIN_WRITE_UNIT..=MAX_WRITE_UNIT).contains(&write_unit)
+            && (MIN_SEGMENT_LEN..=MAX_SEGMENT_LEN).contains(&len)
+            && len.is_multiple_of(u64::from(write_unit))
+            && len >= 2 * Self::data_offset(write_unit)
+            && start.0.checked_add(len).is_some()
+            && start.0.is_multiple_of(8)
+    }
+
+    /// The header's bytes.
+    pub fn encode(&self) -> [u8; SEGMENT_HEADER_LEN] {
+        let mut b = [0; SEGMENT_HEADER_LEN];
+        put(&mut b, 0, MAGIC);
+        put(&mut b, 6, &FORMAT_VERSION.to_le_bytes());
+        put(&mut b, 12, &self.write_unit.to_le_bytes());
+        put(&mut b, 16, &self.log_id.0);
+        put(&mut b, 32, &self.start.0.to_le_bytes());
+        put(&mut b, 40, &self.len.to_le_bytes());
+        put_epoch(&mut b, 48, self.epoch);
+        let crc = crc_with_hole(&b, 8);
+        put(&mut b, 8, &crc.to_le_bytes());
+        b
+    }
+
+    /// Reads a header.
+    pub fn decode(bytes: &[u8]) -> Result<SegmentHeader, SegmentReject> {
+        let Some(b) = bytes.get(..SEGMENT_HEADER_LEN) else {
+            return Err(SegmentReject::Magic);
+        };
+        if &b[..6] != MAGIC {
+            return Err(SegmentReject::Magic);
+        }
+        if get_u32(b, 8) != crc_with_hole(b, 8) {
+            return Err(SegmentReject::Checksum);
+        }
+        let version = get_u16(b, 6);
+        if version != FORMAT_VERSION {
+            return Err(SegmentReject::Version(version));
+        }
+        if b[64..].iter().any(|&x| x != 0) {
+            return Err(SegmentReject::Reserved);
+        }
+        let h = SegmentHeader {
+            log_id: get_id(b, 16),
+            start: Lsn(get_u64(b, 32)),
+            len: get_u64(b, 40),
+            write_unit: get_u32(b, 12),
+            epoch: get_epoch(b, 48),
+        };
+        if !Self::geometry_is_valid(h.start, h.len, h.write_unit) {
+            return Err(SegmentReject::Geometry);
+        }
+        Ok(h)
+    }
+}
