@@ -1,1 +1,35 @@
-//! x
+//! The log itself: from a record to durable bytes, and back after any crash.
+//!
+//! Runs on whatever implements [`logforce_device::System`]: the operating system, or a simulated
+//! disk under a scheduler. Users depend on the crate `logforce`, which wires this to the former.
+//!
+//! Where to read first: `log` (the public face), then the way of a record: `stage` → `writer` →
+//! `segments`; then the way back: `recovery` → `scan` → `reader`.
+
+mod control_file;
+mod error;
+mod inspect;
+mod log;
+mod names;
+mod options;
+mod poison;
+mod prepare;
+mod reader;
+mod recovery;
+mod scan;
+mod seam_lock;
+mod search;
+mod segments;
+mod service;
+mod stage;
+mod truncate;
+mod voids;
+mod writer;
+
+pub use error::{Damage, Error, ErrorKind, Result};
+pub use inspect::{BatchInfo, Finding, Inspection, Inspector, SegmentInfo, Visit};
+pub use log::{Appended, Committed, Log, Recovered};
+pub use logforce_device::{Facts, FileState, Guarantee, Method, Verdict};
+pub use logforce_format::{BatchKind, Case, Epoch, LogId, Lsn, MAX_RECORD_LEN};
+pub use options::{Creation, OnDamage, Options};
+pub use reader::{Entry, Reader};

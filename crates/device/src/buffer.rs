@@ -15,7 +15,10 @@ impl AlignedBuf {
     /// # Panics
     /// If `alignment` is not a power of two.
     pub fn zeroed(len: usize, alignment: usize) -> Self {
-        assert!(alignment.is_power_of_two(), "alignment {alignment} is not a power of two");
+        assert!(
+            alignment.is_power_of_two(),
+            "alignment {alignment} is not a power of two"
+        );
         let mut bytes = AVec::with_capacity(alignment, len);
         bytes.resize(len, 0);
         AlignedBuf { bytes }
@@ -42,7 +45,10 @@ impl DerefMut for AlignedBuf {
 
 impl std::fmt::Debug for AlignedBuf {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("AlignedBuf").field("len", &self.len()).field("alignment", &self.alignment()).finish()
+        f.debug_struct("AlignedBuf")
+            .field("len", &self.len())
+            .field("alignment", &self.alignment())
+            .finish()
     }
 }
 

@@ -45,11 +45,20 @@ pub struct OpenFile {
 
 impl OpenFile {
     /// For reading.
-    pub const READ: OpenFile = OpenFile { access: Access::Read, direct: false };
+    pub const READ: OpenFile = OpenFile {
+        access: Access::Read,
+        direct: false,
+    };
     /// For reading and buffered writing.
-    pub const WRITE: OpenFile = OpenFile { access: Access::Write, direct: false };
+    pub const WRITE: OpenFile = OpenFile {
+        access: Access::Write,
+        direct: false,
+    };
     /// A new file, for reading and buffered writing.
-    pub const CREATE: OpenFile = OpenFile { access: Access::CreateNew, direct: false };
+    pub const CREATE: OpenFile = OpenFile {
+        access: Access::CreateNew,
+        direct: false,
+    };
 }
 
 /// A directory of one log. Names are plain file names; anything else is refused with

@@ -82,7 +82,10 @@ impl Facts {
     /// The smallest write that does not make the device or the filesystem rewrite a neighbour:
     /// the largest of logical sector, physical sector and direct alignment, at least 4096.
     pub fn write_unit(&self) -> u32 {
-        let device = self.device.as_ref().map_or(0, |d| d.logical_sector.max(d.physical_sector));
+        let device = self
+            .device
+            .as_ref()
+            .map_or(0, |d| d.logical_sector.max(d.physical_sector));
         let direct = self.direct.map_or(0, |d| d.offset.max(d.memory));
         device.max(direct).max(4096).next_power_of_two()
     }
@@ -95,7 +98,13 @@ impl Facts {
         if plan.direct && self.direct.is_none() {
             return None;
         }
-        let say = |guarantee, verdict, evidence: String| Some(Assessment { guarantee, verdict, evidence });
+        let say = |guarantee, verdict, evidence: String| {
+            Some(Assessment {
+                guarantee,
+                verdict,
+                evidence,
+            })
+        };
         let fs = &self.filesystem;
         if self.kind == FilesystemKind::Volatile {
             return say(
@@ -111,15 +120,21 @@ impl Facts {
             return say(
                 Guarantee::PowerLoss,
                 Verdict::Unknown,
-                format!("{fs} is served by another machine: whether a sync reaches its medium is that machine's word"),
+                format!(
+                    "{fs} is served by another machine: whether a sync reaches its medium is that machine's word"
+                ),
             );
         }
-        let cache = self.device.as_ref().map_or(WriteCache::Unknown, |d| d.write_cache);
+        let cache = self
+            .device
+            .as_ref()
+            .map_or(WriteCache::Unknown, |d| d.write_cache);
         match (self.barriers, cache) {
             (false, WriteCache::Through) => say(
                 Guarantee::PowerLoss,
                 Verdict::Declared,
-                "mounted without barriers, over a device that says it has no volatile cache".to_owned(),
+                "mounted without barriers, over a device that says it has no volatile cache"
+                    .to_owned(),
             ),
             (false, _) => say(
                 Guarantee::OsCrash,
@@ -157,22 +172,30 @@ impl Facts {
             return cached("the bytes are in the system's cache");
         }
         if self.kind != FilesystemKind::InPlace {
-            return cached("this filesystem does not overwrite in place: where the bytes are is not durable yet");
+            return cached(
+                "this filesystem does not overwrite in place: where the bytes are is not durable yet",
+            );
         }
         if !state.is_written() {
             return cached("the blocks were never written: that they are now is not durable yet");
         }
-        if self.device.as_ref().is_some_and(|d| d.write_cache == WriteCache::Through) {
+        if self
+            .device
+            .as_ref()
+            .is_some_and(|d| d.write_cache == WriteCache::Through)
+        {
             return Assessment {
                 guarantee: Guarantee::PowerLoss,
                 verdict: Verdict::Declared,
-                evidence: "overwritten in place on a device that says it has no volatile cache".to_owned(),
+                evidence: "overwritten in place on a device that says it has no volatile cache"
+                    .to_owned(),
             };
         }
         Assessment {
             guarantee: Guarantee::OsCrash,
             verdict: Verdict::Declared,
-            evidence: "overwritten in place, but perhaps still in the device's volatile cache".to_owned(),
+            evidence: "overwritten in place, but perhaps still in the device's volatile cache"
+                .to_owned(),
         }
     }
 }

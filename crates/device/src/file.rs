@@ -29,7 +29,10 @@ pub struct Ticket {
 impl Ticket {
     /// The ticket of a write that was done within `submit`.
     pub fn ready(buf: AlignedBuf, result: io::Result<()>) -> Self {
-        Ticket { id: 0, done: Some(Completion { buf, result }) }
+        Ticket {
+            id: 0,
+            done: Some(Completion { buf, result }),
+        }
     }
 }
 

@@ -16,8 +16,12 @@ pub enum Guarantee {
 
 impl Guarantee {
     /// All of them, weakest first.
-    pub const ALL: [Guarantee; 4] =
-        [Guarantee::Nothing, Guarantee::ProcessCrash, Guarantee::OsCrash, Guarantee::PowerLoss];
+    pub const ALL: [Guarantee; 4] = [
+        Guarantee::Nothing,
+        Guarantee::ProcessCrash,
+        Guarantee::OsCrash,
+        Guarantee::PowerLoss,
+    ];
 
     /// The name used on the command line and in reports, such as `power-loss`.
     pub fn name(self) -> &'static str {

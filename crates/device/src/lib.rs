@@ -24,4 +24,4 @@ pub use facts::{BlockDevice, DirectAlignment, Facts, FilesystemKind, WriteCache}
 pub use file::{Barrier, Completion, File, ReadSource, Ticket, Write};
 pub use guarantee::{Assessment, Guarantee, Verdict};
 pub use method::{FileState, ForceBy, Method, Plan, UnknownMethod};
-pub use runtime::{Joiner, Runtime};
+pub use runtime::{Joiner, Panicked, Runtime};

@@ -111,7 +111,10 @@ impl std::error::Error for UnknownMethod {}
 impl FromStr for Method {
     type Err = UnknownMethod;
     fn from_str(s: &str) -> Result<Self, UnknownMethod> {
-        Method::LINUX.into_iter().find(|m| m.name() == s).ok_or_else(|| UnknownMethod(s.to_owned()))
+        Method::LINUX
+            .into_iter()
+            .find(|m| m.name() == s)
+            .ok_or_else(|| UnknownMethod(s.to_owned()))
     }
 }
 
@@ -132,8 +135,12 @@ pub enum FileState {
 
 impl FileState {
     /// All of them.
-    pub const ALL: [FileState; 4] =
-        [FileState::Fallocated, FileState::Zeroed, FileState::Recycled, FileState::Growing];
+    pub const ALL: [FileState; 4] = [
+        FileState::Fallocated,
+        FileState::Zeroed,
+        FileState::Recycled,
+        FileState::Growing,
+    ];
 
     /// The name used on the command line and in reports.
     pub fn name(self) -> &'static str {
@@ -167,6 +174,12 @@ mod tests {
         for m in Method::LINUX {
             assert_eq!(m.name().parse::<Method>(), Ok(m));
         }
-        assert!("o_sync".parse::<Method>().unwrap_err().to_string().contains("direct+dsync"));
+        assert!(
+            "o_sync"
+                .parse::<Method>()
+                .unwrap_err()
+                .to_string()
+                .contains("direct+dsync")
+        );
     }
 }

@@ -34,6 +34,18 @@ pub trait Runtime: Send + Sync {
 
 /// A started thread.
 pub trait Joiner: Send + Sync {
-    /// Waits until the thread has ended. `Err` if it panicked.
-    fn join(self: Box<Self>) -> Result<(), ()>;
+    /// Waits until the thread has ended.
+    fn join(self: Box<Self>) -> Result<(), Panicked>;
 }
+
+/// The thread that was waited for had panicked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Panicked;
+
+impl std::fmt::Display for Panicked {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the thread panicked")
+    }
+}
+
+impl std::error::Error for Panicked {}

@@ -99,7 +99,8 @@ pub enum Reject {
     /// The void range does not fit the kind, or lies above the batch.
     #[error("void range")]
     VoidRange,
-    /// An epoch batch that names itself as predecessor, or another kind that names one.
+    /// An epoch batch that does not follow a lower epoch, another kind that names a predecessor, or a
+    /// batch of no epoch.
     #[error("predecessor epoch")]
     PrevEpoch,
     /// A batch of another log.
@@ -120,13 +121,17 @@ pub enum Reject {
     /// Does not name its predecessor's checksum.
     #[error("chain")]
     Chain,
-    /// The payload's checksum is wrong.
+    /// The payload is not all there, or its checksum is wrong.
     #[error("payload checksum")]
     PayloadChecksum,
     /// Checksums are right, but the frames inside make no sense: written wrong.
     #[error("frames")]
     Frames,
 }
+
+crate::names::names!(Reject: Zero, Magic, HeaderChecksum, Version, Kind, Reserved, Length, StampAhead,
+    VoidRange, PrevEpoch, ForeignLog, WrongLsn, PastSegment, EpochLower, EpochUnlinked, Chain,
+    PayloadChecksum, Frames);
 
 /// What the next batch of a log must be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -249,13 +254,16 @@ impl BatchHeader {
             BatchKind::Epoch => h.void_from <= h.lsn,
             BatchKind::Void => h.void_from < h.lsn,
         };
-        // A strictly falling chain of voids: a walk along it ends, whatever the bytes hold.
-        if !void_fits || (h.last_void >= h.lsn && h.lsn > Lsn::ORIGIN) {
+        // A strictly falling chain of voids: a walk along it ends, whatever the bytes hold. No batch
+        // lies at the origin, where the first segment's header is.
+        if !void_fits || h.last_void >= h.lsn {
             return Err(Reject::VoidRange);
         }
         let prev_fits = match h.kind {
             BatchKind::Epoch => h.prev_epoch.counter < h.epoch.counter,
-            _ => h.prev_epoch == Epoch::default(),
+            // Epoch 0 is "before any": without this, a batch of it would link to the state in
+            // which a new log begins.
+            _ => h.prev_epoch == Epoch::default() && h.epoch.counter > 0,
         };
         if !prev_fits {
             return Err(Reject::PrevEpoch);
@@ -292,10 +300,8 @@ impl BatchHeader {
 
     /// Whether `payload` (of exactly `payload_len` bytes) is what was sealed.
     pub fn check_payload(&self, payload: &[u8]) -> Result<(), Reject> {
-        if payload.len() != self.payload_len as usize {
-            return Err(Reject::Length(self.payload_len));
-        }
-        if crc32c::crc32c(payload) != self.payload_crc {
+        if payload.len() != self.payload_len as usize || crc32c::crc32c(payload) != self.payload_crc
+        {
             return Err(Reject::PayloadChecksum);
         }
         Ok(())

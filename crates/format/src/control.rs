@@ -15,7 +15,8 @@ const MAGIC: &[u8; 6] = b"LFCTRL";
 const HISTORY_AT: usize = 256;
 const _: () = assert!(HISTORY_AT + 16 * EPOCH_HISTORY <= CONTROL_SLOT_LEN);
 
-/// A position from which a scan may start: a batch boundary below which all is durable.
+/// A position from which a scan may start: a batch boundary below which all is durable, and at
+/// which no append is begun and not ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Anchor {
     /// The boundary.
@@ -26,9 +27,6 @@ pub struct Anchor {
     pub epoch: Epoch,
     /// The latest batch below that voids something; [`Lsn::ORIGIN`] for none.
     pub last_void: Lsn,
-    /// Start of an atomic append that is begun and not ended at the boundary; equal to `lsn` for
-    /// none.
-    pub open_from: Lsn,
 }
 
 /// The control file's contents: what must be there, whatever the directory shows.
@@ -73,10 +71,12 @@ pub enum ControlReject {
     /// Reserved bytes are in use.
     #[error("reserved bytes in use")]
     Reserved,
-    /// Positions contradict each other.
-    #[error("contradictory positions")]
+    /// Positions or epochs contradict each other.
+    #[error("contradictory positions or epochs")]
     Contradiction,
 }
+
+crate::names::names!(ControlReject: Magic, Checksum, Version, Reserved, Contradiction);
 
 impl Control {
     /// Whether `epoch` is one that this log is known to have had.
@@ -100,7 +100,6 @@ impl Control {
         put(&mut b, 72, &self.anchor.lsn.0.to_le_bytes());
         put_epoch(&mut b, 80, self.anchor.epoch);
         put(&mut b, 96, &self.anchor.last_void.0.to_le_bytes());
-        put(&mut b, 104, &self.anchor.open_from.0.to_le_bytes());
         put_epoch(&mut b, 112, self.epoch);
         let kept = self.history.len().min(EPOCH_HISTORY);
         put(&mut b, 128, &(kept as u32).to_le_bytes());
@@ -131,6 +130,7 @@ impl Control {
         let kept = get_u32(b, 128) as usize;
         if flags > 1
             || kept > EPOCH_HISTORY
+            || b[104..112] != [0; 8]
             || b[132..HISTORY_AT].iter().any(|&x| x != 0)
             || b[HISTORY_AT + 16 * kept..].iter().any(|&x| x != 0)
         {
@@ -149,19 +149,21 @@ impl Control {
                 prev_crc: get_u32(b, 68),
                 epoch: get_epoch(b, 80),
                 last_void: Lsn(get_u64(b, 96)),
-                open_from: Lsn(get_u64(b, 104)),
             },
             epoch: get_epoch(b, 112),
             history: (0..kept)
                 .map(|i| get_epoch(b, HISTORY_AT + 16 * i))
                 .collect(),
         };
-        let ordered = c.first_segment <= c.prepared_end
+        let falling = std::iter::once(&c.epoch)
+            .chain(&c.history)
+            .is_sorted_by(|a, b| a.counter > b.counter);
+        let ordered = falling
+            && c.first_segment <= c.prepared_end
             && c.front >= c.first_segment
             && c.front <= c.anchor.lsn
             && c.anchor.lsn >= c.first_segment
             && c.anchor.lsn <= c.prepared_end
-            && c.anchor.open_from <= c.anchor.lsn
             && c.anchor.last_void <= c.anchor.lsn
             && c.anchor.epoch.counter <= c.epoch.counter;
         if !ordered {

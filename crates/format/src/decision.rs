@@ -38,6 +38,20 @@ impl Seen {
         Seen::PastEnd,
     ];
 
+    /// The word in the table.
+    pub fn label(self) -> &'static str {
+        match self {
+            Seen::Linked => "linked",
+            Seen::Blank => "blank",
+            Seen::Stale => "stale",
+            Seen::Broken => "broken",
+            Seen::Malformed => "malformed",
+            Seen::Unreadable => "unreadable",
+            Seen::NoSegment => "no-segment",
+            Seen::PastEnd => "past-end",
+        }
+    }
+
     /// What a rejected batch counts as.
     pub fn of(reject: Reject) -> Seen {
         match reject {
@@ -148,6 +162,14 @@ pub enum Decision {
 }
 
 impl Decision {
+    /// All of them.
+    pub const ALL: [Decision; 4] = [
+        Decision::Accept,
+        Decision::Jump,
+        Decision::End,
+        Decision::Refuse,
+    ];
+
     /// The word in the table.
     pub fn label(self) -> &'static str {
         match self {

@@ -4,8 +4,8 @@
 //! or, where it spans batches, several; records that were appended atomically are *joined*: each
 //! but the last says that another follows.
 
-use crate::Lsn;
 use crate::bytes::{get_u32, put};
+use crate::{Lsn, MAX_RECORD_LEN};
 
 /// Length of a frame header, in bytes.
 pub const FRAME_HEADER_LEN: usize = 8;
@@ -15,6 +15,7 @@ pub const FRAME_ALIGN: usize = 8;
 const FIRST: u8 = 1;
 const LAST: u8 = 2;
 const JOINED: u8 = 4;
+const FOLLOWS: u8 = 8;
 
 /// What a frame's header says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +28,8 @@ pub struct FrameHeader {
     pub last: bool,
     /// The record is followed by another of the same atomic append.
     pub joined: bool,
+    /// The record follows another of the same atomic append.
+    pub follows: bool,
 }
 
 /// One frame of a payload.
@@ -49,7 +52,7 @@ impl Frame<'_> {
 
 /// Bytes that a frame with `len` bytes of data takes.
 pub fn frame_len(len: usize) -> usize {
-    FRAME_HEADER_LEN + len.next_multiple_of(FRAME_ALIGN)
+    len.saturating_add(FRAME_HEADER_LEN + FRAME_ALIGN - 1) & !(FRAME_ALIGN - 1)
 }
 
 impl FrameHeader {
@@ -59,21 +62,25 @@ impl FrameHeader {
         put(&mut b, 0, &self.len.to_le_bytes());
         b[4] = (u8::from(self.first) * FIRST)
             | (u8::from(self.last) * LAST)
-            | (u8::from(self.joined) * JOINED);
+            | (u8::from(self.joined) * JOINED)
+            | (u8::from(self.follows) * FOLLOWS);
         b
     }
 
     fn decode(b: &[u8]) -> Option<FrameHeader> {
         let flags = b[4];
-        if flags & !(FIRST | LAST | JOINED) != 0 || b[5..8] != [0; 3] {
+        if flags & !(FIRST | LAST | JOINED | FOLLOWS) != 0 || b[5..8] != [0; 3] {
             return None;
         }
-        Some(FrameHeader {
+        let h = FrameHeader {
             len: get_u32(b, 0),
             first: flags & FIRST != 0,
             last: flags & LAST != 0,
             joined: flags & JOINED != 0,
-        })
+            follows: flags & FOLLOWS != 0,
+        };
+        // Only an empty record has a frame without data: every fragment makes progress.
+        (h.len > 0 || h.first && h.last).then_some(h)
     }
 }
 
@@ -147,6 +154,8 @@ impl<'a> Iterator for Frames<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sequence {
     open: Option<Open>,
+    /// Nothing is known of what came before: frames of a record begun there are passed over.
+    unknown: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -156,17 +165,49 @@ struct Open {
     /// Its current record is not at its end.
     inside: bool,
     joined: bool,
+    follows: bool,
+    /// Its data so far, and a frame header for each record.
+    bytes: u64,
 }
 
 impl Sequence {
+    /// A sequence that is come upon in the middle, such as behind damage.
+    pub fn unknown() -> Self {
+        Sequence {
+            open: None,
+            unknown: true,
+        }
+    }
+
     /// Takes the next frame. `Err` where it cannot follow what came before.
     pub fn push(&mut self, lsn: Lsn, h: &FrameHeader) -> Result<(), Malformed> {
-        let from = match self.open {
-            None if h.first => lsn,
-            Some(o) if o.inside && !h.first && o.joined == h.joined => o.from,
-            Some(o) if !o.inside && h.first => o.from,
+        if self.unknown {
+            if !h.first {
+                return Ok(());
+            }
+            self.unknown = false;
+            self.open = h.follows.then_some(Open {
+                from: lsn,
+                inside: false,
+                joined: true,
+                follows: false,
+                bytes: 0,
+            });
+        }
+        let (from, before) = match self.open {
+            None if h.first && !h.follows => (lsn, 0),
+            Some(o) if o.inside && !h.first && (o.joined, o.follows) == (h.joined, h.follows) => {
+                (o.from, o.bytes)
+            }
+            Some(o) if !o.inside && h.first && h.follows => (o.from, o.bytes),
             _ => return Err(Malformed(lsn)),
         };
+        // What a reader gathers before it may hand anything out is bounded, whatever the bytes hold.
+        let header = if h.first { FRAME_HEADER_LEN as u64 } else { 0 };
+        let bytes = before + header + u64::from(h.len);
+        if bytes > (MAX_RECORD_LEN + FRAME_HEADER_LEN) as u64 {
+            return Err(Malformed(lsn));
+        }
         self.open = if h.last && !h.joined {
             None
         } else {
@@ -174,6 +215,8 @@ impl Sequence {
                 from,
                 inside: !h.last,
                 joined: h.joined,
+                follows: h.follows,
+                bytes,
             })
         };
         Ok(())
@@ -187,6 +230,7 @@ impl Sequence {
     /// Forgets what is begun: a void range covers it.
     pub fn reset(&mut self) {
         self.open = None;
+        self.unknown = false;
     }
 
     /// Takes all frames of a payload.

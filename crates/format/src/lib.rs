@@ -17,6 +17,7 @@ mod decision;
 pub mod frame;
 mod ident;
 mod lsn;
+mod names;
 mod segment;
 
 pub use batch::{BATCH_HEADER_LEN, BatchHeader, BatchKind, Expected, MAX_BATCH_LEN, Reject, seal};

@@ -50,6 +50,8 @@ pub enum SegmentReject {
     Geometry,
 }
 
+crate::names::names!(SegmentReject: Magic, Checksum, Version, Reserved, Geometry);
+
 impl SegmentHeader {
     /// Exclusive end of the part of the log that it holds.
     pub fn end(&self) -> Lsn {

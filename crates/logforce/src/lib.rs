@@ -1,1 +1,89 @@
-//! x
+//! A fast transaction log to embed: append records, *force* them to the medium, read them back
+//! after any crash.
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let dir = tempfile::tempdir_in(".")?;
+//! # let path = dir.path().join("sales.log");
+//! # use logforce::Guarantee;
+//! # let options = logforce::Options::new().require(Guarantee::ProcessCrash);
+//! let log = logforce::open_or_create(&path, options)?;
+//! let sale = log.commit(b"one coffee, 2.50")?; // durable when this returns
+//! assert_eq!(log.read_at(sale.start)?.data, b"one coffee, 2.50");
+//! for record in log.read_from(log.front_lsn())? {
+//!     println!("{:?}", record?);
+//! }
+//! log.close()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! What a force guarantees depends on the method, the filesystem and the device: [`Log::guarantee`]
+//! says it, and opening fails where the guarantee that [`Options::require`] asks for (by default:
+//! survives a loss of power) cannot be had. `docs/durability.md` lists what is assumed.
+
+use std::path::Path;
+
+pub use logforce_core::{
+    Appended, BatchInfo, BatchKind, Case, Committed, Creation, Damage, Entry, Epoch, Error,
+    ErrorKind, Facts, FileState, Finding, Guarantee, Inspection, Inspector, Log, LogId, Lsn,
+    MAX_RECORD_LEN, Method, OnDamage, Options, Reader, Recovered, Result, SegmentInfo, Verdict,
+    Visit,
+};
+
+/// Opens the log in the directory `path`; makes one where the directory is missing or empty.
+pub fn open_or_create(path: impl AsRef<Path>, options: Options) -> Result<Log> {
+    Log::open(
+        &logforce_device_os::OsSystem::new(),
+        path,
+        Creation::OpenOrCreate,
+        options,
+    )
+}
+
+/// Opens the log in the directory `path`, which must hold one. A directory that is missing or was
+/// emptied is an error, never a fresh log.
+pub fn open_existing(path: impl AsRef<Path>, options: Options) -> Result<Log> {
+    Log::open(
+        &logforce_device_os::OsSystem::new(),
+        path,
+        Creation::OpenExisting,
+        options,
+    )
+}
+
+/// Makes a log in the directory `path` (made if it is missing; its parent must exist). Fails if
+/// there is one.
+pub fn create_new(path: impl AsRef<Path>, options: Options) -> Result<Log> {
+    Log::open(
+        &logforce_device_os::OsSystem::new(),
+        path,
+        Creation::CreateNew,
+        options,
+    )
+}
+
+/// Opens the log in `path` for looking: nothing is locked, changed or forced.
+pub fn inspect(path: impl AsRef<Path>) -> Result<Inspector> {
+    Inspector::open(&logforce_device_os::OsSystem::new(), path)
+}
+
+/// Like [`inspect`], and where the control file is missing or damaged, from the segments alone.
+pub fn salvage(path: impl AsRef<Path>) -> Result<Inspector> {
+    Inspector::salvage(&logforce_device_os::OsSystem::new(), path)
+}
+
+/// What the system tells of the filesystem and the device below the directory `path`.
+pub fn facts(path: impl AsRef<Path>) -> Result<Facts> {
+    use logforce_device::System;
+    let path = path.as_ref();
+    let io = |source| Error::Io {
+        doing: "look at",
+        path: path.to_owned(),
+        source: std::sync::Arc::new(source),
+    };
+    logforce_device_os::OsSystem::new()
+        .directory(path)
+        .and_then(|d| d.facts())
+        .map_err(io)
+}

@@ -1,1 +1,40 @@
-//! x
+//! Measures what a commit costs on this disk, and never prints a number without what it
+//! guarantees.
+//!
+//! A *scenario* ([`journal`]) makes rows; each row is a [`Subject`] that commits in slices. The
+//! [`schedule`] interleaves the slices of all rows, so that a noisy neighbour hits all of them,
+//! and a [`Recorder`] counts only what happens inside the commit loop: time, latency, and the
+//! device's own counters. From the rows come the [`Report`], its conclusion, tables, JSON and
+//! CSV.
+
+pub mod conclusion;
+pub mod counters;
+pub mod error;
+pub mod interrupt;
+pub mod journal;
+pub mod machine;
+pub mod notes;
+pub mod numbers;
+pub mod output;
+pub mod plausible;
+pub mod prepare;
+pub mod progress;
+pub mod published;
+pub mod raw;
+pub mod recorder;
+pub mod report;
+pub mod schedule;
+pub mod space;
+pub mod subject;
+pub mod table;
+pub mod text;
+pub mod workplace;
+
+#[cfg(test)]
+mod testing;
+
+pub use error::MeasureError;
+pub use interrupt::Interrupt;
+pub use recorder::Recorder;
+pub use report::{Report, Row};
+pub use subject::{Limit, RowKey, Subject, SubjectKind};

@@ -1,1 +1,40 @@
-//! x
+//! What Logforce is tested with: a simulated disk that loses, tears, reorders, holds, fails and
+//! rots, a scheduler that runs threads in an order given by a seed, and the conformance suite
+//! that every backend has to pass.
+//!
+//! A crash test runs the shipped code in [`SimRuntime::run`] on a [`SimDisk`], cuts the power at
+//! an operation, reboots and runs it again:
+//!
+//! ```
+//! use logforce_device::{Barrier, OpenFile};
+//! use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
+//! use std::path::Path;
+//!
+//! let workload = |disk: &SimDisk, seed| {
+//!     SimRuntime::run(seed, |rt| -> std::io::Result<()> {
+//!         let dir = disk.system(rt).make_directory(Path::new("/log"))?;
+//!         dir.open("a", OpenFile::CREATE)?.barrier(Barrier::Full)?;
+//!         dir.sync()
+//!     })
+//! };
+//! let disk = SimDisk::new(SimOptions::default(), 1);
+//! workload(&disk, 1).unwrap();
+//! for op in 0..disk.ops() {
+//!     let disk = SimDisk::new(SimOptions::default(), 1);
+//!     disk.cut_at(op);
+//!     assert!(workload(&disk, 1).is_err() && disk.is_cut());
+//!     disk.reboot(op);
+//!     // Here recovery runs and is checked; disk.log() tells what happened.
+//! }
+//! ```
+
+pub mod conformance;
+mod disk;
+#[cfg(target_os = "linux")]
+pub mod loopfs;
+mod rng;
+mod runtime;
+
+pub use disk::{Counters, Failure, Fault, SimDisk, SimOptions, Snapshot, Survival};
+pub use rng::Rng;
+pub use runtime::SimRuntime;

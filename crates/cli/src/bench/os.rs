@@ -1,0 +1,43 @@
+//! This operating system, as the measurements want it.
+
+use logforce_device::System;
+use logforce_measure::counters::{CounterSource, Reading};
+use logforce_measure::machine::Host;
+use std::io;
+use std::path::Path;
+
+/// Files and directories.
+pub fn system() -> impl System {
+    logforce_device_os::OsSystem::new()
+}
+
+/// The computer.
+pub fn host() -> Host {
+    let machine = logforce_device_os::machine();
+    Host {
+        os: machine.system,
+        kernel: machine.kernel,
+        arch: machine.architecture,
+        cpus: machine.cpus,
+    }
+}
+
+/// The counters of the device below a path; the error says why there are none.
+pub fn counters(path: &Path) -> io::Result<DeviceCounters> {
+    logforce_device_os::Counter::of(path).map(DeviceCounters)
+}
+
+/// A device's counters, held open: reading them is one small read.
+pub struct DeviceCounters(logforce_device_os::Counter);
+
+impl CounterSource for DeviceCounters {
+    fn read(&self) -> Option<Reading> {
+        let counters = self.0.sample().ok()?;
+        let bytes = counters.sectors_written * 512;
+        Some(Reading {
+            writes: counters.writes,
+            bytes,
+            flushes: counters.flushes,
+        })
+    }
+}

@@ -1,0 +1,50 @@
+//! How a command ends: 0 done, 1 failed, 2 unusable arguments, 130 interrupted.
+
+use crate::output::complain;
+use std::io;
+use std::process::ExitCode;
+
+/// How a command that did not fail ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// All done.
+    Done,
+    /// The user stopped it.
+    Interrupted,
+}
+
+/// The status after Ctrl-C.
+pub const INTERRUPTED: u8 = 130;
+
+/// Arguments that parse but cannot be used.
+#[derive(Debug)]
+pub struct Usage(pub String);
+
+impl std::fmt::Display for Usage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+/// The process's status, after telling the user of an error.
+pub fn code(result: anyhow::Result<End>) -> ExitCode {
+    match result {
+        Ok(End::Done) => ExitCode::SUCCESS,
+        Ok(End::Interrupted) => ExitCode::from(INTERRUPTED),
+        // Whoever read our output has seen enough.
+        Err(e) if is_broken_pipe(&e) => ExitCode::SUCCESS,
+        Err(e) => {
+            complain(&format!("error: {e:#}"));
+            ExitCode::from(if e.is::<Usage>() { 2 } else { 1 })
+        }
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|e| {
+        e.downcast_ref::<io::Error>()
+            .is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+    })
+}

@@ -1,0 +1,95 @@
+//! Where output goes: files, standard output for data, and the rest out of its way.
+
+use anyhow::Context;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// A file named on the command line; `-` is standard output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// Standard output.
+    Stdout,
+    /// A file, replaced if it exists.
+    File(PathBuf),
+}
+
+impl FromStr for Target {
+    type Err = std::convert::Infallible;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(if text == "-" {
+            Target::Stdout
+        } else {
+            Target::File(PathBuf::from(text))
+        })
+    }
+}
+
+/// An open [`Target`]. Opened before measuring, so that a bad name costs no half minute.
+#[derive(Debug)]
+pub enum Sink {
+    /// Standard output.
+    Stdout,
+    /// A file that was made.
+    File(PathBuf, File),
+}
+
+impl Sink {
+    /// Opens the target.
+    pub fn open(target: &Target) -> anyhow::Result<Sink> {
+        match target {
+            Target::Stdout => Ok(Sink::Stdout),
+            Target::File(path) => {
+                let mut how = File::options();
+                // What is there is kept until there is something to replace it.
+                let file = how.write(true).create(true).truncate(false).open(path);
+                let file = file.with_context(|| cannot_write(path))?;
+                Ok(Sink::File(path.clone(), file))
+            }
+        }
+    }
+
+    /// Writes all that `body` writes.
+    pub fn fill(self, body: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
+        match self {
+            Sink::Stdout => {
+                let mut out = BufWriter::new(io::stdout().lock());
+                body(&mut out)
+                    .and_then(|()| out.flush())
+                    .context("cannot write to standard output")
+            }
+            Sink::File(path, file) => {
+                let is_file = file.metadata().is_ok_and(|m| m.is_file());
+                if is_file {
+                    file.set_len(0).with_context(|| cannot_write(&path))?;
+                }
+                let mut out = BufWriter::new(file);
+                body(&mut out)
+                    .and_then(|()| out.flush())
+                    .with_context(|| cannot_write(&path))
+            }
+        }
+    }
+}
+
+fn cannot_write(path: &Path) -> String {
+    format!("cannot write {}", path.display())
+}
+
+/// Prints for a person: to standard output, or past it where that carries data.
+pub fn print(text: &str, stdout_has_data: bool) -> anyhow::Result<()> {
+    if stdout_has_data {
+        complain(text.trim_end_matches('\n'));
+        return Ok(());
+    }
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .context("cannot write to standard output")
+}
+
+/// A line on standard error. If nobody can hear it there is nobody to tell.
+pub fn complain(line: &str) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}

@@ -1,0 +1,28 @@
+//! Ctrl-C, and the polite ways to be ended by others.
+
+use crate::exit::INTERRUPTED;
+use crate::output::complain;
+use anyhow::Context;
+use logforce_measure::Interrupt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+/// Raises `interrupt` on SIGINT, SIGTERM and SIGHUP. On a second one removes `leave_nothing` and
+/// ends the process at once: the disk may be stuck.
+pub fn install(
+    interrupt: Interrupt,
+    leave_nothing: Arc<Mutex<Option<PathBuf>>>,
+) -> anyhow::Result<()> {
+    ctrlc::set_handler(move || {
+        if !interrupt.raise() {
+            return;
+        }
+        complain("interrupted twice: ending at once");
+        let path = leave_nothing.lock().ok().and_then(|mut p| p.take());
+        if let Some(path) = path {
+            let _ = std::fs::remove_dir_all(path);
+        }
+        std::process::exit(i32::from(INTERRUPTED));
+    })
+    .context("cannot listen for Ctrl-C")
+}

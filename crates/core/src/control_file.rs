@@ -1,0 +1,170 @@
+use crate::names;
+use crate::poison::Poison;
+use crate::seam_lock::SeamLock;
+use crate::{Error, Result};
+use logforce_device::{AlignedBuf, Barrier, Directory, File, OpenFile, ReadSource, Runtime, Write};
+use logforce_format::{
+    CONTROL_FILE_LEN, CONTROL_SLOT_LEN, CONTROL_SLOT_OFFSETS, Control, ControlReject,
+    FORMAT_VERSION, newest,
+};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The two slots, and the discipline of writing them: the older one is overwritten and forced.
+pub(crate) struct ControlFile {
+    dir: Arc<dyn Directory>,
+    file: Arc<dyn File>,
+    /// Held across the write, so that sequence numbers reach the file in order.
+    turn: SeamLock,
+    state: Mutex<(usize, Control)>,
+}
+
+/// What the slots hold.
+pub(crate) struct Loaded {
+    pub(crate) slot: usize,
+    pub(crate) control: Control,
+    /// Both slots were whole. Only then may the newer one's word on a clean close be taken: a
+    /// rotten newest slot would leave an older clean one that knows nothing of what came since.
+    pub(crate) both: bool,
+}
+
+impl ControlFile {
+    /// Reads both slots past the cache where that is possible: after a failed write the cache may
+    /// hold a slot that the medium never got.
+    pub(crate) fn load(dir: &Arc<dyn Directory>) -> Result<Loaded> {
+        let path = dir.path().join(names::CONTROL);
+        let file = dir
+            .open(names::CONTROL, OpenFile::READ)
+            .map_err(Error::io("open", &path))?;
+        let mut slots = Vec::new();
+        for offset in CONTROL_SLOT_OFFSETS {
+            let mut buf = AlignedBuf::zeroed(CONTROL_SLOT_LEN, CONTROL_SLOT_LEN);
+            let read = match file.read_at(offset, &mut buf, ReadSource::Medium) {
+                Err(e) if e.kind() == std::io::ErrorKind::Unsupported => {
+                    file.read_at(offset, &mut buf, ReadSource::Cache)
+                }
+                other => other,
+            };
+            slots.push(match read {
+                Ok(n) if n == CONTROL_SLOT_LEN => Control::decode(&buf),
+                Ok(_) => Err(ControlReject::Magic),
+                // One slot that cannot be read is a damaged slot; the other may do.
+                Err(_) => Err(ControlReject::Checksum),
+            });
+        }
+        let [a, b]: [_; 2] = slots
+            .try_into()
+            .unwrap_or([Err(ControlReject::Magic), Err(ControlReject::Magic)]);
+        if let Some(version) = [&a, &b].into_iter().find_map(|s| match s {
+            Err(ControlReject::Version(v)) if *v > FORMAT_VERSION => Some(*v),
+            _ => None,
+        }) {
+            return Err(Error::NewerFormat { path, version });
+        }
+        let both = a.is_ok() && b.is_ok();
+        match newest([a, b]) {
+            Ok((slot, control)) => Ok(Loaded {
+                slot,
+                control,
+                both,
+            }),
+            Err([ControlReject::Magic, ControlReject::Magic]) => Err(Error::NotALog {
+                path: dir.path().to_owned(),
+                why: format!("'{}' is no control file", names::CONTROL),
+            }),
+            Err([a, b]) => Err(Error::Damaged(Box::new(crate::Damage {
+                lsn: logforce_format::Lsn::ORIGIN,
+                case: logforce_format::Case::Damaged,
+                path: dir.path().to_owned(),
+                file: Some(names::CONTROL.to_owned()),
+                offset: 0,
+                found: format!("both slots of the control file are unusable ({a}; {b})"),
+                durable_to: logforce_format::Lsn::ORIGIN,
+            }))),
+        }
+    }
+
+    /// Makes the file. It appears under its name whole and forced, or not at all: a crash in the
+    /// middle leaves a directory that holds no log yet.
+    pub(crate) fn create(dir: &Arc<dyn Directory>, control: &Control) -> Result<()> {
+        let path = dir.path().join(names::CONTROL_NEW);
+        match dir.remove(names::CONTROL_NEW) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::io("remove", &path)(e));
+            }
+            _ => {}
+        }
+        let file = dir
+            .open(names::CONTROL_NEW, OpenFile::CREATE)
+            .map_err(Error::io("create", &path))?;
+        file.reserve(CONTROL_FILE_LEN)
+            .map_err(Error::io("reserve space in", &path))?;
+        for offset in CONTROL_SLOT_OFFSETS {
+            write_slot(&*file, offset, control).map_err(Error::io("write", &path))?;
+        }
+        file.barrier(Barrier::Full)
+            .map_err(Error::io("sync", &path))?;
+        dir.rename(names::CONTROL_NEW, names::CONTROL)
+            .map_err(Error::io("rename", &path))?;
+        dir.sync().map_err(Error::io("sync directory", dir.path()))
+    }
+
+    /// Opens the file for updates.
+    pub(crate) fn open(
+        dir: Arc<dyn Directory>,
+        loaded: Loaded,
+        runtime: Arc<dyn Runtime>,
+    ) -> Result<Self> {
+        let path = dir.path().join(names::CONTROL);
+        let file = dir
+            .open(names::CONTROL, OpenFile::WRITE)
+            .map_err(Error::io("open for writing", &path))?;
+        // What was read may have been written, and not forced, by a process that crashed; what
+        // follows builds on it.
+        file.barrier(Barrier::Full)
+            .map_err(Error::io("sync", &path))?;
+        Ok(ControlFile {
+            dir,
+            file,
+            turn: SeamLock::new(runtime),
+            state: Mutex::new((loaded.slot, loaded.control)),
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, (usize, Control)> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the contents and forces them into the other slot. A failure poisons: which of the
+    /// two slots counts is not known any more.
+    pub(crate) fn update(&self, poison: &Poison, change: impl FnOnce(&mut Control)) -> Result<()> {
+        let _turn = self.turn.lock();
+        poison.check()?;
+        let (slot, mut control) = self.state().clone();
+        change(&mut control);
+        control.sequence += 1;
+        let other = 1 - slot;
+        let path = self.dir.path().join(names::CONTROL);
+        write_slot(&*self.file, CONTROL_SLOT_OFFSETS[other], &control)
+            .map_err(Error::io("write", &path))
+            .and_then(|()| {
+                self.file
+                    .barrier(Barrier::Data)
+                    .map_err(Error::io("sync", &path))
+            })
+            .map_err(|e| poison.set(e))?;
+        *self.state() = (other, control);
+        Ok(())
+    }
+}
+
+fn write_slot(file: &dyn File, offset: u64, control: &Control) -> std::io::Result<()> {
+    let mut buf = AlignedBuf::zeroed(CONTROL_SLOT_LEN, CONTROL_SLOT_LEN);
+    buf.copy_from_slice(&control.encode());
+    let ticket = file.submit(Write {
+        offset,
+        buf,
+        range: 0..CONTROL_SLOT_LEN,
+        through: false,
+    });
+    file.complete(ticket).result
+}

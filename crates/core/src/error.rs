@@ -1,0 +1,332 @@
+use logforce_device::{Guarantee, Method};
+use logforce_format::{Case, Lsn};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A result of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Acknowledged data that is not there any more, or bytes that cannot be explained.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// Where in the log.
+    pub lsn: Lsn,
+    /// The row of recovery's decision table.
+    pub case: Case,
+    /// The log's directory.
+    pub path: PathBuf,
+    /// The file, if one can be named.
+    pub file: Option<String>,
+    /// Where in the file, bytes.
+    pub offset: u64,
+    /// What was found there.
+    pub found: String,
+    /// Data up to here is known to have been durable; [`Lsn::ORIGIN`] if nothing is known.
+    pub durable_to: Lsn,
+}
+
+impl std::fmt::Display for Damage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} at LSN {}", self.case.label(), self.lsn)?;
+        match &self.file {
+            Some(file) => write!(
+                f,
+                " ({} offset {})",
+                self.path.join(file).display(),
+                self.offset
+            )?,
+            None => write!(f, " (in {})", self.path.display())?,
+        }
+        write!(f, ": {}", self.found)?;
+        if self.durable_to > Lsn::ORIGIN {
+            write!(
+                f,
+                "; the log was durable up to LSN {} at least",
+                self.durable_to
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// What went wrong. Each says what happened, where, and what can be done.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A call of the operating system failed.
+    #[error("{doing} {}: {source}", path.display())]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// The system's answer.
+        source: Arc<io::Error>,
+    },
+    /// There is no log in the directory (or no directory).
+    #[error("{} holds no log: {why}", path.display())]
+    NoLog {
+        /// The directory.
+        path: PathBuf,
+        /// What is missing.
+        why: String,
+    },
+    /// `create_new` found a log.
+    #[error("{} holds a log already: open it with open_existing or open_or_create", path.display())]
+    AlreadyExists {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The directory holds something that is not ours.
+    #[error("{} is no log directory: {why}", path.display())]
+    NotALog {
+        /// The directory.
+        path: PathBuf,
+        /// What speaks against it.
+        why: String,
+    },
+    /// Written by a newer version of Logforce.
+    #[error("{} has format version {version}, this program reads version {}: use a newer one", path.display(), logforce_format::FORMAT_VERSION)]
+    NewerFormat {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        version: u16,
+    },
+    /// Somebody else has the log open for writing.
+    #[error("{} is open for writing already, in this process or in another: only one writer at a time", path.display())]
+    Locked {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// No room for another segment. Nothing was accepted; what was acknowledged stays, and the log
+    /// goes on once there is space.
+    #[error("no space to prepare a segment of {need} bytes in {}: free some, or truncate_front the log ({source})", path.display())]
+    NoSpace {
+        /// The directory.
+        path: PathBuf,
+        /// Bytes wanted.
+        need: u64,
+        /// The system's answer.
+        source: Arc<io::Error>,
+    },
+    /// The guarantee that was asked for cannot be had here.
+    #[error("{}: method {method} guarantees {got} here, {wanted} was asked for: {evidence}. To accept less, open with Options::require(Guarantee::{got:?})", path.display())]
+    Guarantee {
+        /// The directory.
+        path: PathBuf,
+        /// The method.
+        method: Method,
+        /// What was asked for.
+        wanted: Guarantee,
+        /// What can be had.
+        got: Guarantee,
+        /// Why.
+        evidence: String,
+    },
+    /// The method is not offered here.
+    #[error("{}: method {method} is not offered here ({why}); choose another with Options::method", path.display())]
+    Method {
+        /// The directory.
+        path: PathBuf,
+        /// The method.
+        method: Method,
+        /// Why.
+        why: String,
+    },
+    /// Acknowledged data is damaged. Nothing was changed.
+    #[error(
+        "damaged log: {0}. Look with `logforce verify`; Options::on_damage(OnDamage::Truncate) cuts here and loses what follows"
+    )]
+    Damaged(Box<Damage>),
+    /// A write or a barrier failed earlier; nothing more is accepted. Whether the records that were
+    /// not acknowledged are there will be known after reopening.
+    #[error(
+        "the log stopped at LSN {durable} after a failure: {cause}. Indeterminate: records above may or may not be there after reopening"
+    )]
+    Poisoned {
+        /// Durable up to here.
+        durable: Lsn,
+        /// The failure.
+        cause: Arc<Error>,
+    },
+    /// A record, or the sum of an atomic append, is too large.
+    #[error("a record (or atomic append) of {len} bytes: at most {max} are possible")]
+    TooLarge {
+        /// Its size with frame headers.
+        len: u64,
+        /// The limit.
+        max: u64,
+    },
+    /// The LSN is not where a record begins or ends.
+    #[error("LSN {lsn} is not where a record begins or ends")]
+    NotABoundary {
+        /// The LSN.
+        lsn: Lsn,
+    },
+    /// The LSN lies below the front.
+    #[error("LSN {lsn} was truncated: the log begins at {front}")]
+    Truncated {
+        /// The LSN.
+        lsn: Lsn,
+        /// The front.
+        front: Lsn,
+    },
+    /// The LSN lies in a range that was taken back.
+    #[error("LSN {lsn} was voided with [{from}, {to})")]
+    Voided {
+        /// The LSN.
+        lsn: Lsn,
+        /// Start of the range.
+        from: Lsn,
+        /// Exclusive end of the range.
+        to: Lsn,
+    },
+    /// The LSN lies beyond what there is (to read: what is durable).
+    #[error("LSN {lsn} lies beyond the end at {end}")]
+    BeyondEnd {
+        /// The LSN.
+        lsn: Lsn,
+        /// The end.
+        end: Lsn,
+    },
+    /// An option cannot be.
+    #[error("option {option}: {why}")]
+    Option {
+        /// Which.
+        option: &'static str,
+        /// Why.
+        why: String,
+    },
+    /// The log was closed.
+    #[error("the log is closed")]
+    Closed,
+    /// This process is a fork of the one that opened the log.
+    #[error(
+        "the log was opened before this process was forked: only the parent may use it, open it anew"
+    )]
+    Forked,
+}
+
+/// What kind of thing went wrong, to decide by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The operating system refused.
+    Io,
+    /// There is no log.
+    NoLog,
+    /// There is one already.
+    AlreadyExists,
+    /// The directory is something else.
+    NotALog,
+    /// A newer format.
+    NewerFormat,
+    /// Another writer.
+    Locked,
+    /// No space; clean.
+    NoSpace,
+    /// The guarantee or the method cannot be had.
+    Unavailable,
+    /// Acknowledged data is damaged.
+    Damaged,
+    /// Stopped after a failure; indeterminate.
+    Poisoned,
+    /// The caller's argument is wrong.
+    InvalidInput,
+    /// Below the front.
+    Truncated,
+    /// Taken back.
+    Voided,
+    /// Beyond the end.
+    BeyondEnd,
+    /// Closed.
+    Closed,
+    /// In a forked child.
+    Forked,
+}
+
+impl Error {
+    /// The kind.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Error::Io { .. } if self.is_full() => ErrorKind::NoSpace,
+            Error::Io { .. } => ErrorKind::Io,
+            Error::NoLog { .. } => ErrorKind::NoLog,
+            Error::AlreadyExists { .. } => ErrorKind::AlreadyExists,
+            Error::NotALog { .. } => ErrorKind::NotALog,
+            Error::NewerFormat { .. } => ErrorKind::NewerFormat,
+            Error::Locked { .. } => ErrorKind::Locked,
+            Error::NoSpace { .. } => ErrorKind::NoSpace,
+            Error::Guarantee { .. } | Error::Method { .. } => ErrorKind::Unavailable,
+            Error::Damaged(_) => ErrorKind::Damaged,
+            Error::Poisoned { .. } => ErrorKind::Poisoned,
+            Error::TooLarge { .. } | Error::NotABoundary { .. } | Error::Option { .. } => {
+                ErrorKind::InvalidInput
+            }
+            Error::Truncated { .. } => ErrorKind::Truncated,
+            Error::Voided { .. } => ErrorKind::Voided,
+            Error::BeyondEnd { .. } => ErrorKind::BeyondEnd,
+            Error::Closed => ErrorKind::Closed,
+            Error::Forked => ErrorKind::Forked,
+        }
+    }
+
+    /// The position it is about.
+    pub fn lsn(&self) -> Option<Lsn> {
+        match self {
+            Error::Damaged(d) => Some(d.lsn),
+            Error::Poisoned { durable, .. } => Some(*durable),
+            Error::NotABoundary { lsn }
+            | Error::Truncated { lsn, .. }
+            | Error::Voided { lsn, .. }
+            | Error::BeyondEnd { lsn, .. } => Some(*lsn),
+            _ => None,
+        }
+    }
+
+    /// The file or directory it is about.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Error::Io { path, .. }
+            | Error::NoLog { path, .. }
+            | Error::AlreadyExists { path }
+            | Error::NotALog { path, .. }
+            | Error::NewerFormat { path, .. }
+            | Error::Locked { path }
+            | Error::NoSpace { path, .. }
+            | Error::Guarantee { path, .. }
+            | Error::Method { path, .. } => Some(path),
+            Error::Damaged(d) => Some(&d.path),
+            Error::Poisoned { cause, .. } => cause.path(),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn io(
+        doing: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(io::Error) -> Error {
+        let path = path.into();
+        move |source| Error::Io {
+            doing,
+            path,
+            source: Arc::new(source),
+        }
+    }
+
+    /// Whether this is the system's way to say that there is no room.
+    pub(crate) fn is_full(&self) -> bool {
+        match self {
+            Error::NoSpace { .. } => true,
+            Error::Io { source, .. } => {
+                matches!(
+                    source.kind(),
+                    io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+                )
+            }
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,523 @@
+//! Looking into a log without opening it for writing: nothing is locked, changed or forced.
+
+use crate::control_file::ControlFile;
+use crate::reader::Entry;
+use crate::recovery::{
+    anchor_state, collect_voids, damage, existing_directory, first_state, gaps, lost_segment,
+};
+use crate::scan::{Scan, ScanState};
+use crate::search::{headers_behind, resumed_at, stamp_behind};
+use crate::segments::{Listing, list, read_header};
+use crate::voids::Voids;
+use crate::{Damage, Error, Result, names};
+use logforce_device::{Directory, ReadSource, System};
+use logforce_format::frame::{Frames, Sequence};
+use logforce_format::{
+    Anchor, BATCH_HEADER_LEN, BatchKind, Case, Control, Decision, EPOCH_HISTORY, Epoch, LogId, Lsn,
+    decide,
+};
+use std::path::Path;
+use std::sync::Arc;
+
+/// How often a position in a log that is being written is looked at again before it counts as
+/// damaged: the writer may have been in the middle of it.
+const LOOK_AGAIN: usize = 5;
+
+/// A segment, as listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SegmentInfo {
+    /// File name.
+    pub name: String,
+    /// Position of its first byte.
+    pub start: Lsn,
+    /// Size in bytes.
+    pub len: u64,
+    /// Write unit in bytes.
+    pub write_unit: u32,
+    /// The opening that prepared it.
+    pub epoch: Epoch,
+}
+
+/// A batch, as found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BatchInfo {
+    /// Where.
+    pub lsn: Lsn,
+    /// Where the next one begins.
+    pub end: Lsn,
+    /// In which file.
+    pub file: String,
+    /// Where in the file, bytes.
+    pub offset: u64,
+    /// What for.
+    pub kind: BatchKind,
+    /// The opening that wrote it.
+    pub epoch: Epoch,
+    /// What was durable when it was sealed.
+    pub stamp: Lsn,
+    /// Start of what it voids; equal to `lsn` for nothing.
+    pub void_from: Lsn,
+    /// Records and parts of records in it.
+    pub frames: u32,
+    /// Bytes of payload.
+    pub payload_len: u32,
+}
+
+/// What a walk meets, in the log's order.
+#[derive(Debug)]
+pub enum Visit<'a> {
+    /// A batch whose checksums are right.
+    Batch(&'a BatchInfo),
+    /// A whole record that is part of the log.
+    Record {
+        /// The record.
+        entry: &'a Entry,
+        /// A stamp, or a close in order, says that it had become durable.
+        proven: bool,
+    },
+    /// Something that must be there is not.
+    Damage(&'a Damage),
+}
+
+/// What the directory and the control file say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inspection {
+    /// The log.
+    pub log_id: LogId,
+    /// Records below are gone.
+    pub front: Lsn,
+    /// Exclusive end of the prepared segments.
+    pub prepared_end: Lsn,
+    /// Where the next opening starts to scan.
+    pub anchor: Lsn,
+    /// Closed in order.
+    pub clean: bool,
+    /// The latest opening for writing.
+    pub epoch: Epoch,
+    /// Both slots of the control file are whole.
+    pub control_whole: bool,
+    /// Somebody has it open for writing.
+    pub in_use: bool,
+    /// The segments, in order.
+    pub segments: Vec<SegmentInfo>,
+    /// Files kept for reuse: name, bytes.
+    pub spares: Vec<(String, u64)>,
+    /// Files named like segments that are not this log's, and why.
+    pub strays: Vec<(String, String)>,
+}
+
+/// How a walk ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// Exclusive end of what was found.
+    pub end: Lsn,
+    /// Why there.
+    pub case: Case,
+    /// Highest position that a stamp, or the anchor, proves to have been durable.
+    pub proven_to: Lsn,
+    /// Whole batches.
+    pub batches: u64,
+    /// Whole records that are part of the log.
+    pub records: u64,
+    /// Bytes of those records.
+    pub record_bytes: u64,
+    /// Records in void ranges.
+    pub voided: u64,
+    /// Places where something is missing or damaged.
+    pub damages: u64,
+}
+
+/// A log opened for looking.
+pub struct Inspector {
+    dir: Arc<dyn Directory>,
+    control: Control,
+    control_whole: bool,
+    in_use: bool,
+    listing: Listing,
+}
+
+impl Inspector {
+    /// Opens the log in `path` for looking.
+    pub fn open(system: &dyn System, path: impl AsRef<Path>) -> Result<Inspector> {
+        let path = path.as_ref();
+        let dir = existing_directory(system, path)?;
+        let loaded = match ControlFile::load(&dir) {
+            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                return Err(Error::NoLog {
+                    path: path.to_owned(),
+                    why: "it has no 'control' file".to_owned(),
+                });
+            }
+            other => other?,
+        };
+        // What the slots say of a log in use may be overtaken by the time the directory is listed:
+        // a segment may come or go in between. The second look settles it.
+        let mut loaded = loaded;
+        let listing = loop {
+            let listing = list(&dir, loaded.control.log_id)?;
+            let again = ControlFile::load(&dir)?;
+            if again.control.sequence == loaded.control.sequence {
+                break listing;
+            }
+            loaded = again;
+        };
+        let in_use = dir.is_locked(names::LOCK).unwrap_or(false);
+        Ok(Inspector {
+            dir,
+            control: loaded.control,
+            control_whole: loaded.both,
+            in_use,
+            listing,
+        })
+    }
+
+    /// Opens what there is of a log whose control file is missing or damaged: everything that the
+    /// segments hold counts.
+    pub fn salvage(system: &dyn System, path: impl AsRef<Path>) -> Result<Inspector> {
+        match Self::open(system, path.as_ref()) {
+            Ok(inspector) => return Ok(inspector),
+            Err(e @ Error::NewerFormat { .. }) => return Err(e),
+            Err(_) => {}
+        }
+        let path = path.as_ref();
+        let dir = existing_directory(system, path)?;
+        let nothing = || Error::NoLog {
+            path: path.to_owned(),
+            why: "no segment in it is usable".to_owned(),
+        };
+        let mut entries = dir.entries().map_err(Error::io("list", path))?;
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        let headers = entries
+            .iter()
+            .filter(|e| e.is_file && names::kind(&e.name) == names::NameKind::Segment)
+            .filter_map(|e| match read_header(&dir, &e.name) {
+                Ok(crate::segments::Found::Whole(h)) => Some(h),
+                _ => None,
+            });
+        let log_id = headers.map(|h| h.log_id).next().ok_or_else(nothing)?;
+        let listing = list(&dir, log_id)?;
+        let all = listing.segments.all();
+        let (Some(first), Some(last)) = (all.first(), all.last()) else {
+            return Err(nothing());
+        };
+        let mut control = Control {
+            log_id,
+            front: first.header.start,
+            first_segment: first.header.start,
+            prepared_end: last.header.end(),
+            anchor: Anchor {
+                lsn: first.header.start,
+                ..Anchor::default()
+            },
+            ..Control::default()
+        };
+        // Any epoch that has left a whole header counts.
+        let mut epochs: Vec<Epoch> = all.iter().map(|s| s.header.epoch).collect();
+        epochs.sort_by_key(|e| std::cmp::Reverse(e.counter));
+        epochs.dedup();
+        epochs.truncate(EPOCH_HISTORY);
+        control.epoch = epochs.first().copied().unwrap_or_default();
+        control.history = epochs;
+        let in_use = dir.is_locked(names::LOCK).unwrap_or(false);
+        Ok(Inspector {
+            dir,
+            control,
+            control_whole: false,
+            in_use,
+            listing,
+        })
+    }
+
+    /// What the directory and the control file say.
+    pub fn summary(&self) -> Inspection {
+        let c = &self.control;
+        Inspection {
+            log_id: c.log_id,
+            front: c.front,
+            prepared_end: c.prepared_end,
+            anchor: c.anchor.lsn,
+            clean: c.clean,
+            epoch: c.epoch,
+            control_whole: self.control_whole,
+            in_use: self.in_use,
+            segments: self
+                .listing
+                .segments
+                .all()
+                .iter()
+                .map(|s| SegmentInfo {
+                    name: s.name(),
+                    start: s.header.start,
+                    len: s.header.len,
+                    write_unit: s.header.write_unit,
+                    epoch: s.header.epoch,
+                })
+                .collect(),
+            spares: self.listing.spares.clone(),
+            strays: self.listing.broken.clone(),
+        }
+    }
+
+    /// Walks the whole log from its first segment on, checking every byte that counts; behind
+    /// damage it goes on with the next whole batch. `visit` may answer `false` to stop.
+    pub fn walk(&self, visit: &mut dyn FnMut(Visit<'_>) -> bool) -> Result<Finding> {
+        let segments = &self.listing.segments;
+        let control = &self.control;
+        let path = self.dir.path();
+        let (proven_to, last_void) = self.proven();
+        let voids = collect_voids(segments, control, last_void, path).unwrap_or_default();
+        let mut found = Finding {
+            end: control.first_segment,
+            case: Case::CleanEnd,
+            proven_to,
+            batches: 0,
+            records: 0,
+            record_bytes: 0,
+            voided: 0,
+            damages: 0,
+        };
+        let mut walk = Walk {
+            voids,
+            front: control.front,
+            current: None,
+            found: &mut found,
+            visit,
+        };
+        let mut lost = gaps(segments, control)
+            .into_iter()
+            .map(|(from, _)| from)
+            .collect::<Vec<_>>();
+        let mut state = first_state(control);
+        let mut looked = 0;
+        loop {
+            let mut scan = Scan::new(
+                segments,
+                control.log_id,
+                control.prepared_end,
+                ReadSource::Cache,
+                state,
+            );
+            let stop = loop {
+                if let Some((_, to)) = walk.voids.covering(scan.state.at)
+                    && segments
+                        .containing(scan.state.at)
+                        .is_none_or(|s| s.header.start == scan.state.at)
+                {
+                    // A whole segment that is void need not be readable.
+                    scan.state = unlinked(to);
+                    walk.current = None;
+                }
+                match scan.next() {
+                    Ok(batch) => {
+                        let end = batch.end;
+                        if !walk.batch(segments, batch.header, batch.payload, end) {
+                            return Ok(found);
+                        }
+                        looked = 0;
+                    }
+                    Err(stop) => break stop,
+                }
+            };
+            state = scan.state;
+            if let Some(h) = resumed_at(segments, &state, stop.at, control) {
+                state = ScanState {
+                    at: h.lsn,
+                    sequence: Sequence::default(),
+                    ..state
+                };
+                continue;
+            }
+            if let Some((_, to)) = walk.voids.covering(stop.at) {
+                state = unlinked(to);
+                walk.current = None;
+                continue;
+            }
+            let below = stop.at < control.anchor.lsn;
+            let closed_here = control.clean && self.control_whole && state.at == control.anchor.lsn;
+            let stamp = if closed_here {
+                None
+            } else {
+                stamp_behind(segments, stop.at, control, state.epoch)
+            };
+            let case = decide(stop.seen, below || stamp.is_some(), false);
+            if case.decision() == Decision::End {
+                walk.found.case = case;
+                walk.found.end = state.at.max(walk.found.end);
+                break;
+            }
+            if self.in_use && looked < LOOK_AGAIN {
+                looked += 1;
+                continue;
+            }
+            looked = 0;
+            let durable_to = proven_to.max(stamp.unwrap_or(Lsn::ORIGIN));
+            let what = match case {
+                Case::SegmentLost if stop.at < control.prepared_end => {
+                    lost.retain(|l| *l != stop.at);
+                    lost_segment(&self.dir, stop.at, control)?
+                }
+                _ => damage(path, segments, &stop, case, durable_to),
+            };
+            walk.current = None;
+            if !walk.damage(&what) {
+                return Ok(found);
+            }
+            // The next whole batch, wherever it is.
+            let mut next = None;
+            headers_behind(segments, stop.at.plus(1), control, None, &mut |_, h| {
+                next = Some(h.lsn);
+                false
+            });
+            match next {
+                Some(at) => state = unlinked(at),
+                None => {
+                    walk.found.case = case;
+                    break;
+                }
+            }
+        }
+        for at in lost {
+            // Above the last batch: no scan came by.
+            let what = lost_segment(&self.dir, at, control)?;
+            if walk.voids.covering(at).is_none() && !walk.damage(&what) {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// What stamps prove, and the latest voiding batch, by a scan from the anchor.
+    fn proven(&self) -> (Lsn, Option<Lsn>) {
+        let segments = &self.listing.segments;
+        let control = &self.control;
+        let mut proven = control.anchor.lsn;
+        let mut state = if self.control_whole || control.sequence > 0 {
+            anchor_state(control)
+        } else {
+            first_state(control)
+        };
+        let mut last_void = state.last_void;
+        loop {
+            let mut scan = Scan::new(
+                segments,
+                control.log_id,
+                control.prepared_end,
+                ReadSource::Cache,
+                state,
+            );
+            let stop = loop {
+                match scan.next() {
+                    Ok(batch) => proven = proven.max(batch.header.stamp),
+                    Err(stop) => break stop,
+                }
+            };
+            last_void = scan.state.last_void.or(last_void);
+            match resumed_at(segments, &scan.state, stop.at, control) {
+                Some(h) => {
+                    state = ScanState {
+                        at: h.lsn,
+                        sequence: Sequence::default(),
+                        ..scan.state
+                    }
+                }
+                None => return (proven, last_void),
+            }
+        }
+    }
+}
+
+/// A state at a batch of which nothing is known but its place.
+fn unlinked(at: Lsn) -> ScanState {
+    ScanState {
+        at,
+        epoch: None,
+        prev_crc: None,
+        last_void: None,
+        sequence: Sequence::unknown(),
+    }
+}
+
+/// Puts records together and reports.
+struct Walk<'a, 'v> {
+    voids: Voids,
+    front: Lsn,
+    current: Option<Entry>,
+    found: &'a mut Finding,
+    visit: &'v mut dyn FnMut(Visit<'_>) -> bool,
+}
+
+impl Walk<'_, '_> {
+    fn batch(
+        &mut self,
+        segments: &crate::segments::Segments,
+        h: logforce_format::BatchHeader,
+        payload: &[u8],
+        end: Lsn,
+    ) -> bool {
+        let segment = segments.containing(h.lsn);
+        let info = BatchInfo {
+            lsn: h.lsn,
+            end,
+            file: segment.as_ref().map(|s| s.name()).unwrap_or_default(),
+            offset: segment.as_ref().map_or(0, |s| s.offset(h.lsn)),
+            kind: h.kind,
+            epoch: h.epoch,
+            stamp: h.stamp,
+            void_from: h.void_from,
+            frames: h.frames,
+            payload_len: h.payload_len,
+        };
+        self.found.batches += 1;
+        self.found.end = end;
+        self.found.proven_to = self.found.proven_to.max(h.stamp);
+        if !(self.visit)(Visit::Batch(&info)) {
+            return false;
+        }
+        if h.kind != BatchKind::Data {
+            return true;
+        }
+        for frame in Frames::new(payload, h.lsn.plus(BATCH_HEADER_LEN as u64)).map_while(|f| f.ok())
+        {
+            if frame.header.first {
+                self.current = Some(Entry {
+                    start: frame.lsn,
+                    end: frame.lsn,
+                    data: Vec::new(),
+                });
+            }
+            let Some(entry) = &mut self.current else {
+                continue;
+            };
+            entry.data.extend_from_slice(frame.data);
+            if !frame.header.last {
+                continue;
+            }
+            entry.end = frame.end();
+            let Some(entry) = self.current.take() else {
+                continue;
+            };
+            if entry.start < self.front {
+                continue;
+            }
+            if self.voids.covering(entry.start).is_some() {
+                self.found.voided += 1;
+                continue;
+            }
+            self.found.records += 1;
+            self.found.record_bytes += entry.data.len() as u64;
+            let proven = entry.end <= self.found.proven_to;
+            if !(self.visit)(Visit::Record {
+                entry: &entry,
+                proven,
+            }) {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn damage(&mut self, what: &Damage) -> bool {
+        self.found.damages += 1;
+        (self.visit)(Visit::Damage(what))
+    }
+}

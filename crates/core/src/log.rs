@@ -1,0 +1,501 @@
+use crate::control_file::ControlFile;
+use crate::options::{Creation, Options};
+use crate::poison::Poison;
+use crate::prepare::Spare;
+use crate::reader::{Entry, Reader};
+use crate::segments::Segments;
+use crate::stage::Stage;
+use crate::voids::Voids;
+use crate::writer::How;
+use crate::{Damage, Error, Result, recovery};
+use logforce_device::{Directory, Guarantee, Joiner, Method, Plan, Runtime, System};
+use logforce_format::{Case, Epoch, LogId, Lsn};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// A transaction log, open for writing. Clones are the same log; all calls may come from any
+/// thread.
+///
+/// ```ignore
+/// let log = Log::open(system, "sales.log", Creation::OpenOrCreate, Options::new())?;
+/// let sale = log.commit(b"one coffee, 2.50")?;
+/// assert_eq!(log.read_at(sale.start)?.data, b"one coffee, 2.50");
+/// ```
+#[derive(Clone)]
+pub struct Log {
+    handle: Arc<Handle>,
+}
+
+/// Ends the threads and closes when the last clone is dropped.
+struct Handle {
+    shared: Arc<Shared>,
+    threads: Mutex<Vec<Box<dyn Joiner>>>,
+}
+
+/// Where a record lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Appended {
+    /// Its position, by which it is read.
+    pub start: Lsn,
+    /// Force up to here to make it durable. Exclusive.
+    pub end: Lsn,
+}
+
+/// A record that was made durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Committed {
+    /// Its position, by which it is read.
+    pub start: Lsn,
+    /// Exclusive end.
+    pub end: Lsn,
+    /// What it survives.
+    pub guarantee: Guarantee,
+}
+
+/// What opening found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recovered {
+    /// The log was made by this opening.
+    pub created: bool,
+    /// Exclusive end of what was recovered.
+    pub end: Lsn,
+    /// Why it ends there.
+    pub case: Case,
+    /// Bytes of log that were read to find out.
+    pub scanned: u64,
+    /// What was lost, if [`OnDamage::Truncate`](crate::OnDamage::Truncate) cut the log.
+    pub lost: Option<Damage>,
+    /// The log was closed in order the last time.
+    pub clean: bool,
+}
+
+/// What the log's callers and its threads share.
+pub(crate) struct Shared {
+    pub(crate) runtime: Arc<dyn Runtime>,
+    pub(crate) dir: Arc<dyn Directory>,
+    pub(crate) path: PathBuf,
+    pub(crate) options: Options,
+    pub(crate) log_id: LogId,
+    pub(crate) epoch: Epoch,
+    pub(crate) method: Method,
+    pub(crate) plan: Plan,
+    /// What a force by the method guarantees here.
+    pub(crate) guarantee: Guarantee,
+    /// Whether a barrier here guarantees `PowerLoss`.
+    pub(crate) barrier_is_durable: bool,
+    /// Write unit of new segments.
+    pub(crate) unit: u32,
+    /// New segments are filled with zeroes.
+    pub(crate) fill: bool,
+    /// The process that opened the log.
+    pub(crate) process: u64,
+    pub(crate) stage: Mutex<Stage>,
+    pub(crate) segments: Mutex<Segments>,
+    pub(crate) voids: Mutex<Voids>,
+    pub(crate) spares: Mutex<Vec<Spare>>,
+    pub(crate) control: ControlFile,
+    pub(crate) poison: Poison,
+    pub(crate) durable: AtomicU64,
+    pub(crate) front: AtomicU64,
+    /// Rings when a write is done, room or prepared space appears, or the log fails.
+    pub(crate) progress: Signal,
+    /// Rings when there is work for the writing thread.
+    pub(crate) work: Signal,
+    /// Rings when there is work for the preparing thread.
+    pub(crate) prepare: Signal,
+    pub(crate) service_parked: AtomicBool,
+    pub(crate) stop: AtomicBool,
+    pub(crate) recovered: Recovered,
+    /// The writer lock; given up when the last reader of this opening is gone too.
+    pub(crate) lock: Mutex<Option<Box<dyn Send + Sync>>>,
+}
+
+/// A word to wait on: look, decide, sleep unless it rang since.
+#[derive(Default)]
+pub(crate) struct Signal {
+    word: AtomicU32,
+    sleepers: AtomicU32,
+}
+
+impl Signal {
+    pub(crate) fn observe(&self) -> u32 {
+        self.word.load(SeqCst)
+    }
+
+    pub(crate) fn sleep(&self, runtime: &dyn Runtime, seen: u32, timeout: Option<Duration>) {
+        self.sleepers.fetch_add(1, SeqCst);
+        runtime.wait(&self.word, seen, timeout);
+        self.sleepers.fetch_sub(1, SeqCst);
+    }
+
+    pub(crate) fn ring(&self, runtime: &dyn Runtime) {
+        self.word.fetch_add(1, SeqCst);
+        // A sleeper that this misses has not gone to sleep yet, and will see the word changed.
+        if self.sleepers.load(SeqCst) > 0 {
+            runtime.wake_all(&self.word);
+        }
+    }
+}
+
+impl Shared {
+    pub(crate) fn stage(&self) -> MutexGuard<'_, Stage> {
+        self.stage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn segments(&self) -> MutexGuard<'_, Segments> {
+        self.segments.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn voids(&self) -> MutexGuard<'_, Voids> {
+        self.voids.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn spares(&self) -> MutexGuard<'_, Vec<Spare>> {
+        self.spares.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn durable(&self) -> Lsn {
+        Lsn(self.durable.load(Acquire))
+    }
+
+    pub(crate) fn front(&self) -> Lsn {
+        Lsn(self.front.load(Acquire))
+    }
+
+    /// Refuses a forked child: its copy of the staging memory is the parent's, and both would
+    /// write different batches at the same LSN.
+    pub(crate) fn check_process(&self) -> Result<()> {
+        if self.runtime.process() == self.process {
+            Ok(())
+        } else {
+            Err(Error::Forked)
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        self.check_process()?;
+        self.poison.check()
+    }
+
+    /// Stages an atomic append once there is memory and prepared space for it.
+    fn append(&self, records: &[&[&[u8]]], each: impl FnMut(Lsn, Lsn)) -> Result<()> {
+        self.check()?;
+        let bytes = Stage::measure(records.iter().map(|r| r.iter().map(|p| p.len()).sum()))?;
+        let mut asked = None;
+        let mut each = Some(each);
+        loop {
+            let seen = self.progress.observe();
+            let (ring_prepare, ring_work) = {
+                let mut stage = self.stage();
+                self.poison.check()?;
+                if stage.closing {
+                    return Err(Error::Closed);
+                }
+                let bound = stage.bound(bytes, self.options.segment_len);
+                if bound > stage.prepared_end() {
+                    // Space comes before acceptance: what is accepted cannot fail for lack of it.
+                    match (&stage.prepare_failure, asked) {
+                        (Some(failure), Some(round)) if failure.round > round => {
+                            return Err(failure.error.clone());
+                        }
+                        _ => {}
+                    }
+                    let round = stage.prepare_round;
+                    asked.get_or_insert(round);
+                    stage.wanted_end = stage.wanted_end.max(bound);
+                    (true, false)
+                } else if !stage.has_room(bytes) {
+                    (false, true)
+                } else if let Some(each) = each.take() {
+                    let segments_before = stage.upcoming.len();
+                    stage.place(records, each);
+                    let work = stage.has_full();
+                    let prepare = segments_before > stage.upcoming.len();
+                    drop(stage);
+                    if work {
+                        self.work.ring(&*self.runtime);
+                    }
+                    if prepare {
+                        self.prepare.ring(&*self.runtime);
+                    }
+                    return Ok(());
+                } else {
+                    return Ok(());
+                }
+            };
+            if ring_prepare {
+                self.prepare.ring(&*self.runtime);
+            }
+            if ring_work {
+                self.work.ring(&*self.runtime);
+            }
+            self.progress.sleep(&*self.runtime, seen, None);
+        }
+    }
+
+    fn force(&self, end: Lsn) -> Result<Guarantee> {
+        if self.durable() < end {
+            self.check()?;
+            self.force_to(end, How::Force)?;
+        }
+        Ok(self.guarantee)
+    }
+
+    /// Forces everything, writes the last stamp, and notes in the control file that nothing lies
+    /// above.
+    fn finish(&self) -> Result<()> {
+        self.poison.check()?;
+        let tail = self.stage().tail();
+        self.force_to(tail, How::Force)?;
+        // A stamp about what a weak method left behind would not be true: a barrier first.
+        let tail = self.stage().tail();
+        self.force_to(tail, How::Barrier)?;
+        let unstamped = {
+            let stage = self.stage();
+            stage.stamped_forces != stage.forces
+        };
+        if unstamped {
+            self.write_stamp()?;
+        }
+        let tail = self.stage().tail();
+        self.force_to(tail, How::Barrier)?;
+        self.update_control(|c| c.clean = c.anchor.lsn == tail)
+    }
+}
+
+impl Log {
+    /// Opens a log in the directory `path` of `system`.
+    ///
+    /// Recovers first: when this returns, everything that was acknowledged is there and durable,
+    /// and what was not acknowledged is there whole or gone for good.
+    pub fn open(
+        system: &dyn System,
+        path: impl AsRef<Path>,
+        creation: Creation,
+        options: Options,
+    ) -> Result<Log> {
+        let shared = Arc::new(recovery::open(system, path.as_ref(), creation, options)?);
+        let log = Log {
+            handle: Arc::new(Handle {
+                shared: shared.clone(),
+                threads: Mutex::default(),
+            }),
+        };
+        for (name, body) in [
+            ("logforce-write", Shared::serve as fn(&Shared)),
+            ("logforce-prepare", Shared::prepare_ahead),
+        ] {
+            let shared = shared.clone();
+            let thread = shared
+                .runtime
+                .clone()
+                .spawn(name, Box::new(move || body(&shared)))
+                .map_err(Error::io("start a thread for", path.as_ref()))?;
+            log.handle
+                .threads
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(thread);
+        }
+        Ok(log)
+    }
+
+    fn shared(&self) -> &Shared {
+        &self.handle.shared
+    }
+
+    /// Appends a record of up to 64 MiB. It is in memory only until it is forced, by this call's
+    /// caller or by another.
+    ///
+    /// Waits while staging is full and while a segment is prepared. After [`Error::NoSpace`]
+    /// nothing was accepted.
+    pub fn append(&self, record: &[u8]) -> Result<Appended> {
+        self.append_parts(&[record])
+    }
+
+    /// Appends one record that lies in several slices.
+    pub fn append_parts(&self, parts: &[&[u8]]) -> Result<Appended> {
+        let mut at = Appended {
+            start: Lsn::ORIGIN,
+            end: Lsn::ORIGIN,
+        };
+        self.shared()
+            .append(&[parts], |start, end| at = Appended { start, end })?;
+        Ok(at)
+    }
+
+    /// Appends several records atomically: after a crash all are there or none.
+    pub fn append_all(&self, records: &[&[u8]]) -> Result<Vec<Appended>> {
+        let mut all = Vec::with_capacity(records.len());
+        let parts: Vec<[&[u8]; 1]> = records.iter().map(|r| [*r]).collect();
+        let records: Vec<&[&[u8]]> = parts.iter().map(|p| &p[..]).collect();
+        self.shared()
+            .append(&records, |start, end| all.push(Appended { start, end }))?;
+        Ok(all)
+    }
+
+    /// Makes everything below `end` durable and returns what it survives.
+    pub fn force(&self, end: Lsn) -> Result<Guarantee> {
+        self.shared().check_process()?;
+        self.shared().force(end)
+    }
+
+    /// Appends a record and makes it durable.
+    pub fn commit(&self, record: &[u8]) -> Result<Committed> {
+        let Appended { start, end } = self.append(record)?;
+        let guarantee = self.shared().force(end)?;
+        Ok(Committed {
+            start,
+            end,
+            guarantee,
+        })
+    }
+
+    /// Appends several records atomically and makes them durable.
+    pub fn commit_all(&self, records: &[&[u8]]) -> Result<Vec<Committed>> {
+        let all = self.append_all(records)?;
+        let guarantee = match all.last() {
+            Some(last) => self.shared().force(last.end)?,
+            None => self.shared().guarantee,
+        };
+        Ok(all
+            .into_iter()
+            .map(|Appended { start, end }| Committed {
+                start,
+                end,
+                guarantee,
+            })
+            .collect())
+    }
+
+    /// Exclusive end of what is durable, at [`Log::guarantee`]. Takes no lock.
+    pub fn durable_lsn(&self) -> Lsn {
+        self.shared().durable()
+    }
+
+    /// Exclusive end of what was appended.
+    pub fn tail_lsn(&self) -> Lsn {
+        self.shared().stage().tail()
+    }
+
+    /// Records below are gone. Takes no lock.
+    pub fn front_lsn(&self) -> Lsn {
+        self.shared().front()
+    }
+
+    /// The record at `start`, which must be durable.
+    pub fn read_at(&self, start: Lsn) -> Result<Entry> {
+        self.shared().check_process()?;
+        Reader::at_record(self.handle.shared.clone(), start)
+    }
+
+    /// Reads durable records from `from` on: the start or the end of a record, or
+    /// [`Log::front_lsn`].
+    pub fn read_from(&self, from: Lsn) -> Result<Reader> {
+        self.shared().check_process()?;
+        Reader::from_boundary(self.handle.shared.clone(), from)
+    }
+
+    /// Drops the records below `front` (the start or the end of a durable record). Durable when it
+    /// returns. Whole segments below it are reused or removed.
+    pub fn truncate_front(&self, front: Lsn) -> Result<()> {
+        self.shared().check()?;
+        crate::truncate::front(&self.handle.shared, front)
+    }
+
+    /// Takes back every record from `from` on (the start or the end of a record), and forces that.
+    /// The LSNs are not used again: reading there answers [`Error::Voided`]. Records appended by
+    /// other threads while this runs may be taken back with the rest.
+    pub fn truncate_back(&self, from: Lsn) -> Result<()> {
+        self.shared().check()?;
+        crate::truncate::back(&self.handle.shared, from)
+    }
+
+    /// What a force guarantees.
+    pub fn guarantee(&self) -> Guarantee {
+        self.shared().guarantee
+    }
+
+    /// How a force is done.
+    pub fn method(&self) -> Method {
+        self.shared().method
+    }
+
+    /// Tells this log from every other.
+    pub fn id(&self) -> LogId {
+        self.shared().log_id
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.shared().path
+    }
+
+    /// What opening found.
+    pub fn recovered(&self) -> &Recovered {
+        &self.shared().recovered
+    }
+
+    /// Forces everything, writes down that the log is whole, ends its threads and gives up the
+    /// lock. Other clones of it answer [`Error::Closed`] from then on.
+    ///
+    /// Dropping the last clone does the same and cannot report a failure.
+    pub fn close(self) -> Result<()> {
+        self.handle.close()
+    }
+}
+
+impl Handle {
+    fn close(&self) -> Result<()> {
+        let shared = &self.shared;
+        // The threads are the parent's, and so are the files.
+        shared.check_process()?;
+        {
+            let mut stage = shared.stage();
+            if stage.closing {
+                return Ok(());
+            }
+            stage.closing = true;
+        }
+        // Appends that wait for room or space must answer now.
+        shared.progress.ring(&*shared.runtime);
+        let result = shared.finish();
+        shared.stop.store(true, Release);
+        shared.stage().stopping = true;
+        shared.work.ring(&*shared.runtime);
+        shared.prepare.ring(&*shared.runtime);
+        let threads =
+            std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        for thread in threads {
+            // A panic in it has poisoned the log, which `finish` has reported or nobody waits for.
+            let _ = thread.join();
+        }
+        // All I/O is joined: only now may another writer come.
+        let lock = shared
+            .lock
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        drop(lock);
+        result
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        let _ = self.close();
+    }
+}
+
+impl std::fmt::Debug for Log {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Log")
+            .field("path", &self.path())
+            .field("method", &self.method())
+            .field("front", &self.front_lsn())
+            .field("durable", &self.durable_lsn())
+            .finish_non_exhaustive()
+    }
+}

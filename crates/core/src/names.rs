@@ -1,0 +1,61 @@
+//! File names of a log directory. They are hints for people; what a file is, its header says.
+
+use logforce_format::Lsn;
+
+pub(crate) const CONTROL: &str = "control";
+pub(crate) const CONTROL_NEW: &str = "control.tmp";
+pub(crate) const LOCK: &str = "lock";
+const SEGMENT: &str = ".seg";
+const PREPARING: &str = ".tmp";
+const SPARE: &str = ".spare";
+
+/// What a name says about a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NameKind {
+    Control,
+    ControlNew,
+    Lock,
+    Segment,
+    Preparing,
+    Spare,
+    Foreign,
+}
+
+pub(crate) fn segment(start: Lsn) -> String {
+    format!("{:016x}{SEGMENT}", start.0)
+}
+
+pub(crate) fn preparing(start: Lsn) -> String {
+    format!("{:016x}{PREPARING}", start.0)
+}
+
+pub(crate) fn spare(start: Lsn) -> String {
+    format!("{:016x}{SPARE}", start.0)
+}
+
+/// A file whose segment header is broken, set aside by truncation at damage.
+pub(crate) fn set_aside(name: &str) -> String {
+    format!("{name}.damaged")
+}
+
+/// The start that a segment's name claims.
+pub(crate) fn claimed_start(name: &str) -> Option<Lsn> {
+    let digits = name.strip_suffix(SEGMENT)?;
+    (digits.len() == 16).then(|| u64::from_str_radix(digits, 16).ok().map(Lsn))?
+}
+
+pub(crate) fn kind(name: &str) -> NameKind {
+    let hex = |suffix: &str| {
+        name.strip_suffix(suffix)
+            .is_some_and(|d| d.len() == 16 && d.bytes().all(|b| b.is_ascii_hexdigit()))
+    };
+    match name {
+        CONTROL => NameKind::Control,
+        CONTROL_NEW => NameKind::ControlNew,
+        LOCK => NameKind::Lock,
+        _ if hex(SEGMENT) => NameKind::Segment,
+        _ if hex(PREPARING) => NameKind::Preparing,
+        _ if hex(SPARE) => NameKind::Spare,
+        _ => NameKind::Foreign,
+    }
+}

@@ -1,0 +1,176 @@
+use crate::{Error, Result};
+use logforce_device::{Guarantee, Method};
+use logforce_format::{
+    MAX_BATCH_LEN, MAX_SEGMENT_LEN, MAX_WRITE_UNIT, MIN_SEGMENT_LEN, SegmentHeader,
+};
+use std::time::Duration;
+
+/// Whether opening may make a log, or must.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Creation {
+    /// Make one; fail if there is one.
+    CreateNew,
+    /// There must be one. A directory that is missing or was emptied is an error, never a fresh
+    /// log.
+    OpenExisting,
+    /// Open the one that is there; make one in a directory that is missing or empty.
+    OpenOrCreate,
+}
+
+/// What opening does when acknowledged data turns out to be damaged. To read around damage without
+/// changing anything, use the inspector.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum OnDamage {
+    /// Fail, and say where (the default).
+    Refuse,
+    /// The log ends before the damage; what follows is lost, reported in
+    /// [`Recovered::lost`](crate::Recovered::lost), and left in its files until the front passes
+    /// it.
+    Truncate,
+}
+
+/// How to open a log.
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub(crate) method: Option<Method>,
+    pub(crate) require: Guarantee,
+    pub(crate) segment_len: u64,
+    pub(crate) write_unit: Option<u32>,
+    pub(crate) max_batch: u32,
+    pub(crate) staging: usize,
+    pub(crate) on_damage: OnDamage,
+    pub(crate) idle_stamp: Duration,
+    pub(crate) spares: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            method: None,
+            require: Guarantee::PowerLoss,
+            segment_len: 64 << 20,
+            write_unit: None,
+            max_batch: 1 << 20,
+            staging: 8 << 20,
+            on_damage: OnDamage::Refuse,
+            idle_stamp: Duration::from_millis(50),
+            spares: 2,
+        }
+    }
+}
+
+impl Options {
+    /// The defaults: safe against loss of power, 64 MiB segments.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How a force is done. Without it: `direct+dsync` where direct I/O is offered, else `dsync`.
+    pub fn method(mut self, method: Method) -> Self {
+        self.method = Some(method);
+        self
+    }
+
+    /// The least that a force must guarantee; opening fails where it cannot be had. Default
+    /// [`Guarantee::PowerLoss`].
+    pub fn require(mut self, guarantee: Guarantee) -> Self {
+        self.require = guarantee;
+        self
+    }
+
+    /// Size of new segments in bytes, 16 KiB to 4 GiB, a multiple of the write unit. Default
+    /// 64 MiB. At least one segment beyond the current one is kept prepared.
+    pub fn segment_len(mut self, bytes: u64) -> Self {
+        self.segment_len = bytes;
+        self
+    }
+
+    /// The unit of a device write in bytes, a power of two from 4096 to 65536, where the device's
+    /// own answer is not to be trusted. A smaller one than the device's is raised to it.
+    pub fn write_unit(mut self, bytes: u32) -> Self {
+        self.write_unit = Some(bytes);
+        self
+    }
+
+    /// The longest batch in bytes (the unit of one device write). Default 1 MiB.
+    pub fn max_batch(mut self, bytes: u32) -> Self {
+        self.max_batch = bytes;
+        self
+    }
+
+    /// Memory for records that are appended and not written, in bytes; beyond it `append` waits.
+    /// Default 8 MiB. One append larger than this is taken when nothing else is staged.
+    pub fn staging(mut self, bytes: usize) -> Self {
+        self.staging = bytes;
+        self
+    }
+
+    /// What to do about damage. Default: refuse.
+    pub fn on_damage(mut self, on_damage: OnDamage) -> Self {
+        self.on_damage = on_damage;
+        self
+    }
+
+    /// After how long without a force the last one's extent is written down as a stamp. Default
+    /// 50 ms. It bounds what a damaged tail can be told from.
+    pub fn idle_stamp(mut self, after: Duration) -> Self {
+        self.idle_stamp = after;
+        self
+    }
+
+    /// How many truncated segments to keep for reuse. Default 2.
+    pub fn spares(mut self, count: usize) -> Self {
+        self.spares = count;
+        self
+    }
+
+    /// The write unit on a device that needs at least `device` bytes, and a check of all sizes.
+    pub(crate) fn resolve_write_unit(&self, device: u32) -> Result<u32> {
+        let bad = |option, why: String| Err(Error::Option { option, why });
+        if let Some(unit) = self.write_unit
+            && !(unit.is_power_of_two() && (4096..=MAX_WRITE_UNIT).contains(&unit))
+        {
+            return bad(
+                "write_unit",
+                format!("{unit} is not a power of two from 4096 to {MAX_WRITE_UNIT}"),
+            );
+        }
+        let unit = self.write_unit.unwrap_or(0).max(device);
+        if unit > MAX_WRITE_UNIT {
+            return bad(
+                "write_unit",
+                format!("the device needs {device} bytes, at most {MAX_WRITE_UNIT} are possible"),
+            );
+        }
+        if !SegmentHeader::geometry_is_valid(logforce_format::Lsn::ORIGIN, self.segment_len, unit) {
+            return bad(
+                "segment_len",
+                format!(
+                    "{} is not a multiple of the write unit {unit} from {} to {MAX_SEGMENT_LEN}",
+                    self.segment_len,
+                    MIN_SEGMENT_LEN.max(2 * SegmentHeader::data_offset(unit)),
+                ),
+            );
+        }
+        if self.max_batch < 2 * unit
+            || self.max_batch > MAX_BATCH_LEN
+            || !self.max_batch.is_multiple_of(unit)
+        {
+            return bad(
+                "max_batch",
+                format!(
+                    "{} is not a multiple of the write unit {unit} from {} to {MAX_BATCH_LEN}",
+                    self.max_batch,
+                    2 * unit
+                ),
+            );
+        }
+        if self.staging < self.max_batch as usize {
+            return bad(
+                "staging",
+                format!("{} is less than max_batch {}", self.staging, self.max_batch),
+            );
+        }
+        Ok(unit)
+    }
+}

@@ -1,0 +1,264 @@
+//! Segments made ready ahead of the writer, in a thread of their own: made in the middle of a
+//! commit they would be a latency spike.
+
+use crate::log::Shared;
+use crate::segments::Segment;
+use crate::stage::PrepareFailure;
+use crate::{Error, Result, names};
+use logforce_device::{
+    Access, AlignedBuf, Barrier, Directory, File, FilesystemKind, ForceBy, OpenFile, Write,
+};
+use logforce_format::{Epoch, LogId, Lsn, SegmentHeader};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::*};
+
+const FILL_CHUNK: usize = 1 << 20;
+
+/// What making a segment ready needs to know.
+pub(crate) struct Preparing<'a> {
+    pub(crate) dir: &'a Arc<dyn Directory>,
+    pub(crate) log_id: LogId,
+    pub(crate) epoch: Epoch,
+    pub(crate) direct: bool,
+    /// Zeroes help: the filesystem overwrites in place.
+    pub(crate) fill: bool,
+    pub(crate) stop: &'a AtomicBool,
+}
+
+/// A spare file, ready for reuse.
+#[derive(Debug, Clone)]
+pub(crate) struct Spare {
+    pub(crate) name: String,
+    pub(crate) len: u64,
+}
+
+impl Preparing<'_> {
+    /// Makes the file of a segment: sized, its extents written, its header in place, all of it
+    /// forced, under its final name, the name forced. The control file does not know it yet.
+    pub(crate) fn make(
+        &self,
+        start: Lsn,
+        len: u64,
+        unit: u32,
+        spare: Option<&Spare>,
+    ) -> Result<Arc<Segment>> {
+        let header = SegmentHeader {
+            log_id: self.log_id,
+            start,
+            len,
+            write_unit: unit,
+            epoch: self.epoch,
+        };
+        let (file, from) = match spare {
+            // Old batches stay in it: their LSNs are below `start`, so none passes for new.
+            Some(spare) => {
+                let path = self.dir.path().join(&spare.name);
+                let how = OpenFile {
+                    access: Access::Write,
+                    direct: self.direct,
+                };
+                (
+                    self.dir
+                        .open(&spare.name, how)
+                        .map_err(Error::io("open for writing", path))?,
+                    spare.name.clone(),
+                )
+            }
+            None => {
+                let name = names::preparing(start);
+                match self.fresh(&name, len, unit) {
+                    Ok(file) => (file, name),
+                    Err(e) => {
+                        let _ = self.dir.remove(&name);
+                        return Err(e);
+                    }
+                }
+            }
+        };
+        let path = self.dir.path().join(&from);
+        let mut buf = AlignedBuf::zeroed(SegmentHeader::data_offset(unit) as usize, 65536);
+        buf[..logforce_format::SEGMENT_HEADER_LEN].copy_from_slice(&header.encode());
+        let range = 0..buf.len();
+        let made = write(&*file, 0, buf, range)
+            .map_err(Error::io("write", &path))
+            // Extents, size and header in one barrier; the control file names the segment only
+            // after it, so a crash before leaves a file that nothing depends on.
+            .and_then(|_| {
+                file.barrier(Barrier::Full)
+                    .map_err(Error::io("sync", &path))
+            });
+        if let Err(e) = made {
+            drop(file);
+            let _ = self.dir.remove(&from);
+            return Err(e);
+        }
+        let name = names::segment(start);
+        self.dir
+            .rename(&from, &name)
+            .map_err(Error::io("rename", &path))?;
+        // The entry must be durable before a batch in it is acknowledged: else the crash takes the
+        // whole file.
+        self.dir
+            .sync()
+            .map_err(Error::io("sync directory", self.dir.path()))?;
+        let segment = Segment::new(self.dir.clone(), name, header);
+        segment.set_writer(file);
+        Ok(Arc::new(segment))
+    }
+
+    fn fresh(&self, name: &str, len: u64, unit: u32) -> Result<Arc<dyn File>> {
+        let path = self.dir.path().join(name);
+        let how = OpenFile {
+            access: Access::CreateNew,
+            direct: self.direct,
+        };
+        let file = match self.dir.open(name, how) {
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
+                self.dir.remove(name).map_err(Error::io("remove", &path))?;
+                self.dir.open(name, how)
+            }
+            other => other,
+        }
+        .map_err(Error::io("create", &path))?;
+        file.reserve(len)
+            .map_err(Error::io("reserve space in", &path))?;
+        if self.fill {
+            // Not written through: one barrier at the end costs a fraction of many.
+            let mut at = 0;
+            let mut buf = AlignedBuf::zeroed(
+                (FILL_CHUNK as u64).min(len) as usize,
+                (unit as usize).max(4096),
+            );
+            while at < len {
+                if self.stop.load(Relaxed) {
+                    return Err(Error::Closed);
+                }
+                let n = (buf.len() as u64).min(len - at) as usize;
+                buf = write(&*file, at, buf, 0..n).map_err(Error::io("fill", &path))?;
+                at += n as u64;
+            }
+        }
+        Ok(file)
+    }
+}
+
+fn write(
+    file: &dyn File,
+    offset: u64,
+    buf: AlignedBuf,
+    range: std::ops::Range<usize>,
+) -> std::io::Result<AlignedBuf> {
+    let ticket = file.submit(Write {
+        offset,
+        buf,
+        range,
+        through: false,
+    });
+    let done = file.complete(ticket);
+    done.result.map(|()| done.buf)
+}
+
+/// Whether filling with zeroes makes later writes cheaper there.
+pub(crate) fn zeroes_help(kind: FilesystemKind) -> bool {
+    kind != FilesystemKind::Relocating
+}
+
+impl Shared {
+    /// The body of the thread `logforce-prepare`.
+    pub(crate) fn prepare_ahead(&self) {
+        loop {
+            let seen = self.prepare.observe();
+            let due = {
+                let stage = self.stage();
+                if stage.stopping || self.poison.is_set() {
+                    return;
+                }
+                let end = stage.prepared_end();
+                // After a failure only an append that wants space, or space given back, is a
+                // reason to try again.
+                let failed = stage.prepare_failure.is_some();
+                (stage.wanted_end > end || (stage.upcoming.is_empty() && !failed)).then_some(end)
+            };
+            let Some(start) = due else {
+                self.prepare.sleep(&*self.runtime, seen, None);
+                continue;
+            };
+            let result = self.prepare_one(start);
+            {
+                let mut stage = self.stage();
+                stage.prepare_round += 1;
+                match result {
+                    Ok(segment) => {
+                        stage.upcoming.push_back(segment);
+                        stage.prepare_failure = None;
+                    }
+                    Err(error) => {
+                        stage.wanted_end = Lsn::ORIGIN;
+                        stage.prepare_failure = Some(PrepareFailure {
+                            round: stage.prepare_round,
+                            error,
+                        });
+                    }
+                }
+            }
+            self.progress.ring(&*self.runtime);
+        }
+    }
+
+    fn prepare_one(&self, start: Lsn) -> Result<Arc<Segment>> {
+        if self.plan.force == ForceBy::None {
+            // Such a method never makes anything durable by itself: without this the list of
+            // unforced segments, and what a reopening must scan, would grow without end.
+            let written = self.stage().tail();
+            self.force_to(written, crate::writer::How::Barrier)?;
+        }
+        let spare = self.take_spare(self.options.segment_len);
+        let preparing = Preparing {
+            dir: &self.dir,
+            log_id: self.log_id,
+            epoch: self.epoch,
+            direct: self.plan.direct,
+            fill: self.fill,
+            stop: &self.stop,
+        };
+        let segment = preparing
+            .make(start, self.options.segment_len, self.unit, spare.as_ref())
+            .map_err(|e| if e.is_full() { self.no_space(e) } else { e })?;
+        self.segments().insert(segment.clone());
+        let end = segment.header.end();
+        self.update_control(|c| c.prepared_end = end)?;
+        Ok(segment)
+    }
+
+    /// Forces a change of the control file; the anchor goes along, never backwards.
+    pub(crate) fn update_control(
+        &self,
+        change: impl FnOnce(&mut logforce_format::Control),
+    ) -> Result<()> {
+        let anchor = self.stage().anchor;
+        let result = self.control.update(&self.poison, |c| {
+            if anchor.lsn > c.anchor.lsn {
+                c.anchor = anchor;
+            }
+            change(c);
+        });
+        result.map_err(|e| self.fail(e))
+    }
+
+    pub(crate) fn no_space(&self, e: Error) -> Error {
+        match e {
+            Error::Io { source, .. } => Error::NoSpace {
+                path: self.path.clone(),
+                need: self.options.segment_len,
+                source,
+            },
+            other => other,
+        }
+    }
+
+    fn take_spare(&self, len: u64) -> Option<Spare> {
+        let mut spares = self.spares();
+        let at = spares.iter().position(|s| s.len == len)?;
+        Some(spares.swap_remove(at))
+    }
+}

@@ -1,0 +1,486 @@
+use crate::log::Shared;
+use crate::scan::Window;
+use crate::segments::{Segment, close_old};
+use crate::{Damage, Error, Result};
+use logforce_device::ReadSource;
+use logforce_format::frame::{Frame, Frames};
+use logforce_format::{BATCH_HEADER_LEN, BatchHeader, BatchKind, Case, Lsn};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// A durable record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its position.
+    pub start: Lsn,
+    /// Exclusive end.
+    pub end: Lsn,
+    /// Its bytes.
+    pub data: Vec<u8>,
+}
+
+/// Reads durable records in order, never one that is not. At the durable end it answers `None`,
+/// and goes on when asked again after more became durable. Does not hold up the writer.
+pub struct Reader {
+    shared: Arc<Shared>,
+    batches: Batches,
+    /// The next batch, or a place where a segment ends.
+    next_batch: Lsn,
+    /// Frames below are skipped.
+    from: Lsn,
+    ready: VecDeque<Entry>,
+    /// Records of an atomic append that is not at its end yet.
+    group: Vec<Entry>,
+    failed: bool,
+}
+
+/// A batch whose checksums were right.
+struct Loaded {
+    header: BatchHeader,
+    payload: Vec<u8>,
+    end: Lsn,
+}
+
+impl Loaded {
+    fn frames(&self) -> Frames<'_> {
+        let payload = if self.header.kind == BatchKind::Data {
+            &self.payload[..]
+        } else {
+            &[]
+        };
+        Frames::new(payload, self.header.lsn.plus(BATCH_HEADER_LEN as u64))
+    }
+}
+
+/// What lies at an LSN.
+pub(crate) struct Boundary {
+    /// The batch to start from.
+    batch: Lsn,
+    /// An atomic append begins here, or one ends here; otherwise it is a record within one.
+    pub(crate) between_appends: bool,
+}
+
+impl Reader {
+    fn new(shared: Arc<Shared>, next_batch: Lsn, from: Lsn) -> Self {
+        let batches = Batches {
+            window: Window::new(ReadSource::Cache),
+        };
+        Reader {
+            shared,
+            batches,
+            next_batch,
+            from,
+            ready: VecDeque::new(),
+            group: Vec::new(),
+            failed: false,
+        }
+    }
+
+    pub(crate) fn at_record(shared: Arc<Shared>, start: Lsn) -> Result<Entry> {
+        check_range(&shared, start)?;
+        let end = shared.durable();
+        if start >= end {
+            return Err(Error::BeyondEnd { lsn: start, end });
+        }
+        let mut batches = Batches {
+            window: Window::new(ReadSource::Cache),
+        };
+        let Some(mut batch) = batches.holding(&shared, start)? else {
+            return Err(Error::NotABoundary { lsn: start });
+        };
+        let mut entry: Option<Entry> = None;
+        loop {
+            for frame in batch.frames() {
+                let frame = frame.map_err(|m| malformed(&shared, m.0))?;
+                if frame.lsn < start {
+                    continue;
+                }
+                let begun = match &mut entry {
+                    None if frame.lsn == start && frame.header.first => entry.insert(Entry {
+                        start,
+                        end: start,
+                        data: Vec::new(),
+                    }),
+                    Some(e) if !frame.header.first => e,
+                    _ => return Err(Error::NotABoundary { lsn: start }),
+                };
+                begun.data.extend_from_slice(frame.data);
+                if frame.header.last {
+                    begun.end = frame.end();
+                    if begun.end > shared.durable() {
+                        return Err(Error::BeyondEnd {
+                            lsn: start,
+                            end: shared.durable(),
+                        });
+                    }
+                    return entry.ok_or(Error::NotABoundary { lsn: start });
+                }
+            }
+            if entry.is_none() {
+                return Err(Error::NotABoundary { lsn: start });
+            }
+            if batch.end >= shared.durable() {
+                return Err(Error::BeyondEnd {
+                    lsn: start,
+                    end: shared.durable(),
+                });
+            }
+            batch = batches.load(&shared, batch.end)?;
+        }
+    }
+
+    pub(crate) fn from_boundary(shared: Arc<Shared>, from: Lsn) -> Result<Reader> {
+        let at = boundary(&shared, from)?;
+        Ok(Reader::new(shared, at.batch, from))
+    }
+
+    fn fill(&mut self) -> Result<bool> {
+        loop {
+            if !self.ready.is_empty() {
+                return Ok(true);
+            }
+            let front = self.shared.front();
+            if self.from < front && self.next_batch < front {
+                // The front passed this reader.
+                return Err(Error::Truncated {
+                    lsn: self.next_batch.max(self.from),
+                    front,
+                });
+            }
+            let voided = self.shared.voids().covering(self.next_batch);
+            if let Some((_, to)) = voided {
+                self.next_batch = to;
+                self.group.clear();
+            }
+            if self.next_batch >= self.shared.durable() {
+                return Ok(false);
+            }
+            let segment_start = self.next_batch;
+            let Some(first) = first_batch_at(&self.shared, segment_start)? else {
+                return Ok(false);
+            };
+            if first >= self.shared.durable() {
+                return Ok(false);
+            }
+            let batch = self.batches.load(&self.shared, first)?;
+            self.next_batch = batch.end;
+            self.take(&batch)?;
+        }
+    }
+
+    /// Sorts the frames of a batch into records.
+    fn take(&mut self, batch: &Loaded) -> Result<()> {
+        let voids = self.shared.voids().clone();
+        for frame in batch.frames() {
+            let frame = frame.map_err(|m| malformed(&self.shared, m.0))?;
+            if frame.lsn < self.from {
+                continue;
+            }
+            if voids.covering(frame.lsn).is_some() {
+                self.group.clear();
+                continue;
+            }
+            if frame.header.first {
+                self.group.push(Entry {
+                    start: frame.lsn,
+                    end: frame.lsn,
+                    data: Vec::new(),
+                });
+            }
+            let Some(entry) = self.group.last_mut() else {
+                return Err(malformed(&self.shared, frame.lsn));
+            };
+            entry.data.extend_from_slice(frame.data);
+            if frame.header.last {
+                entry.end = frame.end();
+                if !frame.header.joined {
+                    self.ready.extend(self.group.drain(..));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Iterator for Reader {
+    type Item = Result<Entry>;
+
+    fn next(&mut self) -> Option<Result<Entry>> {
+        if self.failed {
+            return None;
+        }
+        if let Err(e) = self.shared.check_process() {
+            self.failed = true;
+            return Some(Err(e));
+        }
+        match self.fill() {
+            Ok(_) => self.ready.pop_front().map(Ok),
+            Err(e) => {
+                self.failed = true;
+                Some(Err(e))
+            }
+        }
+    }
+}
+
+/// Below the front, voided, beyond the end.
+fn check_range(shared: &Shared, lsn: Lsn) -> Result<()> {
+    let front = shared.front();
+    if lsn < front {
+        return Err(Error::Truncated { lsn, front });
+    }
+    let voided = shared.voids().covering(lsn);
+    if let Some((from, to)) = voided {
+        return Err(Error::Voided { lsn, from, to });
+    }
+    let end = shared.durable();
+    if lsn > end {
+        return Err(Error::BeyondEnd { lsn, end });
+    }
+    Ok(())
+}
+
+/// Finds the batch from which to read at `lsn`, which must be where a durable record begins or
+/// ends, or the front.
+pub(crate) fn boundary(shared: &Arc<Shared>, lsn: Lsn) -> Result<Boundary> {
+    check_range(shared, lsn)?;
+    if lsn == shared.durable() {
+        return Ok(Boundary {
+            batch: lsn,
+            between_appends: true,
+        });
+    }
+    let not = Error::NotABoundary { lsn };
+    let mut batches = Batches {
+        window: Window::new(ReadSource::Cache),
+    };
+    let Some(batch) = batches.holding(shared, lsn)? else {
+        // In a segment's header area: its start is where the previous batch ended.
+        let first = first_batch_at(shared, lsn)?.ok_or(not.clone())?;
+        let is_start = shared
+            .segments()
+            .containing(lsn)
+            .is_some_and(|s| s.header.start == lsn);
+        if first >= shared.durable() {
+            return if is_start {
+                Ok(Boundary {
+                    batch: lsn,
+                    between_appends: true,
+                })
+            } else {
+                Err(not)
+            };
+        }
+        let batch = batches.load(shared, first)?;
+        return if is_start {
+            begins(shared, &batch, not)
+        } else {
+            Err(not)
+        };
+    };
+    if lsn == batch.header.lsn {
+        return begins(shared, &batch, not);
+    }
+    for frame in batch.frames() {
+        let Frame {
+            lsn: at, header, ..
+        } = frame.map_err(|m| malformed(shared, m.0))?;
+        if at == lsn {
+            return if header.first {
+                Ok(Boundary {
+                    batch: batch.header.lsn,
+                    between_appends: !header.follows,
+                })
+            } else {
+                Err(not)
+            };
+        }
+    }
+    match batch.frames().last() {
+        Some(Ok(frame)) if frame.end() == lsn && frame.header.last => Ok(Boundary {
+            batch: batch.header.lsn,
+            between_appends: !frame.header.joined,
+        }),
+        _ => Err(not),
+    }
+}
+
+/// The boundary at the beginning of a batch: none if a record goes on in it.
+fn begins(shared: &Shared, batch: &Loaded, not: Error) -> Result<Boundary> {
+    match batch.frames().next() {
+        None => Ok(Boundary {
+            batch: batch.header.lsn,
+            between_appends: true,
+        }),
+        Some(Ok(f)) if f.header.first => Ok(Boundary {
+            batch: batch.header.lsn,
+            between_appends: !f.header.follows,
+        }),
+        Some(Ok(_)) => Err(not),
+        Some(Err(m)) => Err(malformed(shared, m.0)),
+    }
+}
+
+/// The first place at or above `lsn` where a batch may begin; `None` past the last segment.
+fn first_batch_at(shared: &Shared, lsn: Lsn) -> Result<Option<Lsn>> {
+    let segment = shared.segments().containing(lsn);
+    match segment {
+        Some(s) => Ok(Some(lsn.max(s.header.first_batch()))),
+        None if lsn < shared.front() => Err(Error::Truncated {
+            lsn,
+            front: shared.front(),
+        }),
+        None => Ok(None),
+    }
+}
+
+fn malformed(shared: &Shared, lsn: Lsn) -> Error {
+    damaged(
+        shared,
+        lsn,
+        Case::WrittenWrong,
+        "the frame here does not fit".to_owned(),
+    )
+}
+
+fn damaged(shared: &Shared, lsn: Lsn, case: Case, found: String) -> Error {
+    let segment = shared.segments().containing(lsn);
+    Error::Damaged(Box::new(Damage {
+        lsn,
+        case,
+        path: shared.path.clone(),
+        file: segment.as_ref().map(|s| s.name()),
+        offset: segment.as_ref().map_or(0, |s| s.offset(lsn)),
+        found,
+        durable_to: shared.durable(),
+    }))
+}
+
+/// Reads single batches, wherever they lie.
+struct Batches {
+    window: Window,
+}
+
+impl Batches {
+    /// The batch that begins at `lsn` (or, where a segment begins there, its first).
+    fn load(&mut self, shared: &Shared, lsn: Lsn) -> Result<Loaded> {
+        let segment = shared.segments().containing(lsn);
+        let Some(segment) = segment else {
+            return match first_batch_at(shared, lsn)? {
+                _ if lsn < shared.front() => Err(Error::Truncated {
+                    lsn,
+                    front: shared.front(),
+                }),
+                _ => Err(damaged(
+                    shared,
+                    lsn,
+                    Case::SegmentLost,
+                    "no segment holds it".to_owned(),
+                )),
+            };
+        };
+        let old = shared.segments().touch(&segment);
+        close_old(old);
+        let lsn = lsn.max(segment.header.first_batch());
+        let first = match self.try_load(shared, &segment, lsn) {
+            Ok(batch) => return Ok(batch),
+            Err(found) => found,
+        };
+        // What was read ahead may be older than what was written since; and a direct write racing
+        // with a cached read can leave an old page in the cache. So: again, then past the cache.
+        self.window.invalidate();
+        if let Ok(batch) = self.try_load(shared, &segment, lsn) {
+            return Ok(batch);
+        }
+        let mut medium = Batches {
+            window: Window::new(ReadSource::Medium),
+        };
+        if let Ok(batch) = medium.try_load(shared, &segment, lsn) {
+            return Ok(batch);
+        }
+        self.window.invalidate();
+        if lsn < shared.front() || shared.segments().containing(lsn).is_none() {
+            // Truncated while it was being read, and the file has another life.
+            return Err(Error::Truncated {
+                lsn,
+                front: shared.front(),
+            });
+        }
+        Err(damaged(shared, lsn, Case::Damaged, first))
+    }
+
+    fn try_load(
+        &mut self,
+        shared: &Shared,
+        segment: &Arc<Segment>,
+        lsn: Lsn,
+    ) -> std::result::Result<Loaded, String> {
+        let offset = segment.offset(lsn);
+        let header = self.header(shared, segment, lsn)?;
+        let whole = BATCH_HEADER_LEN + header.payload_len as usize;
+        let bytes = self.window.get(segment, offset, whole)?;
+        let payload = bytes.get(BATCH_HEADER_LEN..).unwrap_or(&[]);
+        header.check_payload(payload).map_err(|r| r.to_string())?;
+        segment.note_batch(lsn);
+        Ok(Loaded {
+            header,
+            payload: payload.to_vec(),
+            end: header.end(segment.header.write_unit),
+        })
+    }
+
+    fn header(
+        &mut self,
+        shared: &Shared,
+        segment: &Arc<Segment>,
+        lsn: Lsn,
+    ) -> std::result::Result<BatchHeader, String> {
+        let bytes = self
+            .window
+            .get(segment, segment.offset(lsn), BATCH_HEADER_LEN)?;
+        let header = BatchHeader::decode(bytes).map_err(|r| r.to_string())?;
+        let end = header.end(segment.header.write_unit);
+        if header.log_id != shared.log_id || header.lsn != lsn || end > segment.header.end() {
+            return Err("a batch of another place".to_owned());
+        }
+        Ok(header)
+    }
+
+    /// The batch whose bytes include `lsn`; `None` in a segment's header area.
+    fn holding(&mut self, shared: &Shared, lsn: Lsn) -> Result<Option<Loaded>> {
+        let segment = shared.segments().containing(lsn);
+        let Some(segment) = segment else {
+            return Err(match lsn < shared.front() {
+                true => Error::Truncated {
+                    lsn,
+                    front: shared.front(),
+                },
+                false => damaged(
+                    shared,
+                    lsn,
+                    Case::SegmentLost,
+                    "no segment holds it".to_owned(),
+                ),
+            });
+        };
+        if lsn < segment.header.first_batch() {
+            return Ok(None);
+        }
+        let mut at = segment.index_below(lsn);
+        loop {
+            // Hop from header to header; only where that fails, or at the end, load a whole batch.
+            let end = match self.header(shared, &segment, at) {
+                Ok(h) => h.end(segment.header.write_unit),
+                Err(_) => self.load(shared, at)?.end,
+            };
+            if lsn < end {
+                return self.load(shared, at).map(Some);
+            }
+            segment.note_batch(at);
+            if end >= shared.durable() || end >= segment.header.end() {
+                return Err(Error::NotABoundary { lsn });
+            }
+            at = end;
+        }
+    }
+}

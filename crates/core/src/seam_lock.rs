@@ -1,0 +1,49 @@
+use logforce_device::Runtime;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::*};
+
+const FREE: u32 = 0;
+const HELD: u32 = 1;
+const CONTENDED: u32 = 2;
+
+/// A lock that may be held across device calls.
+///
+/// It waits through the runtime's seam, so that a test's scheduler sees the wait; an ordinary mutex
+/// held across a device call would stop that scheduler for ever.
+pub(crate) struct SeamLock {
+    word: AtomicU32,
+    runtime: Arc<dyn Runtime>,
+}
+
+pub(crate) struct SeamGuard<'a>(&'a SeamLock);
+
+impl SeamLock {
+    pub(crate) fn new(runtime: Arc<dyn Runtime>) -> Self {
+        SeamLock {
+            word: AtomicU32::new(FREE),
+            runtime,
+        }
+    }
+
+    pub(crate) fn lock(&self) -> SeamGuard<'_> {
+        if self
+            .word
+            .compare_exchange(FREE, HELD, Acquire, Relaxed)
+            .is_err()
+        {
+            // Whoever finds it held leaves CONTENDED behind, so that no release forgets to wake.
+            while self.word.swap(CONTENDED, Acquire) != FREE {
+                self.runtime.wait(&self.word, CONTENDED, None);
+            }
+        }
+        SeamGuard(self)
+    }
+}
+
+impl Drop for SeamGuard<'_> {
+    fn drop(&mut self) {
+        if self.0.word.swap(FREE, Release) == CONTENDED {
+            self.0.runtime.wake_one(&self.0.word);
+        }
+    }
+}

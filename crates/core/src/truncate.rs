@@ -1,0 +1,150 @@
+//! Cutting the log at either end.
+
+use crate::log::Shared;
+use crate::prepare::Spare;
+use crate::reader::boundary;
+use crate::scan::Window;
+use crate::writer::How;
+use crate::{Error, Result, names};
+use logforce_device::ReadSource;
+use logforce_format::{BATCH_HEADER_LEN, BatchHeader, BatchKind, Lsn};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::*;
+
+/// Drops what lies below `to`.
+pub(crate) fn front(shared: &Arc<Shared>, to: Lsn) -> Result<()> {
+    let at = boundary(shared, to)?;
+    if !at.between_appends {
+        return Err(Error::NotABoundary { lsn: to });
+    }
+    if to == shared.front() {
+        return Ok(());
+    }
+    // The anchor must not lie below the front; under a weak method this is where it moves.
+    let durable = shared.durable();
+    shared.force_to(durable, How::Barrier)?;
+    let keep = {
+        let segments = shared.segments();
+        match segments.containing(to) {
+            Some(s) => s,
+            // At the very end: the last segment stays.
+            None => segments.all().pop().ok_or(Error::BeyondEnd {
+                lsn: to,
+                end: durable,
+            })?,
+        }
+    };
+    let first_segment = keep.header.start;
+    let first_prev_crc = first_link(shared, &keep, durable);
+    // The control file first: a segment that is gone while it is still promised is damage.
+    shared.update_control(|c| {
+        if to > c.front {
+            c.front = to;
+        }
+        if first_segment > c.first_segment {
+            c.first_segment = first_segment;
+            c.first_prev_crc = first_prev_crc.unwrap_or(0);
+        }
+    })?;
+    shared.front.fetch_max(to.0, AcqRel);
+    shared.voids().drop_below(to);
+    let gone = shared.segments().take_below(first_segment);
+    if gone.is_empty() {
+        return Ok(());
+    }
+    let mut spares = Vec::new();
+    for segment in gone {
+        let from = segment.name();
+        let path = shared.dir.path().join(&from);
+        let room = shared.spares().len() + spares.len() < shared.options.spares;
+        if room && segment.header.len == shared.options.segment_len {
+            let to = names::spare(segment.header.start);
+            shared
+                .dir
+                .rename(&from, &to)
+                .map_err(Error::io("rename", path))?;
+            segment.set_name(to.clone());
+            spares.push(Spare {
+                name: to,
+                len: segment.header.len,
+            });
+        } else {
+            shared
+                .dir
+                .remove(&from)
+                .map_err(Error::io("remove", path))?;
+        }
+    }
+    shared
+        .dir
+        .sync()
+        .map_err(Error::io("sync directory", shared.dir.path()))?;
+    shared.spares().extend(spares);
+    // Space came free: whatever could not be prepared may be tried again.
+    shared.stage().prepare_failure = None;
+    shared.prepare.ring(&*shared.runtime);
+    Ok(())
+}
+
+/// What the segment's first batch says of its predecessor; `None` if it has none yet.
+fn first_link(
+    shared: &Shared,
+    segment: &Arc<crate::segments::Segment>,
+    durable: Lsn,
+) -> Option<u32> {
+    let first = segment.header.first_batch();
+    if first >= durable {
+        return None;
+    }
+    let mut window = Window::new(ReadSource::Cache);
+    let bytes = window
+        .get(segment, segment.offset(first), BATCH_HEADER_LEN)
+        .ok()?;
+    let h = BatchHeader::decode(bytes).ok()?;
+    (h.log_id == shared.log_id && h.lsn == first).then_some(h.prev_crc)
+}
+
+/// Takes back what lies at and above `from`.
+pub(crate) fn back(shared: &Arc<Shared>, from: Lsn) -> Result<()> {
+    // Everything is made durable first, so that there is one rule for where a record begins.
+    let tail = shared.stage().tail();
+    if from > tail {
+        return Err(Error::BeyondEnd {
+            lsn: from,
+            end: tail,
+        });
+    }
+    shared.force_to(tail, How::Force)?;
+    let at = boundary(shared, from)?;
+    if !at.between_appends {
+        return Err(Error::NotABoundary { lsn: from });
+    }
+    if from >= shared.durable() {
+        return Ok(());
+    }
+    let mut asked = None;
+    let end = loop {
+        let seen = shared.progress.observe();
+        {
+            let mut stage = shared.stage();
+            shared.poison.check()?;
+            if stage.closing {
+                return Err(Error::Closed);
+            }
+            if stage.has_space_for_mark() {
+                break stage.place_mark(BatchKind::Void, Some(from));
+            }
+            if let (Some(failure), Some(round)) = (&stage.prepare_failure, asked)
+                && failure.round > round
+            {
+                return Err(failure.error.clone());
+            }
+            let round = stage.prepare_round;
+            asked.get_or_insert(round);
+            stage.wanted_end = stage.prepared_end().plus(1);
+        }
+        shared.prepare.ring(&*shared.runtime);
+        shared.progress.sleep(&*shared.runtime, seen, None);
+    };
+    shared.force_to(end, How::Force)
+}

@@ -1,0 +1,150 @@
+//! The block device's own count of writes and flushes. Readable by everybody.
+
+use super::error::at;
+use super::{block, mounts};
+use rustix::fs::{Mode, OFlags};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// What a block device has counted since it appeared. It counts everybody's requests, not only
+/// this process's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceCounters {
+    /// Kernel name of the whole device, such as `nvme0n1`.
+    pub device: String,
+    /// Write requests that completed. Adjacent writes may have been merged into one.
+    pub writes: u64,
+    /// Sectors of 512 bytes that were written.
+    pub sectors_written: u64,
+    /// Cache flushes that completed, each counted once however many asked for it together. `None`
+    /// where the device does not count them (kernels before 5.5, mapped and RAID devices). A
+    /// device without a volatile cache gets none.
+    pub flushes: Option<u64>,
+}
+
+/// A device's counters, found once and read cheaply (one small read from `/sys`).
+#[derive(Debug)]
+pub struct Counter {
+    device: String,
+    path: PathBuf,
+    file: File,
+    counts_flushes: bool,
+}
+
+impl Counter {
+    /// The counter of the whole device below the filesystem that `path` (a file or a directory)
+    /// is on.
+    ///
+    /// # Errors
+    /// `Unsupported`, with the reason, where there is no block device (tmpfs, network
+    /// filesystems), none that can be named, or one that keeps no statistics; else what the
+    /// system says.
+    pub fn of(path: &Path) -> io::Result<Counter> {
+        let fd = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+            .map_err(|e| at(e, "open", path))?;
+        let stat = rustix::fs::fstat(&fd).map_err(|e| at(e, "look at", path))?;
+        let mount = mounts::of(fd.as_fd(), path);
+        let (major, minor) = (
+            rustix::fs::major(stat.st_dev),
+            rustix::fs::minor(stat.st_dev),
+        );
+        let located = block::locate(major, minor, mount.as_ref()).ok_or_else(|| {
+            let fs = mount.map_or_else(|| "this filesystem".to_owned(), |m| m.filesystem);
+            io::Error::new(
+                io::ErrorKind::Unsupported,
+                format!(
+                    "no block device to count writes on: {} is on {fs}, which has none or does not name it",
+                    path.display()
+                ),
+            )
+        })?;
+        if block::read(&located.whole.join("queue/iostats")).as_deref() == Some("0") {
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                format!(
+                    "the device {0} keeps no statistics; `echo 1 > /sys/block/{0}/queue/iostats` turns them on",
+                    located.whole_name()
+                ),
+            ));
+        }
+        let stat = located.whole.join("stat");
+        let file = File::open(&stat).map_err(|e| at(e, "read the counters", &stat))?;
+        Ok(Counter {
+            device: located.whole_name(),
+            file,
+            path: stat,
+            // Only a driver that uses the kernel's request queues counts flushes; for the others
+            // the field is there and stays zero.
+            counts_flushes: located.whole.join("mq").exists(),
+        })
+    }
+
+    /// Kernel name of the whole device.
+    pub fn device(&self) -> &str {
+        &self.device
+    }
+
+    /// The counts up to now.
+    ///
+    /// # Errors
+    /// What the system says; `InvalidData` if the counters are not in the known form.
+    pub fn sample(&self) -> io::Result<DeviceCounters> {
+        let mut buf = [0u8; 512];
+        let n = self
+            .file
+            .read_at(&mut buf, 0)
+            .map_err(|e| at(e, "read the counters", &self.path))?;
+        let text = String::from_utf8_lossy(&buf[..n]);
+        let (writes, sectors_written, flushes) = parse(&text).ok_or_else(|| {
+            io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!(
+                    "{} is in no known form: {}",
+                    self.path.display(),
+                    text.trim()
+                ),
+            )
+        })?;
+        Ok(DeviceCounters {
+            device: self.device.clone(),
+            writes,
+            sectors_written,
+            flushes: flushes.filter(|_| self.counts_flushes),
+        })
+    }
+}
+
+/// The counts of the block device below the filesystem that `path` is on. To sample more than
+/// once, keep a [`Counter`].
+///
+/// # Errors
+/// As [`Counter::of`] and [`Counter::sample`].
+pub fn block_device_counters(path: &Path) -> io::Result<DeviceCounters> {
+    Counter::of(path)?.sample()
+}
+
+/// The writes, the sectors written and (since Linux 5.5) the flushes of a `stat` file.
+fn parse(text: &str) -> Option<(u64, u64, Option<u64>)> {
+    let numbers: Vec<u64> = text
+        .split_whitespace()
+        .map_while(|w| w.parse().ok())
+        .collect();
+    Some((*numbers.get(4)?, *numbers.get(6)?, numbers.get(15).copied()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_where_the_kernel_puts_them() {
+        let new = "  50102 7869 4983546 15669 9152 8816 1556936 6967 0 6644 22955 3811 27 986328 284 1054 13\n";
+        assert_eq!(parse(new), Some((9152, 1556936, Some(1054))));
+        let old = "50102 7869 4983546 15669 9152 8816 1556936 6967 0 6644 22955";
+        assert_eq!(parse(old), Some((9152, 1556936, None)));
+        assert_eq!(parse("1 2 3"), None);
+    }
+}

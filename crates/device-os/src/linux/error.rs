@@ -1,0 +1,44 @@
+use std::io;
+use std::path::Path;
+
+/// The same kind of error, saying what was being done to which path.
+pub fn at(error: impl Into<io::Error>, doing: &str, path: &Path) -> io::Error {
+    let error = error.into();
+    io::Error::new(
+        error.kind(),
+        format!("cannot {doing} {}: {error}", path.display()),
+    )
+}
+
+/// Repeats a call for as long as a signal interrupts it.
+pub fn uninterrupted<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
+    loop {
+        match call() {
+            Err(rustix::io::Errno::INTR) => {}
+            other => return other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::io::Errno;
+
+    #[test]
+    fn kind_and_path_are_kept() {
+        let e = at(Errno::NOSPC, "write to", Path::new("/a/b"));
+        assert_eq!(e.kind(), io::ErrorKind::StorageFull);
+        assert!(e.to_string().contains("/a/b"), "{e}");
+        assert_eq!(
+            at(Errno::DQUOT, "", Path::new("")).kind(),
+            io::ErrorKind::QuotaExceeded
+        );
+    }
+
+    #[test]
+    fn a_signal_is_not_an_error() {
+        let mut answers = vec![Ok(7), Err(Errno::INTR), Err(Errno::INTR)];
+        assert_eq!(uninterrupted(|| answers.pop().unwrap()), Ok(7));
+    }
+}

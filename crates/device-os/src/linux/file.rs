@@ -1,0 +1,462 @@
+use super::direct;
+use super::directory::OpenDirectory;
+use super::error::{at, uninterrupted};
+use super::transfer::{read_all, write_all};
+use logforce_device::{
+    Access, AlignedBuf, Barrier, Completion, DirectAlignment, File, OpenFile, ReadSource, Ticket,
+    Write,
+};
+use rustix::fs::{Advice, AtFlags, FallocateFlags, FileType, Mode, OFlags};
+use rustix::io::{Errno, ReadWriteFlags};
+use std::io::{self, IoSlice};
+use std::num::NonZeroU64;
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+/// An open file: up to four descriptors of it, since the flags that matter here (`O_DIRECT`,
+/// `O_DSYNC`) belong to the descriptor.
+///
+/// Writes block: `submit` returns when they are done. Several may be in flight from several
+/// threads.
+pub struct OsFile {
+    dir: Arc<OpenDirectory>,
+    name: String,
+    /// For messages: where the file was when it was opened.
+    path: PathBuf,
+    writable: bool,
+    /// Through the cache: all reads but those of the medium, barriers, and writes if not `direct`.
+    cached: OwnedFd,
+    /// What direct I/O on this file needs; `None` if it cannot be had.
+    alignment: Option<DirectAlignment>,
+    /// Past the cache: writes, and reads of the medium.
+    direct: Option<OwnedFd>,
+    /// Past the cache, for reads of the medium when the file is not `direct`. Opened when needed.
+    medium: OnceLock<OwnedFd>,
+    /// With `O_DSYNC`, where a single write cannot be asked to be durable.
+    through: OnceLock<OwnedFd>,
+}
+
+impl OsFile {
+    pub fn open(dir: &Arc<OpenDirectory>, name: &str, how: OpenFile) -> io::Result<Self> {
+        let path = dir.path_of(name);
+        let new = how.access == Access::CreateNew;
+        let writable = how.access != Access::Read;
+        if !new {
+            // Before opening: to open a FIFO of that name would wait for its other end for ever.
+            let stat = rustix::fs::statat(dir.fd(), name, AtFlags::SYMLINK_NOFOLLOW)
+                .map_err(|e| at(e, "open", &path))?;
+            if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidInput,
+                    format!("cannot open {}: it is not a regular file", path.display()),
+                ));
+            }
+        }
+        let mut flags = OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        flags |= if writable {
+            OFlags::RDWR
+        } else {
+            OFlags::RDONLY
+        };
+        if new {
+            flags |= OFlags::CREATE | OFlags::EXCL;
+        }
+        let mode = Mode::RUSR | Mode::WUSR;
+        let cached = uninterrupted(|| rustix::fs::openat(dir.fd(), name, flags, mode))
+            .map_err(|e| at(e, if new { "make" } else { "open" }, &path))?;
+        // No reading ahead: behind the position of the next direct write it would bring pages
+        // into the cache that this write then has to throw out again, and that a reader who is
+        // unlucky gets to see stale. Large reads are still done in one request.
+        let _ = rustix::fs::fadvise(&cached, 0, None, Advice::Random);
+        let mut file = OsFile {
+            dir: Arc::clone(dir),
+            name: name.to_owned(),
+            path,
+            writable,
+            alignment: direct::alignment(cached.as_fd(), || dir.assumed_alignment()),
+            cached,
+            direct: None,
+            medium: OnceLock::new(),
+            through: OnceLock::new(),
+        };
+        if how.direct {
+            // A second descriptor and not `O_DIRECT` at the creation: some kernels refuse the
+            // flag only after they have made the file.
+            match file.open_direct(if writable {
+                OFlags::RDWR
+            } else {
+                OFlags::RDONLY
+            }) {
+                Ok(fd) => file.direct = Some(fd),
+                Err(e) => {
+                    if new {
+                        let _ = rustix::fs::unlinkat(dir.fd(), name, AtFlags::empty());
+                    }
+                    return Err(e);
+                }
+            }
+        }
+        Ok(file)
+    }
+
+    fn open_direct(&self, flags: OFlags) -> io::Result<OwnedFd> {
+        let unsupported = |why: &str| {
+            io::Error::new(
+                io::ErrorKind::Unsupported,
+                format!(
+                    "cannot pass the system's cache on {}: {why}",
+                    self.path.display()
+                ),
+            )
+        };
+        if self.alignment.is_none() {
+            return Err(unsupported(
+                "the filesystem has no direct I/O for this file",
+            ));
+        }
+        match self.reopen(flags | OFlags::DIRECT) {
+            Ok(fd) => Ok(fd),
+            Err(Errno::INVAL | Errno::OPNOTSUPP) => {
+                Err(unsupported("the filesystem refuses O_DIRECT"))
+            }
+            Err(e) => Err(at(e, "open for direct I/O", &self.path)),
+        }
+    }
+
+    /// Opens the same file once more, with other flags.
+    fn reopen(&self, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+        match uninterrupted(|| direct::reopen(self.cached.as_fd(), flags)) {
+            // No /proc.
+            Err(Errno::NOENT) => self.reopen_by_name(flags),
+            other => other,
+        }
+    }
+
+    /// Works until the file is renamed, and never takes another file for this one.
+    fn reopen_by_name(&self, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+        let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let fd = rustix::fs::openat(self.dir.fd(), &self.name, flags, Mode::empty())?;
+        let (ours, found) = (rustix::fs::fstat(&self.cached)?, rustix::fs::fstat(&fd)?);
+        if (ours.st_dev, ours.st_ino) != (found.st_dev, found.st_ino) {
+            return Err(Errno::STALE);
+        }
+        Ok(fd)
+    }
+
+    /// The descriptor that reads past the cache, and the alignment it needs.
+    fn medium(&self) -> io::Result<(BorrowedFd<'_>, DirectAlignment)> {
+        let fd = match self.direct.as_ref().or_else(|| self.medium.get()) {
+            Some(fd) => fd,
+            None => {
+                let fd = self.open_direct(OFlags::RDONLY)?;
+                // Of two threads that come here together one descriptor is kept, the other closed.
+                self.medium.get_or_init(|| fd)
+            }
+        };
+        let alignment = self.alignment.ok_or(io::ErrorKind::Unsupported)?;
+        Ok((fd.as_fd(), alignment))
+    }
+
+    fn write(
+        &self,
+        offset: u64,
+        buf: &AlignedBuf,
+        range: Range<usize>,
+        through: bool,
+    ) -> io::Result<()> {
+        if !self.writable {
+            return Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                format!(
+                    "cannot write to {}: it was opened for reading",
+                    self.path.display()
+                ),
+            ));
+        }
+        let bytes = buf.get(range.clone()).ok_or_else(|| {
+            io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("bytes {range:?} are not in a buffer of {}", buf.len()),
+            )
+        })?;
+        check_end(offset, bytes.len())?;
+        let (fd, unit) = match (&self.direct, self.alignment) {
+            (Some(fd), Some(needed)) => {
+                check_alignment(needed, offset, bytes)?;
+                (fd, needed.offset as usize)
+            }
+            _ => (&self.cached, 1),
+        };
+        self.write_by(fd.as_fd(), unit, offset, bytes, through)
+            .map_err(|e| {
+                at(
+                    e,
+                    &format!("write {} bytes at {offset} to", bytes.len()),
+                    &self.path,
+                )
+            })
+    }
+
+    fn write_by(
+        &self,
+        fd: BorrowedFd<'_>,
+        unit: usize,
+        offset: u64,
+        bytes: &[u8],
+        through: bool,
+    ) -> io::Result<()> {
+        write_all(bytes.len(), unit, |done| {
+            // What is left after a short write has its own DSYNC: each call makes durable what it
+            // has written, so together they make durable everything.
+            let (rest, at) = (&bytes[done..], offset + done as u64);
+            if !through {
+                return rustix::io::pwrite(fd, rest, at);
+            }
+            if let Some(durable) = self.through.get() {
+                return rustix::io::pwrite(durable, rest, at);
+            }
+            match rustix::io::pwritev2(fd, &[IoSlice::new(rest)], at, ReadWriteFlags::DSYNC) {
+                // Refused before anything was written: by a kernel or a filesystem that does not
+                // know the flag. (After a first part was written it is known, and the error is
+                // about something else.)
+                Err(e @ (Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL)) if done == 0 => {
+                    self.write_without_flag(e, rest, at)
+                }
+                result => result,
+            }
+        })
+    }
+
+    /// A write that is durable by itself on a kernel without `pwritev2` or a filesystem without
+    /// `RWF_DSYNC`: by a descriptor with `O_DSYNC`, which is kept if it works.
+    fn write_without_flag(
+        &self,
+        refusal: Errno,
+        bytes: &[u8],
+        at: u64,
+    ) -> rustix::io::Result<usize> {
+        let direct = if self.direct.is_some() {
+            OFlags::DIRECT
+        } else {
+            OFlags::empty()
+        };
+        let durable = self.reopen(OFlags::RDWR | OFlags::DSYNC | direct)?;
+        match rustix::io::pwrite(&durable, bytes, at) {
+            Ok(n) => {
+                let _ = self.through.set(durable);
+                Ok(n)
+            }
+            // The flag was not what was wrong.
+            Err(Errno::INVAL) => Err(refusal),
+            Err(e) => Err(e),
+        }
+    }
+}
+
+/// Offsets are signed in the kernel, and -1 means "the current position" to `pwritev2`.
+fn check_end(offset: u64, len: usize) -> io::Result<()> {
+    match offset.checked_add(len as u64) {
+        Some(end) if end <= i64::MAX as u64 => Ok(()),
+        _ => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("{len} bytes at {offset} end beyond the largest file"),
+        )),
+    }
+}
+
+/// The kernel would say no more than "invalid argument", and Wine and some drivers nothing at all.
+fn check_alignment(needed: DirectAlignment, offset: u64, bytes: &[u8]) -> io::Result<()> {
+    let address = bytes.as_ptr() as usize;
+    let (unit, memory) = (needed.offset as usize, needed.memory as usize);
+    // An empty buffer has no memory, and its address means nothing.
+    if offset.is_multiple_of(unit as u64)
+        && bytes.len().is_multiple_of(unit)
+        && (bytes.is_empty() || address.is_multiple_of(memory))
+    {
+        return Ok(());
+    }
+    Err(io::Error::new(
+        io::ErrorKind::InvalidInput,
+        format!(
+            "direct I/O here needs offset and length to be multiples of {unit} and memory of {memory}: \
+             offset {offset}, length {}, memory {address:#x}",
+            bytes.len()
+        ),
+    ))
+}
+
+impl File for OsFile {
+    fn len(&self) -> io::Result<u64> {
+        let stat = rustix::fs::fstat(&self.cached).map_err(|e| at(e, "look at", &self.path))?;
+        Ok(stat.st_size as u64)
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8], source: ReadSource) -> io::Result<usize> {
+        check_end(offset, buf.len())?;
+        let (fd, unit) = match source {
+            ReadSource::Cache => (self.cached.as_fd(), 1),
+            ReadSource::Medium => {
+                let (fd, needed) = self.medium()?;
+                check_alignment(needed, offset, buf)?;
+                (fd, needed.offset as usize)
+            }
+        };
+        read_all(buf.len(), unit, |done| {
+            rustix::io::pread(fd, &mut buf[done..], offset + done as u64)
+        })
+        .map_err(|e| at(e, &format!("read at {offset} from"), &self.path))
+    }
+
+    fn submit(&self, write: Write) -> Ticket {
+        let Write {
+            offset,
+            buf,
+            range,
+            through,
+        } = write;
+        let result = self.write(offset, &buf, range, through);
+        Ticket::ready(buf, result)
+    }
+
+    fn complete(&self, ticket: Ticket) -> Completion {
+        ticket.done.unwrap_or_else(|| Completion {
+            buf: AlignedBuf::zeroed(0, 1),
+            result: Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("this ticket is of no write to {}", self.path.display()),
+            )),
+        })
+    }
+
+    fn barrier(&self, barrier: Barrier) -> io::Result<()> {
+        // On the cached descriptor, which is as old as the file's handle: the kernel reports a
+        // failed write-back to each descriptor once, and a younger one would miss it. An
+        // interrupted call has promised nothing and lost no error.
+        match barrier {
+            Barrier::Data => uninterrupted(|| rustix::fs::fdatasync(&self.cached)),
+            Barrier::Full => uninterrupted(|| rustix::fs::fsync(&self.cached)),
+        }
+        .map_err(|e| at(e, "sync", &self.path))
+    }
+
+    fn reserve(&self, len: u64) -> io::Result<bool> {
+        check_end(len, 0)?;
+        let fail = |e: Errno| at(e, &format!("reserve {len} bytes for"), &self.path);
+        if len == 0 {
+            return Ok(true);
+        }
+        let all = FallocateFlags::empty();
+        match uninterrupted(|| rustix::fs::fallocate(&self.cached, all, 0, len)) {
+            Ok(()) => Ok(true),
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => {
+                if self.len()? < len {
+                    uninterrupted(|| rustix::fs::ftruncate(&self.cached, len)).map_err(fail)?;
+                }
+                Ok(false)
+            }
+            Err(e) => Err(fail(e)),
+        }
+    }
+
+    fn drop_cache(&self, range: Range<u64>) {
+        // A length of zero would mean "to the end of the file".
+        let len = range.end.checked_sub(range.start).and_then(NonZeroU64::new);
+        if let Some(len) = len {
+            let _ = rustix::fs::fadvise(&self.cached, range.start, Some(len), Advice::DontNeed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::linux::directory::OsDirectory;
+    use logforce_device::Directory;
+
+    fn file(dir: &OsDirectory, name: &str, direct: bool) -> OsFile {
+        let how = OpenFile {
+            access: Access::CreateNew,
+            direct,
+        };
+        OsFile::open(dir.opened(), name, how).unwrap()
+    }
+
+    fn write_through(file: &OsFile, offset: u64, byte: u8) {
+        let mut buf = AlignedBuf::zeroed(4096, 4096);
+        buf.fill(byte);
+        let ticket = file.submit(Write {
+            offset,
+            buf,
+            range: 0..4096,
+            through: true,
+        });
+        file.complete(ticket).result.unwrap();
+    }
+
+    #[test]
+    fn without_the_flag_a_durable_descriptor_does_it() {
+        let temp = tempfile::TempDir::new().unwrap();
+        let dir = OsDirectory::open(temp.path()).unwrap();
+        for direct in [false, true] {
+            if direct && dir.facts().unwrap().direct.is_none() {
+                continue;
+            }
+            let file = file(&dir, &format!("a-{direct}"), direct);
+            write_through(&file, 0, 1);
+            assert!(file.through.get().is_none(), "the flag is known here");
+            let mut buf = AlignedBuf::zeroed(4096, 4096);
+            buf.fill(2);
+            // As if the kernel had refused it.
+            assert_eq!(
+                file.write_without_flag(Errno::OPNOTSUPP, &buf, 4096),
+                Ok(4096)
+            );
+            let durable = file.through.get().expect("is kept");
+            let flags = rustix::fs::fcntl_getfl(durable).unwrap();
+            assert!(flags.contains(OFlags::DSYNC));
+            assert_eq!(flags.contains(OFlags::DIRECT), direct);
+            write_through(&file, 8192, 3);
+            let mut all = [0; 3 * 4096];
+            assert_eq!(
+                file.read_at(0, &mut all, ReadSource::Cache).unwrap(),
+                all.len()
+            );
+            assert_eq!((all[0], all[4096], all[8192]), (1, 2, 3));
+        }
+    }
+
+    #[test]
+    fn a_refusal_that_is_not_about_the_flag_is_passed_on() {
+        let temp = tempfile::TempDir::new().unwrap();
+        let dir = OsDirectory::open(temp.path()).unwrap();
+        if dir.facts().unwrap().direct.is_none() {
+            return;
+        }
+        let file = file(&dir, "a", true);
+        let buf = AlignedBuf::zeroed(4096, 4096);
+        let result = file.write_without_flag(Errno::INVAL, &buf[1..514], 0);
+        assert_eq!(result, Err(Errno::INVAL));
+        assert!(
+            file.through.get().is_none(),
+            "what does not work is not kept"
+        );
+    }
+
+    #[test]
+    fn by_name_only_the_same_file_is_taken() {
+        let temp = tempfile::TempDir::new().unwrap();
+        let dir = OsDirectory::open(temp.path()).unwrap();
+        let a = file(&dir, "a", false);
+        assert!(a.reopen_by_name(OFlags::RDONLY).is_ok());
+        dir.rename("a", "b").unwrap();
+        assert_eq!(a.reopen_by_name(OFlags::RDONLY).unwrap_err(), Errno::NOENT);
+        let _other = file(&dir, "a", false);
+        assert_eq!(a.reopen_by_name(OFlags::RDONLY).unwrap_err(), Errno::STALE);
+        assert!(
+            a.reopen(OFlags::RDONLY).is_ok(),
+            "by /proc it is found under any name"
+        );
+    }
+}

@@ -1,0 +1,29 @@
+//! The Linux backend.
+//!
+//! - `system`, `directory`, `file`: the three traits; `transfer` continues short transfers,
+//!   `direct` knows what direct I/O needs.
+//! - `lock`, over `ofd` (unsafe): one writer per directory.
+//! - `facts`, from `mounts` (what is mounted), `filesystem` (what that means) and `block` (the
+//!   device below); `counters` reads the device's statistics.
+//! - `runtime`, over `fork` (unsafe): threads, futexes, time, and telling a forked child apart.
+
+mod block;
+mod counters;
+mod direct;
+mod directory;
+mod error;
+mod facts;
+mod file;
+mod filesystem;
+mod fork;
+mod lock;
+mod machine;
+mod mounts;
+mod ofd;
+mod runtime;
+mod system;
+mod transfer;
+
+pub use counters::{Counter, DeviceCounters, block_device_counters};
+pub use machine::{Machine, machine};
+pub use system::OsSystem;

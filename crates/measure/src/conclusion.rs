@@ -1,0 +1,298 @@
+//! One answer from many rows: which method to use here, and why.
+
+use crate::numbers::{bytes, short};
+use crate::report::Row;
+use crate::subject::SubjectKind;
+use logforce_device::{Guarantee, Method, Verdict};
+
+/// What is used where measuring does not decide.
+pub const DEFAULT: Method = Method::DirectDsync;
+
+/// A method must be faster by this share, beyond the noise, to be told apart from another.
+const MARGIN: f64 = 0.10;
+
+/// The answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Conclusion {
+    /// In sentences.
+    pub text: String,
+    /// The method to use; `None` if none can be recommended.
+    pub recommended: Option<Method>,
+}
+
+/// A method over all its rows that count.
+struct Candidate {
+    method: Method,
+    /// Milliseconds per commit, mean over the rows.
+    ms: f64,
+    /// Standard error of `ms`, from the spread of the slices.
+    error: f64,
+}
+
+/// Draws the conclusion from the raw rows.
+pub fn conclude(rows: &[Row]) -> Conclusion {
+    let raw: Vec<&Row> = rows
+        .iter()
+        .filter(|r| r.subject == SubjectKind::Raw)
+        .collect();
+    let measured: Vec<&Row> = raw.iter().copied().filter(|r| r.error.is_none()).collect();
+    if measured.is_empty() {
+        return Conclusion {
+            text: "Nothing was measured, so nothing is recommended.".to_owned(),
+            recommended: None,
+        };
+    }
+    let safe: Vec<&Row> = measured.iter().copied().filter(|r| r.is_safe()).collect();
+    if safe.is_empty() {
+        return Conclusion {
+            text: nothing_safe(&measured),
+            recommended: None,
+        };
+    }
+    let written: Vec<&Row> = safe
+        .iter()
+        .copied()
+        .filter(|r| r.file_state.is_some_and(|s| s.is_written()))
+        .collect();
+    let (base, on) = if written.is_empty() {
+        (
+            safe.clone(),
+            "on the files measured (none was filled beforehand)",
+        )
+    } else {
+        (written, "on files filled beforehand")
+    };
+    let candidates = candidates(&base);
+    let fastest = &candidates[0];
+    let tied: Vec<&Candidate> = candidates
+        .iter()
+        .filter(|c| !is_apart(fastest, c))
+        .collect();
+    let chosen = tied
+        .iter()
+        .find(|c| c.method == DEFAULT)
+        .map_or(fastest, |c| c);
+
+    let mut text = if tied.len() == 1 {
+        decided(fastest, candidates.get(1), &base, on)
+    } else {
+        undecided(&tied, chosen, &base, on)
+    };
+    text.push_str(&worth(chosen.method, &base));
+    if let Some(sentence) = prepared_files_pay(chosen, &safe) {
+        text.push_str(&sentence);
+    }
+    if let Some(sentence) = faster_but_unsafe(chosen, &measured) {
+        text.push_str(&sentence);
+    }
+    if let Some(sentence) = not_believed(&measured) {
+        text.push_str(&sentence);
+    }
+    Conclusion {
+        text,
+        recommended: Some(chosen.method),
+    }
+}
+
+fn candidates(rows: &[&Row]) -> Vec<Candidate> {
+    let mut candidates: Vec<Candidate> = Vec::new();
+    for method in Method::LINUX {
+        let of: Vec<(f64, f64)> = rows
+            .iter()
+            .filter(|r| r.method == method)
+            .filter_map(|r| Some((r.ms_per_commit?, standard_error(&r.slices_ms))))
+            .collect();
+        if of.is_empty() {
+            continue;
+        }
+        let n = of.len() as f64;
+        let ms = of.iter().map(|(ms, _)| ms).sum::<f64>() / n;
+        let error = of.iter().map(|(_, e)| e * e).sum::<f64>().sqrt() / n;
+        candidates.push(Candidate { method, ms, error });
+    }
+    candidates.sort_by(|a, b| a.ms.total_cmp(&b.ms));
+    candidates
+}
+
+fn standard_error(slices: &[f64]) -> f64 {
+    let n = slices.len() as f64;
+    if slices.len() < 2 {
+        return 0.0;
+    }
+    let mean = slices.iter().sum::<f64>() / n;
+    let variance = slices.iter().map(|s| (s - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    (variance / n).sqrt()
+}
+
+/// Whether `slower` is slower by more than the margin and twice the noise.
+fn is_apart(faster: &Candidate, slower: &Candidate) -> bool {
+    let noise = 2.0 * faster.error.hypot(slower.error);
+    slower.ms - faster.ms > faster.ms * MARGIN + noise
+}
+
+fn ms(value: f64) -> String {
+    format!("{} ms", short(value, 3))
+}
+
+fn per_commit(rows: &[&Row]) -> String {
+    rows.first().map_or(String::new(), |r| {
+        format!(" per commit of {}", bytes(r.bytes))
+    })
+}
+
+fn decided(fastest: &Candidate, next: Option<&Candidate>, rows: &[&Row], on: &str) -> String {
+    let (first, against) = match next {
+        Some(n) => (
+            "fastest method",
+            format!(", against {} by {}, the next", ms(n.ms), n.method),
+        ),
+        None => ("only method measured", String::new()),
+    };
+    format!(
+        "Use {} here: it is the {first} that survives loss of power, {}{} {on}{against}.",
+        fastest.method,
+        ms(fastest.ms),
+        per_commit(rows)
+    )
+}
+
+fn undecided(tied: &[&Candidate], chosen: &Candidate, rows: &[&Row], on: &str) -> String {
+    let list: Vec<String> = tied
+        .iter()
+        .map(|c| format!("{} ({})", c.method, ms(c.ms)))
+        .collect();
+    let first = tied.first().is_some_and(|c| c.method == chosen.method);
+    let why = match (chosen.method == DEFAULT, first) {
+        (true, true) => "the default and the fastest measured",
+        (true, false) => "the default",
+        _ => "the fastest measured",
+    };
+    format!(
+        "Undecided between {}{} {on}: they are no more than {:.0} % beyond the noise apart, and all survive loss of \
+         power. Use {}, {why}.",
+        all_of(&list),
+        per_commit(rows),
+        MARGIN * 100.0,
+        chosen.method
+    )
+}
+
+/// `a`, `a and b`, `a, b and c`.
+fn all_of(list: &[String]) -> String {
+    match list {
+        [] => String::new(),
+        [one] => one.clone(),
+        [most @ .., last] => format!("{} and {last}", most.join(", ")),
+    }
+}
+
+fn worth(method: Method, rows: &[&Row]) -> String {
+    let Some(row) = rows.iter().find(|r| r.method == method) else {
+        return String::new();
+    };
+    let (Some(verdict), Some(evidence)) = (row.verdict, &row.evidence) else {
+        return String::new();
+    };
+    match verdict {
+        Verdict::Unknown => format!(" Whether it really does is unknown: {evidence}."),
+        _ => format!(" That it does is {verdict}: {evidence}."),
+    }
+}
+
+fn prepared_files_pay(chosen: &Candidate, safe: &[&Row]) -> Option<String> {
+    let filled = safe
+        .iter()
+        .any(|r| r.method == chosen.method && r.file_state.is_some_and(|s| s.is_written()));
+    let worst = safe
+        .iter()
+        .filter(|r| r.method == chosen.method && r.file_state.is_some_and(|s| !s.is_written()))
+        .filter_map(|r| Some((r.ms_per_commit? / chosen.ms, r.file_state?)))
+        .max_by(|a, b| a.0.total_cmp(&b.0))?;
+    (filled && worst.0 > 1.0 + MARGIN).then(|| {
+        format!(
+            " Fill files beforehand: the same on a {} file took {:.1} times as long.",
+            worst.1, worst.0
+        )
+    })
+}
+
+fn faster_but_unsafe(chosen: &Candidate, rows: &[&Row]) -> Option<String> {
+    let mut faster: Vec<(f64, Method, Guarantee)> = rows
+        .iter()
+        .filter(|r| r.guarantee.is_some_and(|g| g < Guarantee::PowerLoss))
+        .filter_map(|r| Some((r.ms_per_commit?, r.method, r.guarantee?)))
+        .filter(|(ms, ..)| *ms < chosen.ms)
+        .collect();
+    // Of each method the row that promises most, then the fastest.
+    faster.sort_by(|a, b| b.2.cmp(&a.2).then(a.0.total_cmp(&b.0)));
+    let mut seen = Vec::new();
+    faster.retain(|(_, method, _)| {
+        !seen.contains(method) && {
+            seen.push(*method);
+            true
+        }
+    });
+    if faster.is_empty() {
+        return None;
+    }
+    let list: Vec<String> = faster
+        .iter()
+        .map(|(took, method, guarantee)| {
+            format!(
+                "{method} ({}, {guarantee}: {})",
+                ms(*took),
+                loses(*guarantee)
+            )
+        })
+        .collect();
+    Some(format!(" Faster, but not safe: {}.", list.join("; ")))
+}
+
+fn loses(guarantee: Guarantee) -> &'static str {
+    match guarantee {
+        Guarantee::OsCrash => "a power cut loses the last commits",
+        Guarantee::ProcessCrash => "a crash of the system or a power cut loses the last commits",
+        Guarantee::Nothing => "any crash loses the last commits",
+        _ => "loses nothing",
+    }
+}
+
+fn not_believed(rows: &[&Row]) -> Option<String> {
+    let doubtful: Vec<&&Row> = rows
+        .iter()
+        .filter(|r| r.verdict == Some(Verdict::Implausible))
+        .collect();
+    let first = doubtful.first()?;
+    let mut names: Vec<&str> = doubtful.iter().map(|r| r.method.name()).collect();
+    names.sort_unstable();
+    names.dedup();
+    Some(format!(
+        " Implausible, and so not recommended however fast: {} ({}).",
+        names.join(", "),
+        first.evidence.as_deref().unwrap_or("no reason recorded")
+    ))
+}
+
+fn nothing_safe(measured: &[&Row]) -> String {
+    let promised = measured
+        .iter()
+        .find(|r| r.verdict == Some(Verdict::Contradicted));
+    let (reason, more) = match (promised, not_believed(measured)) {
+        (Some(row), more) => (row.evidence.clone(), more),
+        (None, Some(more)) => (None, Some(more)),
+        (None, None) => (
+            Some("none of the methods measured waits for the medium".to_owned()),
+            None,
+        ),
+    };
+    let mut text = "No row is safe here, so no method is recommended".to_owned();
+    match reason {
+        Some(reason) => text.push_str(&format!(": {reason}.")),
+        None => text.push('.'),
+    }
+    text.push_str(more.as_deref().unwrap_or(""));
+    text
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,151 @@
+use super::*;
+use logforce_device::FileState;
+
+/// A row with `ms` milliseconds per commit and the guarantee that its method usually has.
+pub fn row(method: Method, state: FileState, ms: f64) -> Row {
+    use logforce_device::ForceBy;
+    let plan = method.plan();
+    let guarantee = match (plan.force, plan.direct && state.is_written()) {
+        (ForceBy::None, true) => Guarantee::OsCrash,
+        (ForceBy::None, false) => Guarantee::ProcessCrash,
+        _ => Guarantee::PowerLoss,
+    };
+    let flushes = if plan.force == ForceBy::None {
+        0.0
+    } else {
+        1.0
+    };
+    Row {
+        scenario: "journal",
+        subject: SubjectKind::Raw,
+        method,
+        file_state: Some(state),
+        threads: 1,
+        bytes: 16384,
+        commits: Some(1000),
+        total_ms: Some(ms * 1000.0),
+        ms_per_commit: Some(ms),
+        p50_us: Some(ms * 1000.0),
+        p99_us: Some(ms * 2000.0),
+        p999_us: Some(ms * 3000.0),
+        max_us: Some(ms * 9000.0),
+        commits_per_s: Some(1000.0 / ms),
+        device_writes_per_commit: Some(1.0),
+        device_flushes_per_commit: Some(flushes),
+        device_bytes_per_commit: Some(16384.0),
+        guarantee: Some(guarantee),
+        verdict: Some(Verdict::Declared),
+        evidence: Some("the device says so".to_owned()),
+        error: None,
+        slices_ms: vec![ms; 4],
+    }
+}
+
+use FileState::{Fallocated, Growing, Recycled, Zeroed};
+use Method::{Buffered, Direct, DirectDsync, DirectFdatasync, Dsync, Fdatasync};
+
+#[test]
+fn a_clear_winner_is_named_with_its_worth() {
+    let rows = [
+        row(Buffered, Zeroed, 0.004),
+        row(Direct, Zeroed, 0.05),
+        row(Fdatasync, Zeroed, 0.10),
+        row(Fdatasync, Recycled, 0.11),
+        row(DirectDsync, Zeroed, 0.20),
+        row(Fdatasync, Fallocated, 0.21),
+    ];
+    let c = conclude(&rows);
+    assert_eq!(c.recommended, Some(Fdatasync));
+    for part in [
+        "Use fdatasync here",
+        "0.105 ms",
+        "declared",
+        "fallocated file took 2.0 times",
+        "os-crash",
+        "process-crash",
+    ] {
+        assert!(c.text.contains(part), "'{part}' in: {}", c.text);
+    }
+}
+
+#[test]
+fn within_the_margin_the_default_is_kept() {
+    let c = conclude(&[
+        row(DirectFdatasync, Zeroed, 0.100),
+        row(DirectDsync, Zeroed, 0.109),
+    ]);
+    assert_eq!(c.recommended, Some(DirectDsync));
+    assert!(
+        c.text.starts_with("Undecided between direct+fdatasync"),
+        "{}",
+        c.text
+    );
+    assert!(c.text.contains("default"));
+}
+
+#[test]
+fn noise_widens_the_margin() {
+    let mut noisy = row(DirectFdatasync, Zeroed, 0.100);
+    noisy.slices_ms = vec![0.05, 0.15, 0.05, 0.15];
+    let c = conclude(&[noisy, row(DirectDsync, Zeroed, 0.140)]);
+    assert_eq!(c.recommended, Some(DirectDsync));
+    assert!(c.text.contains("Undecided"));
+}
+
+#[test]
+fn a_tie_of_others_takes_the_fastest() {
+    let c = conclude(&[
+        row(Fdatasync, Zeroed, 0.100),
+        row(Dsync, Zeroed, 0.105),
+        row(DirectDsync, Zeroed, 0.3),
+    ]);
+    assert_eq!(c.recommended, Some(Fdatasync));
+    assert!(c.text.contains("Undecided"));
+}
+
+#[test]
+fn the_implausible_is_not_recommended() {
+    let mut fast = row(Fdatasync, Zeroed, 0.01);
+    (fast.verdict, fast.evidence) = (
+        Some(Verdict::Implausible),
+        Some("no flush reached it".to_owned()),
+    );
+    let c = conclude(&[fast.clone(), row(DirectDsync, Zeroed, 0.2)]);
+    assert_eq!(c.recommended, Some(DirectDsync));
+    assert!(
+        c.text.contains("Implausible") && c.text.contains("no flush reached it"),
+        "{}",
+        c.text
+    );
+    let c = conclude(&[fast]);
+    assert_eq!(c.recommended, None);
+    assert!(
+        c.text.starts_with("No row is safe here") && c.text.contains("Implausible"),
+        "{}",
+        c.text
+    );
+}
+
+#[test]
+fn nothing_safe_says_why() {
+    let mut memory = row(Fdatasync, Zeroed, 0.001);
+    (memory.guarantee, memory.verdict) =
+        (Some(Guarantee::ProcessCrash), Some(Verdict::Contradicted));
+    memory.evidence = Some("tmpfs keeps files in memory".to_owned());
+    let c = conclude(&[memory]);
+    assert_eq!(c.recommended, None);
+    assert!(
+        c.text.contains("No row is safe") && c.text.contains("tmpfs keeps files in memory"),
+        "{}",
+        c.text
+    );
+    assert_eq!(conclude(&[row(Buffered, Zeroed, 0.1)]).recommended, None);
+    assert_eq!(conclude(&[]).recommended, None);
+}
+
+#[test]
+fn without_filled_files_it_says_so() {
+    let c = conclude(&[row(DirectDsync, Growing, 0.2)]);
+    assert_eq!(c.recommended, Some(DirectDsync));
+    assert!(c.text.contains("none was filled beforehand"));
+}

@@ -1,0 +1,248 @@
+//! The scenario `journal`: a pre-sized file and one commit per chunk, for every method in each
+//! file state.
+
+use crate::counters::{CounterSource, Neighbours, watch_neighbours};
+use crate::numbers::bytes;
+use crate::prepare::{PreparedFile, scramble, write};
+use crate::progress::Progress;
+use crate::raw::RawJournal;
+use crate::report::Row;
+use crate::schedule::{self, Budget, Context, Lane};
+use crate::space::{self, Space, Wish};
+use crate::subject::{RowKey, SubjectKind};
+use crate::{Interrupt, MeasureError, plausible};
+use logforce_device::{AlignedBuf, Directory, Facts, FileState, Method, OpenFile};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Name of the scenario in reports.
+pub const NAME: &str = "journal";
+
+/// Slices per row.
+const ROUNDS: u32 = 4;
+/// Of the whole time, what may go into preparing files.
+const PREPARE_SHARE: f64 = 0.2;
+/// How often a file is filled and written back in a run, roughly.
+const FILLS: f64 = 4.0;
+
+/// What to measure.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Size of each file, bytes.
+    pub size: u64,
+    /// Bytes per commit.
+    pub chunk: usize,
+    /// Methods, in the order of the rows.
+    pub methods: Vec<Method>,
+    /// File states, in the order of the rows.
+    pub states: Vec<FileState>,
+    /// How long it may take; `None` for all commits that the size holds, however long.
+    pub time: Option<Duration>,
+}
+
+/// What the scenario needs from outside.
+pub struct Setup {
+    /// An empty directory on the disk to measure.
+    pub directory: Arc<dyn Directory>,
+    /// Room there.
+    pub space: Space,
+    /// The counters of its device.
+    pub counters: Rc<dyn CounterSource>,
+    /// The flag that ends everything.
+    pub interrupt: Interrupt,
+    /// Who is told how far it is.
+    pub progress: Rc<dyn Progress>,
+}
+
+/// What came out.
+pub struct Outcome {
+    /// The rows, with verdicts judged by what was measured.
+    pub rows: Vec<Row>,
+    /// What the reader should know of how it was measured, in sentences.
+    pub notes: Vec<String>,
+    /// What others did to the device before.
+    pub neighbours: Option<Neighbours>,
+    /// Whether the user interrupted.
+    pub interrupted: bool,
+}
+
+/// Measures.
+pub fn run(options: &Options, setup: &Setup) -> Result<Outcome, MeasureError> {
+    let start = Instant::now();
+    let facts = setup
+        .directory
+        .facts()
+        .map_err(MeasureError::io("asking about the filesystem"))?;
+    let wish = Wish {
+        size: options.size,
+        chunk: options.chunk as u64,
+        files: options.states.len() as u64,
+        exact: options.time.is_none(),
+        fillable: None,
+    };
+    // Before anything is written: is there room at all?
+    space::choose(wish, setup.space)?;
+    let neighbours = watch_neighbours(&*setup.counters, watch_time(options.time));
+    let rate = match options.time {
+        Some(_) => probe(options, setup)?,
+        None => None,
+    };
+    let fillable = rate
+        .zip(options.time)
+        .map(|(r, t)| (r * t.as_secs_f64() * PREPARE_SHARE / FILLS) as u64);
+    let (size, shrunk) = space::choose(Wish { fillable, ..wish }, setup.space)?;
+
+    let budget = Budget {
+        rounds: ROUNDS,
+        commits: size / options.chunk as u64,
+        deadline: options.time.map(|t| start + t),
+        write_back: rate,
+    };
+    let context = Context {
+        interrupt: setup.interrupt.clone(),
+        counters: Rc::clone(&setup.counters),
+        progress: Rc::clone(&setup.progress),
+    };
+    let (measured, interrupted) =
+        schedule::run(lanes(options, setup, &facts, size), budget, &context);
+    let mut rows: Vec<Row> = measured.iter().map(Row::new).collect();
+    plausible::judge(&mut rows, &facts);
+
+    let mut notes = vec![how_measured(
+        options,
+        size,
+        budget.commits,
+        &rows,
+        start.elapsed(),
+    )];
+    notes.extend(shrunk.map(|s| format!("{s}.")));
+    notes.extend(plausible::rotation_note(&facts));
+    Ok(Outcome {
+        rows,
+        notes,
+        neighbours,
+        interrupted,
+    })
+}
+
+fn watch_time(time: Option<Duration>) -> Duration {
+    let quarter = Duration::from_millis(250);
+    time.map_or(quarter, |t| quarter.min(t / 40))
+}
+
+/// The rows to be: every method in each file state, rows of one state sharing a file.
+fn lanes(options: &Options, setup: &Setup, facts: &Facts, size: u64) -> Vec<Lane> {
+    let unit = facts.write_unit() as usize;
+    let mut lanes = Vec::new();
+    for &state in &options.states {
+        let directory = Arc::clone(&setup.directory);
+        let (interrupt, progress) = (setup.interrupt.clone(), Rc::clone(&setup.progress));
+        let file = Rc::new(RefCell::new(PreparedFile::new(
+            directory, state, size, unit, interrupt, progress,
+        )));
+        for &method in &options.methods {
+            let key = RowKey {
+                scenario: NAME,
+                subject: SubjectKind::Raw,
+                method,
+                file_state: Some(state),
+                threads: 1,
+                bytes: options.chunk as u64,
+            };
+            let assessment = facts.assess(method, state);
+            let lane = match assessment {
+                None => Err(format!("{} offers no direct I/O here", facts.filesystem)),
+                Some(_) if method.plan().direct && !options.chunk.is_multiple_of(unit) => {
+                    Err(format!(
+                        "direct I/O needs chunks that are a multiple of {} here, and {} is none",
+                        bytes(unit as u64),
+                        bytes(options.chunk as u64)
+                    ))
+                }
+                Some(assessment) => {
+                    let file = Rc::clone(&file);
+                    Ok(RawJournal::new(
+                        NAME,
+                        method,
+                        options.chunk,
+                        unit,
+                        assessment,
+                        file,
+                    ))
+                }
+            };
+            lanes.push(match lane {
+                Ok(subject) => Lane::Run(Box::new(subject)),
+                Err(reason) => Lane::NotOffered { key, reason },
+            });
+        }
+    }
+    lanes
+}
+
+/// Bytes per second that this disk takes durably, from a short try. `None` if it was too short
+/// to tell.
+fn probe(options: &Options, setup: &Setup) -> Result<Option<f64>, MeasureError> {
+    const NAME: &str = "probe";
+    const PIECE: usize = 4 << 20;
+    setup.progress.doing("trying how fast this disk fills");
+    let time = options.time.unwrap_or(Duration::MAX) / 60;
+    let limit = options.size.min(space::SMALLEST);
+    let dir = &setup.directory;
+    let error =
+        |what: &str| MeasureError::io(format!("{what} {}", dir.path().join(NAME).display()));
+    let file = dir.open(NAME, OpenFile::CREATE).map_err(error("making"))?;
+    let mut buf = AlignedBuf::zeroed(PIECE, 4096);
+    scramble(&mut buf, 0x00ab_cdef);
+    let (start, mut done) = (Instant::now(), 0);
+    while done < limit && (done == 0 || start.elapsed() < time) {
+        setup.interrupt.check()?;
+        let len = (limit - done).min(PIECE as u64) as usize;
+        buf = write(&*file, buf, done, len, true).map_err(error("writing"))?;
+        done += len as u64;
+    }
+    let took = start.elapsed().as_secs_f64();
+    drop(file);
+    dir.remove(NAME).map_err(error("removing"))?;
+    Ok((took > 0.0).then(|| done as f64 / took))
+}
+
+fn how_measured(
+    options: &Options,
+    size: u64,
+    commits: u64,
+    rows: &[Row],
+    took: Duration,
+) -> String {
+    let chunk = bytes(options.chunk as u64);
+    let rounds = format!("{ROUNDS} rounds of slices, rows taking turns");
+    let files = format!("rows of one file state share a file of {}", bytes(size));
+    let Some(time) = options.time else {
+        return format!(
+            "Each row: {commits} commits of {chunk}, in {rounds}; {files}. Took {:.0} s.",
+            took.as_secs_f64()
+        );
+    };
+    let cut = rows
+        .iter()
+        .filter(|r| r.commits.is_some_and(|n| n < commits))
+        .count();
+    let stopped = match cut {
+        0 => "every row did them all".to_owned(),
+        n => {
+            let share = "stopped before, when their share of the time was over (see commits)";
+            format!("{n} of {} rows {share}", rows.len())
+        }
+    };
+    format!(
+        "Each row: up to {commits} commits of {chunk}, in {rounds}; {stopped}; {files}. Took {:.1} s of the {:.0} s there \
+         were (--seconds), preparing included.",
+        took.as_secs_f64(),
+        time.as_secs_f64()
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,58 @@
+//! Numbers for people.
+
+/// Bytes with a binary unit, exact where possible: `64 MiB`, `1.5 GiB`, `100 B`.
+pub fn bytes(n: u64) -> String {
+    const UNITS: [(&str, u64); 4] = [
+        ("TiB", 1 << 40),
+        ("GiB", 1 << 30),
+        ("MiB", 1 << 20),
+        ("KiB", 1 << 10),
+    ];
+    for (unit, size) in UNITS {
+        // A chunk of 6000 bytes is that, not 5.9 KiB.
+        let exact = n.is_multiple_of(size) || size > 1 << 10;
+        if n >= size && exact {
+            let value = n as f64 / size as f64;
+            return if n.is_multiple_of(size) {
+                format!("{value:.0} {unit}")
+            } else {
+                format!("{value:.1} {unit}")
+            };
+        }
+    }
+    format!("{n} B")
+}
+
+/// A number with `decimals` digits behind the point below 10, and one fewer for each digit more
+/// before it.
+pub fn short(value: f64, decimals: usize) -> String {
+    let magnitude = if value.abs() < 1.0 {
+        0
+    } else {
+        value.abs().log10().floor() as usize
+    };
+    format!("{value:.*}", decimals.saturating_sub(magnitude))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_well() {
+        assert_eq!(bytes(64 << 20), "64 MiB");
+        assert_eq!(bytes(3 << 29), "1.5 GiB");
+        assert_eq!(bytes(100), "100 B");
+        assert_eq!(bytes(6000), "6000 B");
+        let shorts: Vec<_> = [0.0, 0.00312, 0.99, 1.0, 12.3456, 123.456, 99999.9]
+            .iter()
+            .map(|&v| short(v, 4))
+            .collect();
+        assert_eq!(
+            shorts,
+            [
+                "0.0000", "0.0031", "0.9900", "1.0000", "12.346", "123.46", "100000"
+            ]
+        );
+    }
+}

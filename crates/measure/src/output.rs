@@ -1,0 +1,24 @@
+//! A report as bytes.
+
+use crate::report::{Report, Row};
+use std::io::{self, Write};
+
+/// One JSON object and a newline.
+pub fn json(report: &Report, mut to: impl Write) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut to, report).map_err(io::Error::from)?;
+    to.write_all(b"\n")?;
+    to.flush()
+}
+
+/// The rows, with a line of headings.
+pub fn csv(rows: &[Row], to: impl Write) -> io::Result<()> {
+    let broken = |e: csv::Error| match e.into_kind() {
+        csv::ErrorKind::Io(e) => e,
+        other => io::Error::other(format!("{other:?}")),
+    };
+    let mut writer = csv::Writer::from_writer(to);
+    for row in rows {
+        writer.serialize(row).map_err(broken)?;
+    }
+    writer.flush()
+}

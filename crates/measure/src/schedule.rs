@@ -1,0 +1,358 @@
+//! Who commits when: rounds of slices, so that a noisy neighbour does not hit one row only.
+
+use crate::counters::CounterSource;
+use crate::progress::Progress;
+use crate::subject::{Limit, RowKey, Subject};
+use crate::{Interrupt, MeasureError, Recorder};
+use logforce_device::Assessment;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// A row to be: something that can commit, or why it cannot.
+pub enum Lane {
+    /// Can be measured.
+    Run(Box<dyn Subject>),
+    /// Cannot be had here.
+    NotOffered {
+        /// The row.
+        key: RowKey,
+        /// Why not.
+        reason: String,
+    },
+}
+
+/// How much each row gets.
+#[derive(Debug, Clone, Copy)]
+pub struct Budget {
+    /// Slices of each row.
+    pub rounds: u32,
+    /// Commits of each row of chunks, all slices together, at most.
+    pub commits: u64,
+    /// When all must be over; `None` for no limit.
+    pub deadline: Option<Instant>,
+    /// Bytes per second that the disk takes in the end; slices of rows that leave dirty bytes
+    /// are kept so short that writing them back takes about a slice's time.
+    pub write_back: Option<f64>,
+}
+
+/// What all slices share.
+pub struct Context {
+    /// The flag that ends everything.
+    pub interrupt: Interrupt,
+    /// The device's counters.
+    pub counters: Rc<dyn CounterSource>,
+    /// Who is told how far it is.
+    pub progress: Rc<dyn Progress>,
+}
+
+/// A row's result.
+pub struct Measured {
+    /// The row.
+    pub key: RowKey,
+    /// What a commit of it is worth; `None` where it cannot be had.
+    pub assessment: Option<Assessment>,
+    /// What was measured.
+    pub recorder: Recorder,
+    /// Why there is nothing to show.
+    pub error: Option<String>,
+}
+
+/// Of the time that is left, the share that goes into timed parts; the rest prepares files and
+/// writes back.
+const TIMED_SHARE: f64 = 0.75;
+
+struct Runner {
+    subject: Option<Box<dyn Subject>>,
+    measured: Measured,
+}
+
+impl Runner {
+    fn new(lane: Lane, context: &Context) -> Self {
+        let recorder = Recorder::new(Rc::clone(&context.counters), context.interrupt.clone());
+        match lane {
+            Lane::Run(subject) => {
+                let (key, assessment) = (subject.key().clone(), Some(subject.assessment().clone()));
+                Runner {
+                    subject: Some(subject),
+                    measured: Measured {
+                        key,
+                        assessment,
+                        recorder,
+                        error: None,
+                    },
+                }
+            }
+            Lane::NotOffered { key, reason } => {
+                let measured = Measured {
+                    key,
+                    assessment: None,
+                    recorder,
+                    error: Some(reason),
+                };
+                Runner {
+                    subject: None,
+                    measured,
+                }
+            }
+        }
+    }
+
+    fn slice(&mut self, limit: &Limit) -> Result<(), MeasureError> {
+        let Some(subject) = &mut self.subject else {
+            return Ok(());
+        };
+        let recorder = &mut self.measured.recorder;
+        subject.prepare()?;
+        recorder.begin_slice();
+        subject.run(limit, recorder)?;
+        subject.settle()
+    }
+}
+
+/// Runs all lanes. Returns them in the order given, and whether the user interrupted.
+pub fn run(lanes: Vec<Lane>, budget: Budget, context: &Context) -> (Vec<Measured>, bool) {
+    let mut runners: Vec<Runner> = lanes
+        .into_iter()
+        .map(|lane| Runner::new(lane, context))
+        .collect();
+    let count = runners.len();
+    let mut interrupted = false;
+    'rounds: for round in 0..budget.rounds {
+        // Each round starts elsewhere: no row always runs after the same neighbour.
+        let first = count * round as usize / budget.rounds as usize;
+        for nth in 0..count {
+            if context.interrupt.is_raised() {
+                interrupted = true;
+                break 'rounds;
+            }
+            let late = budget.deadline.is_some_and(|d| Instant::now() >= d);
+            if late && round > 0 {
+                break 'rounds;
+            }
+            let running = runners.iter().filter(|r| r.subject.is_some()).count();
+            let index = (first + nth) % count;
+            let Some(limit) = limit(&runners[index], round, count - nth, running, &budget) else {
+                continue;
+            };
+            let runner = &mut runners[index];
+            context.progress.doing(&describe(&runner.measured.key));
+            match runner.slice(&limit) {
+                Ok(()) => {}
+                Err(MeasureError::Interrupted) => {}
+                Err(e) => {
+                    let commits = runner.measured.recorder.commits();
+                    let after = if commits > 0 {
+                        format!(" (after {commits} commits)")
+                    } else {
+                        String::new()
+                    };
+                    runner.measured.error = Some(format!("{e}{after}"));
+                    runner.subject = None;
+                }
+            }
+            let done =
+                (round as usize * count + nth + 1) as f64 / (budget.rounds as usize * count) as f64;
+            context.progress.fraction(done);
+        }
+    }
+    interrupted |= context.interrupt.is_raised();
+    let finish = |runner: Runner| {
+        let mut measured = runner.measured;
+        if measured.error.is_none() && measured.recorder.commits() == 0 {
+            let why = if interrupted {
+                "interrupted before its first commit"
+            } else {
+                "no commit in the time there was"
+            };
+            measured.error = Some(why.to_owned());
+        }
+        measured
+    };
+    (runners.into_iter().map(finish).collect(), interrupted)
+}
+
+/// What the next slice of `runner` may take; `None` if it is done. `left` rows, itself included,
+/// still come in this round.
+fn limit(
+    runner: &Runner,
+    round: u32,
+    left: usize,
+    running: usize,
+    budget: &Budget,
+) -> Option<Limit> {
+    let subject = runner.subject.as_ref()?;
+    let rounds_left = u64::from(budget.rounds - round);
+    let commits_left = budget
+        .commits
+        .saturating_sub(runner.measured.recorder.commits());
+    if commits_left == 0 {
+        return None;
+    }
+    let mut commits = commits_left.div_ceil(rounds_left);
+    let Some(deadline) = budget.deadline else {
+        return Some(Limit {
+            commits,
+            time: None,
+        });
+    };
+    let slices_left = left.min(running) as f64 + (rounds_left - 1) as f64 * running as f64;
+    let remaining = deadline
+        .saturating_duration_since(Instant::now())
+        .as_secs_f64();
+    let seconds = remaining * TIMED_SHARE / slices_left.max(1.0);
+    if let Some(rate) = budget.write_back
+        && subject.leaves_dirty_bytes()
+    {
+        let affordable = rate * seconds / (subject.key().bytes.max(1) as f64);
+        commits = commits.min(affordable as u64).max(1);
+    }
+    Some(Limit {
+        commits,
+        time: Some(Duration::from_secs_f64(seconds)),
+    })
+}
+
+fn describe(key: &RowKey) -> String {
+    match key.file_state {
+        Some(state) => format!("{} on a {state} file", key.method),
+        None => format!("{} {}", key.subject.name(), key.method),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counters::NoCounters;
+    use crate::progress::Silent;
+    use crate::subject::SubjectKind;
+    use logforce_device::{Guarantee, Method, Verdict};
+    use std::cell::RefCell;
+
+    struct Fake {
+        key: RowKey,
+        assessment: Assessment,
+        log: Rc<RefCell<Vec<u64>>>,
+        fail_at: Option<u64>,
+    }
+
+    impl Subject for Fake {
+        fn key(&self) -> &RowKey {
+            &self.key
+        }
+        fn assessment(&self) -> &Assessment {
+            &self.assessment
+        }
+        fn run(&mut self, limit: &Limit, recorder: &mut Recorder) -> Result<(), MeasureError> {
+            self.log.borrow_mut().push(self.key.bytes);
+            let mut n = recorder.commits();
+            recorder.timed(|laps| {
+                while laps.more(limit) {
+                    if self.fail_at == Some(n) {
+                        return Err(MeasureError::NotOffered("planted".to_owned()));
+                    }
+                    laps.commit();
+                    n += 1;
+                }
+                Ok(())
+            })
+        }
+    }
+
+    fn key(bytes: u64) -> RowKey {
+        RowKey {
+            scenario: "test",
+            subject: SubjectKind::Raw,
+            method: Method::Fsync,
+            file_state: None,
+            threads: 1,
+            bytes,
+        }
+    }
+
+    fn lane(id: u64, log: &Rc<RefCell<Vec<u64>>>, fail_at: Option<u64>) -> Lane {
+        let (guarantee, verdict) = (Guarantee::PowerLoss, Verdict::Declared);
+        let assessment = Assessment {
+            guarantee,
+            verdict,
+            evidence: String::new(),
+        };
+        Lane::Run(Box::new(Fake {
+            key: key(id),
+            assessment,
+            log: Rc::clone(log),
+            fail_at,
+        }))
+    }
+
+    fn context() -> Context {
+        Context {
+            interrupt: Interrupt::new(),
+            counters: Rc::new(NoCounters),
+            progress: Rc::new(Silent),
+        }
+    }
+
+    fn budget(rounds: u32, commits: u64) -> Budget {
+        Budget {
+            rounds,
+            commits,
+            deadline: None,
+            write_back: None,
+        }
+    }
+
+    #[test]
+    fn rounds_are_interleaved_and_complete() {
+        let log = Rc::default();
+        let lanes = vec![lane(1, &log, None), lane(2, &log, None)];
+        let (rows, interrupted) = run(lanes, budget(2, 7), &context());
+        assert!(!interrupted);
+        assert_eq!(*log.borrow(), [1, 2, 2, 1]);
+        assert!(
+            rows.iter()
+                .all(|r| r.recorder.commits() == 7 && r.error.is_none())
+        );
+    }
+
+    #[test]
+    fn a_failed_row_stops_and_says_after_how_much() {
+        let log = Rc::default();
+        let lanes = vec![
+            lane(1, &log, Some(5)),
+            lane(2, &log, None),
+            Lane::NotOffered {
+                key: key(3),
+                reason: "not here".to_owned(),
+            },
+        ];
+        let (rows, _) = run(lanes, budget(3, 9), &context());
+        let errors: Vec<_> = rows.iter().map(|r| r.error.as_deref()).collect();
+        assert_eq!(
+            errors,
+            [Some("planted (after 5 commits)"), None, Some("not here")]
+        );
+        assert_eq!(rows[1].recorder.commits(), 9);
+    }
+
+    #[test]
+    fn past_the_deadline_each_row_still_gets_one_commit() {
+        let log = Rc::default();
+        let lanes = vec![lane(1, &log, None), lane(2, &log, None)];
+        let late = Budget {
+            deadline: Some(Instant::now()),
+            ..budget(4, 1000)
+        };
+        let (rows, _) = run(lanes, late, &context());
+        assert!(rows.iter().all(|r| r.recorder.commits() == 1), "{:?}", log);
+    }
+
+    #[test]
+    fn an_interrupt_keeps_what_there_is() {
+        let context = context();
+        context.interrupt.raise();
+        let log = Rc::default();
+        let (rows, interrupted) = run(vec![lane(1, &log, None)], budget(2, 3), &context);
+        assert!(interrupted);
+        assert!(rows[0].error.as_deref().unwrap().contains("interrupted"));
+    }
+}

@@ -1,0 +1,182 @@
+//! How much disk a measurement may use: never the last tenth of it.
+
+use crate::MeasureError;
+use crate::numbers::bytes;
+use std::path::Path;
+
+/// No smaller file than this unless the user asks for one: smaller ones fit into caches.
+pub const SMALLEST: u64 = 64 << 20;
+
+/// What a disk has, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Space {
+    /// Free for this user.
+    pub free: u64,
+    /// The whole filesystem.
+    pub total: u64,
+}
+
+impl Space {
+    /// What may be used so that a tenth of the disk stays free.
+    pub fn usable(self) -> u64 {
+        self.free.saturating_sub(self.total / 10)
+    }
+
+    /// Of the filesystem that holds `path`.
+    pub fn at(path: &Path) -> Result<Space, MeasureError> {
+        let stat = rustix::fs::statvfs(path).map_err(|e| {
+            MeasureError::io(format!("asking {} for free space", path.display()))(e.into())
+        })?;
+        let block = stat.f_frsize.max(1);
+        Ok(Space {
+            free: stat.f_bavail.saturating_mul(block),
+            total: stat.f_blocks.saturating_mul(block),
+        })
+    }
+}
+
+/// What decides the size of the files.
+#[derive(Debug, Clone, Copy)]
+pub struct Wish {
+    /// Wanted size of one file, bytes.
+    pub size: u64,
+    /// Bytes per commit; the result is a multiple of it.
+    pub chunk: u64,
+    /// Files that exist at the same time.
+    pub files: u64,
+    /// No shrinking: the size or an error.
+    pub exact: bool,
+    /// What the disk writes in the time that may go into preparing; `None` for no limit.
+    pub fillable: Option<u64>,
+}
+
+/// The size of one file in bytes, and why it is not the wished one.
+pub fn choose(wish: Wish, space: Space) -> Result<(u64, Option<String>), MeasureError> {
+    let Wish {
+        size,
+        chunk,
+        files,
+        exact,
+        fillable,
+    } = wish;
+    let whole = |n: u64| n / chunk * chunk;
+    let per_file = space.usable() / files;
+    let least = if exact {
+        size
+    } else {
+        size.min(SMALLEST.max(chunk))
+    };
+    if per_file < least {
+        return Err(MeasureError::NoSpace(format!(
+            "not enough free space: {files} file(s) of {} are needed, and of {} free {} may be used (a tenth of the \
+             disk's {} is always left free). Free some, choose another --dir, or a smaller --size.",
+            bytes(least),
+            bytes(space.free),
+            bytes(space.usable()),
+            bytes(space.total),
+        )));
+    }
+    if exact {
+        return Ok((whole(size), None));
+    }
+    let mut chosen = size;
+    let mut why = None;
+    if let Some(fillable) = fillable
+        && fillable < chosen
+    {
+        chosen = fillable.max(least);
+        why = (chosen < size).then_some("what this disk can prepare in the time there is");
+    }
+    if per_file < chosen {
+        chosen = per_file;
+        why = Some("so as to leave a tenth of the disk free");
+    }
+    // A round number reads better, and no file shrinks by much.
+    let chosen = if chosen < size && chosen >= SMALLEST {
+        chosen / SMALLEST * SMALLEST
+    } else {
+        chosen
+    };
+    let chosen = whole(chosen).max(chunk);
+    Ok((
+        chosen,
+        why.map(|why| {
+            format!(
+                "Files are {} instead of {}: {why}",
+                bytes(chosen),
+                bytes(size)
+            )
+        }),
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+    const MIB: u64 = 1 << 20;
+
+    fn wish(size: u64) -> Wish {
+        Wish {
+            size,
+            chunk: 16384,
+            files: 4,
+            exact: false,
+            fillable: None,
+        }
+    }
+
+    #[test]
+    fn leaves_a_tenth_free() {
+        let space = Space {
+            free: 12 * GIB,
+            total: 100 * GIB,
+        };
+        let (size, why) = choose(wish(GIB), space).unwrap();
+        assert_eq!(size, 512 * MIB);
+        assert!(why.unwrap().contains("tenth"));
+        let full = Wish {
+            exact: true,
+            ..wish(GIB)
+        };
+        let message = choose(full, space).unwrap_err().to_string();
+        assert!(
+            message.contains("4 file(s) of 1 GiB") && message.contains("--dir"),
+            "{message}"
+        );
+        assert!(
+            choose(
+                wish(GIB),
+                Space {
+                    free: 10 * GIB,
+                    total: 100 * GIB
+                }
+            )
+            .is_err()
+        );
+    }
+
+    #[test]
+    fn shrinks_to_the_time_but_not_below_the_least() {
+        let space = Space {
+            free: 100 * GIB,
+            total: 100 * GIB,
+        };
+        let with = |fillable, size| {
+            choose(
+                Wish {
+                    fillable: Some(fillable),
+                    ..wish(size)
+                },
+                space,
+            )
+            .unwrap()
+        };
+        assert_eq!(with(1, GIB).0, 64 * MIB);
+        assert_eq!(with(1, MIB), (MIB, None));
+        assert_eq!(with(200 * MIB, GIB).0, 192 * MIB);
+        assert_eq!(with(2 * GIB, GIB), (GIB, None));
+        assert_eq!(choose(wish(MIB + 5), space).unwrap().0, MIB);
+    }
+}

@@ -1,0 +1,201 @@
+//! A directory in memory for this crate's own tests: it counts what is not synced, and fails
+//! where it is told to.
+
+use crate::counters::{CounterSource, Reading};
+use logforce_device::*;
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+
+#[derive(Default)]
+pub struct Shared {
+    files: Mutex<BTreeMap<String, Arc<Mutex<Vec<u8>>>>>,
+    unsynced: AtomicU64,
+    pub writes: AtomicU64,
+    pub bytes: AtomicU64,
+    pub flushes: AtomicU64,
+    /// Every barrier fails.
+    pub bad_barriers: AtomicBool,
+    /// Every through-write fails.
+    pub bad_through: AtomicBool,
+    /// Barriers are not passed on: nothing is flushed.
+    pub drops_flushes: AtomicBool,
+}
+
+pub struct MemDirectory {
+    pub shared: Arc<Shared>,
+    facts: Facts,
+}
+
+impl MemDirectory {
+    pub fn new() -> Arc<Self> {
+        Self::with_facts(facts())
+    }
+
+    pub fn with_facts(facts: Facts) -> Arc<Self> {
+        Arc::new(MemDirectory {
+            shared: Arc::default(),
+            facts,
+        })
+    }
+
+    pub fn bytes(&self, name: &str) -> Vec<u8> {
+        self.shared.files.lock().unwrap()[name]
+            .lock()
+            .unwrap()
+            .clone()
+    }
+
+    pub fn unsynced(&self) -> u64 {
+        self.shared.unsynced.load(Relaxed)
+    }
+
+    pub fn counters(&self) -> MemCounters {
+        MemCounters(Arc::clone(&self.shared))
+    }
+}
+
+/// ext4 over a disk with a volatile cache and no FUA.
+pub fn facts() -> Facts {
+    Facts {
+        filesystem: "ext4".to_owned(),
+        kind: FilesystemKind::InPlace,
+        mount_options: "rw".to_owned(),
+        mount_point: "/".to_owned(),
+        barriers: true,
+        device: Some(BlockDevice {
+            name: "sdx".to_owned(),
+            write_cache: WriteCache::Back,
+            fua: Some(false),
+            logical_sector: 512,
+            physical_sector: 512,
+            rotational: Some(false),
+            model: "Simulated".to_owned(),
+        }),
+        direct: Some(DirectAlignment {
+            memory: 512,
+            offset: 512,
+        }),
+        notes: Vec::new(),
+    }
+}
+
+impl Directory for MemDirectory {
+    fn path(&self) -> &Path {
+        Path::new("/simulated")
+    }
+    fn identity(&self) -> FileIdentity {
+        FileIdentity { volume: 0, file: 0 }
+    }
+    fn entries(&self) -> io::Result<Vec<Entry>> {
+        Ok(Vec::new())
+    }
+    fn open(&self, name: &str, how: OpenFile) -> io::Result<Arc<dyn File>> {
+        let mut files = self.shared.files.lock().unwrap();
+        if how.access == Access::CreateNew {
+            files.insert(name.to_owned(), Arc::default());
+        }
+        let bytes = files.get(name).ok_or(io::ErrorKind::NotFound)?;
+        Ok(Arc::new(MemFile {
+            bytes: Arc::clone(bytes),
+            shared: Arc::clone(&self.shared),
+        }))
+    }
+    fn rename(&self, _: &str, _: &str) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.shared
+            .files
+            .lock()
+            .unwrap()
+            .remove(name)
+            .map(drop)
+            .ok_or(io::ErrorKind::NotFound.into())
+    }
+    fn sync(&self) -> io::Result<()> {
+        Ok(())
+    }
+    fn lock(&self, _: &str) -> io::Result<Box<dyn Send + Sync>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+    fn is_locked(&self, _: &str) -> io::Result<bool> {
+        Ok(false)
+    }
+    fn facts(&self) -> io::Result<Facts> {
+        Ok(self.facts.clone())
+    }
+    fn free_space(&self) -> io::Result<u64> {
+        Ok(1 << 30)
+    }
+}
+
+struct MemFile {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    shared: Arc<Shared>,
+}
+
+impl File for MemFile {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.bytes.lock().unwrap().len() as u64)
+    }
+    fn read_at(&self, _: u64, _: &mut [u8], _: ReadSource) -> io::Result<usize> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+    fn submit(&self, write: Write) -> Ticket {
+        if write.through && self.shared.bad_through.load(Relaxed) {
+            return Ticket::ready(write.buf, Err(io::Error::other("planted write error")));
+        }
+        let mut bytes = self.bytes.lock().unwrap();
+        let (start, len) = (write.offset as usize, write.range.len());
+        if bytes.len() < start + len {
+            bytes.resize(start + len, 0);
+        }
+        bytes[start..start + len].copy_from_slice(&write.buf[write.range.clone()]);
+        self.shared.writes.fetch_add(1, Relaxed);
+        self.shared.bytes.fetch_add(len as u64, Relaxed);
+        if write.through {
+            if !self.shared.drops_flushes.load(Relaxed) {
+                self.shared.flushes.fetch_add(1, Relaxed);
+            }
+        } else {
+            self.shared.unsynced.fetch_add(1, Relaxed);
+        }
+        Ticket::ready(write.buf, Ok(()))
+    }
+    fn complete(&self, ticket: Ticket) -> Completion {
+        ticket.done.unwrap()
+    }
+    fn barrier(&self, _: Barrier) -> io::Result<()> {
+        if self.shared.bad_barriers.load(Relaxed) {
+            return Err(io::Error::other("planted barrier error"));
+        }
+        self.shared.unsynced.store(0, Relaxed);
+        if !self.shared.drops_flushes.load(Relaxed) {
+            self.shared.flushes.fetch_add(1, Relaxed);
+        }
+        Ok(())
+    }
+    fn reserve(&self, len: u64) -> io::Result<bool> {
+        let mut bytes = self.bytes.lock().unwrap();
+        let len = bytes.len().max(len as usize);
+        bytes.resize(len, 0);
+        Ok(true)
+    }
+    fn drop_cache(&self, _: Range<u64>) {}
+}
+
+pub struct MemCounters(Arc<Shared>);
+
+impl CounterSource for MemCounters {
+    fn read(&self) -> Option<Reading> {
+        Some(Reading {
+            writes: self.0.writes.load(Relaxed),
+            bytes: self.0.bytes.load(Relaxed),
+            flushes: Some(self.0.flushes.load(Relaxed)),
+        })
+    }
+}

@@ -1,0 +1,89 @@
+//! A report for people.
+
+use crate::numbers::bytes;
+use crate::published::{P1_MACHINE, P1_SOURCE};
+use crate::report::{Report, fastest_safe};
+use crate::table::{LETTERS, main_table, published_table};
+
+/// The whole report, for a terminal of `width` characters.
+pub fn render(report: &Report, width: usize) -> String {
+    let mut text = String::new();
+    let chunk = report.rows.first().map_or(0, |r| r.bytes);
+    text.push_str(&wrap(
+        &format!(
+            "Journal writes, {} each, one thread; {}",
+            bytes(chunk),
+            report.machine
+        ),
+        width,
+        0,
+    ));
+    if report.interrupted {
+        text.push_str("Interrupted: this is what was measured until then.\n");
+    }
+    text.push('\n');
+    let (table, left_out) = main_table(&report.rows, width);
+    text.push_str(&table);
+    text.push('\n');
+    let ratio = match fastest_safe(&report.rows, chunk) {
+        Some(_) => "ratio: to the fastest row that survives loss of power.",
+        None => "ratio: none, as no row is safe.",
+    };
+    text.push_str(&wrap(ratio, width, 2));
+    if !left_out.is_empty() {
+        let line = format!(
+            "left out on this narrow terminal (--json has them): {}.",
+            left_out.join(", ")
+        );
+        text.push_str(&wrap(&line, width, 2));
+    }
+    if let Some(table) = published_table(&report.rows) {
+        let title = format!("As multiples of buffered + fsync, beside {P1_SOURCE} ({P1_MACHINE}):");
+        text.push('\n');
+        text.push_str(&wrap(&title, width, 0));
+        text.push('\n');
+        text.push_str(&table);
+        text.push_str(&wrap(&format!("here: {LETTERS}."), width, 2));
+    }
+    text.push('\n');
+    for note in report.notes.iter().chain(&report.machine.notes) {
+        text.push_str(&wrap(note, width, 2));
+    }
+    text.push('\n');
+    text.push_str(&wrap(&report.conclusion, width, 0));
+    text
+}
+
+/// Breaks `text` between words into lines of at most `width` characters; all but the first are
+/// indented by `indent`.
+fn wrap(text: &str, width: usize, indent: usize) -> String {
+    let mut out = String::new();
+    let mut column = 0;
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        if column > 0 && column + 1 + length > width {
+            out.push('\n');
+            out.push_str(&" ".repeat(indent));
+            column = indent;
+        } else if column > 0 {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += length;
+    }
+    out.push('\n');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::wrap;
+
+    #[test]
+    fn wraps_between_words() {
+        assert_eq!(wrap("one two three", 7, 2), "one two\n  three\n");
+        assert_eq!(wrap("µµµ µµµ", 7, 0), "µµµ µµµ\n");
+        assert_eq!(wrap("longerthanwidth x", 4, 0), "longerthanwidth\nx\n");
+    }
+}

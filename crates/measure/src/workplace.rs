@@ -1,0 +1,99 @@
+//! A directory of our own for the files, gone afterwards.
+
+use crate::MeasureError;
+use logforce_device::{Directory, System};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What the directory's name starts with: what a `kill -9` leaves behind can be told by it.
+pub const PREFIX: &str = "logforce-bench-";
+
+/// A directory that is removed, with all that is in it, when this is dropped.
+pub struct Workplace {
+    directory: Arc<dyn Directory>,
+    path: PathBuf,
+}
+
+impl Workplace {
+    /// Makes `PREFIX<pid>-<random>` in `parent`, which must exist.
+    pub fn create(system: &dyn System, parent: &Path) -> Result<Self, MeasureError> {
+        let random = system.runtime().random() as u32;
+        let path = parent.join(format!("{PREFIX}{}-{random:08x}", std::process::id()));
+        let directory = system
+            .make_directory(&path)
+            .map_err(MeasureError::io(format!(
+                "cannot make files in {}",
+                parent.display()
+            )))?;
+        Ok(Workplace { directory, path })
+    }
+
+    /// The directory.
+    pub fn directory(&self) -> Arc<dyn Directory> {
+        Arc::clone(&self.directory)
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for Workplace {
+    fn drop(&mut self) {
+        // Nobody is left to tell; the name says what it is.
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+/// What earlier runs left in `parent` when they were killed: directories of ours whose process
+/// is gone.
+pub fn leftovers(parent: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(parent) else {
+        return Vec::new();
+    };
+    entries
+        .filter_map(Result::ok)
+        .filter(|entry| {
+            let name = entry.file_name();
+            let pid = name
+                .to_str()
+                .and_then(|n| n.strip_prefix(PREFIX))
+                .and_then(|rest| rest.split('-').next());
+            pid.and_then(|p| p.parse::<u32>().ok())
+                .is_some_and(|pid| !is_running(pid))
+        })
+        .map(|entry| entry.path())
+        .collect()
+}
+
+fn is_running(pid: u32) -> bool {
+    let pid = i32::try_from(pid)
+        .ok()
+        .and_then(rustix::process::Pid::from_raw);
+    pid.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_what_a_killed_run_left() {
+        let parent =
+            std::env::temp_dir().join(format!("logforce-leftover-test-{}", std::process::id()));
+        let dead = parent.join(format!("{PREFIX}{}-0", i32::MAX));
+        let mine = parent.join(format!("{PREFIX}{}-0", std::process::id()));
+        for dir in [
+            &dead,
+            &mine,
+            &parent.join("logforce-bench-x"),
+            &parent.join("other"),
+        ] {
+            std::fs::create_dir_all(dir).unwrap();
+        }
+        let found = leftovers(&parent);
+        std::fs::remove_dir_all(&parent).unwrap();
+        assert_eq!(found, [dead]);
+    }
+}

@@ -1,0 +1,179 @@
+//! The names that readers of `--json` and `--csv` rely on: documented in docs/bench-json.md,
+//! never renamed or removed without a new `version`.
+
+use logforce_device::{FileState, Guarantee, Method, Verdict};
+use logforce_measure::report::{Report, Row, SCHEMA, VERSION};
+use logforce_measure::{SubjectKind, output};
+
+const ROW: [&str; 21] = [
+    "scenario",
+    "subject",
+    "method",
+    "file_state",
+    "threads",
+    "bytes",
+    "commits",
+    "total_ms",
+    "ms_per_commit",
+    "p50_us",
+    "p99_us",
+    "p999_us",
+    "max_us",
+    "commits_per_s",
+    "device_writes_per_commit",
+    "device_flushes_per_commit",
+    "device_bytes_per_commit",
+    "guarantee",
+    "verdict",
+    "evidence",
+    "error",
+];
+
+fn row() -> Row {
+    Row {
+        scenario: "journal",
+        subject: SubjectKind::Logforce,
+        method: Method::DirectDsync,
+        file_state: Some(FileState::Zeroed),
+        threads: 4,
+        bytes: 128,
+        commits: Some(10),
+        total_ms: Some(1.0),
+        ms_per_commit: Some(0.1),
+        p50_us: Some(1.0),
+        p99_us: None,
+        p999_us: None,
+        max_us: None,
+        commits_per_s: None,
+        device_writes_per_commit: None,
+        device_flushes_per_commit: None,
+        device_bytes_per_commit: None,
+        guarantee: Some(Guarantee::PowerLoss),
+        verdict: Some(Verdict::Declared),
+        evidence: Some("a, \"b\"".to_owned()),
+        error: None,
+        slices_ms: vec![1.0],
+    }
+}
+
+#[test]
+fn json_fields() {
+    let machine = logforce_measure::machine::Machine {
+        os: "linux".into(),
+        kernel: "6".into(),
+        arch: "x86_64".into(),
+        cpus: 1,
+        filesystem: "ext4".into(),
+        mount_point: "/".into(),
+        mount_options: "rw".into(),
+        barriers: true,
+        device: None,
+        model: None,
+        write_cache: "unknown".into(),
+        fua: None,
+        rotational: None,
+        logical_sector: None,
+        physical_sector: None,
+        write_unit: 4096,
+        notes: vec![],
+    };
+    let report = Report {
+        schema: SCHEMA,
+        version: VERSION,
+        command: "logforce bench".into(),
+        started: "2026-01-01T00:00:00Z".into(),
+        interrupted: false,
+        machine,
+        conclusion: "none".into(),
+        recommended: None,
+        notes: vec![],
+        rows: vec![row()],
+    };
+    let mut bytes = Vec::new();
+    output::json(&report, &mut bytes).unwrap();
+    let value: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+    let keys = |v: &serde_json::Value| {
+        let mut keys: Vec<String> = v.as_object().unwrap().keys().cloned().collect();
+        keys.sort();
+        keys
+    };
+    let sorted = |names: &[&str]| {
+        let mut names: Vec<String> = names.iter().map(|&n| n.to_owned()).collect();
+        names.sort();
+        names
+    };
+    let top = [
+        "schema",
+        "version",
+        "command",
+        "started",
+        "interrupted",
+        "machine",
+        "conclusion",
+        "recommended",
+        "notes",
+        "rows",
+    ];
+    assert_eq!(keys(&value), sorted(&top));
+    assert_eq!(keys(&value["rows"][0]), sorted(&ROW));
+    let machine = [
+        "os",
+        "kernel",
+        "arch",
+        "cpus",
+        "filesystem",
+        "mount_point",
+        "mount_options",
+        "barriers",
+        "device",
+        "model",
+        "write_cache",
+        "fua",
+        "rotational",
+        "logical_sector",
+        "physical_sector",
+        "write_unit",
+        "notes",
+    ];
+    assert_eq!(keys(&value["machine"]), sorted(&machine));
+    assert_eq!(
+        (value["schema"].as_str(), value["version"].as_u64()),
+        (Some("logforce-bench"), Some(1))
+    );
+    let row = &value["rows"][0];
+    for (name, text) in [
+        ("subject", "logforce"),
+        ("method", "direct+dsync"),
+        ("file_state", "zeroed"),
+        ("guarantee", "power-loss"),
+        ("verdict", "declared"),
+    ] {
+        assert_eq!(row[name], text);
+    }
+    assert!(row["error"].is_null() && row["p99_us"].is_null());
+    // The document names every field.
+    let document = include_str!("../../../docs/bench-json.md");
+    for name in ROW.into_iter().chain(top).chain(machine) {
+        assert!(
+            document.contains(&format!("`{name}`")),
+            "docs/bench-json.md does not name {name}"
+        );
+    }
+}
+
+#[test]
+fn csv_columns() {
+    let mut bytes = Vec::new();
+    output::csv(&[row()], &mut bytes).unwrap();
+    let text = String::from_utf8(bytes).unwrap();
+    let mut lines = text.lines();
+    assert_eq!(lines.next().unwrap(), ROW.join(","));
+    assert!(
+        lines
+            .next()
+            .unwrap()
+            .ends_with("power-loss,declared,\"a, \"\"b\"\"\","),
+        "{text}"
+    );
+    assert_eq!(lines.next(), None);
+}

@@ -1,0 +1,293 @@
+//! `System` and `Directory` of the simulated disk.
+
+use super::file::SimFile;
+use super::names::{Change, Names};
+use super::state::{State, power_is_cut};
+use super::{Fault, SimDisk};
+use crate::SimRuntime;
+use logforce_device::{
+    Access, Directory, Entry, Facts, File, FileIdentity, OpenFile, Runtime, System,
+};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, MutexGuard};
+
+pub(super) struct SimSystem {
+    pub disk: SimDisk,
+    pub runtime: SimRuntime,
+}
+
+struct SimDirectory {
+    at: Place,
+    path: PathBuf,
+    identity: FileIdentity,
+}
+
+/// Whose calls these are: a boot of a disk.
+#[derive(Clone)]
+pub(super) struct Place {
+    pub disk: SimDisk,
+    pub runtime: SimRuntime,
+    pub boot: u64,
+}
+
+impl Place {
+    /// A scheduling point, and then the state, if it is still that of this boot.
+    pub fn enter(&self) -> io::Result<MutexGuard<'_, State>> {
+        self.runtime.point();
+        let s = self.disk.lock();
+        if s.boot != self.boot {
+            return Err(io::Error::other(
+                "this handle was opened before the last power cut",
+            ));
+        }
+        if s.cut { Err(power_is_cut()) } else { Ok(s) }
+    }
+}
+
+pub(super) fn check(fault: Option<Fault>) -> io::Result<()> {
+    fault.map_or(Ok(()), |f| Err(f.error()))
+}
+
+fn missing(what: impl std::fmt::Display) -> io::Error {
+    io::Error::new(ErrorKind::NotFound, format!("{what} does not exist"))
+}
+
+fn check_name(name: &str) -> io::Result<()> {
+    if name.is_empty() || name == "." || name == ".." || name.contains(['/', '\\', '\0']) {
+        let text = format!("{name:?} is not a plain file name");
+        return Err(io::Error::new(ErrorKind::InvalidInput, text));
+    }
+    Ok(())
+}
+
+impl State {
+    pub(super) fn directory_or_new(&mut self, path: &Path) -> &mut Names {
+        if !self.directories.contains_key(path) {
+            let id = self.next_number();
+            self.directories.insert(path.to_owned(), Names::new(id));
+        }
+        self.directories.get_mut(path).expect("exists by now")
+    }
+}
+
+impl SimSystem {
+    fn open(&self, path: &Path, make: bool) -> io::Result<Arc<dyn Directory>> {
+        self.runtime.point();
+        let mut s = self.disk.lock();
+        if make {
+            check(s.step(|| format!("make directory {}", path.display()))?)?;
+            let parent = path.parent().unwrap_or(Path::new(""));
+            let top = parent == Path::new("/") || parent == Path::new("");
+            if !top && !s.directories.contains_key(parent) {
+                return Err(missing(parent.display()));
+            }
+            s.directory_or_new(path);
+        } else if s.cut {
+            return Err(power_is_cut());
+        }
+        let names = s
+            .directories
+            .get(path)
+            .ok_or_else(|| missing(path.display()))?;
+        let identity = FileIdentity {
+            volume: 1,
+            file: names.id,
+        };
+        let (disk, runtime, boot) = (self.disk.clone(), self.runtime.clone(), s.boot);
+        let at = Place {
+            disk,
+            runtime,
+            boot,
+        };
+        Ok(Arc::new(SimDirectory {
+            at,
+            path: path.to_owned(),
+            identity,
+        }))
+    }
+}
+
+impl System for SimSystem {
+    fn runtime(&self) -> Arc<dyn Runtime> {
+        Arc::new(self.runtime.clone())
+    }
+
+    fn directory(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {
+        self.open(path, false)
+    }
+
+    fn make_directory(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {
+        self.open(path, true)
+    }
+}
+
+impl SimDirectory {
+    fn names<'a>(&self, s: &'a mut State) -> &'a mut Names {
+        s.directories
+            .get_mut(&self.path)
+            .expect("directories are never removed")
+    }
+
+    fn lookup(&self, s: &mut State, name: &str) -> io::Result<u64> {
+        self.names(s)
+            .now
+            .get(name)
+            .copied()
+            .ok_or_else(|| missing(name))
+    }
+
+    fn create(&self, s: &mut State, name: &str) -> io::Result<u64> {
+        check(s.step(|| format!("create {name}"))?)?;
+        s.counters.creates += 1;
+        let inode = s.new_inode();
+        self.names(s).change(Change::Create {
+            name: name.to_owned(),
+            inode,
+        });
+        Ok(inode)
+    }
+}
+
+impl Directory for SimDirectory {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn identity(&self) -> FileIdentity {
+        self.identity
+    }
+
+    fn entries(&self) -> io::Result<Vec<Entry>> {
+        let mut s = self.at.enter()?;
+        let names = self.names(&mut s).now.clone();
+        let entry = |(name, id)| Entry {
+            name,
+            len: s.inodes[&id].size,
+            is_file: true,
+        };
+        Ok(names.into_iter().map(entry).collect())
+    }
+
+    fn open(&self, name: &str, how: OpenFile) -> io::Result<Arc<dyn File>> {
+        check_name(name)?;
+        let mut s = self.at.enter()?;
+        if how.direct && !s.options.direct {
+            let text = "this simulated filesystem has no direct I/O";
+            return Err(io::Error::new(ErrorKind::Unsupported, text));
+        }
+        let inode = if how.access == Access::CreateNew {
+            if self.names(&mut s).now.contains_key(name) {
+                return Err(io::Error::new(
+                    ErrorKind::AlreadyExists,
+                    format!("{name} exists"),
+                ));
+            }
+            self.create(&mut s, name)?
+        } else {
+            self.lookup(&mut s, name)?
+        };
+        let facts = s.options.facts();
+        drop(s);
+        Ok(Arc::new(SimFile {
+            at: self.at.clone(),
+            inode,
+            name: name.into(),
+            direct: how.direct,
+            writable: how.access != Access::Read,
+            medium: facts.direct.is_some(),
+            unit: u64::from(facts.write_unit()),
+        }))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        check_name(from)?;
+        check_name(to)?;
+        let mut s = self.at.enter()?;
+        self.lookup(&mut s, from)?;
+        check(s.step(|| format!("rename {from} to {to}"))?)?;
+        s.counters.renames += 1;
+        if from != to {
+            let (from, to) = (from.to_owned(), to.to_owned());
+            self.names(&mut s).change(Change::Rename { from, to });
+        }
+        Ok(())
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        check_name(name)?;
+        let mut s = self.at.enter()?;
+        self.lookup(&mut s, name)?;
+        check(s.step(|| format!("remove {name}"))?)?;
+        s.counters.removes += 1;
+        self.names(&mut s).change(Change::Remove {
+            name: name.to_owned(),
+        });
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let mut s = self.at.enter()?;
+        check(s.step(|| "sync directory".to_owned())?)?;
+        s.counters.dir_syncs += 1;
+        if !s.rules.lie {
+            self.names(&mut s).sync();
+        }
+        drop(s);
+        self.at.runtime.point();
+        Ok(())
+    }
+
+    fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
+        check_name(name)?;
+        let mut s = self.at.enter()?;
+        let key = (self.identity.file, name.to_owned());
+        if s.locks.contains(&key) {
+            let text = format!("{name} is locked by another opening");
+            return Err(io::Error::new(ErrorKind::WouldBlock, text));
+        }
+        if self.lookup(&mut s, name).is_err() {
+            self.create(&mut s, name)?;
+        }
+        check(s.step(|| format!("lock {name}"))?)?;
+        s.locks.insert(key.clone());
+        Ok(Box::new(Lock {
+            at: self.at.clone(),
+            key,
+        }))
+    }
+
+    fn is_locked(&self, name: &str) -> io::Result<bool> {
+        check_name(name)?;
+        Ok(self
+            .at
+            .enter()?
+            .locks
+            .contains(&(self.identity.file, name.to_owned())))
+    }
+
+    fn facts(&self) -> io::Result<Facts> {
+        Ok(self.at.enter()?.options.facts())
+    }
+
+    fn free_space(&self) -> io::Result<u64> {
+        let s = self.at.enter()?;
+        Ok(s.free_sectors()
+            .map_or(1 << 50, |free| free * u64::from(s.options.sector)))
+    }
+}
+
+/// A held writer lock. Dropping it is no scheduling point: destructors run anywhere.
+struct Lock {
+    at: Place,
+    key: (u64, String),
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        let mut s = self.at.disk.lock();
+        if s.boot == self.at.boot {
+            s.locks.remove(&self.key);
+        }
+    }
+}

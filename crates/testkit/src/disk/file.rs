@@ -1,0 +1,249 @@
+//! `File` of the simulated disk.
+
+use super::directory::{Place, check};
+use super::inode::How;
+use super::state::InFlight;
+use logforce_device::{Barrier, Completion, File, ReadSource, Ticket, Write};
+use std::io::{self, ErrorKind};
+use std::ops::Range;
+use std::sync::Arc;
+
+pub(super) struct SimFile {
+    pub at: Place,
+    pub inode: u64,
+    pub name: Arc<str>,
+    pub direct: bool,
+    pub writable: bool,
+    /// Whether reads past the cache are possible.
+    pub medium: bool,
+    /// Write unit: what direct I/O has to be aligned to.
+    pub unit: u64,
+}
+
+fn invalid(text: String) -> io::Error {
+    io::Error::new(ErrorKind::InvalidInput, text)
+}
+
+impl SimFile {
+    fn check_write(&self, write: &Write) -> io::Result<()> {
+        let Range { start, end } = write.range;
+        if start > end || end > write.buf.len() {
+            return Err(invalid(format!(
+                "range {start}..{end} of {} bytes",
+                write.buf.len()
+            )));
+        }
+        if !self.writable {
+            let text = format!("{} was opened for reading only", self.name);
+            return Err(io::Error::new(ErrorKind::PermissionDenied, text));
+        }
+        let parts = [
+            write.offset,
+            start as u64,
+            end as u64,
+            write.buf.alignment() as u64,
+        ];
+        if self.direct && parts.iter().any(|p| p % self.unit != 0) {
+            return Err(invalid(format!(
+                "direct write to {}: offset {}, range {start}..{end} of memory aligned to {} \
+                 must be multiples of {}",
+                self.name, parts[0], parts[3], self.unit
+            )));
+        }
+        Ok(())
+    }
+
+    fn try_submit(&self, write: &Write) -> io::Result<u64> {
+        self.check_write(write)?;
+        let mut s = self.at.enter()?;
+        let data: Arc<[u8]> = Arc::from(&write.buf[write.range.clone()]);
+        let (offset, end) = (write.offset, write.offset + data.len() as u64);
+        let other = s.in_flight.values().find(|w| {
+            w.inode == self.inode && w.offset < end && offset < w.offset + w.data.len() as u64
+        });
+        assert!(
+            other.is_none(),
+            "contract: write {offset}..{end} to {} overlaps one in flight\n{}",
+            self.name,
+            Vec::from(s.log.clone()).join("\n")
+        );
+        let fault = s.step(|| {
+            let kind = if self.direct { "direct" } else { "buffered" };
+            let through = if write.through { " through" } else { "" };
+            format!("submit {}[{offset}..{end}] {kind}{through}", self.name)
+        })?;
+        let id = s.next_number();
+        let how = How {
+            write: id,
+            direct: self.direct,
+            through: write.through,
+        };
+        let (inode, name) = (self.inode, self.name.clone());
+        s.in_flight.insert(
+            id,
+            InFlight {
+                inode,
+                name,
+                offset,
+                data,
+                how,
+                fault,
+                done: None,
+            },
+        );
+        Ok(id)
+    }
+
+    fn try_complete(&self, id: u64) -> io::Result<()> {
+        let mut s = self.at.enter()?;
+        let w = s
+            .in_flight
+            .get(&id)
+            .expect("contract: a ticket is completed once, by its file");
+        assert_eq!(
+            w.inode, self.inode,
+            "contract: a ticket is completed by its file"
+        );
+        let (name, offset) = (w.name.clone(), w.offset);
+        let fault = s.step(|| format!("complete {name}[{offset}..]"))?;
+        let w = s.in_flight.get_mut(&id).expect("looked up above");
+        w.fault = w.fault.or(fault);
+        s.apply_some();
+        let result = s.apply(id);
+        s.in_flight.remove(&id);
+        // A fault of the completion comes too late for a write that was applied early, but the
+        // caller is told all the same.
+        let result = result.and(fault.map_or(Ok(()), Err));
+        drop(s);
+        self.at.runtime.point();
+        result.map_err(|f| f.error())
+    }
+}
+
+impl File for SimFile {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.at.enter()?.inode(self.inode).size)
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8], source: ReadSource) -> io::Result<usize> {
+        let medium = source == ReadSource::Medium;
+        if medium && !self.medium {
+            let text = "this simulated filesystem cannot read past the cache";
+            return Err(io::Error::new(ErrorKind::Unsupported, text));
+        }
+        let parts = [offset, buf.len() as u64, buf.as_ptr() as u64];
+        if medium && !buf.is_empty() && parts.iter().any(|p| p % self.unit != 0) {
+            let (len, name, unit) = (buf.len(), &self.name, self.unit);
+            return Err(invalid(format!(
+                "read of {name} past the cache: offset {offset}, length {len} and address must \
+                 be multiples of {unit}"
+            )));
+        }
+        let mut s = self.at.enter()?;
+        let number = s.reads;
+        s.reads += 1;
+        s.counters.reads += 1;
+        let fails = s.read_faults.remove(&number);
+        let rules = s.rules;
+        if medium && !s.inodes[&self.inode].cache.is_empty() {
+            // As Linux does it before a direct read.
+            let inode = s.inode(self.inode);
+            let end = offset + (buf.len() as u64).min(inode.size.saturating_sub(offset));
+            for n in inode.sectors(offset..end) {
+                inode.write_back(n, rules);
+            }
+        }
+        let read = s.inodes[&self.inode].read(offset, buf, !medium);
+        match read {
+            Some(n) if !fails => {
+                s.counters.bytes_read += n as u64;
+                Ok(n)
+            }
+            _ => {
+                s.note(|| format!("read {number} of {}[{offset}..] FAILS", self.name));
+                Err(io::Error::other(
+                    "input/output error: cannot read (injected)",
+                ))
+            }
+        }
+    }
+
+    fn submit(&self, write: Write) -> Ticket {
+        match self.try_submit(&write) {
+            Err(e) => Ticket::ready(write.buf, Err(e)),
+            Ok(id) if self.at.disk.lock().options.blocking => {
+                let result = self.try_complete(id);
+                Ticket::ready(write.buf, result)
+            }
+            Ok(id) => {
+                let buffers = &self.at.disk.buffers;
+                buffers
+                    .lock()
+                    .expect("never panics")
+                    .insert((self.at.boot, id), write.buf);
+                Ticket { id, done: None }
+            }
+        }
+    }
+
+    fn complete(&self, ticket: Ticket) -> Completion {
+        if let Some(done) = ticket.done {
+            return done;
+        }
+        let result = self.try_complete(ticket.id);
+        let mut buffers = self.at.disk.buffers.lock().expect("never panics");
+        let buf = buffers.remove(&(self.at.boot, ticket.id));
+        Completion {
+            buf: buf.expect("contract: a ticket is completed once"),
+            result,
+        }
+    }
+
+    fn barrier(&self, barrier: Barrier) -> io::Result<()> {
+        let mut s = self.at.enter()?;
+        let fault = s.step(|| format!("barrier {} {barrier:?}", self.name))?;
+        s.counters.barriers += 1;
+        s.apply_some();
+        if let Some(fault) = fault {
+            let (mut rng, rules) = (s.rng.clone(), s.rules);
+            s.inode(self.inode).fail_barrier(&mut rng, rules);
+            s.rng = rng;
+            return Err(fault.error());
+        }
+        s.barrier(self.inode);
+        drop(s);
+        // Not before: what completes while this thread returns is not covered, and a caller
+        // that looks too late at what it has made durable is caught here.
+        self.at.runtime.point();
+        Ok(())
+    }
+
+    fn reserve(&self, len: u64) -> io::Result<bool> {
+        let mut s = self.at.enter()?;
+        check(s.step(|| format!("reserve {} for {}", len, self.name))?)?;
+        s.counters.reserves += 1;
+        let offered = s.options.in_place;
+        let free = s.free_sectors();
+        let number = s.next_number();
+        let inode = s.inode(self.inode);
+        if offered {
+            let sectors = inode.sectors(0..len);
+            if free.is_some_and(|free| inode.unallocated(sectors.clone()) > free) {
+                return Err(io::Error::new(ErrorKind::StorageFull, "no space left"));
+            }
+            inode.reserved = inode.reserved.max(sectors.end);
+        }
+        inode.grow(number, len);
+        Ok(offered)
+    }
+
+    fn drop_cache(&self, range: Range<u64>) {
+        if let Ok(mut s) = self.at.enter()
+            && !s.inodes[&self.inode].cache.is_empty()
+        {
+            let inode = s.inode(self.inode);
+            let sectors = inode.sectors(range);
+            inode.drop_cache(sectors);
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! One file: what is on the medium, what is in the device's volatile cache, what is in the
+//! system's cache.
+
+use super::options::Rules;
+use crate::Rng;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The bytes of a sector, shared between layers, snapshots and boots.
+pub(super) type Sector = Arc<[u8]>;
+
+/// One write's bytes for a sector, not yet on the medium.
+#[derive(Debug, Clone)]
+pub(super) struct Version {
+    /// The write's number: those of a later write are higher.
+    pub write: u64,
+    pub data: Sector,
+    /// Overwrites blocks that the filesystem has written before, in place: the device alone
+    /// decides whether it survives, no metadata has to.
+    pub placed: bool,
+}
+
+/// A sector in the system's cache.
+#[derive(Debug, Clone)]
+pub(super) struct Cached {
+    pub data: Sector,
+    /// What was written since the last write-back, oldest first (the system may have written back
+    /// any of it). Empty: clean, *but perhaps not what the device has*, since a barrier failed.
+    /// Other clean sectors equal the device's and are not kept.
+    pub dirty: Vec<Version>,
+}
+
+/// How a write is done.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct How {
+    pub write: u64,
+    pub direct: bool,
+    pub through: bool,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Inode {
+    pub sector: u64,
+    pub zero: Sector,
+    pub size: u64,
+    pub stable_size: u64,
+    /// Sizes since the stable one, with the number of the write that made them.
+    pub sizes: Vec<(u64, u64)>,
+    /// Sectors on the medium; what is missing is zero and unwritten.
+    pub stable: BTreeMap<u64, Sector>,
+    /// Versions in the device's volatile cache, oldest first.
+    pub device: BTreeMap<u64, Vec<Version>>,
+    pub cache: BTreeMap<u64, Cached>,
+    /// Sectors that have blocks: all below this one,
+    pub reserved: u64,
+    /// and these.
+    pub allocated: BTreeSet<u64>,
+    /// Sectors that the device cannot read until they are written again.
+    pub unreadable: BTreeSet<u64>,
+}
+
+impl Inode {
+    pub fn new(sector: u64, zero: Sector) -> Self {
+        Inode {
+            sector,
+            zero,
+            size: 0,
+            stable_size: 0,
+            sizes: Vec::new(),
+            stable: BTreeMap::new(),
+            device: BTreeMap::new(),
+            cache: BTreeMap::new(),
+            reserved: 0,
+            allocated: BTreeSet::new(),
+            unreadable: BTreeSet::new(),
+        }
+    }
+
+    /// The sectors that a range of bytes touches.
+    pub fn sectors(&self, range: Range<u64>) -> Range<u64> {
+        if range.is_empty() {
+            return 0..0;
+        }
+        range.start / self.sector..range.end.div_ceil(self.sector)
+    }
+
+    fn on_device(&self, n: u64) -> &Sector {
+        let volatile = self.device.get(&n).and_then(|v| v.last()).map(|v| &v.data);
+        volatile
+            .or_else(|| self.stable.get(&n))
+            .unwrap_or(&self.zero)
+    }
+
+    fn visible(&self, n: u64) -> &Sector {
+        self.cache
+            .get(&n)
+            .map_or_else(|| self.on_device(n), |c| &c.data)
+    }
+
+    /// Bytes at `offset` up to the end of the file, from the cache or from the device. `None`:
+    /// the device cannot read them.
+    pub fn read(&self, offset: u64, buf: &mut [u8], cached: bool) -> Option<usize> {
+        let len = (buf.len() as u64).min(self.size.saturating_sub(offset)) as usize;
+        let end = offset + len as u64;
+        for n in self.sectors(offset..end) {
+            let in_cache = cached && self.cache.contains_key(&n);
+            if !in_cache && self.unreadable.contains(&n) {
+                return None;
+            }
+            let data = if cached {
+                self.visible(n)
+            } else {
+                self.on_device(n)
+            };
+            let (from, to) = (
+                (n * self.sector).max(offset),
+                ((n + 1) * self.sector).min(end),
+            );
+            buf[(from - offset) as usize..(to - offset) as usize].copy_from_slice(
+                &data[(from - n * self.sector) as usize..][..(to - from) as usize],
+            );
+        }
+        Some(len)
+    }
+
+    /// How many sectors of a range have no blocks yet.
+    pub fn unallocated(&self, sectors: Range<u64>) -> u64 {
+        sectors
+            .filter(|n| *n >= self.reserved && !self.allocated.contains(n))
+            .count() as u64
+    }
+
+    /// Sectors that have blocks.
+    pub fn blocks(&self) -> u64 {
+        self.reserved + self.allocated.range(self.reserved..).count() as u64
+    }
+
+    pub fn grow(&mut self, write: u64, size: u64) {
+        if size > self.size {
+            self.size = size;
+            self.sizes.push((write, size));
+        }
+    }
+
+    /// Writes the sectors of a range that `keep` wants (all of them, unless the write fails).
+    pub fn write(
+        &mut self,
+        offset: u64,
+        bytes: &[u8],
+        how: How,
+        rules: Rules,
+        mut keep: impl FnMut(u64) -> bool,
+    ) {
+        let end = offset + bytes.len() as u64;
+        for n in self.sectors(offset..end) {
+            if !keep(n) {
+                continue;
+            }
+            let start = n * self.sector;
+            let (from, to) = (start.max(offset), (start + self.sector).min(end));
+            let part = &bytes[(from - offset) as usize..(to - offset) as usize];
+            let data: Sector = if part.len() as u64 == self.sector {
+                Arc::from(part)
+            } else {
+                let mut whole = self.visible(n).to_vec();
+                whole[(from - start) as usize..(to - start) as usize].copy_from_slice(part);
+                Arc::from(whole)
+            };
+            if n >= self.reserved {
+                self.allocated.insert(n);
+            }
+            // What a cut leaves of the write must be a size that covers it, or it is not there.
+            self.grow(how.write, to);
+            let version = Version {
+                write: how.write,
+                data,
+                placed: false,
+            };
+            if how.direct {
+                // As Linux does it: dirty pages go to the device first, then they are dropped.
+                self.write_back(n, rules);
+                self.cache.remove(&n);
+                self.reach_device(n, version, rules);
+            } else {
+                let cached = self.cache.entry(n).or_insert_with(|| Cached {
+                    data: version.data.clone(),
+                    dirty: Vec::new(),
+                });
+                cached.data = version.data.clone();
+                cached.dirty.push(version);
+                if how.through {
+                    self.write_back(n, rules);
+                }
+            }
+            if how.through && !rules.lie {
+                self.commit(n);
+                self.stable_size = self.stable_size.max(to);
+            }
+        }
+    }
+
+    fn reach_device(&mut self, n: u64, mut version: Version, rules: Rules) {
+        self.unreadable.remove(&n);
+        version.placed =
+            rules.in_place && self.stable.contains_key(&n) && n * self.sector < self.stable_size;
+        let done = version.placed && rules.cache_through;
+        self.device.entry(n).or_default().push(version);
+        if done {
+            self.commit(n);
+        }
+    }
+
+    /// Hands a sector's dirty bytes to the device.
+    pub fn write_back(&mut self, n: u64, rules: Rules) {
+        if self.cache.get(&n).is_some_and(|c| !c.dirty.is_empty()) {
+            let cached = self.cache.remove(&n).expect("looked up just now");
+            for version in cached.dirty {
+                self.reach_device(n, version, rules);
+            }
+        }
+    }
+
+    fn dirty(&self) -> Vec<u64> {
+        let dirty = self.cache.iter().filter(|(_, c)| !c.dirty.is_empty());
+        dirty.map(|(n, _)| *n).collect()
+    }
+
+    pub fn write_back_all(&mut self, rules: Rules) {
+        for n in self.dirty() {
+            self.write_back(n, rules);
+        }
+    }
+
+    /// The device's volatile bytes of a sector reach the medium.
+    fn commit(&mut self, n: u64) {
+        if let Some(version) = self.device.remove(&n).and_then(|mut v| v.pop()) {
+            self.stable.insert(n, version.data);
+        }
+    }
+
+    /// All of the device's volatile bytes of this file reach the medium.
+    pub fn commit_all(&mut self) {
+        for (n, mut versions) in std::mem::take(&mut self.device) {
+            let last = versions.pop().expect("never empty");
+            self.stable.insert(n, last.data);
+        }
+    }
+
+    pub fn commit_size(&mut self) {
+        self.stable_size = self.size;
+        self.sizes.clear();
+    }
+
+    /// A barrier that fails. As on Linux, dirty pages are clean afterwards, whether or not the
+    /// device got them; and the device may have dropped what was in its cache.
+    pub fn fail_barrier(&mut self, rng: &mut Rng, rules: Rules) {
+        let lost_in_16 = rng.pick(&[16, 8, 2]);
+        for n in self.dirty() {
+            let data = self.cache[&n].data.clone();
+            if rng.below(16) >= lost_in_16 {
+                self.write_back(n, rules);
+            }
+            // Kept even where the device got it: it may drop it in the next line.
+            self.cache.insert(
+                n,
+                Cached {
+                    data,
+                    dirty: Vec::new(),
+                },
+            );
+        }
+        if rng.one_in(2) {
+            self.device.retain(|_, _| rng.below(16) >= lost_in_16);
+        }
+    }
+
+    /// Drops clean cached sectors.
+    pub fn drop_cache(&mut self, sectors: Range<u64>) {
+        self.cache
+            .retain(|n, c| !sectors.contains(n) || !c.dirty.is_empty());
+    }
+}

@@ -1,0 +1,253 @@
+//! A simulated disk and filesystem that lose, tear, reorder, hold, fail and rot, from a seed.
+
+mod directory;
+mod file;
+mod inode;
+mod names;
+mod options;
+mod plan;
+mod state;
+mod survive;
+
+pub use options::SimOptions;
+pub use plan::{Counters, Failure, Fault, Survival};
+
+use crate::SimRuntime;
+use inode::Inode;
+use logforce_device::{AlignedBuf, System};
+use state::State;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A simulated disk, shared by its clones, that outlives its boots.
+///
+/// *Operations* are the calls that change something: opening a new file, submitting and
+/// completing a write, barrier, reserve, rename, remove, sync, making a directory, locking. They
+/// are numbered from 0 in each boot; [`cut_at`](Self::cut_at) and [`fail_at`](Self::fail_at) use
+/// these numbers. Reads are numbered on their own.
+#[derive(Clone)]
+pub struct SimDisk {
+    state: Arc<Mutex<State>>,
+    /// The memory of writes in flight, by boot and ticket. Not part of a snapshot: it goes back
+    /// to its owner whatever becomes of the disk.
+    buffers: Arc<Mutex<BTreeMap<(u64, u64), AlignedBuf>>>,
+}
+
+/// A disk's whole state at some moment: [`SimDisk::snapshot`].
+#[derive(Clone)]
+pub struct Snapshot(State);
+
+impl SimDisk {
+    /// An empty disk. The seed decides what is random while it runs; what a crash leaves follows
+    /// from the crash's own seed.
+    pub fn new(options: SimOptions, seed: u64) -> Self {
+        SimDisk {
+            state: Arc::new(Mutex::new(State::new(options, seed))),
+            buffers: Arc::default(),
+        }
+    }
+
+    /// The platform that the code under test sees, in the threads of `runtime`.
+    pub fn system(&self, runtime: &SimRuntime) -> Arc<dyn System> {
+        Arc::new(directory::SimSystem {
+            disk: self.clone(),
+            runtime: runtime.clone(),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Cuts the power at operation `op` of this boot: those before it are done, it and all later
+    /// ones fail.
+    pub fn cut_at(&self, op: u64) {
+        self.lock().cut_at = Some(op);
+    }
+
+    /// Cuts the power now.
+    pub fn cut(&self) {
+        self.lock().cut = true;
+    }
+
+    /// Whether the power is cut.
+    pub fn is_cut(&self) -> bool {
+        self.lock().cut
+    }
+
+    /// Operations done in this boot: the number of the next one.
+    pub fn ops(&self) -> u64 {
+        self.lock().ops
+    }
+
+    /// Reads done in this boot: the number of the next one.
+    pub fn reads(&self) -> u64 {
+        self.lock().reads
+    }
+
+    /// Loses power (if it is not cut yet) and boots again. The seed decides what survives of
+    /// everything that was not durable. Handles opened before fail from now on, locks are free,
+    /// planned faults forgotten, operations counted from 0 again.
+    pub fn reboot(&self, seed: u64) {
+        self.crash(Failure::Power, None, seed);
+    }
+
+    /// As [`reboot`](Self::reboot), for any kind of failure and, if given, one kind of survival
+    /// for data and names (else the seed chooses one for each).
+    pub fn crash(&self, failure: Failure, survival: Option<Survival>, seed: u64) {
+        self.lock().crash(failure, survival, seed);
+    }
+
+    /// Makes operation `op` of this boot fail. A write that fails is applied in any part; it
+    /// reports at `complete`, whether the number is its submission's or its completion's. After
+    /// a barrier that failed the system's cache is clean and the device may lack any of the
+    /// bytes: a second barrier succeeds, reads from the cache show what was lost.
+    pub fn fail_at(&self, op: u64, fault: Fault) {
+        self.lock().faults.insert(op, fault);
+    }
+
+    /// Makes read number `read` of this boot fail.
+    pub fn fail_read_at(&self, read: u64) {
+        self.lock().read_faults.insert(read);
+    }
+
+    /// Changes the options of a disk in use (space, honesty); the sector size stays.
+    pub fn change(&self, change: impl FnOnce(&mut SimOptions)) {
+        let mut s = self.lock();
+        let sector = s.options.sector;
+        change(&mut s.options);
+        s.options.sector = sector;
+        s.rules = s.options.rules();
+    }
+
+    /// The options in force.
+    pub fn options(&self) -> SimOptions {
+        self.lock().options.clone()
+    }
+
+    /// What was asked of the disk so far, over all boots.
+    pub fn counters(&self) -> Counters {
+        self.lock().counters
+    }
+
+    /// The last operations, one a line, for the message of a test that fails.
+    pub fn log(&self) -> String {
+        Vec::from(self.lock().log.clone()).join("\n")
+    }
+
+    /// The state as it is, cheaply (bytes are shared).
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot(self.lock().clone())
+    }
+
+    /// Back to a snapshot, taken of this disk or of another; handles of before are stale. Taken
+    /// after a cut and before `reboot`, it lets many reboots of one cut be tried.
+    pub fn restore(&self, snapshot: &Snapshot) {
+        let mut s = self.lock();
+        let boot = s.boot.max(snapshot.0.boot) + 1;
+        *s = snapshot.0.clone();
+        s.boot = boot;
+        s.locks.clear();
+    }
+
+    /// The names in a directory as a cut that loses everything volatile would leave them.
+    pub fn stable_names(&self, dir: impl AsRef<Path>) -> Vec<String> {
+        let s = self.lock();
+        s.directories
+            .get(dir.as_ref())
+            .map_or_else(Vec::new, |d| d.stable.keys().cloned().collect())
+    }
+
+    /// A file's bytes as a cut that loses everything volatile would leave them.
+    pub fn file_bytes(&self, dir: impl AsRef<Path>, name: &str) -> Option<Vec<u8>> {
+        let s = self.lock();
+        let id = s.directories.get(dir.as_ref())?.stable.get(name)?;
+        let inode = &s.inodes[id];
+        let mut bytes = vec![0; inode.stable_size as usize];
+        let end = inode.stable_size.div_ceil(inode.sector);
+        for (n, data) in inode.stable.range(..end) {
+            let at = (n * inode.sector) as usize;
+            let len = data.len().min(bytes.len() - at);
+            bytes[at..at + len].copy_from_slice(&data[..len]);
+        }
+        Some(bytes)
+    }
+
+    /// Puts a file on the medium, durable, in place of one of that name, and the directory if
+    /// need be. Handles to the old one keep it.
+    pub fn put_file(&self, dir: impl AsRef<Path>, name: &str, bytes: &[u8]) {
+        let mut s = self.lock();
+        let id = s.new_inode();
+        let inode = s.inode(id);
+        let (sector, zero) = (inode.sector as usize, inode.zero.clone());
+        for (n, part) in bytes.chunks(sector).enumerate() {
+            let mut data = zero.to_vec();
+            data[..part.len()].copy_from_slice(part);
+            inode.stable.insert(n as u64, data.into());
+        }
+        inode.size = bytes.len() as u64;
+        inode.commit_size();
+        inode.reserved = (bytes.len() as u64).div_ceil(sector as u64);
+        let names = s.directory_or_new(dir.as_ref());
+        names.now.insert(name.to_owned(), id);
+        names.stable.insert(name.to_owned(), id);
+        s.note(|| format!("-- the test puts {name}, {} bytes", bytes.len()));
+    }
+
+    /// Removes a file, durably. Says whether it was there.
+    pub fn remove_file(&self, dir: impl AsRef<Path>, name: &str) -> bool {
+        let mut s = self.lock();
+        s.note(|| format!("-- the test removes {name}"));
+        let Some(names) = s.directories.get_mut(dir.as_ref()) else {
+            return false;
+        };
+        let stable = names.stable.remove(name).is_some();
+        names.now.remove(name).is_some() || stable
+    }
+
+    /// Flips a bit of the stable medium (rot). Says whether there is such a byte.
+    pub fn flip_bit(&self, dir: impl AsRef<Path>, name: &str, offset: u64, bit: u8) -> bool {
+        self.damage(dir.as_ref(), name, offset, |inode, n, at| {
+            let mut data = inode.stable.get(&n).unwrap_or(&inode.zero).to_vec();
+            data[at] ^= 1 << (bit % 8);
+            inode.stable.insert(n, data.into());
+        })
+    }
+
+    /// Makes the sector at an offset unreadable until it is written again. Says whether there
+    /// is such a byte.
+    pub fn make_unreadable(&self, dir: impl AsRef<Path>, name: &str, offset: u64) -> bool {
+        self.damage(dir.as_ref(), name, offset, |inode, n, _| {
+            inode.unreadable.insert(n);
+        })
+    }
+
+    fn damage(
+        &self,
+        dir: &Path,
+        name: &str,
+        offset: u64,
+        how: impl FnOnce(&mut Inode, u64, usize),
+    ) -> bool {
+        let mut s = self.lock();
+        let Some(id) = s
+            .directories
+            .get(dir)
+            .and_then(|d| d.stable.get(name).copied())
+        else {
+            return false;
+        };
+        s.note(|| format!("-- the test damages {name} at {offset}"));
+        let inode = s.inode(id);
+        if offset >= inode.stable_size {
+            return false;
+        }
+        how(
+            inode,
+            offset / inode.sector,
+            (offset % inode.sector) as usize,
+        );
+        true
+    }
+}

@@ -1,0 +1,116 @@
+use crate::Rng;
+use logforce_device::{BlockDevice, DirectAlignment, Facts, FilesystemKind, WriteCache};
+
+/// What kind of disk and filesystem a [`SimDisk`](crate::SimDisk) is.
+#[derive(Debug, Clone)]
+pub struct SimOptions {
+    /// What the device writes all or nothing, in bytes: a power of two, usually 512 or 4096. A
+    /// cut tears writes at this grain.
+    pub sector: u32,
+    /// The device's physical sector as [`Facts`] tell it (at least `sector`); the write unit
+    /// follows from it.
+    pub physical_sector: u32,
+    /// Whether files can be opened past the cache, and read from the medium.
+    pub direct: bool,
+    /// Overwrites in place, or copy-on-write. On the latter nothing is durable without a barrier,
+    /// overwriting needs free space, and `reserve` is not offered.
+    pub in_place: bool,
+    /// Whether the device's cache is volatile. [`WriteCache::Unknown`] behaves like `Back`.
+    pub write_cache: WriteCache,
+    /// Room for file data in bytes; `None` is as much as is wanted.
+    pub capacity: Option<u64>,
+    /// A barrier makes this file's bytes durable and no others. `false` is what a real flush
+    /// does: it empties the device's cache of all files' bytes. `true` catches a log that relies
+    /// on that.
+    pub isolate_flush: bool,
+    /// `submit` does the write and hands over a finished ticket, as blocking backends do.
+    pub blocking: bool,
+    /// Barriers and through writes report success and leave the bytes in the volatile cache:
+    /// a disk that lies. Facts do not tell.
+    pub lie: bool,
+    /// How many operations [`SimDisk::log`](crate::SimDisk::log) remembers; 0 turns it off.
+    pub log_lines: usize,
+}
+
+impl Default for SimOptions {
+    /// An in-place filesystem with direct I/O on a disk of 512-byte sectors with a volatile
+    /// cache, each barrier for its own file only.
+    fn default() -> Self {
+        SimOptions {
+            sector: 512,
+            physical_sector: 4096,
+            direct: true,
+            in_place: true,
+            write_cache: WriteCache::Back,
+            capacity: None,
+            isolate_flush: true,
+            blocking: false,
+            lie: false,
+            log_lines: 300,
+        }
+    }
+}
+
+impl SimOptions {
+    /// An honest disk of unlimited room whose kind follows from the seed: every combination of
+    /// the other options is among them.
+    pub fn random(seed: u64) -> Self {
+        let mut rng = Rng::new(seed ^ 0x0b71_0175);
+        SimOptions {
+            sector: rng.pick(&[512, 4096]),
+            physical_sector: rng.pick(&[4096, 4096, 4096, 8192]),
+            direct: !rng.one_in(4),
+            in_place: !rng.one_in(4),
+            write_cache: rng.pick(&[WriteCache::Back, WriteCache::Back, WriteCache::Through]),
+            isolate_flush: rng.one_in(2),
+            blocking: rng.one_in(4),
+            ..SimOptions::default()
+        }
+    }
+
+    /// What the simulated system tells of this disk.
+    pub fn facts(&self) -> Facts {
+        let unit = self.sector.max(self.physical_sector).max(4096);
+        Facts {
+            filesystem: if self.in_place { "simfs" } else { "simfs-cow" }.to_owned(),
+            kind: if self.in_place {
+                FilesystemKind::InPlace
+            } else {
+                FilesystemKind::Relocating
+            },
+            mount_options: "rw".to_owned(),
+            mount_point: "/".to_owned(),
+            barriers: true,
+            device: Some(BlockDevice {
+                name: "sim0".to_owned(),
+                write_cache: self.write_cache,
+                fua: Some(true),
+                logical_sector: self.sector,
+                physical_sector: self.physical_sector.max(self.sector),
+                rotational: Some(false),
+                model: "simulated".to_owned(),
+            }),
+            direct: self.direct.then_some(DirectAlignment {
+                memory: unit,
+                offset: unit,
+            }),
+            notes: Vec::new(),
+        }
+    }
+
+    pub(super) fn rules(&self) -> Rules {
+        Rules {
+            in_place: self.in_place,
+            cache_through: self.write_cache == WriteCache::Through,
+            lie: self.lie,
+        }
+    }
+}
+
+/// The options that decide what becomes of a write.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rules {
+    pub in_place: bool,
+    pub cache_through: bool,
+    pub lie: bool,
+}

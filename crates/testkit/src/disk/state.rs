@@ -1,0 +1,291 @@
+//! Everything a simulated disk is made of, as plain data that a snapshot clones.
+
+use super::inode::{How, Inode, Sector};
+use super::names::Names;
+use super::options::{Rules, SimOptions};
+use super::plan::{Counters, Failure, Fault, Survival};
+use super::survive::Survivors;
+use crate::Rng;
+use crate::runtime::thread_label;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A write between `submit` and `complete`.
+#[derive(Clone)]
+pub(super) struct InFlight {
+    pub inode: u64,
+    pub name: Arc<str>,
+    pub offset: u64,
+    pub data: Arc<[u8]>,
+    pub how: How,
+    pub fault: Option<Fault>,
+    /// Set once it is applied, which may be before its `complete`.
+    pub done: Option<Result<(), Fault>>,
+}
+
+#[derive(Clone)]
+pub(super) struct State {
+    pub options: SimOptions,
+    pub rules: Rules,
+    pub rng: Rng,
+    pub boot: u64,
+    pub cut: bool,
+    pub cut_at: Option<u64>,
+    /// State-changing operations of this boot.
+    pub ops: u64,
+    pub reads: u64,
+    pub faults: BTreeMap<u64, Fault>,
+    pub read_faults: BTreeSet<u64>,
+    pub counters: Counters,
+    /// Number of the next write, change of size or inode.
+    next: u64,
+    /// `next` at the beginning of this boot.
+    first: u64,
+    zero: Sector,
+    pub inodes: BTreeMap<u64, Arc<Inode>>,
+    pub directories: BTreeMap<PathBuf, Names>,
+    pub in_flight: BTreeMap<u64, InFlight>,
+    pub locks: BTreeSet<(u64, String)>,
+    pub log: VecDeque<String>,
+}
+
+pub(super) fn power_is_cut() -> io::Error {
+    io::Error::other("power is cut")
+}
+
+impl State {
+    pub fn new(options: SimOptions, seed: u64) -> Self {
+        assert!(
+            options.sector.is_power_of_two(),
+            "sector size {}",
+            options.sector
+        );
+        State {
+            rules: options.rules(),
+            zero: vec![0; options.sector as usize].into(),
+            options,
+            rng: Rng::new(seed),
+            boot: 1,
+            cut: false,
+            cut_at: None,
+            ops: 0,
+            reads: 0,
+            faults: BTreeMap::new(),
+            read_faults: BTreeSet::new(),
+            counters: Counters::default(),
+            next: 1,
+            first: 1,
+            inodes: BTreeMap::new(),
+            directories: BTreeMap::new(),
+            in_flight: BTreeMap::new(),
+            locks: BTreeSet::new(),
+            log: VecDeque::new(),
+        }
+    }
+
+    pub fn next_number(&mut self) -> u64 {
+        self.next += 1;
+        self.next - 1
+    }
+
+    pub fn note(&mut self, line: impl FnOnce() -> String) {
+        if self.options.log_lines > 0 {
+            if self.log.len() >= self.options.log_lines {
+                self.log.pop_front();
+            }
+            self.log.push_back(line());
+        }
+    }
+
+    /// Begins a state-changing operation: refused once power is cut, counted, written down.
+    /// Gives the fault that is planned for it.
+    pub fn step(&mut self, what: impl FnOnce() -> String) -> io::Result<Option<Fault>> {
+        if self.cut {
+            return Err(power_is_cut());
+        }
+        let number = self.ops;
+        if self.cut_at.is_some_and(|at| number >= at) {
+            self.cut = true;
+            self.note(|| format!("#{number} {}: CUT at {}", thread_label(), what()));
+            return Err(power_is_cut());
+        }
+        self.ops += 1;
+        let fault = self.faults.remove(&number);
+        self.note(|| match fault {
+            None => format!("#{number} {}: {}", thread_label(), what()),
+            Some(fault) => format!("#{number} {}: {} FAILS: {fault:?}", thread_label(), what()),
+        });
+        Ok(fault)
+    }
+
+    pub fn inode(&mut self, id: u64) -> &mut Inode {
+        Arc::make_mut(
+            self.inodes
+                .get_mut(&id)
+                .expect("inodes live as long as their boot"),
+        )
+    }
+
+    pub fn new_inode(&mut self) -> u64 {
+        let id = self.next_number();
+        let inode = Inode::new(u64::from(self.options.sector), self.zero.clone());
+        self.inodes.insert(id, Arc::new(inode));
+        id
+    }
+
+    /// Free sectors; removed files take no room.
+    pub fn free_sectors(&self) -> Option<u64> {
+        let capacity = self.options.capacity? / u64::from(self.options.sector);
+        let mut ids: Vec<u64> = self
+            .directories
+            .values()
+            .flat_map(|d| d.now.values().copied())
+            .collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let used: u64 = ids.iter().map(|id| self.inodes[id].blocks()).sum();
+        Some(capacity.saturating_sub(used))
+    }
+
+    /// Does a submitted write, if that has not happened yet.
+    pub fn apply(&mut self, id: u64) -> Result<(), Fault> {
+        let w = &self.in_flight[&id];
+        if let Some(done) = w.done {
+            return done;
+        }
+        let (w, rules) = (w.clone(), self.rules);
+        self.counters.writes += 1;
+        self.counters.through_writes += u64::from(w.how.through);
+        self.counters.bytes += w.data.len() as u64;
+        let inode = &self.inodes[&w.inode];
+        let sectors = inode.sectors(w.offset..w.offset + w.data.len() as u64);
+        let needed = if self.options.in_place {
+            inode.unallocated(sectors)
+        } else {
+            sectors.end - sectors.start
+        };
+        let full = self.options.capacity.is_some()
+            && self.free_sectors().is_some_and(|free| needed > free);
+        let fault = w.fault.or(full.then_some(Fault::NoSpace));
+        let result = match fault {
+            None => {
+                self.inode(w.inode)
+                    .write(w.offset, &w.data, w.how, rules, |_| true);
+                Ok(())
+            }
+            Some(fault) => {
+                // A write that failed has changed any part of its range, durable or not.
+                let how = How {
+                    through: false,
+                    ..w.how
+                };
+                self.apply_parts(&w, how);
+                Err(fault)
+            }
+        };
+        self.in_flight.get_mut(&id).expect("looked up above").done = Some(result);
+        result
+    }
+
+    fn apply_parts(&mut self, w: &InFlight, how: How) {
+        let mut rng = self.rng.clone();
+        let (kept_in_4, rules) = (rng.pick(&[0, 1, 2, 3, 4]), self.rules);
+        let full = self.options.capacity.is_some();
+        let inode = self.inode(w.inode);
+        let allocated = inode.reserved;
+        inode.write(w.offset, &w.data, how, rules, |n| {
+            rng.below(4) < kept_in_4 && (!full || n < allocated)
+        });
+        self.rng = rng;
+    }
+
+    /// Other writes in flight may be done at any time.
+    pub fn apply_some(&mut self) {
+        let open = self.in_flight.iter().filter(|(_, w)| w.done.is_none());
+        for id in open.map(|(id, _)| *id).collect::<Vec<_>>() {
+            if self.rng.one_in(4) {
+                // The result is kept with it, for its `complete`.
+                let _ = self.apply(id);
+            }
+        }
+    }
+
+    /// A successful barrier on a file.
+    pub fn barrier(&mut self, id: u64) {
+        let rules = self.rules;
+        self.inode(id).write_back_all(rules);
+        if rules.lie {
+            return;
+        }
+        let inode = self.inode(id);
+        inode.commit_all();
+        inode.commit_size();
+        if !self.options.isolate_flush {
+            for inode in self.inodes.values_mut().filter(|i| !i.device.is_empty()) {
+                Arc::make_mut(inode).commit_all();
+            }
+        }
+    }
+
+    /// Decides what survives, and begins the next boot.
+    pub fn crash(&mut self, failure: Failure, survival: Option<Survival>, seed: u64) {
+        let mut rng = Rng::new(seed);
+        let mut policy = || survival.unwrap_or(rng.pick(&Survival::ALL));
+        let (data, names) = (policy(), policy());
+        self.note(|| {
+            format!("-- {failure:?} failure, seed {seed}: data {data:?}, names {names:?}")
+        });
+        let survivors = Survivors::new(failure, data, self.first..self.next, &mut rng);
+        self.rng = Rng::new(rng.bits());
+
+        let in_flight = std::mem::take(&mut self.in_flight);
+        for w in in_flight.into_values().filter(|w| w.done.is_none()) {
+            let how = How {
+                through: false,
+                ..w.how
+            };
+            if failure == Failure::Process {
+                self.apply_parts(&w, how);
+            } else {
+                // Nothing of it is certain, not even on a device without a volatile cache.
+                let rules = Rules {
+                    cache_through: false,
+                    ..self.rules
+                };
+                self.inode(w.inode)
+                    .write(w.offset, &w.data, how, rules, |_| true);
+            }
+        }
+        if failure != Failure::Process {
+            for directory in self.directories.values_mut() {
+                directory.crash(names, &mut rng);
+            }
+            let alive: BTreeSet<u64> = self
+                .directories
+                .values()
+                .flat_map(|d| d.now.values().copied())
+                .collect();
+            self.inodes.retain(|id, _| alive.contains(id));
+            for inode in self.inodes.values_mut() {
+                if !(inode.device.is_empty() && inode.cache.is_empty() && inode.sizes.is_empty()) {
+                    survivors.of(Arc::make_mut(inode), &mut rng);
+                }
+            }
+        }
+        self.new_boot();
+    }
+
+    pub fn new_boot(&mut self) {
+        self.boot += 1;
+        self.cut = false;
+        self.cut_at = None;
+        self.ops = 0;
+        self.reads = 0;
+        self.faults.clear();
+        self.read_faults.clear();
+        self.locks.clear();
+        self.first = self.next;
+    }
+}

@@ -1,0 +1,116 @@
+//! What a crash leaves of a file.
+
+use super::inode::{Inode, Version};
+use super::plan::{Failure, Survival};
+use crate::Rng;
+use crate::rng::mix;
+
+/// The choice made at one crash, for every file alike.
+pub(super) struct Survivors {
+    failure: Failure,
+    survival: Survival,
+    /// `Prefix`: writes above this one are lost.
+    last: u64,
+    /// `Writes`: decides on each write.
+    salt: u64,
+    /// `Writes` and `Sectors`: how much is kept, out of 16.
+    kept_in_16: u64,
+}
+
+impl Survivors {
+    pub fn new(
+        failure: Failure,
+        survival: Survival,
+        writes: std::ops::Range<u64>,
+        rng: &mut Rng,
+    ) -> Self {
+        Survivors {
+            failure,
+            survival,
+            last: writes.start + rng.below(writes.end - writes.start + 1),
+            salt: rng.bits(),
+            kept_in_16: rng.pick(&[2, 8, 8, 14]),
+        }
+    }
+
+    fn keeps_write(&self, write: u64) -> bool {
+        match self.survival {
+            Survival::Lost => false,
+            Survival::Kept => true,
+            Survival::Prefix => write <= self.last,
+            Survival::Writes | Survival::Sectors => mix(self.salt ^ write) % 16 < self.kept_in_16,
+        }
+    }
+
+    /// The version of a sector that is there afterwards; `None` for the one on the medium.
+    fn choose<'a>(&self, versions: &'a [Version], rng: &mut Rng) -> Option<&'a Version> {
+        match self.survival {
+            // Any of them, not only the newest: each was on its way to the medium at some time.
+            Survival::Sectors if rng.below(16) < self.kept_in_16 => {
+                Some(&versions[rng.below(versions.len() as u64) as usize])
+            }
+            Survival::Sectors => None,
+            _ => versions.iter().rev().find(|v| self.keeps_write(v.write)),
+        }
+    }
+
+    /// Turns a file into what is found after the crash. Writes in flight have been applied to it
+    /// without being durable.
+    pub fn of(&self, inode: &mut Inode, rng: &mut Rng) {
+        let kept_size = inode.sizes.iter().rev().find(|(w, _)| self.keeps_write(*w));
+        let size = match self.survival {
+            Survival::Sectors if !inode.sizes.is_empty() && rng.one_in(2) => {
+                inode.sizes[rng.below(inode.sizes.len() as u64) as usize].1
+            }
+            _ => kept_size.map_or(0, |(_, size)| *size),
+        };
+        let size = size.max(inode.stable_size);
+
+        let mut versions = std::mem::take(&mut inode.device);
+        for (n, cached) in std::mem::take(&mut inode.cache) {
+            if !cached.dirty.is_empty() {
+                versions.entry(n).or_default().extend(cached.dirty);
+            }
+        }
+        for (n, versions) in versions {
+            let mut open = &versions[..];
+            if self.failure == Failure::Os
+                && let Some(held) = versions.iter().rposition(|v| v.placed)
+            {
+                // The device has its power; only what it never got can be lost.
+                inode.stable.insert(n, versions[held].data.clone());
+                open = &versions[held + 1..];
+            }
+            if !open.is_empty()
+                && let Some(version) = self.choose(open, rng)
+            {
+                inode.stable.insert(n, version.data.clone());
+            }
+        }
+        set_size(inode, size);
+    }
+}
+
+/// Sets the size for good, with zeroes behind the end, as a filesystem shows them if the file
+/// grows again.
+pub(super) fn set_size(inode: &mut Inode, size: u64) {
+    inode.size = size;
+    inode.commit_size();
+    let (last, rest) = (size / inode.sector, (size % inode.sector) as usize);
+    let end = size.div_ceil(inode.sector);
+    inode.stable.split_off(&end);
+    if rest > 0
+        && let Some(data) = inode.stable.get_mut(&last)
+        && data[rest..].iter().any(|b| *b != 0)
+    {
+        let mut whole = data.to_vec();
+        whole[rest..].fill(0);
+        *data = whole.into();
+    }
+    inode.reserved = inode.reserved.min(end);
+    inode.allocated = inode
+        .stable
+        .range(inode.reserved..)
+        .map(|(n, _)| *n)
+        .collect();
+}

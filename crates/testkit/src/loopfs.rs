@@ -1,0 +1,238 @@
+//! Real filesystems of a test's own: an image in a sparse file, mounted by a loop device.
+//!
+//! Needs root, loop devices and the `mkfs` of the filesystem; a test that gets a [`Skip`] prints
+//! it and passes. Linux only.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// Why a filesystem cannot be had here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skip {
+    /// What is missing, in words.
+    pub reason: String,
+}
+
+impl fmt::Display for Skip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "skipped: {}", self.reason)
+    }
+}
+
+impl std::error::Error for Skip {}
+
+fn skip<T>(reason: impl Into<String>) -> Result<T, Skip> {
+    Err(Skip {
+        reason: reason.into(),
+    })
+}
+
+/// A mounted filesystem in an image file; unmounted and removed when dropped, also by a panic.
+///
+/// A process that is killed leaves it mounted: `umount` of the path ends that (the loop device
+/// goes with it).
+#[derive(Debug)]
+pub struct LoopFs {
+    /// Holds the image and the mount point.
+    home: PathBuf,
+    mount_point: PathBuf,
+    device: String,
+}
+
+/// How each kind is made and mounted: the type, arguments of `mkfs`, mount options.
+fn recipe(kind: &str) -> Option<(&'static str, &'static [&'static str], &'static str)> {
+    // Without lazy initialisation: otherwise a kernel thread goes on writing after the mount, and
+    // a test that counts the device's writes counts those too. `-m 0`: no blocks kept for root,
+    // so that a full disk is full for root as well.
+    const EXT4: &[&str] = &[
+        "-q",
+        "-F",
+        "-m",
+        "0",
+        "-E",
+        "lazy_itable_init=0,lazy_journal_init=0",
+    ];
+    const NO_JOURNAL: &[&str] = &[
+        "-q",
+        "-F",
+        "-m",
+        "0",
+        "-E",
+        "lazy_itable_init=0",
+        "-O",
+        "^has_journal",
+    ];
+    Some(match kind {
+        "ext4" => ("ext4", EXT4, "loop"),
+        "ext4-nojournal" => ("ext4", NO_JOURNAL, "loop"),
+        "ext4-datajournal" => ("ext4", EXT4, "loop,data=journal"),
+        "ext4-nobarrier" => ("ext4", EXT4, "loop,barrier=0"),
+        "xfs" => ("xfs", &["-q", "-f"], "loop"),
+        "btrfs" => ("btrfs", &["-q", "-f"], "loop"),
+        _ => return None,
+    })
+}
+
+impl LoopFs {
+    /// Makes and mounts a filesystem of `kind` (`ext4`, `ext4-nojournal`, `ext4-datajournal`,
+    /// `ext4-nobarrier`, `xfs`, `btrfs`) of `size_mib` MiB, its image in a new directory under
+    /// `dir`. Everybody may write to its root. xfs needs 300 MiB and btrfs 110; the image takes
+    /// only the space that is written to.
+    ///
+    /// # Errors
+    /// [`Skip`] says what is missing here; nothing is left behind.
+    pub fn new(kind: &str, size_mib: u64, dir: &Path) -> Result<LoopFs, Skip> {
+        let Some((filesystem, mkfs_args, options)) = recipe(kind) else {
+            return skip(format!("no recipe for a filesystem '{kind}'"));
+        };
+        if !is_root() {
+            return skip("not root, so nothing can be mounted");
+        }
+        if !Path::new("/dev/loop-control").exists() {
+            return skip("no loop devices (/dev/loop-control is missing)");
+        }
+        let home = fresh_directory(dir)
+            .or_else(|e| skip(format!("cannot make a directory in {}: {e}", dir.display())))?;
+        // From here on `made` removes what there is.
+        let mut made = LoopFs {
+            mount_point: home.join("mnt"),
+            home,
+            device: String::new(),
+        };
+        let image = made.home.join("image");
+        let prepared = fs::create_dir(&made.mount_point)
+            .and_then(|()| fs::File::create(&image))
+            .and_then(|f| f.set_len(size_mib << 20));
+        if let Err(e) = prepared {
+            return skip(format!("cannot make the image {}: {e}", image.display()));
+        }
+        run(Command::new(format!("mkfs.{filesystem}"))
+            .args(mkfs_args)
+            .arg(&image))?;
+        let mut mount = Command::new("mount");
+        run(mount
+            .args(["-t", filesystem, "-o", options])
+            .arg(&image)
+            .arg(&made.mount_point))?;
+        let Some(device) = mounted_device(&made.mount_point) else {
+            return skip(format!(
+                "{} was mounted and is not in /proc/mounts",
+                image.display()
+            ));
+        };
+        made.device = device;
+        let open_to_all = fs::Permissions::from_mode(0o777);
+        if let Err(e) = fs::set_permissions(&made.mount_point, open_to_all) {
+            return skip(format!(
+                "cannot open {} to everybody: {e}",
+                made.mount_point.display()
+            ));
+        }
+        Ok(made)
+    }
+
+    /// Where it is mounted.
+    pub fn path(&self) -> &Path {
+        &self.mount_point
+    }
+
+    /// The kernel's name of its loop device, such as `loop3`.
+    pub fn device(&self) -> &str {
+        &self.device
+    }
+
+    /// Mounts it anew with other options, such as `ro` or `rw`.
+    ///
+    /// # Errors
+    /// [`Skip`] with what `mount` said.
+    pub fn remount(&self, options: &str) -> Result<(), Skip> {
+        run(Command::new("mount")
+            .args(["-o", &format!("remount,{options}")])
+            .arg(&self.mount_point))
+    }
+}
+
+impl Drop for LoopFs {
+    fn drop(&mut self) {
+        // A process that was just killed may still be closing its files.
+        for _ in 0..50 {
+            if mounted_device(&self.mount_point).is_none() {
+                break;
+            }
+            if run(Command::new("umount").arg(&self.mount_point)).is_ok() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        if mounted_device(&self.mount_point).is_some() {
+            // Somebody keeps a file open: the kernel unmounts when they close it.
+            eprintln!("{} is busy: unmounted lazily", self.mount_point.display());
+            let _ = run(Command::new("umount").arg("-l").arg(&self.mount_point));
+        }
+        // Not `remove_dir_all` of the mount point: if it were still mounted, that would empty it.
+        let _ = fs::remove_dir(&self.mount_point);
+        let _ = fs::remove_file(self.home.join("image"));
+        let _ = fs::remove_dir(&self.home);
+    }
+}
+
+/// The effective user is root.
+fn is_root() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ids = status
+        .lines()
+        .find_map(|l| l.strip_prefix("Uid:"))
+        .unwrap_or_default();
+    ids.split_whitespace().nth(1) == Some("0")
+}
+
+fn fresh_directory(dir: &Path) -> io::Result<PathBuf> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    // Without symbolic links, as /proc/mounts prints it.
+    let dir = fs::canonicalize(dir)?;
+    loop {
+        let n = NEXT.fetch_add(1, Ordering::Relaxed);
+        let home = dir.join(format!("logforce-loopfs-{}-{n}", std::process::id()));
+        match fs::create_dir(&home) {
+            Ok(()) => {
+                // Unprivileged users have to pass through here.
+                fs::set_permissions(&home, fs::Permissions::from_mode(0o755))?;
+                return Ok(home);
+            }
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+/// The name of the device mounted there, if there is one.
+fn mounted_device(mount_point: &Path) -> Option<String> {
+    let mounts = fs::read_to_string("/proc/mounts").ok()?;
+    let escaped = mount_point
+        .to_str()?
+        .replace('\\', "\\134")
+        .replace(' ', "\\040");
+    mounts.lines().find_map(|line| {
+        let mut words = line.split(' ');
+        let source = words.next()?;
+        (words.next()? == escaped).then(|| source.rsplit('/').next().unwrap_or_default().to_owned())
+    })
+}
+
+fn run(command: &mut Command) -> Result<(), Skip> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    match command.output() {
+        Ok(out) if out.status.success() => Ok(()),
+        Ok(out) => skip(format!(
+            "{name}: {}",
+            String::from_utf8_lossy(&out.stderr).trim()
+        )),
+        Err(e) => skip(format!("{name} cannot be run: {e}")),
+    }
+}

@@ -1,0 +1,55 @@
+/// A small generator (SplitMix64): one seed, one sequence, on every machine and for ever. Seeds
+/// that found a bug are written into regression tests, so the sequence must never change.
+#[derive(Clone, Debug)]
+pub struct Rng(u64);
+
+impl Rng {
+    /// The generator of a seed.
+    pub fn new(seed: u64) -> Self {
+        Rng(seed)
+    }
+
+    /// The next 64 bits.
+    pub fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        mix(self.0)
+    }
+
+    /// A number below `limit` (0 if that is 0).
+    pub fn below(&mut self, limit: u64) -> u64 {
+        // The bias of a plain remainder does not matter to tests, which use small limits.
+        self.bits().checked_rem(limit).unwrap_or(0)
+    }
+
+    /// True once in `n` times.
+    pub fn one_in(&mut self, n: u64) -> bool {
+        self.below(n) == 0
+    }
+
+    /// One of `choices`.
+    ///
+    /// # Panics
+    /// If there are none.
+    pub fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len() as u64) as usize]
+    }
+}
+
+/// Scrambles a number: equal inputs give equal outputs, neighbours give unrelated ones.
+pub(crate) fn mix(x: u64) -> u64 {
+    let x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    x ^ (x >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sequence_is_the_published_one() {
+        let mut rng = Rng::new(1234567);
+        assert_eq!(rng.bits(), 6457827717110365317);
+        assert_eq!(rng.bits(), 3203168211198807973);
+    }
+}

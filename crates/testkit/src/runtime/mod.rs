@@ -1,0 +1,358 @@
+//! A seeded cooperative scheduler over real threads, behind the [`Runtime`] seam.
+
+mod schedule;
+
+use logforce_device::{Joiner, Runtime};
+use schedule::{Doing, MAIN, Schedule, Thread};
+use std::cell::Cell;
+use std::io::{self, Write as _};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+thread_local! {
+    /// Which run this real thread belongs to, and its number there.
+    static ME: Cell<Option<(u64, usize)>> = const { Cell::new(None) };
+}
+
+/// Real time after which a thread that keeps the token is taken for blocked.
+const STUCK: Duration = Duration::from_secs(60);
+
+/// Nothing can be unwound from here: the thread with the token is blocked for real. Written past
+/// the test harness's capture, which would show it only at an end that never comes.
+fn abort_stuck(s: &Schedule) -> ! {
+    let name = &s.threads[s.current].name;
+    let text = format!(
+        "thread {name} has come to no scheduling point for {STUCK:?}: does it wait for a std mutex \
+         that another thread holds across a call of the runtime or the disk?\n{}\n",
+        s.describe()
+    );
+    let _ = io::stderr().write_all(text.as_bytes());
+    std::process::abort();
+}
+
+/// The name of the calling thread in its run, for the log of operations.
+pub(crate) fn thread_label() -> String {
+    match ME.get() {
+        Some((_, me)) if me != MAIN => std::thread::current().name().unwrap_or_default().to_owned(),
+        _ => "main".to_owned(),
+    }
+}
+
+/// Runs the code under test on real threads, one at a time, in an order that follows from a
+/// seed.
+///
+/// Every call of [`Runtime`] and every operation of a [`SimDisk`](crate::SimDisk) is a
+/// *scheduling point*: another thread may go on there. Simulated time moves a little at each
+/// point, and jumps to the next timeout when nobody can run. The code under test must not hold a
+/// std mutex across a scheduling point (which the contract forbids anyway), nor wait for another
+/// thread by other means than the runtime's.
+#[derive(Clone)]
+pub struct SimRuntime {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    id: u64,
+    process: AtomicU64,
+    schedule: Mutex<Schedule>,
+}
+
+impl SimRuntime {
+    /// Runs `body` as the thread `main` and waits, in simulated terms, until every thread that it
+    /// spawned has ended.
+    ///
+    /// # Panics
+    /// With the first panic of any thread; on a deadlock, naming every thread and what it waits
+    /// for. Threads that can never go on are leaked then, so that their destructors cannot hang.
+    pub fn run<T>(seed: u64, body: impl FnOnce(&SimRuntime) -> T) -> T {
+        static RUNS: AtomicU64 = AtomicU64::new(1);
+        let rt = SimRuntime {
+            inner: Arc::new(Inner {
+                id: RUNS.fetch_add(1, Ordering::Relaxed),
+                process: AtomicU64::new(1),
+                schedule: Mutex::new(Schedule::new(seed)),
+            }),
+        };
+        let before = ME.replace(Some((rt.inner.id, MAIN)));
+        let result = catch_unwind(AssertUnwindSafe(|| body(&rt)));
+        let left = rt.inner.finish();
+        ME.set(before);
+        let mut s = rt.inner.lock();
+        let first = if s.tolerate_panics {
+            None
+        } else {
+            s.panic.take()
+        };
+        drop(s);
+        match (first, result) {
+            (Some(panic), _) | (None, Err(panic)) => resume_unwind(panic),
+            (None, Ok(value)) => match left {
+                None => value,
+                Some(why) => panic!("after the test's closure had returned, {why}"),
+            },
+        }
+    }
+
+    /// A scheduling point: another thread may go on here.
+    pub fn point(&self) {
+        self.inner.point();
+    }
+
+    /// Sets what [`Runtime::process`] says, as in the child after a fork.
+    pub fn set_process(&self, process: u64) {
+        self.inner.process.store(process, Ordering::SeqCst);
+    }
+
+    /// A panic in a spawned thread does not fail the run (for tests of what the others do then).
+    pub fn tolerate_panics(&self) {
+        self.inner.lock().tolerate_panics = true;
+    }
+
+    /// After so many scheduling points the run is given up (50 million unless set).
+    pub fn set_step_limit(&self, steps: u64) {
+        self.inner.lock().step_limit = steps;
+    }
+
+    /// Scheduling points so far: with the clock, a fingerprint of the schedule.
+    pub fn steps(&self) -> u64 {
+        self.inner.lock().steps
+    }
+
+    /// Sleeps for this long in simulated time.
+    pub fn sleep(&self, time: Duration) {
+        let word = AtomicU32::new(0);
+        let end = self.now() + time;
+        loop {
+            let now = self.now();
+            if now >= end {
+                return;
+            }
+            self.wait(&word, 0, Some(end - now));
+        }
+    }
+}
+
+impl Inner {
+    fn lock(&self) -> MutexGuard<'_, Schedule> {
+        self.schedule.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// This thread's number; `None` outside of the run (handles dropped after its end).
+    fn me(&self) -> Option<usize> {
+        ME.get()
+            .filter(|(run, _)| *run == self.id)
+            .map(|(_, me)| me)
+    }
+
+    fn me_or_panic(&self, call: &str) -> usize {
+        self.me().unwrap_or_else(|| {
+            panic!(
+                "Runtime::{call} outside of SimRuntime::run, or by a thread that it did not spawn"
+            )
+        })
+    }
+
+    fn point(&self) {
+        let Some(me) = self.me() else { return };
+        let mut s = self.lock();
+        if s.given_up.is_none() && s.tick() {
+            self.pass_on(s, me);
+        }
+    }
+
+    /// Gives the token to whoever is next and returns when it is back.
+    fn pass_on(&self, s: MutexGuard<'_, Schedule>, me: usize) {
+        if let Err(why) = self.try_pass_on(s, me) {
+            // A second panic would abort; destructors go on without waiting instead.
+            if !std::thread::panicking() {
+                panic!("{why}");
+            }
+        }
+    }
+
+    /// As [`pass_on`](Self::pass_on); `Err` says why the run was given up meanwhile.
+    fn try_pass_on(&self, mut s: MutexGuard<'_, Schedule>, me: usize) -> Result<(), String> {
+        match s.choose() {
+            Ok(()) if s.current == me => return Ok(()),
+            Ok(()) => s.threads[s.current].signal.notify_one(),
+            Err(why) => self.give_up(&mut s, &why),
+        }
+        self.until_mine(s, me)
+    }
+
+    fn until_mine(&self, mut s: MutexGuard<'_, Schedule>, me: usize) -> Result<(), String> {
+        let signal = s.threads[me].signal.clone();
+        loop {
+            match &s.given_up {
+                None if s.current == me => return Ok(()),
+                Some(why) if me == MAIN => return Err(why.clone()),
+                // Others stay here for ever: unwinding would run destructors that wait.
+                _ => {
+                    let steps = s.steps;
+                    let woken = signal.wait_timeout(s, STUCK);
+                    let (guard, timeout) = woken.unwrap_or_else(PoisonError::into_inner);
+                    s = guard;
+                    if timeout.timed_out() && s.steps == steps && s.given_up.is_none() {
+                        abort_stuck(&s);
+                    }
+                }
+            }
+        }
+    }
+
+    fn give_up(&self, s: &mut Schedule, why: &str) {
+        s.given_up = Some(format!("{why}\n{}", s.describe()));
+        s.threads[MAIN].signal.notify_one();
+    }
+
+    /// Waits for all other threads after the closure has returned or panicked. Says why they
+    /// cannot end, if so.
+    fn finish(&self) -> Option<String> {
+        let mut s = self.lock();
+        if s.given_up.is_none() {
+            s.threads[MAIN].doing = Doing::Finishing;
+            // Nobody is expected to need long now; a thread that polls by the clock is found soon.
+            s.step_limit = s.step_limit.min(s.steps + 1_000_000);
+            return self.try_pass_on(s, MAIN).err();
+        }
+        s.given_up.clone()
+    }
+
+    fn thread_main(&self, me: usize, body: Box<dyn FnOnce() + Send>) {
+        ME.set(Some((self.id, me)));
+        if self.until_mine(self.lock(), me).is_err() {
+            return;
+        }
+        let result = catch_unwind(AssertUnwindSafe(body));
+        let mut s = self.lock();
+        s.end(me, result.is_err());
+        if let Err(panic) = result {
+            s.panic.get_or_insert(panic);
+        }
+        match s.choose() {
+            Ok(()) => s.threads[s.current].signal.notify_one(),
+            Err(why) => self.give_up(&mut s, &why),
+        }
+    }
+
+    /// Before waiting in any way: true if the run was given up, and nothing waits any more.
+    fn no_waiting(&self, s: &mut Schedule) -> bool {
+        if s.given_up.is_none() {
+            return false;
+        }
+        s.idle_waits += 1;
+        if s.idle_waits > 1_000_000 {
+            // Only a destructor gets here, and a panic within it would abort without a word.
+            eprintln!(
+                "the run was given up, and a destructor waits for ever: {:?}",
+                s.given_up
+            );
+            std::process::abort();
+        }
+        true
+    }
+}
+
+impl Runtime for SimRuntime {
+    fn now(&self) -> Duration {
+        self.point();
+        Duration::from_nanos(self.inner.lock().now)
+    }
+
+    fn spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn Joiner>> {
+        self.inner.me_or_panic("spawn");
+        let mut s = self.inner.lock();
+        if s.given_up.is_some() {
+            return Err(io::Error::other("the simulated run was given up"));
+        }
+        let number = s.threads.len();
+        s.threads.push(Thread {
+            name: name.to_owned(),
+            doing: Doing::Running,
+            signal: Arc::new(Condvar::new()),
+        });
+        drop(s);
+        let inner = self.inner.clone();
+        let started = std::thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || inner.thread_main(number, body));
+        if let Err(e) = started {
+            self.inner.lock().end(number, false);
+            return Err(e);
+        }
+        self.point();
+        Ok(Box::new(SimJoiner {
+            inner: self.inner.clone(),
+            number,
+        }))
+    }
+
+    fn wait(&self, word: &AtomicU32, seen: u32, timeout: Option<Duration>) {
+        let me = self.inner.me_or_panic("wait");
+        // Before the look at the word: what happens between the caller's look and this one is
+        // what futexes are there for.
+        self.point();
+        let mut s = self.inner.lock();
+        if self.inner.no_waiting(&mut s) || word.load(Ordering::SeqCst) != seen {
+            return;
+        }
+        if s.spurious && s.rng.one_in(32) {
+            return;
+        }
+        let until = timeout.map(|t| s.now.saturating_add(t.as_nanos().min(1 << 62) as u64));
+        s.threads[me].doing = Doing::Waiting {
+            word: word.as_ptr() as usize,
+            until,
+        };
+        self.inner.pass_on(s, me);
+    }
+
+    fn wake_one(&self, word: &AtomicU32) {
+        self.point();
+        self.inner.lock().wake(word.as_ptr() as usize, false);
+        self.point();
+    }
+
+    fn wake_all(&self, word: &AtomicU32) {
+        self.point();
+        self.inner.lock().wake(word.as_ptr() as usize, true);
+        self.point();
+    }
+
+    fn random(&self) -> u64 {
+        self.inner.lock().random.bits()
+    }
+
+    fn process(&self) -> u64 {
+        self.inner.process.load(Ordering::SeqCst)
+    }
+}
+
+struct SimJoiner {
+    inner: Arc<Inner>,
+    number: usize,
+}
+
+impl Joiner for SimJoiner {
+    fn join(self: Box<Self>) -> Result<(), logforce_device::Panicked> {
+        self.inner.point();
+        let me = self.inner.me_or_panic("join");
+        loop {
+            let mut s = self.inner.lock();
+            if let Doing::Ended { panicked } = s.threads[self.number].doing {
+                return if panicked {
+                    Err(logforce_device::Panicked)
+                } else {
+                    Ok(())
+                };
+            }
+            if self.inner.no_waiting(&mut s) {
+                return Err(logforce_device::Panicked);
+            }
+            s.threads[me].doing = Doing::Joining(self.number);
+            self.inner.pass_on(s, me);
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! The state behind a [`SimRuntime`](super::SimRuntime): who can run, who waits for what, and
+//! who is next.
+
+use crate::Rng;
+use std::any::Any;
+use std::fmt::Write as _;
+use std::sync::{Arc, Condvar};
+
+/// The thread that called `SimRuntime::run`.
+pub(super) const MAIN: usize = 0;
+
+/// Simulated time that a scheduling point takes.
+const POINT_NANOS: u64 = 1_000;
+
+/// What a thread is doing, as far as the scheduler knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Doing {
+    /// Runs, or would if it had the token.
+    Running,
+    /// Waits on the word at this address, until this time at most.
+    Waiting { word: usize, until: Option<u64> },
+    /// Waits for the end of another thread.
+    Joining(usize),
+    /// The closure of `run` has returned; waits for all other threads.
+    Finishing,
+    /// Gone.
+    Ended { panicked: bool },
+}
+
+pub(super) struct Thread {
+    pub name: String,
+    pub doing: Doing,
+    /// Tells the real thread that it has the token.
+    pub signal: Arc<Condvar>,
+}
+
+pub(super) struct Schedule {
+    pub rng: Rng,
+    /// Apart from `rng`, so that asking for random bits does not change the schedule.
+    pub random: Rng,
+    /// Simulated time in nanoseconds.
+    pub now: u64,
+    pub threads: Vec<Thread>,
+    /// Who has the token.
+    pub current: usize,
+    /// Why the run was given up (deadlock, no end). Only the main thread goes on then.
+    pub given_up: Option<String>,
+    /// The first panic of a thread.
+    pub panic: Option<Box<dyn Any + Send>>,
+    pub tolerate_panics: bool,
+    pub steps: u64,
+    pub step_limit: u64,
+    /// Waits since the run was given up.
+    pub idle_waits: u64,
+    /// A switch happens at one in so many points; another number for each seed, because some
+    /// bugs need many switches and some need few at the right place.
+    switch_one_in: u64,
+    /// Whether waits end without reason now and then. Off for half of the seeds: a spurious
+    /// wake-up hides a lost one.
+    pub spurious: bool,
+}
+
+impl Schedule {
+    pub fn new(seed: u64) -> Self {
+        let mut rng = Rng::new(seed);
+        let switch_one_in = rng.pick(&[1, 2, 4, 16, 64]);
+        let spurious = rng.one_in(2);
+        let random = Rng::new(rng.bits());
+        let main = Thread {
+            name: "main".to_owned(),
+            doing: Doing::Running,
+            signal: Arc::new(Condvar::new()),
+        };
+        Schedule {
+            rng,
+            random,
+            now: 0,
+            threads: vec![main],
+            current: MAIN,
+            given_up: None,
+            panic: None,
+            tolerate_panics: false,
+            steps: 0,
+            step_limit: 50_000_000,
+            idle_waits: 0,
+            switch_one_in,
+            spurious,
+        }
+    }
+
+    /// Counts a scheduling point and moves the clock. Says whether to switch here.
+    pub fn tick(&mut self) -> bool {
+        self.steps += 1;
+        self.now += POINT_NANOS;
+        self.expire();
+        if self.spurious && self.threads.len() > 1 && self.rng.one_in(256) {
+            self.wake_somebody_for_nothing();
+        }
+        self.rng.one_in(self.switch_one_in)
+    }
+
+    /// Makes those run whose time is over.
+    fn expire(&mut self) {
+        let now = self.now;
+        for t in &mut self.threads {
+            if matches!(t.doing, Doing::Waiting { until: Some(at), .. } if at <= now) {
+                t.doing = Doing::Running;
+            }
+        }
+    }
+
+    fn wake_somebody_for_nothing(&mut self) {
+        let victim = self.rng.below(self.threads.len() as u64) as usize;
+        if matches!(self.threads[victim].doing, Doing::Waiting { .. }) {
+            self.threads[victim].doing = Doing::Running;
+        }
+    }
+
+    /// Gives the token to one of those who can run, moving the clock if nobody can. `Err` says
+    /// why nobody ever will.
+    pub fn choose(&mut self) -> Result<(), String> {
+        if self.steps > self.step_limit {
+            return Err(format!("no end after {} scheduling points", self.steps));
+        }
+        loop {
+            let running = |t: &Thread| t.doing == Doing::Running;
+            let count = self.threads.iter().filter(|t| running(t)).count() as u64;
+            if count > 0 {
+                let nth = self.rng.below(count) as usize;
+                let chosen = self
+                    .threads
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, t)| running(t))
+                    .nth(nth);
+                self.current = chosen.expect("counted just now").0;
+                return Ok(());
+            }
+            let others_ended = self.threads[1..]
+                .iter()
+                .all(|t| matches!(t.doing, Doing::Ended { .. }));
+            if self.threads[MAIN].doing == Doing::Finishing && others_ended {
+                self.current = MAIN;
+                return Ok(());
+            }
+            let next = self.threads.iter().filter_map(|t| match t.doing {
+                Doing::Waiting { until, .. } => until,
+                _ => None,
+            });
+            match next.min() {
+                Some(at) => {
+                    // Counted, so that threads which wait by the clock for ever are noticed.
+                    self.steps += 1;
+                    if self.steps > self.step_limit {
+                        return Err(format!("no end after {} scheduling points", self.steps));
+                    }
+                    self.now = self.now.max(at);
+                    self.expire();
+                }
+                None => return Err("deadlock: nobody can run and nobody waits by the clock".into()),
+            }
+        }
+    }
+
+    /// Makes those run who wait on the word: all, or one chosen by the seed.
+    pub fn wake(&mut self, word: usize, all: bool) {
+        let waits = |t: &Thread| matches!(t.doing, Doing::Waiting { word: w, .. } if w == word);
+        if all {
+            self.threads
+                .iter_mut()
+                .filter(|t| waits(t))
+                .for_each(|t| t.doing = Doing::Running);
+            return;
+        }
+        let count = self.threads.iter().filter(|t| waits(t)).count() as u64;
+        let nth = self.rng.below(count) as usize;
+        if let Some(t) = self.threads.iter_mut().filter(|t| waits(t)).nth(nth) {
+            t.doing = Doing::Running;
+        }
+    }
+
+    /// Marks a thread as gone and lets those run who join it.
+    pub fn end(&mut self, me: usize, panicked: bool) {
+        self.threads[me].doing = Doing::Ended { panicked };
+        for t in &mut self.threads {
+            if t.doing == Doing::Joining(me) {
+                t.doing = Doing::Running;
+            }
+        }
+    }
+
+    /// Every thread that has not ended, by name, with what it does.
+    pub fn describe(&self) -> String {
+        let mut text = format!(
+            "at simulated time {:?}:",
+            std::time::Duration::from_nanos(self.now)
+        );
+        for t in &self.threads {
+            let _ = match &t.doing {
+                Doing::Running => write!(text, "\n  {}: can run", t.name),
+                Doing::Waiting { word, until: None } => {
+                    write!(
+                        text,
+                        "\n  {}: waits on word {word:#x}, nobody woke it",
+                        t.name
+                    )
+                }
+                Doing::Waiting {
+                    word,
+                    until: Some(at),
+                } => {
+                    let at = std::time::Duration::from_nanos(*at);
+                    write!(text, "\n  {}: waits on word {word:#x} until {at:?}", t.name)
+                }
+                Doing::Joining(other) => {
+                    write!(text, "\n  {}: joins {}", t.name, self.threads[*other].name)
+                }
+                Doing::Finishing => write!(text, "\n  {}: has ended, waits for the rest", t.name),
+                Doing::Ended { panicked: true } => write!(text, "\n  {}: panicked", t.name),
+                Doing::Ended { panicked: false } => Ok(()),
+            };
+        }
+        text
+    }
+}
