@@ -18,6 +18,8 @@ pub(crate) enum NameKind {
     Segment,
     Preparing,
     Spare,
+    /// Belongs to the filesystem: a log may live in a mount's root.
+    System,
     Foreign,
 }
 
@@ -53,6 +55,7 @@ pub(crate) fn kind(name: &str) -> NameKind {
         CONTROL => NameKind::Control,
         CONTROL_NEW => NameKind::ControlNew,
         LOCK => NameKind::Lock,
+        "lost+found" => NameKind::System,
         _ if hex(SEGMENT) => NameKind::Segment,
         _ if hex(PREPARING) => NameKind::Preparing,
         _ if hex(SPARE) => NameKind::Spare,

@@ -278,6 +278,7 @@ impl Opening {
                 epoch: s.epoch.unwrap_or_default(),
                 last_void: s.last_void.unwrap_or(Lsn::ORIGIN),
             };
+            c.front = c.front.min(s.at);
         })?;
         self.fill_gaps(&mut segments, &control, epoch, gaps)?;
 
@@ -362,6 +363,16 @@ impl Opening {
             batches: 0,
         };
         let anchor = anchor(&role, epoch);
+        let mut front = control.front;
+        if tail < front {
+            // Cut below the front: nothing is left, and what the front had taken away must not
+            // come back.
+            front = header.lsn;
+            control_file.update(&poison, |c| {
+                c.front = front;
+                c.anchor = anchor;
+            })?;
+        }
         let upcoming: VecDeque<Arc<Segment>> = segments.above(segment.header.start).into();
         for next in &upcoming {
             next.open_writer(self.chosen.method.plan().direct)?;
@@ -401,7 +412,7 @@ impl Opening {
             control: control_file,
             poison,
             durable: written.0.into(),
-            front: control.front.0.into(),
+            front: front.0.into(),
             progress: Signal::default(),
             work: Signal::default(),
             prepare: Signal::default(),
