@@ -1,1 +1,54 @@
-fn main() {}
+//! The project's own commands. `cargo xtask` prints what there is.
+
+mod check;
+mod test;
+mod workspace;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask check
+    The rules of the house: which crate may use which, where `unsafe` may be, how long a file may
+    get, what may not be written. Takes a second.
+
+cargo xtask test [--keep-going] [--only STAGE]...
+    Everything that can run on this machine, in stages, as CI does it. As root on a Debian it
+    installs the system packages that are missing; otherwise it prints the line that would.
+    --keep-going    goes on after a stage that failed
+    --only STAGE    only this stage; may be given several times
+";
+
+fn help() {
+    print!("{HELP}\nStages:\n");
+    for stage in test::Stage::ALL {
+        println!("    {:<10} {}", stage.name(), stage.about());
+    }
+    println!(
+        "\nWith CI=true a missing package and a skipped test are failures; elsewhere they are named."
+    );
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match words.as_slice() {
+        [] | ["help" | "--help" | "-h"] => {
+            help();
+            Ok(true)
+        }
+        ["check"] => check::command(),
+        ["test", options @ ..] => test::command(options),
+        other => Err(anyhow::anyhow!(
+            "no such command: {}; `cargo xtask` prints what there is",
+            other.join(" ")
+        )),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(e) => {
+            eprintln!("error: {e:#}");
+            ExitCode::from(2)
+        }
+    }
+}

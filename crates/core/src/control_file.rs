@@ -69,7 +69,10 @@ impl ControlFile {
             }),
             Err([ControlReject::Magic, ControlReject::Magic]) => Err(Error::NotALog {
                 path: dir.path().to_owned(),
-                why: format!("'{}' is no control file", names::CONTROL),
+                why: format!(
+                    "'{}' is no control file; if this was a log, save what there is with `logforce dump --salvage`",
+                    names::CONTROL
+                ),
             }),
             Err([a, b]) => Err(Error::Damaged(Box::new(crate::Damage {
                 lsn: logforce_format::Lsn::ORIGIN,

@@ -55,7 +55,7 @@ impl std::fmt::Display for Damage {
 #[non_exhaustive]
 pub enum Error {
     /// A call of the operating system failed.
-    #[error("{doing} {}: {source}", path.display())]
+    #[error("{}", describe_io(doing, path, source))]
     Io {
         /// What was being done.
         doing: &'static str,
@@ -207,6 +207,30 @@ pub enum Error {
         "the log was opened before this process was forked: only the parent may use it, open it anew"
     )]
     Forked,
+}
+
+/// A backend's errors mostly say what was done to which path already; some say only what the
+/// system answered.
+fn describe_io(doing: &str, path: &Path, source: &io::Error) -> String {
+    let hint = match source.kind() {
+        io::ErrorKind::PermissionDenied => {
+            "; the directory and its files must be readable and writable for the user of this process"
+        }
+        io::ErrorKind::ReadOnlyFilesystem => {
+            "; to open a log is to write to it: remount the filesystem for writing, or look with `logforce dump`"
+        }
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "; free some space and try again"
+        }
+        _ => "",
+    };
+    let answer = source.to_string();
+    let file = path.file_name().unwrap_or_default().to_string_lossy();
+    if !file.is_empty() && answer.contains(&*file) {
+        format!("{answer}{hint}")
+    } else {
+        format!("cannot {doing} {}: {answer}{hint}", path.display())
+    }
 }
 
 /// What kind of thing went wrong, to decide by.

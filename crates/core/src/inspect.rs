@@ -1,23 +1,27 @@
 //! Looking into a log without opening it for writing: nothing is locked, changed or forced.
 
 use crate::control_file::ControlFile;
+use crate::options::OnDamage;
+use crate::read_only::check_end;
 use crate::reader::Entry;
 use crate::recovery::{
-    anchor_state, collect_voids, damage, existing_directory, first_state, gaps, lost_segment,
+    anchor_state, collect_voids, damage, existing_directory, find_end, first_state, gaps,
+    lost_segment,
 };
 use crate::scan::{Scan, ScanState};
 use crate::search::{headers_behind, resumed_at, stamp_behind};
 use crate::segments::{Listing, list, read_header};
+use crate::view::View;
 use crate::voids::Voids;
 use crate::{Damage, Error, Result, names};
-use logforce_device::{Directory, ReadSource, System};
+use logforce_device::{Directory, ReadSource, Runtime, System};
 use logforce_format::frame::{Frames, Sequence};
 use logforce_format::{
     Anchor, BATCH_HEADER_LEN, BatchKind, Case, Control, Decision, EPOCH_HISTORY, Epoch, LogId, Lsn,
     decide,
 };
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// How often a position in a log that is being written is looked at again before it counts as
 /// damaged: the writer may have been in the middle of it.
@@ -228,6 +232,45 @@ impl Inspector {
         })
     }
 
+    /// What reading records needs; fails on damage at the end.
+    pub(crate) fn into_view(self, runtime: Arc<dyn Runtime>) -> Result<View> {
+        let control = self.control;
+        let segments = self.listing.segments;
+        let path = self.dir.path().to_owned();
+        if let Some(&(lsn, _)) = gaps(&segments, &control).first() {
+            return Err(Error::Damaged(Box::new(lost_segment(
+                &self.dir, lsn, &control,
+            )?)));
+        }
+        let start = anchor_state(&control);
+        let end = find_end(
+            &segments,
+            &control,
+            start,
+            self.control_whole,
+            &path,
+            OnDamage::Truncate,
+        )?;
+        check_end(end.lost, self.in_use)?;
+        let durable = if self.in_use {
+            end.trusted
+        } else {
+            end.state.at
+        };
+        let voids = collect_voids(&segments, &control, end.state.last_void, &path)?;
+        Ok(View {
+            process: runtime.process(),
+            runtime,
+            dir: self.dir,
+            path,
+            log_id: control.log_id,
+            segments: Mutex::new(segments),
+            voids: Mutex::new(voids),
+            durable: durable.0.into(),
+            front: control.front.0.into(),
+        })
+    }
+
     /// What the directory and the control file say.
     pub fn summary(&self) -> Inspection {
         let c = &self.control;
@@ -280,6 +323,7 @@ impl Inspector {
             voids,
             front: control.front,
             current: None,
+            group: Vec::new(),
             found: &mut found,
             visit,
         };
@@ -305,7 +349,7 @@ impl Inspector {
                 {
                     // A whole segment that is void need not be readable.
                     scan.state = unlinked(to);
-                    walk.current = None;
+                    walk.jump();
                 }
                 match scan.next() {
                     Ok(batch) => {
@@ -329,7 +373,7 @@ impl Inspector {
             }
             if let Some((_, to)) = walk.voids.covering(stop.at) {
                 state = unlinked(to);
-                walk.current = None;
+                walk.jump();
                 continue;
             }
             let below = stop.at < control.anchor.lsn;
@@ -358,7 +402,6 @@ impl Inspector {
                 }
                 _ => damage(path, segments, &stop, case, durable_to),
             };
-            walk.current = None;
             if !walk.damage(&what) {
                 return Ok(found);
             }
@@ -442,6 +485,8 @@ struct Walk<'a, 'v> {
     voids: Voids,
     front: Lsn,
     current: Option<Entry>,
+    /// Whole records of an atomic append that is not at its end yet, and whether they are proven.
+    group: Vec<(Entry, bool)>,
     found: &'a mut Finding,
     visit: &'v mut dyn FnMut(Visit<'_>) -> bool,
 }
@@ -496,16 +541,28 @@ impl Walk<'_, '_> {
             let Some(entry) = self.current.take() else {
                 continue;
             };
-            if entry.start < self.front {
-                continue;
+            let joined = frame.header.joined;
+            if entry.start >= self.front {
+                let proven = entry.end <= self.found.proven_to;
+                self.group.push((entry, proven));
             }
+            // A crash may have left the beginning of an append: none of it is part of the log.
+            if !joined && !self.hand_out() {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Reports the records of an append that is complete, or as complete as damage leaves it.
+    fn hand_out(&mut self) -> bool {
+        for (entry, proven) in std::mem::take(&mut self.group) {
             if self.voids.covering(entry.start).is_some() {
                 self.found.voided += 1;
                 continue;
             }
             self.found.records += 1;
             self.found.record_bytes += entry.data.len() as u64;
-            let proven = entry.end <= self.found.proven_to;
             if !(self.visit)(Visit::Record {
                 entry: &entry,
                 proven,
@@ -516,8 +573,15 @@ impl Walk<'_, '_> {
         true
     }
 
+    /// Passes over a void range: what is begun and not ended before it never will be.
+    fn jump(&mut self) {
+        self.current = None;
+        self.group.clear();
+    }
+
     fn damage(&mut self, what: &Damage) -> bool {
+        self.current = None;
         self.found.damages += 1;
-        (self.visit)(Visit::Damage(what))
+        self.hand_out() && (self.visit)(Visit::Damage(what))
     }
 }

@@ -3,15 +3,15 @@ use crate::options::{Creation, Options};
 use crate::poison::Poison;
 use crate::prepare::Spare;
 use crate::reader::{Entry, Reader};
-use crate::segments::Segments;
 use crate::stage::Stage;
-use crate::voids::Voids;
+use crate::view::View;
 use crate::writer::How;
 use crate::{Damage, Error, Result, recovery};
-use logforce_device::{Directory, Guarantee, Joiner, Method, Plan, Runtime, System};
+use logforce_device::{Guarantee, Joiner, Method, Plan, Runtime, System};
 use logforce_format::{Case, Epoch, LogId, Lsn};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::*};
+use std::ops::Deref;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -73,11 +73,9 @@ pub struct Recovered {
 
 /// What the log's callers and its threads share.
 pub(crate) struct Shared {
-    pub(crate) runtime: Arc<dyn Runtime>,
-    pub(crate) dir: Arc<dyn Directory>,
-    pub(crate) path: PathBuf,
+    /// What readers see; they may outlive the log.
+    pub(crate) view: Arc<View>,
     pub(crate) options: Options,
-    pub(crate) log_id: LogId,
     pub(crate) epoch: Epoch,
     pub(crate) method: Method,
     pub(crate) plan: Plan,
@@ -89,16 +87,10 @@ pub(crate) struct Shared {
     pub(crate) unit: u32,
     /// New segments are filled with zeroes.
     pub(crate) fill: bool,
-    /// The process that opened the log.
-    pub(crate) process: u64,
     pub(crate) stage: Mutex<Stage>,
-    pub(crate) segments: Mutex<Segments>,
-    pub(crate) voids: Mutex<Voids>,
     pub(crate) spares: Mutex<Vec<Spare>>,
     pub(crate) control: ControlFile,
     pub(crate) poison: Poison,
-    pub(crate) durable: AtomicU64,
-    pub(crate) front: AtomicU64,
     /// Rings when a write is done, room or prepared space appears, or the log fails.
     pub(crate) progress: Signal,
     /// Rings when there is work for the writing thread.
@@ -108,7 +100,7 @@ pub(crate) struct Shared {
     pub(crate) service_parked: AtomicBool,
     pub(crate) stop: AtomicBool,
     pub(crate) recovered: Recovered,
-    /// The writer lock; given up when the last reader of this opening is gone too.
+    /// The writer lock, given up when all I/O is joined.
     pub(crate) lock: Mutex<Option<Box<dyn Send + Sync>>>,
 }
 
@@ -139,44 +131,48 @@ impl Signal {
     }
 }
 
+impl Deref for Shared {
+    type Target = View;
+    fn deref(&self) -> &View {
+        &self.view
+    }
+}
+
 impl Shared {
     pub(crate) fn stage(&self) -> MutexGuard<'_, Stage> {
         self.stage.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn segments(&self) -> MutexGuard<'_, Segments> {
-        self.segments.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn voids(&self) -> MutexGuard<'_, Voids> {
-        self.voids.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn spares(&self) -> MutexGuard<'_, Vec<Spare>> {
         self.spares.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn durable(&self) -> Lsn {
-        Lsn(self.durable.load(Acquire))
-    }
-
-    pub(crate) fn front(&self) -> Lsn {
-        Lsn(self.front.load(Acquire))
-    }
-
-    /// Refuses a forked child: its copy of the staging memory is the parent's, and both would
-    /// write different batches at the same LSN.
-    pub(crate) fn check_process(&self) -> Result<()> {
-        if self.runtime.process() == self.process {
-            Ok(())
-        } else {
-            Err(Error::Forked)
-        }
-    }
-
     fn check(&self) -> Result<()> {
         self.check_process()?;
         self.poison.check()
+    }
+
+    /// Registers a truncation: a close waits for it, and after a close there is none. It would
+    /// write to files that are another opening's by then.
+    fn begin_truncation(&self) -> Result<Truncation<'_>> {
+        self.check()?;
+        let mut stage = self.stage();
+        if stage.closing {
+            return Err(Error::Closed);
+        }
+        stage.truncating += 1;
+        Ok(Truncation(self))
+    }
+
+    /// Sleeps until `answer` finds one in the stage.
+    fn wait_for<T>(&self, mut answer: impl FnMut(&Stage) -> Option<T>) -> T {
+        loop {
+            let seen = self.progress.observe();
+            if let Some(found) = answer(&self.stage()) {
+                return found;
+            }
+            self.progress.sleep(&*self.runtime, seen, None);
+        }
     }
 
     /// Stages an atomic append once there is memory and prepared space for it.
@@ -210,8 +206,9 @@ impl Shared {
                     (false, true)
                 } else if let Some(each) = each.take() {
                     let segments_before = stage.upcoming.len();
+                    let batches_before = stage.full_batches();
                     stage.place(records, each);
-                    let work = stage.has_full();
+                    let work = stage.full_batches() > batches_before;
                     let prepare = segments_before > stage.upcoming.len();
                     drop(stage);
                     if work {
@@ -262,6 +259,16 @@ impl Shared {
         let tail = self.stage().tail();
         self.force_to(tail, How::Barrier)?;
         self.update_control(|c| c.clean = c.anchor.lsn == tail)
+    }
+}
+
+/// A truncation under way.
+struct Truncation<'a>(&'a Shared);
+
+impl Drop for Truncation<'_> {
+    fn drop(&mut self) {
+        self.0.stage().truncating -= 1;
+        self.0.progress.ring(&*self.0.runtime);
     }
 }
 
@@ -388,20 +395,20 @@ impl Log {
     /// The record at `start`, which must be durable.
     pub fn read_at(&self, start: Lsn) -> Result<Entry> {
         self.shared().check_process()?;
-        Reader::at_record(self.handle.shared.clone(), start)
+        Reader::at_record(self.shared().view.clone(), start)
     }
 
     /// Reads durable records from `from` on: the start or the end of a record, or
     /// [`Log::front_lsn`].
     pub fn read_from(&self, from: Lsn) -> Result<Reader> {
         self.shared().check_process()?;
-        Reader::from_boundary(self.handle.shared.clone(), from)
+        Reader::from_boundary(self.shared().view.clone(), from)
     }
 
     /// Drops the records below `front` (the start or the end of a durable record). Durable when it
     /// returns. Whole segments below it are reused or removed.
     pub fn truncate_front(&self, front: Lsn) -> Result<()> {
-        self.shared().check()?;
+        let _under_way = self.shared().begin_truncation()?;
         crate::truncate::front(&self.handle.shared, front)
     }
 
@@ -409,7 +416,7 @@ impl Log {
     /// The LSNs are not used again: reading there answers [`Error::Voided`]. Records appended by
     /// other threads while this runs may be taken back with the rest.
     pub fn truncate_back(&self, from: Lsn) -> Result<()> {
-        self.shared().check()?;
+        let _under_way = self.shared().begin_truncation()?;
         crate::truncate::back(&self.handle.shared, from)
     }
 
@@ -452,15 +459,13 @@ impl Handle {
         let shared = &self.shared;
         // The threads are the parent's, and so are the files.
         shared.check_process()?;
-        {
-            let mut stage = shared.stage();
-            if stage.closing {
-                return Ok(());
-            }
-            stage.closing = true;
+        let first = !std::mem::replace(&mut shared.stage().closing, true);
+        if !first {
+            return shared.wait_for(|stage| stage.closed.clone());
         }
         // Appends that wait for room or space must answer now.
         shared.progress.ring(&*shared.runtime);
+        shared.wait_for(|stage| (stage.truncating == 0).then_some(()));
         let result = shared.finish();
         shared.stop.store(true, Release);
         shared.stage().stopping = true;
@@ -472,6 +477,8 @@ impl Handle {
             // A panic in it has poisoned the log, which `finish` has reported or nobody waits for.
             let _ = thread.join();
         }
+        // A committer may still be writing, if the log has failed elsewhere.
+        shared.wait_for(|stage| (stage.role.is_some() || stage.role_lost).then_some(()));
         // All I/O is joined: only now may another writer come.
         let lock = shared
             .lock
@@ -479,6 +486,8 @@ impl Handle {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         drop(lock);
+        shared.stage().closed = Some(result.clone());
+        shared.progress.ring(&*shared.runtime);
         result
     }
 }

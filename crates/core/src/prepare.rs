@@ -93,6 +93,14 @@ impl Preparing<'_> {
             return Err(e);
         }
         let name = names::segment(start);
+        // A file of that name is none of this log's, or was given it by hand.
+        let aside = self.dir.rename(&name, &names::set_aside(&name));
+        match aside {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::io("rename", self.dir.path().join(&name))(e));
+            }
+            _ => {}
+        }
         self.dir
             .rename(&from, &name)
             .map_err(Error::io("rename", &path))?;

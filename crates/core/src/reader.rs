@@ -1,6 +1,6 @@
-use crate::log::Shared;
 use crate::scan::Window;
 use crate::segments::{Segment, close_old};
+use crate::view::View;
 use crate::{Damage, Error, Result};
 use logforce_device::ReadSource;
 use logforce_format::frame::{Frame, Frames};
@@ -22,7 +22,7 @@ pub struct Entry {
 /// Reads durable records in order, never one that is not. At the durable end it answers `None`,
 /// and goes on when asked again after more became durable. Does not hold up the writer.
 pub struct Reader {
-    shared: Arc<Shared>,
+    view: Arc<View>,
     batches: Batches,
     /// The next batch, or a place where a segment ends.
     next_batch: Lsn,
@@ -61,12 +61,12 @@ pub(crate) struct Boundary {
 }
 
 impl Reader {
-    fn new(shared: Arc<Shared>, next_batch: Lsn, from: Lsn) -> Self {
+    fn new(view: Arc<View>, next_batch: Lsn, from: Lsn) -> Self {
         let batches = Batches {
             window: Window::new(ReadSource::Cache),
         };
         Reader {
-            shared,
+            view,
             batches,
             next_batch,
             from,
@@ -76,22 +76,22 @@ impl Reader {
         }
     }
 
-    pub(crate) fn at_record(shared: Arc<Shared>, start: Lsn) -> Result<Entry> {
-        check_range(&shared, start)?;
-        let end = shared.durable();
+    pub(crate) fn at_record(view: Arc<View>, start: Lsn) -> Result<Entry> {
+        check_range(&view, start)?;
+        let end = view.durable();
         if start >= end {
             return Err(Error::BeyondEnd { lsn: start, end });
         }
         let mut batches = Batches {
             window: Window::new(ReadSource::Cache),
         };
-        let Some(mut batch) = batches.holding(&shared, start)? else {
+        let Some(mut batch) = batches.holding(&view, start)? else {
             return Err(Error::NotABoundary { lsn: start });
         };
         let mut entry: Option<Entry> = None;
         loop {
             for frame in batch.frames() {
-                let frame = frame.map_err(|m| malformed(&shared, m.0))?;
+                let frame = frame.map_err(|m| malformed(&view, m.0))?;
                 if frame.lsn < start {
                     continue;
                 }
@@ -107,10 +107,10 @@ impl Reader {
                 begun.data.extend_from_slice(frame.data);
                 if frame.header.last {
                     begun.end = frame.end();
-                    if begun.end > shared.durable() {
+                    if begun.end > view.durable() {
                         return Err(Error::BeyondEnd {
                             lsn: start,
-                            end: shared.durable(),
+                            end: view.durable(),
                         });
                     }
                     return entry.ok_or(Error::NotABoundary { lsn: start });
@@ -119,19 +119,20 @@ impl Reader {
             if entry.is_none() {
                 return Err(Error::NotABoundary { lsn: start });
             }
-            if batch.end >= shared.durable() {
+            if batch.end >= view.durable() {
                 return Err(Error::BeyondEnd {
                     lsn: start,
-                    end: shared.durable(),
+                    end: view.durable(),
                 });
             }
-            batch = batches.load(&shared, batch.end)?;
+            batch = batches.load(&view, batch.end)?;
         }
     }
 
-    pub(crate) fn from_boundary(shared: Arc<Shared>, from: Lsn) -> Result<Reader> {
-        let at = boundary(&shared, from)?;
-        Ok(Reader::new(shared, at.batch, from))
+    pub(crate) fn from_boundary(view: Arc<View>, from: Lsn) -> Result<Reader> {
+        let from = past_void(&view, from)?;
+        let at = boundary(&view, from)?;
+        Ok(Reader::new(view, at.batch, from))
     }
 
     fn fill(&mut self) -> Result<bool> {
@@ -139,7 +140,7 @@ impl Reader {
             if !self.ready.is_empty() {
                 return Ok(true);
             }
-            let front = self.shared.front();
+            let front = self.view.front();
             if self.from < front && self.next_batch < front {
                 // The front passed this reader.
                 return Err(Error::Truncated {
@@ -147,22 +148,22 @@ impl Reader {
                     front,
                 });
             }
-            let voided = self.shared.voids().covering(self.next_batch);
+            let voided = self.view.voids().covering(self.next_batch);
             if let Some((_, to)) = voided {
                 self.next_batch = to;
                 self.group.clear();
             }
-            if self.next_batch >= self.shared.durable() {
+            if self.next_batch >= self.view.durable() {
                 return Ok(false);
             }
             let segment_start = self.next_batch;
-            let Some(first) = first_batch_at(&self.shared, segment_start)? else {
+            let Some(first) = first_batch_at(&self.view, segment_start)? else {
                 return Ok(false);
             };
-            if first >= self.shared.durable() {
+            if first >= self.view.durable() {
                 return Ok(false);
             }
-            let batch = self.batches.load(&self.shared, first)?;
+            let batch = self.batches.load(&self.view, first)?;
             self.next_batch = batch.end;
             self.take(&batch)?;
         }
@@ -170,9 +171,9 @@ impl Reader {
 
     /// Sorts the frames of a batch into records.
     fn take(&mut self, batch: &Loaded) -> Result<()> {
-        let voids = self.shared.voids().clone();
+        let voids = self.view.voids().clone();
         for frame in batch.frames() {
-            let frame = frame.map_err(|m| malformed(&self.shared, m.0))?;
+            let frame = frame.map_err(|m| malformed(&self.view, m.0))?;
             if frame.lsn < self.from {
                 continue;
             }
@@ -188,7 +189,7 @@ impl Reader {
                 });
             }
             let Some(entry) = self.group.last_mut() else {
-                return Err(malformed(&self.shared, frame.lsn));
+                return Err(malformed(&self.view, frame.lsn));
             };
             entry.data.extend_from_slice(frame.data);
             if frame.header.last {
@@ -209,7 +210,7 @@ impl Iterator for Reader {
         if self.failed {
             return None;
         }
-        if let Err(e) = self.shared.check_process() {
+        if let Err(e) = self.view.check_process() {
             self.failed = true;
             return Some(Err(e));
         }
@@ -224,27 +225,51 @@ impl Iterator for Reader {
 }
 
 /// Below the front, voided, beyond the end.
-fn check_range(shared: &Shared, lsn: Lsn) -> Result<()> {
-    let front = shared.front();
+fn check_range(view: &View, lsn: Lsn) -> Result<()> {
+    let front = view.front();
     if lsn < front {
         return Err(Error::Truncated { lsn, front });
     }
-    let voided = shared.voids().covering(lsn);
+    let voided = view.voids().covering(lsn);
     if let Some((from, to)) = voided {
         return Err(Error::Voided { lsn, from, to });
     }
-    let end = shared.durable();
+    let end = view.durable();
     if lsn > end {
         return Err(Error::BeyondEnd { lsn, end });
     }
     Ok(())
 }
 
+/// Where to go on from `lsn` if a void range begins there: at the range's end, if `lsn` is the
+/// front, or the end of a record that was not taken back.
+pub(crate) fn past_void(view: &Arc<View>, lsn: Lsn) -> Result<Lsn> {
+    let covering = view.voids().covering(lsn);
+    let Some((from, to)) = covering else {
+        return Ok(lsn);
+    };
+    if lsn == view.front() {
+        return Ok(to);
+    }
+    if lsn != from || lsn < view.front() {
+        return Ok(lsn);
+    }
+    let mut batches = Batches {
+        window: Window::new(ReadSource::Cache),
+    };
+    let ends_there = batches.holding(view, lsn)?.is_some_and(|batch| {
+        batch
+            .frames()
+            .any(|f| f.is_ok_and(|f| f.header.last && f.end() == lsn))
+    });
+    Ok(if ends_there { to } else { lsn })
+}
+
 /// Finds the batch from which to read at `lsn`, which must be where a durable record begins or
 /// ends, or the front.
-pub(crate) fn boundary(shared: &Arc<Shared>, lsn: Lsn) -> Result<Boundary> {
-    check_range(shared, lsn)?;
-    if lsn == shared.durable() {
+pub(crate) fn boundary(view: &Arc<View>, lsn: Lsn) -> Result<Boundary> {
+    check_range(view, lsn)?;
+    if lsn == view.durable() {
         return Ok(Boundary {
             batch: lsn,
             between_appends: true,
@@ -254,14 +279,14 @@ pub(crate) fn boundary(shared: &Arc<Shared>, lsn: Lsn) -> Result<Boundary> {
     let mut batches = Batches {
         window: Window::new(ReadSource::Cache),
     };
-    let Some(batch) = batches.holding(shared, lsn)? else {
+    let Some(batch) = batches.holding(view, lsn)? else {
         // In a segment's header area: its start is where the previous batch ended.
-        let first = first_batch_at(shared, lsn)?.ok_or(not.clone())?;
-        let is_start = shared
+        let first = first_batch_at(view, lsn)?.ok_or(not.clone())?;
+        let is_start = view
             .segments()
             .containing(lsn)
             .is_some_and(|s| s.header.start == lsn);
-        if first >= shared.durable() {
+        if first >= view.durable() {
             return if is_start {
                 Ok(Boundary {
                     batch: lsn,
@@ -271,20 +296,20 @@ pub(crate) fn boundary(shared: &Arc<Shared>, lsn: Lsn) -> Result<Boundary> {
                 Err(not)
             };
         }
-        let batch = batches.load(shared, first)?;
+        let batch = batches.load(view, first)?;
         return if is_start {
-            begins(shared, &batch, not)
+            begins(view, &batch, not)
         } else {
             Err(not)
         };
     };
     if lsn == batch.header.lsn {
-        return begins(shared, &batch, not);
+        return begins(view, &batch, not);
     }
     for frame in batch.frames() {
         let Frame {
             lsn: at, header, ..
-        } = frame.map_err(|m| malformed(shared, m.0))?;
+        } = frame.map_err(|m| malformed(view, m.0))?;
         if at == lsn {
             return if header.first {
                 Ok(Boundary {
@@ -306,7 +331,7 @@ pub(crate) fn boundary(shared: &Arc<Shared>, lsn: Lsn) -> Result<Boundary> {
 }
 
 /// The boundary at the beginning of a batch: none if a record goes on in it.
-fn begins(shared: &Shared, batch: &Loaded, not: Error) -> Result<Boundary> {
+fn begins(view: &View, batch: &Loaded, not: Error) -> Result<Boundary> {
     match batch.frames().next() {
         None => Ok(Boundary {
             batch: batch.header.lsn,
@@ -317,42 +342,42 @@ fn begins(shared: &Shared, batch: &Loaded, not: Error) -> Result<Boundary> {
             between_appends: !f.header.follows,
         }),
         Some(Ok(_)) => Err(not),
-        Some(Err(m)) => Err(malformed(shared, m.0)),
+        Some(Err(m)) => Err(malformed(view, m.0)),
     }
 }
 
 /// The first place at or above `lsn` where a batch may begin; `None` past the last segment.
-fn first_batch_at(shared: &Shared, lsn: Lsn) -> Result<Option<Lsn>> {
-    let segment = shared.segments().containing(lsn);
+fn first_batch_at(view: &View, lsn: Lsn) -> Result<Option<Lsn>> {
+    let segment = view.segments().containing(lsn);
     match segment {
         Some(s) => Ok(Some(lsn.max(s.header.first_batch()))),
-        None if lsn < shared.front() => Err(Error::Truncated {
+        None if lsn < view.front() => Err(Error::Truncated {
             lsn,
-            front: shared.front(),
+            front: view.front(),
         }),
         None => Ok(None),
     }
 }
 
-fn malformed(shared: &Shared, lsn: Lsn) -> Error {
+fn malformed(view: &View, lsn: Lsn) -> Error {
     damaged(
-        shared,
+        view,
         lsn,
         Case::WrittenWrong,
         "the frame here does not fit".to_owned(),
     )
 }
 
-fn damaged(shared: &Shared, lsn: Lsn, case: Case, found: String) -> Error {
-    let segment = shared.segments().containing(lsn);
+fn damaged(view: &View, lsn: Lsn, case: Case, found: String) -> Error {
+    let segment = view.segments().containing(lsn);
     Error::Damaged(Box::new(Damage {
         lsn,
         case,
-        path: shared.path.clone(),
+        path: view.path.clone(),
         file: segment.as_ref().map(|s| s.name()),
         offset: segment.as_ref().map_or(0, |s| s.offset(lsn)),
         found,
-        durable_to: shared.durable(),
+        durable_to: view.durable(),
     }))
 }
 
@@ -363,60 +388,61 @@ struct Batches {
 
 impl Batches {
     /// The batch that begins at `lsn` (or, where a segment begins there, its first).
-    fn load(&mut self, shared: &Shared, lsn: Lsn) -> Result<Loaded> {
-        let segment = shared.segments().containing(lsn);
+    fn load(&mut self, view: &View, lsn: Lsn) -> Result<Loaded> {
+        let segment = view.segments().containing(lsn);
         let Some(segment) = segment else {
-            return match first_batch_at(shared, lsn)? {
-                _ if lsn < shared.front() => Err(Error::Truncated {
+            return match first_batch_at(view, lsn)? {
+                _ if lsn < view.front() => Err(Error::Truncated {
                     lsn,
-                    front: shared.front(),
+                    front: view.front(),
                 }),
                 _ => Err(damaged(
-                    shared,
+                    view,
                     lsn,
                     Case::SegmentLost,
                     "no segment holds it".to_owned(),
                 )),
             };
         };
-        let old = shared.segments().touch(&segment);
+        let old = view.segments().touch(&segment);
         close_old(old);
         let lsn = lsn.max(segment.header.first_batch());
-        let first = match self.try_load(shared, &segment, lsn) {
+        let first = match self.try_load(view, &segment, lsn) {
             Ok(batch) => return Ok(batch),
             Err(found) => found,
         };
         // What was read ahead may be older than what was written since; and a direct write racing
         // with a cached read can leave an old page in the cache. So: again, then past the cache.
         self.window.invalidate();
-        if let Ok(batch) = self.try_load(shared, &segment, lsn) {
+        if let Ok(batch) = self.try_load(view, &segment, lsn) {
             return Ok(batch);
         }
         let mut medium = Batches {
             window: Window::new(ReadSource::Medium),
         };
-        if let Ok(batch) = medium.try_load(shared, &segment, lsn) {
+        if let Ok(batch) = medium.try_load(view, &segment, lsn) {
             return Ok(batch);
         }
         self.window.invalidate();
-        if lsn < shared.front() || shared.segments().containing(lsn).is_none() {
+        view.refresh_front();
+        if lsn < view.front() || view.segments().containing(lsn).is_none() {
             // Truncated while it was being read, and the file has another life.
             return Err(Error::Truncated {
                 lsn,
-                front: shared.front(),
+                front: view.front(),
             });
         }
-        Err(damaged(shared, lsn, Case::Damaged, first))
+        Err(damaged(view, lsn, Case::Damaged, first))
     }
 
     fn try_load(
         &mut self,
-        shared: &Shared,
+        view: &View,
         segment: &Arc<Segment>,
         lsn: Lsn,
     ) -> std::result::Result<Loaded, String> {
         let offset = segment.offset(lsn);
-        let header = self.header(shared, segment, lsn)?;
+        let header = self.header(view, segment, lsn)?;
         let whole = BATCH_HEADER_LEN + header.payload_len as usize;
         let bytes = self.window.get(segment, offset, whole)?;
         let payload = bytes.get(BATCH_HEADER_LEN..).unwrap_or(&[]);
@@ -431,7 +457,7 @@ impl Batches {
 
     fn header(
         &mut self,
-        shared: &Shared,
+        view: &View,
         segment: &Arc<Segment>,
         lsn: Lsn,
     ) -> std::result::Result<BatchHeader, String> {
@@ -440,23 +466,23 @@ impl Batches {
             .get(segment, segment.offset(lsn), BATCH_HEADER_LEN)?;
         let header = BatchHeader::decode(bytes).map_err(|r| r.to_string())?;
         let end = header.end(segment.header.write_unit);
-        if header.log_id != shared.log_id || header.lsn != lsn || end > segment.header.end() {
+        if header.log_id != view.log_id || header.lsn != lsn || end > segment.header.end() {
             return Err("a batch of another place".to_owned());
         }
         Ok(header)
     }
 
     /// The batch whose bytes include `lsn`; `None` in a segment's header area.
-    fn holding(&mut self, shared: &Shared, lsn: Lsn) -> Result<Option<Loaded>> {
-        let segment = shared.segments().containing(lsn);
+    fn holding(&mut self, view: &View, lsn: Lsn) -> Result<Option<Loaded>> {
+        let segment = view.segments().containing(lsn);
         let Some(segment) = segment else {
-            return Err(match lsn < shared.front() {
+            return Err(match lsn < view.front() {
                 true => Error::Truncated {
                     lsn,
-                    front: shared.front(),
+                    front: view.front(),
                 },
                 false => damaged(
-                    shared,
+                    view,
                     lsn,
                     Case::SegmentLost,
                     "no segment holds it".to_owned(),
@@ -469,15 +495,15 @@ impl Batches {
         let mut at = segment.index_below(lsn);
         loop {
             // Hop from header to header; only where that fails, or at the end, load a whole batch.
-            let end = match self.header(shared, &segment, at) {
+            let end = match self.header(view, &segment, at) {
                 Ok(h) => h.end(segment.header.write_unit),
-                Err(_) => self.load(shared, at)?.end,
+                Err(_) => self.load(view, at)?.end,
             };
             if lsn < end {
-                return self.load(shared, at).map(Some);
+                return self.load(view, at).map(Some);
             }
             segment.note_batch(at);
-            if end >= shared.durable() || end >= segment.header.end() {
+            if end >= view.durable() || end >= segment.header.end() {
                 return Err(Error::NotABoundary { lsn });
             }
             at = end;

@@ -11,6 +11,7 @@ use crate::scan::{Scan, ScanState, Stop};
 use crate::search::{resumed_at, stamp_behind};
 use crate::segments::{Listing, Segment, Segments, list};
 use crate::stage::Stage;
+use crate::view::View;
 use crate::voids::Voids;
 use crate::writer::{Role, anchor};
 use crate::{Damage, Error, Result, names};
@@ -41,7 +42,7 @@ pub(crate) fn open(
         Creation::OpenExisting => existing_directory(system, path)?,
         _ => system
             .make_directory(path)
-            .map_err(Error::io("make directory", path))?,
+            .map_err(|e| unusable_directory(e, "make the directory", path))?,
     };
     let present = look(&dir, creation)?;
     let facts = dir
@@ -78,12 +79,18 @@ pub(crate) fn existing_directory(system: &dyn System, path: &Path) -> Result<Arc
             path: path.to_owned(),
             why: "the directory does not exist".to_owned(),
         },
+        _ => unusable_directory(e, "open the directory", path),
+    })
+}
+
+fn unusable_directory(e: io::Error, doing: &'static str, path: &Path) -> Error {
+    match e.kind() {
         io::ErrorKind::NotADirectory => Error::NotALog {
             path: path.to_owned(),
             why: "it is no directory".to_owned(),
         },
-        _ => Error::io("open directory", path)(e),
-    })
+        _ => Error::io(doing, path)(e),
+    }
 }
 
 /// Whether there is a log, and whether the caller may have what it asks for.
@@ -192,16 +199,16 @@ struct Opening {
 }
 
 /// Where the log ends and how we know.
-struct End {
-    state: ScanState,
-    case: Case,
+pub(crate) struct End {
+    pub(crate) state: ScanState,
+    pub(crate) case: Case,
     /// The highest position known to have been durable.
-    trusted: Lsn,
+    pub(crate) trusted: Lsn,
     /// The boundary at or below `trusted` from which the tail is read again.
     settled: ScanState,
     /// The last boundary at which no append is begun and not ended.
     closed: ScanState,
-    lost: Option<Damage>,
+    pub(crate) lost: Option<Damage>,
     /// Segments that were read from, by start.
     read: Vec<Lsn>,
     scanned: u64,
@@ -394,9 +401,19 @@ impl Opening {
             chosen,
             fill,
         } = self;
-        Ok(Shared {
+        let view = View {
+            process: runtime.process(),
             path: dir.path().to_owned(),
             log_id: control.log_id,
+            segments: Mutex::new(segments),
+            voids: Mutex::new(voids),
+            durable: written.0.into(),
+            front: front.0.into(),
+            runtime,
+            dir,
+        };
+        Ok(Shared {
+            view: Arc::new(view),
             epoch,
             plan: chosen.method.plan(),
             method: chosen.method,
@@ -404,15 +421,10 @@ impl Opening {
             barrier_is_durable: chosen.barrier_is_durable,
             unit,
             fill,
-            process: runtime.process(),
             stage: Mutex::new(stage),
-            segments: Mutex::new(segments),
-            voids: Mutex::new(voids),
             spares: Mutex::new(spares),
             control: control_file,
             poison,
-            durable: written.0.into(),
-            front: front.0.into(),
             progress: Signal::default(),
             work: Signal::default(),
             prepare: Signal::default(),
@@ -427,8 +439,6 @@ impl Opening {
                 clean: control.clean && both_slots && !created,
             },
             lock: Mutex::new(Some(lock)),
-            runtime,
-            dir,
             options,
         })
     }
@@ -699,14 +709,20 @@ pub(crate) fn first_state(control: &Control) -> ScanState {
         at: control.first_segment,
         // A log that was truncated at the front begins with a batch of any of its epochs.
         epoch: virgin.then(Epoch::default),
-        prev_crc: Some(control.first_prev_crc),
+        // In salvage there is no control file to know it from.
+        prev_crc: (control.sequence > 0).then_some(control.first_prev_crc),
         last_void: virgin.then_some(Lsn::ORIGIN),
-        sequence: Sequence::default(),
+        // And in the middle of a record, if one spans the segments that are gone and this one.
+        sequence: if virgin {
+            Sequence::default()
+        } else {
+            Sequence::unknown()
+        },
     }
 }
 
 /// Scans from `state` to the log's end, jumping where a later opening did.
-fn find_end(
+pub(crate) fn find_end(
     segments: &Segments,
     control: &Control,
     mut state: ScanState,

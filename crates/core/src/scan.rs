@@ -57,7 +57,8 @@ impl Window {
     pub(crate) fn new(source: ReadSource) -> Self {
         Window {
             source,
-            buf: AlignedBuf::zeroed(CHUNK, 65536),
+            // Sized at the first use: most segments of a small log are shorter than a chunk.
+            buf: AlignedBuf::zeroed(0, 65536),
             of: None,
             file: None,
             offset: 0,
@@ -99,12 +100,13 @@ impl Window {
         let unit = u64::from(segment.header.write_unit).max(4096);
         let from = offset / unit * unit;
         let want = align_up(offset - from + len as u64, unit) as usize;
-        if want > self.buf.len() {
-            self.buf = AlignedBuf::zeroed(want, 65536);
+        let chunk = align_up((CHUNK as u64).min(segment.header.len), unit) as usize;
+        if want.max(chunk) > self.buf.len() {
+            self.buf = AlignedBuf::zeroed(want.max(chunk), 65536);
         }
         // A long batch is read by itself; otherwise a chunk, up to the segment's end.
         let room = segment.header.len.saturating_sub(from);
-        let take = (want.max(CHUNK.min(self.buf.len())) as u64).min(room) as usize;
+        let take = (want.max(chunk) as u64).min(room) as usize;
         let Some(file) = &self.file else {
             return Err("not open".to_owned());
         };

@@ -17,16 +17,19 @@ impl Shared {
                     return;
                 }
                 match stage.role.take() {
-                    Some(role) if stage.has_full() => Some((role, stage.take(false))),
-                    other => {
-                        stage.role = other;
-                        None
-                    }
+                    Some(role) => match stage.take_full() {
+                        Some(batch) => Some((role, batch)),
+                        None => {
+                            stage.role = Some(role);
+                            None
+                        }
+                    },
+                    None => None,
                 }
             };
-            if let Some((role, batches)) = claimed {
+            if let Some((role, batch)) = claimed {
                 // A failure is everybody's to see in the poison.
-                let _ = self.write_out(role, batches, How::Write);
+                let _ = self.write_out(role, vec![batch], How::Write);
                 continue;
             }
             let (pending, now, forces) = {

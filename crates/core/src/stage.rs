@@ -6,7 +6,7 @@ use crate::writer::Role;
 use crate::{Error, Result};
 use logforce_device::AlignedBuf;
 use logforce_format::frame::{FRAME_ALIGN, FRAME_HEADER_LEN, FrameHeader, frame_len};
-use logforce_format::{Anchor, BATCH_HEADER_LEN, BatchKind, Lsn, MAX_RECORD_LEN, align_up};
+use logforce_format::{Anchor, BATCH_HEADER_LEN, BatchKind, Lsn, MAX_RECORD_LEN, align_up, payload_crc};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -22,6 +22,8 @@ pub(crate) struct Building {
     /// Longest it may become, bytes.
     capacity: usize,
     pub(crate) payload: usize,
+    /// Checksum of the payload so far.
+    pub(crate) payload_crc: u32,
     pub(crate) frames: u32,
     pub(crate) kind: BatchKind,
     pub(crate) void_from: Lsn,
@@ -81,6 +83,12 @@ pub(crate) struct Stage {
     pub(crate) stamped_forces: u64,
     pub(crate) stamp_now: bool,
     pub(crate) closing: bool,
+    /// What the first close answered, for the others.
+    pub(crate) closed: Option<Result<()>>,
+    /// Truncations under way.
+    pub(crate) truncating: u32,
+    /// The role is gone for good: its holder failed, and all that it wrote is joined.
+    pub(crate) role_lost: bool,
     /// Threads may end.
     pub(crate) stopping: bool,
 }
@@ -114,6 +122,9 @@ impl Stage {
             stamped_forces: 0,
             stamp_now: false,
             closing: false,
+            closed: None,
+            truncating: 0,
+            role_lost: false,
             stopping: false,
         }
     }
@@ -131,6 +142,11 @@ impl Stage {
     /// Batches that are full and wait to be written.
     pub(crate) fn has_full(&self) -> bool {
         !self.full.is_empty()
+    }
+
+    /// How many batches are full and wait to be written.
+    pub(crate) fn full_batches(&self) -> usize {
+        self.full.len()
     }
 
     /// Bytes accepted and not written.
@@ -226,6 +242,7 @@ impl Stage {
             let end = at + frame_len(take);
             open.buf[data + take..end].fill(0);
             open.payload = end - BATCH_HEADER_LEN;
+            open.payload_crc = payload_crc(open.payload_crc, &open.buf[at..end]);
             open.frames += 1;
             if rest == 0 {
                 return (from, open.position());
@@ -263,6 +280,7 @@ impl Stage {
             lsn: self.at,
             capacity: self.max_batch.min(left),
             payload: 0,
+            payload_crc: 0,
             frames: 0,
             kind,
             void_from: void_from.unwrap_or(self.at),
@@ -299,18 +317,25 @@ impl Stage {
         end
     }
 
-    /// Takes what is to be written: the full batches, and the open one if asked.
-    pub(crate) fn take(&mut self, with_open: bool) -> Vec<Building> {
-        if with_open {
-            self.close_open(None);
-        }
+    /// Takes all that is to be written, the open batch included.
+    pub(crate) fn take_all(&mut self) -> Vec<Building> {
+        self.close_open(None);
         self.waiting = 0;
         self.full.drain(..).collect()
     }
 
+    /// Takes the oldest full batch. One at a time, so that the memory in use stays little and warm,
+    /// and whoever waits for room need not wait for all of it.
+    pub(crate) fn take_full(&mut self) -> Option<Building> {
+        let batch = self.full.pop_front()?;
+        self.waiting -= batch.extent();
+        Some(batch)
+    }
+
     /// Gives memory back for the next batches.
     pub(crate) fn recycle(&mut self, bufs: Vec<AlignedBuf>) {
-        let keep = self.limit / self.max_batch;
+        // One more than can be staged: the one being written.
+        let keep = self.limit / self.max_batch + 1;
         for buf in bufs {
             if self.pool.len() < keep {
                 self.pool.push(buf);

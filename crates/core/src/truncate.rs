@@ -2,23 +2,24 @@
 
 use crate::log::Shared;
 use crate::prepare::Spare;
-use crate::reader::boundary;
-use crate::scan::Window;
+use crate::reader::{boundary, past_void};
+use crate::recovery::damage;
+use crate::scan::{Stop, Window};
 use crate::writer::How;
 use crate::{Error, Result, names};
 use logforce_device::ReadSource;
-use logforce_format::{BATCH_HEADER_LEN, BatchHeader, BatchKind, Lsn};
+use logforce_format::{BATCH_HEADER_LEN, BatchHeader, BatchKind, Case, Lsn, Seen};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 
 /// Drops what lies below `to`.
 pub(crate) fn front(shared: &Arc<Shared>, to: Lsn) -> Result<()> {
-    let at = boundary(shared, to)?;
-    if !at.between_appends {
-        return Err(Error::NotABoundary { lsn: to });
-    }
     if to == shared.front() {
         return Ok(());
+    }
+    let at = boundary(&shared.view, past_void(&shared.view, to)?)?;
+    if !at.between_appends {
+        return Err(Error::NotABoundary { lsn: to });
     }
     // The anchor must not lie below the front; under a weak method this is where it moves.
     let durable = shared.durable();
@@ -35,7 +36,7 @@ pub(crate) fn front(shared: &Arc<Shared>, to: Lsn) -> Result<()> {
         }
     };
     let first_segment = keep.header.start;
-    let first_prev_crc = first_link(shared, &keep, durable);
+    let first_prev_crc = first_link(shared, &keep)?;
     // The control file first: a segment that is gone while it is still promised is damage.
     shared.update_control(|c| {
         if to > c.front {
@@ -43,7 +44,7 @@ pub(crate) fn front(shared: &Arc<Shared>, to: Lsn) -> Result<()> {
         }
         if first_segment > c.first_segment {
             c.first_segment = first_segment;
-            c.first_prev_crc = first_prev_crc.unwrap_or(0);
+            c.first_prev_crc = first_prev_crc;
         }
     })?;
     shared.front.fetch_max(to.0, AcqRel);
@@ -86,22 +87,29 @@ pub(crate) fn front(shared: &Arc<Shared>, to: Lsn) -> Result<()> {
     Ok(())
 }
 
-/// What the segment's first batch says of its predecessor; `None` if it has none yet.
-fn first_link(
-    shared: &Shared,
-    segment: &Arc<crate::segments::Segment>,
-    durable: Lsn,
-) -> Option<u32> {
+/// The header checksum of the batch before the segment's first one.
+fn first_link(shared: &Shared, segment: &Arc<crate::segments::Segment>) -> Result<u32> {
     let first = segment.header.first_batch();
-    if first >= durable {
-        return None;
+    let anchor = shared.stage().anchor;
+    if anchor.lsn <= first {
+        // It has none yet: the next one will follow the last one written.
+        return Ok(anchor.prev_crc);
     }
     let mut window = Window::new(ReadSource::Cache);
-    let bytes = window
+    window
         .get(segment, segment.offset(first), BATCH_HEADER_LEN)
-        .ok()?;
-    let h = BatchHeader::decode(bytes).ok()?;
-    (h.log_id == shared.log_id && h.lsn == first).then_some(h.prev_crc)
+        .and_then(|bytes| BatchHeader::decode(bytes).map_err(|r| r.to_string()))
+        .map(|h| h.prev_crc)
+        .map_err(|found| {
+            let stop = Stop {
+                at: first,
+                seen: Seen::Broken,
+                found,
+            };
+            let segments = shared.segments();
+            let d = damage(&shared.path, &segments, &stop, Case::Damaged, anchor.lsn);
+            Error::Damaged(Box::new(d))
+        })
 }
 
 /// Takes back what lies at and above `from`.
@@ -115,7 +123,8 @@ pub(crate) fn back(shared: &Arc<Shared>, from: Lsn) -> Result<()> {
         });
     }
     shared.force_to(tail, How::Force)?;
-    let at = boundary(shared, from)?;
+    let from = past_void(&shared.view, from)?;
+    let at = boundary(&shared.view, from)?;
     if !at.between_appends {
         return Err(Error::NotABoundary { lsn: from });
     }

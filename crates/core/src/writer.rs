@@ -52,6 +52,7 @@ struct Claim<'a> {
 impl Drop for Claim<'_> {
     fn drop(&mut self) {
         if self.role.is_some() {
+            self.shared.stage().role_lost = true;
             self.shared.fail(Error::Io {
                 doing: "write to",
                 path: self.shared.path.clone(),
@@ -85,7 +86,7 @@ impl Shared {
                 }
                 match stage.role.take() {
                     Some(role) => {
-                        let batches = stage.take(true);
+                        let batches = stage.take_all();
                         (role, batches)
                     }
                     None => {
@@ -119,6 +120,7 @@ impl Shared {
             Ok(safe) => safe,
             Err(e) => {
                 claim.role = None;
+                self.stage().role_lost = true;
                 return Err(self.fail(e));
             }
         };
@@ -228,7 +230,7 @@ impl Shared {
             last_void: role.last_void,
             prev_crc: role.prev_crc,
             payload_len: batch.payload as u32,
-            payload_crc: 0,
+            payload_crc: batch.payload_crc,
             frames: batch.frames,
             prev_epoch: Epoch::default(),
             crc: 0,
@@ -297,7 +299,7 @@ impl Shared {
                 return Ok(false);
             }
             stage.place_mark(BatchKind::Stamp, None);
-            (role, stage.take(true), stage.forces)
+            (role, stage.take_all(), stage.forces)
         };
         self.write_out(role, batches, How::Force)?;
         let mut stage = self.stage();

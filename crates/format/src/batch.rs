@@ -310,17 +310,24 @@ impl BatchHeader {
 
 /// Completes a batch in place: `batch` is header space, payload and padding to the write unit.
 ///
-/// Fills in `payload_crc` of the payload that lies behind the header space, writes the header,
-/// zeroes the padding, and returns the header's checksum, which the next batch must name.
+/// Writes the header, whose `payload_crc` must be that of the payload that lies behind the header
+/// space ([`payload_crc`]), zeroes the padding, and returns the header's checksum, which the next
+/// batch must name.
 ///
 /// # Panics
 /// If `batch` is shorter than header and payload.
 pub fn seal(batch: &mut [u8], header: &mut BatchHeader) -> u32 {
     let payload_end = BATCH_HEADER_LEN + header.payload_len as usize;
-    header.payload_crc = crc32c::crc32c(&batch[BATCH_HEADER_LEN..payload_end]);
     batch[payload_end..].fill(0);
     let bytes = header.encode();
     batch[..BATCH_HEADER_LEN].copy_from_slice(&bytes);
     header.crc = get_u32(&bytes, 8);
     header.crc
+}
+
+/// The checksum of a payload to which `more` is appended; `so_far` is 0 for an empty one. Taken
+/// piece by piece while the bytes are in the processor's cache, it costs a fraction of what it
+/// costs at the end.
+pub fn payload_crc(so_far: u32, more: &[u8]) -> u32 {
+    crc32c::crc32c_append(so_far, more)
 }

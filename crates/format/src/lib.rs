@@ -20,7 +20,9 @@ mod lsn;
 mod names;
 mod segment;
 
-pub use batch::{BATCH_HEADER_LEN, BatchHeader, BatchKind, Expected, MAX_BATCH_LEN, Reject, seal};
+pub use batch::{
+    BATCH_HEADER_LEN, BatchHeader, BatchKind, Expected, MAX_BATCH_LEN, Reject, payload_crc, seal,
+};
 pub use control::{
     Anchor, CONTROL_FILE_LEN, CONTROL_SLOT_LEN, CONTROL_SLOT_OFFSETS, Control, ControlReject,
     EPOCH_HISTORY, newest,

@@ -27,8 +27,8 @@ use std::path::Path;
 pub use logforce_core::{
     Appended, BatchInfo, BatchKind, Case, Committed, Creation, Damage, Entry, Epoch, Error,
     ErrorKind, Facts, FileState, Finding, Guarantee, Inspection, Inspector, Log, LogId, Lsn,
-    MAX_RECORD_LEN, Method, OnDamage, Options, Reader, Recovered, Result, SegmentInfo, Verdict,
-    Visit,
+    MAX_RECORD_LEN, Method, OnDamage, Options, ReadOnly, Reader, Recovered, Result, SegmentInfo,
+    Verdict, Visit,
 };
 
 /// Opens the log in the directory `path`; makes one where the directory is missing or empty.
@@ -63,7 +63,13 @@ pub fn create_new(path: impl AsRef<Path>, options: Options) -> Result<Log> {
     )
 }
 
-/// Opens the log in `path` for looking: nothing is locked, changed or forced.
+/// Opens the log in `path` for reading: nothing is locked, changed or forced, and another process
+/// may be writing it.
+pub fn read_only(path: impl AsRef<Path>) -> Result<ReadOnly> {
+    ReadOnly::open(&logforce_device_os::OsSystem::new(), path)
+}
+
+/// Opens the log in `path` for looking at its parts: nothing is locked, changed or forced.
 pub fn inspect(path: impl AsRef<Path>) -> Result<Inspector> {
     Inspector::open(&logforce_device_os::OsSystem::new(), path)
 }

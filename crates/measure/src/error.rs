@@ -20,6 +20,9 @@ pub enum MeasureError {
     /// This disk, filesystem or size cannot do it; the text says why.
     #[error("{0}")]
     NotOffered(String),
+    /// The log refused or failed.
+    #[error("the log: {0}")]
+    Log(#[from] logforce::Error),
     /// Not enough free space, of which a tenth of the disk is always left alone.
     #[error("{0}")]
     NoSpace(String),

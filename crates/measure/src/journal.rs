@@ -2,6 +2,7 @@
 //! file state.
 
 use crate::counters::{CounterSource, Neighbours, watch_neighbours};
+use crate::library::{self, LogJournal, LogSetup, SharedLog};
 use crate::numbers::bytes;
 use crate::prepare::{PreparedFile, scramble, write};
 use crate::progress::Progress;
@@ -13,6 +14,7 @@ use crate::subject::{RowKey, SubjectKind};
 use crate::{Interrupt, MeasureError, plausible};
 use logforce_device::{AlignedBuf, Directory, Facts, FileState, Method, OpenFile};
 use std::cell::RefCell;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,6 +26,10 @@ pub const NAME: &str = "journal";
 const ROUNDS: u32 = 4;
 /// Of the whole time, what may go into preparing files.
 const PREPARE_SHARE: f64 = 0.2;
+/// Bytes of a record that many threads commit.
+const SMALL: u64 = 128;
+/// How many threads commit such records.
+const COMMITTERS: [u32; 4] = [1, 4, 16, 64];
 /// How often a file is filled and written back in a run, roughly.
 const FILLS: f64 = 4.0;
 
@@ -38,6 +44,8 @@ pub struct Options {
     pub methods: Vec<Method>,
     /// File states, in the order of the rows.
     pub states: Vec<FileState>,
+    /// Methods of the log, in the order of the rows; empty for the library's default.
+    pub log_methods: Vec<Method>,
     /// How long it may take; `None` for all commits that the size holds, however long.
     pub time: Option<Duration>,
 }
@@ -46,6 +54,8 @@ pub struct Options {
 pub struct Setup {
     /// An empty directory on the disk to measure.
     pub directory: Arc<dyn Directory>,
+    /// Where the library may make directories for its logs; `None` leaves its rows out.
+    pub logs: Option<PathBuf>,
     /// Room there.
     pub space: Space,
     /// The counters of its device.
@@ -75,10 +85,17 @@ pub fn run(options: &Options, setup: &Setup) -> Result<Outcome, MeasureError> {
         .directory
         .facts()
         .map_err(MeasureError::io("asking about the filesystem"))?;
+    let log_methods = match (&setup.logs, options.log_methods.as_slice()) {
+        (None, _) => Vec::new(),
+        (Some(_), []) => vec![library::default_method(&facts)],
+        (Some(_), asked) => asked.to_vec(),
+    };
+    let logs = log_methods.len() as u64 * library::SEGMENTS;
     let wish = Wish {
         size: options.size,
         chunk: options.chunk as u64,
         files: options.states.len() as u64,
+        beside: logs * segment_len(options.size),
         exact: options.time.is_none(),
         fillable: None,
     };
@@ -105,8 +122,14 @@ pub fn run(options: &Options, setup: &Setup) -> Result<Outcome, MeasureError> {
         counters: Rc::clone(&setup.counters),
         progress: Rc::clone(&setup.progress),
     };
-    let (measured, interrupted) =
-        schedule::run(lanes(options, setup, &facts, size), budget, &context);
+    let mut lanes = lanes(options, setup, &facts, size);
+    if let Some(directory) = &setup.logs {
+        for &method in &log_methods {
+            let path = directory.join(format!("log-{method}"));
+            lanes.extend(log_lanes(options, setup, &facts, method, path, &budget));
+        }
+    }
+    let (measured, interrupted) = schedule::run(lanes, budget, &context);
     let mut rows: Vec<Row> = measured.iter().map(Row::new).collect();
     plausible::judge(&mut rows, &facts);
 
@@ -117,6 +140,7 @@ pub fn run(options: &Options, setup: &Setup) -> Result<Outcome, MeasureError> {
         &rows,
         start.elapsed(),
     )];
+    notes.extend(how_logged(&rows, segment_len(options.size)));
     notes.extend(shrunk.map(|s| format!("{s}.")));
     notes.extend(plausible::rotation_note(&facts));
     Ok(Outcome {
@@ -182,6 +206,62 @@ fn lanes(options: &Options, setup: &Setup, facts: &Facts, size: u64) -> Vec<Lane
     lanes
 }
 
+/// Size of the log's segments: the library's default, less where little is measured.
+fn segment_len(size: u64) -> u64 {
+    size.next_multiple_of(1 << 20)
+        .clamp(1 << 20, library::LONGEST_SEGMENT)
+}
+
+/// The rows of the log by one method, which share it: chunks by one thread, then small records by
+/// one and by many.
+fn log_lanes(
+    options: &Options,
+    setup: &Setup,
+    facts: &Facts,
+    method: Method,
+    path: PathBuf,
+    budget: &Budget,
+) -> Vec<Lane> {
+    let chunk = (1, options.chunk as u64);
+    let rows = std::iter::once(chunk).chain(COMMITTERS.map(|n| (n, SMALL)));
+    let keys = rows.map(|(threads, bytes)| RowKey {
+        scenario: NAME,
+        subject: SubjectKind::Logforce,
+        method,
+        file_state: None,
+        threads,
+        bytes,
+    });
+    let Some(assessment) = library::assess(facts, method) else {
+        let reason = format!("{} offers no direct I/O here", facts.filesystem);
+        return keys
+            .map(|key| Lane::NotOffered {
+                key,
+                reason: reason.clone(),
+            })
+            .collect();
+    };
+    let log = LogSetup {
+        path,
+        method,
+        guarantee: assessment.guarantee,
+        segment_len: segment_len(options.size),
+    };
+    let (interrupt, progress) = (setup.interrupt.clone(), Rc::clone(&setup.progress));
+    let log = Rc::new(RefCell::new(SharedLog::new(log, interrupt, progress)));
+    let subject = |key: RowKey| {
+        // Small records take little room: time limits them, or in a full run a number that grows
+        // with the threads, so that many of them do not finish at once.
+        let most = (key.bytes == SMALL).then(|| match options.time {
+            Some(_) => u64::MAX,
+            None => budget.commits * u64::from(key.threads.min(4)),
+        });
+        let (assessment, log) = (assessment.clone(), Rc::clone(&log));
+        Lane::Run(Box::new(LogJournal::new(key, assessment, most, log)))
+    };
+    keys.map(subject).collect()
+}
+
 /// Bytes per second that this disk takes durably, from a short try. `None` if it was too short
 /// to tell.
 fn probe(options: &Options, setup: &Setup) -> Result<Option<f64>, MeasureError> {
@@ -221,27 +301,44 @@ fn how_measured(
     let files = format!("rows of one file state share a file of {}", bytes(size));
     let Some(time) = options.time else {
         return format!(
-            "Each row: {commits} commits of {chunk}, in {rounds}; {files}. Took {:.0} s.",
+            "Each raw row, one thread: {commits} commits of {chunk}, in {rounds}; {files}. Took {:.0} s.",
             took.as_secs_f64()
         );
     };
-    let cut = rows
-        .iter()
+    let raw = || rows.iter().filter(|r| r.subject == SubjectKind::Raw);
+    let cut = raw()
         .filter(|r| r.commits.is_some_and(|n| n < commits))
         .count();
     let stopped = match cut {
         0 => "every row did them all".to_owned(),
         n => {
             let share = "stopped before, when their share of the time was over (see commits)";
-            format!("{n} of {} rows {share}", rows.len())
+            format!("{n} of {} rows {share}", raw().count())
         }
     };
     format!(
-        "Each row: up to {commits} commits of {chunk}, in {rounds}; {stopped}; {files}. Took {:.1} s of the {:.0} s there \
+        "Each raw row, one thread: up to {commits} commits of {chunk}, in {rounds}; {stopped}; {files}. Took {:.1} s of the {:.0} s there \
          were (--seconds), preparing included.",
         took.as_secs_f64(),
         time.as_secs_f64()
     )
+}
+
+/// What the rows of the log do that raw ones do not.
+fn how_logged(rows: &[Row], segment_len: u64) -> Option<String> {
+    let logged = |r: &&Row| r.subject == SubjectKind::Logforce && r.error.is_none();
+    let row = rows.iter().filter(logged).find(|r| r.threads == 1)?;
+    let takes = row.file_bytes_per_commit?;
+    // The padding unit, without the share of segment headers.
+    let takes = (takes / 4096.0).floor() as u64 * 4096;
+    Some(format!(
+        "The log (×: threads that commit) uses segments of {}, prepared ahead and recycled by truncation between slices; \
+         a record of {} takes {} there, with header and padding to the write unit. Commits of several threads share \
+         writes. Ratio of its rows: to the raw row of the same method and as many bytes on disk, if there is one.",
+        bytes(segment_len),
+        bytes(row.bytes),
+        bytes(takes),
+    ))
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ pub mod counters;
 pub mod error;
 pub mod interrupt;
 pub mod journal;
+pub mod library;
 pub mod machine;
 pub mod notes;
 pub mod numbers;

@@ -3,7 +3,6 @@
 use crate::counters::Neighbours;
 use crate::numbers::short;
 use crate::report::Row;
-use crate::subject::SubjectKind;
 use std::fmt::Write;
 
 /// Why each guarantee is what it is: one sentence for each different reason.
@@ -38,15 +37,10 @@ pub fn missing(rows: &[Row]) -> Vec<String> {
 }
 
 fn who(row: &Row) -> String {
-    let subject = if row.subject == SubjectKind::Raw {
-        row.method.name()
-    } else {
-        "log"
-    };
-    row.file_state.map_or_else(
-        || subject.to_owned(),
-        |state| format!("{subject} on {state}"),
-    )
+    match row.file_state {
+        Some(state) => format!("{} on {state}", row.method),
+        None => format!("{}, {}", crate::table::label(row), row.method),
+    }
 }
 
 /// What the device's counters include; `None` without counters.

@@ -147,6 +147,7 @@ impl Subject for RawJournal {
                 shared.spoil();
                 return Err(e);
             }
+            recorder.count_log_bytes(offset - shared.cursor());
             shared.advance_to(offset);
         }
         Ok(())

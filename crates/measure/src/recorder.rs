@@ -78,6 +78,7 @@ pub struct Recorder {
     latencies: Latencies,
     slices: Vec<Slice>,
     device: Option<Delta>,
+    log_bytes: u64,
     counters: Rc<dyn CounterSource>,
     interrupt: Interrupt,
 }
@@ -89,6 +90,7 @@ impl Recorder {
             latencies: Latencies::default(),
             slices: Vec::new(),
             device: None,
+            log_bytes: 0,
             counters,
             interrupt,
         }
@@ -168,6 +170,16 @@ impl Recorder {
     /// What the device did in all timed parts; `None` without counters.
     pub fn device(&self) -> Option<Delta> {
         self.device
+    }
+
+    /// Counts bytes that commits took up in their file, headers and padding included.
+    pub fn count_log_bytes(&mut self, bytes: u64) {
+        self.log_bytes += bytes;
+    }
+
+    /// Bytes that all commits took up in their file.
+    pub fn log_bytes(&self) -> u64 {
+        self.log_bytes
     }
 
     /// Commits of all slices.

@@ -77,6 +77,8 @@ pub struct Row {
     pub device_flushes_per_commit: Option<f64>,
     /// Bytes written likewise.
     pub device_bytes_per_commit: Option<f64>,
+    /// Bytes that a commit takes up in its file, headers and padding included.
+    pub file_bytes_per_commit: Option<f64>,
     /// What a commit survives, if `verdict` holds.
     #[serde(serialize_with = "as_name")]
     pub guarantee: Option<Guarantee>,
@@ -114,6 +116,7 @@ impl Row {
             device_writes_per_commit: None,
             device_flushes_per_commit: None,
             device_bytes_per_commit: None,
+            file_bytes_per_commit: None,
             guarantee: None,
             verdict: None,
             evidence: None,
@@ -147,6 +150,7 @@ impl Row {
             row.device_bytes_per_commit = Some(per_commit(device.bytes));
             row.device_flushes_per_commit = device.flushes.map(per_commit);
         }
+        row.file_bytes_per_commit = Some(per_commit(recorder.log_bytes()));
         row.guarantee = Some(assessment.guarantee);
         row.verdict = Some(assessment.verdict);
         row.evidence = Some(assessment.evidence.clone());
@@ -176,6 +180,29 @@ pub fn fastest_safe(rows: &[Row], bytes: u64) -> Option<f64> {
         .filter(comparable)
         .filter_map(|r| r.ms_per_commit)
         .min_by(f64::total_cmp)
+}
+
+/// Milliseconds per commit that `row` is held against: a raw row against the fastest safe one of
+/// as many bytes; a row of the log against the raw row of its method that writes the same bytes
+/// to a file filled beforehand, headers and padding included, where there is one.
+pub fn reference(rows: &[Row], row: &Row) -> Option<f64> {
+    let same = || {
+        let writes = row.file_bytes_per_commit?;
+        rows.iter()
+            .filter(|r| {
+                r.subject == SubjectKind::Raw
+                    && r.method == row.method
+                    // The headers of segments count too.
+                    && (writes / r.bytes as f64 - 1.0).abs() < 0.01
+                    && r.file_state.is_some_and(FileState::is_written)
+            })
+            .filter_map(|r| r.ms_per_commit)
+            .min_by(f64::total_cmp)
+    };
+    (row.subject == SubjectKind::Logforce && row.threads == 1)
+        .then(same)
+        .flatten()
+        .or_else(|| fastest_safe(rows, row.bytes))
 }
 
 trait Named {

@@ -182,8 +182,8 @@ fn limit(
 ) -> Option<Limit> {
     let subject = runner.subject.as_ref()?;
     let rounds_left = u64::from(budget.rounds - round);
-    let commits_left = budget
-        .commits
+    let commits_left = subject
+        .most_commits(budget.commits)
         .saturating_sub(runner.measured.recorder.commits());
     if commits_left == 0 {
         return None;
@@ -215,7 +215,12 @@ fn limit(
 fn describe(key: &RowKey) -> String {
     match key.file_state {
         Some(state) => format!("{} on a {state} file", key.method),
-        None => format!("{} {}", key.subject.name(), key.method),
+        None => format!(
+            "the log, {}, {} committing {}",
+            key.method,
+            key.threads,
+            crate::numbers::bytes(key.bytes)
+        ),
     }
 }
 

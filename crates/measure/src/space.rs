@@ -44,6 +44,8 @@ pub struct Wish {
     pub chunk: u64,
     /// Files that exist at the same time.
     pub files: u64,
+    /// Bytes that are needed beside these files.
+    pub beside: u64,
     /// No shrinking: the size or an error.
     pub exact: bool,
     /// What the disk writes in the time that may go into preparing; `None` for no limit.
@@ -56,11 +58,12 @@ pub fn choose(wish: Wish, space: Space) -> Result<(u64, Option<String>), Measure
         size,
         chunk,
         files,
+        beside,
         exact,
         fillable,
     } = wish;
     let whole = |n: u64| n / chunk * chunk;
-    let per_file = space.usable() / files;
+    let per_file = space.usable().saturating_sub(beside) / files;
     let least = if exact {
         size
     } else {
@@ -68,9 +71,14 @@ pub fn choose(wish: Wish, space: Space) -> Result<(u64, Option<String>), Measure
     };
     if per_file < least {
         return Err(MeasureError::NoSpace(format!(
-            "not enough free space: {files} file(s) of {} are needed, and of {} free {} may be used (a tenth of the \
+            "not enough free space: {files} file(s) of {}{} are needed, and of {} free {} may be used (a tenth of the \
              disk's {} is always left free). Free some, choose another --dir, or a smaller --size.",
             bytes(least),
+            if beside > 0 {
+                format!(" and {} for the log", bytes(beside))
+            } else {
+                String::new()
+            },
             bytes(space.free),
             bytes(space.usable()),
             bytes(space.total),
@@ -122,6 +130,7 @@ mod tests {
             size,
             chunk: 16384,
             files: 4,
+            beside: 0,
             exact: false,
             fillable: None,
         }

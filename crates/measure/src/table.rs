@@ -2,7 +2,7 @@
 
 use crate::numbers::short;
 use crate::published::P1;
-use crate::report::{Row, fastest_safe};
+use crate::report::{Row, reference};
 use crate::subject::SubjectKind;
 use comfy_table::presets;
 use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
@@ -13,6 +13,9 @@ pub const WIDTH: usize = 120;
 
 /// No borders but a thin line under the headings.
 const STYLE: TableStyle = presets::NOTHING.header_separator(LineStyle::none().fill('─'));
+
+/// Begins the place of a title in a table under way.
+const TITLE: char = '\u{a7}';
 
 struct Column {
     heading: &'static str,
@@ -104,7 +107,8 @@ const COLUMNS: [Column; 14] = [
     },
 ];
 
-fn label(row: &Row) -> String {
+/// What a row is called within its section.
+pub fn label(row: &Row) -> String {
     match row.subject {
         SubjectKind::Raw => row.method.name().to_owned(),
         SubjectKind::Logforce => {
@@ -185,7 +189,7 @@ fn sections(rows: &[Row]) -> Vec<(String, Vec<&Row>)> {
     for row in rows {
         let title = match row.file_state {
             Some(state) => format!("{state} file:"),
-            None => "by the log:".to_owned(),
+            None => format!("by the log, {}:", row.method),
         };
         match sections.iter_mut().find(|(t, _)| *t == title) {
             Some((_, members)) => members.push(row),
@@ -198,13 +202,15 @@ fn sections(rows: &[Row]) -> Vec<(String, Vec<&Row>)> {
 fn render(rows: &[Row], columns: &[&Column], gap: u16) -> String {
     let mut table = empty_table();
     table.set_header(columns.iter().map(|c| c.heading));
-    for (title, members) in sections(rows) {
-        let mut heading = vec![title];
+    let sections = sections(rows);
+    for (number, (_, members)) in sections.iter().enumerate() {
+        // Stands for the title, which may be wider than the column.
+        let mut heading = vec![format!("{TITLE}{number}")];
         heading.resize(columns.len(), String::new());
         table.add_row(heading);
         for row in members {
             table.add_row(columns.iter().enumerate().map(|(i, c)| {
-                let cell = (c.cell)(row, fastest_safe(rows, row.bytes));
+                let cell = (c.cell)(row, reference(rows, row));
                 if i == 0 { format!("  {cell}") } else { cell }
             }));
         }
@@ -215,7 +221,14 @@ fn render(rows: &[Row], columns: &[&Column], gap: u16) -> String {
         .filter(|(_, c)| matches!(c.heading, "method" | "survives"))
         .map(|(i, _)| i)
         .collect();
-    finish(table, &left, gap)
+    let titled = |line: &str| {
+        let number = line
+            .strip_prefix(TITLE)
+            .and_then(|n| n.parse::<usize>().ok());
+        let title = number.and_then(|n| sections.get(n));
+        title.map_or(line, |(title, _)| title).to_owned() + "\n"
+    };
+    finish(table, &left, gap).lines().map(titled).collect()
 }
 
 /// The published rows beside ours, each as a multiple of buffered + fsync in its column. `None`

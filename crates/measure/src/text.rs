@@ -10,11 +10,7 @@ pub fn render(report: &Report, width: usize) -> String {
     let mut text = String::new();
     let chunk = report.rows.first().map_or(0, |r| r.bytes);
     text.push_str(&wrap(
-        &format!(
-            "Journal writes, {} each, one thread; {}",
-            bytes(chunk),
-            report.machine
-        ),
+        &format!("Journal writes of {}; {}", bytes(chunk), report.machine),
         width,
         0,
     ));
@@ -26,7 +22,7 @@ pub fn render(report: &Report, width: usize) -> String {
     text.push_str(&table);
     text.push('\n');
     let ratio = match fastest_safe(&report.rows, chunk) {
-        Some(_) => "ratio: to the fastest row that survives loss of power.",
+        Some(_) => "ratio: to the fastest raw row of as many bytes that survives loss of power.",
         None => "ratio: none, as no row is safe.",
     };
     text.push_str(&wrap(ratio, width, 2));

@@ -5,7 +5,7 @@ use logforce_device::{FileState, Guarantee, Method, Verdict};
 use logforce_measure::report::{Report, Row, SCHEMA, VERSION};
 use logforce_measure::{SubjectKind, output};
 
-const ROW: [&str; 21] = [
+const ROW: [&str; 22] = [
     "scenario",
     "subject",
     "method",
@@ -23,6 +23,7 @@ const ROW: [&str; 21] = [
     "device_writes_per_commit",
     "device_flushes_per_commit",
     "device_bytes_per_commit",
+    "file_bytes_per_commit",
     "guarantee",
     "verdict",
     "evidence",
@@ -48,6 +49,7 @@ fn row() -> Row {
         device_writes_per_commit: None,
         device_flushes_per_commit: None,
         device_bytes_per_commit: None,
+        file_bytes_per_commit: None,
         guarantee: Some(Guarantee::PowerLoss),
         verdict: Some(Verdict::Declared),
         evidence: Some("a, \"b\"".to_owned()),

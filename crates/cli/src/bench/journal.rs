@@ -116,6 +116,10 @@ impl Args {
             chunk: usize::try_from(self.chunk)?,
             methods: chosen(&self.method, &Method::LINUX),
             states: chosen(&self.file_state, &FileState::ALL),
+            log_methods: match self.method.as_slice() {
+                [] => Vec::new(),
+                asked => chosen(asked, &Method::LINUX),
+            },
             time: (!self.full).then_some(self.seconds),
         })
     }
@@ -201,6 +205,7 @@ fn measure_in(
     };
     let setup = Setup {
         directory,
+        logs: Some(place.path().to_owned()),
         space: Space::at(place.path())?,
         counters,
         interrupt,

@@ -94,7 +94,10 @@ pub fn expected(header: &BatchHeader) -> Expected {
     }
 }
 
-pub fn frame(data: &[u8], flags: &str) -> (FrameHeader, Vec<u8>) {
+/// A frame's header and its data.
+pub type Made = (FrameHeader, Vec<u8>);
+
+pub fn frame(data: &[u8], flags: &str) -> Made {
     let header = FrameHeader {
         len: data.len() as u32,
         first: flags.contains('f'),
@@ -106,7 +109,7 @@ pub fn frame(data: &[u8], flags: &str) -> (FrameHeader, Vec<u8>) {
 }
 
 /// The bytes of frames one after another.
-pub fn payload(frames: &[(FrameHeader, Vec<u8>)]) -> Vec<u8> {
+pub fn payload(frames: &[Made]) -> Vec<u8> {
     let mut out = Vec::new();
     for (header, data) in frames {
         let end = out.len() + frame_len(data.len());
@@ -121,6 +124,7 @@ pub fn payload(frames: &[(FrameHeader, Vec<u8>)]) -> Vec<u8> {
 pub fn sealed(mut header: BatchHeader, payload: &[u8], frames: u32, unit: u32) -> Vec<u8> {
     header.payload_len = payload.len() as u32;
     header.frames = frames;
+    header.payload_crc = logforce_format::payload_crc(0, payload);
     let mut batch = vec![0xee; header.extent(unit) as usize];
     batch[BATCH_HEADER_LEN..BATCH_HEADER_LEN + payload.len()].copy_from_slice(payload);
     seal(&mut batch, &mut header);
@@ -197,6 +201,13 @@ pub fn tables() -> Vec<String> {
         .filter_map(|l| l.strip_prefix("<!-- table: ")?.strip_suffix(" -->"))
         .map(str::to_owned)
         .collect()
+}
+
+/// How many tables the document has, marked or not.
+pub fn table_count() -> usize {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/format.md");
+    let text = std::fs::read_to_string(path).expect("docs/format.md");
+    text.lines().filter(|l| l.starts_with("|---")).count()
 }
 
 /// The header bytes of a legal data batch.

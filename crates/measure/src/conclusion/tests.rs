@@ -33,6 +33,7 @@ pub fn row(method: Method, state: FileState, ms: f64) -> Row {
         device_writes_per_commit: Some(1.0),
         device_flushes_per_commit: Some(flushes),
         device_bytes_per_commit: Some(16384.0),
+        file_bytes_per_commit: Some(16384.0),
         guarantee: Some(guarantee),
         verdict: Some(Verdict::Declared),
         evidence: Some("the device says so".to_owned()),

@@ -10,6 +10,7 @@ fn options() -> Options {
         chunk: 16384,
         methods: Method::LINUX.to_vec(),
         states: FileState::ALL.to_vec(),
+        log_methods: Vec::new(),
         time: None,
     }
 }
@@ -17,6 +18,7 @@ fn options() -> Options {
 fn measure(dir: &Arc<MemDirectory>, options: &Options) -> Outcome {
     let setup = Setup {
         directory: Arc::clone(dir) as Arc<dyn Directory>,
+        logs: None,
         space: Space {
             free: 1 << 30,
             total: 1 << 30,
@@ -140,6 +142,7 @@ fn no_room_is_said_before_anything_is_written() {
     let dir = MemDirectory::new();
     let setup = Setup {
         directory: Arc::clone(&dir) as Arc<dyn Directory>,
+        logs: None,
         space: Space {
             free: 1 << 20,
             total: 1 << 20,

@@ -1,0 +1,63 @@
+use crate::inspect::Inspector;
+use crate::reader::{Entry, Reader};
+use crate::view::View;
+use crate::{Case, Error, Result};
+use logforce_device::System;
+use logforce_format::{LogId, Lsn};
+use std::path::Path;
+use std::sync::Arc;
+
+/// A log opened for reading: nothing is locked, changed or forced, and another process may be
+/// writing it.
+///
+/// It shows what was durable when it was opened: beside a writer, what stamps prove; else, all that
+/// the next opening for writing would recover from the system's cache. To see more, open again.
+pub struct ReadOnly {
+    view: Arc<View>,
+}
+
+impl ReadOnly {
+    /// Opens the log in `path` of `system` for reading. Fails on damage at its end; damage further
+    /// back is reported by reading it.
+    pub fn open(system: &dyn System, path: impl AsRef<Path>) -> Result<ReadOnly> {
+        let view = Inspector::open(system, path)?.into_view(system.runtime())?;
+        Ok(ReadOnly {
+            view: Arc::new(view),
+        })
+    }
+
+    /// The record at `start`.
+    pub fn read_at(&self, start: Lsn) -> Result<Entry> {
+        Reader::at_record(self.view.clone(), start)
+    }
+
+    /// Reads records from `from` on: the start or the end of a record, or
+    /// [`ReadOnly::front_lsn`].
+    pub fn read_from(&self, from: Lsn) -> Result<Reader> {
+        Reader::from_boundary(self.view.clone(), from)
+    }
+
+    /// Records below are gone.
+    pub fn front_lsn(&self) -> Lsn {
+        self.view.front()
+    }
+
+    /// Exclusive end of what is shown.
+    pub fn durable_lsn(&self) -> Lsn {
+        self.view.durable()
+    }
+
+    /// Tells this log from every other.
+    pub fn id(&self) -> LogId {
+        self.view.log_id
+    }
+}
+
+/// Refuses damage at the end of a log that nobody is writing.
+pub(crate) fn check_end(damage: Option<crate::Damage>, in_use: bool) -> Result<()> {
+    match damage {
+        // Beside a writer the end is moving; only what stamps prove is shown.
+        Some(d) if !in_use || d.case == Case::SegmentLost => Err(Error::Damaged(Box::new(d))),
+        _ => Ok(()),
+    }
+}

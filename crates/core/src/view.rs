@@ -1,0 +1,60 @@
+use crate::segments::Segments;
+use crate::voids::Voids;
+use crate::{Error, Result};
+use logforce_device::{Directory, Runtime};
+use logforce_format::{LogId, Lsn};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering::*};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What reading needs to know of a log, whether this process writes it or only looks.
+pub(crate) struct View {
+    pub(crate) runtime: Arc<dyn Runtime>,
+    pub(crate) dir: Arc<dyn Directory>,
+    pub(crate) path: PathBuf,
+    pub(crate) log_id: LogId,
+    /// The process that opened the log.
+    pub(crate) process: u64,
+    pub(crate) segments: Mutex<Segments>,
+    pub(crate) voids: Mutex<Voids>,
+    pub(crate) durable: AtomicU64,
+    pub(crate) front: AtomicU64,
+}
+
+impl View {
+    pub(crate) fn segments(&self) -> MutexGuard<'_, Segments> {
+        self.segments.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn voids(&self) -> MutexGuard<'_, Voids> {
+        self.voids.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn durable(&self) -> Lsn {
+        Lsn(self.durable.load(Acquire))
+    }
+
+    pub(crate) fn front(&self) -> Lsn {
+        Lsn(self.front.load(Acquire))
+    }
+
+    /// Refuses a forked child: its copy of the staging memory is the parent's, and both would
+    /// write different batches at the same LSN.
+    pub(crate) fn check_process(&self) -> Result<()> {
+        if self.runtime.process() == self.process {
+            Ok(())
+        } else {
+            Err(Error::Forked)
+        }
+    }
+
+    /// Looks whether the front was moved by another process, or by a later opening in this one:
+    /// what is missing may have been truncated there.
+    pub(crate) fn refresh_front(&self) {
+        if let Ok(loaded) = crate::control_file::ControlFile::load(&self.dir)
+            && loaded.control.log_id == self.log_id
+        {
+            self.front.fetch_max(loaded.control.front.0, AcqRel);
+        }
+    }
+}

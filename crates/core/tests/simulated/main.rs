@@ -1,0 +1,7 @@
+//! The log on a simulated disk: crashes at every operation, failing devices, damage, random lives.
+//!
+//! `model` says what must hold, `work` makes it happen; the rest are the tests, by subject.
+
+mod crash;
+mod model;
+mod work;

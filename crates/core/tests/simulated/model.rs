@@ -1,0 +1,361 @@
+//! A model of a log: what was appended, acknowledged and cut. After any crash it says what must be
+//! there, what may be, and what must not.
+
+use logforce_core::{
+    Appended, Creation, Entry, Error, ErrorKind, Guarantee, Inspector, Log, Lsn, Options, Visit,
+};
+use logforce_device::System;
+use logforce_testkit::{Failure, Rng};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Where the logs of these tests live.
+pub const PATH: &str = "/log";
+
+/// A record as the caller of `append` knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Known {
+    pub end: Lsn,
+    pub data: Vec<u8>,
+    /// Start of the atomic append that it belongs to.
+    pub group: Lsn,
+}
+
+/// What is known of a log from the answers of its calls alone.
+#[derive(Debug, Clone, Default)]
+pub struct Model {
+    /// An opening has returned: from now on there is a log, come what may.
+    pub created: bool,
+    /// Appended, and neither truncated at the front nor lost in a crash. Voided ones stay.
+    pub records: BTreeMap<Lsn, Known>,
+    /// Acknowledged void ranges.
+    pub voids: Vec<(Lsn, Lsn)>,
+    /// Calls of `truncate_back` that did not succeed.
+    pub voids_in_flight: Vec<Lsn>,
+    pub front: Lsn,
+    /// Calls of `truncate_front` that did not succeed.
+    pub fronts_in_flight: Vec<Lsn>,
+    /// Acknowledged up to here, by what the acknowledgement promised.
+    acked: BTreeMap<Guarantee, Lsn>,
+    /// New records lie at or above.
+    floor: Lsn,
+    /// One thread only works: what it appends is never inside a range that it voided.
+    pub alone: bool,
+    /// Makes every record's bytes different.
+    next: u64,
+}
+
+/// What a failure must have left: the weakest guarantee that covers it.
+pub fn covering(failure: Failure) -> Guarantee {
+    match failure {
+        Failure::Process => Guarantee::ProcessCrash,
+        Failure::Os => Guarantee::OsCrash,
+        Failure::Power => Guarantee::PowerLoss,
+    }
+}
+
+impl Model {
+    /// Bytes for a record of `len`, unlike those of any other.
+    pub fn bytes(&mut self, len: usize) -> Vec<u8> {
+        self.next += 1;
+        let mut rng = Rng::new(self.next);
+        let mut data = Vec::with_capacity(len + 8);
+        while data.len() < len {
+            data.extend_from_slice(&rng.bits().to_le_bytes());
+        }
+        data.truncate(len);
+        data
+    }
+
+    /// Notes an accepted append.
+    pub fn appended(&mut self, all: &[Appended], data: Vec<Vec<u8>>) {
+        let group = all.first().map_or(Lsn::ORIGIN, |a| a.start);
+        for (at, data) in all.iter().zip(data) {
+            let Appended { start, end } = *at;
+            assert!(start < end, "empty place {start}..{end}");
+            assert!(
+                start >= self.floor,
+                "LSN {start} was used before: the log ended at {}",
+                self.floor
+            );
+            for (from, to) in &self.voids {
+                assert!(
+                    !self.alone || end <= *from || start >= *to,
+                    "LSN {start} was voided with {from}..{to}"
+                );
+            }
+            let before = self.records.range(..end).next_back();
+            assert!(
+                before.is_none_or(|(_, k)| k.end <= start),
+                "LSN {start}..{end} is in use: {before:?}"
+            );
+            self.records.insert(start, Known { end, data, group });
+        }
+    }
+
+    /// Notes that everything below `end` was acknowledged.
+    pub fn acked(&mut self, end: Lsn, guarantee: Guarantee) {
+        for g in Guarantee::ALL.into_iter().filter(|g| *g <= guarantee) {
+            let known = self.acked.entry(g).or_default();
+            *known = end.max(*known);
+        }
+    }
+
+    /// Acknowledged up to here against `failure`.
+    pub fn acked_to(&self, failure: Failure) -> Lsn {
+        self.acked
+            .get(&covering(failure))
+            .copied()
+            .unwrap_or_default()
+    }
+
+    fn is_voided(&self, lsn: Lsn) -> bool {
+        self.voids.iter().any(|(a, b)| (*a..*b).contains(&lsn))
+    }
+
+    /// Records that are part of the log as far as is known, in order.
+    pub fn live(&self) -> Vec<(Lsn, Known)> {
+        self.records
+            .range(self.front..)
+            .filter(|(lsn, _)| !self.is_voided(**lsn))
+            .map(|(lsn, k)| (*lsn, k.clone()))
+            .collect()
+    }
+
+    /// Boundaries between appends below `end`.
+    pub fn boundaries(&self, end: Lsn) -> Vec<Lsn> {
+        self.live()
+            .into_iter()
+            .filter(|(lsn, k)| *lsn == k.group && k.end <= end)
+            .map(|(lsn, _)| lsn)
+            .collect()
+    }
+
+    /// Checks a log that was opened after `failure`, and takes what it shows as the truth from now
+    /// on: it was made durable, and what is missing is gone for good.
+    pub fn verify(&mut self, system: &dyn System, log: &Log, failure: Failure) {
+        self.created = true;
+        self.settle_front(log);
+        self.settle_voids(log);
+        let acked = self.acked_to(failure);
+        let live = self.live();
+        let found: Vec<Entry> = read(log, log.front_lsn());
+        check_prefix(&found, &live, acked);
+
+        let (durable, tail) = (log.durable_lsn(), log.tail_lsn());
+        assert_eq!(durable, tail, "durable and tail after opening");
+        let end = found.last().map_or(self.front, |e| e.end);
+        let high = self.voids.iter().map(|v| v.1).max().unwrap_or_default();
+        assert!(log.recovered().end >= end && log.recovered().end <= tail);
+        assert!(
+            tail >= end.max(high).max(acked),
+            "tail {tail}: {end} was found, {high} voided, {acked} acknowledged"
+        );
+        assert_eq!(log.recovered().lost, None);
+        for (lsn, k) in live.iter().skip(found.len()) {
+            self.records.remove(lsn);
+            // Nobody finds there what was cut.
+            match log.read_at(*lsn) {
+                Err(e) => assert_ne!(e.kind(), ErrorKind::Damaged, "{e}"),
+                Ok(e) => assert_ne!(e.data, k.data, "cut, and back at {lsn}"),
+            }
+        }
+        // Weaker acknowledgements that did not cover this failure are worth nothing any more.
+        self.acked.clear();
+        self.acked(durable, Guarantee::PowerLoss);
+        self.floor = tail;
+        self.check_answers(log, &found);
+        self.check_walk(system, &found, false);
+    }
+
+    /// Checks that what can be read of an open log is what was forced. For one writer only.
+    pub fn check_readable(&self, log: &Log) {
+        let durable = log.durable_lsn();
+        let found = read(log, log.front_lsn());
+        let live = self.live();
+        check_prefix(&found, &live, self.acked_to(Failure::Process).min(durable));
+        assert!(found.last().is_none_or(|e| e.end <= durable));
+        self.check_answers(log, &found);
+    }
+
+    fn settle_front(&mut self, log: &Log) {
+        let front = log.front_lsn();
+        assert!(
+            front == self.front || self.fronts_in_flight.contains(&front),
+            "front {front}: {} was acknowledged, {:?} under way",
+            self.front,
+            self.fronts_in_flight
+        );
+        self.fronts_in_flight.clear();
+        self.fronted(front);
+    }
+
+    /// Notes a truncation at the front.
+    pub fn fronted(&mut self, front: Lsn) {
+        assert!(front >= self.front, "the front fell to {front}");
+        self.front = front;
+        self.records = self.records.split_off(&front);
+        self.voids.retain(|v| v.1 > front);
+    }
+
+    /// Notes a truncation at the back, acknowledged or found to have happened. What it covers only
+    /// the log can say, since others may have appended meanwhile.
+    pub fn voided(&mut self, log: &Log, from: Lsn) {
+        match log.read_at(from) {
+            Err(Error::Voided { from: a, to, .. }) => {
+                assert!(a <= from && to > from, "{a}..{to} for {from}");
+                assert!(to <= log.tail_lsn(), "voided beyond the tail: {from}..{to}");
+                self.voids.push((from, to));
+            }
+            Err(e) => assert_ne!(e.kind(), ErrorKind::Damaged, "{e}"),
+            Ok(_) => {}
+        }
+    }
+
+    fn settle_voids(&mut self, log: &Log) {
+        for from in std::mem::take(&mut self.voids_in_flight) {
+            if from >= self.front && !self.is_voided(from) {
+                self.voided(log, from);
+            }
+        }
+    }
+
+    /// `read_at`, `read_from` and the errors below the front, in void ranges and at the end.
+    fn check_answers(&self, log: &Log, found: &[Entry]) {
+        let some = |n: usize| found.len() <= 6 || n.is_multiple_of(found.len() / 6);
+        for (n, e) in found.iter().enumerate().filter(|(n, _)| some(*n)) {
+            assert_eq!(log.read_at(e.start).as_ref().ok(), Some(e), "{}", e.start);
+            let next = log.read_from(e.start).ok().and_then(|mut r| r.next());
+            assert_eq!(next.and_then(|r| r.ok()).as_ref(), Some(e));
+            let after = log.read_from(e.end).expect("the end of a record");
+            let after = after.map(|r| r.expect("readable")).next();
+            assert_eq!(after.as_ref(), found.get(n + 1), "behind {}", e.start);
+            let inside = log.read_at(e.start.plus(4)).map_err(|e| e.kind());
+            assert_eq!(inside, Err(ErrorKind::InvalidInput));
+        }
+        for (from, to) in self.voids.iter().filter(|v| v.0 >= self.front) {
+            let end = Lsn(to.0 - 1);
+            for lsn in [*from, end] {
+                let kind = log.read_at(lsn).map_err(|e| e.kind());
+                assert_eq!(kind, Err(ErrorKind::Voided), "{lsn} in {from}..{to}");
+            }
+            let kind = log.read_from(end).map(|_| ()).map_err(|e| e.kind());
+            assert_eq!(kind, Err(ErrorKind::Voided), "{end} in {from}..{to}");
+            let next = log.read_from(*from).expect("where a void range begins");
+            let next = next.map(|r| r.expect("readable").start).next();
+            let expected = found.iter().map(|e| e.start).find(|s| s >= to);
+            assert_eq!(next, expected, "behind {from}..{to}");
+        }
+        if self.front > Lsn::ORIGIN {
+            for lsn in [Lsn::ORIGIN, Lsn(self.front.0 - 1)] {
+                let kind = log.read_at(lsn).map_err(|e| e.kind());
+                assert_eq!(kind, Err(ErrorKind::Truncated), "{lsn}");
+                let kind = log.read_from(lsn).map(|_| ()).map_err(|e| e.kind());
+                assert_eq!(kind, Err(ErrorKind::Truncated), "{lsn}");
+            }
+        }
+        let kind = log.read_at(log.durable_lsn()).map_err(|e| e.kind());
+        assert_eq!(kind, Err(ErrorKind::BeyondEnd));
+    }
+
+    /// The inspector sees no damage before recovery, and no half of an append.
+    pub fn check_crashed(&self, system: &dyn System) {
+        if self.created && self.voids_in_flight.is_empty() && self.fronts_in_flight.is_empty() {
+            self.check_walk(system, &[], true);
+        }
+    }
+
+    /// The inspector sees the same records, and no damage. `crashed`: the log was not opened since
+    /// a crash; an unfinished append is still in it then.
+    pub fn check_walk(&self, system: &dyn System, found: &[Entry], crashed: bool) {
+        let inspector = Inspector::open(system, PATH).expect("a healthy log can be inspected");
+        let mut seen = Vec::new();
+        let mut proven_before = true;
+        let finding = inspector
+            .walk(&mut |visit| {
+                match visit {
+                    Visit::Record { entry, proven } => {
+                        assert!(proven_before || !proven, "proven behind unproven");
+                        proven_before = proven;
+                        seen.push(entry.clone());
+                    }
+                    Visit::Damage(d) => panic!("a healthy log is damaged: {d}"),
+                    _ => {}
+                }
+                true
+            })
+            .expect("walk");
+        assert_eq!(finding.damages, 0);
+        assert_eq!(finding.records, seen.len() as u64);
+        if crashed {
+            check_prefix(&seen, &self.live(), Lsn::ORIGIN);
+        } else {
+            assert_eq!(seen, found, "the inspector and the reader disagree");
+        }
+    }
+}
+
+/// `found` is a prefix of `live`, holds everything below `acked`, and ends between appends.
+fn check_prefix(found: &[Entry], live: &[(Lsn, Known)], acked: Lsn) {
+    for (n, e) in found.iter().enumerate() {
+        let Some((lsn, k)) = live.get(n) else {
+            panic!("record {} was never appended, or was cut", e.start);
+        };
+        assert!(
+            e.start == *lsn && e.end == k.end,
+            "record {n} lies at {}..{}, not at {lsn}..{}",
+            e.start,
+            e.end,
+            k.end
+        );
+        assert!(e.data == k.data, "record {n} at {lsn} has other bytes");
+    }
+    if let Some((lsn, k)) = live.get(found.len()) {
+        assert!(
+            k.end > acked,
+            "lost: record {} of {} at {lsn}, acknowledged up to {acked}",
+            found.len(),
+            live.len()
+        );
+        assert!(
+            k.group == *lsn,
+            "half of an append: it began at {}, {lsn} is missing",
+            k.group
+        );
+    }
+}
+
+/// All records from `from` on.
+pub fn read(log: &Log, from: Lsn) -> Vec<Entry> {
+    let reader = log.read_from(from).unwrap_or_else(|e| panic!("{e}"));
+    reader
+        .map(|r| r.unwrap_or_else(|e| panic!("{e}")))
+        .collect()
+}
+
+/// A model shared by the threads of a workload. Never locked across a call of the log.
+pub type Shared = Arc<Mutex<Model>>;
+
+pub fn lock(model: &Mutex<Model>) -> MutexGuard<'_, Model> {
+    model.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Small everything, so that a short workload does a lot.
+pub fn small() -> Options {
+    Options::new()
+        .segment_len(24 << 10)
+        .max_batch(8 << 10)
+        .staging(24 << 10)
+        .idle_stamp(std::time::Duration::from_millis(2))
+        .spares(1)
+}
+
+/// Opens the log as a program would that knows whether there is one.
+pub fn open(system: &dyn System, created: bool, options: Options) -> Result<Log, Error> {
+    let creation = if created {
+        Creation::OpenExisting
+    } else {
+        Creation::OpenOrCreate
+    };
+    Log::open(system, PATH, creation, options)
+}

@@ -1,0 +1,229 @@
+//! Shared by the tests on the real operating system.
+#![allow(dead_code)]
+
+pub use logforce_testkit::loopfs::LoopFs;
+
+use logforce::{Error, ErrorKind, Guarantee, Log, Lsn, Method, Options};
+use std::ffi::OsStr;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output};
+use tempfile::TempDir;
+
+pub const SEGMENT: u64 = 256 << 10;
+pub const NOBODY: u32 = 65534;
+
+/// Small segments, and content with what a test machine's `/tmp` can give (it may be in memory).
+pub fn options() -> Options {
+    sized(SEGMENT).require(Guarantee::ProcessCrash)
+}
+
+/// Small segments, batches and staging; the default guarantee.
+pub fn sized(segment_len: u64) -> Options {
+    Options::new()
+        .segment_len(segment_len)
+        .max_batch(64 << 10)
+        .staging(256 << 10)
+}
+
+pub fn temp() -> TempDir {
+    TempDir::new().unwrap()
+}
+
+/// Record number `n`: tells which one it is, and that it is whole.
+pub fn record(n: u64, len: usize) -> Vec<u8> {
+    let mut data = n.to_le_bytes().to_vec();
+    data.extend((8..len.max(8)).map(|i| (n as usize * 31 + i * 7) as u8));
+    data
+}
+
+/// The records from `from` on.
+pub fn read(log: &Log, from: Lsn) -> Vec<Vec<u8>> {
+    log.read_from(from)
+        .unwrap()
+        .map(|entry| entry.unwrap().data)
+        .collect()
+}
+
+/// All records.
+pub fn read_all(log: &Log) -> Vec<Vec<u8>> {
+    read(log, log.front_lsn())
+}
+
+/// Commits records until none is accepted any more; how many were, and the error.
+pub fn fill_up(log: &Log, first: u64, len: usize) -> (u64, Error) {
+    for n in first.. {
+        match log.commit(&record(n, len)) {
+            Ok(_) => {}
+            Err(e) => return (n - first, e),
+        }
+    }
+    unreachable!("a disk without end")
+}
+
+/// Checks that the log holds the records `from..to` of that length and nothing else.
+#[track_caller]
+pub fn assert_holds(log: &Log, from: u64, to: u64, len: usize) {
+    let found = read_all(log);
+    assert_eq!(found.len() as u64, to - from, "records");
+    for (n, data) in (from..to).zip(found) {
+        assert!(data == record(n, len), "record {n}");
+    }
+}
+
+/// Checks what kind of error it is and that its message has all the words.
+#[track_caller]
+pub fn assert_error<T: std::fmt::Debug>(
+    result: logforce::Result<T>,
+    kind: ErrorKind,
+    words: &[&str],
+) -> Error {
+    let e = result.expect_err("this should have failed");
+    let message = e.to_string();
+    println!("{kind:?}: {message}");
+    assert_eq!(e.kind(), kind, "{message}");
+    for word in words {
+        assert!(message.contains(word), "'{word}' is not in: {message}");
+    }
+    e
+}
+
+/// Every method that is offered in `dir`.
+pub fn methods(dir: &Path) -> Vec<Method> {
+    let direct = logforce::facts(dir).unwrap().direct.is_some();
+    if !direct {
+        println!("skipped: no direct I/O in {}", dir.display());
+    }
+    Method::LINUX
+        .into_iter()
+        .filter(|m| direct || !m.plan().direct)
+        .collect()
+}
+
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// A filesystem of the test's own, or a line that says why not.
+pub fn loop_fs(kind: &str, mib: u64, home: &TempDir) -> Option<LoopFs> {
+    match LoopFs::new(kind, mib, home.path()) {
+        Ok(fs) => Some(fs),
+        Err(skip) => {
+            println!("{skip} ({kind})");
+            None
+        }
+    }
+}
+
+/// This test program again, to run only the test `name` with the variable set to `value`: how a
+/// test gets a second process.
+pub fn again(name: &str, variable: &str, value: impl AsRef<OsStr>) -> Command {
+    same_test(std::env::current_exe().unwrap(), name, variable, value)
+}
+
+fn same_test(program: PathBuf, name: &str, variable: &str, value: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    command
+        .args(["--exact", name, "--nocapture", "--test-threads=1"])
+        .env(variable, value);
+    command
+}
+
+/// The value of that variable, in the second process.
+pub fn told(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable).map(PathBuf::from)
+}
+
+/// Runs the test `name` of this program as an unprivileged user, with the variable set to `value`,
+/// and checks that it passed. False, and a line, where that cannot be done.
+pub fn as_nobody(name: &str, variable: &str, value: impl AsRef<OsStr>) -> bool {
+    if !is_root() {
+        println!("skipped: not root, so no test can be run as another user");
+        return false;
+    }
+    // A copy: the build's directory may lie where others may not look.
+    let place = open_to_all(temp());
+    let program = place.path().join("test");
+    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+    let mut command = same_test(program, name, variable, value);
+    let output = command.uid(NOBODY).gid(NOBODY).current_dir("/").output();
+    match output {
+        Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => {
+            println!(
+                "skipped: an unprivileged user cannot run {}",
+                command.get_program().display()
+            );
+            false
+        }
+        output => {
+            assert_passed(&output.unwrap());
+            true
+        }
+    }
+}
+
+/// Everybody may look into it and write to it.
+pub fn open_to_all(dir: TempDir) -> TempDir {
+    std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o777)).unwrap();
+    dir
+}
+
+#[track_caller]
+pub fn assert_passed(output: &Output) {
+    let all = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    print!("{all}");
+    assert!(output.status.success(), "the second process failed");
+    assert!(all.contains("1 passed"), "the second process ran no test");
+}
+
+/// Prints a line that gets through to whoever reads this process's output.
+pub fn tell(line: &str) {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{line}").unwrap();
+    out.flush().unwrap();
+}
+
+/// A process that is killed and waited for when dropped.
+pub struct Killed(pub Child);
+
+impl Killed {
+    pub fn kill(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// The segment files of a log, by their names, in order.
+pub fn segments(dir: &Path) -> Vec<PathBuf> {
+    with_suffix(dir, ".seg")
+}
+
+pub fn with_suffix(dir: &Path, suffix: &str) -> Vec<PathBuf> {
+    let mut found: Vec<_> = std::fs::read_dir(dir)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .filter(|p| p.to_str().is_some_and(|p| p.ends_with(suffix)))
+        .collect();
+    found.sort();
+    found
+}
+
+/// Changes bytes of a file in place.
+pub fn patch(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
+    let mut bytes = std::fs::read(path).unwrap();
+    change(&mut bytes);
+    std::fs::write(path, bytes).unwrap();
+}

@@ -1,0 +1,210 @@
+//! The library's rows: commits through a log, by one thread and by many.
+
+mod committers;
+
+use crate::progress::Progress;
+use crate::subject::{Limit, RowKey, Subject, SubjectKind};
+use crate::{Interrupt, MeasureError, Recorder};
+use committers::Job;
+use logforce::{Facts, FileState, Guarantee, Log, Lsn, Method, Options};
+use logforce_device::{Assessment, ForceBy};
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// The longest segment that is made for a measurement; the library's own default.
+pub const LONGEST_SEGMENT: u64 = 64 << 20;
+/// Segments that a log may hold at a time: the current one, the one ahead, and what is kept for
+/// reuse while truncation catches up.
+pub const SEGMENTS: u64 = 5;
+/// How long a segment may take to be prepared before the row is given up.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// The method that the library takes where nobody asks for one.
+pub fn default_method(facts: &Facts) -> Method {
+    match facts.direct {
+        Some(_) => Method::DirectDsync,
+        None => Method::Dsync,
+    }
+}
+
+/// What a commit by `method` through the log is worth: its segments are filled beforehand. `None`
+/// where the method is not offered.
+pub fn assess(facts: &Facts, method: Method) -> Option<Assessment> {
+    facts.assess(method, FileState::Zeroed)
+}
+
+/// How to make a log to measure.
+#[derive(Debug, Clone)]
+pub struct LogSetup {
+    /// Its directory; must not exist.
+    pub path: PathBuf,
+    /// How a force is done.
+    pub method: Method,
+    /// What a force guarantees there.
+    pub guarantee: Guarantee,
+    /// Size of a segment, bytes.
+    pub segment_len: u64,
+}
+
+/// A log that rows share: each slice goes on where the last one ended. Between slices what was
+/// committed is truncated, so that its segments are used again and the disk does not fill.
+pub struct SharedLog {
+    setup: LogSetup,
+    log: Option<Log>,
+    /// Where the last record ends.
+    last: Option<Lsn>,
+    interrupt: Interrupt,
+    progress: Rc<dyn Progress>,
+}
+
+impl SharedLog {
+    /// A log that is made when first used.
+    pub fn new(setup: LogSetup, interrupt: Interrupt, progress: Rc<dyn Progress>) -> Self {
+        SharedLog {
+            setup,
+            log: None,
+            last: None,
+            interrupt,
+            progress,
+        }
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.setup.path
+    }
+
+    /// The log.
+    pub fn log(&mut self) -> Result<Log, MeasureError> {
+        if let Some(log) = &self.log {
+            return Ok(log.clone());
+        }
+        self.progress
+            .doing(&format!("making a log, {}", self.setup.method));
+        let options = Options::new()
+            .method(self.setup.method)
+            .require(self.setup.guarantee)
+            .segment_len(self.setup.segment_len)
+            // A log that falls idle puts down a stamp: that must not happen in another row's slice.
+            .idle_stamp(Duration::from_secs(3600));
+        let log = logforce::create_new(&self.setup.path, options)?;
+        if (log.method(), log.guarantee()) != (self.setup.method, self.setup.guarantee) {
+            return Err(MeasureError::NotOffered(format!(
+                "the log says {} by {}, the filesystem's facts say {} by {}",
+                log.guarantee(),
+                log.method(),
+                self.setup.guarantee,
+                self.setup.method
+            )));
+        }
+        self.log = Some(log.clone());
+        Ok(log)
+    }
+
+    /// Truncates what was committed, and waits until the next segment is prepared.
+    pub fn ready(&mut self) -> Result<Log, MeasureError> {
+        let log = self.log()?;
+        if let Some(last) = self.last.take() {
+            log.truncate_front(last)?;
+        }
+        let len = self.setup.segment_len;
+        let ahead = (log.tail_lsn().0 / len + 2) * len;
+        let start = Instant::now();
+        while logforce::inspect(&self.setup.path)?.summary().prepared_end < Lsn(ahead) {
+            self.interrupt.check()?;
+            if start.elapsed() > PATIENCE {
+                return Err(MeasureError::NotOffered(
+                    "no segment was prepared in five minutes".to_owned(),
+                ));
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(log)
+    }
+
+    /// Records up to here may be truncated.
+    pub fn used_to(&mut self, last: Lsn) {
+        self.last = self.last.max(Some(last));
+    }
+}
+
+/// Records of one size, each committed by itself.
+pub struct LogJournal {
+    key: RowKey,
+    assessment: Assessment,
+    most: Option<u64>,
+    log: Rc<RefCell<SharedLog>>,
+    record: Vec<u8>,
+}
+
+impl LogJournal {
+    /// The row `key` in `log`, whose commits are worth `assessment`. At most `most` commits; `None`
+    /// for as many as the row of chunks makes.
+    pub fn new(
+        key: RowKey,
+        assessment: Assessment,
+        most: Option<u64>,
+        log: Rc<RefCell<SharedLog>>,
+    ) -> Self {
+        debug_assert_eq!(key.subject, SubjectKind::Logforce);
+        let record = vec![0; usize::try_from(key.bytes).unwrap_or(0)];
+        LogJournal {
+            key,
+            assessment,
+            most,
+            log,
+            record,
+        }
+    }
+}
+
+impl Subject for LogJournal {
+    fn key(&self) -> &RowKey {
+        &self.key
+    }
+
+    fn assessment(&self) -> &Assessment {
+        &self.assessment
+    }
+
+    fn most_commits(&self, chunks: u64) -> u64 {
+        self.most.unwrap_or(chunks)
+    }
+
+    fn leaves_dirty_bytes(&self) -> bool {
+        self.key.method.plan().force == ForceBy::None
+    }
+
+    fn prepare(&mut self) -> Result<(), MeasureError> {
+        crate::prepare::scramble(&mut self.record, 0xc0ff_ee01);
+        self.log.borrow_mut().ready().map(drop)
+    }
+
+    fn run(&mut self, limit: &Limit, recorder: &mut Recorder) -> Result<(), MeasureError> {
+        let mut shared = self.log.borrow_mut();
+        while recorder.more(limit) {
+            let log = shared.ready()?;
+            let from = log.tail_lsn();
+            let job = Job {
+                log: &log,
+                record: &self.record,
+                threads: self.key.threads,
+                // No more than the prepared segments hold, so that none has to be made meanwhile.
+                until: from.plus(shared.setup.segment_len),
+            };
+            let last = job.run(limit, recorder)?;
+            recorder.count_log_bytes(log.tail_lsn().since(from));
+            shared.used_to(last);
+        }
+        Ok(())
+    }
+
+    fn settle(&mut self) -> Result<(), MeasureError> {
+        self.log.borrow_mut().ready().map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,221 @@
+//! Which crate may use which.
+
+use super::Violation;
+use crate::workspace::Workspace;
+
+/// What a crate of the workspace may use of the others.
+#[derive(Debug)]
+pub struct Row {
+    /// The crate.
+    pub name: &'static str,
+    /// The crates that it may use, its tests included.
+    pub may_use: &'static [&'static str],
+    /// Why these and no others.
+    pub why: &'static str,
+}
+
+/// What every crate's tests may use besides.
+const TESTKIT: &str = "logforce-testkit";
+
+/// The only place where the directions are. A crate stands below all that it may use, so there is
+/// no way round.
+pub const TABLE: &[Row] = &[
+    Row {
+        name: "logforce-format",
+        may_use: &[],
+        why: "bytes only: no I/O, so that it can be tested and fuzzed as a pure function",
+    },
+    Row {
+        name: "logforce-device",
+        may_use: &[],
+        why: "the contract knows neither an operating system nor a log: no LSN in it",
+    },
+    Row {
+        name: "logforce-device-os",
+        may_use: &["logforce-device"],
+        why: "it fulfils the contract and knows nothing of logs",
+    },
+    Row {
+        name: "logforce-testkit",
+        may_use: &["logforce-device"],
+        why: "the simulated disk fulfils the same contract; it must not know the log it tests",
+    },
+    Row {
+        name: "logforce-core",
+        may_use: &["logforce-format", "logforce-device"],
+        why: "the log runs on any device, simulated or real, so it names none",
+    },
+    Row {
+        name: "logforce",
+        may_use: &["logforce-core", "logforce-device", "logforce-device-os"],
+        why: "the face wires the log to the operating system; the bytes stay core's affair",
+    },
+    Row {
+        name: "logforce-measure",
+        may_use: &["logforce", "logforce-device"],
+        why: "it measures what users get, and the raw device beside it; the device is handed in",
+    },
+    Row {
+        name: "logforce-cli",
+        may_use: &[
+            "logforce-measure",
+            "logforce",
+            "logforce-device",
+            "logforce-device-os",
+        ],
+        why: "it reads flags, hands the operating system to the measuring crate, and prints",
+    },
+    Row {
+        name: "xtask",
+        may_use: &[],
+        why: "it must build and speak when nothing else compiles",
+    },
+];
+
+/// Compares the manifests with the table.
+pub fn check(workspace: &Workspace, table: &[Row]) -> Vec<Violation> {
+    let is_ours = |name: &str| workspace.crates.iter().any(|c| c.name == name);
+    let mut found = Vec::new();
+    for row in table.iter().filter(|r| !is_ours(r.name)) {
+        found.push(Violation::new(
+            row.name,
+            "is in the table of directions and not in the workspace",
+            "take its row out of xtask/src/check/directions.rs",
+        ));
+    }
+    for krate in &workspace.crates {
+        let Some(row) = table.iter().find(|r| r.name == krate.name) else {
+            found.push(Violation::new(
+                &krate.name,
+                "is not in the table of directions",
+                "give it a row, with the reason, in xtask/src/check/directions.rs",
+            ));
+            continue;
+        };
+        for used in krate.dependencies.iter().filter(|d| is_ours(&d.name)) {
+            let fits = row.may_use.contains(&used.name.as_str());
+            let for_tests = used.dev && used.name == TESTKIT && krate.name != TESTKIT;
+            if !fits && !for_tests {
+                let kind = if used.dev { " in its tests" } else { "" };
+                let allowed = match row.may_use {
+                    [] => "none of the others".to_owned(),
+                    some => some.join(", "),
+                };
+                found.push(Violation::new(
+                    &krate.name,
+                    format!("uses {}{kind}, against the direction", used.name),
+                    format!("it may use {allowed}: {}", row.why),
+                ));
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace::{Crate, Dependency};
+
+    fn workspace(crates: &[(&str, &[(&str, bool)])]) -> Workspace {
+        let krate = |&(name, uses): &(&str, &[(&str, bool)])| Crate {
+            name: name.to_owned(),
+            dir: "/w".into(),
+            dependencies: uses
+                .iter()
+                .map(|&(name, dev)| Dependency {
+                    name: name.to_owned(),
+                    dev,
+                })
+                .collect(),
+        };
+        Workspace {
+            root: "/w".into(),
+            target: "/t".into(),
+            crates: crates.iter().map(krate).collect(),
+        }
+    }
+
+    const SMALL: &[Row] = &[
+        Row {
+            name: "low",
+            may_use: &[],
+            why: "it is the lowest",
+        },
+        Row {
+            name: TESTKIT,
+            may_use: &["low"],
+            why: "for tests",
+        },
+        Row {
+            name: "high",
+            may_use: &["low"],
+            why: "above low",
+        },
+    ];
+
+    fn said(crates: &[(&str, &[(&str, bool)])]) -> String {
+        let found = check(&workspace(crates), SMALL);
+        found.iter().map(|v| format!("{v}\n")).collect()
+    }
+
+    #[test]
+    fn the_allowed_directions_pass() {
+        let crates: &[(&str, &[(&str, bool)])] = &[
+            ("low", &[("libc", false), (TESTKIT, true)]),
+            (TESTKIT, &[("low", false)]),
+            ("high", &[("low", false), (TESTKIT, true), ("low", true)]),
+        ];
+        assert_eq!(said(crates), "");
+    }
+
+    #[test]
+    fn each_wrong_direction_is_found() {
+        let low: (&str, &[_]) = ("low", &[]);
+        let kit: (&str, &[_]) = (TESTKIT, &[]);
+        let high: (&str, &[_]) = ("high", &[]);
+        for (planted, expected) in [
+            (
+                [("low", &[("high", false)][..]), kit, high],
+                "low: uses high",
+            ),
+            (
+                [("low", &[("high", true)][..]), kit, high],
+                "high in its tests",
+            ),
+            (
+                [low, kit, ("high", &[(TESTKIT, false)][..])],
+                "high: uses logforce-testkit",
+            ),
+            (
+                [low, (TESTKIT, &[("high", true)][..]), high],
+                "logforce-testkit: uses high",
+            ),
+        ] {
+            let text = said(&planted);
+            assert!(text.contains(expected), "{text}");
+            assert_eq!(text.lines().count(), 1, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_crate_without_a_row_and_a_row_without_a_crate_are_found() {
+        let text = said(&[("low", &[]), (TESTKIT, &[]), ("new", &[])]);
+        assert!(text.contains("new: is not in the table"), "{text}");
+        assert!(text.contains("high: is in the table"), "{text}");
+    }
+
+    #[test]
+    fn the_table_runs_one_way() {
+        for (i, row) in TABLE.iter().enumerate() {
+            assert!(!row.why.is_empty());
+            for used in row.may_use {
+                assert!(
+                    TABLE[..i].iter().any(|r| r.name == *used),
+                    "{used} stands below {}",
+                    row.name
+                );
+            }
+        }
+    }
+}

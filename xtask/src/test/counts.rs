@@ -1,0 +1,64 @@
+//! What is counted.
+
+use std::fmt;
+use std::ops::AddAssign;
+
+/// Tests, and stages that are one test each.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Counts {
+    pub passed: u64,
+    pub failed: u64,
+    pub skipped: u64,
+}
+
+impl Counts {
+    pub const PASSED: Counts = Counts::of(1, 0, 0);
+    pub const FAILED: Counts = Counts::of(0, 1, 0);
+    pub const SKIPPED: Counts = Counts::of(0, 0, 1);
+
+    pub const fn of(passed: u64, failed: u64, skipped: u64) -> Counts {
+        Counts {
+            passed,
+            failed,
+            skipped,
+        }
+    }
+
+    /// On a CI machine everything has to run: what was skipped there has failed.
+    pub fn without_skips(self) -> Counts {
+        Counts::of(self.passed, self.failed + self.skipped, 0)
+    }
+}
+
+impl AddAssign for Counts {
+    fn add_assign(&mut self, more: Counts) {
+        self.passed += more.passed;
+        self.failed += more.failed;
+        self.skipped += more.skipped;
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} passed, {} failed, {} skipped",
+            self.passed, self.failed, self.skipped
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_add_up_and_are_shown() {
+        let mut all = Counts::PASSED;
+        all += Counts::FAILED;
+        all += Counts::SKIPPED;
+        all += Counts::of(10, 0, 1);
+        assert_eq!(all.to_string(), "11 passed, 1 failed, 2 skipped");
+        assert_eq!(all.without_skips(), Counts::of(11, 3, 0));
+    }
+}

@@ -1,0 +1,333 @@
+//! What tests left behind: mounts, loop devices, processes, files.
+//!
+//! What is below the target folder, or carries the run's mark, is ours beyond doubt and always a
+//! failure. What is new elsewhere may be a neighbour's: a failure only on a CI machine, where
+//! there is none.
+
+use super::Setting;
+use anyhow::{Context, Result};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// The variable that every process of the tests has in its environment.
+pub const MARK: &str = "LOGFORCE_XTASK_RUN";
+
+/// A loop device goes some time after its filesystem, and a process some time after its parent.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Where files go that were meant to be temporary.
+const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
+
+/// A view of the machine.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+struct View {
+    mounts: BTreeSet<PathBuf>,
+    /// The files behind loop devices, with the device.
+    loops: BTreeSet<(PathBuf, String)>,
+    files: BTreeSet<PathBuf>,
+    /// What git sees as changed.
+    changed: BTreeSet<String>,
+}
+
+/// Looks at the machine before and after.
+#[derive(Debug)]
+pub struct Watch {
+    before: View,
+    root: PathBuf,
+    target: PathBuf,
+    temp: PathBuf,
+    mark: String,
+    strict: bool,
+}
+
+/// What was found.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    pub failures: Vec<String>,
+    pub notes: Vec<String>,
+}
+
+impl Watch {
+    /// Takes the first look. `temp` is the temporary directory of the tests, empty now.
+    pub fn start(setting: &Setting, temp: &Path) -> Watch {
+        let root = setting.workspace.root.clone();
+        let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
+        Watch {
+            before: look(&root),
+            target: setting.workspace.target.clone(),
+            temp: temp.to_owned(),
+            mark: format!("{}-{}", std::process::id(), since.as_nanos()),
+            strict: setting.ci,
+            root,
+        }
+    }
+
+    /// The value of [`MARK`].
+    pub fn mark(&self) -> &str {
+        &self.mark
+    }
+
+    /// Takes the second look. Processes that are left are ended.
+    pub fn end(&self) -> Found {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let after = look(&self.root);
+            let processes = marked(&self.mark);
+            let found = self.compare(&after, &processes);
+            if found.failures.is_empty() || Instant::now() >= end {
+                for (id, _) in processes {
+                    finish(id);
+                }
+                return found;
+            }
+            sleep(Duration::from_millis(100));
+        }
+    }
+
+    fn compare(&self, after: &View, processes: &[(u32, String)]) -> Found {
+        let mut found = Found::default();
+        let ours = |path: &Path| path.starts_with(&self.target);
+        for mount in after.mounts.difference(&self.before.mounts) {
+            found.add(
+                ours(mount) || self.strict,
+                format!("the mount {}", mount.display()),
+            );
+        }
+        for (file, device) in after.loops.difference(&self.before.loops) {
+            // These are the whole machine's, other containers' too.
+            found.add(
+                ours(file),
+                format!("the loop device {device} of {}", file.display()),
+            );
+        }
+        for (id, line) in processes {
+            found.add(true, format!("the process {id}: {line}"));
+        }
+        for file in entries(&self.temp) {
+            found.add(true, format!("the file {}", file.display()));
+        }
+        for file in after.files.difference(&self.before.files) {
+            found.add(self.strict, format!("the file {}", file.display()));
+        }
+        for line in after.changed.difference(&self.before.changed) {
+            found.add(self.strict, format!("a change in the source: {line}"));
+        }
+        found
+    }
+}
+
+impl Found {
+    fn add(&mut self, failure: bool, what: String) {
+        if failure {
+            self.failures.push(what);
+        } else {
+            self.notes
+                .push(format!("new meanwhile, perhaps not ours: {what}"));
+        }
+    }
+}
+
+fn look(root: &Path) -> View {
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let loops = entries(Path::new("/sys/block"))
+        .into_iter()
+        .filter_map(|d| {
+            let file = std::fs::read_to_string(d.join("loop/backing_file")).ok()?;
+            let device = d.file_name()?.to_string_lossy().into_owned();
+            Some((PathBuf::from(file.trim_end()), device))
+        });
+    let files = TEMPORARY.iter().flat_map(|d| entries(Path::new(d)));
+    let git = Command::new("git")
+        .args(["status", "--porcelain"])
+        .current_dir(root)
+        .output();
+    let changed = git.map(|o| o.stdout).unwrap_or_default();
+    View {
+        mounts: mount_points(&mounts),
+        loops: loops.collect(),
+        files: files.filter(|f| may_be_ours(f)).collect(),
+        changed: String::from_utf8_lossy(&changed)
+            .lines()
+            .map(str::to_owned)
+            .collect(),
+    }
+}
+
+/// The names that our tests, or the temporary files of Rust programs, have.
+fn may_be_ours(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.contains("logforce") || name.starts_with(".tmp")
+}
+
+fn entries(dir: &Path) -> Vec<PathBuf> {
+    let read = std::fs::read_dir(dir).into_iter().flatten();
+    let mut paths: Vec<PathBuf> = read.flatten().map(|e| e.path()).collect();
+    paths.sort();
+    paths
+}
+
+/// The mount points in a `mountinfo`: the fifth word, with blanks as `\040`.
+fn mount_points(mountinfo: &str) -> BTreeSet<PathBuf> {
+    let words = mountinfo.lines().filter_map(|l| l.split(' ').nth(4));
+    words
+        .map(|word| {
+            let plain = word
+                .replace("\\040", " ")
+                .replace("\\011", "\t")
+                .replace("\\012", "\n")
+                .replace("\\134", "\\");
+            PathBuf::from(plain)
+        })
+        .collect()
+}
+
+/// The processes with the mark, and their command lines.
+fn marked(mark: &str) -> Vec<(u32, String)> {
+    let wanted = format!("{MARK}={mark}");
+    let number = |path: &PathBuf| path.file_name()?.to_str()?.parse::<u32>().ok();
+    let mut found = Vec::new();
+    for (path, id) in entries(Path::new("/proc"))
+        .into_iter()
+        .filter_map(|p| number(&p).map(|id| (p, id)))
+    {
+        let environment = std::fs::read(path.join("environ")).unwrap_or_default();
+        if environment
+            .split(|b| *b == 0)
+            .any(|v| v == wanted.as_bytes())
+        {
+            let line = std::fs::read(path.join("cmdline")).unwrap_or_default();
+            let line = String::from_utf8_lossy(&line).replace('\0', " ");
+            found.push((id, line.trim_end().to_owned()));
+        }
+    }
+    found
+}
+
+/// Ends a process of the tests.
+#[cfg(unix)]
+fn finish(id: u32) {
+    use rustix::process::{Pid, Signal, kill_process};
+    let pid = i32::try_from(id).ok().and_then(Pid::from_raw);
+    let _ = pid.map(|pid| kill_process(pid, Signal::KILL));
+}
+
+#[cfg(not(unix))]
+fn finish(_id: u32) {}
+
+/// Removes a temporary directory of tests, with the filesystems that are still mounted in it:
+/// tests that were killed could not.
+pub fn clean(temp: &Path) -> Result<()> {
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    // The innermost first.
+    let points = mount_points(&mounts);
+    for point in points.iter().rev().filter(|p| p.starts_with(temp)) {
+        let status = Command::new("umount").arg(point).status();
+        anyhow::ensure!(
+            status.as_ref().is_ok_and(std::process::ExitStatus::success),
+            "umount {}: {status:?}",
+            point.display()
+        );
+    }
+    match std::fs::remove_dir_all(temp) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+            Err(e).with_context(|| temp.display().to_string())
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn watch(temp: &Path, strict: bool) -> Watch {
+        Watch {
+            before: View {
+                mounts: ["/".into(), "/w/target/old".into()].into(),
+                ..View::default()
+            },
+            root: "/w".into(),
+            target: "/w/target".into(),
+            temp: temp.to_owned(),
+            mark: "1-2".to_owned(),
+            strict,
+        }
+    }
+
+    #[test]
+    fn each_leftover_is_found_and_only_ours_fail_beside_neighbours() {
+        let temp = tempfile::TempDir::new().unwrap();
+        std::fs::write(temp.path().join("planted"), "").unwrap();
+        let pair = |file: &str| (PathBuf::from(file), "loop7".to_owned());
+        let after = View {
+            mounts: ["/".into(), "/w/target/m".into(), "/elsewhere".into()].into(),
+            loops: [pair("/w/target/image"), pair("/other")].into(),
+            files: ["/tmp/logforce-x".into()].into(),
+            changed: ["?? crates/x".to_owned()].into(),
+        };
+        let processes = [(9, "sleep 1000".to_owned())];
+        let beside = watch(temp.path(), false).compare(&after, &processes);
+        let strict = watch(temp.path(), true).compare(&after, &processes);
+        for ours in ["/w/target/m", "/w/target/image", "sleep 1000", "planted"] {
+            for found in [&beside, &strict] {
+                assert!(found.failures.iter().any(|l| l.contains(ours)), "{found:?}");
+            }
+        }
+        assert_eq!((beside.failures.len(), beside.notes.len()), (4, 4));
+        assert_eq!((strict.failures.len(), strict.notes.len()), (7, 1));
+    }
+
+    #[test]
+    fn nothing_new_is_nothing_found() {
+        let temp = tempfile::TempDir::new().unwrap();
+        let watch = watch(temp.path(), true);
+        assert_eq!(watch.compare(&watch.before, &[]), Found::default());
+    }
+
+    #[test]
+    fn mount_points_are_read() {
+        let text = "36 35 98:0 / /mnt/a\\040b rw - ext4 /dev/loop0 rw\n\
+                    37 35 98:0 / / rw shared:1 - ext4 /dev/vda rw\n";
+        assert_eq!(
+            mount_points(text),
+            [PathBuf::from("/"), PathBuf::from("/mnt/a b")].into()
+        );
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_process_with_the_mark_is_found_and_ended() {
+        let mark = format!("test-{}", std::process::id());
+        let mut child = Command::new("sleep")
+            .arg("1000")
+            .env(MARK, &mark)
+            .spawn()
+            .unwrap();
+        // Its environment is its own once it has become `sleep`.
+        let end = Instant::now() + PATIENCE;
+        let found = loop {
+            let found = marked(&mark);
+            if !found.is_empty() || Instant::now() > end {
+                break found;
+            }
+        };
+        finish(child.id());
+        assert!(!child.wait().unwrap().success());
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].0, child.id());
+        assert_eq!(marked(&mark), []);
+    }
+
+    #[test]
+    fn a_directory_is_cleaned_also_when_it_is_not_there() {
+        let temp = tempfile::TempDir::new().unwrap();
+        let dir = temp.path().join("dir");
+        std::fs::create_dir_all(dir.join("deep")).unwrap();
+        clean(&dir).unwrap();
+        assert!(!dir.exists());
+        clean(&dir).unwrap();
+    }
+}

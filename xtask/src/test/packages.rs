@@ -1,0 +1,219 @@
+//! The system packages that tests need.
+
+use super::counts::Counts;
+use super::stage::Outcome;
+use super::{Setting, child};
+use anyhow::Result;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
+
+/// A Debian package, and what it is for.
+#[derive(Debug)]
+struct Package {
+    name: &'static str,
+    /// What is used of it: elsewhere it may be in a package of another name.
+    what_for: &'static str,
+}
+
+/// Packages that come together.
+#[derive(Debug)]
+struct Group {
+    what_for: &'static str,
+    packages: &'static [Package],
+}
+
+const fn package(name: &'static str, what_for: &'static str) -> Package {
+    Package { name, what_for }
+}
+
+/// All of them, and nowhere else.
+const GROUPS: &[Group] = &[
+    Group {
+        what_for: "tests on filesystems of their own",
+        packages: &[
+            package("mount", "mount and umount of loop images"),
+            package("util-linux", "losetup, blkid"),
+            package("e2fsprogs", "mkfs.ext4, tune2fs, chattr"),
+            package("xfsprogs", "mkfs.xfs"),
+            package("btrfs-progs", "mkfs.btrfs"),
+            package("strace", "which system calls a force makes"),
+        ],
+    },
+    Group {
+        what_for: "the Windows check",
+        packages: &[
+            package(
+                "rustc-web",
+                "a compiler that fits the sources of its library",
+            ),
+            package(
+                "rust-web-src",
+                "those sources: rustup has no such target here",
+            ),
+            package("cargo-web", "the cargo that fits"),
+            package(
+                "gcc-mingw-w64-x86-64-posix",
+                "Windows' libraries and linker",
+            ),
+        ],
+    },
+];
+
+impl Group {
+    fn missing(&self) -> Vec<&'static str> {
+        let names: Vec<&str> = self.packages.iter().map(|p| p.name).collect();
+        let out = Command::new("dpkg-query")
+            .args(["-W", "-f", "${Package} ${db:Status-Abbrev}\n"])
+            .args(&names)
+            .output();
+        let listed = out.map(|o| o.stdout).unwrap_or_default();
+        not_installed(&names, &String::from_utf8_lossy(&listed))
+    }
+}
+
+/// The names that `dpkg-query` does not list as installed.
+fn not_installed<'n>(names: &[&'n str], listed: &str) -> Vec<&'n str> {
+    let installed: Vec<&str> = listed
+        .lines()
+        .filter_map(|l| l.split_once(' '))
+        .filter(|(_, status)| status.trim_end() == "ii")
+        .map(|(name, _)| name)
+        .collect();
+    let mut missing = names.to_vec();
+    missing.retain(|n| !installed.contains(n));
+    missing
+}
+
+/// Installs what is missing where it can; elsewhere it prints the line that would.
+pub fn run(setting: &Setting) -> Result<Outcome> {
+    if !is_there("dpkg-query") || !is_there("apt-get") {
+        let mut outcome = Outcome::skipped("no Debian; the tests use what there is of");
+        for package in GROUPS.iter().flat_map(|g| g.packages) {
+            let line = format!("    {}: {}", package.name, package.what_for);
+            outcome.lines.push(line);
+        }
+        return Ok(outcome);
+    }
+    let missing: Vec<&str> = GROUPS.iter().flat_map(Group::missing).collect();
+    if missing.is_empty() {
+        return Ok(Outcome {
+            counts: Counts::PASSED,
+            lines: Vec::new(),
+        });
+    }
+    if !is_root() {
+        return Ok(Outcome::skipped(format!(
+            "packages are missing; this installs them:\n    {}",
+            by_hand(&missing)
+        )));
+    }
+    install(setting)
+}
+
+/// The line that installs packages.
+fn by_hand(packages: &[&str]) -> String {
+    format!(
+        "sudo apt-get update && sudo apt-get install -y --no-install-recommends {}",
+        packages.join(" ")
+    )
+}
+
+fn is_there(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
+}
+
+#[cfg(unix)]
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+#[cfg(not(unix))]
+fn is_root() -> bool {
+    false
+}
+
+/// Installs each group by itself: a distribution that lacks one still gets the other.
+fn install(setting: &Setting) -> Result<Outcome> {
+    let mut outcome = Outcome {
+        counts: Counts::PASSED,
+        lines: Vec::new(),
+    };
+    let updated = apt_get(setting, "update", &["update", "-qq"])?;
+    outcome.lines.extend(updated);
+    for (number, group) in GROUPS.iter().enumerate() {
+        let missing = group.missing();
+        if missing.is_empty() {
+            continue;
+        }
+        outcome.lines.push(format!(
+            "installing for {}: {}",
+            group.what_for,
+            missing.join(" ")
+        ));
+        let words = ["install", "-qq", "-y", "--no-install-recommends"];
+        let words = [&words[..], &missing].concat();
+        if let Some(error) = apt_get(setting, &format!("install-{number}"), &words)? {
+            outcome.counts = Counts::SKIPPED;
+            outcome.lines.push(format!("skipped: {error}"));
+        }
+    }
+    Ok(outcome)
+}
+
+/// Runs apt-get, a few times if need be: a mirror or a lock may be busy. Says what was wrong.
+fn apt_get(setting: &Setting, name: &str, words: &[&str]) -> Result<Option<String>> {
+    let log = setting.logs.join(format!("packages-{name}.log"));
+    let mut error = None;
+    for attempt in 0..3 {
+        if attempt > 0 {
+            sleep(Duration::from_secs(10));
+        }
+        let mut command = Command::new("apt-get");
+        command
+            .args(["-o", "DPkg::Lock::Timeout=300"])
+            .args(words)
+            .env("DEBIAN_FRONTEND", "noninteractive");
+        let ended = child::run(&mut command, &log, setting.clock.limit())?;
+        if ended.ok {
+            return Ok(None);
+        }
+        let text = ended.text();
+        let last = text.lines().rev().find(|l| l.starts_with("E:"));
+        error = Some(format!("{}: {}", ended.how, last.unwrap_or_default()));
+    }
+    Ok(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_installed_is_missing() {
+        let listed = "mount ii \nstrace un \nxfsprogs rc \nlibc6 ii \n";
+        assert_eq!(
+            not_installed(&["mount", "strace", "xfsprogs", "btrfs-progs"], listed),
+            ["strace", "xfsprogs", "btrfs-progs"]
+        );
+    }
+
+    #[test]
+    fn every_package_says_what_it_is_for_and_the_line_is_one() {
+        for group in GROUPS {
+            assert!(!group.what_for.is_empty());
+            for package in group.packages {
+                assert!(!package.what_for.is_empty(), "{}", package.name);
+            }
+        }
+        let line = by_hand(&["a", "b"]);
+        assert!(line.ends_with("--no-install-recommends a b"));
+        assert_eq!(line.lines().count(), 1);
+    }
+
+    #[test]
+    fn programs_are_looked_for_in_the_path() {
+        assert!(!is_there("no-such-program-anywhere"));
+    }
+}

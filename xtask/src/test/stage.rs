@@ -1,0 +1,111 @@
+//! The stages, and what one reports.
+
+use super::counts::Counts;
+use super::{Setting, host, packages, suites, windows};
+use crate::check;
+use anyhow::Result;
+use std::time::Duration;
+
+/// A part of the run, with its own time and result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    Packages,
+    Fmt,
+    Check,
+    Clippy,
+    Docs,
+    Build,
+    Examples,
+    Tests,
+    Windows,
+}
+
+impl Stage {
+    pub const ALL: [Stage; 9] = [
+        Stage::Packages,
+        Stage::Fmt,
+        Stage::Check,
+        Stage::Clippy,
+        Stage::Docs,
+        Stage::Build,
+        Stage::Examples,
+        Stage::Tests,
+        Stage::Windows,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Stage::Packages => "packages",
+            Stage::Fmt => "fmt",
+            Stage::Check => "check",
+            Stage::Clippy => "clippy",
+            Stage::Docs => "docs",
+            Stage::Build => "build",
+            Stage::Examples => "examples",
+            Stage::Tests => "tests",
+            Stage::Windows => "windows",
+        }
+    }
+
+    pub fn about(self) -> &'static str {
+        match self {
+            Stage::Packages => "the system packages that tests need",
+            Stage::Fmt => "cargo fmt --check",
+            Stage::Check => "cargo xtask check",
+            Stage::Clippy => "clippy on everything, warnings denied",
+            Stage::Docs => "the documentation, warnings denied",
+            Stage::Build => "compiles the tests",
+            Stage::Examples => "compiles the examples as users do",
+            Stage::Tests => "all tests and doctests, and that they leave nothing behind",
+            Stage::Windows => "type-checks the Windows code",
+        }
+    }
+
+    /// Runs it. An error is a failure too: the stage could not do its work.
+    pub fn run(self, setting: &Setting) -> Result<Outcome> {
+        match self {
+            Stage::Packages => packages::run(setting),
+            Stage::Check => {
+                let found = check::all(&setting.workspace)?;
+                Ok(Outcome {
+                    counts: match found.as_slice() {
+                        [] => Counts::PASSED,
+                        _ => Counts::FAILED,
+                    },
+                    lines: found.iter().map(ToString::to_string).collect(),
+                })
+            }
+            Stage::Fmt | Stage::Clippy | Stage::Docs | Stage::Build | Stage::Examples => {
+                host::run(self, setting)
+            }
+            Stage::Tests => suites::run(setting),
+            Stage::Windows => windows::run(setting),
+        }
+    }
+}
+
+/// What came of a stage.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    pub counts: Counts,
+    /// What the reader should see.
+    pub lines: Vec<String>,
+}
+
+impl Outcome {
+    pub fn skipped(why: impl Into<String>) -> Outcome {
+        Outcome {
+            counts: Counts::SKIPPED,
+            lines: vec![format!("skipped: {}", why.into())],
+        }
+    }
+}
+
+/// A stage's outcome with its time.
+#[derive(Debug)]
+pub struct Report {
+    pub stage: Stage,
+    /// None if it was not run, because another had failed.
+    pub took: Option<Duration>,
+    pub counts: Counts,
+}

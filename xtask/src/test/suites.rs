@@ -1,0 +1,52 @@
+//! All tests and doctests, and that they leave nothing behind.
+
+use super::counts::Counts;
+use super::stage::Outcome;
+use super::{Setting, child, host, leftovers, transcript};
+use anyhow::{Context, Result};
+use std::path::Path;
+
+/// Runs them.
+pub fn run(setting: &Setting) -> Result<Outcome> {
+    // Below the target folder: the tests want a real filesystem, which `/tmp` often is not.
+    let temp = setting.workspace.target.join("tmp-tests");
+    leftovers::clean(&temp)?;
+    std::fs::create_dir_all(&temp).with_context(|| temp.display().to_string())?;
+    let watch = leftovers::Watch::start(setting, &temp);
+    let ended = child::run(
+        host::cargo_command(setting)
+            .args(["test", "--workspace", "--no-fail-fast", "--locked"])
+            .args(["--", "--show-output"])
+            .env("TMPDIR", &temp)
+            .env(leftovers::MARK, watch.mark()),
+        &setting.logs.join("tests.log"),
+        setting.clock.limit(),
+    )?;
+    let read = transcript::read(&ended.text());
+    let mut outcome = Outcome {
+        counts: read.counts(ended.ok),
+        lines: read.lines(ended.ok),
+    };
+    if !ended.ok {
+        outcome.lines.push(ended.how);
+    }
+    let found = watch.end();
+    for leftover in &found.failures {
+        outcome.lines.push(format!("left behind: {leftover}"));
+    }
+    outcome.lines.extend(found.notes);
+    outcome.counts += match found.failures.as_slice() {
+        [] => Counts::PASSED,
+        _ => Counts::FAILED,
+    };
+    tidy(&temp, &mut outcome);
+    Ok(outcome)
+}
+
+/// Removes what tests left, so that a failure is not one for ever.
+fn tidy(temp: &Path, outcome: &mut Outcome) {
+    if let Err(e) = leftovers::clean(temp) {
+        outcome.lines.push(format!("cannot be removed: {e:#}"));
+        outcome.counts += Counts::FAILED;
+    }
+}

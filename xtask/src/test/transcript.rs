@@ -1,0 +1,319 @@
+//! What `cargo test -- --show-output` printed, read.
+
+use super::counts::Counts;
+use std::collections::BTreeMap;
+
+/// Lines of a transcript that are shown where nothing better is known.
+const LAST: usize = 80;
+
+/// One test program, or the doctests of one crate.
+#[derive(Debug, Default)]
+struct Suite {
+    name: String,
+    /// None if it never said how it ended.
+    counts: Option<Counts>,
+    /// The tests that said what they lack, with what they said.
+    skips: BTreeMap<String, Vec<String>>,
+    /// The output of the tests that failed.
+    failures: Vec<String>,
+    /// All lines, for when it ended without a result.
+    lines: Vec<String>,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub struct Transcript {
+    suites: Vec<Suite>,
+    /// What cargo said outside of them.
+    other: Vec<String>,
+}
+
+/// Where in a suite's output a line is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum At {
+    Listing,
+    /// In the output of this test, which passed.
+    Passed(String),
+    /// In the output of one that failed, or in their list.
+    Failed,
+}
+
+/// Reads it.
+pub fn read(text: &str) -> Transcript {
+    let mut transcript = Transcript::default();
+    let mut at = At::Listing;
+    for line in text.lines() {
+        if let Some(name) = suite_name(line) {
+            transcript.suites.push(Suite {
+                name,
+                ..Suite::default()
+            });
+            at = At::Listing;
+            continue;
+        }
+        let open = transcript.suites.last_mut().filter(|s| s.counts.is_none());
+        match open {
+            Some(suite) => suite.line(line, &mut at),
+            None => transcript.other.push(line.to_owned()),
+        }
+    }
+    transcript
+}
+
+/// The name of the suite that begins with this line of cargo's.
+fn suite_name(line: &str) -> Option<String> {
+    let line = line.strip_prefix("   ")?.trim_start();
+    if let Some(rest) = line.strip_prefix("Running ") {
+        // `unittests src/lib.rs (target/debug/deps/name-0123456789abcdef)`
+        let (source, program) = rest.split_once(" (")?;
+        let program = program.trim_end_matches(')').rsplit('/').next()?;
+        let program = program.rsplit_once('-').map_or(program, |(name, _)| name);
+        return Some(format!("{program} ({source})"));
+    }
+    line.strip_prefix("Doc-tests ")
+        .map(|krate| format!("{krate} (doctests)"))
+}
+
+/// Whether a test says with this line that it, or a part of it, was skipped.
+fn is_skip(line: &str) -> bool {
+    line.starts_with("skipped: ") || line.contains(": skipped: ")
+}
+
+impl Suite {
+    fn line(&mut self, line: &str, at: &mut At) {
+        self.lines.push(line.to_owned());
+        let block = line
+            .strip_prefix("---- ")
+            .and_then(|l| l.strip_suffix(" ----"))
+            .and_then(|l| l.strip_suffix(" stdout"));
+        if let Some(result) = line.strip_prefix("test result: ") {
+            self.counts = counts(result);
+        } else if line == "failures:" {
+            *at = At::Failed;
+        } else if line == "successes:" {
+            *at = At::Listing;
+        } else if let Some(test) = block
+            && *at != At::Failed
+        {
+            *at = At::Passed(test.to_owned());
+        } else {
+            match at {
+                At::Passed(test) if is_skip(line) => {
+                    let said = self.skips.entry(test.clone()).or_default();
+                    said.push(line.to_owned());
+                }
+                At::Failed => self.failures.push(line.to_owned()),
+                At::Passed(_) | At::Listing => {}
+            }
+        }
+    }
+
+    /// What it counts for; `all_well` is whether cargo said that everything passed.
+    fn counted(&self, all_well: bool) -> Counts {
+        let skips = self.skips.len() as u64;
+        match self.counts {
+            Some(c) => Counts::of(
+                c.passed.saturating_sub(skips),
+                c.failed,
+                c.skipped + skips.min(c.passed),
+            ),
+            // A test program of its own making says nothing when it passes.
+            None if all_well => Counts::PASSED,
+            None => Counts::FAILED,
+        }
+    }
+}
+
+/// Reads `ok. 3 passed; 0 failed; 1 ignored; 0 measured; …`.
+fn counts(result: &str) -> Option<Counts> {
+    let number = |what: &str| -> Option<u64> {
+        let (before, _) = result.split_once(what)?;
+        before.trim_end().rsplit(' ').next()?.parse().ok()
+    };
+    Some(Counts::of(
+        number("passed")?,
+        number("failed;")?,
+        number("ignored")?,
+    ))
+}
+
+impl Transcript {
+    /// The sum; `all_well` is whether cargo said that everything passed.
+    pub fn counts(&self, all_well: bool) -> Counts {
+        let mut sum = Counts::default();
+        for suite in &self.suites {
+            sum += suite.counted(all_well);
+        }
+        if !all_well && sum.failed == 0 {
+            sum += Counts::FAILED;
+        }
+        sum
+    }
+
+    /// What the reader should see: what was skipped, and all about what failed.
+    pub fn lines(&self, all_well: bool) -> Vec<String> {
+        let mut lines = Vec::new();
+        for suite in &self.suites {
+            for (test, said) in &suite.skips {
+                let said = said.iter().map(|s| format!("{}: {test}: {s}", suite.name));
+                lines.extend(said);
+            }
+        }
+        let told = lines.len();
+        for suite in &self.suites {
+            if !suite.failures.is_empty() {
+                lines.push(format!("FAILED in {}:", suite.name));
+                lines.extend(suite.failures.iter().cloned());
+            } else if suite.counts.is_none() && !all_well {
+                lines.push(format!("{} gave no result; its last lines:", suite.name));
+                lines.extend(last(&suite.lines));
+            }
+        }
+        if !all_well && lines.len() == told {
+            lines.extend(last(&self.other));
+        }
+        lines
+    }
+}
+
+fn last(lines: &[String]) -> Vec<String> {
+    lines[lines.len().saturating_sub(LAST)..].to_vec()
+}
+
+/// A transcript without the lines in which cargo says what it is doing.
+pub fn without_progress(text: &str) -> Vec<String> {
+    const PROGRESS: [&str; 10] = [
+        "Adding",
+        "Blocking",
+        "Checking",
+        "Compiling",
+        "Documenting",
+        "Downloaded",
+        "Downloading",
+        "Finished",
+        "Locking",
+        "Updating",
+    ];
+    let is_progress = |line: &&str| {
+        let first = line.trim_start().split(' ').next().unwrap_or_default();
+        line.starts_with("  ") && PROGRESS.contains(&first)
+    };
+    text.lines()
+        .filter(|l| !is_progress(l))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "\
+   Compiling logforce v0.1.0 (/w/crates/logforce)
+    Finished `test` profile [optimized] target(s) in 1.00s
+     Running unittests src/lib.rs (target/debug/deps/logforce-0123456789abcdef)
+
+running 4 tests
+test a ... ok
+test b ... ok
+test c ... ok
+test d ... ignored
+
+successes:
+
+---- a stdout ----
+xfs: skipped: mkfs.xfs: not found
+btrfs: skipped: not root, so nothing can be mounted
+
+---- b stdout ----
+nothing was skipped: all is well
+
+successes:
+    a
+    b
+    c
+
+test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s
+
+     Running tests/power.rs (target/debug/deps/power-0123456789abcdef)
+
+running 2 tests
+test e ... FAILED
+test f ... ok
+
+successes:
+
+---- f stdout ----
+skipped: no loop devices
+
+successes:
+    f
+
+failures:
+
+---- e stdout ----
+
+thread 'e' (7) panicked at crates/logforce/tests/power.rs:3:5:
+it is lost
+skipped: not the test's own word
+
+failures:
+    e
+
+test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s
+
+error: test failed, to rerun pass `-p logforce --test power`
+   Doc-tests logforce
+
+running 1 test
+test crates/logforce/src/lib.rs - (line 5) ... ok
+
+test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.10s
+
+error: 1 target failed:
+    `-p logforce --test power`
+";
+
+    #[test]
+    fn results_are_summed_and_skips_are_counted_by_test() {
+        let read = read(TEXT);
+        assert_eq!(read.counts(false), Counts::of(3, 1, 3));
+        let lines = read.lines(false).join("\n");
+        assert_eq!(lines.matches("skipped: ").count(), 4, "{lines}");
+        assert!(
+            lines.contains("logforce (unittests src/lib.rs): a: xfs: skipped: mkfs.xfs"),
+            "{lines}"
+        );
+        assert!(lines.contains("power (tests/power.rs): f: skipped: no loop"));
+        assert!(lines.contains("FAILED in power (tests/power.rs):"));
+        assert!(lines.contains("it is lost"));
+        assert!(!lines.contains("all is well"));
+    }
+
+    #[test]
+    fn a_program_that_ends_without_a_result_has_failed() {
+        let text = "     Running tests/a.rs (target/debug/deps/a-01)\n\nrunning 1 test\n\
+                    the last words\nerror: test failed, to rerun pass `--test a`\n\
+                    \n     Running tests/b.rs (target/debug/deps/b-01)\n\
+                    test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured\n";
+        let read = read(text);
+        assert_eq!(read.counts(false), Counts::of(2, 1, 0));
+        assert!(read.lines(false).join("\n").contains("the last words"));
+        // One with a main of its own that said nothing, and cargo was content.
+        assert_eq!(read.counts(true), Counts::of(3, 0, 0));
+        assert_eq!(read.lines(true), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_does_not_compile_has_failed() {
+        let read = read("   Compiling a v0.1.0\nerror[E0308]: mismatched types\n");
+        assert_eq!(read.counts(false), Counts::FAILED);
+        assert!(read.lines(false).join("\n").contains("E0308"));
+    }
+
+    #[test]
+    fn progress_is_left_out() {
+        let text = "   Compiling a v0.1.0\nwarning: x\n    Finished in 1 s\n  Compiling\n";
+        assert_eq!(without_progress(text), ["warning: x"]);
+    }
+}

@@ -1,0 +1,119 @@
+//! What cargo says of the workspace.
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// The workspace, as `cargo metadata` describes it.
+#[derive(Debug)]
+pub struct Workspace {
+    pub root: PathBuf,
+    /// Where cargo builds to.
+    pub target: PathBuf,
+    pub crates: Vec<Crate>,
+}
+
+/// One crate of the workspace.
+#[derive(Debug)]
+pub struct Crate {
+    pub name: String,
+    /// The directory of its manifest.
+    pub dir: PathBuf,
+    pub dependencies: Vec<Dependency>,
+}
+
+/// A line of a crate's manifest.
+#[derive(Debug, Clone)]
+pub struct Dependency {
+    pub name: String,
+    /// For the crate's tests, examples and benchmarks only.
+    pub dev: bool,
+}
+
+/// The cargo that runs this program, or the one in the path.
+pub fn cargo() -> OsString {
+    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}
+
+impl Workspace {
+    /// Asks cargo.
+    pub fn find() -> Result<Workspace> {
+        let out = Command::new(cargo())
+            .args(["metadata", "--no-deps", "--format-version", "1"])
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .output()
+            .context("cargo metadata")?;
+        if !out.status.success() {
+            bail!(
+                "cargo metadata: {}\n{}",
+                out.status,
+                String::from_utf8_lossy(&out.stderr)
+            );
+        }
+        Workspace::parse(&serde_json::from_slice(&out.stdout).context("cargo metadata")?)
+    }
+
+    /// Reads what `cargo metadata` prints.
+    pub fn parse(metadata: &Value) -> Result<Workspace> {
+        let text = |v: &Value, key: &str| {
+            v[key]
+                .as_str()
+                .map(str::to_owned)
+                .with_context(|| format!("cargo metadata gives no {key}"))
+        };
+        let mut crates = Vec::new();
+        for package in metadata["packages"].as_array().context("no packages")? {
+            let mut dependencies = Vec::new();
+            for d in package["dependencies"].as_array().into_iter().flatten() {
+                dependencies.push(Dependency {
+                    name: text(d, "name")?,
+                    dev: d["kind"].as_str() == Some("dev"),
+                });
+            }
+            let mut dir = PathBuf::from(text(package, "manifest_path")?);
+            dir.pop();
+            crates.push(Crate {
+                name: text(package, "name")?,
+                dir,
+                dependencies,
+            });
+        }
+        Ok(Workspace {
+            root: text(metadata, "workspace_root")?.into(),
+            target: text(metadata, "target_directory")?.into(),
+            crates,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_workspace_is_read() {
+        let metadata = serde_json::json!({
+            "workspace_root": "/w", "target_directory": "/t",
+            "packages": [{
+                "name": "a", "manifest_path": "/w/crates/a/Cargo.toml",
+                "dependencies": [
+                    {"name": "b", "kind": null}, {"name": "c", "kind": "dev"},
+                    {"name": "d", "kind": "build"},
+                ],
+            }],
+        });
+        let w = Workspace::parse(&metadata).unwrap();
+        assert_eq!(w.crates[0].dir, PathBuf::from("/w/crates/a"));
+        let dev: Vec<_> = w.crates[0].dependencies.iter().map(|d| d.dev).collect();
+        assert_eq!(dev, [false, true, false]);
+        assert!(Workspace::parse(&serde_json::json!({})).is_err());
+    }
+
+    #[test]
+    fn this_workspace_is_found() {
+        let w = Workspace::find().unwrap();
+        assert!(w.crates.iter().any(|c| c.name == "xtask"), "{w:?}");
+    }
+}
