@@ -5,11 +5,15 @@ use crate::{Error, Result};
 use logforce_device::{AlignedBuf, Barrier, Directory, File, OpenFile, ReadSource, Runtime, Write};
 use logforce_format::{
     CONTROL_FILE_LEN, CONTROL_SLOT_LEN, CONTROL_SLOT_OFFSETS, Control, ControlReject,
-    FORMAT_VERSION, newest,
+    FORMAT_VERSION, MAX_WRITE_UNIT, newest,
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The two slots, and the discipline of writing them: the older one is overwritten and forced.
+const READ_LEN: usize = MAX_WRITE_UNIT as usize;
+const _: () = assert!(CONTROL_SLOT_OFFSETS[1] == MAX_WRITE_UNIT as u64);
+
+/// The two slots, and the discipline of writing them: the older one is overwritten and forced, then
+/// the other likewise. So a slot that rots later leaves the same words in the other.
 pub(crate) struct ControlFile {
     dir: Arc<dyn Directory>,
     file: Arc<dyn File>,
@@ -37,7 +41,8 @@ impl ControlFile {
             .map_err(Error::io("open", &path))?;
         let mut slots = Vec::new();
         for offset in CONTROL_SLOT_OFFSETS {
-            let mut buf = AlignedBuf::zeroed(CONTROL_SLOT_LEN, CONTROL_SLOT_LEN);
+            // As much as the coarsest device wants to be read at once; the other slot is that far away.
+            let mut buf = AlignedBuf::zeroed(READ_LEN, READ_LEN);
             let read = match file.read_at(offset, &mut buf, ReadSource::Medium) {
                 Err(e) if e.kind() == std::io::ErrorKind::Unsupported => {
                     file.read_at(offset, &mut buf, ReadSource::Cache)
@@ -45,7 +50,7 @@ impl ControlFile {
                 other => other,
             };
             slots.push(match read {
-                Ok(n) if n == CONTROL_SLOT_LEN => Control::decode(&buf),
+                Ok(n) if n >= CONTROL_SLOT_LEN => Control::decode(&buf),
                 Ok(_) => Err(ControlReject::Magic),
                 // One slot that cannot be read is a damaged slot; the other may do.
                 Err(_) => Err(ControlReject::Checksum),
@@ -145,17 +150,18 @@ impl ControlFile {
         let (slot, mut control) = self.state().clone();
         change(&mut control);
         control.sequence += 1;
-        let other = 1 - slot;
         let path = self.dir.path().join(names::CONTROL);
-        write_slot(&*self.file, CONTROL_SLOT_OFFSETS[other], &control)
-            .map_err(Error::io("write", &path))
-            .and_then(|()| {
-                self.file
-                    .barrier(Barrier::Data)
-                    .map_err(Error::io("sync", &path))
-            })
-            .map_err(|e| poison.set(e))?;
-        *self.state() = (other, control);
+        for slot in [1 - slot, slot] {
+            write_slot(&*self.file, CONTROL_SLOT_OFFSETS[slot], &control)
+                .map_err(Error::io("write", &path))
+                .and_then(|()| {
+                    self.file
+                        .barrier(Barrier::Data)
+                        .map_err(Error::io("sync", &path))
+                })
+                .map_err(|e| poison.set(e))?;
+        }
+        *self.state() = (slot, control);
         Ok(())
     }
 }

@@ -5,11 +5,11 @@ use crate::options::OnDamage;
 use crate::read_only::check_end;
 use crate::reader::Entry;
 use crate::recovery::{
-    anchor_state, collect_voids, damage, existing_directory, find_end, first_state, gaps,
+    adopt, anchor_state, collect_voids, damage, existing_directory, find_end, first_state, gaps,
     lost_segment,
 };
 use crate::scan::{Scan, ScanState};
-use crate::search::{headers_behind, resumed_at, stamp_behind};
+use crate::search::{headers_behind, stamp_behind};
 use crate::segments::{Listing, list, read_header};
 use crate::view::View;
 use crate::voids::Voids;
@@ -165,6 +165,9 @@ impl Inspector {
             }
             loaded = again;
         };
+        if !loaded.both {
+            adopt(&listing.segments, &mut loaded.control);
+        }
         let in_use = dir.is_locked(names::LOCK).unwrap_or(false);
         Ok(Inspector {
             dir,
@@ -334,13 +337,7 @@ impl Inspector {
         let mut state = first_state(control);
         let mut looked = 0;
         loop {
-            let mut scan = Scan::new(
-                segments,
-                control.log_id,
-                control.prepared_end,
-                ReadSource::Cache,
-                state,
-            );
+            let mut scan = Scan::new(segments, control, ReadSource::Cache, state);
             let stop = loop {
                 if let Some((_, to)) = walk.voids.covering(scan.state.at)
                     && segments
@@ -354,6 +351,9 @@ impl Inspector {
                 match scan.next() {
                     Ok(batch) => {
                         let end = batch.end;
+                        if batch.resumed {
+                            walk.jump();
+                        }
                         if !walk.batch(segments, batch.header, batch.payload, end) {
                             return Ok(found);
                         }
@@ -363,14 +363,6 @@ impl Inspector {
                 }
             };
             state = scan.state;
-            if let Some(h) = resumed_at(segments, &state, stop.at, control) {
-                state = ScanState {
-                    at: h.lsn,
-                    sequence: Sequence::default(),
-                    ..state
-                };
-                continue;
-            }
             if let Some((_, to)) = walk.voids.covering(stop.at) {
                 state = unlinked(to);
                 walk.jump();
@@ -434,38 +426,16 @@ impl Inspector {
         let segments = &self.listing.segments;
         let control = &self.control;
         let mut proven = control.anchor.lsn;
-        let mut state = if self.control_whole || control.sequence > 0 {
+        let state = if self.control_whole || control.sequence > 0 {
             anchor_state(control)
         } else {
             first_state(control)
         };
-        let mut last_void = state.last_void;
-        loop {
-            let mut scan = Scan::new(
-                segments,
-                control.log_id,
-                control.prepared_end,
-                ReadSource::Cache,
-                state,
-            );
-            let stop = loop {
-                match scan.next() {
-                    Ok(batch) => proven = proven.max(batch.header.stamp),
-                    Err(stop) => break stop,
-                }
-            };
-            last_void = scan.state.last_void.or(last_void);
-            match resumed_at(segments, &scan.state, stop.at, control) {
-                Some(h) => {
-                    state = ScanState {
-                        at: h.lsn,
-                        sequence: Sequence::default(),
-                        ..scan.state
-                    }
-                }
-                None => return (proven, last_void),
-            }
+        let mut scan = Scan::new(segments, control, ReadSource::Cache, state);
+        while let Ok(batch) = scan.next() {
+            proven = proven.max(batch.header.stamp);
         }
+        (proven, scan.state.last_void.or(state.last_void))
     }
 }
 

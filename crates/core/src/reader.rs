@@ -4,7 +4,7 @@ use crate::view::View;
 use crate::{Damage, Error, Result};
 use logforce_device::ReadSource;
 use logforce_format::frame::{Frame, Frames};
-use logforce_format::{BATCH_HEADER_LEN, BatchHeader, BatchKind, Case, Lsn};
+use logforce_format::{BATCH_HEADER_LEN, BatchHeader, BatchKind, Case, Lsn, MAX_RECORD_LEN};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -31,6 +31,7 @@ pub struct Reader {
     ready: VecDeque<Entry>,
     /// Records of an atomic append that is not at its end yet.
     group: Vec<Entry>,
+    group_len: usize,
     failed: bool,
 }
 
@@ -72,6 +73,7 @@ impl Reader {
             from,
             ready: VecDeque::new(),
             group: Vec::new(),
+            group_len: 0,
             failed: false,
         }
     }
@@ -104,6 +106,9 @@ impl Reader {
                     Some(e) if !frame.header.first => e,
                     _ => return Err(Error::NotABoundary { lsn: start }),
                 };
+                if begun.data.len() + frame.data.len() > MAX_RECORD_LEN {
+                    return Err(malformed(&view, frame.lsn));
+                }
                 begun.data.extend_from_slice(frame.data);
                 if frame.header.last {
                     begun.end = frame.end();
@@ -151,7 +156,7 @@ impl Reader {
             let voided = self.view.voids().covering(self.next_batch);
             if let Some((_, to)) = voided {
                 self.next_batch = to;
-                self.group.clear();
+                self.drop_group();
             }
             if self.next_batch >= self.view.durable() {
                 return Ok(false);
@@ -169,6 +174,11 @@ impl Reader {
         }
     }
 
+    fn drop_group(&mut self) {
+        self.group.clear();
+        self.group_len = 0;
+    }
+
     /// Sorts the frames of a batch into records.
     fn take(&mut self, batch: &Loaded) -> Result<()> {
         let voids = self.view.voids().clone();
@@ -178,7 +188,7 @@ impl Reader {
                 continue;
             }
             if voids.covering(frame.lsn).is_some() {
-                self.group.clear();
+                self.drop_group();
                 continue;
             }
             if frame.header.first {
@@ -191,11 +201,16 @@ impl Reader {
             let Some(entry) = self.group.last_mut() else {
                 return Err(malformed(&self.view, frame.lsn));
             };
+            self.group_len += frame.data.len();
+            if self.group_len > MAX_RECORD_LEN {
+                return Err(malformed(&self.view, frame.lsn));
+            }
             entry.data.extend_from_slice(frame.data);
             if frame.header.last {
                 entry.end = frame.end();
                 if !frame.header.joined {
                     self.ready.extend(self.group.drain(..));
+                    self.group_len = 0;
                 }
             }
         }

@@ -8,7 +8,7 @@ use crate::options::{Creation, OnDamage, Options};
 use crate::poison::Poison;
 use crate::prepare::{Preparing, Spare, zeroes_help};
 use crate::scan::{Scan, ScanState, Stop};
-use crate::search::{resumed_at, stamp_behind};
+use crate::search::stamp_behind;
 use crate::segments::{Listing, Segment, Segments, list};
 use crate::stage::Stage;
 use crate::view::View;
@@ -22,7 +22,7 @@ use logforce_device::{
 use logforce_format::frame::Sequence;
 use logforce_format::{
     Anchor, BATCH_HEADER_LEN, BatchHeader, BatchKind, Case, Control, Decision, Epoch, LogId, Lsn,
-    Seen, decide, seal,
+    MAX_SEGMENT_LEN, MIN_WRITE_UNIT, Seen, SegmentHeader, decide, seal,
 };
 use std::collections::VecDeque;
 use std::io;
@@ -216,11 +216,11 @@ pub(crate) struct End {
 
 impl Opening {
     fn recover(self, loaded: Loaded, created: bool, lock: Box<dyn Send + Sync>) -> Result<Shared> {
-        let control = loaded.control.clone();
+        let mut control = loaded.control.clone();
         let both_slots = loaded.both;
         let control_file = ControlFile::open(self.dir.clone(), loaded, self.runtime.clone())?;
         let poison = Poison::default();
-        let (mut segments, spares) = self.take_stock(&control)?;
+        let (mut segments, spares) = self.take_stock(&mut control, both_slots)?;
         let gaps = gaps(&segments, &control);
         let mut start = anchor_state(&control);
         if let Some(&(lsn, _)) = gaps.first() {
@@ -260,8 +260,11 @@ impl Opening {
 
         // The epoch is in the control file before a batch carries it. Otherwise a crash could lose
         // both, and a second opening would take the same number for another history.
+        // Above the last batch's too: where a slot of the control file rotted, the other may not
+        // know the latest opening.
+        let last_epoch = end.state.epoch.unwrap_or_default();
         let epoch = Epoch {
-            counter: control.epoch.counter + 1,
+            counter: control.epoch.counter.max(last_epoch.counter) + 1,
             nonce: self.runtime.random(),
         };
         let tail = end.state.at;
@@ -272,9 +275,13 @@ impl Opening {
         control_file.update(&poison, |c| {
             if c.epoch.counter > 0 {
                 c.history.insert(0, c.epoch);
-                c.history.truncate(logforce_format::EPOCH_HISTORY);
             }
+            if last_epoch.counter > c.epoch.counter {
+                c.history.insert(0, last_epoch);
+            }
+            c.history.truncate(logforce_format::EPOCH_HISTORY);
             c.epoch = epoch;
+            c.prepared_end = control.prepared_end;
             c.clean = false;
             // Also where it moves back, to the start of what is lost: until the new epoch's batch
             // is durable, a crash must leave a log that shows its damage again.
@@ -384,11 +391,18 @@ impl Opening {
         for next in &upcoming {
             next.open_writer(self.chosen.method.plan().direct)?;
         }
+        poison
+            .durable
+            .store(written.0, std::sync::atomic::Ordering::Release);
+        // Segments of an earlier opening may need longer writes than this one was asked for.
+        let units = std::iter::once(&segment).chain(&upcoming);
+        let longest_unit = units.map(|s| s.header.write_unit).max().unwrap_or(0);
+        let max_batch = self.options.max_batch.max(2 * longest_unit);
         let stage = Stage::new(
             written,
             segment,
             upcoming,
-            self.options.max_batch,
+            max_batch.next_multiple_of(longest_unit),
             self.options.staging,
             role,
             anchor,
@@ -445,7 +459,11 @@ impl Opening {
 
     /// Lists what is there and clears away what an interrupted preparation, truncation or
     /// recycling left behind.
-    fn take_stock(&self, control: &Control) -> Result<(Segments, Vec<Spare>)> {
+    fn take_stock(
+        &self,
+        control: &mut Control,
+        both_slots: bool,
+    ) -> Result<(Segments, Vec<Spare>)> {
         let Listing {
             mut segments,
             broken: _,
@@ -461,6 +479,9 @@ impl Opening {
             .into_iter()
             .map(|(name, len)| Spare { name, len })
             .collect();
+        if !both_slots {
+            adopt(&segments, control);
+        }
         // Below the front: the crash came between the control file and the renaming. At or above
         // the prepared end: between the preparation and the control file.
         let mut loose = segments.take_below(control.first_segment);
@@ -501,7 +522,6 @@ impl Opening {
         epoch: Epoch,
         gaps: Vec<(Lsn, Lsn)>,
     ) -> Result<()> {
-        const LONGEST: u64 = 1 << 30;
         for (mut from, to) in gaps {
             let name = names::segment(from);
             match self.dir.rename(&name, &names::set_aside(&name)) {
@@ -511,10 +531,19 @@ impl Opening {
                 _ => {}
             }
             while from < to {
-                let len = to.since(from).min(LONGEST);
+                let rest = to.since(from);
+                let len = if rest > MAX_SEGMENT_LEN {
+                    MAX_SEGMENT_LEN / 2
+                } else {
+                    rest
+                };
+                let fits = |unit: &u32| SegmentHeader::geometry_is_valid(from, len, *unit);
+                let Some(unit) = [4096, MIN_WRITE_UNIT].into_iter().find(fits) else {
+                    return Err(self.impossible(from));
+                };
                 let segment = self
                     .preparing(control.log_id, epoch)
-                    .make(from, len, 4096, None)
+                    .make(from, len, unit, None)
                     .map_err(|e| self.full(e))?;
                 segment.writer_done();
                 segments.insert(segment);
@@ -579,26 +608,14 @@ impl Opening {
                 self.chosen.method.plan().direct,
             );
         }
-        let mut scan = Scan::new(
-            segments,
-            control.log_id,
-            control.prepared_end,
-            ReadSource::Medium,
-            from,
-        );
+        let mut scan = Scan::new(segments, control, ReadSource::Medium, from);
         let mut closed = from;
         let stop = loop {
             let step = scan.next().map(|batch| batch.end);
             match step {
                 Ok(batch_end) if batch_end >= cached_end => return Ok(()),
                 Ok(_) => {}
-                Err(stop) => match resumed_at(segments, &scan.state, stop.at, control) {
-                    Some(h) => {
-                        scan.state.at = h.lsn;
-                        scan.state.sequence.reset();
-                    }
-                    None => break stop,
-                },
+                Err(stop) => break stop,
             }
             if scan.state.sequence.open_from().is_none() {
                 closed = scan.state;
@@ -640,6 +657,14 @@ impl Prepared<'_> {
         o.preparing(self.log_id, self.epoch)
             .make(start, o.options.segment_len, o.unit, spare.as_ref())
             .map_err(|e| o.full(e))
+    }
+}
+
+/// Takes in the segments that follow the last announced one. Where one slot of the control file is
+/// damaged, the other may be the older, and not know of segments that hold acknowledged data.
+pub(crate) fn adopt(segments: &Segments, control: &mut Control) {
+    while let Some(next) = segments.containing(control.prepared_end) {
+        control.prepared_end = next.header.end();
     }
 }
 
@@ -725,7 +750,7 @@ pub(crate) fn first_state(control: &Control) -> ScanState {
 pub(crate) fn find_end(
     segments: &Segments,
     control: &Control,
-    mut state: ScanState,
+    state: ScanState,
     both_slots: bool,
     path: &Path,
     on_damage: OnDamage,
@@ -736,78 +761,64 @@ pub(crate) fn find_end(
     let mut closed = state;
     let mut read: Vec<Lsn> = Vec::new();
     let mut scanned = 0;
-    loop {
-        let mut scan = Scan::new(
-            segments,
-            control.log_id,
-            control.prepared_end,
-            ReadSource::Cache,
-            state,
-        );
-        let stop = loop {
-            let (header, end) = match scan.next() {
-                Ok(batch) => (batch.header, batch.end),
-                Err(stop) => break stop,
-            };
-            trusted = trusted.max(header.stamp);
-            scanned += end.since(header.lsn);
-            if let Some(s) = segments.containing(header.lsn)
-                && read.last() != Some(&s.header.start)
-            {
-                read.push(s.header.start);
-            }
-            boundaries.push_back(scan.state);
-            while boundaries.get(1).is_some_and(|s| s.at <= trusted) {
-                boundaries.pop_front();
-            }
-            if scan.state.sequence.open_from().is_none() {
-                closed = scan.state;
-            }
+    let mut scan = Scan::new(segments, control, ReadSource::Cache, state);
+    let stop = loop {
+        let (header, end) = match scan.next() {
+            Ok(batch) => (batch.header, batch.end),
+            Err(stop) => break stop,
         };
-        state = scan.state;
-        if let Some(s) = segments.containing(stop.at)
-            && !read.contains(&s.header.start)
+        trusted = trusted.max(header.stamp);
+        scanned += end.since(header.lsn);
+        if let Some(s) = segments.containing(header.lsn)
+            && read.last() != Some(&s.header.start)
         {
             read.push(s.header.start);
         }
-        if let Some(h) = resumed_at(segments, &state, stop.at, control) {
-            // Go on at that epoch batch; what lies between is void.
-            state.at = h.lsn;
-            state.sequence.reset();
-            continue;
+        boundaries.push_back(scan.state);
+        while boundaries.get(1).is_some_and(|s| s.at <= trusted) {
+            boundaries.pop_front();
         }
-        // A close in order says that nothing lies above the anchor; its word is good only while
-        // the other slot is whole too.
-        let closed_here = control.clean && both_slots && state.at == control.anchor.lsn;
-        let stamp = if closed_here {
-            None
-        } else {
-            stamp_behind(segments, stop.at, control, state.epoch)
-        };
-        let case = decide(stop.seen, stamp.is_some(), false);
-        let durable_to = trusted.max(stamp.unwrap_or(Lsn::ORIGIN));
-        let lost = match case.decision() {
-            Decision::Refuse => {
-                let d = damage(path, segments, &stop, case, durable_to);
-                if on_damage == OnDamage::Refuse {
-                    return Err(Error::Damaged(Box::new(d)));
-                }
-                Some(d)
-            }
-            _ => None,
-        };
-        let settled = boundaries.front().copied().unwrap_or(state);
-        return Ok(End {
-            state,
-            case,
-            trusted,
-            settled,
-            closed,
-            lost,
-            read,
-            scanned,
-        });
+        if scan.state.sequence.open_from().is_none() {
+            closed = scan.state;
+        }
+    };
+    let state = scan.state;
+    if let Some(s) = segments.containing(stop.at)
+        && !read.contains(&s.header.start)
+    {
+        read.push(s.header.start);
     }
+    // A close in order says that nothing lies above the anchor; its word is good only while
+    // the other slot is whole too.
+    let closed_here = control.clean && both_slots && state.at == control.anchor.lsn;
+    let stamp = if closed_here {
+        None
+    } else {
+        stamp_behind(segments, stop.at, control, state.epoch)
+    };
+    let case = decide(stop.seen, stamp.is_some(), false);
+    let durable_to = trusted.max(stamp.unwrap_or(Lsn::ORIGIN));
+    let lost = match case.decision() {
+        Decision::Refuse => {
+            let d = damage(path, segments, &stop, case, durable_to);
+            if on_damage == OnDamage::Refuse {
+                return Err(Error::Damaged(Box::new(d)));
+            }
+            Some(d)
+        }
+        _ => None,
+    };
+    let settled = boundaries.front().copied().unwrap_or(state);
+    Ok(End {
+        state,
+        case,
+        trusted,
+        settled,
+        closed,
+        lost,
+        read,
+        scanned,
+    })
 }
 
 /// Describes where a scan stopped.

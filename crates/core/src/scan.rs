@@ -1,8 +1,9 @@
+use crate::search::Resumptions;
 use crate::segments::{Segment, Segments};
 use logforce_device::{AlignedBuf, File, ReadSource};
 use logforce_format::{
-    BATCH_HEADER_LEN, BatchHeader, BatchKind, Epoch, Expected, LogId, Lsn, Reject, Seen, align_up,
-    frame::Sequence,
+    BATCH_HEADER_LEN, BatchHeader, BatchKind, Control, Epoch, Expected, Lsn, Reject, Seen,
+    align_up, frame::Sequence,
 };
 use std::sync::Arc;
 
@@ -40,6 +41,8 @@ pub(crate) struct Batch<'a> {
     pub(crate) payload: &'a [u8],
     /// Where the following one begins.
     pub(crate) end: Lsn,
+    /// What lies between its predecessor and it was given up.
+    pub(crate) resumed: bool,
 }
 
 /// Bytes of one segment, read in large aligned pieces.
@@ -155,12 +158,12 @@ impl Window {
     }
 }
 
-/// Walks batches from a boundary on, checking each against its predecessor.
+/// Walks batches from a boundary on, checking each against its predecessor, and going on where a
+/// later opening did.
 pub(crate) struct Scan<'s> {
     segments: &'s Segments,
-    log_id: LogId,
-    /// Exclusive end of what the control file says must exist.
-    prepared_end: Lsn,
+    control: &'s Control,
+    resumptions: Resumptions,
     window: Window,
     pub(crate) state: ScanState,
 }
@@ -168,15 +171,14 @@ pub(crate) struct Scan<'s> {
 impl<'s> Scan<'s> {
     pub(crate) fn new(
         segments: &'s Segments,
-        log_id: LogId,
-        prepared_end: Lsn,
+        control: &'s Control,
         source: ReadSource,
         state: ScanState,
     ) -> Self {
         Scan {
             segments,
-            log_id,
-            prepared_end,
+            control,
+            resumptions: Resumptions::above(segments, state.at, control),
             window: Window::new(source),
             state,
         }
@@ -184,10 +186,14 @@ impl<'s> Scan<'s> {
 
     /// The next batch, or why there is none here.
     pub(crate) fn next(&mut self) -> Result<Batch<'_>, Stop> {
+        let resumed = self.resumptions.at(&self.state);
+        if let Some(state) = resumed {
+            self.state = state;
+        }
         let at = self.state.at;
         let stop = |at, seen, found: String| Err(Stop { at, seen, found });
         let Some(segment) = self.segments.containing(at) else {
-            return if at >= self.prepared_end {
+            return if at >= self.control.prepared_end {
                 stop(at, Seen::PastEnd, "the end of the last segment".to_owned())
             } else {
                 stop(
@@ -223,7 +229,7 @@ impl<'s> Scan<'s> {
             header.epoch
         };
         let expected = Expected {
-            log_id: self.log_id,
+            log_id: self.control.log_id,
             lsn: at,
             segment_end: segment.header.end(),
             write_unit: unit,
@@ -257,6 +263,7 @@ impl<'s> Scan<'s> {
             header,
             payload: bytes.get(BATCH_HEADER_LEN..).unwrap_or(&[]),
             end: next.at,
+            resumed: resumed.is_some(),
         })
     }
 }

@@ -1,7 +1,8 @@
 use crate::scan::{ScanState, Window};
 use crate::segments::{Segment, Segments};
 use logforce_device::ReadSource;
-use logforce_format::{BATCH_HEADER_LEN, BatchHeader, BatchKind, Control, Epoch, Lsn};
+use logforce_format::frame::Sequence;
+use logforce_format::{BATCH_HEADER_LEN, BatchHeader, BatchKind, Control, Epoch, Lsn, align_up};
 use std::sync::Arc;
 
 /// Looks at every write unit from `from` up for batch headers of this log that lie where they say,
@@ -25,7 +26,10 @@ pub(crate) fn headers_behind(
     }
     for segment in &list {
         let unit = u64::from(segment.header.write_unit);
-        let mut at = from.max(segment.header.first_batch());
+        let within = from
+            .max(segment.header.first_batch())
+            .since(segment.header.start);
+        let mut at = segment.header.start.plus(align_up(within, unit));
         while at < segment.header.end() {
             if let Ok(bytes) = window.get(segment, segment.offset(at), BATCH_HEADER_LEN)
                 && let Ok(h) = BatchHeader::decode(bytes)
@@ -60,29 +64,43 @@ pub(crate) fn stamp_behind(
     highest
 }
 
-/// The epoch batch at the beginning of a later segment by which a later opening gave up `at`.
-pub(crate) fn resumed_at(
-    segments: &Segments,
-    state: &ScanState,
-    at: Lsn,
-    control: &Control,
-) -> Option<BatchHeader> {
-    let (epoch, prev_crc) = (state.epoch?, state.prev_crc?);
-    let mut window = Window::new(ReadSource::Cache);
-    segments.above(at).iter().find_map(|segment| {
-        let first = segment.header.first_batch();
-        let bytes = window
-            .get(segment, segment.offset(first), BATCH_HEADER_LEN)
-            .ok()?;
-        let h = BatchHeader::decode(bytes).ok()?;
-        let links = h.kind == BatchKind::Epoch
-            && h.log_id == control.log_id
-            && h.lsn == first
-            && h.voids()
-            && h.void_from <= at
-            && h.prev_crc == prev_crc
-            && h.prev_epoch == epoch
-            && h.end(segment.header.write_unit) <= segment.header.end();
-        links.then_some(h)
-    })
+/// Epoch batches at the beginning of segments by which an opening gave up a position further down.
+pub(crate) struct Resumptions(Vec<BatchHeader>);
+
+impl Resumptions {
+    /// Looks at the first batch of every segment above `from`.
+    pub(crate) fn above(segments: &Segments, from: Lsn, control: &Control) -> Self {
+        let mut window = Window::new(ReadSource::Cache);
+        let headers = segments.above(from).into_iter().filter_map(|segment| {
+            let first = segment.header.first_batch();
+            let bytes = window
+                .get(&segment, segment.offset(first), BATCH_HEADER_LEN)
+                .ok()?;
+            let h = BatchHeader::decode(bytes).ok()?;
+            let resumes = h.kind == BatchKind::Epoch
+                && h.log_id == control.log_id
+                && h.lsn == first
+                && h.voids()
+                && h.end(segment.header.write_unit) <= segment.header.end();
+            resumes.then_some(h)
+        });
+        Resumptions(headers.collect())
+    }
+
+    /// The one that goes on from `state`: it names the batch that ends there as its predecessor,
+    /// and voids what follows. It counts even where the next batch is there after all: what was
+    /// given up once, perhaps for a read error that has passed, must not come back.
+    pub(crate) fn at(&self, state: &ScanState) -> Option<ScanState> {
+        let h = self.0.iter().find(|h| {
+            h.lsn > state.at
+                && h.void_from <= state.at
+                && Some(h.prev_crc) == state.prev_crc
+                && Some(h.prev_epoch) == state.epoch
+        })?;
+        Some(ScanState {
+            at: h.lsn,
+            sequence: Sequence::default(),
+            ..*state
+        })
+    }
 }

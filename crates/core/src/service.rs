@@ -53,7 +53,10 @@ impl Shared {
                 self.service_parked.store(true, SeqCst);
                 let idle = {
                     let stage = self.stage();
-                    stage.forces == stage.stamped_forces && !stage.has_full() && !stage.stopping
+                    // While somebody else holds the role there is nothing to do here: giving it
+                    // back rings.
+                    let claimable = stage.has_full() && stage.role.is_some();
+                    stage.forces == stage.stamped_forces && !claimable && !stage.stopping
                 };
                 if idle {
                     self.work.sleep(&*self.runtime, seen, None);

@@ -175,11 +175,15 @@ impl Stage {
 
     /// An upper bound of where `bytes` of frames would end.
     pub(crate) fn bound(&self, bytes: usize, smallest_segment: u64) -> Lsn {
-        let unit = u64::from(self.segment.header.write_unit).max(
-            self.upcoming
-                .back()
-                .map_or(0, |s| u64::from(s.header.write_unit)),
-        );
+        // What an earlier opening prepared may have been made with other options.
+        let prepared = std::iter::once(&self.segment).chain(&self.upcoming);
+        let (unit, smallest_segment) =
+            prepared.fold((0, smallest_segment), |(unit, smallest), s| {
+                (
+                    unit.max(u64::from(s.header.write_unit)),
+                    smallest.min(s.header.len),
+                )
+            });
         // The least payload of a batch that is closed for lack of room, but for the one at a
         // segment's end.
         let least = (self.max_batch.min(smallest_segment as usize / 2)

@@ -279,9 +279,6 @@ impl BatchHeader {
         if self.lsn != e.lsn {
             return Err(Reject::WrongLsn(self.lsn));
         }
-        if self.end(e.write_unit) > e.segment_end {
-            return Err(Reject::PastSegment);
-        }
         if self.epoch.counter < e.epoch.counter {
             return Err(Reject::EpochLower(self.epoch.counter));
         }
@@ -291,6 +288,9 @@ impl BatchHeader {
         };
         if !linked {
             return Err(Reject::EpochUnlinked(self.epoch.counter));
+        }
+        if self.end(e.write_unit) > e.segment_end {
+            return Err(Reject::PastSegment);
         }
         if self.prev_crc != e.prev_crc {
             return Err(Reject::Chain);

@@ -69,10 +69,9 @@ impl Seen {
             | Reject::StampAhead
             | Reject::VoidRange
             | Reject::PrevEpoch
-            | Reject::PastSegment
-            | Reject::Chain
             | Reject::PayloadChecksum => Seen::Broken,
-            Reject::Frames => Seen::Malformed,
+            // Log, place, epoch and nonce fit, so this opening wrote it there: no crash makes these.
+            Reject::PastSegment | Reject::Chain | Reject::Frames => Seen::Malformed,
         }
     }
 }
@@ -188,8 +187,8 @@ impl Decision {
 /// valid batch and voids from here or below.
 pub fn decide(seen: Seen, stamped: bool, resumed: bool) -> Case {
     match (seen, stamped, resumed) {
-        (Seen::Linked, _, _) => Case::Next,
         (_, _, true) => Case::Resumed,
+        (Seen::Linked, _, false) => Case::Next,
         (Seen::NoSegment, _, false) => Case::SegmentLost,
         (Seen::Malformed, _, false) => Case::WrittenWrong,
         (_, true, false) => Case::Damaged,

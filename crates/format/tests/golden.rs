@@ -138,7 +138,7 @@ fn batch(name: &str, title: &str, header: BatchHeader, frames: &[Made]) -> Batch
     again[BATCH_HEADER_LEN..end].copy_from_slice(&payload(&read));
     let mut reused = BatchHeader {
         crc: 0,
-        payload_crc: logforce_format::payload_crc(0, &payload(&read)),
+        payload_crc: payload_crc(0, &payload(&read)),
         ..got
     };
     assert_eq!(seal(&mut again, &mut reused), got.crc);

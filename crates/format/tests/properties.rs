@@ -78,6 +78,13 @@ proptest! {
         prop_assert_eq!(got.check_payload(&body), Ok(()));
     }
 
+    /// Taken in pieces, as records are staged, the payload's checksum is that of the whole.
+    #[test]
+    fn payload_checksum_in_pieces(pieces in vec(vec(any::<u8>(), 0..50), 0..6)) {
+        let sum = pieces.iter().fold(0, |sum, piece| payload_crc(sum, piece));
+        prop_assert_eq!(sum, crc32c(&pieces.concat()));
+    }
+
     /// A flipped bit in header or payload is noticed; in the padding it changes nothing.
     #[test]
     fn flipped_bits((_, batch, records) in batches(), bit in any::<prop::sample::Index>()) {
