@@ -1,4 +1,4 @@
-//! How a command ends: 0 done, 1 failed, 2 unusable arguments, 130 interrupted.
+//! How a command ends: 0 done, 1 failed or damage found, 2 unusable arguments, 130 interrupted.
 
 use crate::output::complain;
 use std::io;
@@ -9,6 +9,8 @@ use std::process::ExitCode;
 pub enum End {
     /// All done.
     Done,
+    /// What was looked at is damaged; that has been told.
+    Damaged,
     /// The user stopped it.
     Interrupted,
 }
@@ -32,6 +34,7 @@ impl std::error::Error for Usage {}
 pub fn code(result: anyhow::Result<End>) -> ExitCode {
     match result {
         Ok(End::Done) => ExitCode::SUCCESS,
+        Ok(End::Damaged) => ExitCode::from(1),
         Ok(End::Interrupted) => ExitCode::from(INTERRUPTED),
         // Whoever read our output has seen enough.
         Err(e) if is_broken_pipe(&e) => ExitCode::SUCCESS,

@@ -1,33 +1,56 @@
 //! The `logforce` command.
 
 mod bench;
+mod dump;
 mod exit;
+mod look;
 mod output;
 mod progress;
 mod signal;
 mod size;
+mod stat;
+mod verify;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
 /// A fast, truthful transaction log: measure what a commit costs on a disk, and look into logs.
 #[derive(Debug, Parser)]
-#[command(name = "logforce", version, arg_required_else_help = true)]
+#[command(name = "logforce", version, arg_required_else_help = true, after_help = EXAMPLES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  logforce bench                      what does a commit cost on the disk of this directory?
+  logforce bench --dir /data --json - | jq .conclusion
+  logforce verify sales.log           is every acknowledged record still there?
+  logforce dump sales.log --limit 20  what is in it?
+
+Logs may be looked into while a program has them open.
+Exit status: 0 done, 1 failed or damage found, 2 unusable arguments, 130 interrupted.";
+
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Measure what each commit method costs on this disk, and what it is worth.
     Bench(bench::Args),
+    /// List the batches and records of a log, and what is damaged.
+    Dump(dump::Args),
+    /// Check every byte of a log that counts; exits with 1 if something is damaged.
+    Verify(verify::Args),
+    /// Tell what a log is and what it takes up, without reading its records.
+    Stat(stat::Args),
 }
 
 fn main() -> ExitCode {
     // Unusable arguments end the process here, with status 2.
     let result = match Cli::parse().command {
         Command::Bench(args) => bench::run(args),
+        Command::Dump(args) => dump::run(args),
+        Command::Verify(args) => verify::run(args),
+        Command::Stat(args) => stat::run(args),
     };
     exit::code(result)
 }

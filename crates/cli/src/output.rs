@@ -52,24 +52,55 @@ impl Sink {
 
     /// Writes all that `body` writes.
     pub fn fill(self, body: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
-        match self {
-            Sink::Stdout => {
-                let mut out = BufWriter::new(io::stdout().lock());
-                body(&mut out)
-                    .and_then(|()| out.flush())
-                    .context("cannot write to standard output")
-            }
+        let mut out = self.writer()?;
+        body(&mut out).and_then(|()| out.flush())?;
+        Ok(())
+    }
+
+    /// For writing piece by piece; what is there goes now. Must be flushed in the end.
+    pub fn writer(self) -> anyhow::Result<Writer> {
+        let (out, fails): (Box<dyn Write>, _) = match self {
+            Sink::Stdout => (
+                Box::new(io::stdout()),
+                "cannot write to standard output".to_owned(),
+            ),
             Sink::File(path, file) => {
+                let fails = cannot_write(&path);
                 let is_file = file.metadata().is_ok_and(|m| m.is_file());
                 if is_file {
-                    file.set_len(0).with_context(|| cannot_write(&path))?;
+                    file.set_len(0).context(fails.clone())?;
                 }
-                let mut out = BufWriter::new(file);
-                body(&mut out)
-                    .and_then(|()| out.flush())
-                    .with_context(|| cannot_write(&path))
+                (Box::new(file), fails)
             }
-        }
+        };
+        Ok(Writer {
+            out: BufWriter::with_capacity(64 << 10, out),
+            fails,
+        })
+    }
+}
+
+/// Writes to a [`Sink`]; its errors name it.
+pub struct Writer {
+    out: BufWriter<Box<dyn Write>>,
+    fails: String,
+}
+
+impl Writer {
+    fn named(fails: &str, e: io::Error) -> io::Error {
+        io::Error::new(e.kind(), format!("{fails}: {e}"))
+    }
+}
+
+impl Write for Writer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.out
+            .write(bytes)
+            .map_err(|e| Writer::named(&self.fails, e))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush().map_err(|e| Writer::named(&self.fails, e))
     }
 }
 

@@ -2,11 +2,18 @@
 //! depends on how fast that disk is.
 
 mod common;
+#[path = "common/runs.rs"]
+mod runs;
+#[path = "common/tiny.rs"]
+mod tiny;
 
-use common::{TINY, assert_empty, command, place, text, tiny};
+use common::{place, text};
+use runs::{assert_empty, command};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::process::CommandExt;
+use std::process::Command;
+use tiny::{TINY, tiny};
 
 #[test]
 fn without_anything_it_measures_every_row_here() {
@@ -19,6 +26,8 @@ fn without_anything_it_measures_every_row_here() {
         "zeroed file:",
         "recycled file:",
         "growing file:",
+        "by the log, ",
+        "log ×64 128 B",
         "Oren Eini",
     ] {
         assert!(printed.contains(word), "no '{word}' in\n{printed}");
@@ -62,7 +71,17 @@ fn json_on_stdout_is_clean_and_the_table_goes_past_it() {
     );
     assert!(report["started"].as_str().unwrap().ends_with('Z'));
     let rows = report["rows"].as_array().unwrap();
-    assert_eq!(rows.len(), 28);
+    assert_eq!(rows.len(), 33);
+    let logged: Vec<&Value> = rows.iter().filter(|r| r["subject"] == "logforce").collect();
+    let threads: Vec<u64> = logged
+        .iter()
+        .map(|r| r["threads"].as_u64().unwrap())
+        .collect();
+    assert_eq!(threads, [1, 1, 4, 16, 64]);
+    for row in logged {
+        assert!(row["error"].is_null() && row["commits"].is_u64(), "{row}");
+        assert!(row["file_state"].is_null() && row["file_bytes_per_commit"].is_number());
+    }
     for row in rows {
         if row["error"].is_null() {
             let n = |name: &str| row[name].as_f64().unwrap();
@@ -115,7 +134,7 @@ fn files_for_json_and_csv() {
             report["rows"].as_array().unwrap().len(),
             csv.lines().count()
         ),
-        (2, 3)
+        (12, 13)
     );
     assert!(
         csv.starts_with("scenario,subject,method,file_state,"),
@@ -148,7 +167,8 @@ fn full_does_every_commit() {
         .filter(|l| l.contains(",1,8192,32,"))
         .count();
     let failed = csv.lines().filter(|l| l.contains(",1,8192,,")).count();
-    assert_eq!(commits + failed, 8, "{csv}");
+    // Of each method four file states and the log.
+    assert_eq!(commits + failed, 10, "{csv}");
     assert!(commits >= 4, "{csv}");
 }
 
@@ -253,9 +273,22 @@ fn a_chunk_that_direct_io_cannot_take_is_na_with_its_reason() {
 #[test]
 fn if_every_row_fails_the_command_fails() {
     let dir = place();
-    let out = tiny(dir.path(), &["--chunk", "1000", "--method", "direct"]);
-    assert_eq!(out.status.code(), Some(1));
-    assert!(text(&out.stderr).contains("no row could be measured"));
+    // No file may become larger than a block.
+    let out = Command::new("sh")
+        .arg("-c")
+        .arg("ulimit -f 1; trap '' XFSZ; exec \"$0\" bench --full --size 64KiB --method dsync")
+        .arg(env!("CARGO_BIN_EXE_logforce"))
+        .current_dir(dir.path())
+        .output()
+        .unwrap();
+    let told = text(&out.stdout) + &text(&out.stderr);
+    assert_eq!(out.status.code(), Some(1), "{told}");
+    assert!(told.contains("no row could be measured"), "{told}");
+    assert!(
+        told.contains("n/a: log ×1 16 KiB, dsync, log ×1 128 B"),
+        "{told}"
+    );
+    assert_empty(dir.path());
 }
 
 #[test]

@@ -1,14 +1,20 @@
 //! The built command when it is stopped, killed, or nobody listens.
 
 mod common;
+#[path = "common/runs.rs"]
+mod runs;
+#[path = "common/tiny.rs"]
+mod tiny;
 
-use common::{TINY, assert_empty, command, place, text, tiny};
+use common::{place, text};
+use runs::{assert_empty, command};
 use std::fs;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
+use tiny::{TINY, tiny};
 
 fn running(dir: &Path) -> Child {
     let arguments = [

@@ -157,8 +157,18 @@ impl Inspector {
         // What the slots say of a log in use may be overtaken by the time the directory is listed:
         // a segment may come or go in between. The second look settles it.
         let mut loaded = loaded;
+        let mut looked = 0;
         let listing = loop {
-            let listing = list(&dir, loaded.control.log_id)?;
+            let listing = match list(&dir, loaded.control.log_id) {
+                // Truncated between the listing and the look at its header.
+                Err(Error::Io { source, .. })
+                    if source.kind() == std::io::ErrorKind::NotFound && looked < LOOK_AGAIN =>
+                {
+                    looked += 1;
+                    continue;
+                }
+                other => other?,
+            };
             let again = ControlFile::load(&dir)?;
             if again.control.sequence == loaded.control.sequence {
                 break listing;

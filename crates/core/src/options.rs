@@ -25,7 +25,8 @@ pub enum OnDamage {
     Refuse,
     /// The log ends before the damage; what follows is lost, reported in
     /// [`Recovered::lost`](crate::Recovered::lost), and left in its files until the front passes
-    /// it.
+    /// it. Where the damage hit what `truncate_back` wrote, records that it took back may be there
+    /// again.
     Truncate,
 }
 

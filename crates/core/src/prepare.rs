@@ -32,6 +32,33 @@ pub(crate) struct Spare {
     pub(crate) len: u64,
 }
 
+/// Keeps the file of a segment that is not needed any more, or removes it.
+pub(crate) fn retire(
+    dir: &Arc<dyn Directory>,
+    segment: &Segment,
+    keep: bool,
+) -> Result<Option<Spare>> {
+    let from = segment.name();
+    let path = dir.path().join(&from);
+    if keep {
+        let to = names::spare(segment.header.start);
+        match dir.rename(&from, &to).map_err(Error::io("rename", &path)) {
+            Ok(()) => {
+                segment.set_name(to.clone());
+                return Ok(Some(Spare {
+                    name: to,
+                    len: segment.header.len,
+                }));
+            }
+            // On a full disk there may be no space even for another name.
+            Err(e) if e.is_full() => {}
+            Err(e) => return Err(e),
+        }
+    }
+    dir.remove(&from).map_err(Error::io("remove", path))?;
+    Ok(None)
+}
+
 impl Preparing<'_> {
     /// Makes the file of a segment: sized, its extents written, its header in place, all of it
     /// forced, under its final name, the name forced. The control file does not know it yet.
@@ -101,14 +128,18 @@ impl Preparing<'_> {
             }
             _ => {}
         }
-        self.dir
-            .rename(&from, &name)
-            .map_err(Error::io("rename", &path))?;
+        if let Err(e) = self.dir.rename(&from, &name) {
+            drop(file);
+            let _ = self.dir.remove(&from);
+            return Err(Error::io("rename", &path)(e));
+        }
         // The entry must be durable before a batch in it is acknowledged: else the crash takes the
         // whole file.
-        self.dir
-            .sync()
-            .map_err(Error::io("sync directory", self.dir.path()))?;
+        if let Err(e) = self.dir.sync() {
+            drop(file);
+            let _ = self.dir.remove(&name);
+            return Err(Error::io("sync directory", self.dir.path())(e));
+        }
         let segment = Segment::new(self.dir.clone(), name, header);
         segment.set_writer(file);
         Ok(Arc::new(segment))

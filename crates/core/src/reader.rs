@@ -440,7 +440,8 @@ impl Batches {
         }
         self.window.invalidate();
         view.refresh_front();
-        if lsn < view.front() || view.segments().containing(lsn).is_none() {
+        // Not merely a batch that begins below the front: the first record may lie in it.
+        if segment.header.end() <= view.front() || view.segments().containing(lsn).is_none() {
             // Truncated while it was being read, and the file has another life.
             return Err(Error::Truncated {
                 lsn,
@@ -512,7 +513,18 @@ impl Batches {
             // Hop from header to header; only where that fails, or at the end, load a whole batch.
             let end = match self.header(view, &segment, at) {
                 Ok(h) => h.end(segment.header.write_unit),
-                Err(_) => self.load(view, at)?.end,
+                Err(_) => match self.load(view, at) {
+                    Ok(batch) => batch.end,
+                    // Damage below must not hide what lies behind it; below the front it is not
+                    // even a loss.
+                    Err(e) => match self.nearest_below(view, &segment, at, lsn) {
+                        Some(behind) => {
+                            at = behind;
+                            continue;
+                        }
+                        None => return Err(e),
+                    },
+                },
             };
             if lsn < end {
                 return self.load(view, at).map(Some);
@@ -523,5 +535,24 @@ impl Batches {
             }
             at = end;
         }
+    }
+
+    /// The highest batch in `(after, lsn]`, found by looking at every write unit.
+    fn nearest_below(
+        &mut self,
+        view: &View,
+        segment: &Arc<Segment>,
+        after: Lsn,
+        lsn: Lsn,
+    ) -> Option<Lsn> {
+        let unit = u64::from(segment.header.write_unit);
+        let mut at = segment.header.start.plus(segment.offset(lsn) / unit * unit);
+        while at > after {
+            if self.header(view, segment, at).is_ok() {
+                return Some(at);
+            }
+            at = Lsn(at.0 - unit);
+        }
+        None
     }
 }

@@ -6,7 +6,7 @@ use crate::control_file::{ControlFile, Loaded};
 use crate::log::{Recovered, Shared, Signal};
 use crate::options::{Creation, OnDamage, Options};
 use crate::poison::Poison;
-use crate::prepare::{Preparing, Spare, zeroes_help};
+use crate::prepare::{Preparing, Spare, retire, zeroes_help};
 use crate::scan::{Scan, ScanState, Stop};
 use crate::search::stamp_behind;
 use crate::segments::{Listing, Segment, Segments, list};
@@ -44,7 +44,7 @@ pub(crate) fn open(
             .make_directory(path)
             .map_err(|e| unusable_directory(e, "make the directory", path))?,
     };
-    let present = look(&dir, creation)?;
+    look(&dir, creation)?;
     let facts = dir
         .facts()
         .map_err(Error::io("look at the filesystem of", path))?;
@@ -57,11 +57,12 @@ pub(crate) fn open(
         _ => Error::io("lock", path.join(names::LOCK))(e),
     })?;
     // Somebody may have made it between the look and the lock.
-    let present = present || look(&dir, creation)?;
+    let present = look(&dir, creation)?;
     if !present {
         create(&dir, &*runtime)?;
     }
     let loaded = ControlFile::load(&dir)?;
+    let created = loaded.control.prepared_end == Lsn::ORIGIN;
     let opening = Opening {
         dir,
         runtime,
@@ -70,7 +71,7 @@ pub(crate) fn open(
         chosen,
         fill: zeroes_help(facts.kind),
     };
-    opening.recover(loaded, !present, lock)
+    opening.recover(loaded, created, lock)
 }
 
 pub(crate) fn existing_directory(system: &dyn System, path: &Path) -> Result<Arc<dyn Directory>> {
@@ -99,7 +100,11 @@ fn look(dir: &Arc<dyn Directory>, creation: Creation) -> Result<bool> {
     let entries = dir.entries().map_err(Error::io("list", &path))?;
     let kinds: Vec<_> = entries.iter().map(|e| (names::kind(&e.name), e)).collect();
     if kinds.iter().any(|(k, _)| *k == names::NameKind::Control) {
-        return if creation == Creation::CreateNew {
+        let unfinished = || {
+            // No segment ever came into use: an opening that was to make it failed, or crashed.
+            ControlFile::load(dir).is_ok_and(|l| l.control.prepared_end == Lsn::ORIGIN)
+        };
+        return if creation == Creation::CreateNew && !unfinished() {
             Err(Error::AlreadyExists { path })
         } else {
             Ok(true)
@@ -243,7 +248,18 @@ impl Opening {
             self.options.on_damage,
         )?;
         self.settle_tail(&segments, &control, &mut end)?;
-        let voids = collect_voids(&segments, &control, end.state.last_void, self.dir.path())?;
+        let path = self.dir.path();
+        let voids = match collect_voids(&segments, &control, end.state.last_void, path) {
+            Err(Error::Damaged(_)) if self.options.on_damage == OnDamage::Truncate => {
+                // Which records the lost void batch took back nobody knows: the log ends before it,
+                // though the opening's own scan begins higher.
+                let start = first_state(&control);
+                let how = self.options.on_damage;
+                end = find_end(&segments, &control, start, both_slots, path, how)?;
+                collect_voids(&segments, &control, end.state.last_void, path)?
+            }
+            other => other?,
+        };
 
         // Everything that was believed is forced before anything builds on it: what was read may
         // be in the system's cache only, written by a process that crashed before its barrier.
@@ -302,9 +318,9 @@ impl Opening {
             epoch,
             spares,
         };
-        let coarser = segments
-            .containing(tail)
-            .is_some_and(|s| s.header.write_unit < self.unit);
+        let finer = |s: &Arc<Segment>| s.header.write_unit < self.unit;
+        let coarser = segments.containing(tail).as_ref().is_some_and(finer)
+            || segments.above(tail).iter().any(finer);
         let at_end = tail >= control.prepared_end;
         let mut prepared_end = control.prepared_end;
         // After damage, and on a coarser device, a segment of its own: no LSN that may have been
@@ -487,21 +503,9 @@ impl Opening {
         let mut loose = segments.take_below(control.first_segment);
         loose.extend(segments.take_from(control.prepared_end));
         for segment in loose {
-            let from = segment.name();
-            let to = names::spare(segment.header.start);
-            let path = self.dir.path().join(&from);
-            if spares.len() < self.options.spares && segment.header.len == self.options.segment_len
-            {
-                self.dir
-                    .rename(&from, &to)
-                    .map_err(Error::io("rename", path))?;
-                spares.push(Spare {
-                    name: to,
-                    len: segment.header.len,
-                });
-            } else {
-                self.dir.remove(&from).map_err(Error::io("remove", path))?;
-            }
+            let keep = spares.len() < self.options.spares
+                && segment.header.len == self.options.segment_len;
+            spares.extend(retire(&self.dir, &segment, keep)?);
         }
         spares.retain(|s| {
             let keep = s.len == self.options.segment_len;
@@ -796,7 +800,9 @@ pub(crate) fn find_end(
     } else {
         stamp_behind(segments, stop.at, control, state.epoch)
     };
-    let case = decide(stop.seen, stamp.is_some(), false);
+    // The anchor is as good as a stamp: below it a scan gets only where something is lost.
+    let below = stop.at < control.anchor.lsn;
+    let case = decide(stop.seen, below || stamp.is_some(), false);
     let durable_to = trusted.max(stamp.unwrap_or(Lsn::ORIGIN));
     let lost = match case.decision() {
         Decision::Refuse => {
@@ -852,7 +858,8 @@ pub(crate) fn collect_voids(
     let mut at = last.unwrap_or(Lsn::ORIGIN);
     let mut window = crate::scan::Window::new(ReadSource::Cache);
     // The format makes each link lie below the one before it, so this ends.
-    while at > Lsn::ORIGIN && at >= control.first_segment {
+    // One at or below the front voids only what is gone anyway, and so do those before it.
+    while at > control.front {
         let broken = |found: String| {
             let stop = Stop {
                 at,
@@ -880,9 +887,8 @@ pub(crate) fn collect_voids(
 
 fn reads_medium(segment: &Arc<Segment>) -> bool {
     let mut probe = AlignedBuf::zeroed(65536, 65536);
-    let len = (segment.header.write_unit as usize).max(4096);
     match segment.file() {
-        Ok(file) => match file.read_at(0, &mut probe[..len], ReadSource::Medium) {
+        Ok(file) => match file.read_at(0, &mut probe, ReadSource::Medium) {
             Err(e) => e.kind() != io::ErrorKind::Unsupported,
             Ok(_) => true,
         },

@@ -2,8 +2,8 @@ use crate::search::Resumptions;
 use crate::segments::{Segment, Segments};
 use logforce_device::{AlignedBuf, File, ReadSource};
 use logforce_format::{
-    BATCH_HEADER_LEN, BatchHeader, BatchKind, Control, Epoch, Expected, Lsn, Reject, Seen,
-    align_up, frame::Sequence,
+    BATCH_HEADER_LEN, BatchHeader, BatchKind, Control, Epoch, Expected, Lsn, MAX_WRITE_UNIT, Reject,
+    Seen, align_up, frame::Sequence,
 };
 use std::sync::Arc;
 
@@ -100,7 +100,12 @@ impl Window {
         }
         self.of = None;
         self.valid = 0;
-        let unit = u64::from(segment.header.write_unit).max(4096);
+        // Past the cache in the coarsest unit there is: the device may have changed since the
+        // segment was made.
+        let unit = match self.source {
+            ReadSource::Cache => 4096,
+            ReadSource::Medium => u64::from(MAX_WRITE_UNIT),
+        };
         let from = offset / unit * unit;
         let want = align_up(offset - from + len as u64, unit) as usize;
         let chunk = align_up((CHUNK as u64).min(segment.header.len), unit) as usize;
@@ -108,7 +113,7 @@ impl Window {
             self.buf = AlignedBuf::zeroed(want.max(chunk), 65536);
         }
         // A long batch is read by itself; otherwise a chunk, up to the segment's end.
-        let room = segment.header.len.saturating_sub(from);
+        let room = align_up(segment.header.len.saturating_sub(from), unit);
         let take = (want.max(chunk) as u64).min(room) as usize;
         let Some(file) = &self.file else {
             return Err("not open".to_owned());
@@ -147,7 +152,6 @@ impl Window {
         let Some(file) = &self.file else {
             return Err("not open".to_owned());
         };
-        let want = (want as u64).min(segment.header.len.saturating_sub(from)) as usize;
         let n = file
             .read_at(from, &mut self.buf[..want], self.source)
             .map_err(|e| format!("read error: {e}"))?;

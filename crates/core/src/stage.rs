@@ -6,7 +6,9 @@ use crate::writer::Role;
 use crate::{Error, Result};
 use logforce_device::AlignedBuf;
 use logforce_format::frame::{FRAME_ALIGN, FRAME_HEADER_LEN, FrameHeader, frame_len};
-use logforce_format::{Anchor, BATCH_HEADER_LEN, BatchKind, Lsn, MAX_RECORD_LEN, align_up, payload_crc};
+use logforce_format::{
+    Anchor, BATCH_HEADER_LEN, BatchKind, Lsn, MAX_RECORD_LEN, align_up, payload_crc,
+};
 use std::collections::VecDeque;
 use std::sync::Arc;
 

@@ -1,12 +1,12 @@
 //! Cutting the log at either end.
 
 use crate::log::Shared;
-use crate::prepare::Spare;
+use crate::prepare::retire;
 use crate::reader::{boundary, past_void};
 use crate::recovery::damage;
 use crate::scan::{Stop, Window};
 use crate::writer::How;
-use crate::{Error, Result, names};
+use crate::{Error, Result};
 use logforce_device::ReadSource;
 use logforce_format::{BATCH_HEADER_LEN, BatchHeader, BatchKind, Case, Lsn, Seen};
 use std::sync::Arc;
@@ -55,26 +55,9 @@ pub(crate) fn front(shared: &Arc<Shared>, to: Lsn) -> Result<()> {
     }
     let mut spares = Vec::new();
     for segment in gone {
-        let from = segment.name();
-        let path = shared.dir.path().join(&from);
         let room = shared.spares().len() + spares.len() < shared.options.spares;
-        if room && segment.header.len == shared.options.segment_len {
-            let to = names::spare(segment.header.start);
-            shared
-                .dir
-                .rename(&from, &to)
-                .map_err(Error::io("rename", path))?;
-            segment.set_name(to.clone());
-            spares.push(Spare {
-                name: to,
-                len: segment.header.len,
-            });
-        } else {
-            shared
-                .dir
-                .remove(&from)
-                .map_err(Error::io("remove", path))?;
-        }
+        let keep = room && segment.header.len == shared.options.segment_len;
+        spares.extend(retire(&shared.dir, &segment, keep)?);
     }
     shared
         .dir

@@ -251,7 +251,6 @@ fn after_close_other_clones_answer_closed_and_change_nothing() {
     log.close().unwrap();
     // Another opening has it now; nothing may be written by the old one.
     let next = logforce::open_existing(dir.path(), options()).unwrap();
-    let before = std::fs::read(dir.path().join("control")).unwrap();
     assert_error(other.append(b"x"), ErrorKind::Closed, &["closed"]);
     assert_error(other.commit(b"x"), ErrorKind::Closed, &[]);
     assert_error(other.append_all(&[b"x", b"y"]), ErrorKind::Closed, &[]);
@@ -262,7 +261,8 @@ fn after_close_other_clones_answer_closed_and_change_nothing() {
     assert_eq!(other.read_at(a.start).unwrap().data, record(0, 100));
     other.clone().close().unwrap();
     drop(other);
-    assert!(before == std::fs::read(dir.path().join("control")).unwrap());
+    let seen = logforce::inspect(dir.path()).unwrap();
+    assert!(seen.summary().in_use && seen.summary().front == Lsn::ORIGIN);
     assert_holds(&next, 0, 2, 100);
     assert_eq!(next.front_lsn(), Lsn::ORIGIN);
     next.commit(b"still the writer").unwrap();
@@ -331,5 +331,81 @@ fn clocks_at_their_ends_are_taken() {
             log.commit(&record(n, 100)).unwrap();
         }
         log.close().unwrap();
+    }
+}
+
+#[test]
+fn a_log_that_was_taken_back_whole_can_be_read_and_goes_on() {
+    let dir = temp();
+    let mut log = logforce::create_new(dir.path(), options()).unwrap();
+    for round in 0..4 {
+        // From the front, which the first time is no record's start.
+        log.truncate_back(log.front_lsn()).unwrap();
+        assert!(read_all(&log).is_empty());
+        log.truncate_front(log.front_lsn()).unwrap();
+        let at = log.commit(&record(round, 100)).unwrap();
+        assert_eq!(read_all(&log), [record(round, 100)]);
+        assert_eq!(log.read_at(at.start).unwrap().data, record(round, 100));
+        if round % 2 == 1 {
+            log.close().unwrap();
+            log = logforce::open_existing(dir.path(), options()).unwrap();
+            assert_eq!(read_all(&log), [record(round, 100)]);
+        }
+    }
+    let seen = logforce::inspect(dir.path()).unwrap();
+    let found = seen.walk(&mut |_| true).unwrap();
+    assert_eq!((found.records, found.damages), (1, 0), "{found:?}");
+}
+
+#[test]
+fn the_end_of_a_record_stays_a_boundary_when_the_next_is_taken_back() {
+    let dir = temp();
+    let log = logforce::create_new(dir.path(), options()).unwrap();
+    // In one batch: where the first ends, the second begins.
+    let first = log.append(&record(0, 100)).unwrap();
+    let second = log.append(&record(1, 100)).unwrap();
+    assert_eq!(first.end, second.start);
+    log.truncate_back(second.start).unwrap();
+    let voided = log.read_at(second.start);
+    assert_error(voided, ErrorKind::Voided, &[&second.start.to_string()]);
+    log.commit(&record(2, 100)).unwrap();
+    assert_eq!(read(&log, first.end), [record(2, 100)]);
+    log.truncate_front(first.end).unwrap();
+    assert_eq!(read_all(&log), [record(2, 100)]);
+    log.close().unwrap();
+    let log = logforce::open_existing(dir.path(), options()).unwrap();
+    assert_eq!(read_all(&log), [record(2, 100)]);
+}
+
+#[test]
+fn truncated_exactly_where_a_segment_ends() {
+    let home = temp();
+    for method in methods(home.path()) {
+        let dir = home.path().join(method.name());
+        let options = options()
+            .method(method)
+            .idle_stamp(std::time::Duration::MAX);
+        let log = logforce::create_new(&dir, options.clone()).unwrap();
+        let mut ends = 0;
+        for n in 0..200 {
+            log.commit(&record(n, 100)).unwrap();
+            if log.durable_lsn().0 % SEGMENT == 0 {
+                ends += 1;
+                log.truncate_front(log.durable_lsn()).unwrap();
+                assert!(read_all(&log).is_empty());
+            }
+        }
+        assert!(ends > 0, "{method}");
+        let left = read_all(&log).len() as u64;
+        log.close().unwrap();
+        let seen = logforce::inspect(&dir).unwrap();
+        let found = seen.walk(&mut |_| true).unwrap();
+        assert_eq!(
+            (found.records, found.damages),
+            (left, 0),
+            "{method}: {found:?}"
+        );
+        let log = logforce::open_existing(&dir, options).unwrap();
+        assert_eq!(read_all(&log).len() as u64, left);
     }
 }

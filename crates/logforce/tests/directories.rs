@@ -104,7 +104,7 @@ fn without_its_control_file_it_is_never_a_fresh_log() {
     assert!(!spares.is_empty(), "{before:?}");
     let salvaged = logforce::salvage(dir.path()).unwrap();
     let found = salvaged.walk(&mut |_| true).unwrap();
-    assert!(found.records >= 9, "{found:?}");
+    assert!(found.records > 10 && found.damages == 0, "{found:?}");
     for segment in segments(dir.path()) {
         fs::remove_file(segment).unwrap();
     }

@@ -88,6 +88,9 @@ pub fn conclude(rows: &[Row]) -> Conclusion {
     if let Some(sentence) = not_believed(&measured) {
         text.push_str(&sentence);
     }
+    if let Some(sentence) = the_log(rows) {
+        text.push_str(&sentence);
+    }
     Conclusion {
         text,
         recommended: Some(chosen.method),
@@ -246,6 +249,62 @@ fn faster_but_unsafe(chosen: &Candidate, rows: &[&Row]) -> Option<String> {
         })
         .collect();
     Some(format!(" Faster, but not safe: {}.", list.join("; ")))
+}
+
+/// What the library makes of it, beside the raw row of its method.
+fn the_log(rows: &[Row]) -> Option<String> {
+    let log = |r: &&Row| r.subject == SubjectKind::Logforce && r.error.is_none();
+    let most = rows
+        .iter()
+        .filter(log)
+        .max_by(|a, b| per_second(a).total_cmp(&per_second(b)))?;
+    let alone = rows.iter().filter(log).find(|r| {
+        r.threads == 1 && r.method == most.method && rows.iter().any(|raw| is_beside(raw, r))
+    });
+    let beside = alone.and_then(|row| {
+        let raw: Vec<f64> = rows
+            .iter()
+            .filter(|raw| is_beside(raw, row))
+            .filter_map(|raw| raw.ms_per_commit)
+            .collect();
+        let raw = raw.iter().sum::<f64>() / raw.len() as f64;
+        Some(format!(
+            " The log, by {}, took {:.1} times as long for {} as the raw loop{}.",
+            row.method,
+            row.ms_per_commit? / raw,
+            bytes(row.bytes),
+            match row.file_bytes_per_commit {
+                Some(n) if n > row.bytes as f64 => format!(
+                    " (it writes {:.1} KiB for them: header, and padding to the write unit)",
+                    n / 1024.0
+                ),
+                _ => String::new(),
+            }
+        ))
+    });
+    let many = (most.threads > 1).then(|| {
+        format!(
+            " Its best: {} commits of {} a second from {} threads.",
+            short(most.commits_per_s.unwrap_or(0.0), 0),
+            bytes(most.bytes),
+            most.threads
+        )
+    });
+    (beside.is_some() || many.is_some())
+        .then(|| beside.unwrap_or_default() + &many.unwrap_or_default())
+}
+
+fn per_second(row: &Row) -> f64 {
+    row.commits_per_s.unwrap_or(0.0)
+}
+
+/// Whether `raw` is what a row of the log by one thread is held against.
+fn is_beside(raw: &Row, log: &Row) -> bool {
+    raw.subject == SubjectKind::Raw
+        && raw.error.is_none()
+        && raw.method == log.method
+        && raw.bytes == log.bytes
+        && raw.file_state.is_some_and(|s| s.is_written())
 }
 
 fn loses(guarantee: Guarantee) -> &'static str {

@@ -17,6 +17,7 @@ pub mod machine;
 pub mod notes;
 pub mod numbers;
 pub mod output;
+pub mod pairs;
 pub mod plausible;
 pub mod prepare;
 pub mod progress;

@@ -19,7 +19,9 @@ pub const LONGEST_SEGMENT: u64 = 64 << 20;
 /// reuse while truncation catches up.
 pub const SEGMENTS: u64 = 5;
 /// How long a segment may take to be prepared before the row is given up.
-const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE: Duration = Duration::from_secs(60);
+/// After so long it is asked whether it can.
+const IMPATIENCE: Duration = Duration::from_millis(500);
 
 /// The method that the library takes where nobody asks for one.
 pub fn default_method(facts: &Facts) -> Method {
@@ -110,13 +112,19 @@ impl SharedLog {
             log.truncate_front(last)?;
         }
         let len = self.setup.segment_len;
-        let ahead = (log.tail_lsn().0 / len + 2) * len;
-        let start = Instant::now();
+        // At a segment's very end the log is still in it.
+        let ahead = (log.tail_lsn().0.saturating_sub(1) / len + 2) * len;
+        let (start, mut asked) = (Instant::now(), false);
         while logforce::inspect(&self.setup.path)?.summary().prepared_end < Lsn(ahead) {
             self.interrupt.check()?;
+            if start.elapsed() > IMPATIENCE && !asked {
+                // A log that cannot go on says why when it is asked to.
+                log.append(b"")?;
+                asked = true;
+            }
             if start.elapsed() > PATIENCE {
                 return Err(MeasureError::NotOffered(
-                    "no segment was prepared in five minutes".to_owned(),
+                    "no segment was prepared in a minute".to_owned(),
                 ));
             }
             std::thread::sleep(Duration::from_millis(1));

@@ -43,6 +43,8 @@ pub struct LoopFs {
     home: PathBuf,
     mount_point: PathBuf,
     device: String,
+    filesystem: &'static str,
+    options: &'static str,
 }
 
 /// How each kind is made and mounted: the type, arguments of `mkfs`, mount options.
@@ -104,6 +106,8 @@ impl LoopFs {
             mount_point: home.join("mnt"),
             home,
             device: String::new(),
+            filesystem,
+            options,
         };
         let image = made.home.join("image");
         let prepared = fs::create_dir(&made.mount_point)
@@ -115,18 +119,7 @@ impl LoopFs {
         run(Command::new(format!("mkfs.{filesystem}"))
             .args(mkfs_args)
             .arg(&image))?;
-        let mut mount = Command::new("mount");
-        run(mount
-            .args(["-t", filesystem, "-o", options])
-            .arg(&image)
-            .arg(&made.mount_point))?;
-        let Some(device) = mounted_device(&made.mount_point) else {
-            return skip(format!(
-                "{} was mounted and is not in /proc/mounts",
-                image.display()
-            ));
-        };
-        made.device = device;
+        made.mount()?;
         let open_to_all = fs::Permissions::from_mode(0o777);
         if let Err(e) = fs::set_permissions(&made.mount_point, open_to_all) {
             return skip(format!(
@@ -145,6 +138,32 @@ impl LoopFs {
     /// The kernel's name of its loop device, such as `loop3`.
     pub fn device(&self) -> &str {
         &self.device
+    }
+
+    fn mount(&mut self) -> Result<(), Skip> {
+        let image = self.home.join("image");
+        run(Command::new("mount")
+            .args(["-t", self.filesystem, "-o", self.options])
+            .arg(&image)
+            .arg(&self.mount_point))?;
+        let Some(device) = mounted_device(&self.mount_point) else {
+            return skip(format!(
+                "{} was mounted and is not in /proc/mounts",
+                image.display()
+            ));
+        };
+        self.device = device;
+        Ok(())
+    }
+
+    /// Unmounts it and mounts it again: nothing of it is cached then. No file may be open. The
+    /// device may be another one.
+    ///
+    /// # Errors
+    /// [`Skip`] with what `umount` or `mount` said.
+    pub fn mount_again(&mut self) -> Result<(), Skip> {
+        run(Command::new("umount").arg(&self.mount_point))?;
+        self.mount()
     }
 
     /// Mounts it anew with other options, such as `ro` or `rw`.

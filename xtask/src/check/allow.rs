@@ -33,4 +33,9 @@ pub const ALLOWED: &[Allowed] = &[
         path: "crates/device-os/tests/fork.rs",
         why: "a test of what happens after fork has to fork",
     },
+    Allowed {
+        ban: "unsafe",
+        path: "crates/logforce/tests/fork.rs",
+        why: "the same of the whole log",
+    },
 ];

@@ -80,7 +80,7 @@ const BANS: &[Ban] = &[
     },
 ];
 
-/// Marks of unfinished work, in comments. In two halves each, or this file would hold them.
+/// Marks of unfinished work, in comments; in two halves each, or this file would hold them.
 const MARKS: [&str; 2] = [concat!("FIX", "ME"), concat!("XX", "X")];
 
 /// Finds what is banned, and the exceptions that nothing needs.
@@ -159,11 +159,20 @@ fn lines_with(tokens: &[Token], wanted: &[&str]) -> Vec<usize> {
         .collect()
 }
 
-/// The marks of unfinished work in a file, as words.
+/// What is banned in comments: marks of unfinished work, as words, and examples that nobody
+/// compiles.
 fn marks(file: &File) -> Vec<Violation> {
     let mut found = Vec::new();
     for (number, line) in file.text.lines().enumerate() {
         let words = line.split(|c: char| !c.is_alphanumeric() && c != '_');
+        let example = line.trim_start().trim_start_matches(['/', '!', ' ']);
+        if line.trim_start().starts_with("//") && example.starts_with("```ignore") {
+            found.push(Violation::new(
+                format!("{}:{}", file.path, number + 1),
+                "an example that is not compiled",
+                "make it `no_run`, `compile_fail` or `text`, or let it run",
+            ));
+        }
         for mark in words.filter(|w| MARKS.contains(w)) {
             found.push(Violation::new(
                 format!("{}:{}", file.path, number + 1),
@@ -199,6 +208,7 @@ mod tests {
             ("panic!", "fn f() {\n panic!(\"x\"); }"),
             (MARKS[0], &format!("//\n// {}: later", MARKS[0])),
             (MARKS[1], &format!("//\n// {}", MARKS[1])),
+            ("an example", "//! One:\n//! ```ignore\n//! ```"),
         ] {
             let text = said(SHIPPED, planted);
             assert_eq!(text.lines().count(), 1, "{name}: {text}");

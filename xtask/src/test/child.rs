@@ -121,10 +121,10 @@ fn signal(id: u32, now: bool) {
 fn signal(_id: u32, _now: bool) {}
 
 /// A process group of its own does not get the terminal's Ctrl-C: it is passed on, and this
-/// program ends.
+/// program ends, once it has tidied up.
 #[cfg(unix)]
-pub fn end_all_on_ctrl_c() -> Result<()> {
-    ctrlc::set_handler(|| {
+pub fn end_all_on_ctrl_c(tidy: impl Fn() + Send + 'static) -> Result<()> {
+    ctrlc::set_handler(move || {
         // The lock is kept: nothing is reaped or started from here on.
         let running = running();
         for id in running.iter() {
@@ -134,6 +134,7 @@ pub fn end_all_on_ctrl_c() -> Result<()> {
         for id in running.iter() {
             signal(*id, true);
         }
+        tidy();
         eprintln!("ended by a signal");
         std::process::exit(130);
     })
@@ -141,7 +142,7 @@ pub fn end_all_on_ctrl_c() -> Result<()> {
 }
 
 #[cfg(not(unix))]
-pub fn end_all_on_ctrl_c() -> Result<()> {
+pub fn end_all_on_ctrl_c(_tidy: impl Fn() + Send + 'static) -> Result<()> {
     Ok(())
 }
 

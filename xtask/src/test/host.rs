@@ -20,12 +20,13 @@ pub fn cargo_command(setting: &Setting) -> Command {
 /// Runs the stage's command. Its output is shown if it failed.
 pub fn run(stage: Stage, setting: &Setting) -> Result<Outcome> {
     let words: &[&str] = match stage {
-        Stage::Fmt => &["fmt", "--all", "--check"],
+        Stage::Fmt => &["fmt", "--all", "--check", "--", "--color", "never"],
         Stage::Clippy => &[
             "clippy",
             "--workspace",
             "--all-targets",
             "--locked",
+            "--keep-going",
             "--",
             "-D",
             "warnings",
@@ -47,15 +48,9 @@ pub fn one_command(setting: &Setting, stage: Stage, command: &mut Command) -> Re
     let log = setting.logs.join(format!("{}.log", stage.name()));
     let ended = child::run(command, &log, setting.clock.limit())?;
     if ended.ok {
-        return Ok(Outcome {
-            counts: Counts::PASSED,
-            lines: Vec::new(),
-        });
+        return Ok(Outcome::of(Counts::PASSED, Vec::new()));
     }
     let mut lines = transcript::without_progress(&ended.text());
     lines.push(ended.how);
-    Ok(Outcome {
-        counts: Counts::FAILED,
-        lines,
-    })
+    Ok(Outcome::of(Counts::FAILED, lines))
 }

@@ -224,18 +224,32 @@ pub fn clean(temp: &Path) -> Result<()> {
     // The innermost first.
     let points = mount_points(&mounts);
     for point in points.iter().rev().filter(|p| p.starts_with(temp)) {
-        let status = Command::new("umount").arg(point).status();
-        anyhow::ensure!(
-            status.as_ref().is_ok_and(std::process::ExitStatus::success),
-            "umount {}: {status:?}",
-            point.display()
-        );
+        unmount(point)?;
     }
     match std::fs::remove_dir_all(temp) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
             Err(e).with_context(|| temp.display().to_string())
         }
         _ => Ok(()),
+    }
+}
+
+/// Unmounts what may be in use for a moment yet, by a process that was just ended.
+fn unmount(point: &Path) -> Result<()> {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let out = Command::new("umount")
+            .arg(point)
+            .output()
+            .context("umount")?;
+        if out.status.success() {
+            return Ok(());
+        }
+        if Instant::now() >= end {
+            let said = String::from_utf8_lossy(&out.stderr).trim().to_owned();
+            anyhow::bail!("unmounting {}: {said}", point.display());
+        }
+        sleep(Duration::from_millis(100));
     }
 }
 

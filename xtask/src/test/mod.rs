@@ -6,6 +6,7 @@
 mod child;
 mod clock;
 mod counts;
+mod excuses;
 mod host;
 mod lanes;
 mod leftovers;
@@ -80,7 +81,12 @@ pub fn command(words: &[&str]) -> Result<bool> {
         ),
         Err(TryLockError::Error(e)) => return Err(e).context("locking"),
     }
-    child::end_all_on_ctrl_c()?;
+    let temp = suites::temporary(&workspace);
+    child::end_all_on_ctrl_c(move || {
+        if let Err(e) = leftovers::clean(&temp) {
+            eprintln!("left behind: {e:#}");
+        }
+    })?;
     let setting = Setting {
         workspace,
         ci: std::env::var("CI").is_ok_and(|v| v == "true" || v == "1"),

@@ -97,10 +97,7 @@ pub fn run(setting: &Setting) -> Result<Outcome> {
     }
     let missing: Vec<&str> = GROUPS.iter().flat_map(Group::missing).collect();
     if missing.is_empty() {
-        return Ok(Outcome {
-            counts: Counts::PASSED,
-            lines: Vec::new(),
-        });
+        return Ok(Outcome::of(Counts::PASSED, Vec::new()));
     }
     if !is_root() {
         return Ok(Outcome::skipped(format!(
@@ -136,10 +133,7 @@ fn is_root() -> bool {
 
 /// Installs each group by itself: a distribution that lacks one still gets the other.
 fn install(setting: &Setting) -> Result<Outcome> {
-    let mut outcome = Outcome {
-        counts: Counts::PASSED,
-        lines: Vec::new(),
-    };
+    let mut outcome = Outcome::of(Counts::PASSED, Vec::new());
     let updated = apt_get(setting, "update", &["update", "-qq"])?;
     outcome.lines.extend(updated);
     for (number, group) in GROUPS.iter().enumerate() {

@@ -2,14 +2,20 @@
 
 use super::counts::Counts;
 use super::stage::Outcome;
-use super::{Setting, child, host, leftovers, transcript};
+use super::{Setting, child, excuses, host, leftovers, transcript};
+use crate::workspace::Workspace;
 use anyhow::{Context, Result};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// The tests' temporary directory. It is below the target folder: they want a real filesystem,
+/// which `/tmp` often is not, and may leave nothing outside.
+pub fn temporary(workspace: &Workspace) -> PathBuf {
+    workspace.target.join("tmp-tests")
+}
 
 /// Runs them.
 pub fn run(setting: &Setting) -> Result<Outcome> {
-    // Below the target folder: the tests want a real filesystem, which `/tmp` often is not.
-    let temp = setting.workspace.target.join("tmp-tests");
+    let temp = temporary(&setting.workspace);
     leftovers::clean(&temp)?;
     std::fs::create_dir_all(&temp).with_context(|| temp.display().to_string())?;
     let watch = leftovers::Watch::start(setting, &temp);
@@ -26,6 +32,7 @@ pub fn run(setting: &Setting) -> Result<Outcome> {
     let mut outcome = Outcome {
         counts: read.counts(ended.ok),
         lines: read.lines(ended.ok),
+        excused: read.excused(excuses::EXCUSES),
     };
     if !ended.ok {
         outcome.lines.push(ended.how);

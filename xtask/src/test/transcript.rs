@@ -1,6 +1,7 @@
 //! What `cargo test -- --show-output` printed, read.
 
 use super::counts::Counts;
+use super::excuses::{self, Excuse};
 use std::collections::BTreeMap;
 
 /// Lines of a transcript that are shown where nothing better is known.
@@ -14,6 +15,8 @@ struct Suite {
     counts: Option<Counts>,
     /// The tests that said what they lack, with what they said.
     skips: BTreeMap<String, Vec<String>>,
+    /// The tests that are switched off.
+    ignored: Vec<String>,
     /// The output of the tests that failed.
     failures: Vec<String>,
     /// All lines, for when it ended without a result.
@@ -79,6 +82,12 @@ fn is_skip(line: &str) -> bool {
     line.starts_with("skipped: ") || line.contains(": skipped: ")
 }
 
+/// The name of a test that the line says is switched off.
+fn ignored(line: &str) -> Option<&str> {
+    let (test, rest) = line.strip_prefix("test ")?.split_once(" ... ")?;
+    rest.starts_with("ignored").then_some(test)
+}
+
 impl Suite {
     fn line(&mut self, line: &str, at: &mut At) {
         self.lines.push(line.to_owned());
@@ -96,6 +105,8 @@ impl Suite {
             && *at != At::Failed
         {
             *at = At::Passed(test.to_owned());
+        } else if let Some(test) = ignored(line) {
+            self.ignored.push(test.to_owned());
         } else {
             match at {
                 At::Passed(test) if is_skip(line) => {
@@ -150,6 +161,18 @@ impl Transcript {
         sum
     }
 
+    /// How many tests skipped nothing but what they may skip anywhere.
+    pub fn excused(&self, excuses: &[Excuse]) -> u64 {
+        let all = self.suites.iter().flat_map(|s| &s.skips);
+        let fits = |test: &str, line: &str| {
+            excuses
+                .iter()
+                .any(|e| e.test == test && line.contains(e.says))
+        };
+        all.filter(|(test, said)| said.iter().all(|line| fits(test, line)))
+            .count() as u64
+    }
+
     /// What the reader should see: what was skipped, and all about what failed.
     pub fn lines(&self, all_well: bool) -> Vec<String> {
         let mut lines = Vec::new();
@@ -157,7 +180,11 @@ impl Transcript {
             for (test, said) in &suite.skips {
                 let said = said.iter().map(|s| format!("{}: {test}: {s}", suite.name));
                 lines.extend(said);
+                let excuse = excuses::reason(test);
+                lines.extend(excuse.map(|why| format!("    excused: {why}")));
             }
+            let ignored = suite.ignored.iter();
+            lines.extend(ignored.map(|test| format!("{}: {test}: ignored", suite.name)));
         }
         let told = lines.len();
         for suite in &self.suites {
@@ -287,7 +314,27 @@ error: 1 target failed:
         assert!(lines.contains("power (tests/power.rs): f: skipped: no loop"));
         assert!(lines.contains("FAILED in power (tests/power.rs):"));
         assert!(lines.contains("it is lost"));
+        assert!(lines.contains("logforce (unittests src/lib.rs): d: ignored"));
         assert!(!lines.contains("all is well"));
+    }
+
+    #[test]
+    fn a_test_is_excused_if_all_that_it_skipped_is() {
+        let read = read(TEXT);
+        let excuse = |test, says| Excuse {
+            test,
+            says,
+            why: "",
+        };
+        for (excuses, excused) in [
+            (&[][..], 0),
+            (&[excuse("f", "no loop devices")], 1),
+            (&[excuse("f", "something else")], 0),
+            (&[excuse("a", "mkfs.xfs")], 0),
+            (&[excuse("a", "mkfs.xfs"), excuse("a", "not root")], 1),
+        ] {
+            assert_eq!(read.excused(excuses), excused, "{excuses:?}");
+        }
     }
 
     #[test]

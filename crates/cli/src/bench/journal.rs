@@ -1,10 +1,11 @@
 //! `logforce bench journal`.
 
+use super::common::{check_directory, command_line, leaving_nothing, machine, parse_method};
 use super::os;
 use crate::exit::{End, Usage};
-use crate::output::{Sink, Target, complain, print};
+use crate::output::{Sink, Target, print};
 use crate::progress::Bar;
-use crate::{signal, size};
+use crate::size;
 use anyhow::bail;
 use logforce_device::{FileState, Method};
 use logforce_measure::counters::{CounterSource, NoCounters};
@@ -12,11 +13,10 @@ use logforce_measure::journal::{Options, Outcome, Setup, run as measure};
 use logforce_measure::machine::Machine;
 use logforce_measure::report::{Report, SCHEMA, VERSION};
 use logforce_measure::space::Space;
-use logforce_measure::workplace::{Workplace, leftovers};
+use logforce_measure::workplace::Workplace;
 use logforce_measure::{Interrupt, MeasureError, conclusion, notes, output, table, text};
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 /// No chunk may be larger: it is held in memory.
@@ -53,11 +53,6 @@ pub struct Args {
     /// Write the rows as CSV to FILE; - is standard output, and all else goes to standard error
     #[arg(long, value_name = "FILE")]
     csv: Option<Target>,
-}
-
-fn parse_method(text: &str) -> Result<Method, String> {
-    text.parse()
-        .map_err(|e: logforce_device::UnknownMethod| e.to_string())
 }
 
 fn parse_state(text: &str) -> Result<FileState, String> {
@@ -103,14 +98,7 @@ impl Args {
                 "--json - and --csv - cannot both have standard output".to_owned()
             ));
         }
-        if !self.dir.is_dir() {
-            let why = if self.dir.exists() {
-                "is no directory"
-            } else {
-                "does not exist"
-            };
-            bail!(Usage(format!("--dir {} {why}", self.dir.display())));
-        }
+        check_directory(&self.dir)?;
         Ok(Options {
             size: self.size,
             chunk: usize::try_from(self.chunk)?,
@@ -141,29 +129,11 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     let stdout_has_data = matches!(json, Some(Sink::Stdout)) || matches!(csv, Some(Sink::Stdout));
     let started = SystemTime::now();
 
-    let interrupt = Interrupt::new();
-    let path_to_remove = Arc::new(Mutex::new(None));
-    signal::install(interrupt.clone(), Arc::clone(&path_to_remove))?;
-    for path in leftovers(&args.dir) {
-        complain(&format!(
-            "note: {} was left by a run that was killed; remove it",
-            path.display()
-        ));
-    }
-    let measured = {
-        let system = os::system();
-        // Gone at the end of this block, before anything is printed.
-        let place = Workplace::create(&system, &args.dir)?;
-        if let Ok(mut path) = path_to_remove.lock() {
-            *path = Some(place.path().to_owned());
-        }
-        measure_in(&place, &options, interrupt)
-    };
+    let measured = leaving_nothing(&args.dir, |place, interrupt| {
+        measure_in(place, &options, interrupt)
+    })?;
     let (outcome, machine) = match measured {
-        Err(MeasureError::Interrupted) => {
-            complain("interrupted before anything was measured");
-            return Ok(End::Interrupted);
-        }
+        Err(MeasureError::Interrupted) => return Ok(End::Interrupted),
         other => other?,
     };
     let report = report(outcome, machine, started);
@@ -192,9 +162,7 @@ fn measure_in(
     interrupt: Interrupt,
 ) -> Result<(Outcome, Machine), MeasureError> {
     let directory = place.directory();
-    let facts = directory
-        .facts()
-        .map_err(MeasureError::io("asking about the filesystem"))?;
+    let machine = machine(&*directory)?;
     let bar = Rc::new(Bar::new());
     let (counters, no_counters): (Rc<dyn CounterSource>, _) = match os::counters(place.path()) {
         Ok(counters) => (Rc::new(counters), None),
@@ -215,7 +183,7 @@ fn measure_in(
     bar.clear();
     let mut outcome = outcome?;
     outcome.notes.extend(no_counters);
-    Ok((outcome, Machine::new(&facts, os::host())))
+    Ok((outcome, machine))
 }
 
 fn report(outcome: Outcome, machine: Machine, started: SystemTime) -> Report {
@@ -243,25 +211,6 @@ fn report(outcome: Outcome, machine: Machine, started: SystemTime) -> Report {
         notes: told,
         rows,
     }
-}
-
-/// The command line, quoted where a shell would need it.
-fn command_line() -> String {
-    let quote = |word: String| {
-        let plain = |c: char| c.is_alphanumeric() || "-_./,=:+".contains(c);
-        if !word.is_empty() && word.chars().all(plain) {
-            word
-        } else {
-            format!("'{}'", word.replace('\'', "'\\''"))
-        }
-    };
-    let arguments = std::env::args_os()
-        .skip(1)
-        .map(|a| quote(a.to_string_lossy().into_owned()));
-    std::iter::once("logforce".to_owned())
-        .chain(arguments)
-        .collect::<Vec<_>>()
-        .join(" ")
 }
 
 /// Of the terminal that the table goes to; the usual where it goes elsewhere.

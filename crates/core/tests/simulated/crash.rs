@@ -6,7 +6,7 @@ use logforce_core::{Guarantee, Method, Options};
 use logforce_testkit::{Failure, SimOptions, Survival};
 
 /// What is done after a recovery: the log must take it.
-const AFTER: [Step; 4] = [
+pub const AFTER: [Step; 4] = [
     Step::Append(100),
     Step::Commit(3000),
     Step::Group(2, 700),
@@ -14,15 +14,15 @@ const AFTER: [Step; 4] = [
 ];
 
 /// A workload, a disk, options.
-struct Case {
-    name: &'static str,
-    disk: SimOptions,
-    options: Options,
-    threads: Vec<Vec<Step>>,
+pub struct Case {
+    pub name: &'static str,
+    pub disk: SimOptions,
+    pub options: Options,
+    pub threads: Vec<Vec<Step>>,
 }
 
 impl Case {
-    fn world(&self, at: &str) -> World {
+    pub fn world(&self, at: &str) -> World {
         let name = format!("{} {at}", self.name);
         World::new(name, self.disk.clone(), self.options.clone(), 1)
     }
@@ -57,7 +57,7 @@ impl Case {
     }
 }
 
-fn case(name: &'static str, threads: Vec<Vec<Step>>) -> Case {
+pub fn case(name: &'static str, threads: Vec<Vec<Step>>) -> Case {
     Case {
         name,
         disk: SimOptions::default(),
@@ -75,7 +75,7 @@ fn rollover() -> Vec<Step> {
 }
 
 /// Records over several batches and segments, atomic groups among them.
-fn spanning() -> Vec<Step> {
+pub fn spanning() -> Vec<Step> {
     vec![
         Step::Commit(100),
         Step::Commit(20_000),
@@ -88,7 +88,7 @@ fn spanning() -> Vec<Step> {
 }
 
 /// Truncation at both ends, with recycling, and appends behind it.
-fn truncation() -> Vec<Step> {
+pub fn truncation() -> Vec<Step> {
     let mut steps = Vec::new();
     for _ in 0..3 {
         steps.extend((0..6).map(|n| Step::Commit(3_000 + 800 * n)));
@@ -100,7 +100,7 @@ fn truncation() -> Vec<Step> {
 }
 
 /// A lot of appends and one force; then the neighbours of a through write.
-fn bulk() -> Vec<Step> {
+pub fn bulk() -> Vec<Step> {
     let mut steps = vec![Step::Append(1_500); 40];
     steps.extend([Step::Force, Step::Append(5_000), Step::Idle(5)]);
     steps.extend([Step::Append(12_000), Step::Append(10), Step::Idle(1)]);

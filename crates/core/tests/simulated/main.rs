@@ -3,5 +3,10 @@
 //! `model` says what must hold, `work` makes it happen; the rest are the tests, by subject.
 
 mod crash;
+mod damage;
+mod geometry;
 mod model;
+mod random;
+mod recovery;
+mod trouble;
 mod work;

@@ -30,6 +30,8 @@ pub struct Model {
     pub records: BTreeMap<Lsn, Known>,
     /// Acknowledged void ranges.
     pub voids: Vec<(Lsn, Lsn)>,
+    /// Those of them whose acknowledgement promised less than `PowerLoss`.
+    weak_voids: Vec<(Lsn, Lsn, Guarantee)>,
     /// Calls of `truncate_back` that did not succeed.
     pub voids_in_flight: Vec<Lsn>,
     pub front: Lsn,
@@ -95,6 +97,9 @@ impl Model {
 
     /// Notes that everything below `end` was acknowledged.
     pub fn acked(&mut self, end: Lsn, guarantee: Guarantee) {
+        if guarantee == Guarantee::PowerLoss {
+            self.weak_voids.retain(|v| v.1 >= end);
+        }
         for g in Guarantee::ALL.into_iter().filter(|g| *g <= guarantee) {
             let known = self.acked.entry(g).or_default();
             *known = end.max(*known);
@@ -135,6 +140,7 @@ impl Model {
     /// on: it was made durable, and what is missing is gone for good.
     pub fn verify(&mut self, system: &dyn System, log: &Log, failure: Failure) {
         self.created = true;
+        self.forget_voids(failure);
         self.settle_front(log);
         self.settle_voids(log);
         let acked = self.acked_to(failure);
@@ -162,6 +168,7 @@ impl Model {
         }
         // Weaker acknowledgements that did not cover this failure are worth nothing any more.
         self.acked.clear();
+        self.weak_voids.clear();
         self.acked(durable, Guarantee::PowerLoss);
         self.floor = tail;
         self.check_answers(log, &found);
@@ -176,6 +183,16 @@ impl Model {
         check_prefix(&found, &live, self.acked_to(Failure::Process).min(durable));
         assert!(found.last().is_none_or(|e| e.end <= durable));
         self.check_answers(log, &found);
+    }
+
+    /// Checks that what was acknowledged can be read, of a log that failed: a truncation that did
+    /// not succeed may show or not.
+    pub fn check_prefix_readable(&self, log: &Log) {
+        let found = read(log, log.front_lsn());
+        let mut known = self.clone();
+        known.settle_front(log);
+        known.settle_voids(log);
+        check_prefix(&found, &known.live(), self.acked_to(Failure::Process));
     }
 
     fn settle_front(&mut self, log: &Log) {
@@ -206,9 +223,26 @@ impl Model {
                 assert!(a <= from && to > from, "{a}..{to} for {from}");
                 assert!(to <= log.tail_lsn(), "voided beyond the tail: {from}..{to}");
                 self.voids.push((from, to));
+                self.weak_voids.push((from, to, log.guarantee()));
             }
             Err(e) => assert_ne!(e.kind(), ErrorKind::Damaged, "{e}"),
             Ok(_) => {}
+        }
+    }
+
+    /// Takes over what a copy of the model learnt by `voided`.
+    pub fn take_voids(&mut self, from: Model) {
+        self.voids = from.voids;
+        self.weak_voids = from.weak_voids;
+    }
+
+    /// A void range that was acknowledged with less than `failure` needs may be there or not.
+    fn forget_voids(&mut self, failure: Failure) {
+        for (from, to, guarantee) in std::mem::take(&mut self.weak_voids) {
+            if guarantee < covering(failure) {
+                self.voids.retain(|v| *v != (from, to));
+                self.voids_in_flight.push(from);
+            }
         }
     }
 
@@ -241,8 +275,15 @@ impl Model {
             }
             let kind = log.read_from(end).map(|_| ()).map_err(|e| e.kind());
             assert_eq!(kind, Err(ErrorKind::Voided), "{end} in {from}..{to}");
-            let next = log.read_from(*from).expect("where a void range begins");
-            let next = next.map(|r| r.expect("readable").start).next();
+            // Whoever read up to the range goes on behind it.
+            let next = match log.read_from(*from) {
+                Ok(reader) => reader.map(|r| r.expect("readable").start).next(),
+                Err(e) => {
+                    assert_eq!(e.kind(), ErrorKind::Voided);
+                    assert!(found.iter().all(|e| e.end != *from), "{from} is a record's end");
+                    continue;
+                }
+            };
             let expected = found.iter().map(|e| e.start).find(|s| s >= to);
             assert_eq!(next, expected, "behind {from}..{to}");
         }
@@ -259,7 +300,8 @@ impl Model {
     }
 
     /// The inspector sees no damage before recovery, and no half of an append.
-    pub fn check_crashed(&self, system: &dyn System) {
+    pub fn check_crashed(&mut self, system: &dyn System, failure: Failure) {
+        self.forget_voids(failure);
         if self.created && self.voids_in_flight.is_empty() && self.fronts_in_flight.is_empty() {
             self.check_walk(system, &[], true);
         }

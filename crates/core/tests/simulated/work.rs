@@ -33,6 +33,8 @@ pub enum Step {
     Reopen,
     /// As `Reopen`, by another method.
     Switch(Method),
+    /// Lose power.
+    Cut,
     /// Drop the log without asking what its closing says, and open it again.
     Drop,
 }
@@ -67,10 +69,10 @@ impl World {
     /// is closed at the end, which may fail.
     pub fn work(&self, seed: u64, threads: &[Vec<Step>]) -> Result<(), Error> {
         let _report = self.report(format!("working, schedule {seed}"));
-        SimRuntime::run(seed, |rt| self.work_in(rt, seed, threads))
+        SimRuntime::run(seed, |rt| self.work_in(rt, threads))
     }
 
-    fn work_in(&self, rt: &SimRuntime, seed: u64, threads: &[Vec<Step>]) -> Result<(), Error> {
+    fn work_in(&self, rt: &SimRuntime, threads: &[Vec<Step>]) -> Result<(), Error> {
         let system = self.disk.system(rt);
         let created = lock(&self.model).created;
         let log = open(&*system, created, self.options.clone())?;
@@ -78,21 +80,20 @@ impl World {
         unless_cut(&self.disk, || model.verify(&*system, &log, Failure::Process))?;
         model.alone = threads.len() == 1;
         *lock(&self.model) = model;
-        let worker = |n: u64, log: &Log| Worker {
+        let worker = |log: &Log| Worker {
             log: Some(log.clone()),
             rt: rt.clone(),
             system: system.clone(),
             disk: self.disk.clone(),
             model: self.model.clone(),
             options: self.options.clone(),
-            rng: Rng::new(seed ^ (n << 32)),
             appended: Lsn::ORIGIN,
         };
         let [steps] = threads else {
             let results: Arc<Mutex<Vec<Result<(), Error>>>> = Arc::default();
             let mut joiners = Vec::new();
-            for (n, steps) in (0..).zip(threads) {
-                let (mut worker, steps) = (worker(n, &log), steps.clone());
+            for (n, steps) in threads.iter().enumerate() {
+                let (mut worker, steps) = (worker(&log), steps.clone());
                 let results = results.clone();
                 let body = move || {
                     let result = worker.run(&steps);
@@ -108,7 +109,7 @@ impl World {
             let closed = close(&self.model, log);
             return results.into_iter().chain([closed]).collect();
         };
-        let mut worker = worker(0, &log);
+        let mut worker = worker(&log);
         drop(log);
         worker.run(steps)?;
         match worker.log.take() {
@@ -122,7 +123,9 @@ impl World {
         let _report = self.report(format!("recovering, schedule {seed}"));
         SimRuntime::run(seed, |rt| {
             let system = self.disk.system(rt);
-            lock(&self.model).clone().check_crashed(&*system);
+            lock(&self.model)
+                .clone()
+                .check_crashed(&*system, failure);
             self.open_and_verify(&system, failure).map(drop)
         })?;
         if steps.is_empty() {
@@ -144,6 +147,50 @@ impl World {
         model.verify(&**system, &log, failure);
         *lock(&self.model) = model;
         Ok(log)
+    }
+
+    /// As `work` for one thread, on a device where something fails: goes on after an error that
+    /// leaves the log usable, and looks closely at one that does not.
+    pub fn work_through(&self, seed: u64, steps: &[Step]) -> Outcome {
+        let _report = self.report(format!("in trouble, schedule {seed}"));
+        SimRuntime::run(seed, |rt| {
+            let system = self.disk.system(rt);
+            let mut opened = Err(Error::Closed);
+            let cut = unless_cut(&self.disk, || {
+                opened = self.open_and_verify(&system, Failure::Process);
+            });
+            let log = match cut.and(opened) {
+                Ok(log) => log,
+                Err(e) => return Outcome::NotOpened(e),
+            };
+            let mut worker = Worker {
+                log: Some(log),
+                rt: rt.clone(),
+                system,
+                disk: self.disk.clone(),
+                model: self.model.clone(),
+                options: self.options.clone(),
+                appended: Lsn::ORIGIN,
+            };
+            let mut outcome = Outcome::Fine;
+            for step in steps {
+                let Err(e) = worker.step(step) else { continue };
+                if worker.log.is_none() {
+                    return Outcome::NotOpened(e);
+                }
+                if e.kind() == ErrorKind::Poisoned {
+                    let _ = unless_cut(&self.disk, || worker.check_poisoned());
+                    return Outcome::Poisoned;
+                }
+                outcome = Outcome::Refused(e);
+            }
+            let log = worker.log.take().expect("looked at above");
+            match close(&self.model, log) {
+                Ok(()) => outcome,
+                Err(e) if e.kind() == ErrorKind::Poisoned => Outcome::Poisoned,
+                Err(e) => Outcome::Refused(e),
+            }
+        })
     }
 
     /// Opens and gives up at whatever fails; for crashes within recovery. Answers whether opening
@@ -182,6 +229,13 @@ impl World {
         *lock(&self.model) = image.model.clone();
     }
 
+    /// The operation that was made to fail, as the disk wrote it down.
+    pub fn failed_operation(&self) -> String {
+        let log = self.disk.log();
+        let line = log.lines().find(|l| l.contains("FAILS"));
+        line.unwrap_or_default().to_owned()
+    }
+
     /// Says at a panic what the world was doing.
     pub fn report(&self, what: String) -> Report {
         Report {
@@ -189,6 +243,17 @@ impl World {
             what: format!("{}: {what}", self.name),
         }
     }
+}
+
+/// How a workload on a failing device ended.
+#[derive(Debug)]
+pub enum Outcome {
+    Fine,
+    /// Something was refused, and the log went on.
+    Refused(Error),
+    Poisoned,
+    /// Opening failed.
+    NotOpened(#[expect(dead_code, reason = "shown by Debug")] Error),
 }
 
 /// Prints the disk's last operations if the test fails.
@@ -234,7 +299,6 @@ struct Worker {
     disk: SimDisk,
     model: Shared,
     options: Options,
-    rng: Rng,
     appended: Lsn,
 }
 
@@ -245,6 +309,33 @@ impl Worker {
 
     fn log(&self) -> &Log {
         self.log.as_ref().expect("open between steps")
+    }
+
+    /// A log that failed: nothing more is accepted or made durable, what was goes on being read.
+    fn check_poisoned(&self) {
+        let log = self.log();
+        let durable = log.durable_lsn();
+        let kinds = [
+            log.append(b"late").map(drop).map_err(|e| e.kind()),
+            log.commit_all(&[b"a", b"b"])
+                .map(drop)
+                .map_err(|e| e.kind()),
+            log.force(durable.plus(1)).map(drop).map_err(|e| e.kind()),
+            log.truncate_front(durable).map_err(|e| e.kind()),
+            log.truncate_back(durable).map_err(|e| e.kind()),
+        ];
+        assert_eq!(kinds, [Err(ErrorKind::Poisoned); 5]);
+        let Err(e) = log.append(b"late") else {
+            panic!("accepted")
+        };
+        assert_eq!(e.lsn(), Some(durable));
+        assert!(e.to_string().contains("ndeterminate"), "{e}");
+        assert_eq!(log.durable_lsn(), durable);
+        // What the log calls durable is as good as an acknowledgement.
+        let guarantee = log.guarantee();
+        lock(&self.model).acked(durable, guarantee);
+        let model = lock(&self.model).clone();
+        model.check_prefix_readable(log);
     }
 
     fn step(&mut self, step: &Step) -> Result<(), Error> {
@@ -277,6 +368,10 @@ impl Worker {
                     }
                     other => other,
                 }
+            }
+            Step::Cut => {
+                self.disk.cut();
+                Ok(())
             }
             Step::Drop => {
                 self.log = None;
@@ -329,6 +424,13 @@ impl Worker {
                 lock(&self.model).fronts_in_flight.retain(|f| *f != to);
                 Ok(())
             }
+            // Done for good, and only the tidying failed.
+            Err(e) if log.front_lsn() == to => {
+                let mut model = lock(&self.model);
+                model.fronted(to);
+                model.fronts_in_flight.clear();
+                Err(e)
+            }
             Err(e) => Err(e),
             Ok(()) => {
                 assert_eq!(log.front_lsn(), to);
@@ -354,9 +456,9 @@ impl Worker {
         // Not under the model's lock: it reads.
         let mut model = lock(&self.model).clone();
         unless_cut(&self.disk, || model.voided(log, from))?;
-        let voids = model.voids;
+        let known = model;
         let mut model = lock(&self.model);
-        model.voids = voids;
+        model.take_voids(known);
         model.voids_in_flight.retain(|f| *f != from);
         drop(model);
         self.appended = self.log().durable_lsn();

@@ -75,12 +75,10 @@ pub fn assert_holds(log: &Log, from: u64, to: u64, len: usize) {
 
 /// Checks what kind of error it is and that its message has all the words.
 #[track_caller]
-pub fn assert_error<T: std::fmt::Debug>(
-    result: logforce::Result<T>,
-    kind: ErrorKind,
-    words: &[&str],
-) -> Error {
-    let e = result.expect_err("this should have failed");
+pub fn assert_error<T>(result: logforce::Result<T>, kind: ErrorKind, words: &[&str]) -> Error {
+    let Err(e) = result else {
+        panic!("this should have failed: {kind:?} {words:?}");
+    };
     let message = e.to_string();
     println!("{kind:?}: {message}");
     assert_eq!(e.kind(), kind, "{message}");
@@ -226,4 +224,66 @@ pub fn patch(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
     let mut bytes = std::fs::read(path).unwrap();
     change(&mut bytes);
     std::fs::write(path, bytes).unwrap();
+}
+
+const DIR: &str = "LOGFORCE_TEST_KILLED";
+const METHOD: &str = "LOGFORCE_TEST_METHOD";
+const LEN: usize = 5000;
+
+/// The second process of [`survives_kills`]: commits until it is killed. Returns at once in the
+/// first.
+pub fn commit_until_killed() {
+    let Some(dir) = told(DIR) else {
+        return;
+    };
+    let method = std::env::var(METHOD).unwrap().parse().unwrap();
+    let log = logforce::open_existing(dir, options().method(method)).unwrap();
+    let first = read_all(&log).len() as u64;
+    tell("");
+    for n in first.. {
+        log.commit(&record(n, LEN)).unwrap();
+        tell(&n.to_string());
+    }
+}
+
+/// Kills a process that commits to a new log in `dir`, some times, and checks that everything that
+/// it said was committed is there. The test `name` of this program has to begin with
+/// [`commit_until_killed`].
+pub fn survives_kills(name: &str, dir: &Path, method: Method) {
+    use std::io::{BufRead, BufReader};
+    let options = options().method(method);
+    logforce::create_new(dir, options.clone()).unwrap();
+    let mut acknowledged = 0;
+    for round in 0..3 {
+        let mut child = again(name, DIR, dir)
+            .env(METHOD, method.name())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        let mut child = Killed(child);
+        let mut seen = 0;
+        for line in out.lines().map_while(Result::ok) {
+            if let Ok(n) = line.parse::<u64>() {
+                acknowledged = n + 1;
+                seen += 1;
+            }
+            if seen == 40 + 37 * round {
+                // It goes on until the signal reaches it; what it still says counts too.
+                child.0.kill().unwrap();
+            }
+        }
+        child.kill();
+        assert!(seen > 0, "{method}");
+        let log = logforce::open_existing(dir, options.clone()).unwrap();
+        assert!(!log.recovered().clean);
+        let found = read_all(&log).len() as u64;
+        println!("{method}: {acknowledged} acknowledged, {found} found");
+        assert!(
+            found >= acknowledged && found <= acknowledged + 1,
+            "{method}"
+        );
+        assert_holds(&log, 0, found, LEN);
+        log.close().unwrap();
+    }
 }

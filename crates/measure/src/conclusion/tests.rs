@@ -150,3 +150,55 @@ fn without_filled_files_it_says_so() {
     assert_eq!(c.recommended, Some(DirectDsync));
     assert!(c.text.contains("none was filled beforehand"));
 }
+
+#[test]
+fn the_log_stands_beside_the_raw_row_of_its_method() {
+    let log = |threads, bytes, ms: f64| Row {
+        subject: SubjectKind::Logforce,
+        file_state: None,
+        threads,
+        bytes,
+        file_bytes_per_commit: Some(20480.0),
+        ..row(DirectDsync, Zeroed, ms)
+    };
+    let rows = [
+        row(DirectDsync, Zeroed, 0.1),
+        row(DirectDsync, Recycled, 0.1),
+        row(DirectDsync, Fallocated, 9.0),
+        log(1, 16384, 0.11),
+        log(64, 128, 0.01),
+    ];
+    let text = conclude(&rows).text;
+    for part in [
+        "The log, by direct+dsync, took 1.1 times as long for 16 KiB",
+        "20.0 KiB",
+        "100000 commits of 128 B a second from 64 threads",
+    ] {
+        assert!(text.contains(part), "'{part}' in: {text}");
+    }
+    assert!(!conclude(&rows[..3]).text.contains("The log"));
+}
+
+#[test]
+fn a_row_of_the_log_is_held_against_as_many_bytes_on_disk() {
+    use crate::report::reference;
+    let log = Row {
+        subject: SubjectKind::Logforce,
+        file_state: None,
+        bytes: 128,
+        file_bytes_per_commit: Some(4098.0),
+        ..row(DirectDsync, Zeroed, 0.11)
+    };
+    let raw = Row {
+        bytes: 4096,
+        ..row(DirectDsync, Zeroed, 0.1)
+    };
+    let other = Row {
+        bytes: 4096,
+        ..row(Fdatasync, Zeroed, 0.05)
+    };
+    let rows = [raw, other, log];
+    assert_eq!(reference(&rows, &rows[2]), Some(0.1));
+    assert_eq!(reference(&rows, &rows[0]), Some(0.05));
+    assert_eq!(reference(&rows[1..], &rows[2]), None);
+}

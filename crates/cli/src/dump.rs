@@ -1,0 +1,218 @@
+//! `logforce dump`.
+
+mod data;
+mod line;
+
+use crate::exit::End;
+use crate::look::{LogArgs, LogInfo, explain, is_overtaken, parse_lsn};
+use crate::output::{Sink, Writer, complain};
+use anyhow::bail;
+use data::Data;
+use line::{Line, Places};
+use logforce::{Lsn, Visit};
+use std::io::{self, Write};
+
+const MORE: &str = "\
+Prints a line for each batch and each record, in the order of the log, and one for each place that
+is damaged. Logs of any size are listed as they are read. With --json or --csv the lines go there
+instead. A log may be listed while it is being written.
+
+Exit status: 0 listed, 1 damaged or not to be read, 2 unusable arguments.";
+
+/// Lists a log.
+#[derive(Debug, clap::Args)]
+#[command(after_help = MORE)]
+pub struct Args {
+    #[command(flatten)]
+    log: LogArgs,
+    /// Only batches and records from this LSN on
+    #[arg(long, value_name = "LSN", value_parser = parse_lsn)]
+    from: Option<Lsn>,
+    /// Only batches and records below this LSN
+    #[arg(long, value_name = "LSN", value_parser = parse_lsn)]
+    to: Option<Lsn>,
+    /// No more lines than this
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+    /// Only batches
+    #[arg(long, conflicts_with = "records")]
+    batches: bool,
+    /// Only records
+    #[arg(long)]
+    records: bool,
+    /// How to show the bytes of records
+    #[arg(long, value_enum, default_value_t = Data::Text)]
+    data: Data,
+    /// Show no more bytes of a record than this [default: 64; all in JSON and CSV]
+    #[arg(long, value_name = "N")]
+    data_bytes: Option<usize>,
+    /// Write the bytes of the record at LSN to standard output, and nothing else
+    #[arg(long, value_name = "LSN", value_parser = parse_lsn,
+          conflicts_with_all = ["from", "to", "limit", "batches", "records", "json", "csv"])]
+    raw: Option<Lsn>,
+}
+
+/// Bytes of a record that a line shows.
+const SHOWN: usize = 64;
+
+/// Lists.
+pub fn run(args: Args) -> anyhow::Result<End> {
+    if let Some(lsn) = args.raw {
+        return raw(&args.log, lsn);
+    }
+    let sinks = args.log.sinks()?;
+    let to_person = sinks.json.is_none() && sinks.csv.is_none();
+    let inspector = args.log.inspector()?;
+    let summary = inspector.summary();
+    let mut out = Outputs {
+        json: sinks.json,
+        csv: sinks.csv.map(csv::Writer::from_writer),
+        lines: match to_person {
+            true => Some(Sink::Stdout.writer()?),
+            false => None,
+        },
+        written: 0,
+    };
+    out.begin(&LogInfo::new(&args.log.dir, &summary))?;
+    let places = Places::new(&summary.segments);
+    let shown = args
+        .data_bytes
+        .unwrap_or(if to_person { SHOWN } else { usize::MAX });
+    let (mut result, mut damages, mut whole) = (Ok(()), 0_u64, true);
+    let finding = inspector.walk(&mut |visit| {
+        let at = match &visit {
+            Visit::Batch(b) => b.lsn,
+            Visit::Record { entry, .. } => entry.start,
+            Visit::Damage(d) => d.lsn,
+        };
+        if args.to.is_some_and(|to| at >= to) || args.limit.is_some_and(|n| out.written >= n) {
+            whole = false;
+            return false;
+        }
+        if args.from.is_some_and(|from| at < from) {
+            return true;
+        }
+        let line = match visit {
+            Visit::Batch(_) if args.records => return true,
+            Visit::Record { .. } if args.batches => return true,
+            Visit::Damage(d) if summary.in_use && is_overtaken(&args.log.dir, d) => return true,
+            Visit::Batch(b) => Line::batch(b),
+            Visit::Record { entry, proven } => {
+                Line::record(entry, proven, &places, args.data, shown)
+            }
+            Visit::Damage(d) => {
+                damages += 1;
+                Line::damage(d)
+            }
+        };
+        result = out.line(&line);
+        result.is_ok()
+    })?;
+    result?;
+    let end = whole.then_some((finding.end, finding.case));
+    out.finish(end, damages)?;
+    if let Some((lsn, case)) = end {
+        complain(&format!(
+            "ends at LSN {lsn}, {}: {}",
+            case.label(),
+            explain(case)
+        ));
+    }
+    Ok(if damages == 0 {
+        End::Done
+    } else {
+        complain(&format!("DAMAGED in {damages} places"));
+        End::Damaged
+    })
+}
+
+/// Writes the bytes of one record.
+fn raw(args: &LogArgs, lsn: Lsn) -> anyhow::Result<End> {
+    let inspector = args.inspector()?;
+    let mut out = Sink::Stdout.writer()?;
+    let mut found = None;
+    let finding = inspector.walk(&mut |visit| match visit {
+        Visit::Record { entry, .. } if entry.start == lsn => {
+            found = Some(out.write_all(&entry.data).and_then(|()| out.flush()));
+            false
+        }
+        Visit::Record { entry, .. } => entry.start < lsn,
+        _ => true,
+    })?;
+    match found {
+        Some(result) => {
+            result?;
+            Ok(End::Done)
+        }
+        None if lsn < inspector.summary().front => {
+            bail!(
+                "LSN {lsn} was truncated: the log begins at LSN {}",
+                inspector.summary().front
+            )
+        }
+        None if finding.damages > 0 => {
+            bail!(
+                "no whole record begins at LSN {lsn}, and the log is damaged: see `logforce verify`"
+            )
+        }
+        None => bail!("no record begins at LSN {lsn}, or it was taken back"),
+    }
+}
+
+/// Where lines go.
+struct Outputs {
+    json: Option<Writer>,
+    csv: Option<csv::Writer<Writer>>,
+    lines: Option<Writer>,
+    written: u64,
+}
+
+impl Outputs {
+    fn begin(&mut self, log: &LogInfo) -> anyhow::Result<()> {
+        if let Some(json) = &mut self.json {
+            let log = serde_json::to_string(log).map_err(io::Error::from)?;
+            write!(
+                json,
+                "{{\"schema\":\"logforce-dump\",\"version\":1,\n\"log\":{log},\n\"entries\":["
+            )?;
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, line: &Line) -> anyhow::Result<()> {
+        if let Some(json) = &mut self.json {
+            json.write_all(if self.written > 0 { b",\n" } else { b"\n" })?;
+            json.write_all(line.json()?.as_bytes())?;
+        }
+        if let Some(csv) = &mut self.csv {
+            csv.serialize(line)?;
+        }
+        if let Some(lines) = &mut self.lines {
+            writeln!(lines, "{line}")?;
+        }
+        self.written += 1;
+        Ok(())
+    }
+
+    /// `end` only if all was read.
+    fn finish(mut self, end: Option<(Lsn, logforce::Case)>, damages: u64) -> anyhow::Result<()> {
+        if let Some(json) = &mut self.json {
+            let (lsn, case) = match end {
+                Some((lsn, case)) => (lsn.to_string(), format!("\"{}\"", case.label())),
+                None => ("null".to_owned(), "null".to_owned()),
+            };
+            writeln!(
+                json,
+                "\n],\n\"end\":{lsn},\"case\":{case},\"damages\":{damages}}}"
+            )?;
+            json.flush()?;
+        }
+        if let Some(csv) = &mut self.csv {
+            csv.flush()?;
+        }
+        if let Some(lines) = &mut self.lines {
+            lines.flush()?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,153 @@
+//! One line of a dump.
+
+use super::data::Data;
+use logforce::{BatchInfo, BatchKind, Damage, Entry, Lsn, SegmentInfo};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+
+/// A batch, a record or a damaged place. What does not apply is `None`: left out of JSON, empty in
+/// CSV.
+#[derive(Debug, Default, Serialize)]
+pub struct Line {
+    what: &'static str,
+    lsn: u64,
+    end: Option<u64>,
+    file: Option<String>,
+    offset: Option<u64>,
+    kind: Option<&'static str>,
+    epoch: Option<String>,
+    stamp: Option<u64>,
+    void_from: Option<u64>,
+    frames: Option<u32>,
+    payload_bytes: Option<u32>,
+    bytes: Option<u64>,
+    proven: Option<bool>,
+    data: Option<String>,
+    case: Option<&'static str>,
+    found: Option<String>,
+    durable_to: Option<u64>,
+    #[serde(skip)]
+    told: String,
+}
+
+/// Which file holds an LSN.
+pub struct Places(BTreeMap<Lsn, (Lsn, String)>);
+
+impl Places {
+    /// Of these segments.
+    pub fn new(segments: &[SegmentInfo]) -> Self {
+        let place = |s: &SegmentInfo| (s.start, (s.start.plus(s.len), s.name.clone()));
+        Places(segments.iter().map(place).collect())
+    }
+
+    fn of(&self, lsn: Lsn) -> Option<(String, u64)> {
+        let (start, (end, name)) = self.0.range(..=lsn).next_back()?;
+        (lsn < *end).then(|| (name.clone(), lsn.since(*start)))
+    }
+}
+
+fn kind(kind: BatchKind) -> &'static str {
+    match kind {
+        BatchKind::Data => "data",
+        BatchKind::Stamp => "stamp",
+        BatchKind::Epoch => "epoch",
+        BatchKind::Void => "void",
+    }
+}
+
+impl Line {
+    /// A batch.
+    pub fn batch(b: &BatchInfo) -> Self {
+        let voids = b.void_from < b.lsn;
+        let mut told = format!(
+            "{}, {} frames in {} bytes, stamp {}, epoch {}, {} offset {}",
+            kind(b.kind),
+            b.frames,
+            b.payload_len,
+            b.stamp,
+            b.epoch,
+            b.file,
+            b.offset
+        );
+        if voids {
+            told.push_str(&format!(", takes back from LSN {}", b.void_from));
+        }
+        Line {
+            what: "batch",
+            lsn: b.lsn.0,
+            end: Some(b.end.0),
+            file: Some(b.file.clone()),
+            offset: Some(b.offset),
+            kind: Some(kind(b.kind)),
+            epoch: Some(b.epoch.to_string()),
+            stamp: Some(b.stamp.0),
+            void_from: voids.then_some(b.void_from.0),
+            frames: Some(b.frames),
+            payload_bytes: Some(b.payload_len),
+            told,
+            ..Line::default()
+        }
+    }
+
+    /// A record.
+    pub fn record(entry: &Entry, proven: bool, places: &Places, data: Data, most: usize) -> Self {
+        let (file, offset) = places.of(entry.start).unzip();
+        let data = data.show(&entry.data, most);
+        let mut told = format!("{} bytes", entry.data.len());
+        if !proven {
+            told.push_str(", not known to have been durable");
+        }
+        if let Some(data) = &data {
+            told.push_str(": ");
+            told.push_str(data);
+        }
+        Line {
+            what: "record",
+            lsn: entry.start.0,
+            end: Some(entry.end.0),
+            file,
+            offset,
+            bytes: Some(entry.data.len() as u64),
+            proven: Some(proven),
+            data,
+            told,
+            ..Line::default()
+        }
+    }
+
+    /// A damaged place.
+    pub fn damage(d: &Damage) -> Self {
+        Line {
+            what: "damage",
+            lsn: d.lsn.0,
+            file: d.file.clone(),
+            offset: Some(d.offset),
+            case: Some(d.case.label()),
+            found: Some(d.found.clone()),
+            durable_to: (d.durable_to > Lsn::ORIGIN).then_some(d.durable_to.0),
+            told: d.to_string(),
+            ..Line::default()
+        }
+    }
+
+    /// As an object in one line.
+    pub fn json(&self) -> io::Result<String> {
+        let mut value = serde_json::to_value(self)?;
+        if let Some(fields) = value.as_object_mut() {
+            fields.retain(|_, v| !v.is_null());
+        }
+        Ok(value.to_string())
+    }
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.what {
+            "damage" => "DAMAGE",
+            other => other,
+        };
+        write!(f, "{:>14}  {what:<6}  {}", self.lsn, self.told)
+    }
+}

@@ -1,0 +1,254 @@
+//! What `dump`, `verify` and `stat` share: opening a log for looking, and telling of it.
+
+use crate::exit::Usage;
+use crate::output::{Sink, Target, Writer};
+use anyhow::bail;
+use logforce::{Case, Damage, Error, Inspection, Inspector, Lsn, SegmentInfo};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// The log, and where results go.
+#[derive(Debug, clap::Args)]
+pub struct LogArgs {
+    /// The log's directory; nothing in it is locked or changed
+    #[arg(value_name = "LOGDIR")]
+    pub dir: PathBuf,
+    /// Where the control file is missing or damaged, go by what the segments hold
+    #[arg(long)]
+    pub salvage: bool,
+    /// Write the result as JSON to FILE; - is standard output, and all else goes to standard error
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<Target>,
+    /// Write a table as CSV to FILE; - is standard output, and all else goes to standard error
+    #[arg(long, value_name = "FILE")]
+    pub csv: Option<Target>,
+}
+
+impl LogArgs {
+    /// Opens the log.
+    pub fn inspector(&self) -> anyhow::Result<Inspector> {
+        let opened = if self.salvage {
+            logforce::salvage(&self.dir)
+        } else {
+            logforce::inspect(&self.dir)
+        };
+        match opened {
+            Ok(inspector) => Ok(inspector),
+            Err(e @ (Error::NoLog { .. } | Error::NotALog { .. } | Error::Damaged(_)))
+                if !self.salvage && has_segments(&self.dir) =>
+            {
+                bail!("{e}. There are segments: look at them with --salvage")
+            }
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    /// Where JSON and CSV go.
+    pub fn sinks(&self) -> anyhow::Result<Sinks> {
+        let is_stdout = |t: &Option<Target>| *t == Some(Target::Stdout);
+        if is_stdout(&self.json) && is_stdout(&self.csv) {
+            bail!(Usage(
+                "--json - and --csv - cannot both have standard output".to_owned()
+            ));
+        }
+        let open = |t: &Option<Target>| t.as_ref().map(Sink::open).transpose();
+        Ok(Sinks {
+            stdout_has_data: is_stdout(&self.json) || is_stdout(&self.csv),
+            json: open(&self.json)?.map(Sink::writer).transpose()?,
+            csv: open(&self.csv)?.map(Sink::writer).transpose()?,
+        })
+    }
+}
+
+/// Where results go beside the terminal.
+pub struct Sinks {
+    /// Standard output carries data.
+    pub stdout_has_data: bool,
+    /// For JSON.
+    pub json: Option<Writer>,
+    /// For CSV.
+    pub csv: Option<Writer>,
+}
+
+fn has_segments(dir: &Path) -> bool {
+    std::fs::read_dir(dir).is_ok_and(|entries| {
+        entries
+            .filter_map(Result::ok)
+            .any(|e| e.path().extension().is_some_and(|x| x == "seg"))
+    })
+}
+
+/// Whether `damage` in a log that is being written is none: its place was truncated, and its file
+/// reused, while it was looked at.
+pub fn is_overtaken(dir: &Path, damage: &Damage) -> bool {
+    logforce::inspect(dir).is_ok_and(|now| {
+        let now = now.summary();
+        now.in_use && now.segments.first().is_some_and(|s| damage.lsn < s.start)
+    })
+}
+
+/// Why a log ends where it does, in a sentence.
+pub fn explain(case: Case) -> &'static str {
+    match case {
+        Case::CleanEnd => "nothing was ever written behind it",
+        Case::StaleEnd => "behind it are only old bytes of an earlier use of the segment",
+        Case::TornEnd => {
+            "behind it is a write that was under way when everything stopped; it was never acknowledged, so this is no damage"
+        }
+        Case::FullEnd => "the prepared segments are full",
+        Case::Damaged => "data behind it is known to have been durable and is not there any more",
+        Case::SegmentLost => "a segment that must exist does not",
+        Case::WrittenWrong => "the checksums behind it are right and the contents are not",
+        Case::ReadError => "the device reports an error on reading what is behind it",
+        _ => "the walk was stopped here",
+    }
+}
+
+/// What the directory and the control file say, as JSON.
+#[derive(Debug, Serialize)]
+pub struct LogInfo {
+    /// The directory.
+    pub path: String,
+    /// Tells the log from every other.
+    pub log_id: String,
+    /// Records below are gone.
+    pub front: u64,
+    /// Durable up to here at least.
+    pub anchor: u64,
+    /// Exclusive end of the prepared segments.
+    pub prepared_end: u64,
+    /// Closed in order the last time.
+    pub clean: bool,
+    /// Open for writing just now.
+    pub in_use: bool,
+    /// The latest opening for writing: counter and nonce.
+    pub epoch: String,
+    /// Both slots of the control file are whole.
+    pub control_whole: bool,
+    /// Bytes of all segments and spares.
+    pub bytes: u64,
+    /// Segments in use.
+    pub segments: u64,
+    /// Files kept for reuse.
+    pub spares: u64,
+    /// Files named like segments that are none of this log's.
+    pub strays: u64,
+}
+
+impl LogInfo {
+    /// From an inspection.
+    pub fn new(dir: &Path, i: &Inspection) -> Self {
+        LogInfo {
+            path: dir.display().to_string(),
+            log_id: i.log_id.to_string(),
+            front: i.front.0,
+            anchor: i.anchor.0,
+            prepared_end: i.prepared_end.0,
+            clean: i.clean,
+            in_use: i.in_use,
+            epoch: i.epoch.to_string(),
+            control_whole: i.control_whole,
+            bytes: i.segments.iter().map(|s| s.len).sum::<u64>()
+                + i.spares.iter().map(|(_, len)| len).sum::<u64>(),
+            segments: i.segments.len() as u64,
+            spares: i.spares.len() as u64,
+            strays: i.strays.len() as u64,
+        }
+    }
+}
+
+/// A place where something is missing or damaged.
+#[derive(Debug, Serialize)]
+pub struct DamageInfo {
+    /// Where in the log.
+    pub lsn: u64,
+    /// The case of recovery's decision table.
+    pub case: String,
+    /// The file, if one can be named.
+    pub file: Option<String>,
+    /// Where in the file, bytes.
+    pub offset: u64,
+    /// What was found there.
+    pub found: String,
+    /// Data up to here is known to have been durable; null if nothing is known.
+    pub durable_to: Option<u64>,
+}
+
+impl From<&Damage> for DamageInfo {
+    fn from(d: &Damage) -> Self {
+        DamageInfo {
+            lsn: d.lsn.0,
+            case: d.case.label().to_owned(),
+            file: d.file.clone(),
+            offset: d.offset,
+            found: d.found.clone(),
+            durable_to: (d.durable_to > Lsn::ORIGIN).then_some(d.durable_to.0),
+        }
+    }
+}
+
+/// One segment, as JSON and as a line of CSV.
+#[derive(Debug, Serialize)]
+pub struct SegmentLine {
+    /// `segment`, `spare` or `stray`.
+    pub kind: &'static str,
+    /// File name.
+    pub file: String,
+    /// Position of its first byte.
+    pub start: Option<u64>,
+    /// Exclusive end.
+    pub end: Option<u64>,
+    /// Bytes.
+    pub bytes: Option<u64>,
+    /// Write unit, bytes.
+    pub write_unit: Option<u32>,
+    /// The opening that prepared it.
+    pub epoch: Option<String>,
+    /// Of a stray: why it is none of this log's.
+    pub why: Option<String>,
+}
+
+/// All files of the log.
+pub fn files(i: &Inspection) -> Vec<SegmentLine> {
+    let segment = |s: &SegmentInfo| SegmentLine {
+        kind: "segment",
+        file: s.name.clone(),
+        start: Some(s.start.0),
+        end: Some(s.start.plus(s.len).0),
+        bytes: Some(s.len),
+        write_unit: Some(s.write_unit),
+        epoch: Some(s.epoch.to_string()),
+        why: None,
+    };
+    let other = |kind, file: &str, bytes, why| SegmentLine {
+        kind,
+        file: file.to_owned(),
+        start: None,
+        end: None,
+        bytes,
+        write_unit: None,
+        epoch: None,
+        why,
+    };
+    let segments = i.segments.iter().map(segment);
+    let spares = i
+        .spares
+        .iter()
+        .map(|(name, len)| other("spare", name, Some(*len), None));
+    let strays = i
+        .strays
+        .iter()
+        .map(|(name, why)| other("stray", name, None, Some(why.clone())));
+    segments.chain(spares).chain(strays).collect()
+}
+
+/// Parses a position: decimal, or hexadecimal with `0x`.
+pub fn parse_lsn(text: &str) -> Result<Lsn, String> {
+    let parsed = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(hex) => u64::from_str_radix(hex, 16),
+        None => text.parse(),
+    };
+    parsed
+        .map(Lsn)
+        .map_err(|_| format!("'{text}' is no LSN: give a number, as 8192 or 0x2000"))
+}

@@ -1,0 +1,200 @@
+//! `logforce stat`.
+
+use crate::exit::End;
+use crate::look::{LogArgs, LogInfo, SegmentLine, files};
+use crate::output::print;
+use logforce::{Inspection, Lsn, Visit};
+use logforce_measure::numbers::bytes;
+use serde::Serialize;
+use std::io::Write;
+
+const MORE: &str = "\
+Without --scan only the control file and the headers of the segments are read. --json writes one
+object, --csv one line for each file of the log.";
+
+/// Summarises a log.
+#[derive(Debug, clap::Args)]
+#[command(after_help = MORE)]
+pub struct Args {
+    #[command(flatten)]
+    log: LogArgs,
+    /// Read the log as well: how many records it has, the oldest and the newest, where it ends
+    #[arg(long)]
+    scan: bool,
+}
+
+#[derive(Serialize)]
+struct Report {
+    schema: &'static str,
+    version: u32,
+    log: LogInfo,
+    /// What the next opening reads at most, bytes.
+    next_opening_scans_at_most: u64,
+    scan: Option<Scan>,
+    files: Vec<SegmentLine>,
+}
+
+/// What reading the log tells.
+#[derive(Serialize)]
+struct Scan {
+    end: u64,
+    case: &'static str,
+    proven_to: u64,
+    batches: u64,
+    records: u64,
+    record_bytes: u64,
+    voided: u64,
+    oldest: Option<u64>,
+    newest: Option<u64>,
+    damages: u64,
+}
+
+/// Summarises.
+pub fn run(args: Args) -> anyhow::Result<End> {
+    let (scan, args) = (args.scan, args.log);
+    let sinks = args.sinks()?;
+    let inspector = args.inspector()?;
+    let summary = inspector.summary();
+    let scan = match scan {
+        false => None,
+        true => {
+            let (mut oldest, mut newest): (Option<Lsn>, Option<Lsn>) = (None, None);
+            let found = inspector.walk(&mut |visit| {
+                if let Visit::Record { entry, .. } = visit {
+                    oldest.get_or_insert(entry.start);
+                    newest = Some(entry.start);
+                }
+                true
+            })?;
+            Some(Scan {
+                end: found.end.0,
+                case: found.case.label(),
+                proven_to: found.proven_to.0,
+                batches: found.batches,
+                records: found.records,
+                record_bytes: found.record_bytes,
+                voided: found.voided,
+                oldest: oldest.map(|l| l.0),
+                newest: newest.map(|l| l.0),
+                damages: found.damages,
+            })
+        }
+    };
+    let report = Report {
+        schema: "logforce-stat",
+        version: 1,
+        log: LogInfo::new(&args.dir, &summary),
+        next_opening_scans_at_most: to_scan(&summary, scan.as_ref()),
+        scan,
+        files: files(&summary),
+    };
+    print(&text(&summary, &report), sinks.stdout_has_data)?;
+    if let Some(mut out) = sinks.json {
+        serde_json::to_writer_pretty(&mut out, &report).map_err(std::io::Error::from)?;
+        out.write_all(b"\n")?;
+        out.flush()?;
+    }
+    if let Some(out) = sinks.csv {
+        let mut csv = csv::Writer::from_writer(out);
+        for file in &report.files {
+            csv.serialize(file)?;
+        }
+        csv.flush()?;
+    }
+    Ok(End::Done)
+}
+
+fn to_scan(summary: &Inspection, scan: Option<&Scan>) -> u64 {
+    if summary.clean && summary.control_whole {
+        return 0;
+    }
+    let end = scan.map_or(summary.prepared_end, |s| Lsn(s.end));
+    end.since(summary.anchor)
+}
+
+fn text(i: &Inspection, report: &Report) -> String {
+    let log = &report.log;
+    let mut text = String::new();
+    let mut line = |what: &str, value: String| {
+        text.push_str(&format!("{what:<18} {value}\n"));
+    };
+    line("log", log.log_id.clone());
+    line("directory", log.path.clone());
+    line(
+        "state",
+        match (i.in_use, i.clean) {
+            (true, _) => "open for writing",
+            (false, true) => "closed in order",
+            (false, false) => "not closed in order: the next opening recovers it",
+        }
+        .to_owned(),
+    );
+    line(
+        "control file",
+        if i.control_whole {
+            "both slots whole"
+        } else {
+            "not whole: one slot, or both, cannot be used"
+        }
+        .to_owned(),
+    );
+    line("epoch", format!("{} (opening and nonce)", i.epoch));
+    line("front", format!("LSN {}", i.front));
+    line("durable to", format!("LSN {} at least", i.anchor));
+    line("prepared to", format!("LSN {}", i.prepared_end));
+    let mut units: Vec<u32> = i.segments.iter().map(|s| s.write_unit).collect();
+    units.sort_unstable();
+    units.dedup();
+    let units: Vec<String> = units.iter().map(u32::to_string).collect();
+    line("write unit", format!("{} bytes", units.join(", ")));
+    line(
+        "on disk",
+        format!(
+            "{} in {} segments and {} spares",
+            bytes(log.bytes),
+            log.segments,
+            log.spares
+        ),
+    );
+    line(
+        "next opening",
+        format!("scans at most {}", bytes(report.next_opening_scans_at_most)),
+    );
+    if let Some(scan) = &report.scan {
+        line(
+            "records",
+            format!(
+                "{} ({}) in {} batches, {} more taken back",
+                scan.records,
+                bytes(scan.record_bytes),
+                scan.batches,
+                scan.voided
+            ),
+        );
+        if let (Some(oldest), Some(newest)) = (scan.oldest, scan.newest) {
+            line("oldest, newest", format!("LSN {oldest}, LSN {newest}"));
+        }
+        line("ends", format!("LSN {}, {}", scan.end, scan.case));
+        line("proven to", format!("LSN {}", scan.proven_to));
+        if scan.damages > 0 {
+            line(
+                "DAMAGED",
+                format!("in {} places: see `logforce verify`", scan.damages),
+            );
+        }
+    }
+    for (number, file) in report.files.iter().enumerate() {
+        let name = if number == 0 { "files" } else { "" };
+        let about = match (&file.start, &file.end, &file.why) {
+            (Some(start), Some(end), _) => format!(
+                "LSN {start} to {end}, {}, opening {}",
+                bytes(file.bytes.unwrap_or(0)),
+                file.epoch.as_deref().unwrap_or("?")
+            ),
+            (_, _, Some(why)) => format!("STRAY: {why}"),
+            _ => format!("spare, {}", bytes(file.bytes.unwrap_or(0))),
+        };
+        line(name, format!("{}  {about}", file.file));
+    }
+    text
+}

@@ -1,0 +1,228 @@
+//! `logforce verify`.
+
+use crate::exit::End;
+use crate::look::{DamageInfo, LogArgs, LogInfo, explain};
+use crate::output::print;
+use crate::progress::Bar;
+use logforce::{Damage, Finding, Inspection, Visit};
+use logforce_measure::numbers::bytes;
+use logforce_measure::progress::Progress;
+use serde::Serialize;
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+/// How often a log in use is looked at again before what looks like damage counts as that.
+const LOOKS: usize = 3;
+/// So many places are told one by one.
+const TOLD: usize = 10_000;
+/// The bar moves after so many bytes.
+const STEP: u64 = 8 << 20;
+
+const MORE: &str = "\
+Every batch from the first segment to the end of the log is read and its checksums, its link to
+the batch before it and its records are checked. What a crash left behind the last acknowledged
+record is no damage. A log may be checked while it is being written.
+
+Exit status: 0 healthy, 1 damaged or not to be read, 2 unusable arguments.";
+
+/// Checks a log.
+#[derive(Debug, clap::Args)]
+#[command(after_help = MORE)]
+pub struct Args {
+    #[command(flatten)]
+    log: LogArgs,
+}
+
+/// What one look through the log found.
+struct Look {
+    summary: Inspection,
+    finding: Finding,
+    damages: Vec<Damage>,
+    /// Bytes of whole batches.
+    scanned: u64,
+    took: Duration,
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    schema: &'static str,
+    version: u32,
+    log: LogInfo,
+    healthy: bool,
+    end: u64,
+    case: &'static str,
+    why: &'static str,
+    proven_to: u64,
+    batches: u64,
+    records: u64,
+    record_bytes: u64,
+    voided: u64,
+    scanned_bytes: u64,
+    seconds: f64,
+    damages: u64,
+    damage: &'a [DamageInfo],
+}
+
+/// Checks and reports.
+pub fn run(args: Args) -> anyhow::Result<End> {
+    let args = args.log;
+    let sinks = args.sinks()?;
+    let mut looks = 0;
+    let look = loop {
+        looks += 1;
+        let look = look(&args)?;
+        if look.finding.damages == 0 || !look.summary.in_use || looks == LOOKS {
+            break look;
+        }
+    };
+    let damages: Vec<DamageInfo> = look.damages.iter().map(DamageInfo::from).collect();
+    print(&text(&args, &look), sinks.stdout_has_data)?;
+    if let Some(mut out) = sinks.json {
+        serde_json::to_writer_pretty(&mut out, &report(&args, &look, &damages))
+            .map_err(std::io::Error::from)?;
+        out.write_all(b"\n")?;
+        out.flush()?;
+    }
+    if let Some(out) = sinks.csv {
+        let mut csv = csv::Writer::from_writer(out);
+        csv.write_record(["lsn", "case", "file", "offset", "found", "durable_to"])?;
+        let mut csv = csv::WriterBuilder::new().has_headers(false).from_writer(
+            csv.into_inner()
+                .map_err(|e| std::io::Error::new(e.error().kind(), e.error().to_string()))?,
+        );
+        for damage in &damages {
+            csv.serialize(damage)?;
+        }
+        csv.flush()?;
+    }
+    Ok(if look.finding.damages == 0 {
+        End::Done
+    } else {
+        End::Damaged
+    })
+}
+
+fn look(args: &LogArgs) -> anyhow::Result<Look> {
+    let inspector = args.inspector()?;
+    let summary = inspector.summary();
+    let from = summary.segments.first().map_or(0, |s| s.start.0);
+    let whole = summary.prepared_end.0.saturating_sub(from).max(1) as f64;
+    let bar = Bar::new();
+    bar.doing("checking");
+    let (mut damages, mut scanned, mut told) = (Vec::new(), 0, 0);
+    let start = Instant::now();
+    let finding = inspector.walk(&mut |visit| {
+        match visit {
+            Visit::Batch(batch) => {
+                scanned += batch.end.since(batch.lsn);
+                if scanned - told >= STEP {
+                    told = scanned;
+                    bar.fraction(batch.end.0.saturating_sub(from) as f64 / whole);
+                }
+            }
+            Visit::Damage(damage) if damages.len() < TOLD => damages.push(damage.clone()),
+            _ => {}
+        }
+        true
+    });
+    let took = start.elapsed();
+    bar.clear();
+    let mut finding = finding?;
+    // What was truncated, and its file reused, while it was looked at is not damaged.
+    if summary.in_use
+        && !damages.is_empty()
+        && let Some(first) = logforce::inspect(&args.dir)?.summary().segments.first()
+    {
+        let before = damages.len();
+        damages.retain(|d| d.lsn >= first.start);
+        finding.damages -= (before - damages.len()) as u64;
+    }
+    Ok(Look {
+        summary,
+        finding,
+        damages,
+        scanned,
+        took,
+    })
+}
+
+fn report<'a>(args: &LogArgs, look: &Look, damage: &'a [DamageInfo]) -> Report<'a> {
+    let f = &look.finding;
+    Report {
+        schema: "logforce-verify",
+        version: 1,
+        log: LogInfo::new(&args.dir, &look.summary),
+        healthy: f.damages == 0,
+        end: f.end.0,
+        case: f.case.label(),
+        why: explain(f.case),
+        proven_to: f.proven_to.0,
+        batches: f.batches,
+        records: f.records,
+        record_bytes: f.record_bytes,
+        voided: f.voided,
+        scanned_bytes: look.scanned,
+        seconds: look.took.as_secs_f64(),
+        damages: f.damages,
+        damage,
+    }
+}
+
+fn text(args: &LogArgs, look: &Look) -> String {
+    let (f, s) = (&look.finding, &look.summary);
+    let mut text = format!(
+        "log {} in {}: {} segments, front at LSN {}, {}, {}\n",
+        s.log_id,
+        args.dir.display(),
+        s.segments.len(),
+        s.front,
+        if s.in_use {
+            "open for writing"
+        } else if s.clean {
+            "closed in order"
+        } else {
+            "not closed in order"
+        },
+        if s.control_whole {
+            "control file whole"
+        } else {
+            "control file not whole"
+        }
+    );
+    for damage in &look.damages {
+        text.push_str(&format!("DAMAGE {damage}\n"));
+    }
+    let untold = f.damages.saturating_sub(look.damages.len() as u64);
+    if untold > 0 {
+        text.push_str(&format!("DAMAGE in {untold} more places\n"));
+    }
+    text.push_str(&format!(
+        "{} records ({}) in {} batches{}; known to be durable up to LSN {}\n",
+        f.records,
+        bytes(f.record_bytes),
+        f.batches,
+        match f.voided {
+            0 => String::new(),
+            n => format!(", {n} more taken back"),
+        },
+        f.proven_to
+    ));
+    text.push_str(&format!(
+        "ends at LSN {}, {}: {}\n",
+        f.end,
+        f.case.label(),
+        explain(f.case)
+    ));
+    let seconds = look.took.as_secs_f64();
+    text.push_str(&format!(
+        "checked {} in {seconds:.3} s ({:.2} GB/s)\n",
+        bytes(look.scanned),
+        look.scanned as f64 / 1e9 / seconds.max(1e-9)
+    ));
+    text.push_str(&match f.damages {
+        0 => "healthy\n".to_owned(),
+        1 => "DAMAGED in one place\n".to_owned(),
+        n => format!("DAMAGED in {n} places\n"),
+    });
+    text
+}

@@ -1,0 +1,75 @@
+//! Logs to look into.
+
+use crate::common::text;
+use logforce::{Guarantee, Log, Lsn, Options};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+/// Size of a segment.
+pub const SEGMENT: u64 = 64 << 10;
+
+/// Small segments, and whatever guarantee there is.
+pub fn options() -> Options {
+    Options::new()
+        .segment_len(SEGMENT)
+        .require(Guarantee::ProcessCrash)
+}
+
+/// The command on the log in `dir`.
+pub fn logforce(dir: &Path, command: &str, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_logforce"))
+        .arg(command)
+        .arg(dir)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+/// What it printed: standard output, then standard error.
+pub fn told(out: &Output) -> String {
+    text(&out.stdout) + &text(&out.stderr)
+}
+
+/// A log of `count` records `record <n>` with 1000 bytes each, committed one by one.
+pub fn filled(path: &Path, count: u64) -> (Log, Vec<Lsn>) {
+    let log = logforce::create_new(path, options()).unwrap();
+    let starts = (0..count)
+        .map(|n| {
+            let mut record = format!("record {n} ").into_bytes();
+            record.resize(1000, b'.');
+            log.commit(&record).unwrap().start
+        })
+        .collect();
+    (log, starts)
+}
+
+/// The segments, in order.
+pub fn segments(path: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = std::fs::read_dir(path)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .filter(|p| p.extension().is_some_and(|x| x == "seg"))
+        .collect();
+    found.sort();
+    found
+}
+
+/// Flips a bit.
+pub fn flip(file: &Path, offset: u64) {
+    let file = File::options().read(true).write(true).open(file).unwrap();
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, offset).unwrap();
+    file.write_all_at(&[byte[0] ^ 4], offset).unwrap();
+}
+
+/// Copies all files of a log, as they are now.
+pub fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    }
+}

@@ -1,0 +1,13 @@
+//! `logforce bench journal` with so little to do that it takes no time.
+
+use crate::runs::command;
+use std::path::Path;
+use std::process::Output;
+
+/// Flags for that.
+pub const TINY: [&str; 4] = ["--size", "1MiB", "--seconds", "0.3"];
+
+/// Runs it with `TINY`.
+pub fn tiny(dir: &Path, arguments: &[&str]) -> Output {
+    command(dir, &[arguments, &TINY].concat()).output().unwrap()
+}

@@ -1,0 +1,430 @@
+//! Damage: told from a torn tail wherever a stamp allows it, never a shorter log in silence.
+
+use crate::crash::{case, spanning};
+use crate::model::{Known, PATH, lock, read, small};
+use crate::work::{Image, Step, World};
+use logforce_core::{
+    BatchInfo, BatchKind, Case, Creation, Damage, Entry, Error, ErrorKind, Inspector, Log, Lsn, OnDamage,
+    Options, Visit,
+};
+use logforce_testkit::{Failure, SimOptions, SimRuntime, Survival};
+
+/// A log whose batches are known, to be damaged.
+struct Victim {
+    world: World,
+    image: Image,
+    batches: Vec<BatchInfo>,
+    live: Vec<(Lsn, Known)>,
+    segments: Vec<String>,
+}
+
+/// What an opening answered.
+enum Opened {
+    /// It refused, with what damage.
+    Damaged(Box<Damage>),
+    /// It opened: the records that could be read, the damage that ended the reading, what was
+    /// reported as lost, the tail.
+    Shows(Vec<Entry>, Option<Box<Damage>>, Option<Damage>, Lsn),
+}
+
+impl Victim {
+    /// A log that was cut at the end of its work, or closed.
+    fn new(name: &str, steps: &[Step], closed: bool) -> Victim {
+        let world = World::new(name, SimOptions::default(), small(), 1);
+        if closed {
+            world.work(1, &[steps.to_vec()]).expect("nothing fails");
+        } else {
+            let mut steps = steps.to_vec();
+            steps.push(Step::Cut);
+            let _ = world.work(1, &[steps]);
+            world.disk.crash(Failure::Power, Some(Survival::Lost), 1);
+        }
+        let mut batches = Vec::new();
+        let segments = SimRuntime::run(1, |rt| {
+            let inspector = Inspector::open(&*world.disk.system(rt), PATH).expect("healthy");
+            let walked = inspector.walk(&mut |v| {
+                if let Visit::Batch(b) = v {
+                    batches.push(b.clone());
+                }
+                true
+            });
+            assert_eq!(walked.expect("walk").damages, 0);
+            let names = inspector.summary().segments;
+            names.into_iter().map(|s| s.name).collect()
+        });
+        let (image, live) = (world.image(), lock(&world.model).live());
+        Victim {
+            world,
+            image,
+            batches,
+            live,
+            segments,
+        }
+    }
+
+    /// Where an opening begins to look.
+    fn anchor(&self) -> Lsn {
+        SimRuntime::run(1, |rt| {
+            let inspector = Inspector::open(&*self.world.disk.system(rt), PATH).expect("healthy");
+            inspector.summary().anchor
+        })
+    }
+
+    fn options(&self, on_damage: OnDamage) -> Options {
+        self.world.options.clone().on_damage(on_damage)
+    }
+
+    /// Opens and reads; closes by losing power.
+    fn open(&self, on_damage: OnDamage) -> Opened {
+        SimRuntime::run(7, |rt| {
+            let system = self.world.disk.system(rt);
+            let options = self.options(on_damage);
+            let log = match Log::open(&*system, PATH, Creation::OpenExisting, options) {
+                Ok(log) => log,
+                Err(Error::Damaged(d)) => return Opened::Damaged(d),
+                Err(e) => panic!("{e}"),
+            };
+            let mut shown = Vec::new();
+            let mut damage = None;
+            let read = log.read_from(log.front_lsn());
+            let entries = read.map_or_else(|e| vec![Err(e)], |reader| reader.collect());
+            for entry in entries {
+                match entry {
+                    Ok(entry) => shown.push(entry),
+                    Err(Error::Damaged(d)) => damage = Some(d),
+                    Err(e) => panic!("{e}"),
+                }
+            }
+            let lost = log.recovered().lost.clone();
+            let tail = log.tail_lsn();
+            self.world.disk.cut();
+            Opened::Shows(shown, damage, lost, tail)
+        })
+    }
+
+    fn is_prefix(&self, shown: &[Entry]) {
+        self.is_prefix_but(shown, false);
+    }
+
+    /// `void_lost`: nobody knows any more what was taken back, so that may be there again.
+    fn is_prefix_but(&self, shown: &[Entry], void_lost: bool) {
+        let live = |e: &&Entry| !void_lost || self.live.iter().any(|(lsn, _)| *lsn == e.start);
+        let shown: Vec<&Entry> = shown.iter().filter(live).collect();
+        assert!(shown.len() <= self.live.len(), "records that never were");
+        for (e, (lsn, k)) in shown.iter().zip(&self.live) {
+            assert_eq!((e.start, e.end, &e.data), (*lsn, k.end, &k.data));
+        }
+    }
+
+    /// Walks, and returns the damages and the records found.
+    fn walk(&self) -> (Vec<Damage>, Vec<Entry>) {
+        SimRuntime::run(7, |rt| {
+            let inspector = Inspector::salvage(&*self.world.disk.system(rt), PATH).expect("salvage");
+            let (mut damages, mut entries) = (Vec::new(), Vec::new());
+            let walked = inspector.walk(&mut |v| {
+                match v {
+                    Visit::Damage(d) => damages.push(d.clone()),
+                    Visit::Record { entry, .. } => entries.push(entry.clone()),
+                    _ => {}
+                }
+                true
+            });
+            assert_eq!(walked.expect("walk").damages, damages.len() as u64);
+            (damages, entries)
+        })
+    }
+
+    /// Checks every way to open after `[from, to)` was damaged. `unprovable`: nothing that is left
+    /// says that it had been durable.
+    fn check(&self, what: &str, from: Lsn, to: Lsn, unprovable: bool) {
+        let what = format!("{}: {what} {from}..{to}", self.world.name);
+        let _report = self.world.report(what.clone());
+        let damaged = self.world.image();
+
+        // Everything around it can be saved.
+        let (damages, saved) = self.walk();
+        let touched = |lsn: Lsn, k: &Known| lsn < to && k.end > from;
+        let around: Vec<_> = self.live.iter().filter(|(l, k)| !touched(*l, k)).collect();
+        if !unprovable {
+            assert!(!damages.is_empty(), "{what}: verify found nothing");
+            let there = |lsn: Lsn, k: &Known| {
+                saved.iter().any(|e| e.start == lsn && e.data == k.data)
+            };
+            for (lsn, k) in &around {
+                assert!(there(*lsn, k), "{what}: {lsn} was not saved");
+            }
+        }
+        for e in &saved {
+            let k = lock(&self.world.model).records.get(&e.start).cloned();
+            assert_eq!(k.map(|k| k.data), Some(e.data.clone()), "{what}: saved {}", e.start);
+        }
+
+        let voids = |b: &&BatchInfo| b.kind == BatchKind::Void && b.lsn < to && b.end > from;
+        let void_lost = self.batches.iter().any(|b| voids(&b));
+        self.world.restore(&damaged);
+        let intact = |end: Lsn| self.live.iter().filter(|(_, k)| k.end <= end).count();
+        match self.open(OnDamage::Refuse) {
+            Opened::Damaged(d) => {
+                assert!(d.lsn >= from && d.lsn <= to, "{what}: reported {d}");
+            }
+            Opened::Shows(shown, Some(d), ..) => {
+                self.is_prefix(&shown);
+                assert!(d.lsn >= from && d.lsn <= to, "{what}: reported {d}");
+                assert!(shown.len() >= intact(from).saturating_sub(4), "{what}");
+            }
+            Opened::Shows(shown, None, ..) => {
+                self.is_prefix(&shown);
+                assert!(
+                    unprovable || shown.len() == self.live.len(),
+                    "{what}: a shorter log in silence"
+                );
+            }
+        }
+
+        self.world.restore(&damaged);
+        match self.open(OnDamage::Truncate) {
+            Opened::Damaged(d) => panic!("{what}: not truncated: {d}"),
+            Opened::Shows(shown, damage, lost, tail) => {
+                self.is_prefix_but(&shown, void_lost);
+                let end = self.live.last().map_or(Lsn::ORIGIN, |(_, k)| k.end);
+                let told = damage.is_some() || lost.is_some() || shown.len() == self.live.len();
+                assert!(told || unprovable, "{what}: cut in silence");
+                if lost.is_some() {
+                    assert!(tail > end, "{what}: LSNs are used again at {tail}");
+                }
+                self.crash_while_truncating(&what, &damaged, &shown, unprovable);
+            }
+        }
+        self.world.restore(&damaged);
+    }
+
+    /// Crashes at every operation of the opening that truncates: the next one truncates too, or
+    /// it refuses; and what the finished one shows stays.
+    fn crash_while_truncating(&self, what: &str, damaged: &Image, shown: &[Entry], free: bool) {
+        let ops = self.world.disk.ops();
+        for op in (0..ops).step_by(3) {
+            self.world.restore(damaged);
+            self.world.disk.cut_at(op);
+            SimRuntime::run(op, |rt| {
+                let system = self.world.disk.system(rt);
+                let options = self.options(OnDamage::Truncate);
+                let _ = Log::open(&*system, PATH, Creation::OpenExisting, options);
+                self.world.disk.cut();
+            });
+            self.world.disk.reboot(op);
+            let between = self.world.image();
+            match self.open(OnDamage::Refuse) {
+                Opened::Damaged(_) | Opened::Shows(_, Some(_), ..) => {}
+                Opened::Shows(again, None, ..) => {
+                    // Only if the truncation was through.
+                    assert!(again == shown || free, "{what}: other records after {op}");
+                }
+            }
+            self.world.restore(&between);
+            match self.open(OnDamage::Truncate) {
+                Opened::Damaged(d) => panic!("{what}: cut at {op} and not truncated: {d}"),
+                Opened::Shows(again, ..) => {
+                    assert!(again == shown || free, "{what}: other records after {op}");
+                }
+            }
+        }
+    }
+}
+
+fn steps() -> Vec<Step> {
+    let mut steps = spanning()[..3].to_vec();
+    steps.extend([Step::Front(20), Step::Commit(9_000), Step::Append(400)]);
+    steps.extend([Step::Commit(30), Step::Back(1), Step::Idle(5)]);
+    steps.extend([Step::Commit(700), Step::Commit(70), Step::Commit(5)]);
+    steps
+}
+
+/// A bit of each batch: in its header, in its payload.
+fn flip_everywhere(closed: bool) {
+    let victim = Victim::new(if closed { "closed" } else { "cut" }, &steps(), closed);
+    let last_stamp = victim.batches.iter().map(|b| b.stamp).max();
+    let anchor = victim.anchor();
+    let mut silent = 0;
+    for (n, b) in victim.batches.iter().enumerate() {
+        let payload = (b.payload_len > 0).then_some(128 + u64::from(b.payload_len) / 2);
+        for at in [Some(0), Some(20), Some(84), Some(100), payload].into_iter().flatten() {
+            victim.world.restore(&victim.image);
+            let flipped = victim.world.disk.flip_bit(PATH, &b.file, b.offset + at, at as u8);
+            assert!(flipped, "{b:?}");
+            // What cannot be told apart lies above the highest stamp of the batches behind.
+            let behind = victim.batches[n + 1..].iter().map(|b| b.stamp).max();
+            let unprovable = anchor <= b.lsn && behind.is_none_or(|s| s <= b.lsn);
+            silent += u32::from(unprovable);
+            assert!(!unprovable || last_stamp <= Some(b.lsn));
+            victim.check(&format!("bit of byte {at}"), b.lsn, b.end, unprovable);
+        }
+    }
+    assert_eq!(silent == 0, closed);
+}
+
+#[test]
+fn a_flipped_bit_in_a_closed_log() {
+    flip_everywhere(true);
+}
+
+#[test]
+fn a_flipped_bit_in_a_crashed_log() {
+    flip_everywhere(false);
+}
+
+#[test]
+fn a_missing_segment() {
+    for closed in [true, false] {
+        let victim = Victim::new("missing", &steps(), closed);
+        for name in &victim.segments {
+            for header in [false, true] {
+                victim.world.restore(&victim.image);
+                if header {
+                    assert!(victim.world.disk.flip_bit(PATH, name, 40, 1));
+                } else {
+                    assert!(victim.world.disk.remove_file(PATH, name));
+                }
+                let from = Lsn(u64::from_str_radix(&name[..16], 16).expect("its name"));
+                match victim.open(OnDamage::Refuse) {
+                    Opened::Damaged(d) => {
+                        assert_eq!((d.lsn, d.case), (from, Case::SegmentLost), "{d}");
+                        assert_eq!(d.file.as_ref(), Some(name), "{d}");
+                    }
+                    Opened::Shows(..) => panic!("{name} is missing and nobody says so"),
+                }
+                victim.world.restore(&victim.image);
+                if header {
+                    victim.world.disk.flip_bit(PATH, name, 40, 1);
+                } else {
+                    victim.world.disk.remove_file(PATH, name);
+                }
+                victim.check(&format!("without {name}"), from, from.plus(24 << 10), false);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_sector_that_cannot_be_read() {
+    let victim = Victim::new("unreadable", &steps(), false);
+    for b in &victim.batches {
+        victim.world.restore(&victim.image);
+        assert!(victim.world.disk.make_unreadable(PATH, &b.file, b.offset));
+        match victim.open(OnDamage::Refuse) {
+            Opened::Damaged(d) => assert_eq!(d.lsn, b.lsn, "{d}"),
+            Opened::Shows(shown, damage, ..) => {
+                victim.is_prefix(&shown);
+                let whole = shown.len() == victim.live.len();
+                assert!(damage.is_some() || whole, "{} is unreadable: silent", b.lsn);
+            }
+        }
+    }
+}
+
+#[test]
+fn an_emptied_directory_is_no_fresh_log() {
+    let victim = Victim::new("emptied", &steps(), true);
+    let open = |creation| {
+        SimRuntime::run(1, |rt| {
+            let system = victim.world.disk.system(rt);
+            let log = Log::open(&*system, PATH, creation, small());
+            log.map(drop).map_err(|e| e.kind())
+        })
+    };
+    // The control file first: what is left is no fresh log, whatever was asked for.
+    victim.world.disk.remove_file(PATH, "control");
+    for creation in [
+        Creation::OpenExisting,
+        Creation::OpenOrCreate,
+        Creation::CreateNew,
+    ] {
+        assert_eq!(open(creation), Err(ErrorKind::NoLog), "{creation:?}");
+    }
+    // The segments can be saved without it.
+    let (_, saved) = victim.walk();
+    for (lsn, k) in &victim.live {
+        let found = saved.iter().find(|e| e.start == *lsn);
+        assert_eq!(found.map(|e| &e.data), Some(&k.data), "{lsn}");
+    }
+    for name in &victim.segments {
+        victim.world.disk.remove_file(PATH, name);
+    }
+    assert_eq!(open(Creation::OpenExisting), Err(ErrorKind::NoLog));
+}
+
+/// One slot of the control file, and both, at every moment of a workload.
+#[test]
+fn a_damaged_control_slot() {
+    let mut steps = steps();
+    steps.extend([Step::Commit(20_000), Step::Front(70), Step::Commit(20_000)]);
+    let case = case("control", vec![steps]);
+    let whole = case.world("whole");
+    whole.work(1, &case.threads).expect("nothing fails");
+    for op in (32..whole.disk.ops()).step_by(5) {
+        let world = case.world(&format!("cut at {op}"));
+        world.disk.cut_at(op);
+        let _ = world.work(1, &case.threads);
+        world.disk.crash(Failure::Power, None, op);
+        // Whole first: an opening puts both slots right.
+        assert!(world.try_open(op, Failure::Power));
+        world.disk.crash(Failure::Power, Some(Survival::Lost), op);
+        let image = world.image();
+        for slot in [0, 65536] {
+            world.restore(&image);
+            assert!(world.disk.flip_bit(PATH, "control", slot + 50, 3));
+            let recovered = world.recover(op, Failure::Power, &[Step::Commit(10)]);
+            if let Err(e) = recovered {
+                let _report = world.report(format!("slot at {slot}"));
+                assert_eq!(e.kind(), ErrorKind::Damaged, "{}: {e}", world.name);
+                panic!("{} slot at {slot}: {e}", world.name);
+            }
+        }
+        world.restore(&image);
+        for slot in [0, 65536] {
+            world.disk.flip_bit(PATH, "control", slot + 50, 3);
+        }
+        let _report = world.report("both slots".to_owned());
+        let opened = SimRuntime::run(op, |rt| {
+            let system = world.disk.system(rt);
+            let log = Log::open(&*system, PATH, Creation::OpenOrCreate, small());
+            log.map(drop).map_err(|e| e.kind())
+        });
+        assert_eq!(opened, Err(ErrorKind::Damaged));
+    }
+}
+
+/// Records of a log that was truncated at damage, and the LSNs that it gives out next.
+#[test]
+fn a_truncated_log_goes_on() {
+    let victim = Victim::new("goes on", &steps(), false);
+    // The first that the opening looks at: behind it there are stamps enough.
+    let anchor = victim.anchor();
+    let b = victim.batches.iter().find(|b| b.lsn >= anchor && b.frames > 0);
+    let b = b.expect("something lies above the anchor");
+    victim.world.disk.flip_bit(PATH, &b.file, b.offset + 9, 0);
+    SimRuntime::run(3, |rt| {
+        let system = victim.world.disk.system(rt);
+        let open = |on_damage| {
+            let options = victim.options(on_damage);
+            Log::open(&*system, PATH, Creation::OpenExisting, options)
+        };
+        let log = open(OnDamage::Truncate).expect("truncates");
+        let lost = log.recovered().lost.clone().expect("reported");
+        assert_eq!((lost.lsn, lost.case), (b.lsn, Case::Damaged));
+        let before = read(&log, log.front_lsn());
+        victim.is_prefix(&before);
+        let kind = log.read_at(b.lsn).map_err(|e| e.kind());
+        assert_eq!(kind, Err(ErrorKind::Voided));
+        let end = victim.live.last().map(|(_, k)| k.end);
+        let new = log.commit(b"goes on").expect("goes on");
+        assert!(Some(new.start) > end);
+        log.close().expect("closes");
+        let log = open(OnDamage::Refuse).expect("healthy again");
+        let after = read(&log, log.front_lsn());
+        assert_eq!(after[..before.len()], before);
+        assert_eq!(after.last().map(|e| &e.data[..]), Some(&b"goes on"[..]));
+        assert_eq!(after.len(), before.len() + 1);
+        let seen = Inspector::open(&*system, PATH).expect("inspect");
+        assert_eq!(seen.walk(&mut |_| true).expect("walk").damages, 0);
+    });
+}

@@ -1,0 +1,72 @@
+//! Devices and options that change between openings.
+
+use crate::model::{lock, small};
+use crate::work::{Outcome, Step, World};
+use logforce_core::{Method, Options};
+use logforce_testkit::{Failure, SimOptions};
+
+fn fill() -> Vec<Step> {
+    let mut steps = vec![Step::Commit(3_000); 8];
+    steps.extend([Step::Append(9_000), Step::Commit(500), Step::Append(40_000)]);
+    steps.extend([Step::Read, Step::Back(1), Step::Commit(7)]);
+    steps
+}
+
+fn options(unit: u32, method: Method) -> Options {
+    Options::new()
+        .method(method)
+        .segment_len(u64::from(unit) * 5)
+        .max_batch(unit * 2)
+        .staging(unit as usize * 4)
+}
+
+/// A log that crashed on a device is opened on one with another write unit, and then again on the
+/// first.
+#[test]
+fn the_write_unit_changes() {
+    let units = [(4096, 8192), (4096, 16384), (8192, 4096), (16384, 8192)];
+    for (n, (first, second)) in (0..).zip(units) {
+        let method = [Method::DirectDsync, Method::Fdatasync][n % 2];
+        for op in (40..220).step_by(4) {
+            let name = format!("{first} to {second}, cut at {op}");
+            let disk = SimOptions {
+                physical_sector: first,
+                ..SimOptions::default()
+            };
+            let mut world = World::new(name, disk, options(first, method), 1);
+            world.disk.cut_at(op);
+            let _ = world.work(op, &[fill()]);
+            for unit in [second, first, second] {
+                world.disk.crash(Failure::Power, None, op);
+                world.disk.change(|o| o.physical_sector = unit);
+                world.options = options(unit, method);
+                let recovered = world.recover(op, Failure::Power, &[]);
+                recovered.unwrap_or_else(|e| panic!("{}: {e}", world.name));
+                world.disk.cut_at(op / 2 + 40);
+                let _ = world.work(op, &[fill()]);
+            }
+            world.disk.crash(Failure::Power, None, op);
+            let recovered = world.recover(op, Failure::Power, &fill());
+            recovered.unwrap_or_else(|e| panic!("{}: {e}", world.name));
+            assert!(lock(&world.model).live().len() > 10);
+        }
+    }
+}
+
+/// From many short segments to long ones: what was prepared is used up first.
+#[test]
+fn the_segment_length_changes() {
+    for (first, second) in [(16 << 10, 256 << 10), (256 << 10, 16 << 10)] {
+        let mut world = World::new(format!("{first}"), SimOptions::default(), small(), 1);
+        world.options = small().segment_len(first);
+        // The record that is refused leaves all its segments prepared.
+        world.disk.change(|o| o.capacity = Some(600 << 10));
+        let outcome = world.work_through(1, &[Step::Commit(10), Step::Append(900_000)]);
+        assert!(matches!(outcome, Outcome::Refused(_)), "{outcome:?}");
+        world.disk.change(|o| o.capacity = None);
+        world.options = small().segment_len(second);
+        let steps = [Step::Commit(300_000), Step::Commit(10), Step::Read, Step::Front(50)];
+        let recovered = world.recover(2, Failure::Process, &steps);
+        recovered.unwrap_or_else(|e| panic!("{first} to {second}: {e}"));
+    }
+}

@@ -1,0 +1,87 @@
+//! A till: every sale that it has acknowledged is there after a crash, a `kill -9` or a loss of
+//! power, in order and once.
+//!
+//! `cargo run -p logforce --example till DIR [COUNT]` records sales until there are COUNT of them
+//! (500). Kill it at any point and start it again: it goes on where it was.
+
+use logforce::{Log, Options};
+use std::error::Error;
+use std::io::{self, Write};
+use std::time::{Duration, SystemTime};
+
+struct Sale {
+    number: u64,
+    cents: u64,
+    time: Duration,
+}
+
+impl Sale {
+    // The log stores bytes and checks them; what they mean is for its user to say.
+    fn encode(&self) -> [u8; 24] {
+        let time = self.time.as_micros() as u64;
+        let mut bytes = [0; 24];
+        for (to, word) in bytes.chunks_mut(8).zip([self.number, self.cents, time]) {
+            to.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Sale, Box<dyn Error>> {
+        let bytes: [u8; 24] = bytes.try_into().map_err(|_| "this record is no sale")?;
+        let word = |i: usize| u64::from_le_bytes(std::array::from_fn(|k| bytes[8 * i + k]));
+        Ok(Sale {
+            number: word(0),
+            cents: word(1),
+            time: Duration::from_micros(word(2)),
+        })
+    }
+}
+
+fn euros(cents: u64) -> String {
+    format!("{}.{:02}", cents / 100, cents % 100)
+}
+
+/// What was sold so far: how often, for how much.
+fn recover(log: &Log) -> Result<(u64, u64), Box<dyn Error>> {
+    let (mut count, mut total) = (0, 0);
+    for record in log.read_from(log.front_lsn())? {
+        let sale = Sale::decode(&record?.data)?;
+        if sale.number != count + 1 {
+            return Err(format!("sale {} follows sale {count}", sale.number).into());
+        }
+        count = sale.number;
+        total += sale.cents;
+    }
+    Ok((count, total))
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut args = std::env::args().skip(1);
+    let dir = args.next().ok_or("usage: till DIR [COUNT]")?;
+    let wanted: u64 = args.next().map_or(Ok(500), |n| n.parse())?;
+
+    // Opening recovers. A till sells little: segments of 1 MiB are plenty.
+    let log = logforce::open_or_create(&dir, Options::new().segment_len(1 << 20))?;
+    let (mut count, mut total) = recover(&log)?;
+    let mut out = io::stdout().lock();
+    writeln!(out, "found {count} sales, {}", euros(total))?;
+
+    while count < wanted {
+        let sale = Sale {
+            number: count + 1,
+            cents: 250 + 37 * count % 900,
+            time: SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?,
+        };
+        // The customer gets the receipt when this has returned, not before. If it fails, the sale
+        // may be there or not; starting again finds out.
+        log.commit(&sale.encode())?;
+        count = sale.number;
+        total += sale.cents;
+        let second = sale.time.as_secs();
+        writeln!(out, "sale {count} of {} at {second}", euros(sale.cents))?;
+        out.flush()?;
+    }
+    log.close()?;
+    writeln!(out, "total {count} sales, {}", euros(total))?;
+    Ok(())
+}

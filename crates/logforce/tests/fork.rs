@@ -1,0 +1,110 @@
+//! After a fork the log is the parent's. In a file of its own: this test's process forks.
+#![cfg(target_os = "linux")]
+#![allow(unsafe_code)]
+
+mod common;
+
+use common::*;
+use logforce::{ErrorKind, Log, Lsn, Reader};
+
+/// Runs `body` in a forked child and gives its answer, a number below 127.
+fn in_child(body: impl FnOnce() -> u8) -> u8 {
+    // SAFETY: the child calls `body` and `_exit`, nothing else: no test harness, and of the
+    // destructors only those that `body` asks for. Locks that other threads hold at this moment
+    // stay locked in the child; `body` asks only what a forked child may ask, and glibc makes its
+    // allocator usable after `fork`.
+    let pid = unsafe { libc::fork() };
+    assert!(pid >= 0, "{}", std::io::Error::last_os_error());
+    if pid == 0 {
+        // Should the child wait for one of the parent's threads: it would wait for ever.
+        // SAFETY: sets a timer whose signal ends the process.
+        unsafe { libc::alarm(20) };
+        let answer = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).unwrap_or(127);
+        // SAFETY: ends the process at once.
+        unsafe { libc::_exit(answer.into()) }
+    }
+    let mut status = 0;
+    // SAFETY: waits for the child made above; `status` is a live local.
+    assert_eq!(unsafe { libc::waitpid(pid, &mut status, 0) }, pid);
+    assert!(libc::WIFEXITED(status), "the child died: {status:#x}");
+    libc::WEXITSTATUS(status) as u8
+}
+
+/// How many of the child's calls were not refused, or refused for another reason.
+fn not_refused(log: &Log, reader: &mut Reader, at: Lsn, end: Lsn) -> u8 {
+    let answers = [
+        log.append(b"x").map(drop),
+        log.append_parts(&[b"x", b"y"]).map(drop),
+        log.append_all(&[b"x", b"y"]).map(drop),
+        log.commit(b"x").map(drop),
+        log.commit_all(&[b"x"]).map(drop),
+        log.force(end).map(drop),
+        log.read_at(at).map(drop),
+        log.read_from(at).map(drop),
+        log.truncate_front(end),
+        log.truncate_back(at),
+        match reader.next() {
+            Some(entry) => entry.map(drop),
+            None => Ok(()),
+        },
+        log.clone().close(),
+    ];
+    answers
+        .into_iter()
+        .filter(|a| !a.as_ref().is_err_and(|e| e.kind() == ErrorKind::Forked))
+        .count() as u8
+}
+
+#[test]
+fn a_child_is_refused_and_the_parent_goes_on() {
+    let dir = temp();
+    // No stamps of the idle parent: its files are compared.
+    let no_stamps = options().idle_stamp(std::time::Duration::MAX);
+    let log = logforce::create_new(dir.path(), no_stamps).unwrap();
+    let first = log.commit(&record(0, 100)).unwrap();
+    // Staged and not forced: the child must not write it.
+    let staged = log.append(&record(1, 100)).unwrap();
+    let mut reader = log.read_from(first.start).unwrap();
+    let before = std::fs::read(&segments(dir.path())[0]).unwrap();
+
+    let answer = in_child(|| not_refused(&log, &mut reader, first.start, staged.end));
+    assert_eq!(answer, 0, "calls in the child that were not refused");
+    // Also when the child drops everything that it has of the log.
+    let mut taken = Some((log, reader));
+    let answer = in_child(|| {
+        drop(taken.take());
+        0
+    });
+    assert_eq!(answer, 0);
+    let Some((log, mut reader)) = taken else {
+        unreachable!()
+    };
+    assert!(before == std::fs::read(&segments(dir.path())[0]).unwrap());
+    // A child cannot open it anew either: the parent still has it.
+    let answer = in_child(|| {
+        let second = logforce::open_existing(dir.path(), options());
+        u8::from(second.is_err_and(|e| e.kind() == ErrorKind::Locked))
+    });
+    assert_eq!(answer, 1);
+    let message = logforce::Error::Forked.to_string();
+    assert!(message.contains("open it anew"), "{message}");
+
+    log.force(staged.end).unwrap();
+    for n in 2..50 {
+        log.commit(&record(n, 20_000)).unwrap();
+    }
+    assert_eq!(reader.next().unwrap().unwrap().data, record(0, 100));
+    assert_eq!(read_all(&log).len(), 50);
+    log.close().unwrap();
+
+    // The parent has let go: a child may have a log of its own.
+    let answer = in_child(|| {
+        let log = logforce::open_existing(dir.path(), options()).unwrap();
+        log.commit(b"from the child").unwrap();
+        log.close().unwrap();
+        0
+    });
+    assert_eq!(answer, 0);
+    let log = logforce::open_existing(dir.path(), options()).unwrap();
+    assert_eq!(read_all(&log).len(), 51);
+}

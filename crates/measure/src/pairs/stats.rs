@@ -1,0 +1,49 @@
+//! Medians and spreads.
+
+/// Middle and edges of a sample.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Spread {
+    /// Half lie below.
+    pub median: f64,
+    /// A tenth lies below.
+    pub p10: f64,
+    /// A tenth lies above.
+    pub p90: f64,
+}
+
+/// Of at least one value.
+pub fn spread(values: &[f64]) -> Option<Spread> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let last = sorted.len().checked_sub(1)?;
+    // Linear between neighbours.
+    let at = |q: f64| {
+        let place = q * last as f64;
+        let below = sorted[place.floor() as usize];
+        below + (sorted[place.ceil() as usize] - below) * place.fract()
+    };
+    Some(Spread {
+        median: at(0.5),
+        p10: at(0.1),
+        p90: at(0.9),
+    })
+}
+
+/// The middle value; 0 of none.
+pub fn median(values: &[f64]) -> f64 {
+    spread(values).map_or(0.0, |s| s.median)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn between_neighbours() {
+        assert_eq!(spread(&[]), None);
+        let of = spread(&[3.0, 1.0, 2.0]).unwrap();
+        assert_eq!(of.median, 2.0);
+        assert!((of.p10 - 1.2).abs() < 1e-9 && (of.p90 - 2.8).abs() < 1e-9);
+        assert_eq!(median(&[1.0, 2.0]), 1.5);
+    }
+}
