@@ -29,6 +29,8 @@ pub(crate) struct Loaded {
     /// Both slots were whole. Only then may the newer one's word on a clean close be taken: a
     /// rotten newest slot would leave an older clean one that knows nothing of what came since.
     pub(crate) both: bool,
+    /// The system's cache answered: the medium may never have got it.
+    pub(crate) cached: bool,
 }
 
 impl ControlFile {
@@ -40,11 +42,13 @@ impl ControlFile {
             .open(names::CONTROL, OpenFile::READ)
             .map_err(Error::io("open", &path))?;
         let mut slots = Vec::new();
+        let mut cached = false;
         for offset in CONTROL_SLOT_OFFSETS {
             // As much as the coarsest device wants to be read at once; the other slot is that far away.
             let mut buf = AlignedBuf::zeroed(READ_LEN, READ_LEN);
             let read = match file.read_at(offset, &mut buf, ReadSource::Medium) {
                 Err(e) if e.kind() == std::io::ErrorKind::Unsupported => {
+                    cached = true;
                     file.read_at(offset, &mut buf, ReadSource::Cache)
                 }
                 other => other,
@@ -71,6 +75,7 @@ impl ControlFile {
                 slot,
                 control,
                 both,
+                cached,
             }),
             Err([ControlReject::Magic, ControlReject::Magic]) => Err(Error::NotALog {
                 path: dir.path().to_owned(),
@@ -126,6 +131,13 @@ impl ControlFile {
         let file = dir
             .open(names::CONTROL, OpenFile::WRITE)
             .map_err(Error::io("open for writing", &path))?;
+        if loaded.cached {
+            // After a barrier that failed the cache shows it as if it were there, and the next
+            // barrier would not write it: a crash would bring back a slot that promises segments
+            // which are removed by then. The bytes are the same, so tearing does no harm.
+            write_slot(&*file, CONTROL_SLOT_OFFSETS[loaded.slot], &loaded.control)
+                .map_err(Error::io("write", &path))?;
+        }
         // What was read may have been written, and not forced, by a process that crashed; what
         // follows builds on it.
         file.barrier(Barrier::Full)

@@ -2,8 +2,8 @@ use crate::search::Resumptions;
 use crate::segments::{Segment, Segments};
 use logforce_device::{AlignedBuf, File, ReadSource};
 use logforce_format::{
-    BATCH_HEADER_LEN, BatchHeader, BatchKind, Control, Epoch, Expected, Lsn, MAX_WRITE_UNIT, Reject,
-    Seen, align_up, frame::Sequence,
+    BATCH_HEADER_LEN, BatchHeader, BatchKind, Control, Epoch, Expected, Lsn, MAX_WRITE_UNIT,
+    Reject, Seen, align_up, frame::Sequence,
 };
 use std::sync::Arc;
 

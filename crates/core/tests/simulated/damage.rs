@@ -4,8 +4,8 @@ use crate::crash::{case, spanning};
 use crate::model::{Known, PATH, lock, read, small};
 use crate::work::{Image, Step, World};
 use logforce_core::{
-    BatchInfo, BatchKind, Case, Creation, Damage, Entry, Error, ErrorKind, Inspector, Log, Lsn, OnDamage,
-    Options, Visit,
+    BatchInfo, BatchKind, Case, Creation, Damage, Entry, Error, ErrorKind, Inspector, Log, Lsn,
+    OnDamage, Options, Visit,
 };
 use logforce_testkit::{Failure, SimOptions, SimRuntime, Survival};
 
@@ -119,7 +119,8 @@ impl Victim {
     /// Walks, and returns the damages and the records found.
     fn walk(&self) -> (Vec<Damage>, Vec<Entry>) {
         SimRuntime::run(7, |rt| {
-            let inspector = Inspector::salvage(&*self.world.disk.system(rt), PATH).expect("salvage");
+            let inspector =
+                Inspector::salvage(&*self.world.disk.system(rt), PATH).expect("salvage");
             let (mut damages, mut entries) = (Vec::new(), Vec::new());
             let walked = inspector.walk(&mut |v| {
                 match v {
@@ -147,16 +148,20 @@ impl Victim {
         let around: Vec<_> = self.live.iter().filter(|(l, k)| !touched(*l, k)).collect();
         if !unprovable {
             assert!(!damages.is_empty(), "{what}: verify found nothing");
-            let there = |lsn: Lsn, k: &Known| {
-                saved.iter().any(|e| e.start == lsn && e.data == k.data)
-            };
+            let there =
+                |lsn: Lsn, k: &Known| saved.iter().any(|e| e.start == lsn && e.data == k.data);
             for (lsn, k) in &around {
                 assert!(there(*lsn, k), "{what}: {lsn} was not saved");
             }
         }
         for e in &saved {
             let k = lock(&self.world.model).records.get(&e.start).cloned();
-            assert_eq!(k.map(|k| k.data), Some(e.data.clone()), "{what}: saved {}", e.start);
+            assert_eq!(
+                k.map(|k| k.data),
+                Some(e.data.clone()),
+                "{what}: saved {}",
+                e.start
+            );
         }
 
         let voids = |b: &&BatchInfo| b.kind == BatchKind::Void && b.lsn < to && b.end > from;
@@ -202,7 +207,7 @@ impl Victim {
     /// it refuses; and what the finished one shows stays.
     fn crash_while_truncating(&self, what: &str, damaged: &Image, shown: &[Entry], free: bool) {
         let ops = self.world.disk.ops();
-        for op in (0..ops).step_by(3) {
+        for op in (0..ops).step_by(5) {
             self.world.restore(damaged);
             self.world.disk.cut_at(op);
             SimRuntime::run(op, |rt| {
@@ -247,9 +252,15 @@ fn flip_everywhere(closed: bool) {
     let mut silent = 0;
     for (n, b) in victim.batches.iter().enumerate() {
         let payload = (b.payload_len > 0).then_some(128 + u64::from(b.payload_len) / 2);
-        for at in [Some(0), Some(20), Some(84), Some(100), payload].into_iter().flatten() {
+        for at in [Some(0), Some(20), Some(84), Some(100), payload]
+            .into_iter()
+            .flatten()
+        {
             victim.world.restore(&victim.image);
-            let flipped = victim.world.disk.flip_bit(PATH, &b.file, b.offset + at, at as u8);
+            let flipped = victim
+                .world
+                .disk
+                .flip_bit(PATH, &b.file, b.offset + at, at as u8);
             assert!(flipped, "{b:?}");
             // What cannot be told apart lies above the highest stamp of the batches behind.
             let behind = victim.batches[n + 1..].iter().map(|b| b.stamp).max();
@@ -399,7 +410,10 @@ fn a_truncated_log_goes_on() {
     let victim = Victim::new("goes on", &steps(), false);
     // The first that the opening looks at: behind it there are stamps enough.
     let anchor = victim.anchor();
-    let b = victim.batches.iter().find(|b| b.lsn >= anchor && b.frames > 0);
+    let b = victim
+        .batches
+        .iter()
+        .find(|b| b.lsn >= anchor && b.frames > 0);
     let b = b.expect("something lies above the anchor");
     victim.world.disk.flip_bit(PATH, &b.file, b.offset + 9, 0);
     SimRuntime::run(3, |rt| {

@@ -65,7 +65,12 @@ fn the_segment_length_changes() {
         assert!(matches!(outcome, Outcome::Refused(_)), "{outcome:?}");
         world.disk.change(|o| o.capacity = None);
         world.options = small().segment_len(second);
-        let steps = [Step::Commit(300_000), Step::Commit(10), Step::Read, Step::Front(50)];
+        let steps = [
+            Step::Commit(300_000),
+            Step::Commit(10),
+            Step::Read,
+            Step::Front(50),
+        ];
         let recovered = world.recover(2, Failure::Process, &steps);
         recovered.unwrap_or_else(|e| panic!("{first} to {second}: {e}"));
     }

@@ -280,7 +280,10 @@ impl Model {
                 Ok(reader) => reader.map(|r| r.expect("readable").start).next(),
                 Err(e) => {
                     assert_eq!(e.kind(), ErrorKind::Voided);
-                    assert!(found.iter().all(|e| e.end != *from), "{from} is a record's end");
+                    assert!(
+                        found.iter().all(|e| e.end != *from),
+                        "{from} is a record's end"
+                    );
                     continue;
                 }
             };

@@ -9,7 +9,7 @@ use logforce_testkit::{Failure, Fault, Rng, SimOptions};
 use std::time::Duration;
 
 /// How many seeds are run where nobody says otherwise.
-const SEEDS: u64 = 2_000;
+const SEEDS: u64 = 1_500;
 
 fn from_env(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()

@@ -15,16 +15,16 @@ struct Tally {
 }
 
 impl Case {
-    /// Makes every operation fail once. The log either goes on or stops, and tells which; whatever
+    /// Makes every `stride`th operation fail once. The log either goes on or stops, and tells which; whatever
     /// the next opening shows is on the medium.
-    fn fail_everywhere(&self, fault: Fault) -> Tally {
+    fn fail_everywhere(&self, fault: Fault, stride: usize) -> Tally {
         let [steps] = &self.threads[..] else {
             panic!("one thread")
         };
         let whole = self.world("whole");
         assert!(matches!(whole.work_through(1, steps), Outcome::Fine));
         let mut tally = Tally::default();
-        for op in 0..whole.disk.ops() {
+        for op in (0..whole.disk.ops()).step_by(stride) {
             let world = self.world(&format!("{fault:?} at {op}"));
             world.disk.fail_at(op, fault);
             let outcome = world.work_through(1, steps);
@@ -46,7 +46,11 @@ impl Case {
                     world.disk.crash(Failure::Process, None, op);
                 }
                 assert!(world.try_open(op, Failure::Process), "cannot be reopened");
-                let survival = if op % 3 == 0 { None } else { Some(Survival::Lost) };
+                let survival = if op % 3 == 0 {
+                    None
+                } else {
+                    Some(Survival::Lost)
+                };
                 world.disk.crash(Failure::Power, survival, op);
                 let after = if kill { &[] } else { &AFTER[..] };
                 let recovered = world.recover(op, Failure::Power, after);
@@ -76,13 +80,21 @@ impl Case {
 
     fn check_outcome(&self, world: &World, fault: Fault, outcome: &Outcome) {
         let failed = world.failed_operation();
-        let data = ["submit", "complete", "barrier"].iter().any(|w| failed.contains(w));
+        let data = ["submit", "complete", "barrier"]
+            .iter()
+            .any(|w| failed.contains(w));
         if failed.contains("logforce-write") {
-            assert!(matches!(outcome, Outcome::Poisoned), "{failed}: {outcome:?}");
+            assert!(
+                matches!(outcome, Outcome::Poisoned),
+                "{failed}: {outcome:?}"
+            );
         }
         if !data || failed.contains("logforce-prepare") && !failed.contains("control") {
             // Preparing a segment fails cleanly, and so does what changes names.
-            assert!(!matches!(outcome, Outcome::Poisoned), "{failed}: {outcome:?}");
+            assert!(
+                !matches!(outcome, Outcome::Poisoned),
+                "{failed}: {outcome:?}"
+            );
         }
         if let Outcome::Refused(e) = outcome {
             let kind = match fault {
@@ -97,7 +109,7 @@ impl Case {
 #[test]
 fn an_error_stops_the_log_or_is_refused() {
     for threads in [truncation(), bulk()] {
-        let tally = case("eio", vec![threads]).fail_everywhere(Fault::Io);
+        let tally = case("eio", vec![threads]).fail_everywhere(Fault::Io, 1);
         assert!(tally.poisoned > 20 && tally.refused > 5, "{tally:?}");
     }
 }
@@ -111,7 +123,7 @@ fn an_error_where_nothing_reads_past_the_cache() {
             ..SimOptions::default()
         };
         case.options = small().method(method);
-        case.fail_everywhere(Fault::Io);
+        case.fail_everywhere(Fault::Io, 3);
     }
 }
 
@@ -120,13 +132,13 @@ fn an_error_under_other_methods() {
     for method in [Method::Fsync, Method::DirectFdatasync] {
         let mut case = case("eio", vec![spanning()]);
         case.options = small().method(method);
-        case.fail_everywhere(Fault::Io);
+        case.fail_everywhere(Fault::Io, 3);
     }
 }
 
 #[test]
 fn no_space_at_any_operation() {
-    let tally = case("enospc", vec![truncation()]).fail_everywhere(Fault::NoSpace);
+    let tally = case("enospc", vec![truncation()]).fail_everywhere(Fault::NoSpace, 2);
     assert!(tally.poisoned > 20, "{tally:?}");
 }
 
@@ -174,7 +186,10 @@ fn a_crash_on_a_full_disk() {
     let mut case = case("full", vec![steps]);
     case.disk.capacity = Some(128 * 1024 + 7 * 24 * 1024);
     let whole = case.world("whole");
-    assert!(matches!(whole.work_through(1, &case.threads[0]), Outcome::Refused(_)));
+    assert!(matches!(
+        whole.work_through(1, &case.threads[0]),
+        Outcome::Refused(_)
+    ));
     for op in (0..whole.disk.ops()).step_by(2) {
         let world = case.world(&format!("cut at {op}"));
         world.disk.cut_at(op);

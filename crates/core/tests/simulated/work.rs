@@ -77,7 +77,9 @@ impl World {
         let created = lock(&self.model).created;
         let log = open(&*system, created, self.options.clone())?;
         let mut model = lock(&self.model).clone();
-        unless_cut(&self.disk, || model.verify(&*system, &log, Failure::Process))?;
+        unless_cut(&self.disk, || {
+            model.verify(&*system, &log, Failure::Process)
+        })?;
         model.alone = threads.len() == 1;
         *lock(&self.model) = model;
         let worker = |log: &Log| Worker {
@@ -123,9 +125,7 @@ impl World {
         let _report = self.report(format!("recovering, schedule {seed}"));
         SimRuntime::run(seed, |rt| {
             let system = self.disk.system(rt);
-            lock(&self.model)
-                .clone()
-                .check_crashed(&*system, failure);
+            lock(&self.model).clone().check_crashed(&*system, failure);
             self.open_and_verify(&system, failure).map(drop)
         })?;
         if steps.is_empty() {

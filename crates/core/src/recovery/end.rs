@@ -1,0 +1,197 @@
+//! Where the log ends: the scan from the anchor, the decision table, and the list of void ranges.
+
+use crate::options::OnDamage;
+use crate::scan::{Scan, ScanState, Stop, Window};
+use crate::search::stamp_behind;
+use crate::segments::Segments;
+use crate::voids::Voids;
+use crate::{Damage, Error, Result};
+use logforce_device::ReadSource;
+use logforce_format::frame::Sequence;
+use logforce_format::{
+    BATCH_HEADER_LEN, BatchHeader, Case, Control, Decision, Epoch, Lsn, Seen, decide,
+};
+use std::collections::VecDeque;
+use std::path::Path;
+
+/// Where the log ends and how we know.
+pub(crate) struct End {
+    pub(crate) state: ScanState,
+    pub(crate) case: Case,
+    /// The highest position known to have been durable.
+    pub(crate) trusted: Lsn,
+    /// The boundary at or below `trusted` from which the tail is read again.
+    pub(super) settled: ScanState,
+    /// The last boundary at which no append is begun and not ended.
+    pub(super) closed: ScanState,
+    pub(crate) lost: Option<Damage>,
+    /// Segments that were read from, by start.
+    pub(super) read: Vec<Lsn>,
+    pub(super) scanned: u64,
+}
+
+/// The state from which the scan at opening starts.
+pub(crate) fn anchor_state(control: &Control) -> ScanState {
+    let a = &control.anchor;
+    ScanState {
+        at: a.lsn,
+        epoch: Some(a.epoch),
+        prev_crc: Some(a.prev_crc),
+        last_void: Some(a.last_void),
+        sequence: Sequence::default(),
+    }
+}
+
+/// The state for a scan of everything.
+pub(crate) fn first_state(control: &Control) -> ScanState {
+    let virgin = control.first_segment == Lsn::ORIGIN;
+    ScanState {
+        at: control.first_segment,
+        // A log that was truncated at the front begins with a batch of any of its epochs.
+        epoch: virgin.then(Epoch::default),
+        // In salvage there is no control file to know it from.
+        prev_crc: (control.sequence > 0).then_some(control.first_prev_crc),
+        last_void: virgin.then_some(Lsn::ORIGIN),
+        // And in the middle of a record, if one spans the segments that are gone and this one.
+        sequence: if virgin {
+            Sequence::default()
+        } else {
+            Sequence::unknown()
+        },
+    }
+}
+
+/// Scans from `state` to the log's end, jumping where a later opening did.
+pub(crate) fn find_end(
+    segments: &Segments,
+    control: &Control,
+    state: ScanState,
+    both_slots: bool,
+    path: &Path,
+    on_damage: OnDamage,
+) -> Result<End> {
+    let mut trusted = state.at;
+    // Boundaries from the last trusted one on; a stamp that is found lets the earlier ones go.
+    let mut boundaries = VecDeque::from([state]);
+    let mut closed = state;
+    let mut read: Vec<Lsn> = Vec::new();
+    let mut scanned = 0;
+    let mut scan = Scan::new(segments, control, ReadSource::Cache, state);
+    let stop = loop {
+        let (header, end) = match scan.next() {
+            Ok(batch) => (batch.header, batch.end),
+            Err(stop) => break stop,
+        };
+        trusted = trusted.max(header.stamp);
+        scanned += end.since(header.lsn);
+        if let Some(s) = segments.containing(header.lsn)
+            && read.last() != Some(&s.header.start)
+        {
+            read.push(s.header.start);
+        }
+        boundaries.push_back(scan.state);
+        while boundaries.get(1).is_some_and(|s| s.at <= trusted) {
+            boundaries.pop_front();
+        }
+        if scan.state.sequence.open_from().is_none() {
+            closed = scan.state;
+        }
+    };
+    let state = scan.state;
+    if let Some(s) = segments.containing(stop.at)
+        && !read.contains(&s.header.start)
+    {
+        read.push(s.header.start);
+    }
+    // A close in order says that nothing lies above the anchor; its word is good only while
+    // the other slot is whole too.
+    let closed_here = control.clean && both_slots && state.at == control.anchor.lsn;
+    let stamp = if closed_here {
+        None
+    } else {
+        stamp_behind(segments, stop.at, control, state.epoch)
+    };
+    // The anchor is as good as a stamp: below it a scan gets only where something is lost.
+    let below = stop.at < control.anchor.lsn;
+    let case = decide(stop.seen, below || stamp.is_some(), false);
+    let durable_to = trusted.max(stamp.unwrap_or(Lsn::ORIGIN));
+    let lost = match case.decision() {
+        Decision::Refuse => {
+            let d = damage(path, segments, &stop, case, durable_to);
+            if on_damage == OnDamage::Refuse {
+                return Err(Error::Damaged(Box::new(d)));
+            }
+            Some(d)
+        }
+        _ => None,
+    };
+    let settled = boundaries.front().copied().unwrap_or(state);
+    Ok(End {
+        state,
+        case,
+        trusted,
+        settled,
+        closed,
+        lost,
+        read,
+        scanned,
+    })
+}
+
+/// Describes where a scan stopped.
+pub(crate) fn damage(
+    path: &Path,
+    segments: &Segments,
+    stop: &Stop,
+    case: Case,
+    durable_to: Lsn,
+) -> Damage {
+    let segment = segments.containing(stop.at);
+    Damage {
+        lsn: stop.at,
+        case,
+        path: path.to_owned(),
+        file: segment.as_ref().map(|s| s.name()),
+        offset: segment.as_ref().map_or(0, |s| s.offset(stop.at)),
+        found: stop.found.clone(),
+        durable_to,
+    }
+}
+
+/// Walks the list of voiding batches back to the front.
+pub(crate) fn collect_voids(
+    segments: &Segments,
+    control: &Control,
+    last: Option<Lsn>,
+    path: &Path,
+) -> Result<Voids> {
+    let mut voids = Voids::default();
+    let mut at = last.unwrap_or(Lsn::ORIGIN);
+    let mut window = Window::new(ReadSource::Cache);
+    // The format makes each link lie below the one before it, so this ends.
+    // One at or below the front voids only what is gone anyway, and so do those before it.
+    while at > control.front {
+        let broken = |found: String| {
+            let stop = Stop {
+                at,
+                seen: Seen::Broken,
+                found,
+            };
+            Error::Damaged(Box::new(damage(path, segments, &stop, Case::Damaged, at)))
+        };
+        let segment = segments
+            .containing(at)
+            .ok_or_else(|| broken("a void batch's segment is missing".to_owned()))?;
+        let bytes = window
+            .get(&segment, segment.offset(at), BATCH_HEADER_LEN)
+            .map_err(broken)?;
+        let header = BatchHeader::decode(bytes)
+            .map_err(|r| broken(format!("a void batch should be here: {r}")))?;
+        if header.log_id != control.log_id || header.lsn != at || !header.voids() {
+            return Err(broken("a void batch should be here".to_owned()));
+        }
+        voids.add(header.void_from, header.lsn);
+        at = header.last_void;
+    }
+    Ok(voids)
+}

@@ -1,0 +1,432 @@
+//! The way back: control file → segments → batches → decision table → durable end → a new epoch.
+//!
+//! Order matters here; each step names the crash that the order is for.
+
+mod end;
+mod presence;
+mod stock;
+mod tail;
+
+pub(crate) use end::{anchor_state, collect_voids, damage, find_end, first_state};
+pub(crate) use presence::existing_directory;
+pub(crate) use stock::{adopt, gaps, lost_segment};
+
+use crate::control_file::{ControlFile, Loaded};
+use crate::log::{Recovered, Shared, Signal};
+use crate::options::{Creation, OnDamage, Options};
+use crate::poison::Poison;
+use crate::prepare::{Preparing, Spare, zeroes_help};
+use crate::segments::{Segment, Segments};
+use crate::stage::Stage;
+use crate::view::View;
+use crate::voids::Voids;
+use crate::writer::{Role, anchor};
+use crate::{Damage, Error, Result, names};
+use end::End;
+use logforce_device::{AlignedBuf, Barrier, Directory, Runtime, System, Write};
+use logforce_format::{Anchor, BatchHeader, BatchKind, Case, Control, Epoch, LogId, Lsn, seal};
+use presence::{Chosen, choose, create, look, unusable_directory};
+use std::collections::VecDeque;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// Opens a log for writing; see `Log::open`.
+pub(crate) fn open(
+    system: &dyn System,
+    path: &Path,
+    creation: Creation,
+    options: Options,
+) -> Result<Shared> {
+    let runtime = system.runtime();
+    let dir = match creation {
+        Creation::OpenExisting => existing_directory(system, path)?,
+        _ => system
+            .make_directory(path)
+            .map_err(|e| unusable_directory(e, "make the directory", path))?,
+    };
+    look(&dir, creation)?;
+    let facts = dir
+        .facts()
+        .map_err(Error::io("look at the filesystem of", path))?;
+    let unit = options.resolve_write_unit(facts.write_unit())?;
+    let chosen = choose(&options, &facts, path)?;
+    let lock = dir.lock(names::LOCK).map_err(|e| match e.kind() {
+        io::ErrorKind::WouldBlock => Error::Locked {
+            path: path.to_owned(),
+        },
+        _ => Error::io("lock", path.join(names::LOCK))(e),
+    })?;
+    // Somebody may have made it between the look and the lock.
+    let present = look(&dir, creation)?;
+    if !present {
+        create(&dir, &*runtime)?;
+    }
+    let loaded = ControlFile::load(&dir)?;
+    let created = loaded.control.prepared_end == Lsn::ORIGIN;
+    let opening = Opening {
+        dir,
+        runtime,
+        options,
+        unit,
+        chosen,
+        fill: zeroes_help(facts.kind),
+    };
+    opening.recover(loaded, created, lock)
+}
+
+struct Opening {
+    dir: Arc<dyn Directory>,
+    runtime: Arc<dyn Runtime>,
+    options: Options,
+    unit: u32,
+    chosen: Chosen,
+    fill: bool,
+}
+
+/// The control file as opened, and what it says.
+struct Promise {
+    control: Control,
+    both_slots: bool,
+    file: ControlFile,
+    poison: Poison,
+}
+
+/// What was found in the segments.
+struct Found {
+    segments: Segments,
+    spares: Vec<Spare>,
+    /// Parts of the log that no segment holds.
+    gaps: Vec<(Lsn, Lsn)>,
+    end: End,
+    voids: Voids,
+}
+
+impl Opening {
+    fn recover(self, loaded: Loaded, created: bool, lock: Box<dyn Send + Sync>) -> Result<Shared> {
+        let mut promise = Promise {
+            control: loaded.control.clone(),
+            both_slots: loaded.both,
+            file: ControlFile::open(self.dir.clone(), loaded, self.runtime.clone())?,
+            poison: Poison::default(),
+        };
+        let mut found = self.find(&mut promise)?;
+        self.believe(&found)?;
+        let epoch = self.announce(&promise, &found.end)?;
+        let gaps = std::mem::take(&mut found.gaps);
+        self.fill_gaps(&mut found.segments, &promise.control, epoch, gaps)?;
+        let recovered = Recovered {
+            created,
+            end: found.end.state.at,
+            case: found.end.case,
+            scanned: found.end.scanned,
+            lost: found.end.lost.clone(),
+            clean: promise.control.clean && promise.both_slots && !created,
+        };
+        self.begin(promise, found, epoch, recovered, lock)
+    }
+
+    /// Finds where the log ends. Nothing that it holds is changed.
+    fn find(&self, promise: &mut Promise) -> Result<Found> {
+        let on_damage = self.options.on_damage;
+        let both_slots = promise.both_slots;
+        let (segments, spares) = self.take_stock(&mut promise.control, both_slots)?;
+        let control = &promise.control;
+        let path = self.dir.path();
+        let gaps = gaps(&segments, control);
+        let mut start = anchor_state(control);
+        if let Some(&(lsn, _)) = gaps.first() {
+            if on_damage == OnDamage::Refuse {
+                let lost = lost_segment(&self.dir, lsn, control)?;
+                return Err(Error::Damaged(Box::new(lost)));
+            }
+            if lsn < start.at {
+                // What comes before the gap is all there will be: find out where that ends.
+                start = first_state(control);
+            }
+        }
+        let mut end = find_end(&segments, control, start, both_slots, path, on_damage)?;
+        self.settle_tail(&segments, control, &mut end)?;
+        let voids = match collect_voids(&segments, control, end.state.last_void, path) {
+            Err(Error::Damaged(_)) if on_damage == OnDamage::Truncate => {
+                // Which records the lost void batch took back nobody knows: the log ends before it,
+                // though the opening's own scan begins higher.
+                let start = first_state(control);
+                end = find_end(&segments, control, start, both_slots, path, on_damage)?;
+                collect_voids(&segments, control, end.state.last_void, path)?
+            }
+            other => other?,
+        };
+        Ok(Found {
+            segments,
+            spares,
+            gaps,
+            end,
+            voids,
+        })
+    }
+
+    /// Forces everything that was believed, before anything builds on it: what was read may be in
+    /// the system's cache only, written by a process that crashed before its barrier.
+    fn believe(&self, found: &Found) -> Result<()> {
+        for segment in found.segments.all() {
+            if found.end.read.contains(&segment.header.start) {
+                let barrier = segment.file()?.barrier(Barrier::Full);
+                barrier.map_err(Error::io("sync", segment.path()))?;
+            }
+        }
+        let synced = self.dir.sync();
+        synced.map_err(Error::io("sync directory", self.dir.path()))
+    }
+
+    /// Puts the new epoch into the control file before a batch carries it. Otherwise a crash could
+    /// lose both, and a second opening would take the same number for another history.
+    fn announce(&self, promise: &Promise, end: &End) -> Result<Epoch> {
+        let control = &promise.control;
+        // Above the last batch's too: where a slot of the control file rotted, the other may not
+        // know the latest opening.
+        let last_epoch = end.state.epoch.unwrap_or_default();
+        let epoch = Epoch {
+            counter: control.epoch.counter.max(last_epoch.counter) + 1,
+            nonce: self.runtime.random(),
+        };
+        promise.file.update(&promise.poison, |c| {
+            if c.epoch.counter > 0 {
+                c.history.insert(0, c.epoch);
+            }
+            if last_epoch.counter > c.epoch.counter {
+                c.history.insert(0, last_epoch);
+            }
+            c.history.truncate(logforce_format::EPOCH_HISTORY);
+            c.epoch = epoch;
+            c.prepared_end = control.prepared_end;
+            c.clean = false;
+            // Also where it moves back, to the start of what is lost: until the new epoch's batch
+            // is durable, a crash must leave a log that shows its damage again.
+            let s = &end.closed;
+            c.anchor = Anchor {
+                lsn: s.at,
+                prev_crc: s.prev_crc.unwrap_or(c.first_prev_crc),
+                epoch: s.epoch.unwrap_or_default(),
+                last_void: s.last_void.unwrap_or(Lsn::ORIGIN),
+            };
+            c.front = c.front.min(s.at);
+        })?;
+        Ok(epoch)
+    }
+
+    /// Writes and forces the epoch's first batch, and makes the log ready for appends.
+    fn begin(
+        self,
+        promise: Promise,
+        found: Found,
+        epoch: Epoch,
+        recovered: Recovered,
+        lock: Box<dyn Send + Sync>,
+    ) -> Result<Shared> {
+        let Promise {
+            control,
+            file: control_file,
+            poison,
+            ..
+        } = promise;
+        let Found {
+            mut segments,
+            mut spares,
+            end,
+            mut voids,
+            ..
+        } = found;
+        let direct = self.chosen.method.plan().direct;
+        let tail = end.state.at;
+        let open_from = end.state.sequence.open_from();
+        let last_void = end.state.last_void.unwrap_or(Lsn::ORIGIN);
+        let finer = |s: &Arc<Segment>| s.header.write_unit < self.unit;
+        let coarser = segments.containing(tail).as_ref().is_some_and(finer)
+            || segments.above(tail).iter().any(finer);
+        let at_end = tail >= control.prepared_end;
+        // After damage, and on a coarser device, a segment of its own: no LSN that may have been
+        // read is used again, and no write shares a physical block with acknowledged data.
+        let fresh = end.lost.is_some() || coarser || at_end;
+        let segment = if fresh {
+            let o = &self.options;
+            let segment = self
+                .preparing(control.log_id, epoch)
+                .make(
+                    control.prepared_end,
+                    o.segment_len,
+                    self.unit,
+                    spares.pop().as_ref(),
+                )
+                .map_err(|e| self.full(e))?;
+            let prepared_end = segment.header.end();
+            segments.insert(segment.clone());
+            control_file.update(&poison, |c| c.prepared_end = prepared_end)?;
+            segment
+        } else {
+            segments
+                .containing(tail)
+                .ok_or_else(|| self.impossible(tail))?
+        };
+        segment.open_writer(direct)?;
+        let lsn = tail.max(segment.header.first_batch());
+        let void_from = if fresh && !at_end {
+            Some(open_from.unwrap_or(tail))
+        } else {
+            open_from
+        };
+        let durable = self.chosen.barrier_is_durable;
+        let header = write_epoch(
+            &segment,
+            BatchHeader {
+                log_id: control.log_id,
+                lsn,
+                epoch,
+                kind: BatchKind::Epoch,
+                // Everything below the tail was barriered above.
+                stamp: if durable { tail } else { end.trusted.min(tail) },
+                void_from: void_from.unwrap_or(lsn),
+                last_void,
+                prev_crc: end.state.prev_crc.unwrap_or(control.first_prev_crc),
+                payload_len: 0,
+                payload_crc: 0,
+                frames: 0,
+                prev_epoch: end.state.epoch.unwrap_or_default(),
+                crc: 0,
+            },
+        )?;
+        voids.add(header.void_from, header.lsn);
+        let written = header.end(segment.header.write_unit);
+        let role = Role {
+            prev_crc: header.crc,
+            last_void: if header.voids() { lsn } else { last_void },
+            written,
+            open_from: None,
+            stamp: if durable { written } else { header.stamp },
+            unforced: Vec::new(),
+            batches: 0,
+        };
+        let anchor = anchor(&role, epoch);
+        let mut front = control.front;
+        if tail < front {
+            // Cut below the front: nothing is left, and what the front had taken away must not
+            // come back.
+            front = lsn;
+            control_file.update(&poison, |c| {
+                c.front = front;
+                c.anchor = anchor;
+            })?;
+        }
+        let upcoming: VecDeque<Arc<Segment>> = segments.above(segment.header.start).into();
+        for next in &upcoming {
+            next.open_writer(direct)?;
+        }
+        poison.durable.store(written.0, Ordering::Release);
+        // Segments of an earlier opening may need longer writes than this one was asked for.
+        let units = std::iter::once(&segment).chain(&upcoming);
+        let longest_unit = units
+            .map(|s| s.header.write_unit)
+            .max()
+            .unwrap_or(self.unit);
+        let max_batch = self.options.max_batch.max(2 * longest_unit);
+        let stage = Stage::new(
+            written,
+            segment,
+            upcoming,
+            max_batch.next_multiple_of(longest_unit),
+            self.options.staging,
+            role,
+            anchor,
+        );
+        let view = View {
+            process: self.runtime.process(),
+            path: self.dir.path().to_owned(),
+            log_id: control.log_id,
+            segments: Mutex::new(segments),
+            voids: Mutex::new(voids),
+            durable: written.0.into(),
+            front: front.0.into(),
+            runtime: self.runtime,
+            dir: self.dir,
+        };
+        Ok(Shared {
+            view: Arc::new(view),
+            epoch,
+            plan: self.chosen.method.plan(),
+            method: self.chosen.method,
+            guarantee: self.chosen.guarantee,
+            barrier_is_durable: durable,
+            unit: self.unit,
+            fill: self.fill,
+            stage: Mutex::new(stage),
+            spares: Mutex::new(spares),
+            control: control_file,
+            poison,
+            progress: Signal::default(),
+            work: Signal::default(),
+            prepare: Signal::default(),
+            service_parked: AtomicBool::new(false),
+            stop: AtomicBool::new(false),
+            recovered,
+            lock: Mutex::new(Some(lock)),
+            options: self.options,
+        })
+    }
+
+    fn preparing(&self, log_id: LogId, epoch: Epoch) -> Preparing<'_> {
+        static GO_ON: AtomicBool = AtomicBool::new(false);
+        Preparing {
+            dir: &self.dir,
+            log_id,
+            epoch,
+            direct: self.chosen.method.plan().direct,
+            fill: self.fill,
+            stop: &GO_ON,
+        }
+    }
+
+    fn full(&self, e: Error) -> Error {
+        match e {
+            Error::Io { ref source, .. } if e.is_full() => Error::NoSpace {
+                path: self.dir.path().to_owned(),
+                need: self.options.segment_len,
+                source: source.clone(),
+            },
+            other => other,
+        }
+    }
+
+    fn impossible(&self, at: Lsn) -> Error {
+        Error::Damaged(Box::new(Damage {
+            lsn: at,
+            case: Case::SegmentLost,
+            path: self.dir.path().to_owned(),
+            file: None,
+            offset: 0,
+            found: "no segment holds the end of the log".to_owned(),
+            durable_to: at,
+        }))
+    }
+}
+
+/// Writes the epoch batch and forces it, whatever the log's method is.
+fn write_epoch(segment: &Arc<Segment>, mut header: BatchHeader) -> Result<BatchHeader> {
+    let len = header.extent(segment.header.write_unit) as usize;
+    let mut buf = AlignedBuf::zeroed(len, 65536);
+    seal(&mut buf, &mut header);
+    let file = segment.file()?;
+    let ticket = file.submit(Write {
+        offset: segment.offset(header.lsn),
+        buf,
+        range: 0..len,
+        through: false,
+    });
+    file.complete(ticket)
+        .result
+        .map_err(Error::io("write", segment.path()))?;
+    file.barrier(Barrier::Data)
+        .map_err(Error::io("sync", segment.path()))?;
+    segment.note_batch(header.lsn);
+    Ok(header)
+}

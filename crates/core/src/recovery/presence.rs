@@ -1,0 +1,132 @@
+//! Is there a log, may the caller have what it asks for, and can the guarantee be had here?
+
+use crate::control_file::ControlFile;
+use crate::options::{Creation, Options};
+use crate::{Error, Result, names};
+use logforce_device::{
+    Assessment, Directory, Facts, FileState, Guarantee, Method, Runtime, System, Verdict,
+};
+use logforce_format::{Control, LogId, Lsn};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+pub(crate) fn existing_directory(system: &dyn System, path: &Path) -> Result<Arc<dyn Directory>> {
+    system.directory(path).map_err(|e| match e.kind() {
+        io::ErrorKind::NotFound => Error::NoLog {
+            path: path.to_owned(),
+            why: "the directory does not exist".to_owned(),
+        },
+        _ => unusable_directory(e, "open the directory", path),
+    })
+}
+
+pub(super) fn unusable_directory(e: io::Error, doing: &'static str, path: &Path) -> Error {
+    match e.kind() {
+        io::ErrorKind::NotADirectory => Error::NotALog {
+            path: path.to_owned(),
+            why: "it is no directory".to_owned(),
+        },
+        _ => Error::io(doing, path)(e),
+    }
+}
+
+/// Whether there is a log, and whether the caller may have what it asks for.
+pub(super) fn look(dir: &Arc<dyn Directory>, creation: Creation) -> Result<bool> {
+    let path = dir.path().to_owned();
+    let entries = dir.entries().map_err(Error::io("list", &path))?;
+    let kinds: Vec<_> = entries.iter().map(|e| (names::kind(&e.name), e)).collect();
+    if kinds.iter().any(|(k, _)| *k == names::NameKind::Control) {
+        let unfinished = || {
+            // No segment ever came into use: an opening that was to make it failed, or crashed.
+            ControlFile::load(dir).is_ok_and(|l| l.control.prepared_end == Lsn::ORIGIN)
+        };
+        return if creation == Creation::CreateNew && !unfinished() {
+            Err(Error::AlreadyExists { path })
+        } else {
+            Ok(true)
+        };
+    }
+    // Never a fresh log over the remains of one: its acknowledged records would be gone in silence.
+    if let Some((_, e)) = kinds
+        .iter()
+        .find(|(k, _)| matches!(k, names::NameKind::Segment | names::NameKind::Spare))
+    {
+        let why = format!(
+            "it has the segment '{}' but no '{}' file: put it back, or save what there is with `logforce dump --salvage`",
+            e.name,
+            names::CONTROL
+        );
+        return Err(Error::NoLog { path, why });
+    }
+    if let Some((_, e)) = kinds.iter().find(|(k, _)| *k == names::NameKind::Foreign) {
+        let why = format!("it holds '{}' and no '{}' file", e.name, names::CONTROL);
+        return Err(Error::NotALog { path, why });
+    }
+    match creation {
+        Creation::OpenExisting => Err(Error::NoLog {
+            path,
+            why: "the directory is empty".to_owned(),
+        }),
+        _ => Ok(false),
+    }
+}
+
+pub(super) fn create(dir: &Arc<dyn Directory>, runtime: &dyn Runtime) -> Result<()> {
+    let mut id = [0; 16];
+    id[..8].copy_from_slice(&runtime.random().to_le_bytes());
+    id[8..].copy_from_slice(&runtime.random().to_le_bytes());
+    let control = Control {
+        log_id: LogId(id),
+        sequence: 1,
+        clean: true,
+        ..Control::default()
+    };
+    ControlFile::create(dir, &control)
+}
+
+pub(super) struct Chosen {
+    pub(super) method: Method,
+    pub(super) guarantee: Guarantee,
+    pub(super) barrier_is_durable: bool,
+}
+
+/// Settles the method, and refuses what cannot be had.
+pub(super) fn choose(options: &Options, facts: &Facts, path: &Path) -> Result<Chosen> {
+    let default = if facts.direct.is_some() {
+        Method::DirectDsync
+    } else {
+        Method::Dsync
+    };
+    let method = options.method.unwrap_or(default);
+    let state = FileState::Zeroed;
+    let Some(Assessment {
+        guarantee,
+        verdict: _,
+        evidence,
+    }) = facts.assess(method, state)
+    else {
+        return Err(Error::Method {
+            path: path.to_owned(),
+            method,
+            why: format!("{} has no direct I/O here", facts.filesystem),
+        });
+    };
+    if guarantee < options.require {
+        return Err(Error::Guarantee {
+            path: path.to_owned(),
+            method,
+            wanted: options.require,
+            got: guarantee,
+            evidence,
+        });
+    }
+    let barrier_is_durable = facts
+        .assess(Method::Fdatasync, state)
+        .is_some_and(|a| a.guarantee == Guarantee::PowerLoss && a.verdict != Verdict::Contradicted);
+    Ok(Chosen {
+        method,
+        guarantee,
+        barrier_is_durable,
+    })
+}

@@ -1,0 +1,151 @@
+//! What segments there are, what must be there, and what an interrupted operation left behind.
+
+use super::Opening;
+use crate::prepare::{Spare, retire};
+use crate::segments::{Listing, Segments, list};
+use crate::{Damage, Error, Result, names};
+use logforce_device::Directory;
+use logforce_format::{Case, Control, Epoch, Lsn, MAX_SEGMENT_LEN, MIN_WRITE_UNIT, SegmentHeader};
+use std::io;
+use std::sync::Arc;
+
+impl Opening {
+    /// Lists what is there and clears away what an interrupted preparation, truncation or
+    /// recycling left behind.
+    pub(super) fn take_stock(
+        &self,
+        control: &mut Control,
+        both_slots: bool,
+    ) -> Result<(Segments, Vec<Spare>)> {
+        let Listing {
+            mut segments,
+            broken: _,
+            spares,
+            preparing,
+        } = list(&self.dir, control.log_id)?;
+        for name in preparing {
+            self.dir
+                .remove(&name)
+                .map_err(Error::io("remove", self.dir.path().join(&name)))?;
+        }
+        let mut spares: Vec<Spare> = spares
+            .into_iter()
+            .map(|(name, len)| Spare { name, len })
+            .collect();
+        if !both_slots {
+            adopt(&segments, control);
+        }
+        // Below the front: the crash came between the control file and the renaming. At or above
+        // the prepared end: between the preparation and the control file.
+        let mut loose = segments.take_below(control.first_segment);
+        loose.extend(segments.take_from(control.prepared_end));
+        for segment in loose {
+            let keep = spares.len() < self.options.spares
+                && segment.header.len == self.options.segment_len;
+            spares.extend(retire(&self.dir, &segment, keep)?);
+        }
+        spares.retain(|s| {
+            let keep = s.len == self.options.segment_len;
+            if !keep {
+                // A left-over costs space and nothing else.
+                let _ = self.dir.remove(&s.name);
+            }
+            keep
+        });
+        Ok((segments, spares))
+    }
+
+    /// Puts empty segments where some are missing, so that the control file's promise holds again.
+    pub(super) fn fill_gaps(
+        &self,
+        segments: &mut Segments,
+        control: &Control,
+        epoch: Epoch,
+        gaps: Vec<(Lsn, Lsn)>,
+    ) -> Result<()> {
+        for (mut from, to) in gaps {
+            let name = names::segment(from);
+            match self.dir.rename(&name, &names::set_aside(&name)) {
+                Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                    return Err(Error::io("rename", self.dir.path().join(&name))(e));
+                }
+                _ => {}
+            }
+            while from < to {
+                let rest = to.since(from);
+                let len = if rest > MAX_SEGMENT_LEN {
+                    MAX_SEGMENT_LEN / 2
+                } else {
+                    rest
+                };
+                let fits = |unit: &u32| SegmentHeader::geometry_is_valid(from, len, *unit);
+                let Some(unit) = [4096, MIN_WRITE_UNIT].into_iter().find(fits) else {
+                    return Err(self.impossible(from));
+                };
+                let segment = self
+                    .preparing(control.log_id, epoch)
+                    .make(from, len, unit, None)
+                    .map_err(|e| self.full(e))?;
+                segment.writer_done();
+                segments.insert(segment);
+                from = from.plus(len);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Takes in the segments that follow the last announced one. Where one slot of the control file is
+/// damaged, the other may be the older, and not know of segments that hold acknowledged data.
+pub(crate) fn adopt(segments: &Segments, control: &mut Control) {
+    while let Some(next) = segments.containing(control.prepared_end) {
+        control.prepared_end = next.header.end();
+    }
+}
+
+/// The parts of `[first_segment, prepared_end)` that no segment holds.
+pub(crate) fn gaps(segments: &Segments, control: &Control) -> Vec<(Lsn, Lsn)> {
+    let mut gaps = Vec::new();
+    let mut at = control.first_segment;
+    for segment in segments.all() {
+        if segment.header.start > at && at < control.prepared_end {
+            gaps.push((at, segment.header.start.min(control.prepared_end)));
+        }
+        at = at.max(segment.header.end());
+    }
+    if at < control.prepared_end {
+        gaps.push((at, control.prepared_end));
+    }
+    gaps
+}
+
+/// Says which segment is missing or has a broken header.
+pub(crate) fn lost_segment(
+    dir: &Arc<dyn Directory>,
+    lsn: Lsn,
+    control: &Control,
+) -> Result<Damage> {
+    let broken = list(dir, control.log_id)?.broken;
+    let named = broken
+        .into_iter()
+        .find(|(name, _)| names::claimed_start(name) == Some(lsn));
+    let (file, found) = match named {
+        Some((name, why)) => (Some(name), format!("this segment is unusable: {why}")),
+        None => (
+            Some(names::segment(lsn)),
+            format!(
+                "the control file says that segments up to LSN {} exist, this one is missing",
+                control.prepared_end
+            ),
+        ),
+    };
+    Ok(Damage {
+        lsn,
+        case: Case::SegmentLost,
+        path: dir.path().to_owned(),
+        file,
+        offset: 0,
+        found,
+        durable_to: control.anchor.lsn,
+    })
+}

@@ -1,0 +1,126 @@
+//! Believing only the medium above the last trusted stamp.
+
+use super::Opening;
+use super::end::{End, damage};
+use crate::options::OnDamage;
+use crate::scan::Scan;
+use crate::segments::{Segment, Segments};
+use crate::{Error, Result};
+use logforce_device::{AlignedBuf, Barrier, ReadSource, Write};
+use logforce_format::{Case, Control, Lsn, Seen, decide};
+use std::io;
+use std::sync::Arc;
+
+impl Opening {
+    /// Believes only the medium above the last trusted stamp. After a failed barrier the system's
+    /// cache returns bytes that the device never got, and a new barrier "succeeds"; so the tail is
+    /// read again past the cache, or, where that cannot be done, written again and forced.
+    pub(super) fn settle_tail(
+        &self,
+        segments: &Segments,
+        control: &Control,
+        end: &mut End,
+    ) -> Result<()> {
+        let cached_end = end.state.at;
+        let from = end.settled;
+        if cached_end <= end.trusted || cached_end <= from.at {
+            return Ok(());
+        }
+        let probe = segments
+            .containing(from.at)
+            .or_else(|| segments.containing(cached_end));
+        if !probe.as_ref().is_some_and(reads_medium) {
+            return rewrite(
+                segments,
+                from.at,
+                cached_end,
+                self.chosen.method.plan().direct,
+            );
+        }
+        let mut scan = Scan::new(segments, control, ReadSource::Medium, from);
+        let mut closed = from;
+        let stop = loop {
+            let step = scan.next().map(|batch| batch.end);
+            match step {
+                Ok(batch_end) if batch_end >= cached_end => return Ok(()),
+                Ok(_) => {}
+                Err(stop) => break stop,
+            }
+            if scan.state.sequence.open_from().is_none() {
+                closed = scan.state;
+            }
+        };
+        let trusted = end.trusted;
+        if stop.seen == Seen::Unreadable && self.options.on_damage == OnDamage::Refuse {
+            let d = damage(self.dir.path(), segments, &stop, Case::ReadError, trusted);
+            return Err(Error::Damaged(Box::new(d)));
+        }
+        // The cache lied: what lies between was never on the medium, so no force ever covered it.
+        end.case = decide(stop.seen, false, false);
+        end.state = scan.state;
+        end.closed = closed;
+        end.lost = None;
+        for segment in segments.all() {
+            if segment.header.end() > end.state.at && segment.header.start < cached_end {
+                segment
+                    .file()?
+                    .drop_cache(segment.offset(end.state.at)..segment.header.len);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn reads_medium(segment: &Arc<Segment>) -> bool {
+    let mut probe = AlignedBuf::zeroed(65536, 65536);
+    match segment.file() {
+        Ok(file) => match file.read_at(0, &mut probe, ReadSource::Medium) {
+            Err(e) => e.kind() != io::ErrorKind::Unsupported,
+            Ok(_) => true,
+        },
+        Err(_) => false,
+    }
+}
+
+/// Writes `[from, to)` again with the same bytes and forces it.
+fn rewrite(segments: &Segments, from: Lsn, to: Lsn, direct: bool) -> Result<()> {
+    const CHUNK: usize = 1 << 20;
+    for segment in segments.all() {
+        let start = from.max(segment.header.first_batch());
+        let end = to.min(segment.header.end());
+        if start >= end {
+            continue;
+        }
+        segment.open_writer(direct)?;
+        let file = segment.file()?;
+        let mut at = start;
+        while at < end {
+            let n = end.since(at).min(CHUNK as u64) as usize;
+            let mut buf = AlignedBuf::zeroed(n, 65536);
+            let mut have = 0;
+            while have < n {
+                let offset = segment.offset(at) + have as u64;
+                match file
+                    .read_at(offset, &mut buf[have..], ReadSource::Cache)
+                    .map_err(Error::io("read", segment.path()))?
+                {
+                    0 => break,
+                    k => have += k,
+                }
+            }
+            let ticket = file.submit(Write {
+                offset: segment.offset(at),
+                buf,
+                range: 0..n,
+                through: false,
+            });
+            file.complete(ticket)
+                .result
+                .map_err(Error::io("write", segment.path()))?;
+            at = at.plus(n as u64);
+        }
+        file.barrier(Barrier::Full)
+            .map_err(Error::io("sync", segment.path()))?;
+    }
+    Ok(())
+}
