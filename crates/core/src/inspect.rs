@@ -391,6 +391,13 @@ impl Inspector {
                 walk.found.end = state.at.max(walk.found.end);
                 break;
             }
+            if let Some(first) = self.truncated_to().filter(|first| stop.at < *first) {
+                // Truncated while it was being looked at; what was there may have another life.
+                state = unlinked(first);
+                walk.jump();
+                lost.retain(|l| *l >= first);
+                continue;
+            }
             if self.in_use && looked < LOOK_AGAIN {
                 looked += 1;
                 continue;
@@ -429,6 +436,13 @@ impl Inspector {
             }
         }
         Ok(found)
+    }
+
+    /// Where the first segment begins now, if somebody has the log open and may have moved it.
+    fn truncated_to(&self) -> Option<Lsn> {
+        let now = ControlFile::load(&self.dir).ok()?;
+        (self.in_use && now.control.log_id == self.control.log_id)
+            .then_some(now.control.first_segment)
     }
 
     /// What stamps prove, and the latest voiding batch, by a scan from the anchor.
