@@ -52,7 +52,7 @@ impl Default for Options {
             segment_len: 64 << 20,
             write_unit: None,
             max_batch: 1 << 20,
-            staging: 8 << 20,
+            staging: 4 << 20,
             on_damage: OnDamage::Refuse,
             idle_stamp: Duration::from_millis(50),
             spares: 2,
@@ -100,7 +100,7 @@ impl Options {
     }
 
     /// Memory for records that are appended and not written, in bytes; beyond it `append` waits.
-    /// Default 8 MiB. One append larger than this is taken when nothing else is staged.
+    /// Default 4 MiB. One append larger than this is taken when nothing else is staged.
     pub fn staging(mut self, bytes: usize) -> Self {
         self.staging = bytes;
         self

@@ -26,6 +26,8 @@ pub struct Reader {
     batches: Batches,
     /// The next batch, or a place where a segment ends.
     next_batch: Lsn,
+    /// Header checksum of the batch that ends at `next_batch`, if that one was read.
+    link: Option<u32>,
     /// Frames below are skipped.
     from: Lsn,
     ready: VecDeque<Entry>,
@@ -70,6 +72,7 @@ impl Reader {
             view,
             batches,
             next_batch,
+            link: None,
             from,
             ready: VecDeque::new(),
             group: Vec::new(),
@@ -156,6 +159,7 @@ impl Reader {
             let voided = self.view.voids().covering(self.next_batch);
             if let Some((_, to)) = voided {
                 self.next_batch = to;
+                self.link = None;
                 self.drop_group();
             }
             if self.next_batch >= self.view.durable() {
@@ -169,6 +173,13 @@ impl Reader {
                 return Ok(false);
             }
             let batch = self.batches.load(&self.view, first)?;
+            // Whole by itself and yet not the one that was written here: a copied segment, or a
+            // write that landed in the wrong place.
+            if self.link.is_some_and(|crc| crc != batch.header.prev_crc) {
+                let found = "a batch that does not follow the one before it".to_owned();
+                return Err(damaged(&self.view, first, Case::Damaged, found));
+            }
+            self.link = Some(batch.header.crc);
             self.next_batch = batch.end;
             self.take(&batch)?;
         }

@@ -465,7 +465,8 @@ fn a_twins_batch_is_not_taken() {
         .disk
         .file_bytes(PATH, file)
         .expect("it is there");
-    let with_records = victim.batches.iter().filter(|b| b.frames > 0);
+    let here = |b: &&BatchInfo| b.frames > 0 && b.file == *file;
+    let with_records = victim.batches.iter().filter(here);
     for (n, b) in with_records.enumerate().skip(1) {
         victim.world.restore(&victim.image);
         let (from, to) = (b.offset as usize, (b.offset + b.end.since(b.lsn)) as usize);
