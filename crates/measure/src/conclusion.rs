@@ -198,7 +198,7 @@ fn worth(method: Method, rows: &[&Row]) -> String {
     };
     match verdict {
         Verdict::Unknown => format!(" Whether it really does is unknown: {evidence}."),
-        _ => format!(" That it does is {verdict}: {evidence}."),
+        _ => format!(" That this survives loss of power is {verdict}: {evidence}."),
     }
 }
 

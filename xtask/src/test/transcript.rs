@@ -27,8 +27,10 @@ struct Suite {
 #[derive(Debug, Default)]
 pub struct Transcript {
     suites: Vec<Suite>,
-    /// What cargo said outside of them.
+    /// What cargo said before the first of them.
     other: Vec<String>,
+    /// How many of them cargo counted as failed.
+    failed_targets: Option<u64>,
 }
 
 /// Where in a suite's output a line is.
@@ -54,8 +56,10 @@ pub fn read(text: &str) -> Transcript {
             at = At::Listing;
             continue;
         }
-        let open = transcript.suites.last_mut().filter(|s| s.counts.is_none());
-        match open {
+        if let Some(n) = failed_targets(line) {
+            transcript.failed_targets = Some(n);
+        }
+        match transcript.suites.last_mut() {
             Some(suite) => suite.line(line, &mut at),
             None => transcript.other.push(line.to_owned()),
         }
@@ -82,6 +86,13 @@ fn is_skip(line: &str) -> bool {
     line.starts_with("skipped: ") || line.contains(": skipped: ")
 }
 
+/// Reads cargo's last word: `error: 2 targets failed:`.
+fn failed_targets(line: &str) -> Option<u64> {
+    let (number, rest) = line.strip_prefix("error: ")?.split_once(" target")?;
+    rest.ends_with("failed:").then_some(())?;
+    number.parse().ok()
+}
+
 /// The name of a test that the line says is switched off.
 fn ignored(line: &str) -> Option<&str> {
     let (test, rest) = line.strip_prefix("test ")?.split_once(" ... ")?;
@@ -96,7 +107,8 @@ impl Suite {
             .and_then(|l| l.strip_suffix(" ----"))
             .and_then(|l| l.strip_suffix(" stdout"));
         if let Some(result) = line.strip_prefix("test result: ") {
-            self.counts = counts(result);
+            // The last one counts: a test that runs this program again may print what that said.
+            self.counts = counts(result).or(self.counts);
         } else if line == "failures:" {
             *at = At::Failed;
         } else if line == "successes:" {
@@ -155,10 +167,19 @@ impl Transcript {
         for suite in &self.suites {
             sum += suite.counted(all_well);
         }
-        if !all_well && sum.failed == 0 {
-            sum += Counts::FAILED;
-        }
+        sum += Counts::of(0, self.missed(all_well), 0);
         sum
+    }
+
+    /// How many failures cargo knows of that are not found in the suites: none, as long as this
+    /// reads what cargo prints.
+    fn missed(&self, all_well: bool) -> u64 {
+        if all_well {
+            return 0;
+        }
+        let failed = |s: &&Suite| s.counted(all_well).failed > 0;
+        let found = self.suites.iter().filter(failed).count() as u64;
+        self.failed_targets.unwrap_or(1).saturating_sub(found)
     }
 
     /// How many tests skipped nothing but what they may skip anywhere.
@@ -186,7 +207,6 @@ impl Transcript {
             let ignored = suite.ignored.iter();
             lines.extend(ignored.map(|test| format!("{}: {test}: ignored", suite.name)));
         }
-        let told = lines.len();
         for suite in &self.suites {
             if !suite.failures.is_empty() {
                 lines.push(format!("FAILED in {}:", suite.name));
@@ -196,8 +216,12 @@ impl Transcript {
                 lines.extend(last(&suite.lines));
             }
         }
-        if !all_well && lines.len() == told {
-            lines.extend(last(&self.other));
+        if self.missed(all_well) > 0 {
+            lines.push(
+                "more has failed than is told above; the transcript's last lines:".to_owned(),
+            );
+            let end = self.suites.last().map_or(&self.other, |s| &s.lines);
+            lines.extend(last(end));
         }
         lines
     }
@@ -349,6 +373,32 @@ error: 1 target failed:
         // One with a main of its own that said nothing, and cargo was content.
         assert_eq!(read.counts(true), Counts::of(3, 0, 0));
         assert_eq!(read.lines(true), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_a_test_prints_of_another_run_of_the_program_is_not_its_result() {
+        let text = "     Running tests/a.rs (target/debug/deps/a-01)\n\nrunning 2 tests\n\
+                    successes:\n\n---- again stdout ----\nrunning 1 test\n\
+                    test again ... ok\n\n\
+                    test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured\n\
+                    skipped: half of it\n\nsuccesses:\n    again\n\n\
+                    failures:\n\n---- wrong stdout ----\nbecause of this\n\n\
+                    failures:\n    wrong\n\n\
+                    test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured\n";
+        let read = read(text);
+        assert_eq!(read.counts(false), Counts::of(0, 1, 1));
+        let lines = read.lines(false).join("\n");
+        assert!(lines.contains("because of this"), "{lines}");
+    }
+
+    #[test]
+    fn a_failure_that_only_cargo_tells_of_is_one() {
+        let text = "     Running tests/a.rs (target/debug/deps/a-01)\n\
+                    test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured\n\
+                    error: 2 targets failed:\n    `--test a`\n    `--test b`\n";
+        let read = read(text);
+        assert_eq!(read.counts(false), Counts::of(2, 2, 0));
+        assert!(read.lines(false).join("\n").contains("`--test b`"));
     }
 
     #[test]

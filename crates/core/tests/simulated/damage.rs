@@ -465,6 +465,8 @@ fn a_twins_batch_is_not_taken() {
         .disk
         .file_bytes(PATH, file)
         .expect("it is there");
+    let anchor = victim.anchor();
+    let mut scanned = 0;
     let here = |b: &&BatchInfo| b.frames > 0 && b.file == *file;
     let with_records = victim.batches.iter().filter(here);
     for (n, b) in with_records.enumerate().skip(1) {
@@ -475,11 +477,41 @@ fn a_twins_batch_is_not_taken() {
         mixed[from..to].copy_from_slice(&twin[from..to]);
         victim.world.disk.put_file(PATH, file, &mixed);
         match victim.open(OnDamage::Refuse) {
-            Opened::Damaged(d) => assert_eq!(d.lsn, b.lsn, "{d}"),
-            Opened::Shows(shown, ..) => {
+            Opened::Damaged(d) => {
+                assert_eq!(d.lsn, b.lsn, "{d}");
+                scanned += 1;
+            }
+            Opened::Shows(shown, damage, ..) => {
                 victim.is_prefix(&shown);
+                let looked_at = b.lsn >= anchor;
+                assert!(!looked_at || damage.is_none(), "opening took {}", b.lsn);
+                scanned += u32::from(looked_at);
                 assert!(shown.len() <= n, "the twin's record at {} was taken", b.lsn);
             }
         }
     }
+    assert!(scanned > 0, "the opening looked at none");
+}
+
+/// The bound on what cannot be told apart: a force of several batches is stamped at once, without
+/// waiting for the log to be idle; all of it is proven from then on.
+#[test]
+fn a_force_of_several_batches_is_stamped() {
+    let never = std::time::Duration::from_secs(3600);
+    let world = World::new(
+        "stamped",
+        SimOptions::default(),
+        small().idle_stamp(never),
+        1,
+    );
+    let mut steps = vec![Step::Append(2_000); 20];
+    steps.extend([Step::Force, Step::Idle(1), Step::Cut]);
+    let _ = world.work(1, &[steps]);
+    world.disk.crash(Failure::Power, Some(Survival::Lost), 1);
+    let proven = SimRuntime::run(1, |rt| {
+        let inspector = Inspector::open(&*world.disk.system(rt), PATH).expect("healthy");
+        inspector.walk(&mut |_| true).expect("walk").proven_to
+    });
+    let acked = lock(&world.model).acked_to(Failure::Power);
+    assert!(proven >= acked, "{proven} is proven, {acked} acknowledged");
 }

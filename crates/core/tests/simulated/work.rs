@@ -229,10 +229,10 @@ impl World {
         *lock(&self.model) = image.model.clone();
     }
 
-    /// The operation that was made to fail, as the disk wrote it down.
+    /// The last operation that was made to fail, as the disk wrote it down.
     pub fn failed_operation(&self) -> String {
         let log = self.disk.log();
-        let line = log.lines().find(|l| l.contains("FAILS"));
+        let line = log.lines().rev().find(|l| l.contains("FAILS"));
         line.unwrap_or_default().to_owned()
     }
 
