@@ -175,9 +175,7 @@ impl Inspector {
             }
             loaded = again;
         };
-        if !loaded.both {
-            adopt(&listing.segments, &mut loaded.control);
-        }
+        adopt(&listing.segments, &mut loaded.control, loaded.both);
         let in_use = dir.is_locked(names::LOCK).unwrap_or(false);
         Ok(Inspector {
             dir,

@@ -16,13 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// A transaction log, open for writing. Clones are the same log; all calls may come from any
-/// thread.
-///
-/// ```ignore
-/// let log = Log::open(system, "sales.log", Creation::OpenOrCreate, Options::new())?;
-/// let sale = log.commit(b"one coffee, 2.50")?;
-/// assert_eq!(log.read_at(sale.start)?.data, b"one coffee, 2.50");
-/// ```
+/// thread. The crate `logforce` has an example.
 #[derive(Clone)]
 pub struct Log {
     handle: Arc<Handle>,

@@ -182,7 +182,7 @@ impl<'s> Scan<'s> {
         Scan {
             segments,
             control,
-            resumptions: Resumptions::above(segments, state.at, control),
+            resumptions: Resumptions::above(segments, state.at, control, source),
             window: Window::new(source),
             state,
         }
@@ -191,10 +191,9 @@ impl<'s> Scan<'s> {
     /// The next batch, or why there is none here.
     pub(crate) fn next(&mut self) -> Result<Batch<'_>, Stop> {
         let resumed = self.resumptions.at(&self.state);
-        if let Some(state) = resumed {
-            self.state = state;
-        }
-        let at = self.state.at;
+        // Taken over only when the batch there has passed: else the scan stays where it is.
+        let before = resumed.unwrap_or(self.state);
+        let at = before.at;
         let stop = |at, seen, found: String| Err(Stop { at, seen, found });
         let Some(segment) = self.segments.containing(at) else {
             return if at >= self.control.prepared_end {
@@ -237,12 +236,12 @@ impl<'s> Scan<'s> {
             lsn: at,
             segment_end: segment.header.end(),
             write_unit: unit,
-            epoch: self.state.epoch.unwrap_or(own),
-            prev_crc: self.state.prev_crc.unwrap_or(header.prev_crc),
+            epoch: before.epoch.unwrap_or(own),
+            prev_crc: before.prev_crc.unwrap_or(header.prev_crc),
         };
         header.check_link(&expected).map_err(reject)?;
         let whole = BATCH_HEADER_LEN + header.payload_len as usize;
-        let mut next = self.state;
+        let mut next = before;
         {
             let bytes = self
                 .window

@@ -68,9 +68,15 @@ pub(crate) fn stamp_behind(
 pub(crate) struct Resumptions(Vec<BatchHeader>);
 
 impl Resumptions {
-    /// Looks at the first batch of every segment above `from`.
-    pub(crate) fn above(segments: &Segments, from: Lsn, control: &Control) -> Self {
-        let mut window = Window::new(ReadSource::Cache);
+    /// Looks at the first batch of every segment above `from`, where the scan itself reads: after
+    /// a failed barrier the cache shows an epoch batch that the medium never got.
+    pub(crate) fn above(
+        segments: &Segments,
+        from: Lsn,
+        control: &Control,
+        source: ReadSource,
+    ) -> Self {
+        let mut window = Window::new(source);
         let headers = segments.above(from).into_iter().filter_map(|segment| {
             let first = segment.header.first_batch();
             let bytes = window

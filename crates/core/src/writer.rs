@@ -150,6 +150,7 @@ impl Shared {
             && self.plan.force == ForceBy::Through
             && role.unforced.is_empty()
             && batches.len() <= THROUGH_AT_MOST;
+        let mut failed = None;
         let mut flying = Vec::with_capacity(batches.len());
         role.batches += batches.len();
         for mut batch in batches {
@@ -162,7 +163,13 @@ impl Shared {
                 range,
                 through,
             };
-            let file = segment.file()?;
+            let file = match segment.file() {
+                Ok(file) => file,
+                Err(e) => {
+                    failed = Some(e);
+                    break;
+                }
+            };
             let ticket = file.submit(write);
             if !role.unforced.iter().any(|s| Arc::ptr_eq(s, &segment)) {
                 role.unforced.push(segment.clone());
@@ -171,7 +178,6 @@ impl Shared {
         }
         // All are waited for, also after a failure: no write of ours may land after the lock is
         // given up.
-        let mut failed = None;
         for (segment, file, ticket) in flying {
             let done = file.complete(ticket);
             bufs.push(done.buf);
@@ -301,9 +307,12 @@ impl Shared {
             stage.place_mark(BatchKind::Stamp, None);
             (role, stage.take_all(), stage.forces)
         };
+        // Records that waited go along, and the stamp, sealed with them, does not cover them:
+        // another must follow, else rot of theirs would pass for a torn write.
+        let alone = batches.len() == 1 && role.batches == 0;
         self.write_out(role, batches, How::Force)?;
         let mut stage = self.stage();
-        if stage.forces == forces + 1 {
+        if alone && stage.forces == forces + 1 {
             stage.stamped_forces = stage.forces;
             stage.stamp_now = false;
         }

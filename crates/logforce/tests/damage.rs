@@ -463,6 +463,11 @@ fn a_bit_flipped_above_the_anchor_is_refused_and_can_be_cut() {
         if log.guarantee() < logforce::Guarantee::PowerLoss {
             tell("weak");
         }
+        // Preparing the next segment writes the control file, and moves the anchor: not later.
+        let seen = || logforce::inspect(&dir).unwrap().summary().prepared_end.0;
+        while seen() < 16 << 20 {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
         for n in 0..RECORDS {
             log.commit(&record(n, LEN)).unwrap();
         }

@@ -2,10 +2,14 @@
 
 use super::Opening;
 use crate::prepare::{Spare, retire};
-use crate::segments::{Listing, Segments, list};
+use crate::scan::Window;
+use crate::segments::{Listing, Segment, Segments, list};
 use crate::{Damage, Error, Result, names};
-use logforce_device::Directory;
-use logforce_format::{Case, Control, Epoch, Lsn, MAX_SEGMENT_LEN, MIN_WRITE_UNIT, SegmentHeader};
+use logforce_device::{Directory, ReadSource};
+use logforce_format::{
+    BATCH_HEADER_LEN, BatchHeader, Case, Control, Epoch, Lsn, MAX_SEGMENT_LEN, MIN_WRITE_UNIT,
+    SegmentHeader,
+};
 use std::io;
 use std::sync::Arc;
 
@@ -32,9 +36,7 @@ impl Opening {
             .into_iter()
             .map(|(name, len)| Spare { name, len })
             .collect();
-        if !both_slots {
-            adopt(&segments, control);
-        }
+        adopt(&segments, control, both_slots);
         // Below the front: the crash came between the control file and the renaming. At or above
         // the prepared end: between the preparation and the control file.
         let mut loose = segments.take_below(control.first_segment);
@@ -44,6 +46,7 @@ impl Opening {
                 && segment.header.len == self.options.segment_len;
             spares.extend(retire(&self.dir, &segment, keep)?);
         }
+        self.straighten_names(&segments)?;
         spares.retain(|s| {
             let keep = s.len == self.options.segment_len;
             if !keep {
@@ -53,6 +56,29 @@ impl Opening {
             keep
         });
         Ok((segments, spares))
+    }
+
+    /// Gives every segment the name that its place asks for. Its header is what counts, but the
+    /// name of another place would be in the way when that place is prepared.
+    fn straighten_names(&self, segments: &Segments) -> Result<()> {
+        let entries = self.dir.entries();
+        let mut taken: Vec<String> = entries
+            .map_err(Error::io("list", self.dir.path()))?
+            .into_iter()
+            .map(|e| e.name)
+            .collect();
+        for segment in segments.all() {
+            let (from, to) = (segment.name(), names::segment(segment.header.start));
+            if from != to && !taken.contains(&to) {
+                let path = self.dir.path().join(&from);
+                let renamed = self.dir.rename(&from, &to);
+                renamed.map_err(Error::io("rename", path))?;
+                segment.set_name(to.clone());
+                taken.retain(|name| *name != from);
+                taken.push(to);
+            }
+        }
+        Ok(())
     }
 
     /// Puts empty segments where some are missing, so that the control file's promise holds again.
@@ -95,12 +121,32 @@ impl Opening {
     }
 }
 
-/// Takes in the segments that follow the last announced one. Where one slot of the control file is
-/// damaged, the other may be the older, and not know of segments that hold acknowledged data.
-pub(crate) fn adopt(segments: &Segments, control: &mut Control) {
-    while let Some(next) = segments.containing(control.prepared_end) {
-        control.prepared_end = next.header.end();
+/// Takes in segments above the last announced one. Where one slot of the control file is damaged,
+/// the other may be the older, and not know of segments that hold acknowledged data; and so may a
+/// control file that was put back from a copy. A crash leaves only virgin segments there.
+pub(crate) fn adopt(segments: &Segments, control: &mut Control, both_slots: bool) {
+    let mut window = Window::new(ReadSource::Cache);
+    let mut next = control.prepared_end;
+    for segment in segments.all() {
+        if segment.header.start < control.prepared_end {
+            continue;
+        }
+        let follows = !both_slots && segment.header.start == next;
+        if follows || is_used(&mut window, &segment, control) {
+            next = segment.header.end();
+        }
     }
+    // A gap in between shows as a lost segment.
+    control.prepared_end = next;
+}
+
+/// Whether the segment's first batch is there, or cannot be told not to be.
+fn is_used(window: &mut Window, segment: &Arc<Segment>, control: &Control) -> bool {
+    let first = segment.header.first_batch();
+    let Ok(bytes) = window.get(segment, segment.offset(first), BATCH_HEADER_LEN) else {
+        return true;
+    };
+    BatchHeader::decode(bytes).is_ok_and(|h| h.log_id == control.log_id && h.lsn == first)
 }
 
 /// The parts of `[first_segment, prepared_end)` that no segment holds.

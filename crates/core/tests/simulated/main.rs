@@ -6,6 +6,7 @@ mod crash;
 mod damage;
 mod geometry;
 mod model;
+mod outside;
 mod random;
 mod recovery;
 mod trouble;

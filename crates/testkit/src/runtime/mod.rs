@@ -17,7 +17,7 @@ thread_local! {
 }
 
 /// Real time after which a thread that keeps the token is taken for blocked.
-const STUCK: Duration = Duration::from_secs(60);
+const STUCK: Duration = Duration::from_secs(300);
 
 /// Nothing can be unwound from here: the thread with the token is blocked for real. Written past
 /// the test harness's capture, which would show it only at an end that never comes.

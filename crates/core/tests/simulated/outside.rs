@@ -1,0 +1,132 @@
+//! Bugs that somebody who had not written the log found in it; each lost or hid acknowledged data.
+
+use logforce_core::{Creation, ErrorKind, Log, Lsn, Method, OnDamage, Options, Result};
+use logforce_device::{System, WriteCache};
+use logforce_testkit::{Failure, Fault, SimDisk, SimOptions, SimRuntime, Survival};
+use std::time::Duration;
+
+const DIR: &str = "/log";
+
+fn open(disk: &SimDisk, rt: &SimRuntime, options: Options) -> Result<Log> {
+    let system = disk.system(rt);
+    Log::open(
+        &*system as &dyn System,
+        DIR,
+        Creation::OpenOrCreate,
+        options,
+    )
+}
+
+fn small() -> Options {
+    let options = Options::new().segment_len(65536).max_batch(16384);
+    options.staging(65536)
+}
+
+fn all(log: &Log) -> Vec<Vec<u8>> {
+    let records = log.read_from(log.front_lsn()).unwrap();
+    records.map(|r| r.unwrap().data).collect()
+}
+
+/// A record was written along with an idle stamp, which did not cover it; no other stamp followed,
+/// and when the record rotted it passed for a torn write.
+#[test]
+fn what_goes_along_with_a_stamp_is_stamped_too() {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    let at = SimRuntime::run(1, |rt| {
+        let log = open(&disk, rt, small()).unwrap();
+        log.commit(b"first").unwrap();
+        let second = log.append(b"second").unwrap();
+        rt.sleep(Duration::from_secs(1));
+        log.force(second.end).unwrap();
+        rt.sleep(Duration::from_secs(1));
+        disk.cut();
+        rt.tolerate_panics();
+        drop(log);
+        second.start.0
+    });
+    disk.crash(Failure::Power, Some(Survival::Lost), 1);
+    let name = format!("{:016x}.seg", 0);
+    disk.flip_bit(DIR, &name, at + 9, 3);
+    SimRuntime::run(2, |rt| {
+        let refused = open(&disk, rt, small()).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Damaged, "{refused}");
+        assert!(refused.lsn().unwrap() <= Lsn(at));
+    });
+}
+
+/// A control file put back from an older copy knows nothing of the later segments. They were
+/// removed as left over.
+#[test]
+fn an_older_control_file_removes_nothing() {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    let old = SimRuntime::run(1, |rt| {
+        let log = open(&disk, rt, small()).unwrap();
+        log.commit(b"0").unwrap();
+        log.close().unwrap();
+        disk.file_bytes(DIR, "control").unwrap()
+    });
+    let written = SimRuntime::run(2, |rt| {
+        let log = open(&disk, rt, small()).unwrap();
+        for n in 1..100u32 {
+            log.commit(&vec![n as u8; 9_000]).unwrap();
+        }
+        let written = all(&log);
+        log.close().unwrap();
+        written
+    });
+    disk.crash(Failure::Power, Some(Survival::Kept), 1);
+    disk.put_file(DIR, "control", &old);
+    SimRuntime::run(3, |rt| {
+        let log = open(&disk, rt, small()).unwrap();
+        assert_eq!(all(&log), written);
+        log.commit(b"more").unwrap();
+        log.close().unwrap();
+        let log = open(&disk, rt, small()).unwrap();
+        assert_eq!(all(&log).len(), written.len() + 1);
+        log.close().unwrap();
+    });
+}
+
+/// An opening that began a segment of its own failed at its first barrier: the cache showed the
+/// batch by which it did, the medium had none. The next opening went on behind the gap, which
+/// nothing voided.
+#[test]
+fn a_jump_that_is_only_in_the_cache_is_not_taken() {
+    let options = |unit| small().method(Method::Fdatasync).write_unit(unit);
+    for op in 5..40 {
+        for survival in [Survival::Lost, Survival::Kept] {
+            let world = SimOptions {
+                write_cache: WriteCache::Back,
+                ..SimOptions::default()
+            };
+            let disk = SimDisk::new(world, op);
+            SimRuntime::run(1, |rt| {
+                let log = open(&disk, rt, options(4096)).unwrap();
+                for n in 0..3u8 {
+                    log.commit(&[n; 100]).unwrap();
+                }
+                log.close().unwrap();
+            });
+            disk.fail_at(disk.ops() + op, Fault::Io);
+            SimRuntime::run(2, |rt| {
+                // Fails, or its preparing thread met the fault, or nothing did.
+                drop(open(&disk, rt, options(8192)));
+            });
+            let opened = SimRuntime::run(3, |rt| {
+                let Ok(log) = open(&disk, rt, options(8192)) else {
+                    return false;
+                };
+                log.commit(b"acknowledged").unwrap();
+                log.close().unwrap();
+                true
+            });
+            disk.crash(Failure::Power, Some(survival), op);
+            SimRuntime::run(4, |rt| {
+                let refuse = options(4096).on_damage(OnDamage::Refuse);
+                let log = open(&disk, rt, refuse).unwrap_or_else(|e| panic!("fault at {op}: {e}"));
+                assert_eq!(all(&log).len(), 3 + usize::from(opened), "fault at {op}");
+                log.close().unwrap();
+            });
+        }
+    }
+}
