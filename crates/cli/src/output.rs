@@ -31,8 +31,11 @@ impl FromStr for Target {
 pub enum Sink {
     /// Standard output.
     Stdout,
-    /// A file that was made.
+    /// A file that is there.
     File(PathBuf, File),
+    /// A file that can be made; it is when there is something to write, so that an interrupted
+    /// run leaves no empty one.
+    New(PathBuf),
 }
 
 impl Sink {
@@ -41,10 +44,15 @@ impl Sink {
         match target {
             Target::Stdout => Ok(Sink::Stdout),
             Target::File(path) => {
+                let is_new = path.symlink_metadata().is_err();
                 let mut how = File::options();
                 // What is there is kept until there is something to replace it.
                 let file = how.write(true).create(true).truncate(false).open(path);
                 let file = file.with_context(|| cannot_write(path))?;
+                if is_new {
+                    std::fs::remove_file(path).with_context(|| cannot_write(path))?;
+                    return Ok(Sink::New(path.clone()));
+                }
                 Ok(Sink::File(path.clone(), file))
             }
         }
@@ -64,6 +72,10 @@ impl Sink {
                 Box::new(io::stdout()),
                 "cannot write to standard output".to_owned(),
             ),
+            Sink::New(path) => {
+                let fails = cannot_write(&path);
+                (Box::new(File::create(path).context(fails.clone())?), fails)
+            }
             Sink::File(path, file) => {
                 let fails = cannot_write(&path);
                 let is_file = file.metadata().is_ok_and(|m| m.is_file());

@@ -334,7 +334,7 @@ fn how_logged(rows: &[Row], segment_len: u64) -> Option<String> {
     Some(format!(
         "The log (×: threads that commit) uses segments of {}, prepared ahead and recycled by truncation between slices; \
          a record of {} takes {} there, with header and padding to the write unit. Commits of several threads share \
-         writes. Ratio of its rows: to the raw row of the same method and as many bytes on disk, if there is one.",
+         writes. What the library costs beside a raw loop of as many bytes: logforce bench pairs.",
         bytes(segment_len),
         bytes(row.bytes),
         bytes(takes),

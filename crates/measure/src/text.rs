@@ -22,7 +22,9 @@ pub fn render(report: &Report, width: usize) -> String {
     text.push_str(&table);
     text.push('\n');
     let ratio = match fastest_safe(&report.rows, chunk) {
-        Some(_) => "ratio: to the fastest raw row of as many bytes that survives loss of power.",
+        Some(_) => {
+            "ratio: to the fastest raw row for records of as many bytes that survives loss of power."
+        }
         None => "ratio: none, as no row is safe.",
     };
     text.push_str(&wrap(ratio, width, 2));
