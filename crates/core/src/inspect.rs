@@ -1,5 +1,6 @@
 //! Looking into a log without opening it for writing: nothing is locked, changed or forced.
 
+use crate::commit::Signal;
 use crate::control_file::ControlFile;
 use crate::options::OnDamage;
 use crate::read_only::check_end;
@@ -270,6 +271,7 @@ impl Inspector {
         };
         let voids = collect_voids(&segments, &control, end.state.last_void, &path)?;
         Ok(View {
+            advanced: Signal::default(),
             process: runtime.process(),
             runtime,
             dir: self.dir,

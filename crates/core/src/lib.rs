@@ -3,9 +3,10 @@
 //! Runs on whatever implements [`logforce_device::System`]: the operating system, or a simulated
 //! disk under a scheduler. Users depend on the crate `logforce`, which wires this to the former.
 //!
-//! Where to read first: `log` (the public face), then the way of a record: `stage` → `writer` →
+//! Where to read first: `log` (the public face), then the way of a record: `stage` → `commit` →
 //! `segments`; then the way back: `recovery` → `scan` → `reader`.
 
+mod commit;
 mod control_file;
 mod error;
 mod inspect;
@@ -26,7 +27,6 @@ mod stage;
 mod truncate;
 mod view;
 mod voids;
-mod writer;
 
 pub use error::{Damage, Error, ErrorKind, Result};
 pub use inspect::{BatchInfo, Finding, Inspection, Inspector, SegmentInfo, Visit};

@@ -1,3 +1,4 @@
+use crate::commit::{How, Rings, Rounds, Signal};
 use crate::control_file::ControlFile;
 use crate::options::{Creation, Options};
 use crate::poison::Poison;
@@ -5,15 +6,13 @@ use crate::prepare::Spare;
 use crate::reader::{Entry, Reader};
 use crate::stage::Stage;
 use crate::view::View;
-use crate::writer::How;
 use crate::{Damage, Error, Result, recovery};
-use logforce_device::{Guarantee, Joiner, Method, Plan, Runtime, System};
+use logforce_device::{Guarantee, Joiner, Method, Plan, System};
 use logforce_format::{Case, Epoch, LogId, Lsn};
 use std::ops::Deref;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 /// A transaction log, open for writing. Clones are the same log; all calls may come from any
 /// thread. The crate `logforce` has an example.
@@ -75,8 +74,6 @@ pub(crate) struct Shared {
     pub(crate) plan: Plan,
     /// What a force by the method guarantees here.
     pub(crate) guarantee: Guarantee,
-    /// Whether a barrier here guarantees `PowerLoss`.
-    pub(crate) barrier_is_durable: bool,
     /// Write unit of new segments.
     pub(crate) unit: u32,
     /// New segments are filled with zeroes.
@@ -85,6 +82,12 @@ pub(crate) struct Shared {
     pub(crate) spares: Mutex<Vec<Spare>>,
     pub(crate) control: ControlFile,
     pub(crate) poison: Poison,
+    /// Exclusive end of what is written.
+    pub(crate) written: AtomicU64,
+    /// Rings for whoever will do the next job.
+    pub(crate) claim: Signal,
+    /// Ring when a job is done, for those whose records it carried.
+    pub(crate) rounds: Rounds,
     /// Rings when a write is done, room or prepared space appears, or the log fails.
     pub(crate) progress: Signal,
     /// Rings when there is work for the writing thread.
@@ -96,33 +99,6 @@ pub(crate) struct Shared {
     pub(crate) recovered: Recovered,
     /// The writer lock, given up when all I/O is joined.
     pub(crate) lock: Mutex<Option<Box<dyn Send + Sync>>>,
-}
-
-/// A word to wait on: look, decide, sleep unless it rang since.
-#[derive(Default)]
-pub(crate) struct Signal {
-    word: AtomicU32,
-    sleepers: AtomicU32,
-}
-
-impl Signal {
-    pub(crate) fn observe(&self) -> u32 {
-        self.word.load(SeqCst)
-    }
-
-    pub(crate) fn sleep(&self, runtime: &dyn Runtime, seen: u32, timeout: Option<Duration>) {
-        self.sleepers.fetch_add(1, SeqCst);
-        runtime.wait(&self.word, seen, timeout);
-        self.sleepers.fetch_sub(1, SeqCst);
-    }
-
-    pub(crate) fn ring(&self, runtime: &dyn Runtime) {
-        self.word.fetch_add(1, SeqCst);
-        // A sleeper that this misses has not gone to sleep yet, and will see the word changed.
-        if self.sleepers.load(SeqCst) > 0 {
-            runtime.wake_all(&self.word);
-        }
-    }
 }
 
 impl Deref for Shared {
@@ -169,67 +145,100 @@ impl Shared {
         }
     }
 
-    /// Stages an atomic append once there is memory and prepared space for it.
-    fn append(&self, records: &[&[&[u8]]], each: impl FnMut(Lsn, Lsn)) -> Result<()> {
+    /// Exclusive end of what is written, forced or not.
+    pub(crate) fn written(&self) -> Lsn {
+        Lsn(self.written.load(Acquire))
+    }
+
+    /// Stages an atomic append once there is memory and prepared space for it. The mutex is handed
+    /// out with what to ring once it is released.
+    fn place(
+        &self,
+        records: &[&[&[u8]]],
+        mut each: impl FnMut(Lsn, Lsn),
+    ) -> Result<(MutexGuard<'_, Stage>, Rings)> {
         self.check()?;
         let bytes = Stage::measure(records.iter().map(|r| r.iter().map(|p| p.len()).sum()))?;
         let mut asked = None;
-        let mut each = Some(each);
         loop {
             let seen = self.progress.observe();
-            let (ring_prepare, ring_work) = {
+            let rings = {
                 let mut stage = self.stage();
-                self.poison.check()?;
-                if stage.closing {
-                    return Err(Error::Closed);
-                }
-                let bound = stage.bound(bytes, self.options.segment_len);
-                if bound > stage.prepared_end() {
-                    // Space comes before acceptance: what is accepted cannot fail for lack of it.
-                    match (&stage.prepare_failure, asked) {
-                        (Some(failure), Some(round)) if failure.round > round => {
-                            return Err(failure.error.clone());
-                        }
-                        _ => {}
+                match self.admit(&mut stage, bytes, &mut asked)? {
+                    None => {
+                        let segments = stage.upcoming.len();
+                        let batches = stage.full_batches();
+                        stage.place(records, &mut each);
+                        let rings = Rings {
+                            work: stage.full_batches() > batches,
+                            prepare: segments > stage.upcoming.len(),
+                        };
+                        return Ok((stage, rings));
                     }
-                    let round = stage.prepare_round;
-                    asked.get_or_insert(round);
-                    stage.wanted_end = stage.wanted_end.max(bound);
-                    (true, false)
-                } else if !stage.has_room(bytes) {
-                    (false, true)
-                } else if let Some(each) = each.take() {
-                    let segments_before = stage.upcoming.len();
-                    let batches_before = stage.full_batches();
-                    stage.place(records, each);
-                    let work = stage.full_batches() > batches_before;
-                    let prepare = segments_before > stage.upcoming.len();
-                    drop(stage);
-                    if work {
-                        self.work.ring(&*self.runtime);
-                    }
-                    if prepare {
-                        self.prepare.ring(&*self.runtime);
-                    }
-                    return Ok(());
-                } else {
-                    return Ok(());
+                    Some(rings) => rings,
                 }
             };
-            if ring_prepare {
-                self.prepare.ring(&*self.runtime);
-            }
-            if ring_work {
-                self.work.ring(&*self.runtime);
-            }
+            self.ring(rings);
             self.progress.sleep(&*self.runtime, seen, None);
         }
+    }
+
+    /// Whether an append of so many bytes can be placed; else whom to ring, and wait.
+    fn admit(
+        &self,
+        stage: &mut Stage,
+        bytes: usize,
+        asked: &mut Option<u64>,
+    ) -> Result<Option<Rings>> {
+        self.poison.check()?;
+        if stage.closing {
+            return Err(Error::Closed);
+        }
+        let bound = stage.bound(bytes, self.options.segment_len);
+        if bound > stage.prepared_end() {
+            // Space comes before acceptance: what is accepted cannot fail for lack of it.
+            match (&stage.prepare_failure, *asked) {
+                (Some(failure), Some(round)) if failure.round > round => {
+                    return Err(failure.error.clone());
+                }
+                _ => {}
+            }
+            let round = stage.prepare_round;
+            asked.get_or_insert(round);
+            stage.wanted_end = stage.wanted_end.max(bound);
+            return Ok(Some(Rings {
+                prepare: true,
+                work: false,
+            }));
+        }
+        Ok((!stage.has_room(bytes)).then_some(Rings {
+            work: true,
+            prepare: false,
+        }))
+    }
+
+    fn append(&self, records: &[&[&[u8]]], each: impl FnMut(Lsn, Lsn)) -> Result<()> {
+        let (stage, rings) = self.place(records, each)?;
+        drop(stage);
+        self.ring(rings);
+        Ok(())
+    }
+
+    /// Appends and forces, under one hold of the mutex.
+    fn commit(&self, records: &[&[&[u8]]], mut each: impl FnMut(Lsn, Lsn)) -> Result<Guarantee> {
+        let mut last = Lsn::ORIGIN;
+        let (stage, rings) = self.place(records, |start, end| {
+            last = end;
+            each(start, end);
+        })?;
+        self.bring_from(stage, rings, last, How::Force)?;
+        Ok(self.guarantee)
     }
 
     fn force(&self, end: Lsn) -> Result<Guarantee> {
         if self.durable() < end {
             self.check()?;
-            self.force_to(end, How::Force)?;
+            self.bring(end, How::Force)?;
         }
         Ok(self.guarantee)
     }
@@ -238,20 +247,25 @@ impl Shared {
     /// above.
     fn finish(&self) -> Result<()> {
         self.poison.check()?;
-        let tail = self.stage().tail();
-        self.force_to(tail, How::Force)?;
-        // A stamp about what a weak method left behind would not be true: a barrier first.
-        let tail = self.stage().tail();
-        self.force_to(tail, How::Barrier)?;
-        let unstamped = {
-            let stage = self.stage();
-            stage.stamped_forces != stage.forces
-        };
-        if unstamped {
-            self.write_stamp()?;
+        loop {
+            let seen = self.progress.observe();
+            let tail = self.stage().tail();
+            self.bring(tail, How::Force)?;
+            // A stamp about what a weak method left behind would not be true: a barrier first.
+            self.bring(tail, How::Barrier)?;
+            {
+                let stage = self.stage();
+                if !stage.line.lacks_stamp() || !stage.has_space_for_mark() {
+                    break;
+                }
+            }
+            if !self.write_stamp()? {
+                // The service's own is under way.
+                self.progress.sleep(&*self.runtime, seen, None);
+            }
         }
         let tail = self.stage().tail();
-        self.force_to(tail, How::Barrier)?;
+        self.bring(tail, How::Barrier)?;
         self.update_control(|c| c.clean = c.anchor.lsn == tail)
     }
 }
@@ -345,8 +359,11 @@ impl Log {
 
     /// Appends a record and makes it durable.
     pub fn commit(&self, record: &[u8]) -> Result<Committed> {
-        let Appended { start, end } = self.append(record)?;
-        let guarantee = self.shared().force(end)?;
+        let mut at = (Lsn::ORIGIN, Lsn::ORIGIN);
+        let guarantee = self
+            .shared()
+            .commit(&[&[record]], |start, end| at = (start, end))?;
+        let (start, end) = at;
         Ok(Committed {
             start,
             end,
@@ -356,19 +373,22 @@ impl Log {
 
     /// Appends several records atomically and makes them durable.
     pub fn commit_all(&self, records: &[&[u8]]) -> Result<Vec<Committed>> {
-        let all = self.append_all(records)?;
-        let guarantee = match all.last() {
-            Some(last) => self.shared().force(last.end)?,
-            None => self.shared().guarantee,
-        };
-        Ok(all
-            .into_iter()
-            .map(|Appended { start, end }| Committed {
-                start,
-                end,
-                guarantee,
-            })
-            .collect())
+        let mut all = Vec::with_capacity(records.len());
+        if records.is_empty() {
+            return Ok(all);
+        }
+        let parts: Vec<[&[u8]; 1]> = records.iter().map(|r| [*r]).collect();
+        let parts: Vec<&[&[u8]]> = parts.iter().map(|p| &p[..]).collect();
+        let mut places = Vec::with_capacity(records.len());
+        let guarantee = self
+            .shared()
+            .commit(&parts, |start, end| places.push((start, end)))?;
+        all.extend(places.into_iter().map(|(start, end)| Committed {
+            start,
+            end,
+            guarantee,
+        }));
+        Ok(all)
     }
 
     /// Exclusive end of what is durable, at [`Log::guarantee`]. Takes no lock.
@@ -472,7 +492,7 @@ impl Handle {
             let _ = thread.join();
         }
         // A committer may still be writing, if the log has failed elsewhere.
-        shared.wait_for(|stage| (stage.role.is_some() || stage.role_lost).then_some(()));
+        shared.wait_for(|stage| (stage.line.running == 0).then_some(()));
         // All I/O is joined: only now may another writer come.
         let lock = shared
             .lock

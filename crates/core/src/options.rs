@@ -42,6 +42,7 @@ pub struct Options {
     pub(crate) on_damage: OnDamage,
     pub(crate) idle_stamp: Duration,
     pub(crate) spares: usize,
+    pub(crate) writes_in_flight: usize,
 }
 
 impl Default for Options {
@@ -56,6 +57,7 @@ impl Default for Options {
             on_damage: OnDamage::Refuse,
             idle_stamp: Duration::from_millis(50),
             spares: 2,
+            writes_in_flight: 4,
         }
     }
 }
@@ -116,6 +118,13 @@ impl Options {
     /// 50 ms. It bounds what a damaged tail can be told from.
     pub fn idle_stamp(mut self, after: Duration) -> Self {
         self.idle_stamp = after;
+        self
+    }
+
+    /// How many device writes may be in flight at once, at least 1. Default 4. More than one is begun
+    /// only where many bytes wait. Methods that need a barrier have one in flight.
+    pub fn writes_in_flight(mut self, count: usize) -> Self {
+        self.writes_in_flight = count.max(1);
         self
     }
 

@@ -1,6 +1,7 @@
 //! Segments made ready ahead of the writer, in a thread of their own: made in the middle of a
 //! commit they would be a latency spike.
 
+use crate::commit::How;
 use crate::log::Shared;
 use crate::segments::Segment;
 use crate::stage::PrepareFailure;
@@ -241,6 +242,8 @@ impl Shared {
                 }
             }
             self.progress.ring(&*self.runtime);
+            // A stamp may have waited for room.
+            self.work.ring(&*self.runtime);
         }
     }
 
@@ -249,7 +252,7 @@ impl Shared {
             // Such a method never makes anything durable by itself: without this the list of
             // unforced segments, and what a reopening must scan, would grow without end.
             let written = self.stage().tail();
-            self.force_to(written, crate::writer::How::Barrier)?;
+            self.bring(written, How::Barrier)?;
         }
         let spare = self.take_spare(self.options.segment_len);
         let preparing = Preparing {
@@ -274,7 +277,7 @@ impl Shared {
         &self,
         change: impl FnOnce(&mut logforce_format::Control),
     ) -> Result<()> {
-        let anchor = self.stage().anchor;
+        let anchor = self.stage().line.anchor;
         let result = self.control.update(&self.poison, |c| {
             if anchor.lsn > c.anchor.lsn {
                 c.anchor = anchor;

@@ -1,14 +1,12 @@
 //! Where records wait for the device: reserving LSNs, filling batches. Pure memory, no device
 //! calls; everything here happens under the log's one mutex.
 
+use crate::commit::{Durability, Flying, Line};
 use crate::segments::Segment;
-use crate::writer::Role;
 use crate::{Error, Result};
 use logforce_device::AlignedBuf;
 use logforce_format::frame::{FRAME_ALIGN, FRAME_HEADER_LEN, FrameHeader, frame_len};
-use logforce_format::{
-    Anchor, BATCH_HEADER_LEN, BatchKind, Lsn, MAX_RECORD_LEN, align_up, payload_crc,
-};
+use logforce_format::{BATCH_HEADER_LEN, BatchKind, Lsn, MAX_RECORD_LEN, align_up, payload_crc};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -72,25 +70,19 @@ pub(crate) struct Stage {
     pool: Vec<AlignedBuf>,
     max_batch: usize,
     limit: usize,
-    /// The writer's role; absent while somebody has claimed it.
-    pub(crate) role: Option<Role>,
-    /// The latest boundary below which all is durable and no append is begun and not ended.
-    pub(crate) anchor: Anchor,
+    pub(crate) durability: Durability,
+    pub(crate) flying: Flying,
+    /// What became of what was staged.
+    pub(crate) line: Line,
     /// Appends want the prepared segments to reach this far.
     pub(crate) wanted_end: Lsn,
     pub(crate) prepare_round: u64,
     pub(crate) prepare_failure: Option<PrepareFailure>,
-    /// A force happened since the last stamp; the count tells whether the log is idle.
-    pub(crate) forces: u64,
-    pub(crate) stamped_forces: u64,
-    pub(crate) stamp_now: bool,
     pub(crate) closing: bool,
     /// What the first close answered, for the others.
     pub(crate) closed: Option<Result<()>>,
     /// Truncations under way.
     pub(crate) truncating: u32,
-    /// The role is gone for good: its holder failed, and all that it wrote is joined.
-    pub(crate) role_lost: bool,
     /// Threads may end.
     pub(crate) stopping: bool,
 }
@@ -102,8 +94,9 @@ impl Stage {
         upcoming: VecDeque<Arc<Segment>>,
         max_batch: u32,
         limit: usize,
-        role: Role,
-        anchor: Anchor,
+        durability: Durability,
+        flying: Flying,
+        line: Line,
     ) -> Self {
         Stage {
             open: None,
@@ -115,18 +108,15 @@ impl Stage {
             pool: Vec::new(),
             max_batch: max_batch as usize,
             limit,
-            role: Some(role),
-            anchor,
+            durability,
+            flying,
+            line,
             wanted_end: Lsn::ORIGIN,
             prepare_round: 0,
             prepare_failure: None,
-            forces: 0,
-            stamped_forces: 0,
-            stamp_now: false,
             closing: false,
             closed: None,
             truncating: 0,
-            role_lost: false,
             stopping: false,
         }
     }
@@ -151,8 +141,18 @@ impl Stage {
         self.full.len()
     }
 
+    /// Something waits to be written.
+    pub(crate) fn has_staged(&self) -> bool {
+        self.open.is_some() || !self.full.is_empty()
+    }
+
+    /// How many batches wait to be written.
+    pub(crate) fn staged_batches(&self) -> usize {
+        self.full.len() + usize::from(self.open.is_some())
+    }
+
     /// Bytes accepted and not written.
-    fn staged(&self) -> usize {
+    pub(crate) fn staged(&self) -> usize {
         self.waiting + self.open.as_ref().map_or(0, |b| b.payload)
     }
 

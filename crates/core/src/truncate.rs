@@ -1,11 +1,11 @@
 //! Cutting the log at either end.
 
+use crate::commit::How;
 use crate::log::Shared;
 use crate::prepare::retire;
 use crate::reader::{boundary, past_void};
 use crate::recovery::damage;
 use crate::scan::{Stop, Window};
-use crate::writer::How;
 use crate::{Error, Result};
 use logforce_device::ReadSource;
 use logforce_format::{BATCH_HEADER_LEN, BatchHeader, BatchKind, Case, Lsn, Seen};
@@ -23,7 +23,7 @@ pub(crate) fn front(shared: &Arc<Shared>, to: Lsn) -> Result<()> {
     }
     // The anchor must not lie below the front; under a weak method this is where it moves.
     let durable = shared.durable();
-    shared.force_to(durable, How::Barrier)?;
+    shared.bring(durable, How::Barrier)?;
     let keep = {
         let segments = shared.segments();
         match segments.containing(to) {
@@ -73,7 +73,7 @@ pub(crate) fn front(shared: &Arc<Shared>, to: Lsn) -> Result<()> {
 /// The header checksum of the batch before the segment's first one.
 fn first_link(shared: &Shared, segment: &Arc<crate::segments::Segment>) -> Result<u32> {
     let first = segment.header.first_batch();
-    let anchor = shared.stage().anchor;
+    let anchor = shared.stage().line.anchor;
     if anchor.lsn <= first {
         // It has none yet: the next one will follow the last one written.
         return Ok(anchor.prev_crc);
@@ -105,7 +105,7 @@ pub(crate) fn back(shared: &Arc<Shared>, from: Lsn) -> Result<()> {
             end: tail,
         });
     }
-    shared.force_to(tail, How::Force)?;
+    shared.bring(tail, How::Force)?;
     let from = past_void(&shared.view, from)?;
     let at = boundary(&shared.view, from)?;
     if !at.between_appends {
@@ -138,5 +138,5 @@ pub(crate) fn back(shared: &Arc<Shared>, from: Lsn) -> Result<()> {
         shared.prepare.ring(&*shared.runtime);
         shared.progress.sleep(&*shared.runtime, seen, None);
     };
-    shared.force_to(end, How::Force)
+    shared.bring(end, How::Force)
 }

@@ -1,3 +1,4 @@
+use crate::commit::Signal;
 use crate::segments::Segments;
 use crate::voids::Voids;
 use crate::{Error, Result};
@@ -19,6 +20,8 @@ pub(crate) struct View {
     pub(crate) voids: Mutex<Voids>,
     pub(crate) durable: AtomicU64,
     pub(crate) front: AtomicU64,
+    /// Rings when the durable LSN moves, and when it will not move any more.
+    pub(crate) advanced: Signal,
 }
 
 impl View {

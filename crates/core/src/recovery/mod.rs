@@ -11,8 +11,9 @@ pub(crate) use end::{anchor_state, collect_voids, damage, find_end, first_state}
 pub(crate) use presence::existing_directory;
 pub(crate) use stock::{adopt, gaps, lost_segment};
 
+use crate::commit::{Durability, Flying, Identity, Line, Rounds, Signal};
 use crate::control_file::{ControlFile, Loaded};
-use crate::log::{Recovered, Shared, Signal};
+use crate::log::{Recovered, Shared};
 use crate::options::{Creation, OnDamage, Options};
 use crate::poison::Poison;
 use crate::prepare::{Preparing, Spare, zeroes_help};
@@ -20,7 +21,6 @@ use crate::segments::{Segment, Segments};
 use crate::stage::Stage;
 use crate::view::View;
 use crate::voids::Voids;
-use crate::writer::{Role, anchor};
 use crate::{Damage, Error, Result, names};
 use end::End;
 use logforce_device::{AlignedBuf, Barrier, Directory, Runtime, System, Write};
@@ -75,6 +75,10 @@ pub(crate) fn open(
     };
     opening.recover(loaded, created, lock)
 }
+
+/// Bytes from which a write is begun beside those in the air. Below, one write of all that came in
+/// the meantime is cheaper: up to here a write costs about what the smallest one does.
+const WORTH_A_FLIGHT: usize = 64 << 10;
 
 struct Opening {
     dir: Arc<dyn Directory>,
@@ -298,16 +302,18 @@ impl Opening {
         )?;
         voids.add(header.void_from, header.lsn);
         let written = header.end(segment.header.write_unit);
-        let role = Role {
+        let anchor = Anchor {
+            lsn: written,
             prev_crc: header.crc,
+            epoch,
             last_void: if header.voids() { lsn } else { last_void },
-            written,
-            open_from: None,
-            stamp: if durable { written } else { header.stamp },
-            unforced: Vec::new(),
-            batches: 0,
         };
-        let anchor = anchor(&role, epoch);
+        let identity = Identity {
+            log_id: control.log_id,
+            epoch,
+        };
+        let stamp = if durable { written } else { header.stamp };
+        let line = Line::new(identity, self.chosen.guarantee, durable, anchor, stamp);
         let mut front = control.front;
         if tail < front {
             // Cut below the front: nothing is left, and what the front had taken away must not
@@ -336,8 +342,12 @@ impl Opening {
             upcoming,
             max_batch.next_multiple_of(longest_unit),
             self.options.staging,
-            role,
-            anchor,
+            Durability::new(self.chosen.method.plan(), self.chosen.guarantee),
+            Flying {
+                most: self.options.writes_in_flight,
+                from: WORTH_A_FLIGHT,
+            },
+            line,
         );
         let view = View {
             process: self.runtime.process(),
@@ -349,6 +359,7 @@ impl Opening {
             front: front.0.into(),
             runtime: self.runtime,
             dir: self.dir,
+            advanced: Signal::default(),
         };
         Ok(Shared {
             view: Arc::new(view),
@@ -356,13 +367,15 @@ impl Opening {
             plan: self.chosen.method.plan(),
             method: self.chosen.method,
             guarantee: self.chosen.guarantee,
-            barrier_is_durable: durable,
             unit: self.unit,
             fill: self.fill,
             stage: Mutex::new(stage),
             spares: Mutex::new(spares),
             control: control_file,
             poison,
+            written: written.0.into(),
+            claim: Signal::default(),
+            rounds: Rounds::default(),
             progress: Signal::default(),
             work: Signal::default(),
             prepare: Signal::default(),

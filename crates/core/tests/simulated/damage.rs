@@ -102,6 +102,12 @@ impl Victim {
         })
     }
 
+    /// Whether all of `[from, to)` was taken back.
+    fn is_void(&self, from: Lsn, to: Lsn) -> bool {
+        let model = lock(&self.world.model);
+        model.voids.iter().any(|v| v.0 <= from && to <= v.1)
+    }
+
     fn is_prefix(&self, shown: &[Entry]) {
         self.is_prefix_but(shown, false);
     }
@@ -267,6 +273,9 @@ fn flip_everywhere(closed: bool) {
             let unprovable = anchor <= b.lsn && behind.is_none_or(|s| s <= b.lsn);
             silent += u32::from(unprovable);
             assert!(!unprovable || last_stamp <= Some(b.lsn));
+            // A stamp between a record and the batch that takes it back is void with it.
+            let voided = victim.is_void(b.lsn, b.end);
+            let unprovable = unprovable || voided;
             victim.check(&format!("bit of byte {at}"), b.lsn, b.end, unprovable);
         }
     }

@@ -158,6 +158,8 @@ impl Model {
             "tail {tail}: {end} was found, {high} voided, {acked} acknowledged"
         );
         assert_eq!(log.recovered().lost, None);
+        // Voided in part, and never written to its end: the rest of its place is given out anew.
+        self.records.retain(|_, k| k.end <= tail);
         for (lsn, k) in live.iter().skip(found.len()) {
             self.records.remove(lsn);
             // Nobody finds there what was cut.

@@ -1,0 +1,334 @@
+//! From staged batches to durable ones.
+//!
+//! Whoever needs something done looks for a job ([`Stage::take`]), carries it out in its own
+//! thread, and lands it. Who finds none sleeps until the job that carries its records is done; one
+//! sleeper is the *claimant* of the next job, and is woken first when one ends.
+
+mod line;
+mod next;
+mod signal;
+
+pub(crate) use line::{Durability, How, Identity, Landed, Line};
+pub(crate) use next::{Flying, Job};
+pub(crate) use signal::{Rounds, Signal};
+
+use crate::log::Shared;
+use crate::stage::Stage;
+use crate::{Error, Result};
+use line::Kind;
+use logforce_device::{AlignedBuf, Guarantee, Write};
+use logforce_format::Lsn;
+use std::sync::atomic::Ordering::*;
+use std::sync::{Arc, MutexGuard};
+
+/// What is to be rung once the mutex is released.
+#[derive(Debug, Default, Clone, Copy)]
+#[must_use]
+pub(crate) struct Rings {
+    pub(crate) work: bool,
+    pub(crate) prepare: bool,
+}
+
+/// A job under way. If its holder unwinds, the log is poisoned: what its writes did is not known.
+struct Running<'a> {
+    shared: &'a Shared,
+    ended: bool,
+}
+
+impl Running<'_> {
+    /// All its I/O is joined.
+    fn end(&mut self, stage: &mut Stage) {
+        self.ended = true;
+        stage.line.running -= 1;
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.shared.stage().line.running -= 1;
+            self.shared.fail(Error::Io {
+                doing: "write to",
+                path: self.shared.path.clone(),
+                source: Arc::new(std::io::Error::other("the writing thread panicked")),
+            });
+        }
+    }
+}
+
+impl Shared {
+    pub(crate) fn ring(&self, rings: Rings) {
+        if rings.work {
+            self.work.ring(&*self.runtime);
+        }
+        if rings.prepare {
+            self.prepare.ring(&*self.runtime);
+        }
+    }
+
+    /// Returns once everything below `end` has been brought that far; the caller does the work
+    /// itself where nobody else is at it.
+    pub(crate) fn bring(&self, end: Lsn, how: How) -> Result<()> {
+        let stage = self.stage();
+        self.bring_from(stage, Rings::default(), end, how)
+    }
+
+    /// As [`Shared::bring`], with the mutex held already.
+    pub(crate) fn bring_from<'a>(
+        &'a self,
+        mut stage: MutexGuard<'a, Stage>,
+        mut rings: Rings,
+        end: Lsn,
+        how: How,
+    ) -> Result<()> {
+        // What was staged is gone once the log is poisoned: the tail says nothing then.
+        if !self.poison.is_set() && end > stage.tail() {
+            let end_of_log = stage.tail();
+            drop(stage);
+            self.ring(rings);
+            return Err(Error::BeyondEnd {
+                lsn: end,
+                end: end_of_log,
+            });
+        }
+        let mut mine = None;
+        loop {
+            if let Some(landed) = (how == How::Force)
+                .then(|| stage.line.catch_up(end))
+                .flatten()
+            {
+                self.publish(stage, landed);
+                self.ring(rings);
+                return Ok(());
+            }
+            if stage.line.has_reached(how, end) {
+                drop(stage);
+                self.ring(rings);
+                return Ok(());
+            }
+            if let Err(e) = self.poison.check() {
+                drop(stage);
+                self.ring(rings);
+                return Err(e);
+            }
+            stage.line.want(how, end);
+            if let Some(job) = stage.take() {
+                drop(stage);
+                self.ring(std::mem::take(&mut rings));
+                self.run(job)?;
+                if self.is_at(end, how) {
+                    return Ok(());
+                }
+                stage = self.stage();
+                continue;
+            }
+            let next = stage.line.generation;
+            let signal = match stage.line.carrier(how, end) {
+                Some(generation) => self.rounds.of(generation),
+                // Somebody must look for the next job when one ends.
+                None if !stage.line.claimed || mine == Some(next) => {
+                    stage.line.claimed = true;
+                    mine = Some(next);
+                    &self.claim
+                }
+                None => self.rounds.of(next),
+            };
+            let seen = signal.observe();
+            drop(stage);
+            self.ring(std::mem::take(&mut rings));
+            signal.sleep(&*self.runtime, seen, None);
+            if self.is_at(end, how) {
+                return Ok(());
+            }
+            stage = self.stage();
+        }
+    }
+
+    /// Without the mutex: whether `end` is certainly there.
+    fn is_at(&self, end: Lsn, how: How) -> bool {
+        match how {
+            How::Force => self.durable() >= end,
+            How::Write => self.written() >= end,
+            How::Barrier => false,
+        }
+    }
+
+    /// Carries out a job. On failure the log is poisoned.
+    pub(crate) fn run(&self, job: Job) -> Result<()> {
+        let mut running = Running {
+            shared: self,
+            ended: false,
+        };
+        let result = self.carry_out(job, &mut running);
+        if let Err(e) = result {
+            running.ended = true;
+            let error = self.fail(e);
+            // Only now: whoever closes the log waits for this, and then gives up the lock.
+            self.stage().line.running -= 1;
+            self.progress.ring(&*self.runtime);
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    fn carry_out(&self, job: Job, running: &mut Running<'_>) -> Result<()> {
+        let Job {
+            kind,
+            batches,
+            launch,
+        } = job;
+        if let Some(generation) = launch.write {
+            let bufs = self.write(kind, batches)?;
+            let mut stage = self.stage();
+            stage.recycle(bufs);
+            let landed = stage.line.land(generation);
+            if launch.fence.is_none() {
+                running.end(&mut stage);
+            }
+            self.publish(stage, landed);
+        }
+        if let Kind::Barrier(kind) = kind {
+            let segments = self.stage().line.begin_fence();
+            for segment in &segments {
+                let barrier = segment.file()?.barrier(kind);
+                barrier.map_err(Error::io("sync", segment.path()))?;
+            }
+            let mut stage = self.stage();
+            let landed = stage.line.end_fence(segments, launch.quiet);
+            running.end(&mut stage);
+            self.publish(stage, landed);
+        }
+        Ok(())
+    }
+
+    /// Writes the batches and returns their memory.
+    fn write(&self, kind: Kind, batches: Vec<crate::stage::Building>) -> Result<Vec<AlignedBuf>> {
+        let through = kind == Kind::Each { through: true };
+        let mut result = Ok(());
+        let mut bufs = Vec::with_capacity(batches.len());
+        let mut flying = Vec::with_capacity(batches.len());
+        for batch in batches {
+            let segment = batch.segment.clone();
+            let file = match segment.file() {
+                Ok(file) => file,
+                Err(e) => {
+                    result = Err(e);
+                    break;
+                }
+            };
+            segment.note_batch(batch.lsn);
+            let range = 0..batch.extent();
+            let ticket = file.submit(Write {
+                offset: segment.offset(batch.lsn),
+                buf: batch.buf,
+                range,
+                through,
+            });
+            flying.push((segment, file, ticket));
+        }
+        // All are waited for, also after a failure: no write of ours may land after the lock is
+        // given up.
+        for (segment, file, ticket) in flying {
+            let done = file.complete(ticket);
+            bufs.push(done.buf);
+            if let Err(e) = done.result
+                && result.is_ok()
+            {
+                result = Err(Error::io("write", segment.path())(e));
+            }
+        }
+        result.map(|()| bufs)
+    }
+
+    /// Lets readers and committers that hold no mutex see what landed.
+    fn show(&self, stage: &mut Stage, landed: &Landed) {
+        self.written
+            .fetch_max(stage.line.written().0.max(stage.line.durable().0), Release);
+        if let Some(durable) = landed.durable {
+            let voids = stage.line.take_durable_voids();
+            if !voids.is_empty() {
+                // Readers learn of a void range when it is durable, and before the durable LSN
+                // passes it.
+                let mut known = self.voids();
+                for (from, to) in voids {
+                    known.add(from, to);
+                }
+            }
+            self.poison.durable.store(durable.0, Release);
+            self.view.durable.store(durable.0, Release);
+        }
+    }
+
+    /// Shows what landed, releases the mutex, and wakes who may go on: first whoever begins the
+    /// next job, so that the device is not idle, then those who got what they waited for.
+    fn publish(&self, mut stage: MutexGuard<'_, Stage>, landed: Landed) {
+        self.show(&mut stage, &landed);
+        let job = stage.has_job();
+        let claimed = stage.line.claimed;
+        let idle = !stage.has_staged() && stage.line.flights() == 0;
+        let work = (job && !claimed)
+            || stage.has_overflow()
+            || (idle && stage.line.stamp_now)
+            || (stage.line.lacks_stamp() && self.service_parked.load(Acquire));
+        drop(stage);
+        if job && claimed {
+            self.claim.ring(&*self.runtime);
+        }
+        for segment in &landed.finished {
+            segment.writer_done();
+        }
+        self.tell(&landed);
+        self.progress.ring(&*self.runtime);
+        self.ring(Rings {
+            work,
+            prepare: false,
+        });
+    }
+
+    fn tell(&self, landed: &Landed) {
+        for generation in &landed.generations {
+            self.rounds.of(*generation).ring(&*self.runtime);
+        }
+        if landed.durable.is_some() {
+            self.view.advanced.ring(&*self.runtime);
+        }
+    }
+
+    /// Writes down how far the log is durable, as a batch without records. Returns whether it did:
+    /// not where somebody is writing, and not where there is nothing new to say.
+    pub(crate) fn write_stamp(&self) -> Result<bool> {
+        let (job, forces) = {
+            let mut stage = self.stage();
+            if self.poison.is_set() || self.guarantee < Guarantee::PowerLoss {
+                return Ok(false);
+            }
+            let forces = stage.line.forces;
+            let Some(job) = stage.take_stamp() else {
+                return Ok(false);
+            };
+            stage.line.stamp_now = false;
+            (job, forces)
+        };
+        let quiet = job.launch.quiet;
+        self.run(job)?;
+        let line = &mut self.stage().line;
+        // Its own landing, if nothing went along, needs no stamp. What goes along quietly is not
+        // acknowledged, and stamped when it is.
+        let own = !quiet && line.forces == forces + 1;
+        line.stamped_forces = forces + u64::from(own);
+        Ok(true)
+    }
+
+    /// Records the failure, drops what waits, wakes everybody.
+    pub(crate) fn fail(&self, cause: Error) -> Error {
+        let error = self.poison.set(cause);
+        self.stage().discard();
+        self.claim.ring(&*self.runtime);
+        self.rounds.ring_all(&*self.runtime);
+        self.progress.ring(&*self.runtime);
+        self.work.ring(&*self.runtime);
+        self.prepare.ring(&*self.runtime);
+        self.view.advanced.ring(&*self.runtime);
+        error
+    }
+}
