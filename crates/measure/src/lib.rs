@@ -10,6 +10,7 @@
 pub mod conclusion;
 pub mod counters;
 pub mod error;
+pub mod group;
 pub mod interrupt;
 pub mod journal;
 pub mod library;

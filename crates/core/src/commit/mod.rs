@@ -271,9 +271,8 @@ impl Shared {
             || (idle && stage.line.stamp_now)
             || (stage.line.lacks_stamp() && self.service_parked.load(Acquire));
         drop(stage);
-        if job && claimed {
-            self.claim.ring(&*self.runtime);
-        }
+        // Also where there is no job for it: a claimant whose batch somebody else took sleeps on.
+        self.claim.ring(&*self.runtime);
         for segment in &landed.finished {
             segment.writer_done();
         }

@@ -2,6 +2,7 @@
 //!
 //! `model` says what must hold, `work` makes it happen; the rest are the tests, by subject.
 
+mod committers;
 mod crash;
 mod damage;
 mod geometry;

@@ -1,0 +1,2 @@
+//! Group commit.
+pub mod baseline;
