@@ -199,6 +199,9 @@ pub enum Error {
         /// Why.
         why: String,
     },
+    /// There is no room to stage the record now; nothing was accepted.
+    #[error("no room to stage the record now: wait for commits under way, or submit_async")]
+    WouldBlock,
     /// The log was closed.
     #[error("the log is closed")]
     Closed,
@@ -265,6 +268,8 @@ pub enum ErrorKind {
     Voided,
     /// Beyond the end.
     BeyondEnd,
+    /// No room now; try again.
+    WouldBlock,
     /// Closed.
     Closed,
     /// In a forked child.
@@ -292,6 +297,7 @@ impl Error {
             Error::Truncated { .. } => ErrorKind::Truncated,
             Error::Voided { .. } => ErrorKind::Voided,
             Error::BeyondEnd { .. } => ErrorKind::BeyondEnd,
+            Error::WouldBlock => ErrorKind::WouldBlock,
             Error::Closed => ErrorKind::Closed,
             Error::Forked => ErrorKind::Forked,
         }

@@ -14,6 +14,7 @@ use crate::search::{headers_behind, stamp_behind};
 use crate::segments::{Listing, list, read_header};
 use crate::view::View;
 use crate::voids::Voids;
+use crate::wakers::Wakers;
 use crate::{Damage, Error, Result, names};
 use logforce_device::{Directory, ReadSource, Runtime, System};
 use logforce_format::frame::{Frames, Sequence};
@@ -272,6 +273,8 @@ impl Inspector {
         let voids = collect_voids(&segments, &control, end.state.last_void, &path)?;
         Ok(View {
             advanced: Signal::default(),
+            wakers: Wakers::default(),
+            ended: Mutex::default(),
             process: runtime.process(),
             runtime,
             dir: self.dir,

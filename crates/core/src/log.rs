@@ -2,10 +2,13 @@ use crate::commit::{How, Rings, Rounds, Signal};
 use crate::control_file::ControlFile;
 use crate::options::{Creation, Options};
 use crate::poison::Poison;
+use crate::policy::Policy;
 use crate::prepare::Spare;
 use crate::reader::{Entry, Reader};
 use crate::stage::Stage;
+use crate::submit::{Forcing, Submitted, Submitting};
 use crate::view::View;
+use crate::wakers::Wakers;
 use crate::{Damage, Error, Result, recovery};
 use logforce_device::{Guarantee, Joiner, Method, Plan, System};
 use logforce_format::{Case, Epoch, LogId, Lsn};
@@ -13,6 +16,7 @@ use std::ops::Deref;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// A transaction log, open for writing. Clones are the same log; all calls may come from any
 /// thread. The crate `logforce` has an example.
@@ -74,6 +78,8 @@ pub(crate) struct Shared {
     pub(crate) plan: Plan,
     /// What a force by the method guarantees here.
     pub(crate) guarantee: Guarantee,
+    /// What is written and not forced survives.
+    pub(crate) written_guarantee: Guarantee,
     /// Write unit of new segments.
     pub(crate) unit: u32,
     /// New segments are filled with zeroes.
@@ -84,6 +90,10 @@ pub(crate) struct Shared {
     pub(crate) poison: Poison,
     /// Exclusive end of what is written.
     pub(crate) written: AtomicU64,
+    /// Tasks that wait for it.
+    pub(crate) written_wakers: Wakers,
+    /// Tasks that wait for room to stage a record.
+    pub(crate) room_wakers: Wakers,
     /// Rings for whoever will do the next job.
     pub(crate) claim: Signal,
     /// Ring when a job is done, for those whose records it carried.
@@ -117,7 +127,7 @@ impl Shared {
         self.spares.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         self.check_process()?;
         self.poison.check()
     }
@@ -152,35 +162,45 @@ impl Shared {
 
     /// Stages an atomic append once there is memory and prepared space for it. The mutex is handed
     /// out with what to ring once it is released.
-    fn place(
+    pub(crate) fn place(
         &self,
         records: &[&[&[u8]]],
         mut each: impl FnMut(Lsn, Lsn),
     ) -> Result<(MutexGuard<'_, Stage>, Rings)> {
-        self.check()?;
-        let bytes = Stage::measure(records.iter().map(|r| r.iter().map(|p| p.len()).sum()))?;
         let mut asked = None;
         loop {
             let seen = self.progress.observe();
-            let rings = {
-                let mut stage = self.stage();
-                match self.admit(&mut stage, bytes, &mut asked)? {
-                    None => {
-                        let segments = stage.upcoming.len();
-                        let batches = stage.full_batches();
-                        stage.place(records, &mut each);
-                        let rings = Rings {
-                            work: stage.full_batches() > batches,
-                            prepare: segments > stage.upcoming.len(),
-                        };
-                        return Ok((stage, rings));
-                    }
-                    Some(rings) => rings,
-                }
-            };
-            self.ring(rings);
-            self.progress.sleep(&*self.runtime, seen, None);
+            match self.try_place(records, &mut asked, &mut each) {
+                Err(Error::WouldBlock) => self.progress.sleep(&*self.runtime, seen, None),
+                other => return other,
+            }
         }
+    }
+
+    /// As [`Shared::place`], or [`Error::WouldBlock`]. `asked` remembers, from one try to the next,
+    /// since when prepared space is wanted.
+    pub(crate) fn try_place(
+        &self,
+        records: &[&[&[u8]]],
+        asked: &mut Option<u64>,
+        each: impl FnMut(Lsn, Lsn),
+    ) -> Result<(MutexGuard<'_, Stage>, Rings)> {
+        self.check()?;
+        let bytes = Stage::measure(records.iter().map(|r| r.iter().map(|p| p.len()).sum()))?;
+        let mut stage = self.stage();
+        if let Some(rings) = self.admit(&mut stage, bytes, asked)? {
+            drop(stage);
+            self.ring(rings);
+            return Err(Error::WouldBlock);
+        }
+        let segments = stage.upcoming.len();
+        let batches = stage.full_batches();
+        stage.place(records, each);
+        let rings = Rings {
+            work: stage.full_batches() > batches,
+            prepare: segments > stage.upcoming.len(),
+        };
+        Ok((stage, rings))
     }
 
     /// Whether an append of so many bytes can be placed; else whom to ring, and wait.
@@ -224,15 +244,54 @@ impl Shared {
         Ok(())
     }
 
-    /// Appends and forces, under one hold of the mutex.
-    fn commit(&self, records: &[&[&[u8]]], mut each: impl FnMut(Lsn, Lsn)) -> Result<Guarantee> {
+    /// Appends, and waits for what the policy says; the mutex is taken once for both.
+    fn commit(
+        &self,
+        records: &[&[&[u8]]],
+        policy: Policy,
+        mut each: impl FnMut(Lsn, Lsn),
+    ) -> Result<Guarantee> {
+        let now = self.now_for(policy);
         let mut last = Lsn::ORIGIN;
-        let (stage, rings) = self.place(records, |start, end| {
+        let (mut stage, mut rings) = self.place(records, |start, end| {
             last = end;
             each(start, end);
         })?;
-        self.bring_from(stage, rings, last, How::Force)?;
-        Ok(self.guarantee)
+        rings.work |= self.promise(&mut stage, last, policy, now);
+        match policy.how() {
+            Some(how) => self.bring_from(stage, rings, last, how)?,
+            None => {
+                drop(stage);
+                self.ring(rings);
+            }
+        }
+        Ok(self.guarantee_at(last))
+    }
+
+    /// The time, where the policy needs one: it must not be asked for under the mutex.
+    pub(crate) fn now_for(&self, policy: Policy) -> Duration {
+        match policy {
+            Policy::Force => Duration::ZERO,
+            _ => self.runtime.now(),
+        }
+    }
+
+    /// Notes by when the records below `end` are to be forced. Answers whether the writing thread
+    /// must be told.
+    pub(crate) fn promise(
+        &self,
+        stage: &mut Stage,
+        end: Lsn,
+        policy: Policy,
+        now: Duration,
+    ) -> bool {
+        match policy {
+            Policy::Force => false,
+            Policy::Write {
+                force_within: within,
+            }
+            | Policy::Interval { within } => stage.owe(now, within, end),
+        }
     }
 
     fn force(&self, end: Lsn) -> Result<Guarantee> {
@@ -357,12 +416,17 @@ impl Log {
         self.shared().force(end)
     }
 
-    /// Appends a record and makes it durable.
+    /// Appends a record and waits for what the log's policy says: by default, until it is durable.
     pub fn commit(&self, record: &[u8]) -> Result<Committed> {
+        self.commit_with(record, self.shared().options.policy)
+    }
+
+    /// As [`Log::commit`], with a policy of its own.
+    pub fn commit_with(&self, record: &[u8], policy: Policy) -> Result<Committed> {
         let mut at = (Lsn::ORIGIN, Lsn::ORIGIN);
         let guarantee = self
             .shared()
-            .commit(&[&[record]], |start, end| at = (start, end))?;
+            .commit(&[&[record]], policy, |start, end| at = (start, end))?;
         let (start, end) = at;
         Ok(Committed {
             start,
@@ -371,24 +435,90 @@ impl Log {
         })
     }
 
-    /// Appends several records atomically and makes them durable.
+    /// Appends several records atomically and waits as [`Log::commit`] does.
     pub fn commit_all(&self, records: &[&[u8]]) -> Result<Vec<Committed>> {
-        let mut all = Vec::with_capacity(records.len());
+        self.commit_all_with(records, self.shared().options.policy)
+    }
+
+    /// As [`Log::commit_all`], with a policy of its own.
+    pub fn commit_all_with(&self, records: &[&[u8]], policy: Policy) -> Result<Vec<Committed>> {
         if records.is_empty() {
-            return Ok(all);
+            return Ok(Vec::new());
         }
         let parts: Vec<[&[u8]; 1]> = records.iter().map(|r| [*r]).collect();
         let parts: Vec<&[&[u8]]> = parts.iter().map(|p| &p[..]).collect();
         let mut places = Vec::with_capacity(records.len());
         let guarantee = self
             .shared()
-            .commit(&parts, |start, end| places.push((start, end)))?;
-        all.extend(places.into_iter().map(|(start, end)| Committed {
+            .commit(&parts, policy, |start, end| places.push((start, end)))?;
+        let committed = |(start, end)| Committed {
             start,
             end,
             guarantee,
-        }));
-        Ok(all)
+        };
+        Ok(places.into_iter().map(committed).collect())
+    }
+
+    /// Appends a record and returns at once with a handle to wait on, poll or await. Waits only for
+    /// room, as [`Log::append`] does.
+    pub fn submit(&self, record: &[u8]) -> Result<Submitted> {
+        self.submit_with(record, self.shared().options.policy)
+    }
+
+    /// As [`Log::submit`], with a policy of its own.
+    pub fn submit_with(&self, record: &[u8], policy: Policy) -> Result<Submitted> {
+        self.handle.shared.clone().submit(&[&[record]], policy)
+    }
+
+    /// Appends several records atomically, with one handle for all of them: from the first one's
+    /// start to the last one's end.
+    pub fn submit_all(&self, records: &[&[u8]]) -> Result<Submitted> {
+        let parts: Vec<[&[u8]; 1]> = records.iter().map(|r| [*r]).collect();
+        let parts: Vec<&[&[u8]]> = parts.iter().map(|p| &p[..]).collect();
+        let policy = self.shared().options.policy;
+        self.handle.shared.clone().submit(&parts, policy)
+    }
+
+    /// As [`Log::submit`]; where there is no room it answers [`Error::WouldBlock`] instead of
+    /// waiting, and nothing was accepted.
+    pub fn try_submit(&self, record: &[u8]) -> Result<Submitted> {
+        let policy = self.shared().options.policy;
+        let shared = self.handle.shared.clone();
+        shared.try_submit(&[&[record]], policy, &mut None)
+    }
+
+    /// As [`Log::submit`], to await: the task waits for room. What it yields is awaited in turn for
+    /// the result.
+    pub fn submit_async<R: AsRef<[u8]> + Unpin>(&self, record: R) -> Submitting<R> {
+        Submitting {
+            shared: self.handle.shared.clone(),
+            policy: self.shared().options.policy,
+            record,
+            asked: None,
+            place: None,
+        }
+    }
+
+    /// As [`Log::submit`], and calls `done` with the result instead of handing out a handle. It is
+    /// called in the log's writing thread, in the order of the records: what it does there delays
+    /// writes. A panic in it ends it and nothing else. It must not wait for this log.
+    pub fn submit_then(
+        &self,
+        record: &[u8],
+        done: impl FnOnce(Result<Committed>) + Send + 'static,
+    ) -> Result<Appended> {
+        let policy = self.shared().options.policy;
+        self.shared()
+            .submit_then(&[&[record]], policy, Box::new(done))
+    }
+
+    /// Asks for everything below `end` to be made durable, without waiting.
+    pub fn submit_force(&self, end: Lsn) -> Result<Forcing> {
+        self.handle.shared.clone().submit_force(end)
+    }
+
+    pub(crate) fn view(&self) -> &Arc<View> {
+        &self.shared().view
     }
 
     /// Exclusive end of what is durable, at [`Log::guarantee`]. Takes no lock.
@@ -478,7 +608,7 @@ impl Handle {
             return shared.wait_for(|stage| stage.closed.clone());
         }
         // Appends that wait for room or space must answer now.
-        shared.progress.ring(&*shared.runtime);
+        shared.made_progress();
         shared.wait_for(|stage| (stage.truncating == 0).then_some(()));
         let result = shared.finish();
         shared.stop.store(true, Release);
@@ -500,6 +630,7 @@ impl Handle {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         drop(lock);
+        shared.view.end(result.as_ref().err().cloned());
         shared.stage().closed = Some(result.clone());
         shared.progress.ring(&*shared.runtime);
         result

@@ -1,4 +1,4 @@
-use crate::{Error, Result};
+use crate::{Error, Policy, Result};
 use logforce_device::{Guarantee, Method};
 use logforce_format::{
     MAX_BATCH_LEN, MAX_SEGMENT_LEN, MAX_WRITE_UNIT, MIN_SEGMENT_LEN, SegmentHeader,
@@ -43,6 +43,7 @@ pub struct Options {
     pub(crate) idle_stamp: Duration,
     pub(crate) spares: usize,
     pub(crate) writes_in_flight: usize,
+    pub(crate) policy: Policy,
 }
 
 impl Default for Options {
@@ -58,6 +59,7 @@ impl Default for Options {
             idle_stamp: Duration::from_millis(50),
             spares: 2,
             writes_in_flight: 4,
+            policy: Policy::Force,
         }
     }
 }
@@ -118,6 +120,12 @@ impl Options {
     /// 50 ms. It bounds what a damaged tail can be told from.
     pub fn idle_stamp(mut self, after: Duration) -> Self {
         self.idle_stamp = after;
+        self
+    }
+
+    /// What a commit waits for, where it does not say itself. Default [`Policy::Force`].
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
         self
     }
 

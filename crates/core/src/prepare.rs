@@ -241,7 +241,7 @@ impl Shared {
                     }
                 }
             }
-            self.progress.ring(&*self.runtime);
+            self.made_progress();
             // A stamp may have waited for room.
             self.work.ring(&*self.runtime);
         }

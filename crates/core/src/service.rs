@@ -1,65 +1,99 @@
 //! The log's own writing thread: carries out what nobody waits for in a thread of its own, writes
-//! batches that fill up while nobody forces, and puts down stamps.
+//! batches that fill up while nobody forces, keeps the promises of policies, and puts down stamps.
 
 use crate::log::Shared;
+use crate::stage::Stage;
 use std::sync::atomic::Ordering::*;
+use std::time::Duration;
+
+/// What the thread remembers of the stamps.
+struct Idle {
+    /// Number of the last force that was seen, and when.
+    forces: u64,
+    since: Duration,
+}
+
+/// What to do next.
+enum Next {
+    Run(crate::commit::Job),
+    Stamp,
+    /// Until then, or until rung.
+    Sleep(Option<Duration>),
+    End,
+}
 
 impl Shared {
     /// The body of the thread `logforce-write`.
     pub(crate) fn serve(&self) {
-        let mut forces_before = 0;
+        let mut idle = Idle {
+            forces: 0,
+            since: Duration::ZERO,
+        };
         loop {
             let seen = self.work.observe();
-            let job = {
-                let mut stage = self.stage();
-                if stage.stopping || self.poison.is_set() {
-                    return;
-                }
-                // A claimed one is its claimant's, who is awake or will be woken.
-                let wanted = if stage.line.claimed {
-                    None
-                } else {
-                    stage.take()
-                };
-                wanted.or_else(|| stage.take_overflow())
-            };
-            if let Some(job) = job {
+            self.call_back(false);
+            let now = self.runtime.now();
+            let next = self.next_for_service(&mut self.stage(), now, &mut idle);
+            match next {
                 // A failure is everybody's to see in the poison.
-                let _ = self.run(job);
-                continue;
+                Next::Run(job) => {
+                    let _ = self.run(job);
+                }
+                Next::Stamp => {
+                    if !matches!(self.write_stamp(), Ok(true)) {
+                        // Somebody is writing: look again when that is done, or by the clock.
+                        idle.since = now;
+                    }
+                }
+                Next::Sleep(until) => {
+                    let timeout = until.map(|t| t.saturating_sub(now));
+                    self.work.sleep(&*self.runtime, seen, timeout);
+                    self.service_parked.store(false, SeqCst);
+                    self.stage().service_wakes = Duration::ZERO;
+                }
+                Next::End => break,
             }
-            let (pending, now, forces) = {
-                let stage = self.stage();
-                let line = &stage.line;
-                (
-                    line.lacks_stamp() && stage.has_space_for_mark(),
-                    // While appending goes on, each stamp would force what came since the last.
-                    line.stamp_now && !stage.has_staged(),
-                    line.forces,
-                )
-            };
-            if pending && (now || forces == forces_before) && matches!(self.write_stamp(), Ok(true))
-            {
-                continue;
-            }
-            forces_before = forces;
-            if pending {
-                // Woken by the clock: nobody who commits pays for waking this thread.
-                self.work
-                    .sleep(&*self.runtime, seen, Some(self.options.idle_stamp));
-                continue;
-            }
-            self.service_parked.store(true, SeqCst);
-            let idle = {
-                let stage = self.stage();
-                let job = !stage.line.claimed && stage.has_job();
-                let stamp = stage.line.lacks_stamp() && stage.has_space_for_mark();
-                !job && !stage.has_overflow() && !stamp && !stage.stopping
-            };
-            if idle {
-                self.work.sleep(&*self.runtime, seen, None);
-            }
-            self.service_parked.store(false, SeqCst);
         }
+        self.call_back(true);
+    }
+
+    fn next_for_service(&self, stage: &mut Stage, now: Duration, idle: &mut Idle) -> Next {
+        if stage.stopping || self.poison.is_set() {
+            return Next::End;
+        }
+        if let Some(upto) = stage.take_due(now) {
+            stage.line.want(crate::commit::How::Force, upto);
+        }
+        // A claimed one is its claimant's, who is awake or will be woken.
+        let wanted = if stage.line.claimed {
+            None
+        } else {
+            stage.take()
+        };
+        if let Some(job) = wanted.or_else(|| stage.take_overflow()) {
+            return Next::Run(job);
+        }
+        let owed = stage.owed.map(|o| o.begin);
+        let line = &stage.line;
+        if !line.lacks_stamp() || !stage.has_space_for_mark() {
+            self.service_parked.store(true, SeqCst);
+            stage.service_wakes = owed.unwrap_or(Duration::MAX);
+            return Next::Sleep(owed);
+        }
+        if line.forces != idle.forces {
+            idle.forces = line.forces;
+            idle.since = now;
+        }
+        // While appending goes on, each stamp would take along what came since the last.
+        let due = idle.since + self.options.idle_stamp;
+        let quiet = line.flights() == 0 && !line.has_fence();
+        if quiet && (due <= now || line.stamp_now && !stage.has_staged()) {
+            return Next::Stamp;
+        }
+        // Woken by the clock: nobody who commits pays for waking this thread.
+        let due = due.max(now + self.options.idle_stamp / 4);
+        let until = owed.map_or(due, |o| o.min(due));
+        stage.service_wakes = until;
+        Next::Sleep(Some(until))
     }
 }

@@ -2,13 +2,16 @@
 //! calls; everything here happens under the log's one mutex.
 
 use crate::commit::{Durability, Flying, Line};
+use crate::policy::Owed;
 use crate::segments::Segment;
+use crate::submit::Callback;
 use crate::{Error, Result};
 use logforce_device::AlignedBuf;
 use logforce_format::frame::{FRAME_ALIGN, FRAME_HEADER_LEN, FrameHeader, frame_len};
 use logforce_format::{BATCH_HEADER_LEN, BatchKind, Lsn, MAX_RECORD_LEN, align_up, payload_crc};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Write units at the end of the prepared segments that no record may take, so that a log on a full
 /// disk can still be closed, opened again and truncated.
@@ -85,6 +88,14 @@ pub(crate) struct Stage {
     pub(crate) truncating: u32,
     /// Threads may end.
     pub(crate) stopping: bool,
+    /// The force that commits which did not wait for one are owed.
+    pub(crate) owed: Option<Owed>,
+    /// How long a force usually takes.
+    pub(crate) usual_force: Duration,
+    /// When the writing thread will look again by itself; zero while it is at work.
+    pub(crate) service_wakes: Duration,
+    /// In the order of their records.
+    pub(crate) callbacks: VecDeque<Callback>,
 }
 
 impl Stage {
@@ -118,6 +129,10 @@ impl Stage {
             closed: None,
             truncating: 0,
             stopping: false,
+            owed: None,
+            usual_force: Duration::ZERO,
+            service_wakes: Duration::ZERO,
+            callbacks: VecDeque::new(),
         }
     }
 

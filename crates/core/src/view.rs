@@ -1,6 +1,7 @@
 use crate::commit::Signal;
 use crate::segments::Segments;
 use crate::voids::Voids;
+use crate::wakers::Wakers;
 use crate::{Error, Result};
 use logforce_device::{Directory, Runtime};
 use logforce_format::{LogId, Lsn};
@@ -22,6 +23,10 @@ pub(crate) struct View {
     pub(crate) front: AtomicU64,
     /// Rings when the durable LSN moves, and when it will not move any more.
     pub(crate) advanced: Signal,
+    /// Tasks that wait for the durable LSN.
+    pub(crate) wakers: Wakers,
+    /// Why the durable LSN will not move any more: closed, or failed.
+    pub(crate) ended: Mutex<Option<Option<Error>>>,
 }
 
 impl View {
@@ -39,6 +44,24 @@ impl View {
 
     pub(crate) fn front(&self) -> Lsn {
         Lsn(self.front.load(Acquire))
+    }
+
+    /// The end, if it has come.
+    pub(crate) fn ended(&self) -> Option<Option<Error>> {
+        self.ended
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// The durable LSN will not move any more.
+    pub(crate) fn end(&self, why: Option<Error>) {
+        self.ended
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert(why);
+        self.advanced.ring(&*self.runtime);
+        self.wakers.wake_all();
     }
 
     /// Refuses a forked child: its copy of the staging memory is the parent's, and both would

@@ -177,9 +177,14 @@ impl Shared {
             batches,
             launch,
         } = job;
+        let began = self.runtime.now();
         if let Some(generation) = launch.write {
             let bufs = self.write(kind, batches)?;
+            let took = self.runtime.now().saturating_sub(began);
             let mut stage = self.stage();
+            if matches!(kind, Kind::Each { .. }) {
+                stage.note_force(took);
+            }
             stage.recycle(bufs);
             let landed = stage.line.land(generation);
             if launch.fence.is_none() {
@@ -193,7 +198,9 @@ impl Shared {
                 let barrier = segment.file()?.barrier(kind);
                 barrier.map_err(Error::io("sync", segment.path()))?;
             }
+            let took = self.runtime.now().saturating_sub(began);
             let mut stage = self.stage();
+            stage.note_force(took);
             let landed = stage.line.end_fence(segments, launch.quiet);
             running.end(&mut stage);
             self.publish(stage, landed);
@@ -261,7 +268,7 @@ impl Shared {
 
     /// Shows what landed, releases the mutex, and wakes who may go on: first whoever begins the
     /// next job, so that the device is not idle, then those who got what they waited for.
-    fn publish(&self, mut stage: MutexGuard<'_, Stage>, landed: Landed) {
+    pub(crate) fn publish(&self, mut stage: MutexGuard<'_, Stage>, landed: Landed) {
         self.show(&mut stage, &landed);
         let job = stage.has_job();
         let claimed = stage.line.claimed;
@@ -269,7 +276,8 @@ impl Shared {
         let work = (job && !claimed)
             || stage.has_overflow()
             || (idle && stage.line.stamp_now)
-            || (stage.line.lacks_stamp() && self.service_parked.load(Acquire));
+            || (stage.line.lacks_stamp() && self.service_parked.load(Acquire))
+            || stage.has_callback();
         drop(stage);
         // Also where there is no job for it: a claimant whose batch somebody else took sleeps on.
         self.claim.ring(&*self.runtime);
@@ -277,7 +285,7 @@ impl Shared {
             segment.writer_done();
         }
         self.tell(&landed);
-        self.progress.ring(&*self.runtime);
+        self.made_progress();
         self.ring(Rings {
             work,
             prepare: false,
@@ -288,9 +296,17 @@ impl Shared {
         for generation in &landed.generations {
             self.rounds.of(*generation).ring(&*self.runtime);
         }
-        if landed.durable.is_some() {
+        if let Some(durable) = landed.durable {
             self.view.advanced.ring(&*self.runtime);
+            self.view.wakers.wake_to(durable);
         }
+        self.written_wakers.wake_to(self.written());
+    }
+
+    /// A write is done, room or prepared space appeared, or the log ends.
+    pub(crate) fn made_progress(&self) {
+        self.progress.ring(&*self.runtime);
+        self.room_wakers.wake_all();
     }
 
     /// Writes down how far the log is durable, as a batch without records. Returns whether it did:
@@ -324,10 +340,11 @@ impl Shared {
         self.stage().discard();
         self.claim.ring(&*self.runtime);
         self.rounds.ring_all(&*self.runtime);
-        self.progress.ring(&*self.runtime);
+        self.made_progress();
         self.work.ring(&*self.runtime);
         self.prepare.ring(&*self.runtime);
-        self.view.advanced.ring(&*self.runtime);
+        self.written_wakers.wake_all();
+        self.view.end(Some(error.clone()));
         error
     }
 }

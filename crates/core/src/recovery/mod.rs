@@ -21,6 +21,7 @@ use crate::segments::{Segment, Segments};
 use crate::stage::Stage;
 use crate::view::View;
 use crate::voids::Voids;
+use crate::wakers::Wakers;
 use crate::{Damage, Error, Result, names};
 use end::End;
 use logforce_device::{AlignedBuf, Barrier, Directory, Runtime, System, Write};
@@ -360,6 +361,8 @@ impl Opening {
             runtime: self.runtime,
             dir: self.dir,
             advanced: Signal::default(),
+            wakers: Wakers::default(),
+            ended: Mutex::default(),
         };
         Ok(Shared {
             view: Arc::new(view),
@@ -367,6 +370,7 @@ impl Opening {
             plan: self.chosen.method.plan(),
             method: self.chosen.method,
             guarantee: self.chosen.guarantee,
+            written_guarantee: self.chosen.written,
             unit: self.unit,
             fill: self.fill,
             stage: Mutex::new(stage),
@@ -376,6 +380,8 @@ impl Opening {
             written: written.0.into(),
             claim: Signal::default(),
             rounds: Rounds::default(),
+            written_wakers: Wakers::default(),
+            room_wakers: Wakers::default(),
             progress: Signal::default(),
             work: Signal::default(),
             prepare: Signal::default(),

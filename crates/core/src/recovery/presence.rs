@@ -88,6 +88,8 @@ pub(super) fn create(dir: &Arc<dyn Directory>, runtime: &dyn Runtime) -> Result<
 pub(super) struct Chosen {
     pub(super) method: Method,
     pub(super) guarantee: Guarantee,
+    /// What is written and not forced survives.
+    pub(super) written: Guarantee,
     pub(super) barrier_is_durable: bool,
 }
 
@@ -121,12 +123,21 @@ pub(super) fn choose(options: &Options, facts: &Facts, path: &Path) -> Result<Ch
             evidence,
         });
     }
+    let unforced = if method.plan().direct {
+        Method::Direct
+    } else {
+        Method::Buffered
+    };
+    let written = facts
+        .assess(unforced, state)
+        .map_or(Guarantee::ProcessCrash, |a| a.guarantee);
     let barrier_is_durable = facts
         .assess(Method::Fdatasync, state)
         .is_some_and(|a| a.guarantee == Guarantee::PowerLoss && a.verdict != Verdict::Contradicted);
     Ok(Chosen {
         method,
         guarantee,
+        written: written.min(guarantee),
         barrier_is_durable,
     })
 }

@@ -1,16 +1,24 @@
 //! Many threads that commit, under schedules of every kind: nobody is left asleep (the scheduler
 //! reports a deadlock), nothing is acknowledged that a cut takes away.
 
-use logforce_core::{Appended, Creation, Log, Lsn, Method, Options};
-use logforce_device::{System, WriteCache};
+use crate::random::from_env;
+use logforce_core::{
+    Appended, Creation, Entry, Error, ErrorKind, Guarantee, Log, Lsn, Method, Options, Policy,
+};
+use logforce_device::{Runtime, System, WriteCache};
 use logforce_testkit::{Failure, Rng, SimDisk, SimOptions, SimRuntime, Survival};
 use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake};
+use std::time::Duration;
 
 const DIR: &str = "/log";
 const SEEDS: u64 = 400;
 
-type Acked = Arc<Mutex<BTreeMap<Lsn, Vec<u8>>>>;
+/// What was acknowledged, and as surviving what.
+type Acked = Arc<Mutex<BTreeMap<Lsn, (Vec<u8>, Guarantee)>>>;
 
 fn open(disk: &SimDisk, rt: &SimRuntime, options: Options) -> Log {
     let system = disk.system(rt);
@@ -23,23 +31,181 @@ fn open(disk: &SimDisk, rt: &SimRuntime, options: Options) -> Log {
     opened.expect("a log that was not damaged opens")
 }
 
-/// One thread's commits: by itself, or as an append that is forced later, perhaps by another.
-fn commit_some(log: &Log, rng: &mut Rng, acked: &Acked, longest: u64) {
-    let mut open: Vec<(Appended, Vec<u8>)> = Vec::new();
-    for _ in 0..3 + rng.below(8) {
-        let len = if rng.one_in(3) { longest } else { 200 };
-        let data = vec![rng.bits() as u8; 1 + rng.below(len) as usize];
-        let Ok(at) = log.append(&data) else { return };
-        open.push((at, data));
-        if rng.one_in(4) {
-            continue;
+/// One thread of a life.
+struct Committer {
+    log: Log,
+    rt: SimRuntime,
+    rng: Rng,
+    acked: Acked,
+    /// Callbacks that were called, and how many are to come.
+    called: Arc<AtomicU64>,
+    expected: Arc<AtomicU64>,
+    longest: u64,
+    /// Appended, and not forced yet.
+    open: Vec<(Appended, Vec<u8>)>,
+}
+
+impl Committer {
+    fn ack(&self, start: Lsn, data: Vec<u8>, guarantee: Guarantee) {
+        self.acked.lock().unwrap().insert(start, (data, guarantee));
+    }
+
+    fn policy(&mut self) -> Policy {
+        let within = Duration::from_millis(1 + self.rng.below(20));
+        match self.rng.below(4) {
+            0 | 1 => Policy::Force,
+            2 => Policy::Write {
+                force_within: within,
+            },
+            _ => Policy::Interval { within },
         }
-        if log.force(at.end).is_err() {
-            return;
+    }
+
+    /// By itself, with others, asynchronously, or as an append that is forced later, perhaps by
+    /// another.
+    fn step(&mut self) -> Result<(), Error> {
+        let len = if self.rng.one_in(3) {
+            self.longest
+        } else {
+            200
+        };
+        let data = vec![self.rng.bits() as u8; 1 + self.rng.below(len) as usize];
+        let policy = self.policy();
+        match self.rng.below(10) {
+            0..3 => {
+                let at = self.log.append(&data)?;
+                self.open.push((at, data));
+                let forced = if self.rng.one_in(2) {
+                    self.log.force(at.end)?
+                } else {
+                    self.log.submit_force(at.end)?.wait()?
+                };
+                assert!(self.log.durable_lsn() >= at.end);
+                for (at, data) in std::mem::take(&mut self.open) {
+                    self.ack(at.start, data, forced);
+                }
+            }
+            3 => {
+                let at = self.log.append(&data)?;
+                self.open.push((at, data));
+            }
+            4..6 => {
+                let done = self.log.commit_with(&data, policy)?;
+                if policy == Policy::Force {
+                    assert!(self.log.durable_lsn() >= done.end);
+                }
+                self.ack(done.start, data, done.guarantee);
+            }
+            6..8 => {
+                let mut handles = Vec::new();
+                for _ in 0..1 + self.rng.below(4) {
+                    let handle = match self.rng.below(3) {
+                        0 => self.log.submit_with(&data, policy)?,
+                        1 => block_on(&self.rt, self.log.submit_async(&data))?,
+                        _ => match self.log.try_submit(&data) {
+                            Err(Error::WouldBlock) => continue,
+                            other => other?,
+                        },
+                    };
+                    handles.push(handle);
+                }
+                for handle in handles {
+                    match self.rng.below(4) {
+                        0 => drop(handle),
+                        1 => {
+                            let done = block_on(&self.rt, handle)?;
+                            self.ack(done.start, data.clone(), done.guarantee);
+                        }
+                        2 => {
+                            // Nobody polls: it must come by itself.
+                            while !handle.is_done() {
+                                self.rt.sleep(Duration::from_millis(1));
+                            }
+                            if let Some(Ok(done)) = handle.try_result() {
+                                self.ack(done.start, data.clone(), done.guarantee);
+                            }
+                        }
+                        _ => {
+                            let done = handle.wait()?;
+                            self.ack(done.start, data.clone(), done.guarantee);
+                        }
+                    }
+                }
+            }
+            8 => {
+                let (acked, called) = (self.acked.clone(), self.called.clone());
+                let bytes = data.clone();
+                let end = self.log.submit_then(&data, move |done| {
+                    called.fetch_add(1, SeqCst);
+                    if let Ok(done) = done {
+                        let known = (bytes, done.guarantee);
+                        acked.lock().unwrap().insert(done.start, known);
+                    }
+                });
+                end?;
+                self.expected.fetch_add(1, SeqCst);
+            }
+            _ => self.rt.sleep(Duration::from_millis(self.rng.below(80))),
         }
-        assert!(log.durable_lsn() >= at.end);
-        let mut acked = acked.lock().unwrap();
-        acked.extend(open.drain(..).map(|(at, data)| (at.start, data)));
+        Ok(())
+    }
+
+    fn run(&mut self) {
+        for _ in 0..3 + self.rng.below(8) {
+            if self.step().is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// Polls a future in a simulated thread.
+fn block_on<T>(rt: &SimRuntime, future: impl Future<Output = T>) -> T {
+    struct Word(AtomicU32, SimRuntime);
+    impl Wake for Word {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, SeqCst);
+            self.1.wake_all(&self.0);
+        }
+    }
+    let word = Arc::new(Word(AtomicU32::new(0), rt.clone()));
+    let waker = word.clone().into();
+    let mut future = pin!(future);
+    loop {
+        let seen = word.0.load(SeqCst);
+        if let Poll::Ready(value) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            return value;
+        }
+        rt.wait(&word.0, seen, None);
+    }
+}
+
+/// Reads along until the log is closed; returns what it saw.
+fn follow(log: &Log, rt: &SimRuntime, how: u64) -> Vec<Entry> {
+    // Only a cut keeps the front from being read.
+    let Ok(mut follower) = log.follow(log.front_lsn()) else {
+        return Vec::new();
+    };
+    let mut seen: Vec<Entry> = Vec::new();
+    loop {
+        let next = match how % 2 {
+            0 => follower.next_blocking(),
+            _ => block_on(rt, follower.next()),
+        };
+        match next {
+            Some(Ok(entry)) => {
+                assert!(seen.last().is_none_or(|last| last.end <= entry.start));
+                seen.push(entry);
+            }
+            Some(Err(e)) => {
+                // The disk's own words, once it is cut.
+                let kind = e.kind();
+                let expected = [ErrorKind::Poisoned, ErrorKind::Damaged, ErrorKind::Io];
+                assert!(expected.contains(&kind), "{e}");
+                return seen;
+            }
+            None => return seen,
+        }
     }
 }
 
@@ -68,29 +234,65 @@ fn life(seed: u64) {
         .method(rng.pick(&methods));
     let acked = Acked::default();
     let cut = rng.one_in(2);
+    let (called, expected) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
+    let followed: Arc<Mutex<Vec<Vec<Entry>>>> = Arc::default();
     SimRuntime::run(seed, |rt| {
         rt.tolerate_panics();
         let log = open(&disk, rt, options.clone());
         if cut {
             disk.cut_at(rng.below(150));
         }
-        let mut joiners = Vec::new();
-        for n in 0..2 + rng.below(7) {
-            let (log, acked, mut rng) = (log.clone(), acked.clone(), Rng::new(seed ^ (n << 32)));
-            let body = move || commit_some(&log, &mut rng, &acked, longest);
-            joiners.push(
-                logforce_device::Runtime::spawn(rt, &format!("committer-{n}"), Box::new(body))
-                    .expect("simulated threads start"),
-            );
+        let spawn = |name: String, body: Box<dyn FnOnce() + Send>| {
+            rt.spawn(&name, body).expect("simulated threads start")
+        };
+        let mut followers = Vec::new();
+        for n in 0..rng.below(3) {
+            let (log, rt, followed) = (log.clone(), rt.clone(), followed.clone());
+            let body = move || {
+                let seen = follow(&log, &rt, n);
+                followed.lock().unwrap().push(seen);
+            };
+            followers.push(spawn(format!("follower-{n}"), Box::new(body)));
         }
-        for joiner in joiners {
+        let mut committers = Vec::new();
+        for n in 0..2 + rng.below(7) {
+            let mut committer = Committer {
+                log: log.clone(),
+                rt: rt.clone(),
+                rng: Rng::new(seed ^ (n << 32)),
+                acked: acked.clone(),
+                called: called.clone(),
+                expected: expected.clone(),
+                longest,
+                open: Vec::new(),
+            };
+            let body = move || committer.run();
+            committers.push(spawn(format!("committer-{n}"), Box::new(body)));
+        }
+        for joiner in committers {
             joiner.join().expect("no committer panics");
         }
         let closed = log.close();
         assert!(cut || closed.is_ok(), "{closed:?}");
+        // Followers end with the log.
+        for joiner in followers {
+            joiner.join().expect("no follower panics");
+        }
+        assert_eq!(called.load(SeqCst), expected.load(SeqCst), "callbacks");
     });
+    let failure = rng.pick(&[
+        Failure::Power,
+        Failure::Power,
+        Failure::Os,
+        Failure::Process,
+    ]);
+    let survives = match failure {
+        Failure::Process => Guarantee::ProcessCrash,
+        Failure::Os => Guarantee::OsCrash,
+        _ => Guarantee::PowerLoss,
+    };
     let kept = rng.pick(&[Survival::Kept, Survival::Lost]);
-    disk.crash(Failure::Power, rng.one_in(2).then_some(kept), seed);
+    disk.crash(failure, rng.one_in(2).then_some(kept), seed);
     SimRuntime::run(seed, |rt| {
         let log = open(&disk, rt, options);
         let mut there = BTreeMap::new();
@@ -98,8 +300,19 @@ fn life(seed: u64) {
             let entry = entry.expect("what was recovered is whole");
             there.insert(entry.start, entry.data);
         }
-        for (lsn, data) in acked.lock().unwrap().iter() {
-            assert_eq!(there.get(lsn), Some(data), "acknowledged at {lsn}");
+        let mut acked = acked.lock().unwrap().clone();
+        // What a follower was shown was durable.
+        for entry in followed.lock().unwrap().iter().flatten() {
+            acked.insert(entry.start, (entry.data.clone(), Guarantee::PowerLoss));
+        }
+        for (lsn, (data, guarantee)) in &acked {
+            if *guarantee >= survives {
+                assert_eq!(
+                    there.get(lsn),
+                    Some(data),
+                    "acknowledged at {lsn}: {guarantee}"
+                );
+            }
         }
         log.close().expect("nothing fails now");
     });
@@ -107,12 +320,9 @@ fn life(seed: u64) {
 
 #[test]
 fn nobody_is_left_asleep_and_nothing_acknowledged_is_lost() {
-    let seeds = match std::env::var("LOGFORCE_SEED") {
-        Ok(seed) => {
-            let seed = seed.parse().expect("a number");
-            seed..seed + 1
-        }
-        Err(_) => 0..SEEDS,
+    let seeds = match from_env("LOGFORCE_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..from_env("LOGFORCE_SEEDS").unwrap_or(SEEDS),
     };
     for seed in seeds {
         eprintln!("LOGFORCE_SEED={seed}");

@@ -11,7 +11,7 @@ use std::time::Duration;
 /// How many seeds are run where nobody says otherwise.
 const SEEDS: u64 = 1_500;
 
-fn from_env(name: &str) -> Option<u64> {
+pub fn from_env(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 

@@ -1,0 +1,149 @@
+use crate::reader::{Entry, Reader};
+use crate::view::View;
+use crate::wakers::Place;
+use crate::{Error, Log, Result};
+use logforce_format::Lsn;
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+/// Reads a log's records as they become durable, in the process that writes it. Never shows one
+/// that is not durable, and does not hold up the writer.
+///
+/// What it answers besides records, each once: [`Error::Voided`] when `truncate_back` took back
+/// records that it had shown (it goes on behind them), [`Error::Truncated`] when `truncate_front`
+/// passed it (it ends), the log's failure when the log has failed (it ends, after every durable
+/// record).
+pub struct Follower {
+    view: Arc<View>,
+    reader: Reader,
+    /// Start of the last record that was shown.
+    shown: Option<Lsn>,
+    /// Void ranges up to here were reported, or held nothing that was shown.
+    reported: Lsn,
+    place: Option<Place>,
+    ended: bool,
+}
+
+impl Log {
+    /// Follows the log from `from` on: the start or the end of a record, or [`Log::front_lsn`].
+    pub fn follow(&self, from: Lsn) -> Result<Follower> {
+        let reader = self.read_from(from)?;
+        Ok(Follower {
+            view: self.view().clone(),
+            reader,
+            shown: None,
+            reported: from,
+            place: None,
+            ended: false,
+        })
+    }
+}
+
+impl Follower {
+    /// The next record if there is a durable one; `Ok(None)` if not, or not any more.
+    pub fn try_next(&mut self) -> Result<Option<Entry>> {
+        if self.ended {
+            return Ok(None);
+        }
+        if let Some(shown) = self.shown
+            && shown >= self.reported
+        {
+            let voided = self.view.voids().covering(shown);
+            if let Some((from, to)) = voided {
+                self.reported = to;
+                return Err(Error::Voided {
+                    lsn: shown,
+                    from,
+                    to,
+                });
+            }
+        }
+        loop {
+            match self.reader.next() {
+                None => return Ok(None),
+                Some(Err(e)) => {
+                    self.ended = true;
+                    return Err(e);
+                }
+                Some(Ok(entry)) => {
+                    // Read ahead, and taken back since.
+                    let voided = self.view.voids().covering(entry.start);
+                    if voided.is_none() {
+                        self.shown = Some(entry.start);
+                        return Ok(Some(entry));
+                    }
+                }
+            }
+        }
+    }
+
+    /// One answer, if there is one: a record, an error, or the end.
+    fn answer(&mut self) -> Option<Option<Result<Entry>>> {
+        // First, so that what was durable before the end is not missed.
+        let end = self.view.ended();
+        match self.try_next() {
+            Ok(Some(entry)) => Some(Some(Ok(entry))),
+            Err(e) => Some(Some(Err(e))),
+            Ok(None) if self.ended => Some(None),
+            Ok(None) => {
+                let end = end?;
+                self.ended = true;
+                Some(end.map(Err))
+            }
+        }
+    }
+
+    /// Waits until the next record is durable. `None` when the log was closed and everything was
+    /// shown.
+    pub fn next_blocking(&mut self) -> Option<Result<Entry>> {
+        loop {
+            let seen = self.view.advanced.observe();
+            if let Some(answer) = self.answer() {
+                return answer;
+            }
+            let runtime = self.view.runtime.clone();
+            self.view.advanced.sleep(&*runtime, seen, None);
+        }
+    }
+
+    /// As [`Follower::next_blocking`], for a task.
+    pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Entry>>> {
+        if let Some(answer) = self.answer() {
+            return Poll::Ready(answer);
+        }
+        // A place is for one LSN: the next that is not durable.
+        if let Some(place) = self.place.take() {
+            self.view.wakers.forget(place);
+        }
+        let next = self.view.durable().plus(1);
+        let wakers = &self.view.wakers;
+        wakers.register(next, &mut self.place, context.waker());
+        match self.answer() {
+            Some(answer) => Poll::Ready(answer),
+            None => Poll::Pending,
+        }
+    }
+
+    /// As [`Follower::next_blocking`], to await.
+    pub async fn next(&mut self) -> Option<Result<Entry>> {
+        poll_fn(|context| self.poll_next(context)).await
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        if let Some(place) = self.place {
+            self.view.wakers.forget(place);
+        }
+    }
+}
+
+impl std::fmt::Debug for Follower {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Follower")
+            .field("shown", &self.shown)
+            .field("ended", &self.ended)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,412 @@
+//! Commits that nobody waits for in a thread: handles to wait on, poll or await, and callbacks. The
+//! log's own thread writes and forces them; a handle does no I/O, and dropping it changes nothing.
+
+use crate::commit::{How, Rings};
+use crate::log::{Appended, Committed, Shared};
+use crate::policy::Policy;
+use crate::stage::Stage;
+use crate::wakers::Place;
+use crate::{Error, Result};
+use logforce_device::Guarantee;
+use logforce_format::Lsn;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::{Arc, MutexGuard};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// A record that was submitted: staged, and on its way to what its policy promises whether or not
+/// anybody looks. Wait for it in a thread, poll it, or await it on any runtime. Dropping it is
+/// harmless; it does not keep the log open.
+#[must_use = "whether the record became durable is known by waiting for it"]
+pub struct Submitted {
+    start: Lsn,
+    pending: Pending,
+}
+
+/// A force that was asked for and not waited for; see [`Log::submit_force`](crate::Log::submit_force).
+#[must_use = "whether it was done is known by waiting for it"]
+pub struct Forcing {
+    pending: Pending,
+}
+
+/// What both have in common: an LSN to be reached.
+struct Pending {
+    shared: Arc<Shared>,
+    end: Lsn,
+    /// How far it is to be brought; `None` if staging it was all.
+    how: Option<How>,
+    place: Option<Place>,
+}
+
+impl Pending {
+    /// The guarantee, once it is there.
+    fn look(&self) -> Option<Result<Guarantee>> {
+        let reached = match self.how {
+            None => true,
+            Some(How::Write) => self.shared.written() >= self.end,
+            Some(_) => self.shared.durable() >= self.end,
+        };
+        if reached {
+            return Some(Ok(self.shared.guarantee_at(self.end)));
+        }
+        self.shared.check().err().map(Err)
+    }
+
+    fn wait(&self) -> Result<Guarantee> {
+        if let Some(how) = self.how
+            && self.look().is_none()
+        {
+            self.shared.bring(self.end, how)?;
+        }
+        match self.look() {
+            Some(answer) => answer,
+            None => Ok(self.shared.guarantee_at(self.end)),
+        }
+    }
+
+    fn poll(&mut self, context: &Context<'_>) -> Poll<Result<Guarantee>> {
+        if let Some(answer) = self.look() {
+            return Poll::Ready(answer);
+        }
+        let wakers = match self.how {
+            Some(How::Write) => &self.shared.written_wakers,
+            _ => &self.shared.view.wakers,
+        };
+        wakers.register(self.end, &mut self.place, context.waker());
+        // It may have been reached since the first look, when there was no waker to wake.
+        match self.look() {
+            Some(answer) => Poll::Ready(answer),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if let Some(place) = self.place {
+            let wakers = match self.how {
+                Some(How::Write) => &self.shared.written_wakers,
+                _ => &self.shared.view.wakers,
+            };
+            wakers.forget(place);
+        }
+    }
+}
+
+impl Submitted {
+    /// The record's position, by which it is read.
+    pub fn start(&self) -> Lsn {
+        self.start
+    }
+
+    /// Exclusive end.
+    pub fn end(&self) -> Lsn {
+        self.pending.end
+    }
+
+    /// Whether waiting would return at once. Takes no lock.
+    pub fn is_done(&self) -> bool {
+        self.pending.look().is_some()
+    }
+
+    /// The result, if it is there.
+    pub fn try_result(&self) -> Option<Result<Committed>> {
+        let result = self.pending.look()?;
+        Some(result.map(|g| self.committed(g)))
+    }
+
+    /// Waits in this thread, which may do the writing itself.
+    pub fn wait(self) -> Result<Committed> {
+        let guarantee = self.pending.wait()?;
+        Ok(self.committed(guarantee))
+    }
+
+    fn committed(&self, guarantee: Guarantee) -> Committed {
+        Committed {
+            start: self.start,
+            end: self.pending.end,
+            guarantee,
+        }
+    }
+}
+
+impl Future for Submitted {
+    type Output = Result<Committed>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.pending.poll(context) {
+            Poll::Ready(result) => Poll::Ready(result.map(|g| self.committed(g))),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl Forcing {
+    /// Waits in this thread, which may do the writing itself.
+    pub fn wait(self) -> Result<Guarantee> {
+        self.pending.wait()
+    }
+}
+
+impl Future for Forcing {
+    type Output = Result<Guarantee>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.pending.poll(context)
+    }
+}
+
+impl std::fmt::Debug for Submitted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Submitted")
+            .field("start", &self.start)
+            .field("end", &self.pending.end)
+            .field("done", &self.is_done())
+            .finish()
+    }
+}
+
+impl std::fmt::Debug for Forcing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Forcing")
+            .field("end", &self.pending.end)
+            .finish()
+    }
+}
+
+/// A submission that waits for room; see [`Log::submit_async`](crate::Log::submit_async).
+#[must_use = "nothing is submitted before it is polled"]
+pub struct Submitting<R> {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) policy: Policy,
+    pub(crate) record: R,
+    /// When prepared space was asked for.
+    pub(crate) asked: Option<u64>,
+    pub(crate) place: Option<Place>,
+}
+
+impl<R: AsRef<[u8]> + Unpin> Future for Submitting<R> {
+    type Output = Result<Submitted>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        for last in [false, true] {
+            let record: &[u8] = this.record.as_ref();
+            let placed = this
+                .shared
+                .clone()
+                .try_submit(&[&[record]], this.policy, &mut this.asked);
+            match placed {
+                Err(Error::WouldBlock) if last => {}
+                // Room may have come before there was a waker to wake.
+                Err(Error::WouldBlock) => {
+                    let wakers = &this.shared.room_wakers;
+                    wakers.register(Lsn::ORIGIN, &mut this.place, context.waker());
+                }
+                other => return Poll::Ready(other),
+            }
+        }
+        Poll::Pending
+    }
+}
+
+impl<R> Drop for Submitting<R> {
+    fn drop(&mut self) {
+        if let Some(place) = self.place {
+            self.shared.room_wakers.forget(place);
+        }
+    }
+}
+
+/// What is called when a record is where its policy wants it.
+pub(crate) struct Callback {
+    pub(crate) at: Appended,
+    pub(crate) how: Option<How>,
+    pub(crate) call: Box<dyn FnOnce(Result<Committed>) + Send>,
+}
+
+impl Policy {
+    /// How far a commit waits for its record to be brought.
+    pub(crate) fn how(self) -> Option<How> {
+        match self {
+            Policy::Force => Some(How::Force),
+            Policy::Write { .. } => Some(How::Write),
+            Policy::Interval { .. } => None,
+        }
+    }
+}
+
+impl Stage {
+    fn is_due(&self, callback: &Callback) -> bool {
+        let reached = |how| self.line.has_reached(how, callback.at.end);
+        callback.how.is_none_or(reached)
+    }
+
+    /// Whether a callback is due.
+    pub(crate) fn has_callback(&self) -> bool {
+        self.callbacks.front().is_some_and(|c| self.is_due(c))
+    }
+
+    fn take_callbacks(&mut self, ended: bool) -> Vec<Callback> {
+        let due = |c: &&Callback| ended || self.is_due(c);
+        let count = self.callbacks.iter().take_while(due).count();
+        self.callbacks.drain(..count).collect()
+    }
+}
+
+impl Shared {
+    /// Stages, and leaves the rest to the log's thread.
+    pub(crate) fn submit(
+        self: Arc<Self>,
+        records: &[&[&[u8]]],
+        policy: Policy,
+    ) -> Result<Submitted> {
+        let now = self.now_for(policy);
+        let mut at = None;
+        let (stage, rings) = self.place(records, |start, end| note(&mut at, start, end))?;
+        let at = self.leave(stage, rings, at, policy, now, None);
+        Ok(self.submitted(at, policy))
+    }
+
+    /// As [`Shared::submit`], without waiting for room.
+    pub(crate) fn try_submit(
+        self: Arc<Self>,
+        records: &[&[&[u8]]],
+        policy: Policy,
+        asked: &mut Option<u64>,
+    ) -> Result<Submitted> {
+        let now = self.now_for(policy);
+        let mut at = None;
+        let (stage, rings) =
+            self.try_place(records, asked, |start, end| note(&mut at, start, end))?;
+        let at = self.leave(stage, rings, at, policy, now, None);
+        Ok(self.submitted(at, policy))
+    }
+
+    /// Stages, and has `call` called once it is where the policy wants it.
+    pub(crate) fn submit_then(
+        &self,
+        records: &[&[&[u8]]],
+        policy: Policy,
+        call: Box<dyn FnOnce(Result<Committed>) + Send>,
+    ) -> Result<Appended> {
+        let now = self.now_for(policy);
+        let mut at = None;
+        let (stage, rings) = self.place(records, |start, end| note(&mut at, start, end))?;
+        Ok(self.leave(stage, rings, at, policy, now, Some(call)))
+    }
+
+    pub(crate) fn submit_force(self: Arc<Self>, end: Lsn) -> Result<Forcing> {
+        self.check_process()?;
+        let mut rings = Rings::default();
+        if self.durable() < end {
+            self.check()?;
+            let mut stage = self.stage();
+            if end > stage.tail() {
+                let tail = stage.tail();
+                drop(stage);
+                self.poison.check()?;
+                return Err(Error::BeyondEnd {
+                    lsn: end,
+                    end: tail,
+                });
+            }
+            if let Some(landed) = stage.line.catch_up(end) {
+                self.publish(stage, landed);
+            } else {
+                stage.line.want(How::Force, end);
+                rings.work = !stage.line.claimed && stage.has_job();
+                drop(stage);
+            }
+        }
+        self.ring(rings);
+        let how = Some(How::Force);
+        Ok(Forcing {
+            pending: Pending {
+                shared: self,
+                end,
+                how,
+                place: None,
+            },
+        })
+    }
+
+    fn submitted(self: Arc<Self>, at: Appended, policy: Policy) -> Submitted {
+        Submitted {
+            start: at.start,
+            pending: Pending {
+                shared: self,
+                end: at.end,
+                how: policy.how(),
+                place: None,
+            },
+        }
+    }
+
+    /// Says what is wanted of the records just staged, and releases the mutex.
+    fn leave(
+        &self,
+        mut stage: MutexGuard<'_, Stage>,
+        mut rings: Rings,
+        at: Option<Appended>,
+        policy: Policy,
+        now: Duration,
+        call: Option<Box<dyn FnOnce(Result<Committed>) + Send>>,
+    ) -> Appended {
+        let at = at.unwrap_or(Appended {
+            start: stage.tail(),
+            end: stage.tail(),
+        });
+        rings.work |= self.promise(&mut stage, at.end, policy, now);
+        if let Some(how) = policy.how() {
+            stage.line.want(how, at.end);
+            rings.work |= !stage.line.claimed && stage.has_job();
+        }
+        if let Some(call) = call {
+            let how = policy.how();
+            // Nothing to wait for: it is called at once.
+            rings.work |= how.is_none();
+            stage.callbacks.push_back(Callback { at, how, call });
+        }
+        drop(stage);
+        self.ring(rings);
+        at
+    }
+
+    /// Calls what is due; everything, with an error where need be, once the log has ended. In the
+    /// log's own thread, one after another in the order of the records.
+    pub(crate) fn call_back(&self, ended: bool) {
+        loop {
+            let due = self.stage().take_callbacks(ended);
+            if due.is_empty() {
+                return;
+            }
+            for Callback { at, how, call } in due {
+                let reached = match how {
+                    None => true,
+                    Some(How::Write) => self.written() >= at.end,
+                    Some(_) => self.durable() >= at.end,
+                };
+                let result = if reached {
+                    Ok(Committed {
+                        start: at.start,
+                        end: at.end,
+                        guarantee: self.guarantee_at(at.end),
+                    })
+                } else {
+                    Err(self.poison.check().err().unwrap_or(Error::Closed))
+                };
+                // A callback's panic is its owner's: the panic hook has shown it, and the log is
+                // as whole as before.
+                let _ = catch_unwind(AssertUnwindSafe(|| call(result)));
+            }
+        }
+    }
+}
+
+/// From the first record's start to the last one's end.
+fn note(at: &mut Option<Appended>, start: Lsn, end: Lsn) {
+    at.get_or_insert(Appended { start, end }).end = end;
+}
