@@ -100,7 +100,6 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub(crate) fn new(
-        at: Lsn,
         segment: Arc<Segment>,
         upcoming: VecDeque<Arc<Segment>>,
         max_batch: u32,
@@ -112,7 +111,7 @@ impl Stage {
         Stage {
             open: None,
             full: VecDeque::new(),
-            at,
+            at: line.sealed(),
             segment,
             upcoming,
             waiting: 0,

@@ -338,7 +338,6 @@ impl Opening {
             .unwrap_or(self.unit);
         let max_batch = self.options.max_batch.max(2 * longest_unit);
         let stage = Stage::new(
-            written,
             segment,
             upcoming,
             max_batch.next_multiple_of(longest_unit),
