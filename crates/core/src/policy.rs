@@ -45,13 +45,16 @@ impl Stage {
     /// Takes note of how long a force took.
     pub(crate) fn note_force(&mut self, took: Duration) {
         // Follows the last few, so that one that was slow counts for a while.
-        self.usual_force = (self.usual_force * 3 + took) / 4;
+        let usual = self.usual_force.unwrap_or(took);
+        self.usual_force = Some((usual * 3 + took) / 4);
     }
 
     /// Notes that everything below `upto` is to be durable `within` of `now`. Answers whether the
     /// writing thread must be told, because it would sleep longer.
     pub(crate) fn owe(&mut self, now: Duration, within: Duration, upto: Lsn) -> bool {
-        let lead = (self.usual_force * LEAD).min(within / 2);
+        // Before the first force nobody knows how long one takes.
+        let usual = self.usual_force.unwrap_or(within);
+        let lead = usual.saturating_mul(LEAD).min(within / 2);
         let begin = now.saturating_add(within - lead);
         let owed = self.owed.get_or_insert(Owed { begin, upto });
         owed.begin = owed.begin.min(begin);

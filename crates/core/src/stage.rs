@@ -90,8 +90,8 @@ pub(crate) struct Stage {
     pub(crate) stopping: bool,
     /// The force that commits which did not wait for one are owed.
     pub(crate) owed: Option<Owed>,
-    /// How long a force usually takes.
-    pub(crate) usual_force: Duration,
+    /// How long a force usually takes, after the first.
+    pub(crate) usual_force: Option<Duration>,
     /// When the writing thread will look again by itself; zero while it is at work.
     pub(crate) service_wakes: Duration,
     /// In the order of their records.
@@ -129,7 +129,7 @@ impl Stage {
             truncating: 0,
             stopping: false,
             owed: None,
-            usual_force: Duration::ZERO,
+            usual_force: None,
             service_wakes: Duration::ZERO,
             callbacks: VecDeque::new(),
         }
@@ -354,8 +354,8 @@ impl Stage {
 
     /// Gives memory back for the next batches.
     pub(crate) fn recycle(&mut self, bufs: Vec<AlignedBuf>) {
-        // One more than can be staged: the one being written.
-        let keep = self.limit / self.max_batch + 1;
+        // What can be staged, and what is being written.
+        let keep = self.limit / self.max_batch + self.flying.most;
         for buf in bufs {
             if self.pool.len() < keep {
                 self.pool.push(buf);

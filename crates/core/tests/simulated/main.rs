@@ -8,6 +8,7 @@ mod damage;
 mod geometry;
 mod model;
 mod outside;
+mod policies;
 mod random;
 mod recovery;
 mod trouble;
