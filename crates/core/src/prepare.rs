@@ -7,13 +7,18 @@ use crate::segments::Segment;
 use crate::stage::PrepareFailure;
 use crate::{Error, Result, names};
 use logforce_device::{
-    Access, AlignedBuf, Barrier, Directory, File, FilesystemKind, ForceBy, OpenFile, Write,
+    Access, AlignedBuf, Barrier, Directory, File, FilesystemKind, ForceBy, OpenFile, Runtime, Write,
 };
 use logforce_format::{Epoch, LogId, Lsn, SegmentHeader};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::*};
+use std::time::Duration;
 
-const FILL_CHUNK: usize = 1 << 20;
+/// Bytes filled by one write. A commit whose turn comes behind it waits for it, and where a force
+/// is a flush of the whole device, for its way to the medium as well.
+const FILL_CHUNK: usize = 256 << 10;
+/// The least pause between two of them while nobody is waiting.
+const FILL_PAUSE: Duration = Duration::from_millis(1);
 
 /// What making a segment ready needs to know.
 pub(crate) struct Preparing<'a> {
@@ -24,6 +29,10 @@ pub(crate) struct Preparing<'a> {
     /// Zeroes help: the filesystem overwrites in place.
     pub(crate) fill: bool,
     pub(crate) stop: &'a AtomicBool,
+    /// Told after each write how many bytes of how many are filled, and how long it took; pauses as
+    /// it sees fit.
+    pub(crate) pace: &'a dyn Fn(u64, u64, Duration),
+    pub(crate) runtime: &'a dyn Runtime,
 }
 
 /// A spare file, ready for reuse.
@@ -174,8 +183,10 @@ impl Preparing<'_> {
                     return Err(Error::Closed);
                 }
                 let n = (buf.len() as u64).min(len - at) as usize;
+                let began = self.runtime.now();
                 buf = write(&*file, at, buf, 0..n).map_err(Error::io("fill", &path))?;
                 at += n as u64;
+                (self.pace)(at, len, self.runtime.now().saturating_sub(began));
             }
         }
         Ok(file)
@@ -247,6 +258,23 @@ impl Shared {
         }
     }
 
+    /// Pauses while filling, as long as that is further along than the segment in use: at full speed
+    /// it would be every commit's neighbour, and its bytes would be in every commit's flush.
+    fn pace(&self, done: u64, len: u64, took: Duration) {
+        let seen = self.prepare.observe();
+        let early = {
+            let stage = self.stage();
+            let (used, of) = stage.used_of_segment();
+            let wanted = stage.wanted_end > stage.prepared_end();
+            // Twice as fast as appending needs it.
+            !wanted && u128::from(done) * u128::from(of) > 2 * u128::from(used) * u128::from(len)
+        };
+        if early && !self.stop.load(Relaxed) {
+            let pause = took.max(FILL_PAUSE);
+            self.prepare.sleep(&*self.runtime, seen, Some(pause));
+        }
+    }
+
     fn prepare_one(&self, start: Lsn) -> Result<Arc<Segment>> {
         if self.plan.force == ForceBy::None {
             // Such a method never makes anything durable by itself: without this the list of
@@ -262,6 +290,8 @@ impl Shared {
             direct: self.plan.direct,
             fill: self.fill,
             stop: &self.stop,
+            pace: &|done, len, took| self.pace(done, len, took),
+            runtime: &*self.runtime,
         };
         let segment = preparing
             .make(start, self.options.segment_len, self.unit, spare.as_ref())

@@ -145,6 +145,12 @@ impl Stage {
         self.upcoming.back().unwrap_or(&self.segment).header.end()
     }
 
+    /// How many bytes of how many are used up in the segment that is being filled.
+    pub(crate) fn used_of_segment(&self) -> (u64, u64) {
+        let header = &self.segment.header;
+        (self.tail().since(header.start).min(header.len), header.len)
+    }
+
     /// Batches that are full and wait to be written.
     pub(crate) fn has_full(&self) -> bool {
         !self.full.is_empty()

@@ -401,6 +401,8 @@ impl Opening {
             direct: self.chosen.method.plan().direct,
             fill: self.fill,
             stop: &GO_ON,
+            pace: &|_, _, _| {},
+            runtime: &*self.runtime,
         }
     }
 

@@ -15,7 +15,7 @@ use std::task::{Context, Poll, Wake};
 use std::time::Duration;
 
 const DIR: &str = "/log";
-const SEEDS: u64 = 400;
+const SEEDS: u64 = 1_500;
 
 /// What was acknowledged, and as surviving what.
 type Acked = Arc<Mutex<BTreeMap<Lsn, (Vec<u8>, Guarantee)>>>;
