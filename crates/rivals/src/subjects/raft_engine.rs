@@ -1,0 +1,96 @@
+//! raft-engine: the log of TiKV.
+
+use crate::records::{Tally, stamp};
+use crate::rival::{Opened, Rival, Shape, Writers};
+use crate::versions::locked;
+use anyhow::Result;
+use protobuf::well_known_types::BytesValue;
+use raft_engine::{Config, Engine, LogBatch, MessageExt, ReadableSize};
+use std::path::Path;
+
+/// Files prepared ahead.
+pub struct RaftEngine;
+
+fn config(dir: &Path) -> Config {
+    Config {
+        dir: dir.display().to_string(),
+        // Everybody writes the same bytes; the records cannot be compressed anyway.
+        batch_compression_threshold: ReadableSize(0),
+        target_file_size: ReadableSize::mb(64),
+        // Half as much again is prepared: 384 MiB.
+        purge_threshold: ReadableSize::mb(256),
+        enable_log_recycle: true,
+        prefill_for_recycle: true,
+        ..Config::default()
+    }
+}
+
+impl Rival for RaftEngine {
+    fn name(&self) -> &'static str {
+        "raft-engine"
+    }
+
+    fn version(&self) -> String {
+        locked("raft-engine").to_owned()
+    }
+
+    fn settings(&self) -> String {
+        "write(batch, sync = true); log files of 64 MiB, recycled, 384 MiB of them filled with \
+         zeroes before the first commit (off by default); no compression; a region per thread"
+            .to_owned()
+    }
+
+    fn writers(&self) -> Writers {
+        Writers::Group
+    }
+
+    fn open(&self, dir: &Path, _: Shape) -> Result<Box<dyn Opened>> {
+        Ok(Box::new(Open(Engine::open(config(dir))?)))
+    }
+
+    fn read_back(&self, dir: &Path, _: Shape, tally: &mut Tally) -> Result<bool> {
+        let engine = Engine::open(config(dir))?;
+        for region in engine.raft_groups() {
+            let (Some(first), Some(last)) = (engine.first_index(region), engine.last_index(region))
+            else {
+                continue;
+            };
+            for index in first..=last {
+                if let Some(entry) = engine.get_entry::<Record>(region, index)? {
+                    tally.see(&entry.value);
+                }
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// A record as an entry of a region: its number is the index.
+#[derive(Clone)]
+struct Record;
+
+impl MessageExt for Record {
+    type Entry = BytesValue;
+
+    fn index(entry: &BytesValue) -> u64 {
+        // Indexes begin with 1.
+        stamp(&entry.value).map_or(0, |(_, number)| number + 1)
+    }
+}
+
+struct Open(Engine);
+
+impl Opened for Open {
+    fn commit(&self, writer: usize, _: u64, record: &[u8]) -> Result<()> {
+        let mut entry = BytesValue::new();
+        entry.set_value(record.to_vec());
+        let mut batch = LogBatch::with_capacity(1);
+        batch.add_entries::<Record>(writer as u64 + 1, &[entry])?;
+        self.0.write(&mut batch, true)?;
+        Ok(())
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        Ok(())
+    }
+}
