@@ -29,11 +29,13 @@ pub fn main() -> ExitCode {
 /// True if nobody failed or lost anything.
 fn command(flags: &Flags) -> Result<bool> {
     let entries = chosen(flags)?;
-    let here = |entry| match entry {
-        &Entry::Here(ref rival) => Some(&**rival),
-        Entry::Absent { .. } => None,
-    };
-    let rivals: Vec<&dyn Rival> = entries.iter().filter_map(here).collect();
+    let rivals: Vec<&dyn Rival> = entries
+        .iter()
+        .filter_map(|entry| match entry {
+            Entry::Here(rival) => Some(&**rival),
+            Entry::Absent { .. } => None,
+        })
+        .collect();
     let stop = Arc::new(AtomicBool::new(false));
     let raise = Arc::clone(&stop);
     ctrlc::set_handler(move || raise.store(true, Ordering::Relaxed))

@@ -40,7 +40,7 @@ impl Records {
 
     /// The next one, with its number. Only the stamp changes from one to the next, so making it
     /// costs nothing that would be measured.
-    pub fn next(&mut self) -> (u64, &[u8]) {
+    pub fn following(&mut self) -> (u64, &[u8]) {
         let number = self.next;
         self.next += 1;
         (number, self.at(number))
@@ -124,7 +124,7 @@ mod tests {
         for writer in 0..2 {
             let mut records = Records::new(writer, 32).unwrap();
             for _ in 0..3 {
-                let (number, record) = records.next();
+                let (number, record) = records.following();
                 if (writer, number) != (1, 1) {
                     tally.see(record);
                 }
@@ -133,11 +133,11 @@ mod tests {
         assert_eq!((tally.missing(&[3, 1]), tally.foreign), (0, 0));
         assert_eq!(tally.missing(&[3, 3]), 1);
         assert_eq!(tally.missing(&[4, 3]), 2);
-        let mut changed = Records::new(1, 32).unwrap().next().1.to_vec();
+        let mut changed = Records::new(1, 32).unwrap().following().1.to_vec();
         changed[31] ^= 1;
         tally.see(&changed);
         tally.see(b"short");
-        tally.see(Records::new(2, 32).unwrap().next().1);
+        tally.see(Records::new(2, 32).unwrap().following().1);
         assert_eq!(tally.foreign, 3);
         assert!(Records::new(0, SHORTEST - 1).is_err());
     }

@@ -185,7 +185,7 @@ fn one_thread(
     let mut records = Records::new(writer, shape.record)?;
     let mut times = histogram()?;
     let one = |records: &mut Records| -> Result<Duration> {
-        let (number, record) = records.next();
+        let (number, record) = records.following();
         let start = Instant::now();
         opened.commit(writer, number, record)?;
         Ok(start.elapsed())

@@ -82,7 +82,7 @@ fn recycle(database: &DB) -> Result<()> {
     for round in 0..2 {
         let values = if round == 0 { TABLE / FILLER } else { 1 };
         for _ in 0..values {
-            database.put(b"filler", filler.next().1)?;
+            database.put(b"filler", filler.following().1)?;
         }
         database.flush()?;
     }
