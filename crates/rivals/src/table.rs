@@ -73,7 +73,10 @@ fn read_back(row: &Row) -> String {
 
 /// The settings of each, what failed, and who was not run.
 pub fn below(rivals: &[&dyn Rival], entries: &[Entry], rows: &[Row]) -> String {
-    let mut text = "\nSettings\n".to_owned();
+    let mut text =
+        "\nFlushes and writes are requests that the device completed; what asks for a flush \
+                    counts among the writes as well.\n\nSettings\n"
+            .to_owned();
     // Writing to a string cannot fail.
     for rival in rivals {
         let name = format!("{} {}", rival.name(), rival.version());

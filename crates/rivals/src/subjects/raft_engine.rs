@@ -1,6 +1,6 @@
 //! raft-engine: the log of TiKV.
 
-use crate::records::{Tally, stamp};
+use crate::records::{Records, Tally, stamp};
 use crate::rival::{Opened, Rival, Shape, Writers};
 use crate::versions::locked;
 use anyhow::Result;
@@ -11,12 +11,19 @@ use std::path::Path;
 /// Files prepared ahead.
 pub struct RaftEngine;
 
+/// MiB of a log file.
+const FILE_MIB: u64 = 64;
+/// Bytes of a value that only fills a log file.
+const FILLER: usize = 1 << 20;
+/// A region that no thread has.
+const FILLER_REGION: u64 = 1 << 32;
+
 fn config(dir: &Path) -> Config {
     Config {
         dir: dir.display().to_string(),
         // Everybody writes the same bytes; the records cannot be compressed anyway.
         batch_compression_threshold: ReadableSize(0),
-        target_file_size: ReadableSize::mb(64),
+        target_file_size: ReadableSize::mb(FILE_MIB),
         // Half as much again is prepared: 384 MiB.
         purge_threshold: ReadableSize::mb(256),
         enable_log_recycle: true,
@@ -36,7 +43,8 @@ impl Rival for RaftEngine {
 
     fn settings(&self) -> String {
         "write(batch, sync = true); log files of 64 MiB, recycled, 384 MiB of them filled with \
-         zeroes before the first commit (off by default); no compression; a region per thread"
+         zeroes before the first commit (off by default), which begins in one of them; no \
+         compression; a region per thread"
             .to_owned()
     }
 
@@ -45,7 +53,9 @@ impl Rival for RaftEngine {
     }
 
     fn open(&self, dir: &Path, _: Shape) -> Result<Box<dyn Opened>> {
-        Ok(Box::new(Open(Engine::open(config(dir))?)))
+        let engine = Engine::open(config(dir))?;
+        leave_first_file(&engine)?;
+        Ok(Box::new(Open(engine)))
     }
 
     fn read_back(&self, dir: &Path, _: Shape, tally: &mut Tally) -> Result<bool> {
@@ -76,6 +86,18 @@ impl MessageExt for Record {
         // Indexes begin with 1.
         stamp(&entry.value).map_or(0, |(_, number)| number + 1)
     }
+}
+
+/// Fills the first log file: that one is never a prepared one, all that follow are.
+fn leave_first_file(engine: &Engine) -> Result<()> {
+    let mut filler = Records::new(0, FILLER)?;
+    for _ in 0..=FILE_MIB {
+        let mut batch = LogBatch::with_capacity(1);
+        let value = filler.following().1.to_vec();
+        batch.put(FILLER_REGION, b"filler".to_vec(), value)?;
+        engine.write(&mut batch, false)?;
+    }
+    Ok(engine.sync()?)
 }
 
 struct Open(Engine);
