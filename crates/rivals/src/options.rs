@@ -10,7 +10,8 @@ use std::time::Duration;
 #[derive(Debug, Clone, Parser)]
 #[command(name = "rivals", version)]
 pub struct Flags {
-    /// Directory on the disk to measure; files are made in it and removed
+    /// Directory on the disk to measure; files are made in it and removed. Cargo starts benches in
+    /// crates/rivals: a relative path begins there
     #[arg(long, default_value = ".")]
     pub dir: PathBuf,
 

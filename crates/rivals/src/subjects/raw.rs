@@ -5,7 +5,6 @@ use crate::rival::{Opened, Rival, Shape, Writers};
 use crate::turn::take;
 use anyhow::{Context, Result};
 use logforce_device::AlignedBuf;
-use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
@@ -47,10 +46,11 @@ impl Rival for Raw {
             file.write_all_at(&zeroes, offset)?;
         }
         file.sync_all()?;
-        let flags = OFlags::DIRECT | OFlags::DSYNC;
+        // By libc: the constant of rustix for O_DSYNC is O_SYNC, which forces the time of the
+        // last change as well, a journal's commit now and then.
         let file = OpenOptions::new()
             .write(true)
-            .custom_flags(flags.bits().cast_signed())
+            .custom_flags(libc::O_DIRECT | libc::O_DSYNC)
             .open(&path)
             .context("the filesystem offers no direct I/O")?;
         let padded = shape.record.next_multiple_of(UNIT);
