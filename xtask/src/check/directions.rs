@@ -66,6 +66,17 @@ pub const TABLE: &[Row] = &[
         why: "it reads flags, hands the operating system to the measuring crate, and prints",
     },
     Row {
+        name: "logforce-rivals",
+        may_use: &[
+            "logforce",
+            "logforce-device",
+            "logforce-device-os",
+            "logforce-testkit",
+        ],
+        why: "it runs what users get beside others, counts the device's flushes, and makes \
+              filesystems to count them on; nothing may use it, for it brings the rivals along",
+    },
+    Row {
         name: "xtask",
         may_use: &[],
         why: "it must build and speak when nothing else compiles",

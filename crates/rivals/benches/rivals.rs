@@ -1,0 +1,7 @@
+//! `cargo bench -p logforce-rivals --features rivals`; `-- --help` lists the flags.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    logforce_rivals::main()
+}

@@ -1,0 +1,144 @@
+//! The records: each can be told from every other, and none can be compressed.
+
+use anyhow::{Result, bail};
+
+/// Bytes at the front of a record that say whose it is.
+const STAMP: usize = 12;
+/// The shortest record.
+pub const SHORTEST: usize = 16;
+
+/// The records of one thread.
+#[derive(Debug, Clone)]
+pub struct Records {
+    bytes: Vec<u8>,
+    next: u64,
+}
+
+impl Records {
+    /// Those of the thread `writer`, `len` bytes each.
+    ///
+    /// # Errors
+    /// Shorter than what tells them apart.
+    pub fn new(writer: usize, len: usize) -> Result<Records> {
+        if len < SHORTEST {
+            bail!("a record of {len} bytes is too short: {SHORTEST} are needed to tell them apart");
+        }
+        let mut state = 0x9e37_79b9_7f4a_7c15 ^ (writer as u64 + 1);
+        let mut bytes = vec![0; len];
+        for word in bytes.chunks_mut(8) {
+            // xorshift64*: noise that no compression shortens.
+            state ^= state >> 12;
+            state ^= state << 25;
+            state ^= state >> 27;
+            let noise = state.wrapping_mul(0x2545_f491_4f6c_dd1d).to_le_bytes();
+            word.copy_from_slice(&noise[..word.len()]);
+        }
+        let writer = u32::try_from(writer)?;
+        bytes[..4].copy_from_slice(&writer.to_le_bytes());
+        Ok(Records { bytes, next: 0 })
+    }
+
+    /// The next one, with its number. Only the stamp changes from one to the next, so making it
+    /// costs nothing that would be measured.
+    pub fn following(&mut self) -> (u64, &[u8]) {
+        let number = self.next;
+        self.next += 1;
+        (number, self.at(number))
+    }
+
+    fn at(&mut self, number: u64) -> &[u8] {
+        self.bytes[4..STAMP].copy_from_slice(&number.to_le_bytes());
+        &self.bytes
+    }
+}
+
+/// The writer and the number in a record.
+pub fn stamp(record: &[u8]) -> Option<(usize, u64)> {
+    let writer = u32::from_le_bytes(record.get(..4)?.try_into().ok()?);
+    let number = u64::from_le_bytes(record.get(4..STAMP)?.try_into().ok()?);
+    Some((usize::try_from(writer).ok()?, number))
+}
+
+/// Which records were seen, and whether they were what was written.
+#[derive(Debug)]
+pub struct Tally {
+    writers: Vec<(Records, Vec<bool>)>,
+    /// Records that nobody wrote, or that came back changed.
+    pub foreign: u64,
+}
+
+impl Tally {
+    /// Waits for the records of `threads` threads, `len` bytes each.
+    ///
+    /// # Errors
+    /// As [`Records::new`].
+    pub fn new(threads: usize, len: usize) -> Result<Tally> {
+        let of = |writer| Ok((Records::new(writer, len)?, Vec::new()));
+        Ok(Tally {
+            writers: (0..threads).map(of).collect::<Result<_>>()?,
+            foreign: 0,
+        })
+    }
+
+    /// A record that was read back.
+    pub fn see(&mut self, record: &[u8]) {
+        let of = stamp(record).and_then(|(writer, number)| {
+            let number_at = usize::try_from(number).ok()?;
+            let (records, seen) = self.writers.get_mut(writer)?;
+            (records.at(number) == record).then_some((seen, number_at))
+        });
+        let Some((seen, at)) = of else {
+            self.foreign += 1;
+            return;
+        };
+        if seen.len() <= at {
+            seen.resize(at + 1, false);
+        }
+        seen[at] = true;
+    }
+
+    /// How many of the acknowledged records were not seen; `acknowledged[writer]` is how many the
+    /// thread got acknowledged, its first ones.
+    pub fn missing(&self, acknowledged: &[u64]) -> u64 {
+        acknowledged
+            .iter()
+            .enumerate()
+            .map(|(writer, &count)| {
+                let there = self.writers.get(writer).map_or(0, |(_, seen)| {
+                    let within = usize::try_from(count).unwrap_or(usize::MAX).min(seen.len());
+                    seen[..within].iter().filter(|s| **s).count() as u64
+                });
+                count - there
+            })
+            .sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_lost_changed_or_foreign_is_found() {
+        let mut tally = Tally::new(2, 32).unwrap();
+        for writer in 0..2 {
+            let mut records = Records::new(writer, 32).unwrap();
+            for _ in 0..3 {
+                let (number, record) = records.following();
+                if (writer, number) != (1, 1) {
+                    tally.see(record);
+                }
+            }
+        }
+        assert_eq!((tally.missing(&[3, 1]), tally.foreign), (0, 0));
+        assert_eq!(tally.missing(&[3, 3]), 1);
+        assert_eq!(tally.missing(&[4, 3]), 2);
+        let mut changed = Records::new(1, 32).unwrap().following().1.to_vec();
+        changed[31] ^= 1;
+        tally.see(&changed);
+        tally.see(b"short");
+        tally.see(Records::new(2, 32).unwrap().following().1);
+        assert_eq!(tally.foreign, 3);
+        assert!(Records::new(0, SHORTEST - 1).is_err());
+    }
+}
