@@ -242,7 +242,9 @@ impl OsFile {
         } else {
             OFlags::empty()
         };
-        let durable = self.reopen(OFlags::RDWR | OFlags::DSYNC | direct)?;
+        // Not `OFlags::DSYNC`: in rustix 1.1 that is `O_SYNC`, which forces timestamps too.
+        let dsync = OFlags::from_bits_retain(libc::O_DSYNC as u32);
+        let durable = self.reopen(OFlags::RDWR | dsync | direct)?;
         match rustix::io::pwrite(&durable, bytes, at) {
             Ok(n) => {
                 let _ = self.through.set(durable);
