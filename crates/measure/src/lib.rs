@@ -9,11 +9,14 @@
 
 pub mod conclusion;
 pub mod counters;
+pub mod counting;
+pub mod crew;
 pub mod error;
 pub mod group;
 pub mod interrupt;
 pub mod journal;
 pub mod library;
+pub mod layout;
 pub mod machine;
 pub mod notes;
 pub mod numbers;
@@ -28,8 +31,10 @@ pub mod recorder;
 pub mod report;
 pub mod schedule;
 pub mod space;
+pub mod stats;
 pub mod subject;
 pub mod table;
+pub mod target;
 pub mod text;
 pub mod workplace;
 

@@ -8,7 +8,6 @@ mod commits;
 mod memory;
 mod recovery;
 pub mod report;
-mod stats;
 
 use crate::library::{self, LogSetup, SharedLog};
 use crate::numbers::bytes;
