@@ -22,7 +22,9 @@ fn number(value: Option<f64>, decimals: usize) -> String {
 const COLUMNS: [Column<Judged>; 14] = [
     Column::text("method", 0, |j| label(&j.row)),
     Column::number("commits", 6, |j| {
-        j.row.commits.map_or_else(|| "-".to_owned(), |n| n.to_string())
+        j.row
+            .commits
+            .map_or_else(|| "-".to_owned(), |n| n.to_string())
     }),
     Column::number("total\nms", 4, |j| number(j.row.total_ms, 3)),
     Column::number("ms per\nwrite", 0, |j| match j.row.error {

@@ -1,13 +1,14 @@
 //! Commits by one thread, one after another.
 
+use super::Bench;
 use super::report::{Bound, Line, Triple};
-use super::{Bench, remove};
 use crate::counters::NoCounters;
 use crate::library::{LONGEST_SEGMENT, LogJournal, SharedLog};
 use crate::numbers::bytes;
 use crate::prepare::PreparedFile;
 use crate::raw::RawJournal;
 use crate::subject::{Limit, RowKey, Subject, SubjectKind};
+use crate::workplace::remove;
 use crate::{MeasureError, Recorder};
 use logforce_device::FileState;
 use std::cell::RefCell;

@@ -1,10 +1,10 @@
 //! What a comparison says, for people and as data. Field names are kept compatible; see
 //! `docs/cli-json.md`.
 
-use crate::stats::{Spread, median, spread};
 use super::{MeasureError, Outcome};
 use crate::machine::Machine;
 use crate::numbers::short;
+use crate::stats::{Spread, median, spread};
 pub use crate::target::Bound;
 use crate::target::{between, number, verdict};
 use serde::Serialize;
