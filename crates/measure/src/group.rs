@@ -173,7 +173,9 @@ pub fn run(options: &Options, setup: &Setup) -> Result<Outcome, MeasureError> {
         Part::Submit => (SEGMENTS + 1) * LONGEST_SEGMENT,
         Part::Preparing => preparing::space(options),
     });
-    setup.space.check(need.max().unwrap_or(0), "another --dir")?;
+    setup
+        .space
+        .check(need.max().unwrap_or(0), "another --dir")?;
     let bench = Bench {
         options,
         setup,
