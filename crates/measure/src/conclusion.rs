@@ -20,6 +20,14 @@ pub struct Conclusion {
     pub recommended: Option<Method>,
 }
 
+impl Conclusion {
+    /// Says that it stands on less than was asked for.
+    pub fn interrupted(&mut self) {
+        self.text
+            .insert_str(0, "By what was measured until the interruption: ");
+    }
+}
+
 /// A method over all its rows that count.
 struct Candidate {
     method: Method,

@@ -9,10 +9,13 @@
 
 pub mod conclusion;
 pub mod counters;
+pub mod counting;
+pub mod crew;
 pub mod error;
 pub mod group;
 pub mod interrupt;
 pub mod journal;
+pub mod layout;
 pub mod library;
 pub mod machine;
 pub mod notes;
@@ -28,8 +31,10 @@ pub mod recorder;
 pub mod report;
 pub mod schedule;
 pub mod space;
+pub mod stats;
 pub mod subject;
 pub mod table;
+pub mod target;
 pub mod text;
 pub mod workplace;
 

@@ -5,12 +5,13 @@ mod committers;
 use crate::progress::Progress;
 use crate::subject::{Limit, RowKey, Subject, SubjectKind};
 use crate::{Interrupt, MeasureError, Recorder};
-use committers::Job;
-use logforce::{Facts, FileState, Guarantee, Log, Lsn, Method, Options};
-use logforce_device::{Assessment, ForceBy};
+pub(crate) use committers::Job;
+use logforce::{Creation, Facts, FileState, Guarantee, Log, Lsn, Method, Options};
+use logforce_device::{Assessment, ForceBy, System};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The longest segment that is made for a measurement; the library's own default.
@@ -54,6 +55,10 @@ pub struct LogSetup {
 /// committed is truncated, so that its segments are used again and the disk does not fill.
 pub struct SharedLog {
     setup: LogSetup,
+    /// The system to use instead of the library's own.
+    system: Option<Arc<dyn System>>,
+    /// Truncated segments to keep for reuse; `None` for the library's default.
+    spares: Option<usize>,
     log: Option<Log>,
     /// Where the last record ends.
     last: Option<Lsn>,
@@ -66,10 +71,28 @@ impl SharedLog {
     pub fn new(setup: LogSetup, interrupt: Interrupt, progress: Rc<dyn Progress>) -> Self {
         SharedLog {
             setup,
+            system: None,
+            spares: None,
             log: None,
             last: None,
             interrupt,
             progress,
+        }
+    }
+
+    /// By the calls of `system`.
+    pub fn through(self, system: Arc<dyn System>) -> Self {
+        SharedLog {
+            system: Some(system),
+            ..self
+        }
+    }
+
+    /// Keeps so many truncated segments for reuse; with none each segment is filled anew.
+    pub fn spares(self, count: usize) -> Self {
+        SharedLog {
+            spares: Some(count),
+            ..self
         }
     }
 
@@ -85,13 +108,7 @@ impl SharedLog {
         }
         self.progress
             .doing(&format!("making a log, {}", self.setup.method));
-        let options = Options::new()
-            .method(self.setup.method)
-            .require(self.setup.guarantee)
-            .segment_len(self.setup.segment_len)
-            // A log that falls idle puts down a stamp: that must not happen in another row's slice.
-            .idle_stamp(Duration::from_secs(3600));
-        let log = logforce::create_new(&self.setup.path, options)?;
+        let log = self.open(Creation::CreateNew)?;
         if (log.method(), log.guarantee()) != (self.setup.method, self.setup.guarantee) {
             return Err(MeasureError::NotOffered(format!(
                 "the log says {} by {}, the filesystem's facts say {} by {}",
@@ -103,6 +120,51 @@ impl SharedLog {
         }
         self.log = Some(log.clone());
         Ok(log)
+    }
+
+    fn open(&self, creation: Creation) -> Result<Log, MeasureError> {
+        let mut options = Options::new()
+            .method(self.setup.method)
+            .require(self.setup.guarantee)
+            .segment_len(self.setup.segment_len)
+            // A log that falls idle puts down a stamp: that must not happen in another row's slice.
+            .idle_stamp(Duration::from_secs(3600));
+        if let Some(spares) = self.spares {
+            options = options.spares(spares);
+        }
+        let path = &self.setup.path;
+        let log = match (&self.system, creation) {
+            (Some(system), _) => Log::open(&**system, path, creation, options),
+            (None, Creation::CreateNew) => logforce::create_new(path, options),
+            (None, _) => logforce::open_existing(path, options),
+        };
+        Ok(log?)
+    }
+
+    /// Closes the log and opens it again.
+    pub fn reopen(&mut self) -> Result<Log, MeasureError> {
+        if let Some(log) = self.log.take() {
+            log.close()?;
+        }
+        let log = self.open(Creation::OpenExisting)?;
+        self.log = Some(log.clone());
+        Ok(log)
+    }
+
+    /// Bytes that a commit of `record` bytes by itself takes up in the log.
+    pub fn padded(&mut self, record: u64) -> Result<u64, MeasureError> {
+        let log = self.ready()?;
+        let record = vec![1; usize::try_from(record).unwrap_or(0)];
+        let mut least = u64::MAX;
+        let mut last = log.commit(&record)?;
+        // One of two may lie where a segment begins.
+        for _ in 0..2 {
+            let next = log.commit(&record)?;
+            least = least.min(next.start.since(last.start));
+            last = next;
+        }
+        self.used_to(last.end);
+        Ok(least)
     }
 
     /// Truncates what was committed, and waits until the next segment is prepared.

@@ -1,17 +1,17 @@
 //! A report as bytes.
 
-use crate::report::{Report, Row};
+use serde::Serialize;
 use std::io::{self, Write};
 
 /// One JSON object and a newline.
-pub fn json(report: &Report, mut to: impl Write) -> io::Result<()> {
+pub fn json(report: &impl Serialize, mut to: impl Write) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut to, report).map_err(io::Error::from)?;
     to.write_all(b"\n")?;
     to.flush()
 }
 
 /// The rows, with a line of headings.
-pub fn csv(rows: &[Row], to: impl Write) -> io::Result<()> {
+pub fn csv(rows: &[impl Serialize], to: impl Write) -> io::Result<()> {
     let broken = |e: csv::Error| match e.into_kind() {
         csv::ErrorKind::Io(e) => e,
         other => io::Error::other(format!("{other:?}")),

@@ -8,10 +8,8 @@ mod commits;
 mod memory;
 mod recovery;
 pub mod report;
-mod stats;
 
 use crate::library::{self, LogSetup, SharedLog};
-use crate::numbers::bytes;
 use crate::progress::Progress;
 use crate::space::Space;
 use crate::{Interrupt, MeasureError};
@@ -19,7 +17,7 @@ use child::Child;
 use logforce::{Facts, Method};
 use logforce_device::{Assessment, Directory};
 use report::Line;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -159,18 +157,8 @@ fn check_space(options: &Options, space: Space) -> Result<(), MeasureError> {
         Part::Bulk => options.bulk + 2 * bulk::segment_len(options.bulk),
         Part::Recovery => options.log + 3 * library::LONGEST_SEGMENT,
     });
-    let need = need.max().unwrap_or(0);
-    if need > space.usable() {
-        return Err(MeasureError::NoSpace(format!(
-            "not enough free space: {} are needed, and of {} free {} may be used (a tenth of the disk's {} is always \
-             left free). Free some, choose another --dir, or a smaller --bulk or --log.",
-            bytes(need),
-            bytes(space.free),
-            bytes(space.usable()),
-            bytes(space.total)
-        )));
-    }
-    Ok(())
+    let remedies = "another --dir, or a smaller --bulk or --log";
+    space.check(need.max().unwrap_or(0), remedies)
 }
 
 impl Bench<'_> {
@@ -188,9 +176,4 @@ impl Bench<'_> {
         let progress = Rc::clone(&self.setup.progress);
         SharedLog::new(setup, self.setup.interrupt.clone(), progress)
     }
-}
-
-/// Removes a log's directory.
-fn remove(path: &Path) -> Result<(), MeasureError> {
-    std::fs::remove_dir_all(path).map_err(MeasureError::io(format!("removing {}", path.display())))
 }

@@ -22,6 +22,21 @@ impl Space {
         self.free.saturating_sub(self.total / 10)
     }
 
+    /// Fails unless `need` bytes may be used; `remedies` are the flags that would help.
+    pub fn check(self, need: u64, remedies: &str) -> Result<(), MeasureError> {
+        if need <= self.usable() {
+            return Ok(());
+        }
+        Err(MeasureError::NoSpace(format!(
+            "not enough free space: {} are needed, and of {} free {} may be used (a tenth of the disk's {} is always \
+             left free). Free some, or choose {remedies}.",
+            bytes(need),
+            bytes(self.free),
+            bytes(self.usable()),
+            bytes(self.total)
+        )))
+    }
+
     /// Of the filesystem that holds `path`.
     pub fn at(path: &Path) -> Result<Space, MeasureError> {
         let stat = rustix::fs::statvfs(path).map_err(|e| {

@@ -1,110 +1,55 @@
 //! Tables for a terminal.
 
+use crate::layout::{Column, empty_table, finish, fitted, sections};
 use crate::numbers::short;
 use crate::published::P1;
 use crate::report::{Row, reference};
 use crate::subject::SubjectKind;
-use comfy_table::presets;
-use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
 use logforce_device::{FileState, Guarantee, Method, Verdict};
 
-/// What a report is laid out for where nothing tells the width.
-pub const WIDTH: usize = 120;
+pub use crate::layout::WIDTH;
 
-/// No borders but a thin line under the headings.
-const STYLE: TableStyle = presets::NOTHING.header_separator(LineStyle::none().fill('─'));
-
-/// Begins the place of a title in a table under way.
-const TITLE: char = '\u{a7}';
-
-struct Column {
-    heading: &'static str,
-    /// Columns with the highest number are left out first on a narrow terminal; 0 never.
-    expendable: u8,
-    cell: fn(&Row, Option<f64>) -> String,
+/// A row, and what its ratio is to, in milliseconds per commit.
+struct Judged {
+    row: Row,
+    safe: Option<f64>,
 }
 
 fn number(value: Option<f64>, decimals: usize) -> String {
     value.map_or_else(|| "-".to_owned(), |v| short(v, decimals))
 }
 
-const COLUMNS: [Column; 14] = [
-    Column {
-        heading: "method",
-        expendable: 0,
-        cell: |r, _| label(r),
-    },
-    Column {
-        heading: "commits",
-        expendable: 6,
-        cell: |r, _| r.commits.map_or_else(|| "-".to_owned(), |n| n.to_string()),
-    },
-    Column {
-        heading: "total\nms",
-        expendable: 4,
-        cell: |r, _| number(r.total_ms, 3),
-    },
-    Column {
-        heading: "ms per\nwrite",
-        expendable: 0,
-        cell: |r, _| {
-            if r.error.is_some() {
-                "n/a".to_owned()
-            } else {
-                number(r.ms_per_commit, 4)
-            }
-        },
-    },
-    Column {
-        heading: "p50\nµs",
-        expendable: 0,
-        cell: |r, _| number(r.p50_us, 1),
-    },
-    Column {
-        heading: "p99\nµs",
-        expendable: 1,
-        cell: |r, _| number(r.p99_us, 1),
-    },
-    Column {
-        heading: "p99.9\nµs",
-        expendable: 8,
-        cell: |r, _| number(r.p999_us, 1),
-    },
-    Column {
-        heading: "max\nµs",
-        expendable: 7,
-        cell: |r, _| number(r.max_us, 1),
-    },
-    Column {
-        heading: "commits\nper s",
-        expendable: 2,
-        cell: |r, _| number(r.commits_per_s, 1),
-    },
-    Column {
-        heading: "dev*\nwrites",
-        expendable: 5,
-        cell: |r, _| number(r.device_writes_per_commit, 2),
-    },
-    Column {
-        heading: "dev*\nflush",
-        expendable: 3,
-        cell: |r, _| number(r.device_flushes_per_commit, 2),
-    },
-    Column {
-        heading: "dev*\nKiB",
-        expendable: 9,
-        cell: |r, _| number(r.device_bytes_per_commit.map(|b| b / 1024.0), 2),
-    },
-    Column {
-        heading: "survives",
-        expendable: 0,
-        cell: |r, _| guarantee(r),
-    },
-    Column {
-        heading: "ratio",
-        expendable: 0,
-        cell: |r, safe| number(r.ms_per_commit.zip(safe).map(|(ms, safe)| ms / safe), 2),
-    },
+const COLUMNS: [Column<Judged>; 14] = [
+    Column::text("method", 0, |j| label(&j.row)),
+    Column::number("commits", 6, |j| {
+        j.row
+            .commits
+            .map_or_else(|| "-".to_owned(), |n| n.to_string())
+    }),
+    Column::number("total\nms", 4, |j| number(j.row.total_ms, 3)),
+    Column::number("ms per\nwrite", 0, |j| match j.row.error {
+        Some(_) => "n/a".to_owned(),
+        None => number(j.row.ms_per_commit, 4),
+    }),
+    Column::number("p50\nµs", 0, |j| number(j.row.p50_us, 1)),
+    Column::number("p99\nµs", 1, |j| number(j.row.p99_us, 1)),
+    Column::number("p99.9\nµs", 8, |j| number(j.row.p999_us, 1)),
+    Column::number("max\nµs", 7, |j| number(j.row.max_us, 1)),
+    Column::number("commits\nper s", 2, |j| number(j.row.commits_per_s, 1)),
+    Column::number("dev*\nwrites", 5, |j| {
+        number(j.row.device_writes_per_commit, 2)
+    }),
+    Column::number("dev*\nflush", 3, |j| {
+        number(j.row.device_flushes_per_commit, 2)
+    }),
+    Column::number("dev*\nKiB", 9, |j| {
+        number(j.row.device_bytes_per_commit.map(|b| b / 1024.0), 2)
+    }),
+    Column::text("survives", 0, |j| guarantee(&j.row)),
+    Column::number("ratio", 0, |j| {
+        let ratio = j.row.ms_per_commit.zip(j.safe);
+        number(ratio.map(|(ms, safe)| ms / safe), 2)
+    }),
 ];
 
 /// What a row is called within its section.
@@ -137,98 +82,17 @@ fn mark(verdict: Option<Verdict>) -> &'static str {
 /// The main table, at most `width` characters wide where leaving columns out can do it. Returns
 /// it with the headings of the columns that were left out.
 pub fn main_table(rows: &[Row], width: usize) -> (String, Vec<String>) {
-    let mut columns: Vec<&Column> = COLUMNS.iter().collect();
-    let mut left_out = Vec::new();
-    loop {
-        let fits = |gap| Some(render(rows, &columns, gap)).filter(|table| widest(table) <= width);
-        if let Some(table) = fits(2).or_else(|| fits(1)) {
-            return (table, left_out);
-        }
-        let next = columns.iter().enumerate().max_by_key(|(_, c)| c.expendable);
-        match next.filter(|(_, c)| c.expendable > 0) {
-            Some((index, column)) => {
-                left_out.push(column.heading.replace('\n', " "));
-                columns.remove(index);
-            }
-            None => return (render(rows, &columns, 1), left_out),
-        }
-    }
-}
-
-fn widest(text: &str) -> usize {
-    text.lines()
-        .map(|line| line.chars().count())
-        .max()
-        .unwrap_or(0)
-}
-
-fn empty_table() -> Table {
-    let mut table = Table::new();
-    table
-        .load_style(STYLE)
-        .set_content_arrangement(ContentArrangement::Disabled);
-    table
-}
-
-fn finish(mut table: Table, left_aligned: &[usize], gap: u16) -> String {
-    for (index, column) in table.column_iter_mut().enumerate() {
-        column.set_padding((0, gap));
-        if !left_aligned.contains(&index) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    let text = table.to_string();
-    text.lines()
-        .map(|line| line.trim_end().to_owned() + "\n")
-        .collect()
-}
-
-/// Parts of the table: one per file state, in the order of the rows.
-fn sections(rows: &[Row]) -> Vec<(String, Vec<&Row>)> {
-    let mut sections: Vec<(String, Vec<&Row>)> = Vec::new();
-    for row in rows {
+    // One section per file state, in the order of the rows.
+    let titled = rows.iter().map(|row| {
         let title = match row.file_state {
             Some(state) => format!("{state} file:"),
             None => format!("by the log, {}:", row.method),
         };
-        match sections.iter_mut().find(|(t, _)| *t == title) {
-            Some((_, members)) => members.push(row),
-            None => sections.push((title, vec![row])),
-        }
-    }
-    sections
-}
-
-fn render(rows: &[Row], columns: &[&Column], gap: u16) -> String {
-    let mut table = empty_table();
-    table.set_header(columns.iter().map(|c| c.heading));
-    let sections = sections(rows);
-    for (number, (_, members)) in sections.iter().enumerate() {
-        // Stands for the title, which may be wider than the column.
-        let mut heading = vec![format!("{TITLE}{number}")];
-        heading.resize(columns.len(), String::new());
-        table.add_row(heading);
-        for row in members {
-            table.add_row(columns.iter().enumerate().map(|(i, c)| {
-                let cell = (c.cell)(row, reference(rows, row));
-                if i == 0 { format!("  {cell}") } else { cell }
-            }));
-        }
-    }
-    let left: Vec<usize> = columns
-        .iter()
-        .enumerate()
-        .filter(|(_, c)| matches!(c.heading, "method" | "survives"))
-        .map(|(i, _)| i)
-        .collect();
-    let titled = |line: &str| {
-        let number = line
-            .strip_prefix(TITLE)
-            .and_then(|n| n.parse::<usize>().ok());
-        let title = number.and_then(|n| sections.get(n));
-        title.map_or(line, |(title, _)| title).to_owned() + "\n"
-    };
-    finish(table, &left, gap).lines().map(titled).collect()
+        let safe = reference(rows, row);
+        let row = row.clone();
+        (title, Judged { row, safe })
+    });
+    fitted(&COLUMNS, &sections(titled), width)
 }
 
 /// The published rows beside ours, each as a multiple of buffered + fsync in its column. `None`
@@ -307,6 +171,7 @@ fn letter(row: &Row) -> String {
 mod tests {
     use super::*;
     use crate::conclusion::tests::row;
+    use crate::layout::widest;
 
     fn rows() -> Vec<Row> {
         let mut rows: Vec<Row> = FileState::ALL

@@ -1,5 +1,6 @@
 //! A report for people.
 
+use crate::layout::wrap;
 use crate::numbers::bytes;
 use crate::published::{P1_MACHINE, P1_SOURCE};
 use crate::report::{Report, fastest_safe};
@@ -50,38 +51,4 @@ pub fn render(report: &Report, width: usize) -> String {
     text.push('\n');
     text.push_str(&wrap(&report.conclusion, width, 0));
     text
-}
-
-/// Breaks `text` between words into lines of at most `width` characters; all but the first are
-/// indented by `indent`.
-fn wrap(text: &str, width: usize, indent: usize) -> String {
-    let mut out = String::new();
-    let mut column = 0;
-    for word in text.split_whitespace() {
-        let length = word.chars().count();
-        if column > 0 && column + 1 + length > width {
-            out.push('\n');
-            out.push_str(&" ".repeat(indent));
-            column = indent;
-        } else if column > 0 {
-            out.push(' ');
-            column += 1;
-        }
-        out.push_str(word);
-        column += length;
-    }
-    out.push('\n');
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::wrap;
-
-    #[test]
-    fn wraps_between_words() {
-        assert_eq!(wrap("one two three", 7, 2), "one two\n  three\n");
-        assert_eq!(wrap("µµµ µµµ", 7, 0), "µµµ µµµ\n");
-        assert_eq!(wrap("longerthanwidth x", 4, 0), "longerthanwidth\nx\n");
-    }
 }

@@ -46,6 +46,11 @@ impl Drop for Workplace {
     }
 }
 
+/// Removes a directory in it, such as a log's.
+pub fn remove(path: &Path) -> Result<(), MeasureError> {
+    std::fs::remove_dir_all(path).map_err(MeasureError::io(format!("removing {}", path.display())))
+}
+
 /// What earlier runs left in `parent` when they were killed: directories of ours whose process
 /// is gone.
 pub fn leftovers(parent: &Path) -> Vec<PathBuf> {

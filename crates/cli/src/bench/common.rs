@@ -2,33 +2,173 @@
 
 use super::os;
 use crate::exit::Usage;
-use crate::output::complain;
+use crate::output::{Sink, Target, complain};
 use crate::signal;
 use anyhow::bail;
 use logforce_device::{Directory, Method};
+use logforce_measure::counters::{CounterSource, NoCounters};
 use logforce_measure::machine::Machine;
 use logforce_measure::workplace::{Workplace, leftovers};
-use logforce_measure::{Interrupt, MeasureError};
-use std::path::Path;
+use logforce_measure::{Interrupt, MeasureError, output, table};
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Where to measure.
+#[derive(Debug, clap::Args)]
+pub struct Where {
+    /// Directory on the disk to measure; a temporary directory is made in it and removed
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    dir: PathBuf,
+}
+
+impl Where {
+    /// The directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Refuses a `--dir` that is no directory.
+    pub fn check(&self) -> anyhow::Result<()> {
+        if !self.dir.is_dir() {
+            let why = if self.dir.exists() {
+                "is no directory"
+            } else {
+                "does not exist"
+            };
+            bail!(Usage(format!("--dir {} {why}", self.dir.display())));
+        }
+        Ok(())
+    }
+}
+
+/// Where results go beside the terminal.
+#[derive(Debug, clap::Args)]
+pub struct Files {
+    /// Write a report as JSON to FILE; - is standard output, and all else goes to standard error
+    #[arg(long, value_name = "FILE")]
+    json: Option<Target>,
+    /// Write the rows as CSV to FILE; - is standard output, and all else goes to standard error
+    #[arg(long, value_name = "FILE")]
+    csv: Option<Target>,
+}
+
+impl Files {
+    /// Refuses two on standard output.
+    pub fn check(&self) -> anyhow::Result<()> {
+        let is_stdout = |t: &Option<Target>| *t == Some(Target::Stdout);
+        if is_stdout(&self.json) && is_stdout(&self.csv) {
+            bail!(Usage(
+                "--json - and --csv - cannot both have standard output".to_owned()
+            ));
+        }
+        Ok(())
+    }
+
+    /// Opens them, before anything is measured.
+    pub fn open(&self) -> anyhow::Result<Sinks> {
+        Ok(Sinks {
+            json: self.json.as_ref().map(Sink::open).transpose()?,
+            csv: self.csv.as_ref().map(Sink::open).transpose()?,
+        })
+    }
+}
+
+/// Open [`Files`].
+pub struct Sinks {
+    json: Option<Sink>,
+    csv: Option<Sink>,
+}
+
+impl Sinks {
+    /// Data goes to standard output, so words must not.
+    pub fn have_stdout(&self) -> bool {
+        let is_stdout = |s: &Option<Sink>| matches!(s, Some(Sink::Stdout));
+        is_stdout(&self.json) || is_stdout(&self.csv)
+    }
+
+    /// Writes the report, and its rows.
+    pub fn fill(self, report: &impl Serialize, rows: &[impl Serialize]) -> anyhow::Result<()> {
+        if let Some(sink) = self.json {
+            sink.fill(|out| output::json(report, out))?;
+        }
+        if let Some(sink) = self.csv {
+            sink.fill(|out| output::csv(rows, out))?;
+        }
+        Ok(())
+    }
+}
+
+/// One of `all`, by name; `what` is what they are called.
+pub fn named<T: Copy>(
+    text: &str,
+    what: &str,
+    all: &[T],
+    name: fn(T) -> &'static str,
+) -> Result<T, String> {
+    all.iter()
+        .copied()
+        .find(|&x| name(x) == text)
+        .ok_or_else(|| {
+            let names: Vec<&str> = all.iter().map(|&x| name(x)).collect();
+            format!("unknown {what} '{text}'; known: {}", names.join(" "))
+        })
+}
+
+/// What was asked for, each once and in our order; all if nothing was.
+pub fn chosen<T: Copy + PartialEq>(asked: &[T], all: &[T]) -> Vec<T> {
+    all.iter()
+        .copied()
+        .filter(|x| asked.is_empty() || asked.contains(x))
+        .collect()
+}
+
+/// Parses a number of seconds.
+pub fn parse_seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text
+        .parse()
+        .map_err(|_| format!("'{text}' is no number of seconds"))?;
+    if !(seconds > 0.0 && seconds <= 1e6) {
+        return Err("seconds must be above 0 and at most 1000000".to_owned());
+    }
+    Ok(Duration::from_secs_f64(seconds))
+}
+
+/// The counters of the device below `path`, or why there are none.
+pub fn counters(path: &Path) -> (Rc<dyn CounterSource>, Option<String>) {
+    match os::counters(path) {
+        Ok(counters) => (Rc::new(counters), None),
+        Err(e) => (
+            Rc::new(NoCounters),
+            Some(format!("Device writes and flushes are not known: {e}.")),
+        ),
+    }
+}
+
+/// Of the terminal that the table goes to; the usual where it goes elsewhere.
+pub fn terminal_width(to_stderr: bool) -> usize {
+    let terminal = if to_stderr {
+        console::Term::stderr()
+    } else {
+        console::Term::stdout()
+    };
+    match terminal
+        .is_term()
+        .then(|| terminal.size_checked())
+        .flatten()
+    {
+        // A terminal that does not know its size says 0.
+        Some((_, columns)) if columns > 0 => usize::from(columns),
+        _ => table::WIDTH,
+    }
+}
 
 /// Parses the name of a method.
 pub fn parse_method(text: &str) -> Result<Method, String> {
     text.parse()
         .map_err(|e: logforce_device::UnknownMethod| e.to_string())
-}
-
-/// Refuses a `--dir` that is no directory.
-pub fn check_directory(dir: &Path) -> anyhow::Result<()> {
-    if !dir.is_dir() {
-        let why = if dir.exists() {
-            "is no directory"
-        } else {
-            "does not exist"
-        };
-        bail!(Usage(format!("--dir {} {why}", dir.display())));
-    }
-    Ok(())
 }
 
 /// Runs `body` with a directory of its own in `dir`, which is gone afterwards, also after Ctrl-C.

@@ -1,21 +1,21 @@
 //! `logforce bench journal`.
 
-use super::common::{check_directory, command_line, leaving_nothing, machine, parse_method};
-use super::os;
+use super::common::{
+    Files, Where, chosen, command_line, counters, leaving_nothing, machine, named, parse_method,
+    parse_seconds, terminal_width,
+};
 use crate::exit::{End, Usage};
-use crate::output::{Sink, Target, print};
+use crate::output::print;
 use crate::progress::Bar;
 use crate::size;
 use anyhow::bail;
 use logforce_device::{FileState, Method};
-use logforce_measure::counters::{CounterSource, NoCounters};
 use logforce_measure::journal::{Options, Outcome, Setup, run as measure};
 use logforce_measure::machine::Machine;
 use logforce_measure::report::{Report, SCHEMA, VERSION};
 use logforce_measure::space::Space;
 use logforce_measure::workplace::Workplace;
-use logforce_measure::{Interrupt, MeasureError, conclusion, notes, output, table, text};
-use std::path::PathBuf;
+use logforce_measure::{Interrupt, MeasureError, conclusion, notes, text};
 use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
@@ -26,9 +26,8 @@ const LARGEST_CHUNK: u64 = 1 << 30;
 #[derive(Debug, clap::Args)]
 #[group(id = "journal_flags")]
 pub struct Args {
-    /// Directory on the disk to measure; a temporary directory is made in it and removed
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    dir: PathBuf,
+    #[command(flatten)]
+    place: Where,
     /// Size of each file; shrunk to the time and space there is, but not below 64MiB
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = size::parse)]
     size: u64,
@@ -47,32 +46,12 @@ pub struct Args {
     /// All commits that the size holds (65,536 of 16KiB in 1GiB), however long it takes
     #[arg(long)]
     full: bool,
-    /// Write a report as JSON to FILE; - is standard output, and all else goes to standard error
-    #[arg(long, value_name = "FILE")]
-    json: Option<Target>,
-    /// Write the rows as CSV to FILE; - is standard output, and all else goes to standard error
-    #[arg(long, value_name = "FILE")]
-    csv: Option<Target>,
+    #[command(flatten)]
+    files: Files,
 }
 
 fn parse_state(text: &str) -> Result<FileState, String> {
-    FileState::ALL
-        .into_iter()
-        .find(|s| s.name() == text)
-        .ok_or_else(|| {
-            let names: Vec<&str> = FileState::ALL.iter().map(|s| s.name()).collect();
-            format!("unknown file state '{text}'; known: {}", names.join(" "))
-        })
-}
-
-fn parse_seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text
-        .parse()
-        .map_err(|_| format!("'{text}' is no number of seconds"))?;
-    if !(seconds > 0.0 && seconds <= 1e6) {
-        return Err("seconds must be above 0 and at most 1000000".to_owned());
-    }
-    Ok(Duration::from_secs_f64(seconds))
+    named(text, "file state", &FileState::ALL, FileState::name)
 }
 
 impl Args {
@@ -92,13 +71,8 @@ impl Args {
                 bytes(self.size)
             )));
         }
-        let is_stdout = |t: &Option<Target>| *t == Some(Target::Stdout);
-        if is_stdout(&self.json) && is_stdout(&self.csv) {
-            bail!(Usage(
-                "--json - and --csv - cannot both have standard output".to_owned()
-            ));
-        }
-        check_directory(&self.dir)?;
+        self.files.check()?;
+        self.place.check()?;
         Ok(Options {
             size: self.size,
             chunk: usize::try_from(self.chunk)?,
@@ -113,23 +87,14 @@ impl Args {
     }
 }
 
-/// What was asked for, each once and in our order; all if nothing was.
-fn chosen<T: Copy + PartialEq>(asked: &[T], all: &[T]) -> Vec<T> {
-    all.iter()
-        .copied()
-        .filter(|x| asked.is_empty() || asked.contains(x))
-        .collect()
-}
-
 /// Measures and reports.
 pub fn run(args: Args) -> anyhow::Result<End> {
     let options = args.options()?;
-    let json = args.json.as_ref().map(Sink::open).transpose()?;
-    let csv = args.csv.as_ref().map(Sink::open).transpose()?;
-    let stdout_has_data = matches!(json, Some(Sink::Stdout)) || matches!(csv, Some(Sink::Stdout));
+    let sinks = args.files.open()?;
+    let stdout_has_data = sinks.have_stdout();
     let started = SystemTime::now();
 
-    let measured = leaving_nothing(&args.dir, |place, interrupt| {
+    let measured = leaving_nothing(args.place.dir(), |place, interrupt| {
         measure_in(place, &options, interrupt)
     })?;
     let (outcome, machine) = match measured {
@@ -141,12 +106,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         &text::render(&report, terminal_width(stdout_has_data)),
         stdout_has_data,
     )?;
-    if let Some(sink) = json {
-        sink.fill(|out| output::json(&report, out))?;
-    }
-    if let Some(sink) = csv {
-        sink.fill(|out| output::csv(&report.rows, out))?;
-    }
+    sinks.fill(&report, &report.rows)?;
     if report.interrupted {
         return Ok(End::Interrupted);
     }
@@ -164,13 +124,7 @@ fn measure_in(
     let directory = place.directory();
     let machine = machine(&*directory)?;
     let bar = Rc::new(Bar::new());
-    let (counters, no_counters): (Rc<dyn CounterSource>, _) = match os::counters(place.path()) {
-        Ok(counters) => (Rc::new(counters), None),
-        Err(e) => (
-            Rc::new(NoCounters),
-            Some(format!("Device writes and flushes are not known: {e}.")),
-        ),
-    };
+    let (counters, no_counters) = counters(place.path());
     let setup = Setup {
         directory,
         logs: Some(place.path().to_owned()),
@@ -198,7 +152,10 @@ fn report(outcome: Outcome, machine: Machine, started: SystemTime) -> Report {
     told.extend(notes::marks(&rows));
     told.extend(notes::counters(neighbours, flushes_counted));
     told.extend(notes::missing(&rows));
-    let conclusion = conclusion::conclude(&rows);
+    let mut conclusion = conclusion::conclude(&rows);
+    if interrupted {
+        conclusion.interrupted();
+    }
     Report {
         schema: SCHEMA,
         version: VERSION,
@@ -210,23 +167,5 @@ fn report(outcome: Outcome, machine: Machine, started: SystemTime) -> Report {
         recommended: conclusion.recommended,
         notes: told,
         rows,
-    }
-}
-
-/// Of the terminal that the table goes to; the usual where it goes elsewhere.
-fn terminal_width(to_stderr: bool) -> usize {
-    let terminal = if to_stderr {
-        console::Term::stderr()
-    } else {
-        console::Term::stdout()
-    };
-    match terminal
-        .is_term()
-        .then(|| terminal.size_checked())
-        .flatten()
-    {
-        // A terminal that does not know its size says 0.
-        Some((_, columns)) if columns > 0 => usize::from(columns),
-        _ => table::WIDTH,
     }
 }

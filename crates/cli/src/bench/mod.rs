@@ -1,6 +1,7 @@
 //! `logforce bench`: scenarios, each with flags of its own. Without a name it is `journal`.
 
 mod common;
+mod group;
 mod journal;
 mod os;
 mod pairs;
@@ -14,6 +15,7 @@ Examples:
   logforce bench --dir /data --full         as published: 65,536 commits of 16 KiB for each row
   logforce bench --method fdatasync,direct+dsync --file-state zeroed --json -
   logforce bench pairs                      the library against a raw loop, pair by pair
+  logforce bench group                      many threads: what each device write carries
 
 Files are made in a temporary directory and removed. Ctrl-C prints what was measured until then.
 A tenth of the disk is always left free.";
@@ -36,6 +38,9 @@ enum Scenario {
     /// The library against a raw loop that writes the same bytes, in pairs of slices; recovery and
     /// memory. Each result stands beside its target.
     Pairs(pairs::Args),
+    /// Many threads that commit, few that submit: beside a simple group commit and a raw loop of as
+    /// many threads, in slices that take turns. Each result stands beside its target.
+    Group(group::Args),
     /// What `pairs` does in processes of its own.
     #[command(hide = true, name = pairs::CHILD)]
     PairsChild {
@@ -50,6 +55,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         None => journal::run(args.journal),
         Some(Scenario::Journal(args)) => journal::run(args),
         Some(Scenario::Pairs(args)) => pairs::run(args),
+        Some(Scenario::Group(args)) => group::run(args),
         Some(Scenario::PairsChild { task }) => {
             logforce_measure::pairs::child::run(&task)?;
             Ok(End::Done)

@@ -1,8 +1,10 @@
 //! `logforce bench pairs`.
 
-use super::common::{check_directory, command_line, leaving_nothing, machine, parse_method};
+use super::common::{
+    Files, Where, chosen, command_line, leaving_nothing, machine, named, parse_method,
+};
 use crate::exit::{End, Usage};
-use crate::output::{Sink, Target, print};
+use crate::output::print;
 use crate::progress::Bar;
 use crate::size;
 use anyhow::bail;
@@ -12,7 +14,6 @@ use logforce_measure::pairs::child::Child;
 use logforce_measure::pairs::report::{Report, SCHEMA, VERSION, text};
 use logforce_measure::pairs::{Options, Part, Setup, run as compare};
 use logforce_measure::space::Space;
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::SystemTime;
 
@@ -25,9 +26,8 @@ const LARGEST_BULK: u64 = 3 << 30;
 #[derive(Debug, clap::Args)]
 #[group(id = "pairs_flags")]
 pub struct Args {
-    /// Directory on the disk to measure; a temporary directory is made in it and removed
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    dir: PathBuf,
+    #[command(flatten)]
+    place: Where,
     /// Parts, separated by commas: commits, bulk, recovery, memory [default: all]
     #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = parse_part)]
     only: Vec<Part>,
@@ -52,22 +52,12 @@ pub struct Args {
     /// Bytes written in records of 1MiB to see how much memory that takes
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = size::parse)]
     memory: u64,
-    /// Write the result as JSON to FILE; - is standard output, and all else goes to standard error
-    #[arg(long, value_name = "FILE")]
-    json: Option<Target>,
-    /// Write the rows as CSV to FILE; - is standard output, and all else goes to standard error
-    #[arg(long, value_name = "FILE")]
-    csv: Option<Target>,
+    #[command(flatten)]
+    files: Files,
 }
 
 fn parse_part(text: &str) -> Result<Part, String> {
-    Part::ALL
-        .into_iter()
-        .find(|p| p.name() == text)
-        .ok_or_else(|| {
-            let names: Vec<&str> = Part::ALL.iter().map(|p| p.name()).collect();
-            format!("unknown part '{text}'; known: {}", names.join(" "))
-        })
+    named(text, "part", &Part::ALL, Part::name)
 }
 
 impl Args {
@@ -75,16 +65,10 @@ impl Args {
         if self.bulk > LARGEST_BULK {
             bail!(Usage("--bulk is too large: at most 3GiB".to_owned()));
         }
-        let is_stdout = |t: &Option<Target>| *t == Some(Target::Stdout);
-        if is_stdout(&self.json) && is_stdout(&self.csv) {
-            bail!(Usage(
-                "--json - and --csv - cannot both have standard output".to_owned()
-            ));
-        }
-        check_directory(&self.dir)?;
-        let wanted = |p: &Part| self.only.is_empty() || self.only.contains(p);
+        self.files.check()?;
+        self.place.check()?;
         Ok(Options {
-            parts: Part::ALL.into_iter().filter(wanted).collect(),
+            parts: chosen(&self.only, &Part::ALL),
             pairs: self.pairs,
             slice: self.slice,
             bulk: self.bulk.next_multiple_of(1 << 20),
@@ -99,15 +83,14 @@ impl Args {
 /// Compares and reports.
 pub fn run(args: Args) -> anyhow::Result<End> {
     let options = args.options()?;
-    let json = args.json.as_ref().map(Sink::open).transpose()?;
-    let csv = args.csv.as_ref().map(Sink::open).transpose()?;
-    let stdout_has_data = matches!(json, Some(Sink::Stdout)) || matches!(csv, Some(Sink::Stdout));
+    let sinks = args.files.open()?;
+    let stdout_has_data = sinks.have_stdout();
     let started = SystemTime::now();
     let child = Child {
         program: std::env::current_exe()?,
         arguments: vec!["bench".into(), CHILD.into()],
     };
-    let measured = leaving_nothing(&args.dir, |place, interrupt| {
+    let measured = leaving_nothing(args.place.dir(), |place, interrupt| {
         let bar = Rc::new(Bar::new());
         let setup = Setup {
             directory: place.directory(),
@@ -137,19 +120,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         verdict: outcome.assessment.verdict.to_string(),
         rows: outcome.lines,
     };
-    if let Some(sink) = json {
-        sink.fill(|out| {
-            serde_json::to_writer_pretty(&mut *out, &report)?;
-            out.write_all(b"\n")
-        })?;
-    }
-    if let Some(sink) = csv {
-        let mut csv = csv::Writer::from_writer(sink.writer()?);
-        for row in &report.rows {
-            csv.serialize(row)?;
-        }
-        csv.flush()?;
-    }
+    sinks.fill(&report, &report.rows)?;
     if report.interrupted {
         return Ok(End::Interrupted);
     }

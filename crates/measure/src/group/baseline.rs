@@ -3,7 +3,7 @@
 //! The same files, the same device code, the same checksum; no recovery, no segments.
 
 use crate::MeasureError;
-use logforce_device::{AlignedBuf, Directory, File, ForceBy, Method, OpenFile, Write};
+use logforce_device::{AlignedBuf, File, ForceBy, Method, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Bytes that can be staged.
@@ -33,24 +33,22 @@ struct State {
     failed: Option<String>,
 }
 
+impl State {
+    fn check(&self) -> Result<(), MeasureError> {
+        match &self.failed {
+            Some(why) => Err(MeasureError::NotOffered(why.clone())),
+            None => Ok(()),
+        }
+    }
+}
+
 impl Baseline {
-    /// On a file of `len` bytes that was filled beforehand.
-    pub fn new(
-        directory: &Arc<dyn Directory>,
-        name: &str,
-        method: Method,
-        unit: usize,
-        len: u64,
-    ) -> Result<Self, MeasureError> {
-        let how = OpenFile {
-            direct: method.plan().direct,
-            ..OpenFile::WRITE
-        };
-        let file = directory
-            .open(name, how)
-            .map_err(MeasureError::io(format!("opening {name}")))?;
+    /// On a file of `len` bytes that was filled beforehand, open as `method` has it. `unit` is the
+    /// write unit, bytes.
+    pub fn new(file: Arc<dyn File>, method: Method, unit: u64, len: u64) -> Self {
+        let unit = usize::try_from(unit).unwrap_or(4096);
         let buf = || Some(AlignedBuf::zeroed(STAGING + unit, unit.max(4096)));
-        Ok(Baseline {
+        Baseline {
             file,
             method,
             unit,
@@ -66,7 +64,7 @@ impl Baseline {
                 failed: None,
             }),
             changed: Condvar::new(),
-        })
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -79,10 +77,15 @@ impl Baseline {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns when the record is durable.
+    /// Returns when the record is durable. It must fit into the staging memory, 4 MiB.
     pub fn commit(&self, record: &[u8]) -> Result<(), MeasureError> {
+        if HEADER + record.len() > STAGING {
+            let why = "a record is too long for the baseline".to_owned();
+            return Err(MeasureError::NotOffered(why));
+        }
         let mut state = self.lock();
         while state.used + HEADER + record.len() > STAGING {
+            state.check()?;
             state = self.wait(state);
         }
         let at = state.used;
@@ -96,9 +99,7 @@ impl Baseline {
         state.last += 1;
         let mine = state.last;
         loop {
-            if let Some(why) = &state.failed {
-                return Err(MeasureError::NotOffered(why.clone()));
-            }
+            state.check()?;
             if state.durable >= mine {
                 return Ok(());
             }
@@ -106,12 +107,12 @@ impl Baseline {
                 state = self.wait(state);
                 continue;
             }
-            state.writing = true;
-            let upto = state.last;
-            let used = std::mem::take(&mut state.used);
             let Some(mut buf) = state.staged.take() else {
                 return Err(MeasureError::NotOffered("a buffer was lost".to_owned()));
             };
+            state.writing = true;
+            let upto = state.last;
+            let used = std::mem::take(&mut state.used);
             state.staged = state.spare.take();
             let padded = used.next_multiple_of(self.unit);
             if state.offset + padded as u64 > self.len {

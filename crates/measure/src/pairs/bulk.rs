@@ -1,10 +1,11 @@
 //! Many small records and one force at the end, beside large direct writes.
 
+use super::Bench;
 use super::report::{Bound, Line, Triple};
-use super::{Bench, remove};
 use crate::MeasureError;
 use crate::numbers::bytes;
 use crate::prepare::{PreparedFile, scramble, write};
+use crate::workplace::remove;
 use logforce_device::{AlignedBuf, Barrier, FileState};
 use std::rc::Rc;
 use std::sync::Arc;

@@ -1,13 +1,14 @@
 //! Commits by one thread, one after another.
 
+use super::Bench;
 use super::report::{Bound, Line, Triple};
-use super::{Bench, remove};
 use crate::counters::NoCounters;
 use crate::library::{LONGEST_SEGMENT, LogJournal, SharedLog};
 use crate::numbers::bytes;
 use crate::prepare::PreparedFile;
 use crate::raw::RawJournal;
 use crate::subject::{Limit, RowKey, Subject, SubjectKind};
+use crate::workplace::remove;
 use crate::{MeasureError, Recorder};
 use logforce_device::FileState;
 use std::cell::RefCell;
@@ -26,29 +27,12 @@ pub(super) fn run(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Result<(), Measur
     let path = log.path().to_owned();
     let log = Rc::new(RefCell::new(log));
     for (nth, record) in RECORDS.into_iter().enumerate() {
-        let padded = padded(&log, record)?;
+        let padded = log.borrow_mut().padded(record)?;
         let line = compare(bench, &log, record, padded, nth)?;
         lines.push(line);
     }
     drop(log);
     remove(&path)
-}
-
-/// Bytes that a commit of `record` bytes takes up in the log.
-fn padded(log: &Rc<RefCell<SharedLog>>, record: u64) -> Result<u64, MeasureError> {
-    let mut shared = log.borrow_mut();
-    let log = shared.ready()?;
-    let record = vec![1; usize::try_from(record).unwrap_or(0)];
-    let mut least = u64::MAX;
-    let mut last = log.commit(&record)?;
-    // One of two may lie where a segment begins.
-    for _ in 0..2 {
-        let next = log.commit(&record)?;
-        least = least.min(next.start.since(last.start));
-        last = next;
-    }
-    shared.used_to(last.end);
-    Ok(least)
 }
 
 fn compare(

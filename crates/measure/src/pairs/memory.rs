@@ -1,11 +1,12 @@
 //! How much memory a log with large records takes.
 
+use super::Bench;
 use super::child::Task;
 use super::report::{Bound, Line};
-use super::{Bench, remove};
 use crate::MeasureError;
 use crate::library::LONGEST_SEGMENT;
 use crate::numbers::bytes;
+use crate::workplace::remove;
 use logforce::Guarantee;
 
 const RECORD: u64 = 1 << 20;

@@ -1,11 +1,12 @@
 //! Opening after a crash and after a close, and how fast a log is scanned.
 
+use super::Bench;
 use super::memory::task;
 use super::report::{Bound, Line};
-use super::{Bench, remove};
 use crate::MeasureError;
 use crate::library::LONGEST_SEGMENT;
 use crate::numbers::bytes;
+use crate::workplace::remove;
 use logforce::{Options, Visit};
 use std::time::Instant;
 

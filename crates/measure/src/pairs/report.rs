@@ -1,10 +1,12 @@
 //! What a comparison says, for people and as data. Field names are kept compatible; see
 //! `docs/cli-json.md`.
 
-use super::stats::{Spread, median, spread};
 use super::{MeasureError, Outcome};
 use crate::machine::Machine;
 use crate::numbers::short;
+use crate::stats::{Spread, median, spread};
+pub use crate::target::Bound;
+use crate::target::{between, number, verdict};
 use serde::Serialize;
 
 /// Value of `schema`.
@@ -35,16 +37,6 @@ pub struct Report {
     pub verdict: String,
     /// The comparisons.
     pub rows: Vec<Line>,
-}
-
-/// Which way a target binds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Bound {
-    /// The value must not be higher.
-    AtMost,
-    /// The value must not be lower.
-    AtLeast,
 }
 
 /// One comparison.
@@ -174,10 +166,7 @@ impl Line {
 
     /// With what was aimed at.
     pub fn aim(self, bound: Bound, target: f64) -> Line {
-        let met = self.value.map(|v| match bound {
-            Bound::AtMost => v <= target,
-            Bound::AtLeast => v >= target,
-        });
+        let met = self.value.map(|v| bound.is_met(v, target));
         Line {
             target: Some(target),
             bound: Some(bound),
@@ -222,13 +211,8 @@ fn told(line: &Line) -> String {
     if let Some(error) = &line.error {
         return format!("{}: n/a: {error}\n", line.what);
     }
-    let number = |v: Option<f64>| v.map_or_else(|| "-".to_owned(), |v| short(v, 3));
     let verdict = match (line.bound, line.target, line.met) {
-        (Some(bound), Some(target), Some(met)) => {
-            let sign = if bound == Bound::AtMost { "≤" } else { "≥" };
-            let met = if met { "PASS" } else { "MISS" };
-            format!("target {sign} {target}: {met}")
-        }
+        (Some(bound), Some(target), Some(met)) => verdict(bound, target, met),
         _ => String::new(),
     };
     let unit = if line.unit == "ratio" { "" } else { line.unit };
@@ -242,11 +226,7 @@ fn told(line: &Line) -> String {
     );
     text = text.trim_end().to_owned();
     if line.pairs > 1 {
-        text.push_str(&format!(
-            " [{}–{}]",
-            number(line.value_p10),
-            number(line.value_p90)
-        ));
+        text.push_str(&between(line.value_p10, line.value_p90));
     }
     if !verdict.is_empty() {
         text.push_str(&format!("   {verdict}"));
@@ -254,12 +234,11 @@ fn told(line: &Line) -> String {
     text.push('\n');
     if let (Some(log), Some(raw)) = (line.log, line.raw) {
         text.push_str(&format!(
-            "    log {} {m}, raw {} {m}; noise {} [{}–{}]; {} pairs\n",
+            "    log {} {m}, raw {} {m}; noise {}{}; {} pairs\n",
             short(log, 3),
             short(raw, 3),
             number(line.noise_median),
-            number(line.noise_p10),
-            number(line.noise_p90),
+            between(line.noise_p10, line.noise_p90),
             line.pairs,
             m = line.measured_in,
         ));

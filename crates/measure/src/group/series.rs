@@ -1,0 +1,91 @@
+//! Slices of one subject, and what they come to.
+
+use crate::Recorder;
+use crate::counters::Delta;
+use crate::counting::Tally;
+use crate::recorder::Latencies;
+use crate::stats::{Spread, spread};
+use std::time::Duration;
+
+/// One slice.
+pub(super) struct Taken {
+    latencies: Latencies,
+    time: Duration,
+    tally: Tally,
+    device: Option<Delta>,
+}
+
+impl Taken {
+    pub(super) fn new(recorder: &Recorder, tally: Tally) -> Self {
+        Taken {
+            latencies: recorder.latencies().clone(),
+            time: recorder.time(),
+            tally,
+            device: recorder.device(),
+        }
+    }
+
+    /// Commits in it.
+    pub(super) fn commits(&self) -> u64 {
+        self.latencies.count()
+    }
+}
+
+/// What is compared from slice to slice.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Point {
+    /// Commits per second.
+    pub(super) rate: f64,
+    /// Median latency, µs.
+    pub(super) p50: f64,
+    /// 99 of 100 took no longer, µs.
+    pub(super) p99: f64,
+}
+
+/// All slices of one subject in one case.
+#[derive(Default)]
+pub(super) struct Series {
+    pub(super) points: Vec<Point>,
+    pub(super) latencies: Latencies,
+    pub(super) tally: Tally,
+    pub(super) device: Option<Delta>,
+    pub(super) time: Duration,
+}
+
+impl Series {
+    pub(super) fn push(&mut self, taken: &Taken) {
+        let seconds = taken.time.as_secs_f64().max(f64::MIN_POSITIVE);
+        self.points.push(Point {
+            rate: taken.commits() as f64 / seconds,
+            p50: taken.latencies.quantile_us(0.5),
+            p99: taken.latencies.quantile_us(0.99),
+        });
+        self.latencies.merge(&taken.latencies);
+        self.tally += taken.tally;
+        self.time += taken.time;
+        self.device = match (self.device, taken.device) {
+            (Some(sum), Some(more)) => Some(sum.plus(more)),
+            (sum, more) => sum.or(more),
+        };
+    }
+
+    pub(super) fn commits(&self) -> u64 {
+        self.latencies.count()
+    }
+
+    /// Of one value of all slices; `None` without any.
+    pub(super) fn spread(&self, of: fn(&Point) -> f64) -> Option<Spread> {
+        spread(&self.points.iter().map(of).collect::<Vec<_>>())
+    }
+
+    /// Of the ratio of one value to another's, pair by pair.
+    pub(super) fn ratio(&self, to: &Series, of: fn(&Point) -> f64) -> Option<Spread> {
+        let ratios: Vec<f64> = self
+            .points
+            .iter()
+            .zip(&to.points)
+            .map(|(a, b)| of(a) / of(b))
+            .collect();
+        spread(&ratios)
+    }
+}
