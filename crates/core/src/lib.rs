@@ -6,6 +6,7 @@
 //! Where to read first: `log` (the public face), then the way of a record: `stage` → `writer` →
 //! `segments`; then the way back: `recovery` → `scan` → `reader`.
 
+mod advisor;
 mod control_file;
 mod error;
 mod inspect;
@@ -28,6 +29,7 @@ mod view;
 mod voids;
 mod writer;
 
+pub use advisor::{Advisor, Observation, Question};
 pub use error::{Damage, Error, ErrorKind, Result};
 pub use inspect::{BatchInfo, Finding, Inspection, Inspector, SegmentInfo, Visit};
 pub use log::{Appended, Committed, Log, Recovered};
