@@ -24,7 +24,8 @@ pub fn read(dir: &Arc<dyn Directory>, key: &ValidFor) -> Option<Calibration> {
 }
 
 /// Takes the calibration into the directory's file, in place of what it had for the same place.
-/// The file is replaced as a whole: a crash leaves the old one or the new one.
+/// The file is replaced as a whole: a crash leaves the old one or the new one (which of them
+/// matters too little to force the directory).
 ///
 /// # Errors
 /// Of the device. The file is then as it was, and nothing is left beside it as far as that can be
@@ -40,11 +41,8 @@ pub fn write(
     entries.drain(..too_many);
     entries.push(calibration.clone());
     let name = temporary_name(runtime);
-    let written = put(dir, &name, &stored::encode(&entries))
-        .and_then(|()| dir.rename(&name, NAME))
-        .and_then(|()| dir.sync());
+    let written = put(dir, &name, &stored::encode(&entries)).and_then(|()| dir.rename(&name, NAME));
     if written.is_err() {
-        // If it was renamed it is not there any more, which is as well.
         let _ = dir.remove(&name);
     }
     written

@@ -86,8 +86,9 @@ fn run(
     limits: Limits,
     began: Duration,
 ) -> io::Result<Vec<Turn>> {
-    // A fifth to prepare; and something is left for removing the file.
+    // A fifth to prepare.
     let prepared_by = began + limits.budget / 5;
+    // Something is left for removing the file.
     let end = began + limits.budget - limits.budget / 16;
     remove_leftovers(dir);
     let direct = |m: &&Method| m.plan().direct;
@@ -107,7 +108,7 @@ fn run(
     };
     let mut turns = Vec::new();
     let mut order: Vec<usize> = (0..methods.len()).collect();
-    let mut longest = Duration::ZERO;
+    let mut clock = Clock::default();
     let mut number = 0;
     'all: while turns.len() < limits.turns {
         let bytes = if number % LARGE_EVERY == LARGE_EVERY - 1 {
@@ -119,20 +120,16 @@ fn run(
         commits.shuffle(&mut order);
         for &i in &order {
             let start = runtime.now();
-            // Not a turn that cannot be finished, as far as can be foreseen: a commit takes the
-            // median of time, hardly ever the longest.
-            if start + longest / 2 > end {
+            if start + clock.needed() > end {
                 break 'all;
             }
             commits.make(methods[i].plan(), bytes)?;
             times[i] = runtime.now().saturating_sub(start);
-            longest = longest.max(times[i]);
+            clock.count(times[i]);
         }
         number += 1;
         if number > WARM_UP {
             turns.push(Turn { bytes, times });
-        } else {
-            longest = times.into_iter().max().unwrap_or_default();
         }
     }
     commits.scratch.remove().map_err(|e| match e.kind() {
@@ -142,6 +139,25 @@ fn run(
         _ => e,
     })?;
     Ok(turns)
+}
+
+/// Foresees what is still to come.
+#[derive(Default)]
+struct Clock {
+    commits: u32,
+    all: Duration,
+}
+
+impl Clock {
+    fn count(&mut self, time: Duration) {
+        self.commits += 1;
+        self.all += time;
+    }
+
+    /// For the next commit, and as much again twice: what was found out is stored with a sync.
+    fn needed(&self) -> Duration {
+        3 * self.all.checked_div(self.commits).unwrap_or_default()
+    }
 }
 
 /// One commit after the other.

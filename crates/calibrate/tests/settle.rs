@@ -222,8 +222,8 @@ fn a_store_that_cannot_be_written_does_no_harm() {
         p.settle();
         disk.ops()
     });
-    // The last operations are those of the store: create, write, barrier, rename, sync.
-    for back in 1..=6 {
+    // The last operations are those of the store: create, write, barrier, rename.
+    for back in 1..=5 {
         let disk = SimDisk::new(disk.options(), 1);
         run(&disk, HALF, |p| {
             disk.fail_at(ops - back, Fault::NoSpace);
@@ -239,14 +239,17 @@ fn a_store_that_cannot_be_written_does_no_harm() {
 #[test]
 fn a_crash_while_it_is_stored_leaves_the_old_or_the_new() {
     let first = disk();
-    run(&first, HALF, |p| p.settle());
+    run(&first, HALF, |p| {
+        p.settle();
+        p.dir.sync().unwrap();
+    });
     let old = first.snapshot();
     let ops = run(&first, HALF, |p| {
         let before = first.ops();
         observe(&p.site(), Method::DirectFdatasync, 77, micros(50));
         first.ops() - before
     });
-    assert!(ops >= 5);
+    assert!(ops >= 4);
     for op in 0..=ops {
         for seed in 0..8 {
             let disk = disk();
@@ -259,7 +262,6 @@ fn a_crash_while_it_is_stored_leaves_the_old_or_the_new() {
             run(&disk, HALF, |p| {
                 let seen = p.stored().live.map(|l| l.forces);
                 assert!(seen.is_none_or(|n| n == 77), "{op}: {seen:?}");
-                assert!(op < ops || seen == Some(77));
             });
         }
     }

@@ -154,10 +154,11 @@ impl Options {
         self
     }
 
-    /// Whom to ask for the method where none is named. The functions that open a log in the crate
-    /// `logforce` set one that measures; a log opened in another way has none.
-    pub fn advisor(mut self, advisor: Arc<dyn Advisor>) -> Self {
-        self.advisor = Some(advisor);
+    /// Whom to ask for the method where none is named, unless somebody is set already. The
+    /// functions of the crate `logforce` that open a log set one that measures; a log opened in
+    /// another way has none.
+    pub fn default_advisor(mut self, advisor: Arc<dyn Advisor>) -> Self {
+        self.advisor.get_or_insert(advisor);
         self
     }
 

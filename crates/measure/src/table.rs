@@ -162,6 +162,20 @@ fn widest(text: &str) -> usize {
         .unwrap_or(0)
 }
 
+/// A table in the style of the others; the columns `left_aligned` hold words.
+pub fn plain(
+    headings: &[String],
+    rows: impl IntoIterator<Item = Vec<String>>,
+    left_aligned: &[usize],
+) -> String {
+    let mut table = empty_table();
+    table.set_header(headings);
+    for row in rows {
+        table.add_row(row);
+    }
+    finish(table, left_aligned, 2)
+}
+
 fn empty_table() -> Table {
     let mut table = Table::new();
     table

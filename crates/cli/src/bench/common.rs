@@ -11,11 +11,23 @@ use logforce_measure::workplace::{Workplace, leftovers};
 use logforce_measure::{Interrupt, MeasureError};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 /// Parses the name of a method.
 pub fn parse_method(text: &str) -> Result<Method, String> {
     text.parse()
         .map_err(|e: logforce_device::UnknownMethod| e.to_string())
+}
+
+/// Parses a time in seconds.
+pub fn parse_seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text
+        .parse()
+        .map_err(|_| format!("'{text}' is no number of seconds"))?;
+    if !(seconds > 0.0 && seconds <= 1e6) {
+        return Err("seconds must be above 0 and at most 1000000".to_owned());
+    }
+    Ok(Duration::from_secs_f64(seconds))
 }
 
 /// Refuses a `--dir` that is no directory.

@@ -1,6 +1,8 @@
 //! `logforce bench journal`.
 
-use super::common::{check_directory, command_line, leaving_nothing, machine, parse_method};
+use super::common::{
+    check_directory, command_line, leaving_nothing, machine, parse_method, parse_seconds,
+};
 use super::os;
 use crate::exit::{End, Usage};
 use crate::output::{Sink, Target, print};
@@ -63,16 +65,6 @@ fn parse_state(text: &str) -> Result<FileState, String> {
             let names: Vec<&str> = FileState::ALL.iter().map(|s| s.name()).collect();
             format!("unknown file state '{text}'; known: {}", names.join(" "))
         })
-}
-
-fn parse_seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text
-        .parse()
-        .map_err(|_| format!("'{text}' is no number of seconds"))?;
-    if !(seconds > 0.0 && seconds <= 1e6) {
-        return Err("seconds must be above 0 and at most 1000000".to_owned());
-    }
-    Ok(Duration::from_secs_f64(seconds))
 }
 
 impl Args {

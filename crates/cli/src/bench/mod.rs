@@ -1,8 +1,8 @@
 //! `logforce bench`: scenarios, each with flags of its own. Without a name it is `journal`.
 
-mod common;
+pub mod common;
 mod journal;
-mod os;
+pub mod os;
 mod pairs;
 
 use crate::exit::End;
