@@ -20,7 +20,7 @@ pub struct Memory {
 enum Slot {
     /// Being measured by this process: a forked child does not wait for its parent's thread.
     Running(u64),
-    Known(Calibration),
+    Known(Box<Calibration>),
 }
 
 /// Who may measure.
@@ -28,7 +28,7 @@ pub(crate) enum Turn<'a> {
     /// The caller. Others wait until this is dropped.
     Mine(Claim<'a>),
     /// Somebody has just done it.
-    Done(Calibration),
+    Done(Box<Calibration>),
     /// Somebody is still at it.
     Busy,
 }
@@ -49,7 +49,7 @@ impl Memory {
     /// What is known for the place.
     pub fn get(&self, key: &ValidFor) -> Option<Calibration> {
         self.slots().iter().find_map(|(k, slot)| match slot {
-            Slot::Known(c) if k == key => Some(c.clone()),
+            Slot::Known(c) if k == key => Some((**c).clone()),
             _ => None,
         })
     }
@@ -62,7 +62,7 @@ impl Memory {
             slots.remove(0);
         }
         let key = calibration.valid_for.clone();
-        slots.push((key, Slot::Known(calibration)));
+        slots.push((key, Slot::Known(Box::new(calibration))));
     }
 
     /// Claims the measuring of a place, or waits for who has claimed it, at most `patience`.
@@ -112,7 +112,7 @@ impl Memory {
 pub(crate) struct Claim<'a> {
     memory: &'a Memory,
     key: ValidFor,
-    before: Option<Calibration>,
+    before: Option<Box<Calibration>>,
 }
 
 impl Claim<'_> {

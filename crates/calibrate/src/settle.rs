@@ -154,7 +154,7 @@ fn claim_and_measure(
         Turn::Mine(claim) => claim,
         Turn::Done(known) => {
             site.keep(&known);
-            return Settled::known(known, Origin::Known, list);
+            return Settled::known(*known, Origin::Known, list);
         }
         Turn::Busy => {
             let why = "another opening in this process was still measuring".to_owned();
@@ -181,7 +181,8 @@ fn claim_and_measure(
     let calibration = Calibration {
         valid_for: key,
         pairs: u32::try_from(trial.samples.turns.len()).unwrap_or(u32::MAX),
-        spent: trial.spent,
+        // As it is stored.
+        spent: Duration::from_millis(u64::try_from(trial.spent.as_millis()).unwrap_or(u64::MAX)),
         measured_at: unix_millis().max(latest.saturating_add(1)),
         live: None,
         confirmed: same.map_or(0, |b| b.confirmed.saturating_add(1)),

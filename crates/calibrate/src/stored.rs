@@ -97,6 +97,11 @@ pub(crate) fn decode(bytes: &[u8]) -> Vec<Calibration> {
         .collect()
 }
 
+/// To four decimals, which come back from JSON as they were; above 0.
+fn rounded(ratio: f64) -> f64 {
+    ((ratio * 1e4).round() / 1e4).max(1e-4)
+}
+
 fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
@@ -131,9 +136,9 @@ impl Entry {
                     median_ns: nanos(f.median),
                     median_large_ns: nanos(f.median_large),
                     to_default: f.to_default.map(|r| Ratio {
-                        mid: r.mid,
-                        low: r.low,
-                        high: r.high,
+                        mid: rounded(r.mid),
+                        low: rounded(r.low),
+                        high: rounded(r.high),
                     }),
                 })
                 .collect(),
@@ -195,12 +200,13 @@ impl Measured {
     fn figure(self) -> Option<Figure> {
         let to_default = match self.to_default {
             None => None,
-            Some(r) if 0.0 < r.low && r.low <= r.mid && r.mid <= r.high => Some(Interval {
-                mid: r.mid,
-                low: r.low,
-                high: r.high,
-            }),
-            Some(_) => return None,
+            Some(r) => {
+                if !(0.0 < r.low && r.low <= r.mid && r.mid <= r.high) {
+                    return None;
+                }
+                let [low, mid, high] = [r.low, r.mid, r.high].map(rounded);
+                Some(Interval { mid, low, high })
+            }
         };
         Some(Figure {
             method: self.method.parse().ok()?,

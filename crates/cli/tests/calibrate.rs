@@ -1,8 +1,10 @@
 //! `logforce calibrate`. Nothing here depends on which method is fastest.
 
 mod common;
+#[allow(dead_code)]
 #[path = "common/logs.rs"]
 mod logs;
+#[allow(dead_code)]
 #[path = "common/runs.rs"]
 mod runs;
 
