@@ -1,5 +1,6 @@
 //! Who is asked which method to use where the user named none.
 
+use crate::Options;
 use logforce_device::{Directory, Facts, Guarantee, Method, Runtime};
 use std::fmt::Debug;
 use std::path::Path;
@@ -45,4 +46,27 @@ pub trait Advisor: Debug + Send + Sync {
 
     /// Told at the end of an opening what its forces cost.
     fn observe(&self, question: &Question<'_>, observation: Observation);
+}
+
+/// Tells the advisor, if one is to be asked at all, what an opening saw.
+#[expect(dead_code, reason = "called at close once the log times its forces")]
+pub(crate) fn report(
+    options: &Options,
+    dir: &Arc<dyn Directory>,
+    runtime: &dyn Runtime,
+    write_unit: u32,
+    seen: Observation,
+) {
+    let (Some(advisor), Ok(facts)) = (options.advisor_to_ask(), dir.facts()) else {
+        return;
+    };
+    let question = Question {
+        dir,
+        runtime,
+        facts: &facts,
+        write_unit,
+        require: options.require,
+        cache: options.calibration_cache.as_deref(),
+    };
+    advisor.observe(&question, seen);
 }
