@@ -64,20 +64,19 @@ fn put(dir: &Arc<dyn Directory>, name: &str, bytes: &[u8]) -> io::Result<()> {
 }
 
 fn all(dir: &Arc<dyn Directory>) -> Vec<Calibration> {
-    // Looked at first: what is no regular file (a pipe, a directory) is not opened.
-    let listed = dir.entries().ok();
-    let entry = listed.and_then(|all| all.into_iter().find(|e| e.name == NAME));
-    let Some(entry) = entry.filter(|e| e.is_file && e.len > 0 && e.len <= LONGEST) else {
-        return Vec::new();
-    };
+    // What is no regular file is refused by the directory.
     let bytes = dir
         .open(NAME, OpenFile::READ)
-        .and_then(|file| contents(&*file, entry.len as usize));
+        .and_then(|file| contents(&*file));
     bytes.map_or_else(|_| Vec::new(), |b| stored::decode(&b))
 }
 
-fn contents(file: &dyn File, len: usize) -> io::Result<Vec<u8>> {
-    let mut bytes = vec![0; len];
+fn contents(file: &dyn File) -> io::Result<Vec<u8>> {
+    let len = file.len()?;
+    if len > LONGEST {
+        return Ok(Vec::new());
+    }
+    let mut bytes = vec![0; len as usize];
     let n = file.read_at(0, &mut bytes, ReadSource::Cache)?;
     bytes.truncate(n);
     Ok(bytes)

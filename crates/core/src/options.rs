@@ -146,8 +146,8 @@ impl Options {
         self
     }
 
-    /// A directory (made if it is missing) in which programs share what they measured. Without it,
-    /// or where it cannot be used, that is kept in the log's own directory, in the file
+    /// A directory kept for that (made if it is missing) in which programs of one user share what
+    /// they measured, in its file `calibration`. Without it, or where it cannot be used, that is kept in the log's own directory, in the file
     /// `calibration`. Within a process logs share it in any case.
     pub fn calibration_cache(mut self, dir: impl Into<PathBuf>) -> Self {
         self.calibration_cache = Some(dir.into());
