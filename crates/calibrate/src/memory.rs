@@ -24,7 +24,7 @@ enum Slot {
 }
 
 /// Who may measure.
-pub(crate) enum Turn<'a> {
+pub(crate) enum Claimed<'a> {
     /// The caller. Others wait until this is dropped.
     Mine(Claim<'a>),
     /// Somebody has just done it.
@@ -71,7 +71,7 @@ impl Memory {
         key: &ValidFor,
         runtime: &dyn Runtime,
         patience: Duration,
-    ) -> Turn<'_> {
+    ) -> Claimed<'_> {
         let until = runtime.now() + patience;
         let process = runtime.process();
         let mut waited = false;
@@ -80,7 +80,7 @@ impl Memory {
             {
                 let mut slots = self.slots();
                 match slots.iter().find(|(k, _)| k == key).map(|(_, s)| s.clone()) {
-                    Some(Slot::Known(c)) if waited => return Turn::Done(c),
+                    Some(Slot::Known(c)) if waited => return Claimed::Done(c),
                     Some(Slot::Running(by)) if by == process => waited = true,
                     before => {
                         slots.retain(|(k, _)| k != key);
@@ -90,7 +90,7 @@ impl Memory {
                             _ => None,
                         };
                         drop(slots);
-                        return Turn::Mine(Claim {
+                        return Claimed::Mine(Claim {
                             memory: self,
                             key: key.clone(),
                             before,
@@ -100,7 +100,7 @@ impl Memory {
             }
             let now = runtime.now();
             if now >= until {
-                return Turn::Busy;
+                return Claimed::Busy;
             }
             runtime.wait(&self.word, seen, Some(until - now));
         }

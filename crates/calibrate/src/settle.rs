@@ -1,6 +1,6 @@
 //! From a place to its calibration: remembered, read, or measured.
 
-use crate::memory::Turn;
+use crate::memory::Claimed;
 use crate::{
     Calibration, Decision, Limits, Live, Memory, Shortlist, Skip, ValidFor, decide, measure,
     shortlist, skip, store,
@@ -151,12 +151,12 @@ fn claim_and_measure(
 ) -> Settled {
     let key = site.key();
     let claim = match site.memory.claim(&key, site.runtime, limits.budget) {
-        Turn::Mine(claim) => claim,
-        Turn::Done(known) => {
+        Claimed::Mine(claim) => claim,
+        Claimed::Done(known) => {
             site.keep(&known);
             return Settled::known(*known, Origin::Known, list);
         }
-        Turn::Busy => {
+        Claimed::Busy => {
             let why = "another opening in this process was still measuring".to_owned();
             return site.default_only(list, Origin::Failed(why));
         }

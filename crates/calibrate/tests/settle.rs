@@ -284,3 +284,38 @@ fn the_store_is_bounded() {
         assert!(store::read(&p.dir, &key).is_none());
     });
 }
+
+#[test]
+fn a_clock_that_was_set_back_does_no_harm() {
+    for future in [1 << 60, u64::MAX] {
+        let disk = disk();
+        run(&disk, HALF, |p| {
+            let mut calibration = p.settle().calibration.unwrap();
+            calibration.measured_at = future;
+            store::write(&p.dir, &p.rt, &calibration).unwrap();
+        });
+        run(&disk, EQUAL, |p| {
+            assert_eq!(p.settle().origin, Origin::Known);
+            observe(&p.site(), Method::DirectFdatasync, 1000, micros(200));
+            assert_eq!(p.settle().origin, Origin::Measured);
+        });
+        run(&disk, EQUAL, |p| {
+            let known = p.settle();
+            assert_eq!(known.origin, Origin::Known);
+            assert_eq!(known.decision.method, Method::DirectDsync, "the newer one");
+        });
+    }
+}
+
+#[test]
+fn what_failed_is_not_kept() {
+    let disk = disk();
+    run(&disk, HALF, |p| {
+        disk.fail_at(disk.ops() + 30, Fault::Io);
+        let settled = p.settle();
+        assert!(matches!(settled.origin, Origin::Failed(_)), "{settled:?}");
+        assert_eq!(settled.decision.method, Method::DirectDsync);
+        assert_eq!(names(&p.dir), [""; 0]);
+        assert_eq!(p.settle().origin, Origin::Measured, "it is tried again");
+    });
+}

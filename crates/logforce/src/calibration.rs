@@ -248,3 +248,38 @@ impl Advisor for Calibrator {
         logforce_calibrate::observe(&site, seen.method, seen.forces, seen.p50);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_opening_saw_is_kept_with_what_was_measured() {
+        let home = tempfile::tempdir_in(".").unwrap();
+        let system = OsSystem::new();
+        let (dir, runtime) = (system.directory(home.path()).unwrap(), system.runtime());
+        let facts = dir.facts().unwrap();
+        let cache = home.path().join("cache");
+        let question = Question {
+            dir: &dir,
+            runtime: &*runtime,
+            facts: &facts,
+            write_unit: facts.write_unit(),
+            require: Guarantee::PowerLoss,
+            cache: Some(&cache),
+        };
+        let method = Calibrator.method(&question).unwrap();
+        let seen = Observation {
+            method,
+            forces: 123,
+            p50: Duration::from_micros(45),
+        };
+        Calibrator.observe(&question, seen);
+        let Some(known) = known(home.path(), Some(&cache)).unwrap().calibration else {
+            println!("skipped: nothing is measured here");
+            return;
+        };
+        let live = known.live.unwrap();
+        assert_eq!((live.method, live.forces), (method, 123));
+    }
+}

@@ -8,7 +8,7 @@ use crate::exit::{End, Usage};
 use crate::output::{Sink, Target, print};
 use crate::signal;
 use anyhow::bail;
-use logforce::calibration;
+use logforce::calibration::{self, Origin};
 use logforce_measure::Interrupt;
 use logforce_measure::machine::Machine;
 use report::Report;
@@ -75,6 +75,9 @@ pub fn run(args: Args) -> anyhow::Result<End> {
             serde_json::to_writer_pretty(&mut *out, &report)?;
             out.write_all(b"\n")
         })?;
+    }
+    if let Some(Origin::Failed(why)) = found.origin {
+        bail!("{why}");
     }
     Ok(End::Done)
 }
