@@ -1,6 +1,7 @@
 //! The `logforce` command.
 
 mod bench;
+mod calibrate;
 mod dump;
 mod exit;
 mod look;
@@ -26,6 +27,7 @@ const EXAMPLES: &str = "\
 Examples:
   logforce bench                      what does a commit cost on the disk of this directory?
   logforce bench --dir /data --json - | jq .conclusion
+  logforce calibrate --dir /data      which commit method do logs use there, and why?
   logforce verify sales.log           is every acknowledged record still there?
   logforce dump sales.log --limit 20  what is in it?
 
@@ -36,6 +38,8 @@ Exit status: 0 done, 1 failed or damage found, 2 unusable arguments, 130 interru
 enum Command {
     /// Measure what each commit method costs on this disk, and what it is worth.
     Bench(bench::Args),
+    /// Show which commit method logs use on this disk, and why; measure where that is not known.
+    Calibrate(calibrate::Args),
     /// List the batches and records of a log, and what is damaged.
     Dump(dump::Args),
     /// Check every byte of a log that counts; exits with 1 if something is damaged.
@@ -48,6 +52,7 @@ fn main() -> ExitCode {
     // Unusable arguments end the process here, with status 2.
     let result = match Cli::parse().command {
         Command::Bench(args) => bench::run(args),
+        Command::Calibrate(args) => calibrate::run(args),
         Command::Dump(args) => dump::run(args),
         Command::Verify(args) => verify::run(args),
         Command::Stat(args) => stat::run(args),
@@ -71,6 +76,8 @@ mod tests {
             "bench",
             "bench --size 1MiB --full",
             "bench journal --size 1MiB --full --json -",
+            "calibrate",
+            "calibrate --dir x --again --seconds 1.5 --json -",
         ] {
             let parsed = Cli::try_parse_from(["logforce"].into_iter().chain(words.split(' ')));
             assert!(parsed.is_ok(), "{words}: {parsed:?}");
@@ -81,6 +88,8 @@ mod tests {
             "bench --size 0",
             "bench --full --seconds 3",
             "bench --seconds -1",
+            "calibrate --seconds 3",
+            "calibrate --again --seconds 0",
         ] {
             let parsed =
                 Cli::try_parse_from(["logforce"].into_iter().chain(words.split_whitespace()));

@@ -6,6 +6,7 @@
 //! Where to read first: `log` (the public face), then the way of a record: `stage` → `commit` →
 //! `segments`; then the way back: `recovery` → `scan` → `reader`.
 
+mod advisor;
 mod commit;
 mod control_file;
 mod error;
@@ -32,6 +33,7 @@ mod view;
 mod voids;
 mod wakers;
 
+pub use advisor::{Advisor, Observation, Question};
 pub use error::{Damage, Error, ErrorKind, Result};
 pub use follow::Follower;
 pub use inspect::{BatchInfo, Finding, Inspection, Inspector, SegmentInfo, Visit};

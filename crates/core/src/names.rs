@@ -5,6 +5,8 @@ use logforce_format::Lsn;
 pub(crate) const CONTROL: &str = "control";
 pub(crate) const CONTROL_NEW: &str = "control.tmp";
 pub(crate) const LOCK: &str = "lock";
+/// What calibration keeps here, and its files under way: `calibration-<16 digits>.tmp`.
+const CALIBRATION: &str = "calibration";
 const SEGMENT: &str = ".seg";
 const PREPARING: &str = ".tmp";
 const SPARE: &str = ".spare";
@@ -18,6 +20,8 @@ pub(crate) enum NameKind {
     Segment,
     Preparing,
     Spare,
+    /// Of calibration: nothing that the log depends on.
+    Calibration,
     /// Belongs to the filesystem: a log may live in a mount's root.
     System,
     Foreign,
@@ -47,18 +51,43 @@ pub(crate) fn claimed_start(name: &str) -> Option<Lsn> {
 }
 
 pub(crate) fn kind(name: &str) -> NameKind {
-    let hex = |suffix: &str| {
-        name.strip_suffix(suffix)
-            .is_some_and(|d| d.len() == 16 && d.bytes().all(|b| b.is_ascii_hexdigit()))
-    };
+    let hex = |suffix: &str| name.strip_suffix(suffix).is_some_and(is_number);
     match name {
         CONTROL => NameKind::Control,
         CONTROL_NEW => NameKind::ControlNew,
         LOCK => NameKind::Lock,
+        CALIBRATION => NameKind::Calibration,
         "lost+found" => NameKind::System,
         _ if hex(SEGMENT) => NameKind::Segment,
         _ if hex(PREPARING) => NameKind::Preparing,
         _ if hex(SPARE) => NameKind::Spare,
+        _ if is_calibration_under_way(name) => NameKind::Calibration,
         _ => NameKind::Foreign,
+    }
+}
+
+fn is_number(digits: &str) -> bool {
+    digits.len() == 16 && digits.bytes().all(|b| b.is_ascii_hexdigit())
+}
+
+fn is_calibration_under_way(name: &str) -> bool {
+    name.strip_prefix(CALIBRATION)
+        .and_then(|rest| rest.strip_prefix('-')?.strip_suffix(PREPARING))
+        .is_some_and(is_number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_calibration_leaves_is_known() {
+        for name in ["calibration", "calibration-0123456789abcdef.tmp"] {
+            assert_eq!(kind(name), NameKind::Calibration, "{name}");
+        }
+        for name in ["calibration-", "calibration-0123.tmp", "calibration.tmp"] {
+            assert_eq!(kind(name), NameKind::Foreign, "{name}");
+        }
+        assert_eq!(kind("0123456789abcdef.tmp"), NameKind::Preparing);
     }
 }

@@ -1,8 +1,10 @@
-use crate::{Error, Policy, Result};
+use crate::{Advisor, Error, Policy, Result};
 use logforce_device::{Guarantee, Method};
 use logforce_format::{
     MAX_BATCH_LEN, MAX_SEGMENT_LEN, MAX_WRITE_UNIT, MIN_SEGMENT_LEN, SegmentHeader,
 };
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Whether opening may make a log, or must.
@@ -44,6 +46,9 @@ pub struct Options {
     pub(crate) spares: usize,
     pub(crate) writes_in_flight: usize,
     pub(crate) policy: Policy,
+    pub(crate) calibrate: bool,
+    pub(crate) calibration_cache: Option<PathBuf>,
+    advisor: Option<Arc<dyn Advisor>>,
 }
 
 impl Default for Options {
@@ -60,6 +65,9 @@ impl Default for Options {
             spares: 2,
             writes_in_flight: 4,
             policy: Policy::Force,
+            calibrate: true,
+            calibration_cache: None,
+            advisor: None,
         }
     }
 }
@@ -70,7 +78,9 @@ impl Options {
         Self::default()
     }
 
-    /// How a force is done. Without it: `direct+dsync` where direct I/O is offered, else `dsync`.
+    /// How a force is done. Without it: the fastest that measuring shows here, if that is clearly
+    /// faster than the default; else the default, `direct+dsync` where direct I/O is offered, else
+    /// `dsync`. See [`calibrate`](Self::calibrate).
     pub fn method(mut self, method: Method) -> Self {
         self.method = Some(method);
         self
@@ -140,6 +150,39 @@ impl Options {
     pub fn spares(mut self, count: usize) -> Self {
         self.spares = count;
         self
+    }
+
+    /// Whether the methods are measured where none is named and nothing is known yet: at most
+    /// 300 ms, once for a filesystem, at the first opening of a log, in a file beside it that is
+    /// removed again. Nothing is measured on a nearly full disk, in memory or over a network.
+    /// `false` takes the default method. Default `true`.
+    ///
+    /// It is about speed alone: no method is chosen that guarantees less than the default one.
+    pub fn calibrate(mut self, calibrate: bool) -> Self {
+        self.calibrate = calibrate;
+        self
+    }
+
+    /// A directory kept for that (made if it is missing) in which programs of one user share what
+    /// they measured, in its file `calibration`. Without it, or where it cannot be used, that is kept in the log's own directory, in the file
+    /// `calibration`. Within a process logs share it in any case.
+    pub fn calibration_cache(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.calibration_cache = Some(dir.into());
+        self
+    }
+
+    /// Whom to ask for the method where none is named, unless somebody is set already. The
+    /// functions of the crate `logforce` that open a log set one that measures; a log opened in
+    /// another way has none.
+    pub fn default_advisor(mut self, advisor: Arc<dyn Advisor>) -> Self {
+        self.advisor.get_or_insert(advisor);
+        self
+    }
+
+    /// The advisor, unless the user settled the method or wants no measuring.
+    pub(crate) fn advisor_to_ask(&self) -> Option<&Arc<dyn Advisor>> {
+        let open = self.method.is_none() && self.calibrate;
+        self.advisor.as_ref().filter(|_| open)
     }
 
     /// The write unit on a device that needs at least `device` bytes, and a check of all sizes.

@@ -278,3 +278,26 @@ fn the_disks_counters_can_be_read() {
     assert_eq!(e.kind(), ErrorKind::NotFound);
     assert!(e.to_string().contains("/no/such/place"), "{e}");
 }
+
+#[test]
+fn a_filesystem_is_told_from_another_also_after_a_restart() {
+    let (temp, _dir) = on_disk();
+    let here = facts(temp.path());
+    assert!(!here.kernel.is_empty() && here.capacity.is_some_and(|c| c > 1 << 20));
+    let make = || LoopFs::new("ext4", 64, temp.path());
+    let (mut a, b) = match (make(), make()) {
+        (Ok(a), Ok(b)) => (a, b),
+        (Err(skip), _) | (_, Err(skip)) => {
+            println!("{skip}");
+            return;
+        }
+    };
+    let (first, other) = (facts(a.path()), facts(b.path()));
+    assert!(!first.volume.is_empty());
+    assert_ne!(first.volume, other.volume);
+    assert_ne!(first.volume, here.volume);
+    let size = first.capacity.unwrap();
+    assert!((32 << 20..=64 << 20).contains(&size), "{size}");
+    a.mount_again().unwrap();
+    assert_eq!(facts(a.path()).volume, first.volume);
+}

@@ -74,6 +74,13 @@ pub struct Facts {
     pub device: Option<BlockDevice>,
     /// Alignment for direct I/O; `None` where it is not offered.
     pub direct: Option<DirectAlignment>,
+    /// Tells the filesystem from others, also after a restart as far as the system can: its UUID,
+    /// or the number that it derives from that (`fsid:…`); empty if unknown.
+    pub volume: String,
+    /// Size of the filesystem in bytes, if it says so.
+    pub capacity: Option<u64>,
+    /// Release of the system's kernel, such as `6.12.9-amd64`; empty if unknown.
+    pub kernel: String,
     /// Things worth telling the user, in sentences.
     pub notes: Vec<String>,
 }
@@ -88,6 +95,16 @@ impl Facts {
             .map_or(0, |d| d.logical_sector.max(d.physical_sector));
         let direct = self.direct.map_or(0, |d| d.offset.max(d.memory));
         device.max(direct).max(4096).next_power_of_two()
+    }
+
+    /// The method that is used where the user names none and nothing was measured: `direct+dsync`
+    /// where direct I/O is offered, else `dsync`.
+    pub fn default_method(&self) -> Method {
+        if self.direct.is_some() {
+            Method::DirectDsync
+        } else {
+            Method::Dsync
+        }
     }
 
     /// The guarantee of `method` on a file in `state` here, with its evidence.

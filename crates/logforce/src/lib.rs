@@ -18,11 +18,17 @@
 //! # }
 //! ```
 //!
+//! Where [`Options::method`] is not set, the first opening on a filesystem measures which commit
+//! method is fastest there, for 300 ms at most; [`Log::method`] and [`calibration`] tell the result.
+//!
 //! What a force guarantees depends on the method, the filesystem and the device: [`Log::guarantee`]
 //! says it, and opening fails where the guarantee that [`Options::require`] asks for (by default:
 //! survives a loss of power) cannot be had. `docs/durability.md` lists what is assumed.
 
+pub mod calibration;
+
 use std::path::Path;
+use std::sync::Arc;
 
 pub use logforce_core::{
     Appended, BatchInfo, BatchKind, Case, Committed, Creation, Damage, Entry, Epoch, Error,
@@ -31,36 +37,32 @@ pub use logforce_core::{
     Result, SegmentInfo, Submitted, Submitting, Verdict, Visit,
 };
 
-/// Opens the log in the directory `path`; makes one where the directory is missing or empty.
-pub fn open_or_create(path: impl AsRef<Path>, options: Options) -> Result<Log> {
+/// With an advisor that measures, asked where the user settled no method.
+fn open(path: &Path, creation: Creation, options: Options) -> Result<Log> {
+    let options = options.default_advisor(Arc::new(calibration::Calibrator));
     Log::open(
         &logforce_device_os::OsSystem::new(),
         path,
-        Creation::OpenOrCreate,
+        creation,
         options,
     )
+}
+
+/// Opens the log in the directory `path`; makes one where the directory is missing or empty.
+pub fn open_or_create(path: impl AsRef<Path>, options: Options) -> Result<Log> {
+    open(path.as_ref(), Creation::OpenOrCreate, options)
 }
 
 /// Opens the log in the directory `path`, which must hold one. A directory that is missing or was
 /// emptied is an error, never a fresh log.
 pub fn open_existing(path: impl AsRef<Path>, options: Options) -> Result<Log> {
-    Log::open(
-        &logforce_device_os::OsSystem::new(),
-        path,
-        Creation::OpenExisting,
-        options,
-    )
+    open(path.as_ref(), Creation::OpenExisting, options)
 }
 
 /// Makes a log in the directory `path` (made if it is missing; its parent must exist). Fails if
 /// there is one.
 pub fn create_new(path: impl AsRef<Path>, options: Options) -> Result<Log> {
-    Log::open(
-        &logforce_device_os::OsSystem::new(),
-        path,
-        Creation::CreateNew,
-        options,
-    )
+    open(path.as_ref(), Creation::CreateNew, options)
 }
 
 /// Opens the log in `path` for reading: nothing is locked, changed or forced, and another process
@@ -86,7 +88,7 @@ pub fn facts(path: impl AsRef<Path>) -> Result<Facts> {
     let io = |source| Error::Io {
         doing: "look at",
         path: path.to_owned(),
-        source: std::sync::Arc::new(source),
+        source: Arc::new(source),
     };
     logforce_device_os::OsSystem::new()
         .directory(path)

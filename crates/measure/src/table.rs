@@ -95,6 +95,20 @@ pub fn main_table(rows: &[Row], width: usize) -> (String, Vec<String>) {
     fitted(&COLUMNS, &sections(titled), width)
 }
 
+/// A table in the style of the others; the columns `left_aligned` hold words.
+pub fn plain(
+    headings: &[String],
+    rows: impl IntoIterator<Item = Vec<String>>,
+    left_aligned: &[usize],
+) -> String {
+    let mut table = empty_table();
+    table.set_header(headings);
+    for row in rows {
+        table.add_row(row);
+    }
+    finish(table, left_aligned, 2)
+}
+
 /// The published rows beside ours, each as a multiple of buffered + fsync in its column. `None`
 /// without anything of ours to hold beside them.
 pub fn published_table(rows: &[Row]) -> Option<String> {

@@ -79,6 +79,9 @@ pub fn facts() -> Facts {
             memory: 512,
             offset: 512,
         }),
+        volume: String::new(),
+        capacity: None,
+        kernel: String::new(),
         notes: Vec::new(),
     }
 }

@@ -5,7 +5,14 @@ use super::allow::Allowed;
 use super::source::{File, Token};
 
 /// The crates that run inside a user's process: there an error is returned, never a panic.
-const LIBRARY: [&str; 5] = ["format", "device", "core", "device-os", "logforce"];
+const LIBRARY: [&str; 6] = [
+    "format",
+    "device",
+    "core",
+    "device-os",
+    "calibrate",
+    "logforce",
+];
 
 /// Where a ban holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -46,8 +46,18 @@ pub const TABLE: &[Row] = &[
         why: "the log runs on any device, simulated or real, so it names none",
     },
     Row {
+        name: "logforce-calibrate",
+        may_use: &["logforce-device"],
+        why: "it measures any device through the contract, and knows nothing of logs",
+    },
+    Row {
         name: "logforce",
-        may_use: &["logforce-core", "logforce-device", "logforce-device-os"],
+        may_use: &[
+            "logforce-core",
+            "logforce-calibrate",
+            "logforce-device",
+            "logforce-device-os",
+        ],
         why: "the face wires the log to the operating system; the bytes stay core's affair",
     },
     Row {

@@ -32,16 +32,21 @@ impl Where {
 
     /// Refuses a `--dir` that is no directory.
     pub fn check(&self) -> anyhow::Result<()> {
-        if !self.dir.is_dir() {
-            let why = if self.dir.exists() {
-                "is no directory"
-            } else {
-                "does not exist"
-            };
-            bail!(Usage(format!("--dir {} {why}", self.dir.display())));
-        }
-        Ok(())
+        check_directory(&self.dir)
     }
+}
+
+/// Refuses a `--dir` that is no directory.
+pub fn check_directory(dir: &Path) -> anyhow::Result<()> {
+    if !dir.is_dir() {
+        let why = if dir.exists() {
+            "is no directory"
+        } else {
+            "does not exist"
+        };
+        bail!(Usage(format!("--dir {} {why}", dir.display())));
+    }
+    Ok(())
 }
 
 /// Where results go beside the terminal.

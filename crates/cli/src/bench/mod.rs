@@ -1,9 +1,9 @@
 //! `logforce bench`: scenarios, each with flags of its own. Without a name it is `journal`.
 
-mod common;
+pub mod common;
 mod group;
 mod journal;
-mod os;
+pub mod os;
 mod pairs;
 
 use crate::exit::End;

@@ -26,7 +26,7 @@ use crate::{Damage, Error, Result, names};
 use end::End;
 use logforce_device::{AlignedBuf, Barrier, Directory, Runtime, System, Write};
 use logforce_format::{Anchor, BatchHeader, BatchKind, Case, Control, Epoch, LogId, Lsn, seal};
-use presence::{Chosen, choose, create, look, unusable_directory};
+use presence::{Chosen, advise, choose, create, look, unusable_directory};
 use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
@@ -66,6 +66,8 @@ pub(crate) fn open(
     }
     let loaded = ControlFile::load(&dir)?;
     let created = loaded.control.prepared_end == Lsn::ORIGIN;
+    // Not before the lock: whoever is refused must not have kept the disk busy first.
+    let chosen = advise(chosen, &options, &facts, unit, &dir, &*runtime);
     let opening = Opening {
         dir,
         runtime,

@@ -1,5 +1,6 @@
 //! Is there a log, may the caller have what it asks for, and can the guarantee be had here?
 
+use crate::advisor::Question;
 use crate::control_file::ControlFile;
 use crate::options::{Creation, Options};
 use crate::{Error, Result, names};
@@ -95,12 +96,38 @@ pub(super) struct Chosen {
 
 /// Settles the method, and refuses what cannot be had.
 pub(super) fn choose(options: &Options, facts: &Facts, path: &Path) -> Result<Chosen> {
-    let default = if facts.direct.is_some() {
-        Method::DirectDsync
-    } else {
-        Method::Dsync
+    let method = options.method.unwrap_or_else(|| facts.default_method());
+    settle(method, options.require, facts, path)
+}
+
+/// As [`choose`], with the method that the advisor names where the user named none. Its answer is
+/// worth no more than the facts allow: what cannot be had, or guarantees less than `chosen`, is
+/// not taken.
+pub(super) fn advise(
+    chosen: Chosen,
+    options: &Options,
+    facts: &Facts,
+    write_unit: u32,
+    dir: &Arc<dyn Directory>,
+    runtime: &dyn Runtime,
+) -> Chosen {
+    let Some(advisor) = options.advisor_to_ask() else {
+        return chosen;
     };
-    let method = options.method.unwrap_or(default);
+    let advised = advisor.method(&Question {
+        dir,
+        runtime,
+        facts,
+        write_unit,
+        require: options.require,
+        cache: options.calibration_cache.as_deref(),
+    });
+    advised
+        .and_then(|method| settle(method, chosen.guarantee, facts, dir.path()).ok())
+        .unwrap_or(chosen)
+}
+
+fn settle(method: Method, require: Guarantee, facts: &Facts, path: &Path) -> Result<Chosen> {
     let state = FileState::Zeroed;
     let Some(Assessment {
         guarantee,
@@ -114,11 +141,11 @@ pub(super) fn choose(options: &Options, facts: &Facts, path: &Path) -> Result<Ch
             why: format!("{} has no direct I/O here", facts.filesystem),
         });
     };
-    if guarantee < options.require {
+    if guarantee < require {
         return Err(Error::Guarantee {
             path: path.to_owned(),
             method,
-            wanted: options.require,
+            wanted: require,
             got: guarantee,
             evidence,
         });

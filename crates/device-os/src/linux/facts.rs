@@ -1,7 +1,7 @@
 //! What the system tells of the filesystem and the device below a directory.
 
 use super::error::at;
-use super::{block, direct, filesystem, mounts};
+use super::{block, direct, filesystem, mounts, volume};
 use logforce_device::{DirectAlignment, Facts, FilesystemKind};
 use rustix::fs::{Mode, OFlags};
 use std::io;
@@ -107,6 +107,11 @@ fn gather_below(dir: BorrowedFd<'_>, path: &Path, depth: u32) -> io::Result<Fact
         }
     }
     let device = located.as_ref().map(block::Located::describe);
+    let (fsid, capacity) = rustix::fs::fstatvfs(dir).map_or((0, None), |s| {
+        let size = s.f_blocks.saturating_mul(s.f_frsize);
+        (s.f_fsid, (size > 0).then_some(size))
+    });
+    let volume = located.as_ref().and_then(|l| volume::uuid(&name, &l.name));
     let assumed = || direct::assume(&name, &options, device.as_ref());
     let direct = direct::probe(dir, assumed).unwrap_or_else(|why| {
         notes.push(format!("Whether direct I/O works here is unknown: {why}."));
@@ -122,6 +127,9 @@ fn gather_below(dir: BorrowedFd<'_>, path: &Path, depth: u32) -> io::Result<Fact
         barriers,
         device,
         direct,
+        volume: volume.unwrap_or_else(|| volume::fallback(fsid)),
+        capacity,
+        kernel: super::machine::kernel(),
         notes,
     })
 }

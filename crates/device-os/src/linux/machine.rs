@@ -16,8 +16,14 @@ pub fn machine() -> Machine {
     let name = rustix::system::uname();
     Machine {
         system: name.sysname().to_string_lossy().into_owned(),
-        kernel: name.release().to_string_lossy().into_owned(),
+        kernel: kernel(),
         architecture: name.machine().to_string_lossy().into_owned(),
         cpus: std::thread::available_parallelism().map_or(1, usize::from),
     }
+}
+
+/// Release of the running kernel.
+pub fn kernel() -> String {
+    let name = rustix::system::uname();
+    name.release().to_string_lossy().into_owned()
 }

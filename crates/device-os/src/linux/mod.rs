@@ -4,7 +4,7 @@
 //!   `direct` knows what direct I/O needs.
 //! - `lock`, over `ofd` (unsafe): one writer per directory.
 //! - `facts`, from `mounts` (what is mounted), `filesystem` (what that means) and `block` (the
-//!   device below); `counters` reads the device's statistics.
+//!   device below) and `volume` (which filesystem it is); `counters` reads the device's statistics.
 //! - `runtime`, over `fork` (unsafe): threads, futexes, time, and telling a forked child apart.
 
 mod block;
@@ -23,6 +23,7 @@ mod ofd;
 mod runtime;
 mod system;
 mod transfer;
+mod volume;
 
 pub use counters::{Counter, DeviceCounters, block_device_counters};
 pub use machine::{Machine, machine};

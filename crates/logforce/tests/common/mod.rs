@@ -20,9 +20,10 @@ pub fn options() -> Options {
     sized(SEGMENT).require(Guarantee::ProcessCrash)
 }
 
-/// Small segments, batches and staging; the default guarantee.
+/// Small segments, batches and staging; the default guarantee and method.
 pub fn sized(segment_len: u64) -> Options {
     Options::new()
+        .calibrate(false)
         .segment_len(segment_len)
         .max_batch(64 << 10)
         .staging(256 << 10)

@@ -94,6 +94,9 @@ impl SimOptions {
                 memory: unit,
                 offset: unit,
             }),
+            volume: "sim".to_owned(),
+            capacity: self.capacity,
+            kernel: "simulated".to_owned(),
             notes: Vec::new(),
         }
     }

@@ -1,0 +1,119 @@
+use logforce_device::Facts;
+
+/// Version of the procedure: samples, candidates and rules. Evidence of another one is not used.
+const PROCEDURE: u32 = 1;
+
+/// Texts longer than this are cut in the evidence, in bytes; what was cut goes into a checksum.
+const LONGEST: usize = 400;
+
+/// What evidence is valid for: the place as the system describes it. All of it has to be the same
+/// again; what is unknown is empty, and has to be unknown again.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ValidFor {
+    /// Which filesystem it is: [`Facts::volume`].
+    pub volume: String,
+    /// The filesystem's name.
+    pub filesystem: String,
+    /// Its mount options.
+    pub mount_options: String,
+    /// The block device's kernel name.
+    pub device: String,
+    /// Its model.
+    pub model: String,
+    /// The kernel's release.
+    pub kernel: String,
+    /// The unit of the log's writes, in bytes.
+    pub write_unit: u32,
+    /// The version of the procedure that measured.
+    pub procedure: u32,
+}
+
+impl ValidFor {
+    /// What is measured now, in the place of these facts, is valid for this.
+    pub fn now(facts: &Facts, write_unit: u32) -> Self {
+        let device = |of: fn(&logforce_device::BlockDevice) -> &str| {
+            facts.device.as_ref().map(of).unwrap_or_default()
+        };
+        ValidFor {
+            volume: bounded(&facts.volume),
+            filesystem: bounded(&facts.filesystem),
+            mount_options: bounded(&facts.mount_options),
+            device: bounded(device(|d| &d.name)),
+            model: bounded(device(|d| &d.model)),
+            kernel: bounded(&facts.kernel),
+            write_unit,
+            procedure: PROCEDURE,
+        }
+    }
+
+    /// Whether all texts are as short as those of [`now`](Self::now).
+    pub(crate) fn is_bounded(&self) -> bool {
+        [
+            &self.volume,
+            &self.filesystem,
+            &self.mount_options,
+            &self.device,
+            &self.model,
+            &self.kernel,
+        ]
+        .into_iter()
+        .all(|t| t.len() <= LONGEST)
+    }
+}
+
+/// The text, or its beginning and a checksum (FNV-1a) of all of it: an overlay's mount options may
+/// be pages long.
+fn bounded(text: &str) -> String {
+    if text.len() <= LONGEST {
+        return text.to_owned();
+    }
+    let sum = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |h, b| {
+        (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3)
+    });
+    let mut cut = LONGEST - 20;
+    while !text.is_char_boundary(cut) {
+        cut -= 1;
+    }
+    format!("{}…{sum:016x}", &text[..cut])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use logforce_testkit::SimOptions;
+
+    #[test]
+    fn every_part_counts() {
+        let facts = SimOptions::default().facts();
+        let key = ValidFor::now(&facts, 4096);
+        assert_eq!(key, ValidFor::now(&facts, 4096));
+        assert_ne!(key, ValidFor::now(&facts, 8192));
+        let changes: [fn(&mut Facts); 6] = [
+            |f| f.volume.push('x'),
+            |f| f.filesystem.push('x'),
+            |f| f.mount_options.push_str(",noatime"),
+            |f| f.kernel.push('x'),
+            |f| f.device = None,
+            |f| {
+                if let Some(d) = &mut f.device {
+                    d.model.push('x');
+                }
+            },
+        ];
+        for change in changes {
+            let mut other = facts.clone();
+            change(&mut other);
+            assert_ne!(key, ValidFor::now(&other, 4096));
+        }
+    }
+
+    #[test]
+    fn long_options_are_cut_and_still_told_apart() {
+        let mut facts = SimOptions::default().facts();
+        facts.mount_options = format!("lowerdir={}", "ä:/x".repeat(5000));
+        let key = ValidFor::now(&facts, 4096);
+        assert!(key.is_bounded(), "{}", key.mount_options.len());
+        facts.mount_options.push('y');
+        assert_ne!(key, ValidFor::now(&facts, 4096));
+    }
+}

@@ -1,0 +1,28 @@
+//! Which commit method is fastest in a place, measured through the device contract.
+//!
+//! It is about speed, never about safety: [`shortlist`] admits only methods that guarantee, by the
+//! facts, what the default one does. The way: [`shortlist`] → [`measure`] (interleaved, within a
+//! budget of time) → [`decide`] (the default, unless another wins by more than a tenth beyond the
+//! noise) → a [`Calibration`], kept in [`Memory`] and in the file [`store::NAME`] of a directory.
+//! [`settle`] is all of that; [`observe`] tells it what commits cost in real use.
+
+mod calibration;
+mod decide;
+mod key;
+mod memory;
+mod samples;
+mod scratch;
+mod settle;
+mod shortlist;
+pub mod store;
+mod stored;
+mod trial;
+
+pub use calibration::{Calibration, Live};
+pub use decide::{Decision, Figure, Interval, decide};
+pub use key::ValidFor;
+pub use memory::Memory;
+pub use samples::{Samples, Turn};
+pub use settle::{Origin, Settled, Site, measure_anew, observe, settle};
+pub use shortlist::{LeftOut, Shortlist, Skip, shortlist, skip};
+pub use trial::{Limits, Trial, measure};

@@ -1,0 +1,230 @@
+//! From a place to its calibration: remembered, read, or measured.
+
+use crate::memory::Claimed;
+use crate::{
+    Calibration, Decision, Limits, Live, Memory, Shortlist, Skip, ValidFor, decide, measure,
+    shortlist, skip, store,
+};
+use logforce_device::{Directory, Facts, Guarantee, Method, Runtime};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// A place whose methods are in question.
+#[derive(Clone, Copy)]
+pub struct Site<'a> {
+    /// Where the trial's file is made.
+    pub dir: &'a Arc<dyn Directory>,
+    /// Time and random numbers.
+    pub runtime: &'a dyn Runtime,
+    /// The facts of `dir`, as they are now.
+    pub facts: &'a Facts,
+    /// The unit of the log's writes, in bytes.
+    pub write_unit: u32,
+    /// The least that a force must guarantee.
+    pub require: Guarantee,
+    /// Where evidence is kept; the first is looked into first.
+    pub stores: &'a [Arc<dyn Directory>],
+    /// What the process knows.
+    pub memory: &'a Memory,
+}
+
+/// Where an answer comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Origin {
+    /// Measured just now.
+    Measured,
+    /// Measured earlier, here or by another log on the same filesystem.
+    Known,
+    /// Nothing was measured: there is a reason not to.
+    Skipped(Skip),
+    /// Measuring failed, or somebody else was at it for too long.
+    Failed(String),
+}
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settled {
+    /// Which method to use, and why.
+    pub decision: Decision,
+    /// The evidence; `None` where there is none.
+    pub calibration: Option<Calibration>,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// What was compared.
+    pub shortlist: Shortlist,
+}
+
+impl Settled {
+    fn known(calibration: Calibration, origin: Origin, shortlist: Shortlist) -> Self {
+        Settled {
+            decision: calibration.decision.clone(),
+            calibration: Some(calibration),
+            origin,
+            shortlist,
+        }
+    }
+}
+
+impl Site<'_> {
+    fn key(&self) -> ValidFor {
+        ValidFor::now(self.facts, self.write_unit)
+    }
+
+    /// The latest of what is remembered and stored, if its method may still be used here.
+    pub fn known(&self) -> Option<Calibration> {
+        let key = self.key();
+        let stored = self.stores.iter().filter_map(|d| store::read(d, &key));
+        let known = self.memory.get(&key).into_iter().chain(stored);
+        // Of equals the first, which is what this process knows.
+        let latest = known.reduce(|a, b| if b.measured_at > a.measured_at { b } else { a });
+        let allowed = shortlist(self.facts, self.require).methods;
+        latest.filter(|c| allowed.contains(&c.decision.method))
+    }
+
+    /// Keeps it wherever there is nothing as new, as far as that can be done.
+    fn keep(&self, calibration: &Calibration) {
+        for dir in self.stores {
+            let there = store::read(dir, &calibration.valid_for);
+            if there.is_none_or(|c| c.measured_at < calibration.measured_at) {
+                let _ = store::write(dir, self.runtime, calibration);
+            }
+        }
+    }
+
+    fn default_only(&self, list: Shortlist, origin: Origin) -> Settled {
+        let why = match &origin {
+            Origin::Skipped(skip) => skip.to_string(),
+            Origin::Failed(why) => why.clone(),
+            _ => String::new(),
+        };
+        Settled {
+            decision: Decision::undecided(self.facts.default_method(), why),
+            calibration: None,
+            origin,
+            shortlist: list,
+        }
+    }
+}
+
+/// Which method to use: what is known, unless the facts or real use contradict it; else what
+/// measuring shows within `limits`, unless there is a reason not to measure.
+///
+/// Never fails: in doubt it is the default method, marked undecided. Other callers in this process
+/// with the same `memory` and place wait for the one that measures.
+pub fn settle(site: &Site<'_>, limits: Limits) -> Settled {
+    let list = shortlist(site.facts, site.require);
+    let known = site.known();
+    if let Some(known) = known.as_ref().filter(|k| !k.is_stale()) {
+        site.memory.put(known.clone());
+        site.keep(known);
+        return Settled::known(known.clone(), Origin::Known, list);
+    }
+    let free = site.dir.free_space().unwrap_or(0);
+    let measured = match skip(site.facts, &list, free) {
+        Some(reason) => site.default_only(list, Origin::Skipped(reason)),
+        None => claim_and_measure(site, list, limits, known.as_ref()),
+    };
+    match (known, &measured.calibration) {
+        // Better than nothing, though real use was worse.
+        (Some(known), None) => Settled::known(known, Origin::Known, measured.shortlist),
+        _ => measured,
+    }
+}
+
+/// As [`settle`], without looking at what is known, and where the only reason against measuring is
+/// that the files are on another machine, all the same: somebody asked for it.
+pub fn measure_anew(site: &Site<'_>, limits: Limits) -> Settled {
+    let list = shortlist(site.facts, site.require);
+    let free = site.dir.free_space().unwrap_or(0);
+    match skip(site.facts, &list, free) {
+        Some(reason) if reason != Skip::Remote => site.default_only(list, Origin::Skipped(reason)),
+        _ => claim_and_measure(site, list, limits, None),
+    }
+}
+
+fn claim_and_measure(
+    site: &Site<'_>,
+    list: Shortlist,
+    limits: Limits,
+    before: Option<&Calibration>,
+) -> Settled {
+    let key = site.key();
+    let claim = match site.memory.claim(&key, site.runtime, limits.budget) {
+        Claimed::Mine(claim) => claim,
+        Claimed::Done(known) => {
+            site.keep(&known);
+            return Settled::known(*known, Origin::Known, list);
+        }
+        Claimed::Busy => {
+            let why = "another opening in this process was still measuring".to_owned();
+            return site.default_only(list, Origin::Failed(why));
+        }
+    };
+    let trial = measure(
+        site.dir,
+        site.runtime,
+        site.facts,
+        site.write_unit,
+        &list.methods,
+        limits,
+    );
+    if let Some(failure) = trial.failure {
+        claim.end(None, site.runtime);
+        let why = format!("measuring failed: {failure}");
+        return site.default_only(list, Origin::Failed(why));
+    }
+    let decision = decide(&trial.samples, site.facts.default_method());
+    // Also where the clock was set back: what is newer has to look newer.
+    let latest = site.known().map_or(0, |k| k.measured_at);
+    let same = before.filter(|b| b.decision.method == decision.method);
+    let calibration = Calibration {
+        valid_for: key,
+        pairs: u32::try_from(trial.samples.turns.len()).unwrap_or(u32::MAX),
+        // As it is stored.
+        spent: Duration::from_millis(u64::try_from(trial.spent.as_millis()).unwrap_or(u64::MAX)),
+        measured_at: unix_millis().max(latest.saturating_add(1)),
+        live: None,
+        confirmed: same.map_or(0, |b| b.confirmed.saturating_add(1)),
+        decision,
+    };
+    claim.end(Some(calibration.clone()), site.runtime);
+    for dir in site.stores {
+        // That may fail: then it is measured again one day.
+        let _ = store::write(dir, site.runtime, &calibration);
+    }
+    Settled::known(calibration, Origin::Measured, list)
+}
+
+/// Takes down what the forces of an opening cost, so that the next one knows whether to measure
+/// again. Where nothing was calibrated, or for another method, nothing happens.
+pub fn observe(site: &Site<'_>, method: Method, forces: u64, p50: Duration) {
+    let seen = Live {
+        method,
+        forces,
+        p50,
+    };
+    let key = site.key();
+    if let Some(mut known) = site.memory.get(&key) {
+        known.add(seen);
+        site.memory.put(known);
+    }
+    for dir in site.stores {
+        let Some(mut known) = store::read(dir, &key) else {
+            continue;
+        };
+        let before = known.live;
+        known.add(seen);
+        if known.live != before {
+            let _ = store::write(dir, site.runtime, &known);
+        }
+    }
+}
+
+fn unix_millis() -> u64 {
+    SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .ok()
+        .and_then(|d| u64::try_from(d.as_millis()).ok())
+        .unwrap_or(0)
+}

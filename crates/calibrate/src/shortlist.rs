@@ -1,0 +1,203 @@
+//! What is worth measuring, by the facts alone.
+
+use logforce_device::{Facts, FileState, FilesystemKind, ForceBy, Guarantee, Method, Verdict};
+use std::fmt;
+
+/// The methods to measure, and why the others are not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shortlist {
+    /// The default first, then in the order in which a method is preferred among equals.
+    pub methods: Vec<Method>,
+    /// Those that are not measured.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A method that is not measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Which.
+    pub method: Method,
+    /// Why, in words.
+    pub why: String,
+}
+
+/// Among equals: what goes past the cache saves a copy and keeps the cache for others; a write
+/// that is durable by itself is one call.
+const PREFERENCE: [Method; 4] = [
+    Method::DirectDsync,
+    Method::DirectFdatasync,
+    Method::Dsync,
+    Method::Fdatasync,
+];
+
+/// The methods that guarantee at least `require`, and no less than the default does here, by
+/// evidence that is not contradicted. Empty where the default itself does not.
+pub fn shortlist(facts: &Facts, require: Guarantee) -> Shortlist {
+    let default = facts.default_method();
+    let floor = facts
+        .assess(default, FileState::Zeroed)
+        .map_or(require, |a| a.guarantee.max(require));
+    let mut list = Shortlist {
+        methods: Vec::new(),
+        left_out: Vec::new(),
+    };
+    for method in Method::LINUX {
+        match objection(facts, method, floor) {
+            None => list.methods.push(method),
+            Some(why) => list.left_out.push(LeftOut { method, why }),
+        }
+    }
+    if !list.methods.contains(&default) {
+        // Nothing stands for the default, so nothing can be compared with it.
+        for method in std::mem::take(&mut list.methods) {
+            let why = format!("the default, {default}, cannot be compared with it here");
+            list.left_out.push(LeftOut { method, why });
+        }
+    }
+    let rank = |m: &Method| PREFERENCE.iter().position(|p| p == m);
+    list.methods.sort_by_key(|m| (*m != default, rank(m)));
+    list
+}
+
+fn objection(facts: &Facts, method: Method, floor: Guarantee) -> Option<String> {
+    if method.plan().force == ForceBy::None {
+        return Some(
+            "nothing forces its writes: it is used only where it is asked for by name".to_owned(),
+        );
+    }
+    if method == Method::Fsync {
+        return Some(
+            "it does what fdatasync does, and writes the file's times as well: never faster"
+                .to_owned(),
+        );
+    }
+    let Some(assessment) = facts.assess(method, FileState::Zeroed) else {
+        return Some(format!("{} has no direct I/O here", facts.filesystem));
+    };
+    if matches!(
+        assessment.verdict,
+        Verdict::Contradicted | Verdict::Implausible
+    ) {
+        return Some(format!("{}: {}", assessment.verdict, assessment.evidence));
+    }
+    (assessment.guarantee < floor).then(|| {
+        format!(
+            "it guarantees {}, less than {floor}: {}",
+            assessment.guarantee, assessment.evidence
+        )
+    })
+}
+
+/// Why nothing is measured in a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Skip {
+    /// The files are in memory.
+    Volatile,
+    /// The files are on another machine: the answer would be about the network and about who else
+    /// uses the server just now.
+    Remote,
+    /// The disk is nearly full.
+    Full {
+        /// Free space in bytes.
+        free: u64,
+    },
+    /// Fewer than two methods can be compared.
+    NothingToChoose,
+}
+
+impl fmt::Display for Skip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Skip::Volatile => f.write_str("the files are in memory: there is nothing to force"),
+            Skip::Remote => f.write_str(
+                "the files are on another machine, whose load would be measured rather than the \
+                 method",
+            ),
+            Skip::Full { free } => write!(
+                f,
+                "the disk is nearly full ({} MiB are free): nothing is written to it for a trial",
+                free >> 20
+            ),
+            Skip::NothingToChoose => f.write_str("there are no two methods to compare here"),
+        }
+    }
+}
+
+/// Less free space than this, in bytes, and nothing is measured.
+const LEAST_FREE: u64 = 64 << 20;
+
+/// Whether there is a reason not to measure in a place with `free` bytes of free space.
+pub fn skip(facts: &Facts, list: &Shortlist, free: u64) -> Option<Skip> {
+    // Less than a twentieth: filesystems slow down when they have to search for space, and the
+    // log's users need what is left more than we do.
+    let scarce = facts.capacity.is_some_and(|all| free < all / 20);
+    match facts.kind {
+        FilesystemKind::Volatile => Some(Skip::Volatile),
+        _ if list.methods.len() < 2 => Some(Skip::NothingToChoose),
+        FilesystemKind::Remote => Some(Skip::Remote),
+        _ if scarce || free < LEAST_FREE => Some(Skip::Full { free }),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use logforce_testkit::SimOptions;
+
+    fn why(list: &Shortlist, method: Method) -> &str {
+        let found = list.left_out.iter().find(|l| l.method == method);
+        &found.expect("left out").why
+    }
+
+    #[test]
+    fn the_default_is_first_and_nothing_weaker_is_in() {
+        let facts = SimOptions::default().facts();
+        for require in Guarantee::ALL {
+            let list = shortlist(&facts, require);
+            assert_eq!(list.methods, PREFERENCE);
+            assert_eq!(list.methods.len() + list.left_out.len(), 7);
+            assert!(why(&list, Method::Buffered).contains("by name"));
+            assert!(why(&list, Method::Fsync).contains("never faster"));
+        }
+    }
+
+    #[test]
+    fn without_direct_io_the_cached_ones_are_left() {
+        let options = SimOptions {
+            direct: false,
+            ..SimOptions::default()
+        };
+        let list = shortlist(&options.facts(), Guarantee::PowerLoss);
+        assert_eq!(list.methods, [Method::Dsync, Method::Fdatasync]);
+        assert!(why(&list, Method::DirectDsync).contains("no direct I/O"));
+    }
+
+    #[test]
+    fn what_is_contradicted_is_not_measured() {
+        let mut facts = SimOptions::default().facts();
+        facts.barriers = false;
+        let list = shortlist(&facts, Guarantee::OsCrash);
+        assert_eq!(list.methods, []);
+        assert!(why(&list, Method::Dsync).contains("without barriers"));
+        assert_eq!(skip(&facts, &list, 1 << 40), Some(Skip::NothingToChoose));
+    }
+
+    #[test]
+    fn reasons_not_to_measure() {
+        let mut facts = SimOptions::default().facts();
+        let list = shortlist(&facts, Guarantee::PowerLoss);
+        let full = |free| Some(Skip::Full { free });
+        assert_eq!(skip(&facts, &list, 64 << 20), None);
+        assert_eq!(skip(&facts, &list, (64 << 20) - 1), full((64 << 20) - 1));
+        facts.capacity = Some(100 << 30);
+        assert_eq!(skip(&facts, &list, 4 << 30), full(4 << 30));
+        assert_eq!(skip(&facts, &list, 5 << 30), None);
+        facts.kind = FilesystemKind::Remote;
+        assert_eq!(skip(&facts, &list, 0), Some(Skip::Remote));
+        facts.kind = FilesystemKind::Volatile;
+        assert_eq!(skip(&facts, &list, 1 << 40), Some(Skip::Volatile));
+        assert!(Skip::Full { free: 3 << 20 }.to_string().contains("3 MiB"));
+    }
+}

@@ -1,0 +1,167 @@
+//! A simulated disk whose operations take time.
+#![allow(dead_code)]
+
+use logforce_device::{
+    Barrier, Completion, Directory, Entry, Facts, File, FileIdentity, Method, OpenFile, ReadSource,
+    Ticket, Write,
+};
+use logforce_testkit::{Rng, SimDisk, SimRuntime};
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// What operations cost.
+#[derive(Debug, Clone, Copy)]
+pub struct Costs {
+    /// A write that is durable by itself.
+    pub through: Duration,
+    /// A barrier.
+    pub barrier: Duration,
+    /// Any write, for each MiB.
+    pub mib: Duration,
+    /// Each is disturbed by up to this part of it.
+    pub noise: f64,
+}
+
+pub fn micros(n: u64) -> Duration {
+    Duration::from_micros(n)
+}
+
+pub fn millis(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+/// 90 µs whatever the method.
+pub const EQUAL: Costs = Costs {
+    through: Duration::from_micros(90),
+    barrier: Duration::from_micros(90),
+    mib: Duration::from_micros(500),
+    noise: 0.3,
+};
+
+/// Makes the operations of a directory take time.
+pub struct Slow {
+    inner: Arc<dyn Directory>,
+    clock: Clock,
+}
+
+#[derive(Clone)]
+struct Clock {
+    runtime: SimRuntime,
+    costs: Costs,
+    rng: Arc<Mutex<Rng>>,
+}
+
+impl Clock {
+    fn pass(&self, time: Duration) {
+        let part = self.rng.lock().unwrap().below(1000) as f64 / 1000.0;
+        let disturbed = time.mul_f64(1.0 + self.costs.noise * part);
+        if !disturbed.is_zero() {
+            self.runtime.sleep(disturbed);
+        }
+    }
+}
+
+struct SlowFile {
+    inner: Arc<dyn File>,
+    clock: Clock,
+}
+
+/// The directory `/log` of the disk, with these costs.
+pub fn slow(disk: &SimDisk, runtime: &SimRuntime, costs: Costs) -> Arc<dyn Directory> {
+    let inner = disk
+        .system(runtime)
+        .make_directory(Path::new("/log"))
+        .unwrap();
+    let clock = Clock {
+        runtime: runtime.clone(),
+        costs,
+        rng: Arc::new(Mutex::new(Rng::new(7))),
+    };
+    Arc::new(Slow { inner, clock })
+}
+
+/// The names in the directory.
+pub fn names(dir: &Arc<dyn Directory>) -> Vec<String> {
+    dir.entries().unwrap().into_iter().map(|e| e.name).collect()
+}
+
+/// All that can be compared, the default first.
+pub const ALL: [Method; 4] = [
+    Method::DirectDsync,
+    Method::DirectFdatasync,
+    Method::Dsync,
+    Method::Fdatasync,
+];
+
+impl Directory for Slow {
+    fn path(&self) -> &Path {
+        self.inner.path()
+    }
+    fn identity(&self) -> FileIdentity {
+        self.inner.identity()
+    }
+    fn entries(&self) -> io::Result<Vec<Entry>> {
+        self.inner.entries()
+    }
+    fn open(&self, name: &str, how: OpenFile) -> io::Result<Arc<dyn File>> {
+        Ok(Arc::new(SlowFile {
+            inner: self.inner.open(name, how)?,
+            clock: self.clock.clone(),
+        }))
+    }
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.inner.rename(from, to)
+    }
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.inner.remove(name)
+    }
+    fn sync(&self) -> io::Result<()> {
+        self.inner.sync()
+    }
+    fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
+        self.inner.lock(name)
+    }
+    fn is_locked(&self, name: &str) -> io::Result<bool> {
+        self.inner.is_locked(name)
+    }
+    fn facts(&self) -> io::Result<Facts> {
+        self.inner.facts()
+    }
+    fn free_space(&self) -> io::Result<u64> {
+        self.inner.free_space()
+    }
+}
+
+impl File for SlowFile {
+    fn len(&self) -> io::Result<u64> {
+        self.inner.len()
+    }
+    fn read_at(&self, offset: u64, buf: &mut [u8], source: ReadSource) -> io::Result<usize> {
+        self.inner.read_at(offset, buf, source)
+    }
+    fn submit(&self, write: Write) -> Ticket {
+        let costs = self.clock.costs;
+        let mib = write.range.len() as f64 / f64::from(1 << 20);
+        self.clock.pass(costs.mib.mul_f64(mib));
+        if write.through {
+            self.clock.pass(costs.through);
+        }
+        self.inner.submit(write)
+    }
+    fn complete(&self, ticket: Ticket) -> Completion {
+        self.inner.complete(ticket)
+    }
+    fn barrier(&self, barrier: Barrier) -> io::Result<()> {
+        self.clock.pass(self.clock.costs.barrier);
+        self.inner.barrier(barrier)
+    }
+    fn reserve(&self, len: u64) -> io::Result<bool> {
+        self.inner.reserve(len)
+    }
+    fn drop_cache(&self, range: Range<u64>) {
+        self.inner.drop_cache(range);
+    }
+}

@@ -1,0 +1,83 @@
+//! `logforce calibrate`.
+
+mod report;
+
+use crate::bench::common::{check_directory, command_line, parse_seconds};
+use crate::bench::os;
+use crate::exit::{End, Usage};
+use crate::output::{Sink, Target, print};
+use crate::signal;
+use anyhow::bail;
+use logforce::calibration::{self, Origin};
+use logforce_measure::Interrupt;
+use logforce_measure::machine::Machine;
+use report::Report;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Longest trial: an interrupt waits for its end.
+const LONGEST: Duration = Duration::from_secs(60);
+
+const MORE: &str = "\
+Opening a log does this by itself where no method is set, for 300 ms at most and once for a
+filesystem. Here the answer can be seen, and measured again with more time.
+
+The result is kept in --cache, for programs that set the same directory as
+Options::calibration_cache, and in DIR if that is a log. A method other than the default is chosen
+only if it is faster by more than a tenth beyond the noise. It never guarantees less.";
+
+/// Flags of the command.
+#[derive(Debug, clap::Args)]
+#[command(after_help = MORE)]
+pub struct Args {
+    /// Directory on the disk in question, perhaps a log; a file is made in it and removed
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    dir: PathBuf,
+    /// Measure, whatever is known already
+    #[arg(long)]
+    again: bool,
+    /// How long --again may take, preparing included; at most 60
+    #[arg(long, value_name = "S", default_value = "3", value_parser = parse_seconds, requires = "again")]
+    seconds: Duration,
+    /// Where results are shared [default: $XDG_CACHE_HOME/logforce or ~/.cache/logforce]
+    #[arg(long, value_name = "DIR")]
+    cache: Option<PathBuf>,
+    /// Write the result as JSON to FILE; - is standard output, and all else goes to standard error
+    #[arg(long, value_name = "FILE")]
+    json: Option<Target>,
+}
+
+/// Shows which method is used in a place, and why; measures where that is not known.
+pub fn run(args: Args) -> anyhow::Result<End> {
+    check_directory(&args.dir)?;
+    if args.seconds > LONGEST {
+        bail!(Usage("--seconds: at most 60".to_owned()));
+    }
+    let json = args.json.as_ref().map(Sink::open).transpose()?;
+    let stdout_has_data = matches!(json, Some(Sink::Stdout));
+    let interrupt = Interrupt::new();
+    signal::install(interrupt.clone(), Arc::new(Mutex::new(None)))?;
+    let cache = args.cache.or_else(calibration::default_cache);
+    let found = if args.again {
+        calibration::measured(&args.dir, cache.as_deref(), args.seconds)
+    } else {
+        calibration::settled(&args.dir, cache.as_deref())
+    }?;
+    if interrupt.is_raised() {
+        return Ok(End::Interrupted);
+    }
+    let machine = Machine::new(&found.facts, os::host());
+    let report = Report::new(command_line(), machine, &found);
+    print(&report.text(), stdout_has_data)?;
+    if let Some(sink) = json {
+        sink.fill(|out| {
+            serde_json::to_writer_pretty(&mut *out, &report)?;
+            out.write_all(b"\n")
+        })?;
+    }
+    if let Some(Origin::Failed(why)) = found.origin {
+        bail!("{why}");
+    }
+    Ok(End::Done)
+}

@@ -1,0 +1,237 @@
+//! What `logforce calibrate` tells, as data and for people. Field names are kept compatible; see
+//! `docs/cli-json.md`.
+
+use logforce::calibration::{self, Calibration, Figure, Origin};
+use logforce_measure::machine::Machine;
+use logforce_measure::numbers::short;
+use logforce_measure::table;
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::time::{Duration, SystemTime};
+
+/// One run of the command.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    schema: &'static str,
+    version: u32,
+    command: String,
+    machine: Machine,
+    default: String,
+    method: String,
+    decided: bool,
+    why: String,
+    /// `measured`, `known`, `skipped` or `failed`.
+    origin: &'static str,
+    candidates: Vec<Candidate>,
+    left_out: Vec<LeftOut>,
+    evidence: Option<Evidence>,
+    stored_in: Vec<String>,
+    not_stored: Option<String>,
+}
+
+/// A method that was measured.
+#[derive(Debug, Serialize)]
+struct Candidate {
+    method: &'static str,
+    median_us: f64,
+    median_large_us: f64,
+    /// To the default's time; all three null for the default.
+    ratio: Option<f64>,
+    ratio_low: Option<f64>,
+    ratio_high: Option<f64>,
+}
+
+#[derive(Debug, Serialize)]
+struct LeftOut {
+    method: &'static str,
+    why: String,
+}
+
+/// When and for what it was measured.
+#[derive(Debug, Serialize)]
+struct Evidence {
+    /// RFC 3339, UTC.
+    measured: Option<String>,
+    pairs: u32,
+    seconds: f64,
+    volume: String,
+    filesystem: String,
+    mount_options: String,
+    device: String,
+    model: String,
+    kernel: String,
+    write_unit: u32,
+    procedure: u32,
+    live: Option<Live>,
+}
+
+/// What real use has shown since.
+#[derive(Debug, Serialize)]
+struct Live {
+    method: &'static str,
+    forces: u64,
+    p50_us: f64,
+}
+
+fn micros(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1e9).round() / 1e3
+}
+
+fn candidate(f: &Figure) -> Candidate {
+    Candidate {
+        method: f.method.name(),
+        median_us: micros(f.median),
+        median_large_us: micros(f.median_large),
+        ratio: f.to_default.map(|r| r.mid),
+        ratio_low: f.to_default.map(|r| r.low),
+        ratio_high: f.to_default.map(|r| r.high),
+    }
+}
+
+fn evidence(c: &Calibration) -> Evidence {
+    let v = &c.valid_for;
+    Evidence {
+        measured: time(c.measured_at),
+        pairs: c.pairs,
+        seconds: c.spent.as_secs_f64(),
+        volume: v.volume.clone(),
+        filesystem: v.filesystem.clone(),
+        mount_options: v.mount_options.clone(),
+        device: v.device.clone(),
+        model: v.model.clone(),
+        kernel: v.kernel.clone(),
+        write_unit: v.write_unit,
+        procedure: v.procedure,
+        live: c.live.map(|l| Live {
+            method: l.method.name(),
+            forces: l.forces,
+            p50_us: micros(l.p50),
+        }),
+    }
+}
+
+/// RFC 3339; `None` for what is no time that can be written so (it may come from a damaged file).
+fn time(unix_millis: u64) -> Option<String> {
+    let at = SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(unix_millis))?;
+    let mut text = String::new();
+    write!(text, "{}", humantime::format_rfc3339_seconds(at)).ok()?;
+    (unix_millis > 0).then_some(text)
+}
+
+impl Report {
+    pub fn new(command: String, machine: Machine, found: &calibration::Report) -> Self {
+        let d = &found.decision;
+        Report {
+            schema: "logforce-calibrate",
+            version: 1,
+            command,
+            machine,
+            default: found.facts.default_method().to_string(),
+            method: d.method.to_string(),
+            decided: d.decided,
+            why: d.why.clone(),
+            origin: match &found.origin {
+                Some(Origin::Measured) => "measured",
+                Some(Origin::Known) => "known",
+                Some(Origin::Skipped(_)) => "skipped",
+                _ => "failed",
+            },
+            candidates: d.figures.iter().map(candidate).collect(),
+            left_out: found
+                .left_out
+                .iter()
+                .map(|l| LeftOut {
+                    method: l.method.name(),
+                    why: l.why.clone(),
+                })
+                .collect(),
+            evidence: found.calibration.as_ref().map(evidence),
+            stored_in: found
+                .stored_in
+                .iter()
+                .map(|p| p.display().to_string())
+                .collect(),
+            not_stored: found.not_stored.clone(),
+        }
+    }
+
+    /// For people.
+    pub fn text(&self) -> String {
+        let mut text = format!("{}\n\n", self.machine);
+        if !self.candidates.is_empty() {
+            text.push_str(&self.table());
+            text.push('\n');
+        }
+        let mut line = |what: &str, value: &str| {
+            text.push_str(&format!("{what:<12} {value}\n"));
+        };
+        let settled = if self.decided { "" } else { " (undecided)" };
+        let is_default = if self.method == self.default {
+            ", the default"
+        } else {
+            ""
+        };
+        line("method", &format!("{}{is_default}{settled}", self.method));
+        line("why", &self.why);
+        for (n, l) in self.left_out.iter().enumerate() {
+            let what = if n == 0 { "left out" } else { "" };
+            line(what, &format!("{}: {}", l.method, l.why));
+        }
+        if let Some(e) = &self.evidence {
+            let when = e.measured.as_deref().unwrap_or("at an unknown time");
+            line(
+                "measured",
+                &format!("{when}, {} turns in {:.2} s", e.pairs, e.seconds),
+            );
+            let known = |name: &str, value: &str| {
+                let value = if value.is_empty() { "unknown" } else { value };
+                format!("{name} {value}")
+            };
+            let parts = [
+                known("filesystem", &e.volume),
+                known("mounted", &e.mount_options),
+                known("device", &e.device),
+                known("kernel", &e.kernel),
+                format!("write unit {}", e.write_unit),
+            ];
+            line("valid for", &parts.join("; "));
+            if let Some(l) = &e.live {
+                let p50 = short(l.p50_us, 2);
+                let seen = format!("{} forces by {}, median {p50} µs", l.forces, l.method);
+                line("in use", &seen);
+            }
+        }
+        for path in &self.stored_in {
+            line("kept in", path);
+        }
+        if let Some(why) = &self.not_stored {
+            line("not kept", why);
+        }
+        text
+    }
+
+    fn table(&self) -> String {
+        let unit = self.evidence.as_ref().map_or(0, |e| e.write_unit / 1024);
+        let headings = [
+            "method".to_owned(),
+            format!("{unit} KiB, µs"),
+            format!("{} KiB, µs", 4 * unit),
+            "to default".to_owned(),
+            "noise".to_owned(),
+        ];
+        let rows = self.candidates.iter().map(|c| {
+            let noise = match (c.ratio_low, c.ratio_high) {
+                (Some(low), Some(high)) => format!("{low:.2}–{high:.2}"),
+                _ => String::new(),
+            };
+            vec![
+                c.method.to_owned(),
+                short(c.median_us, 2),
+                short(c.median_large_us, 2),
+                c.ratio.map_or("1".to_owned(), |r| format!("{r:.2}")),
+                noise,
+            ]
+        });
+        table::plain(&headings, rows, &[0])
+    }
+}

@@ -1,0 +1,72 @@
+//! Who is asked which method to use where the user named none.
+
+use crate::Options;
+use logforce_device::{Directory, Facts, Guarantee, Method, Runtime};
+use std::fmt::Debug;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What an [`Advisor`] is told of a log.
+pub struct Question<'a> {
+    /// The log's directory. Files with names that the advisor keeps for itself (`calibration`,
+    /// `calibration-<16 hexadecimal digits>.tmp`) may be made in it.
+    pub dir: &'a Arc<dyn Directory>,
+    /// The log's runtime.
+    pub runtime: &'a dyn Runtime,
+    /// What the system tells of the place, asked anew at each opening.
+    pub facts: &'a Facts,
+    /// The unit of the log's writes, in bytes.
+    pub write_unit: u32,
+    /// The least that a force must guarantee.
+    pub require: Guarantee,
+    /// The directory of [`Options::calibration_cache`](crate::Options::calibration_cache).
+    pub cache: Option<&'a Path>,
+}
+
+/// What the forces of one opening cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Observation {
+    /// By which method.
+    pub method: Method,
+    /// Forces of a single write unit that were timed.
+    pub forces: u64,
+    /// The median of their times.
+    pub p50: Duration,
+}
+
+/// Knows which method is fastest somewhere. The crate `logforce` has one that measures.
+///
+/// It advises on speed only: the log does not take a method that the facts do not allow, or that
+/// guarantees less than the default one.
+pub trait Advisor: Debug + Send + Sync {
+    /// The method to use, if it knows. Called once for each opening, by the thread that opens,
+    /// with the writer's lock held. It may take time, and must come back.
+    fn method(&self, question: &Question<'_>) -> Option<Method>;
+
+    /// Told at the end of an opening what its forces cost.
+    fn observe(&self, question: &Question<'_>, observation: Observation);
+}
+
+/// Tells the advisor, if one is to be asked at all, what an opening saw.
+#[expect(dead_code, reason = "called at close once the log times its forces")]
+pub(crate) fn report(
+    options: &Options,
+    dir: &Arc<dyn Directory>,
+    runtime: &dyn Runtime,
+    write_unit: u32,
+    seen: Observation,
+) {
+    let (Some(advisor), Ok(facts)) = (options.advisor_to_ask(), dir.facts()) else {
+        return;
+    };
+    let question = Question {
+        dir,
+        runtime,
+        facts: &facts,
+        write_unit,
+        require: options.require,
+        cache: options.calibration_cache.as_deref(),
+    };
+    advisor.observe(&question, seen);
+}

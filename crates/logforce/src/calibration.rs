@@ -1,0 +1,285 @@
+//! Which commit method is fastest in a place: what was measured, and measuring it anew.
+//!
+//! The functions that open a log do this by themselves where [`Options::method`] is not set; see
+//! [`Options::calibrate`]. Here is what they found, for people and programs that want to know.
+//!
+//! [`Options::method`]: crate::Options::method
+//! [`Options::calibrate`]: crate::Options::calibrate
+
+pub use logforce_calibrate::{
+    Calibration, Decision, Figure, Interval, LeftOut, Live, Origin, Skip, ValidFor,
+};
+
+use crate::{Error, Facts, Guarantee, Result};
+use logforce_calibrate::{Limits, Memory, Settled, Site, measure_anew, settle, shortlist};
+use logforce_core::{Advisor, Observation, Question};
+use logforce_device::{Directory, Method, Runtime, System};
+use logforce_device_os::OsSystem;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Logs of one filesystem in one process measure it once.
+static MEMORY: Memory = Memory::new();
+
+/// How far up a cache's missing parents are made.
+const DEEPEST: u32 = 8;
+
+/// What is known of a place, and how.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// What the system tells of the place.
+    pub facts: Facts,
+    /// The method that a log opened here now would use, and why.
+    pub decision: Decision,
+    /// The evidence; `None` where nothing was measured.
+    pub calibration: Option<Calibration>,
+    /// Where the answer comes from; `None` where nothing was asked for and nothing is known.
+    pub origin: Option<Origin>,
+    /// The methods that are not measured here, and why.
+    pub left_out: Vec<LeftOut>,
+    /// The files that hold the evidence.
+    pub stored_in: Vec<PathBuf>,
+    /// The file that could not be used, and why.
+    pub not_stored: Option<String>,
+}
+
+/// The directory in which the command `logforce calibrate` shares its results with programs that
+/// set it as [`Options::calibration_cache`](crate::Options::calibration_cache):
+/// `$XDG_CACHE_HOME/logforce`, else `$HOME/.cache/logforce`; `None` where neither is set.
+pub fn default_cache() -> Option<PathBuf> {
+    let set = |name: &str| {
+        let path = PathBuf::from(std::env::var_os(name)?);
+        // A relative one is to be ignored, says the specification.
+        path.is_absolute().then_some(path)
+    };
+    let cache = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")))?;
+    Some(cache.join("logforce"))
+}
+
+/// What is known of the directory `path`, without measuring: kept in `cache`, or beside the log
+/// if `path` is one's directory, or remembered by this process.
+///
+/// # Errors
+/// If `path` is no directory that can be looked at.
+pub fn known(path: impl AsRef<Path>, cache: Option<&Path>) -> Result<Report> {
+    let place = Place::open(path.as_ref(), cache, false)?;
+    let known = place.site().known();
+    let default = place.facts.default_method();
+    let why = "nothing was measured yet, or not under these conditions";
+    let decision = known
+        .as_ref()
+        .map_or_else(|| Decision::undecided(default, why), |k| k.decision.clone());
+    let list = shortlist(&place.facts, Guarantee::Nothing);
+    let origin = known.is_some().then_some(Origin::Known);
+    Ok(place.report(decision, known, origin, list.left_out))
+}
+
+/// What is known of the directory `path`; measured for at most 300 ms where nothing is. The
+/// result is kept in `cache`, and beside the log if `path` is one's directory.
+///
+/// # Errors
+/// If `path` is no directory that can be looked at. Measuring that fails is no error: the report
+/// says why.
+pub fn settled(path: impl AsRef<Path>, cache: Option<&Path>) -> Result<Report> {
+    let place = Place::open(path.as_ref(), cache, true)?;
+    let settled = settle(&place.site(), Limits::AT_OPENING);
+    Ok(place.report_settled(settled))
+}
+
+/// Measures the directory `path` anew, for `budget`; otherwise like [`settled`].
+///
+/// # Errors
+/// As of [`settled`].
+pub fn measured(path: impl AsRef<Path>, cache: Option<&Path>, budget: Duration) -> Result<Report> {
+    let place = Place::open(path.as_ref(), cache, true)?;
+    let limits = Limits {
+        budget,
+        turns: usize::MAX,
+    };
+    let settled = measure_anew(&place.site(), limits);
+    Ok(place.report_settled(settled))
+}
+
+/// A directory and where its evidence is kept.
+struct Place {
+    dir: Arc<dyn Directory>,
+    runtime: Arc<dyn Runtime>,
+    facts: Facts,
+    stores: Vec<Arc<dyn Directory>>,
+    not_stored: Option<String>,
+}
+
+impl Place {
+    fn open(path: &Path, cache: Option<&Path>, make: bool) -> Result<Place> {
+        let system = OsSystem::new();
+        let fail = |source| Error::Io {
+            doing: "look at",
+            path: path.to_owned(),
+            source: Arc::new(source),
+        };
+        let dir = system.directory(path).map_err(fail)?;
+        let facts = dir.facts().map_err(fail)?;
+        let (mut stores, mut not_stored) = (Vec::new(), None);
+        if let Some(cache) = cache {
+            let opened = if make {
+                make_directories(&system, cache, DEEPEST)
+            } else {
+                system.directory(cache)
+            };
+            match opened {
+                Ok(dir) => stores.push(dir),
+                Err(e) if e.kind() == io::ErrorKind::NotFound && !make => {}
+                Err(e) => not_stored = Some(e.to_string()),
+            }
+        }
+        if crate::inspect(path).is_ok() {
+            stores.push(dir.clone());
+        }
+        Ok(Place {
+            dir,
+            runtime: system.runtime(),
+            facts,
+            stores,
+            not_stored,
+        })
+    }
+
+    fn site(&self) -> Site<'_> {
+        Site {
+            dir: &self.dir,
+            runtime: &*self.runtime,
+            facts: &self.facts,
+            write_unit: self.facts.write_unit(),
+            require: Guarantee::Nothing,
+            stores: &self.stores,
+            memory: &MEMORY,
+        }
+    }
+
+    fn report_settled(self, settled: Settled) -> Report {
+        self.report(
+            settled.decision,
+            settled.calibration,
+            Some(settled.origin),
+            settled.shortlist.left_out,
+        )
+    }
+
+    fn report(
+        self,
+        decision: Decision,
+        calibration: Option<Calibration>,
+        origin: Option<Origin>,
+        left_out: Vec<LeftOut>,
+    ) -> Report {
+        let holds = |dir: &&Arc<dyn Directory>| {
+            let key = calibration.as_ref().map(|c| &c.valid_for);
+            key.is_some_and(|key| logforce_calibrate::store::read(dir, key).is_some())
+        };
+        let stored_in = self
+            .stores
+            .iter()
+            .filter(holds)
+            .map(|dir| dir.path().join(logforce_calibrate::store::NAME))
+            .collect();
+        Report {
+            stored_in,
+            facts: self.facts,
+            decision,
+            calibration,
+            origin,
+            left_out,
+            not_stored: self.not_stored,
+        }
+    }
+}
+
+/// Makes the directory and its parents, as far as they are missing, for their owner only.
+fn make_directories(system: &OsSystem, path: &Path, depth: u32) -> io::Result<Arc<dyn Directory>> {
+    match system.directory(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+        other => return other,
+    }
+    let parent = path.parent().filter(|p| depth > 0 && *p != Path::new(""));
+    if let Some(parent) = parent {
+        make_directories(system, parent, depth - 1)?;
+    }
+    system.make_directory(path)
+}
+
+/// Answers a log that is being opened.
+#[derive(Debug)]
+pub(crate) struct Calibrator;
+
+impl Calibrator {
+    /// In the cache, if there is one that can be used; else beside the log.
+    fn stores(question: &Question<'_>) -> Vec<Arc<dyn Directory>> {
+        let shared = question
+            .cache
+            .and_then(|path| make_directories(&OsSystem::new(), path, DEEPEST).ok());
+        vec![shared.unwrap_or_else(|| question.dir.clone())]
+    }
+
+    fn site<'a>(question: &'a Question<'_>, stores: &'a [Arc<dyn Directory>]) -> Site<'a> {
+        Site {
+            dir: question.dir,
+            runtime: question.runtime,
+            facts: question.facts,
+            write_unit: question.write_unit,
+            require: question.require,
+            stores,
+            memory: &MEMORY,
+        }
+    }
+}
+
+impl Advisor for Calibrator {
+    fn method(&self, question: &Question<'_>) -> Option<Method> {
+        let stores = Self::stores(question);
+        let settled = settle(&Self::site(question, &stores), Limits::AT_OPENING);
+        Some(settled.decision.method)
+    }
+
+    fn observe(&self, question: &Question<'_>, seen: Observation) {
+        let stores = Self::stores(question);
+        let site = Self::site(question, &stores);
+        logforce_calibrate::observe(&site, seen.method, seen.forces, seen.p50);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_opening_saw_is_kept_with_what_was_measured() {
+        let home = tempfile::tempdir_in(".").unwrap();
+        let system = OsSystem::new();
+        let (dir, runtime) = (system.directory(home.path()).unwrap(), system.runtime());
+        let facts = dir.facts().unwrap();
+        let cache = home.path().join("cache");
+        let question = Question {
+            dir: &dir,
+            runtime: &*runtime,
+            facts: &facts,
+            write_unit: facts.write_unit(),
+            require: Guarantee::PowerLoss,
+            cache: Some(&cache),
+        };
+        let method = Calibrator.method(&question).unwrap();
+        let seen = Observation {
+            method,
+            forces: 123,
+            p50: Duration::from_micros(45),
+        };
+        Calibrator.observe(&question, seen);
+        let Some(known) = known(home.path(), Some(&cache)).unwrap().calibration else {
+            println!("skipped: nothing is measured here");
+            return;
+        };
+        let live = known.live.unwrap();
+        assert_eq!((live.method, live.forces), (method, 123));
+    }
+}
