@@ -5,6 +5,8 @@ use logforce_format::Lsn;
 pub(crate) const CONTROL: &str = "control";
 pub(crate) const CONTROL_NEW: &str = "control.tmp";
 pub(crate) const LOCK: &str = "lock";
+/// Statistics for whoever looks; nothing depends on it.
+pub(crate) const LIVE: &str = "live";
 const SEGMENT: &str = ".seg";
 const PREPARING: &str = ".tmp";
 const SPARE: &str = ".spare";
@@ -15,6 +17,7 @@ pub(crate) enum NameKind {
     Control,
     ControlNew,
     Lock,
+    Live,
     Segment,
     Preparing,
     Spare,
@@ -55,6 +58,7 @@ pub(crate) fn kind(name: &str) -> NameKind {
         CONTROL => NameKind::Control,
         CONTROL_NEW => NameKind::ControlNew,
         LOCK => NameKind::Lock,
+        LIVE => NameKind::Live,
         "lost+found" => NameKind::System,
         _ if hex(SEGMENT) => NameKind::Segment,
         _ if hex(PREPARING) => NameKind::Preparing,

@@ -44,6 +44,7 @@ pub struct Options {
     pub(crate) spares: usize,
     pub(crate) writes_in_flight: usize,
     pub(crate) policy: Policy,
+    pub(crate) live_stats: bool,
 }
 
 impl Default for Options {
@@ -60,6 +61,7 @@ impl Default for Options {
             spares: 2,
             writes_in_flight: 4,
             policy: Policy::Force,
+            live_stats: true,
         }
     }
 }
@@ -133,6 +135,14 @@ impl Options {
     /// only where many bytes wait. Methods that need a barrier have one in flight.
     pub fn writes_in_flight(mut self, count: usize) -> Self {
         self.writes_in_flight = count.max(1);
+        self
+    }
+
+    /// Whether the log writes its statistics into the file `live` of its directory, for other
+    /// processes to read: one page, never forced, at most once a second and only when something has
+    /// happened. Default true. What goes wrong with it is ignored.
+    pub fn live_stats(mut self, write: bool) -> Self {
+        self.live_stats = write;
         self
     }
 

@@ -17,11 +17,12 @@ const COMMITS: usize = 1000;
 const BEGIN: &str = "/logforce-test-begins";
 const END: &str = "/logforce-test-ends";
 
-/// Prepared space for all commits, and no stamp of an idle log in between.
+/// Prepared space for all commits, and no stamp or statistics of the log's own thread in between.
 fn roomy(method: Method) -> Options {
     options()
         .segment_len(8 << 20)
         .idle_stamp(Duration::MAX)
+        .live_stats(false)
         .method(method)
 }
 
