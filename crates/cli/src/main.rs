@@ -3,6 +3,7 @@
 mod bench;
 mod dump;
 mod exit;
+mod live;
 mod look;
 mod output;
 mod progress;

@@ -25,11 +25,11 @@
 use std::path::Path;
 
 pub use logforce_core::{
-    Appended, BatchInfo, BatchKind, Case, Committed, Counters, Creation, Damage, Entry, Epoch, Error,
-    ErrorKind, Facts, FileState, Finding, Follower, Forcing, Guarantee, HistogramSnapshot, Inspection, Inspector,
-    LiveStats, LiveSummary, Log,
-    LogId, Lsn, MAX_RECORD_LEN, Method, OnDamage, Options, Policy, ReadOnly, Reader, Recovered,
-    Result, SegmentInfo, Stats, Submitted, Submitting, Verdict, Visit,
+    Appended, BatchInfo, BatchKind, Case, Committed, Counters, Creation, Damage, Entry, Epoch,
+    Error, ErrorKind, Facts, FileState, Finding, Follower, Forcing, Guarantee, HistogramSnapshot,
+    Inspection, Inspector, LiveStats, LiveSummary, Log, LogId, Lsn, MAX_RECORD_LEN, Method,
+    OnDamage, Options, Policy, ReadOnly, Reader, Recovered, Result, SegmentInfo, Stats, Submitted,
+    Submitting, Verdict, Visit,
 };
 
 /// Opens the log in the directory `path`; makes one where the directory is missing or empty.

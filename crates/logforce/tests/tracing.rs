@@ -3,11 +3,13 @@
 mod common;
 
 use common::*;
-use logforce::Log;
+use logforce::{Creation, Log, Method};
+use logforce_testkit::{Fault, SimDisk, SimOptions, SimRuntime};
 use std::collections::BTreeMap;
 use std::fmt::{Debug, Write};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
@@ -100,12 +102,22 @@ fn a_life_is_told() {
     assert_eq!(listener.count(&found), 1);
     log.close().unwrap();
 
-    let log = logforce::open_existing(&path, options().method(barrier(&path))).unwrap();
+    let log = logforce::open_existing(&path, options().method(Method::Fdatasync)).unwrap();
     log.commit(b"by a barrier").unwrap();
     assert!(listener.count(&["event DEBUG", "barrier", "segments=1"]) >= 1);
-    poison(&log, &path);
+    log.close().unwrap();
+
+    assert_eq!(listener.count(&["event ERROR"]), 0);
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    SimRuntime::run(1, |rt| {
+        let options = options().live_stats(false);
+        let log = Log::open(&*disk.system(rt), "/log", Creation::CreateNew, options).unwrap();
+        rt.sleep(Duration::from_secs(1));
+        disk.fail_at(disk.ops(), Fault::Io);
+        log.commit(b"lost").unwrap_err();
+        log.commit(b"refused").unwrap_err();
+    });
     assert_eq!(listener.count(&["event ERROR", "poisoned", "error="]), 1);
-    drop(log);
 
     let heard = listener.heard.lock().unwrap();
     let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();

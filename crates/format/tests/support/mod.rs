@@ -4,8 +4,8 @@
 
 use logforce_format::frame::{FrameHeader, frame_len};
 use logforce_format::{
-    Anchor, BATCH_HEADER_LEN, BatchHeader, BatchKind, Control, Epoch, Expected, Live, LiveSummary, LogId,
-    Lsn, SegmentHeader, seal,
+    Anchor, BATCH_HEADER_LEN, BatchHeader, BatchKind, Control, Epoch, Expected, Live, LiveSummary,
+    LogId, Lsn, SegmentHeader, seal,
 };
 
 /// CRC-32C, bit by bit, from its definition.
