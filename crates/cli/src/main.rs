@@ -4,6 +4,7 @@ mod bench;
 mod calibrate;
 mod dump;
 mod exit;
+mod live;
 mod look;
 mod output;
 mod progress;

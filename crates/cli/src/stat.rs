@@ -1,6 +1,7 @@
 //! `logforce stat`.
 
 use crate::exit::End;
+use crate::live::{LiveInfo, Source};
 use crate::look::{LogArgs, LogInfo, SegmentLine, files};
 use crate::output::print;
 use logforce::{Inspection, Lsn, Visit};
@@ -9,7 +10,8 @@ use serde::Serialize;
 use std::io::Write;
 
 const MORE: &str = "\
-Without --scan only the control file and the headers of the segments are read. --json writes one
+Without --scan only the control file, the headers of the segments and the statistics are read that a
+running log writes down about once a second; nothing is locked. --json writes one
 object, --csv one line for each file of the log.";
 
 /// Summarises a log.
@@ -30,6 +32,8 @@ struct Report {
     log: LogInfo,
     /// What the next opening reads at most, bytes.
     next_opening_scans_at_most: u64,
+    /// What the log wrote down about itself; null if it did not.
+    live: Option<LiveInfo>,
     scan: Option<Scan>,
     files: Vec<SegmentLine>,
 }
@@ -85,6 +89,9 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         version: 1,
         log: LogInfo::new(&args.dir, &summary),
         next_opening_scans_at_most: to_scan(&summary, scan.as_ref()),
+        live: inspector
+            .live()
+            .map(|live| LiveInfo::new(&live, Source::of(&live, &summary))),
         scan,
         files: files(&summary),
     };
@@ -182,6 +189,9 @@ fn text(i: &Inspection, report: &Report) -> String {
                 format!("in {} places: see `logforce verify`", scan.damages),
             );
         }
+    }
+    for (what, value) in report.live.iter().flat_map(LiveInfo::lines) {
+        line(what, value);
     }
     for (number, file) in report.files.iter().enumerate() {
         let name = if number == 0 { "files" } else { "" };

@@ -524,6 +524,9 @@ fn a_log_in_use_is_healthy() {
                     "round {round} {command}: {}",
                     told(&out)
                 );
+                if command == "stat" && round == 19 {
+                    assert!(told(&out).contains("of the running log"), "{}", told(&out));
+                }
                 if command == "verify" {
                     assert!(told(&out).contains("open for writing"), "{}", told(&out));
                 }
@@ -535,4 +538,52 @@ fn a_log_in_use_is_healthy() {
     log.close().unwrap();
     let out = logforce(&path, "verify", &[]);
     assert!(told(&out).contains("closed in order"), "{}", told(&out));
+}
+
+/// What a running log wrote down is shown without asking it, and later as what it is.
+#[test]
+fn statistics_of_a_running_log() {
+    let dir = place();
+    let path = dir.path().join("log");
+    let (log, _) = filled(&path, 10);
+    let begun = std::time::Instant::now();
+    let report = loop {
+        let out = logforce(&path, "stat", &["--json", "-"]);
+        let report = json(&out);
+        if report["live"]["counters"]["records"] == 10 {
+            break report;
+        }
+        assert!(begun.elapsed().as_secs() < 60, "{report}");
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    };
+    let live = &report["live"];
+    assert_eq!(live["source"], "running");
+    assert_eq!(live["pid"], std::process::id());
+    assert_eq!(live["durable"], log.durable_lsn().0);
+    assert_eq!(live["histograms"]["commit_ns"]["count"], 10);
+    assert_eq!(live["histograms"]["batch_records"]["mean"], 1.0);
+    assert!(live["age_seconds"].as_f64().unwrap() < 60.0, "{live}");
+    assert!(live["distance"].as_f64().unwrap() > 0.5, "{live}");
+    let names = logforce::Counters::NAMES;
+    assert_eq!(live["counters"].as_object().unwrap().len(), names.len());
+    log.close().unwrap();
+
+    let out = logforce(&path, "stat", &[]);
+    let printed = text(&out.stdout);
+    for part in [
+        "of its last run",
+        "10 records",
+        "a force",
+        "times its force",
+    ] {
+        assert!(printed.contains(part), "no '{part}' in {printed}");
+    }
+    let quiet = logforce::open_existing(&path, options().live_stats(false)).unwrap();
+    let printed = text(&logforce(&path, "stat", &[]).stdout);
+    assert!(printed.contains("of an earlier run"), "{printed}");
+    quiet.close().unwrap();
+    fs::write(path.join("live"), b"rubbish").unwrap();
+    let out = logforce(&path, "stat", &["--json", "-"]);
+    assert_eq!(out.status.code(), Some(0), "{}", told(&out));
+    assert_eq!(json(&out)["live"], Value::Null);
 }

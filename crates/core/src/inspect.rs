@@ -2,6 +2,7 @@
 
 use crate::commit::Signal;
 use crate::control_file::ControlFile;
+use crate::metrics::{self, LiveStats};
 use crate::options::OnDamage;
 use crate::read_only::check_end;
 use crate::reader::Entry;
@@ -315,6 +316,12 @@ impl Inspector {
             spares: self.listing.spares.clone(),
             strays: self.listing.broken.clone(),
         }
+    }
+
+    /// What the log's latest opening for writing wrote down about itself, if it did. It may be of
+    /// an earlier opening than [`Inspection::epoch`], and of long ago.
+    pub fn live(&self) -> Option<LiveStats> {
+        metrics::read(&self.dir, self.control.log_id)
     }
 
     /// Walks the whole log from its first segment on, checking every byte that counts; behind

@@ -1,5 +1,6 @@
 use crate::commit::{How, Rings, Rounds, Signal};
 use crate::control_file::ControlFile;
+use crate::metrics::{Metrics, Stats};
 use crate::options::{Creation, Options};
 use crate::poison::Poison;
 use crate::policy::Policy;
@@ -9,7 +10,7 @@ use crate::stage::Stage;
 use crate::submit::{Forcing, Submitted, Submitting};
 use crate::view::View;
 use crate::wakers::Wakers;
-use crate::{Damage, Error, Result, recovery};
+use crate::{Damage, Error, Result, recovery, trace};
 use logforce_device::{Guarantee, Joiner, Method, Plan, System};
 use logforce_format::{Case, Epoch, LogId, Lsn};
 use std::ops::Deref;
@@ -107,6 +108,9 @@ pub(crate) struct Shared {
     pub(crate) service_parked: AtomicBool,
     pub(crate) stop: AtomicBool,
     pub(crate) recovered: Recovered,
+    pub(crate) metrics: Arc<Metrics>,
+    /// The writing thread sleeps, and the page of statistics says all there is to say.
+    pub(crate) live_parked: AtomicBool,
     /// The writer lock, given up when all I/O is joined.
     pub(crate) lock: Mutex<Option<Box<dyn Send + Sync>>>,
 }
@@ -168,10 +172,16 @@ impl Shared {
         mut each: impl FnMut(Lsn, Lsn),
     ) -> Result<(MutexGuard<'_, Stage>, Rings)> {
         let mut asked = None;
+        let mut waited = false;
         loop {
             let seen = self.progress.observe();
             match self.try_place(records, &mut asked, &mut each) {
-                Err(Error::WouldBlock) => self.progress.sleep(&*self.runtime, seen, None),
+                Err(Error::WouldBlock) => {
+                    if !std::mem::replace(&mut waited, true) {
+                        self.metrics.waits(asked.is_some());
+                    }
+                    self.progress.sleep(&*self.runtime, seen, None);
+                }
                 other => return other,
             }
         }
@@ -196,6 +206,7 @@ impl Shared {
         let segments = stage.upcoming.len();
         let batches = stage.full_batches();
         stage.place(records, each);
+        self.metrics.accepted(records);
         let rings = Rings {
             work: stage.full_batches() > batches,
             prepare: segments > stage.upcoming.len(),
@@ -251,29 +262,26 @@ impl Shared {
         policy: Policy,
         mut each: impl FnMut(Lsn, Lsn),
     ) -> Result<Guarantee> {
-        let now = self.now_for(policy);
+        let now = self.runtime.now();
         let mut last = Lsn::ORIGIN;
         let (mut stage, mut rings) = self.place(records, |start, end| {
             last = end;
             each(start, end);
         })?;
+        self.metrics.committing(policy);
         rings.work |= self.promise(&mut stage, last, policy, now);
         match policy.how() {
-            Some(how) => self.bring_from(stage, rings, last, how)?,
+            Some(how) => {
+                self.bring_from(stage, rings, last, how)?;
+                let took = self.runtime.now().saturating_sub(now);
+                self.metrics.committed(policy, took);
+            }
             None => {
                 drop(stage);
                 self.ring(rings);
             }
         }
         Ok(self.guarantee_at(last))
-    }
-
-    /// The time, where the policy needs one: it must not be asked for under the mutex.
-    pub(crate) fn now_for(&self, policy: Policy) -> Duration {
-        match policy {
-            Policy::Force => Duration::ZERO,
-            _ => self.runtime.now(),
-        }
     }
 
     /// Notes by when the records below `end` are to be forced. Answers whether the writing thread
@@ -297,9 +305,18 @@ impl Shared {
     fn force(&self, end: Lsn) -> Result<Guarantee> {
         if self.durable() < end {
             self.check()?;
-            self.bring(end, How::Force)?;
+            self.bring_timed(end, How::Force)?;
         }
         Ok(self.guarantee)
+    }
+
+    /// As [`Shared::bring`], for somebody whose wait counts.
+    pub(crate) fn bring_timed(&self, end: Lsn, how: How) -> Result<()> {
+        let began = self.runtime.now();
+        self.bring(end, how)?;
+        self.metrics
+            .waited(self.runtime.now().saturating_sub(began));
+        Ok(())
     }
 
     /// Forces everything, writes the last stamp, and notes in the control file that nothing lies
@@ -351,7 +368,12 @@ impl Log {
         creation: Creation,
         options: Options,
     ) -> Result<Log> {
-        let shared = Arc::new(recovery::open(system, path.as_ref(), creation, options)?);
+        let shared = {
+            let _span = trace::opening(path.as_ref());
+            let shared = recovery::open(system, path.as_ref(), creation, options)?;
+            trace::opened(&shared.recovered, shared.unit);
+            Arc::new(shared)
+        };
         let log = Log {
             handle: Arc::new(Handle {
                 shared: shared.clone(),
@@ -554,7 +576,9 @@ impl Log {
     /// returns. Whole segments below it are reused or removed.
     pub fn truncate_front(&self, front: Lsn) -> Result<()> {
         let _under_way = self.shared().begin_truncation()?;
-        crate::truncate::front(&self.handle.shared, front)
+        crate::truncate::front(&self.handle.shared, front)?;
+        trace::truncated("front", front);
+        Ok(())
     }
 
     /// Takes back every record from `from` on (the start or the end of a record), and forces that.
@@ -562,7 +586,9 @@ impl Log {
     /// other threads while this runs may be taken back with the rest.
     pub fn truncate_back(&self, from: Lsn) -> Result<()> {
         let _under_way = self.shared().begin_truncation()?;
-        crate::truncate::back(&self.handle.shared, from)
+        crate::truncate::back(&self.handle.shared, from)?;
+        trace::truncated("back", from);
+        Ok(())
     }
 
     /// What a force guarantees.
@@ -583,6 +609,12 @@ impl Log {
     /// The directory.
     pub fn path(&self) -> &Path {
         &self.shared().path
+    }
+
+    /// What the log has done since it was opened. Takes no lock, so the numbers may be a few records
+    /// apart from each other; [`Stats::difference`] gives those of an interval.
+    pub fn stats(&self) -> Stats {
+        self.shared().stats()
     }
 
     /// What opening found.
@@ -632,6 +664,7 @@ impl Handle {
             .take();
         drop(lock);
         shared.view.end(result.as_ref().err().cloned());
+        trace::closed(shared.durable());
         shared.stage().closed = Some(result.clone());
         shared.progress.ring(&*shared.runtime);
         result

@@ -7,6 +7,8 @@ pub(crate) const CONTROL_NEW: &str = "control.tmp";
 pub(crate) const LOCK: &str = "lock";
 /// What calibration keeps here, and its files under way: `calibration-<16 digits>.tmp`.
 const CALIBRATION: &str = "calibration";
+/// Statistics for whoever looks; nothing depends on it.
+pub(crate) const LIVE: &str = "live";
 const SEGMENT: &str = ".seg";
 const PREPARING: &str = ".tmp";
 const SPARE: &str = ".spare";
@@ -17,6 +19,7 @@ pub(crate) enum NameKind {
     Control,
     ControlNew,
     Lock,
+    Live,
     Segment,
     Preparing,
     Spare,
@@ -57,6 +60,7 @@ pub(crate) fn kind(name: &str) -> NameKind {
         CONTROL_NEW => NameKind::ControlNew,
         LOCK => NameKind::Lock,
         CALIBRATION => NameKind::Calibration,
+        LIVE => NameKind::Live,
         "lost+found" => NameKind::System,
         _ if hex(SEGMENT) => NameKind::Segment,
         _ if hex(PREPARING) => NameKind::Preparing,

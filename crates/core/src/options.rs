@@ -49,6 +49,7 @@ pub struct Options {
     pub(crate) calibrate: bool,
     pub(crate) calibration_cache: Option<PathBuf>,
     advisor: Option<Arc<dyn Advisor>>,
+    pub(crate) live_stats: bool,
 }
 
 impl Default for Options {
@@ -68,6 +69,7 @@ impl Default for Options {
             calibrate: true,
             calibration_cache: None,
             advisor: None,
+            live_stats: true,
         }
     }
 }
@@ -143,6 +145,14 @@ impl Options {
     /// only where many bytes wait. Methods that need a barrier have one in flight.
     pub fn writes_in_flight(mut self, count: usize) -> Self {
         self.writes_in_flight = count.max(1);
+        self
+    }
+
+    /// Whether the log writes its statistics into the file `live` of its directory, for other
+    /// processes to read: one page, never forced, at most once a second and only when something has
+    /// happened. Default true. What goes wrong with it is ignored.
+    pub fn live_stats(mut self, write: bool) -> Self {
+        self.live_stats = write;
         self
     }
 

@@ -5,7 +5,7 @@ use crate::commit::How;
 use crate::log::Shared;
 use crate::segments::Segment;
 use crate::stage::PrepareFailure;
-use crate::{Error, Result, names};
+use crate::{Error, Result, names, trace};
 use logforce_device::{
     Access, AlignedBuf, Barrier, Directory, File, FilesystemKind, ForceBy, OpenFile, Runtime, Write,
 };
@@ -234,7 +234,13 @@ impl Shared {
                 self.prepare.sleep(&*self.runtime, seen, None);
                 continue;
             };
-            let result = self.prepare_one(start);
+            let result = {
+                let _span = trace::preparing(start);
+                self.prepare_one(start)
+            };
+            if let Err(error) = &result {
+                trace::not_prepared(start, error);
+            }
             {
                 let mut stage = self.stage();
                 stage.prepare_round += 1;
@@ -283,6 +289,7 @@ impl Shared {
             self.bring(written, How::Barrier)?;
         }
         let spare = self.take_spare(self.options.segment_len);
+        let recycled = spare.is_some();
         let preparing = Preparing {
             dir: &self.dir,
             log_id: self.log_id,
@@ -299,6 +306,8 @@ impl Shared {
         self.segments().insert(segment.clone());
         let end = segment.header.end();
         self.update_control(|c| c.prepared_end = end)?;
+        self.metrics.prepared(recycled);
+        trace::prepared(start, recycled);
         Ok(segment)
     }
 

@@ -2,6 +2,7 @@
 //! batches that fill up while nobody forces, keeps the promises of policies, and puts down stamps.
 
 use crate::log::Shared;
+use crate::metrics::{Due, LivePage};
 use crate::stage::Stage;
 use std::sync::atomic::Ordering::*;
 use std::time::Duration;
@@ -29,6 +30,7 @@ impl Shared {
             forces: 0,
             since: Duration::ZERO,
         };
+        let mut page = LivePage::default();
         loop {
             let seen = self.work.observe();
             self.call_back(false);
@@ -46,8 +48,11 @@ impl Shared {
                     }
                 }
                 Next::Sleep(until) => {
+                    // Nothing waits to be done: the time for statistics.
+                    let until = self.note_statistics(&mut page, now, until);
                     let timeout = until.map(|t| t.saturating_sub(now));
                     self.work.sleep(&*self.runtime, seen, timeout);
+                    self.live_parked.store(false, SeqCst);
                     self.service_parked.store(false, SeqCst);
                     self.stage().service_wakes = Duration::ZERO;
                 }
@@ -55,6 +60,30 @@ impl Shared {
             }
         }
         self.call_back(true);
+        page.finish(self);
+    }
+
+    /// Writes the page of statistics if it is time to; answers when to wake at the latest.
+    fn note_statistics(
+        &self,
+        page: &mut LivePage,
+        now: Duration,
+        until: Option<Duration>,
+    ) -> Option<Duration> {
+        // Before the look: what happens after it rings.
+        self.live_parked.store(self.options.live_stats, SeqCst);
+        let due = match page.due(self, now) {
+            Due::No => return until,
+            Due::At(due) => due,
+            Due::Now => {
+                page.write(self, now);
+                // Look again at once: the write took its time.
+                now
+            }
+        };
+        // It wakes by the clock: nobody who commits need wake it.
+        self.live_parked.store(false, SeqCst);
+        Some(until.map_or(due, |t| t.min(due)))
     }
 
     fn next_for_service(&self, stage: &mut Stage, now: Duration, idle: &mut Idle) -> Next {
@@ -85,13 +114,13 @@ impl Shared {
             idle.since = now;
         }
         // While appending goes on, each stamp would take along what came since the last.
-        let due = idle.since + self.options.idle_stamp;
+        let due = idle.since.saturating_add(self.options.idle_stamp);
         let quiet = line.flights() == 0 && !line.has_fence();
         if quiet && (due <= now || line.stamp_now && !stage.has_staged()) {
             return Next::Stamp;
         }
         // Woken by the clock: nobody who commits pays for waking this thread.
-        let due = due.max(now + self.options.idle_stamp / 4);
+        let due = due.max(now.saturating_add(self.options.idle_stamp / 4));
         let until = owed.map_or(due, |o| o.min(due));
         stage.service_wakes = until;
         Next::Sleep(Some(until))

@@ -28,6 +28,8 @@ pub(crate) struct Building {
     /// Checksum of the payload so far.
     pub(crate) payload_crc: u32,
     pub(crate) frames: u32,
+    /// Records that end in it.
+    pub(crate) records: u32,
     pub(crate) kind: BatchKind,
     pub(crate) void_from: Lsn,
     /// Start of the append that is begun and not ended at this batch's end.
@@ -96,6 +98,8 @@ pub(crate) struct Stage {
     pub(crate) service_wakes: Duration,
     /// In the order of their records.
     pub(crate) callbacks: VecDeque<Callback>,
+    /// When the oldest submission was accepted that no job was handed, by the log's clock.
+    pub(crate) oldest_submission: Option<Duration>,
 }
 
 impl Stage {
@@ -132,6 +136,7 @@ impl Stage {
             usual_force: None,
             service_wakes: Duration::ZERO,
             callbacks: VecDeque::new(),
+            oldest_submission: None,
         }
     }
 
@@ -271,6 +276,7 @@ impl Stage {
             open.payload_crc = payload_crc(open.payload_crc, &open.buf[at..end]);
             open.frames += 1;
             if rest == 0 {
+                open.records += 1;
                 return (from, open.position());
             }
         }
@@ -308,6 +314,7 @@ impl Stage {
             payload: 0,
             payload_crc: 0,
             frames: 0,
+            records: 0,
             kind,
             void_from: void_from.unwrap_or(self.at),
             open_from: None,

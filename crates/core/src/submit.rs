@@ -58,7 +58,7 @@ impl Pending {
         if let Some(how) = self.how
             && self.look().is_none()
         {
-            self.shared.bring(self.end, how)?;
+            self.shared.bring_timed(self.end, how)?;
         }
         match self.look() {
             Some(answer) => answer,
@@ -263,7 +263,7 @@ impl Shared {
         records: &[&[&[u8]]],
         policy: Policy,
     ) -> Result<Submitted> {
-        let now = self.now_for(policy);
+        let now = self.runtime.now();
         let mut at = None;
         let (stage, rings) = self.place(records, |start, end| note(&mut at, start, end))?;
         let at = self.leave(stage, rings, at, policy, now, None);
@@ -277,7 +277,7 @@ impl Shared {
         policy: Policy,
         asked: &mut Option<u64>,
     ) -> Result<Submitted> {
-        let now = self.now_for(policy);
+        let now = self.runtime.now();
         let mut at = None;
         let (stage, rings) =
             self.try_place(records, asked, |start, end| note(&mut at, start, end))?;
@@ -292,7 +292,7 @@ impl Shared {
         policy: Policy,
         call: Box<dyn FnOnce(Result<Committed>) + Send>,
     ) -> Result<Appended> {
-        let now = self.now_for(policy);
+        let now = self.runtime.now();
         let mut at = None;
         let (stage, rings) = self.place(records, |start, end| note(&mut at, start, end))?;
         Ok(self.leave(stage, rings, at, policy, now, Some(call)))
@@ -360,6 +360,10 @@ impl Shared {
             end: stage.tail(),
         });
         rings.work |= self.promise(&mut stage, at.end, policy, now);
+        self.metrics.counting.submits.add_alone(1);
+        if policy == Policy::Force {
+            stage.oldest_submission.get_or_insert(now);
+        }
         if let Some(how) = policy.how() {
             stage.line.want(how, at.end);
             rings.work |= !stage.line.claimed && stage.has_job();

@@ -27,6 +27,18 @@ pub trait Runtime: Send + Sync {
     /// Unpredictable bits, for log ids and epoch nonces.
     fn random(&self) -> u64;
 
+    /// Time since the beginning of 1970 by the system's clock, for people to read: it may jump.
+    fn wall_clock(&self) -> Duration {
+        std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .unwrap_or_default()
+    }
+
+    /// The process's number as the system gives it, for people to read: it may come back.
+    fn process_id(&self) -> u64 {
+        std::process::id().into()
+    }
+
     /// A number that differs between a process and the children it forks: a log opened before
     /// the fork refuses the child's calls. Cheap enough to be asked on every commit.
     fn process(&self) -> u64;

@@ -8,6 +8,7 @@
 //! - [`frame`]: records, or parts of them, inside a batch;
 //! - [`SegmentHeader`]: which part of the log a file holds;
 //! - [`Control`]: the anchor that says what must be there;
+//! - [`Live`]: statistics of a running log, on which nothing depends;
 //! - [`decide`]: what recovery does with what it finds.
 
 mod batch;
@@ -16,6 +17,7 @@ mod control;
 mod decision;
 pub mod frame;
 mod ident;
+mod live;
 mod lsn;
 mod names;
 mod segment;
@@ -29,6 +31,9 @@ pub use control::{
 };
 pub use decision::{Case, Decision, Seen, decide};
 pub use ident::{Epoch, LogId};
+pub use live::{
+    LIVE_COUNTERS, LIVE_LEN, LIVE_SUMMARIES, LIVE_SUMMARY_LEN, Live, LiveReject, LiveSummary,
+};
 pub use lsn::Lsn;
 pub use segment::{
     MAX_SEGMENT_LEN, MAX_WRITE_UNIT, MIN_SEGMENT_LEN, MIN_WRITE_UNIT, SEGMENT_HEADER_LEN,

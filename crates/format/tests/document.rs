@@ -31,6 +31,10 @@ fn constants() {
         ("CONTROL_SLOT_OFFSET_1", CONTROL_SLOT_OFFSETS[1]),
         ("CONTROL_FILE_LEN", CONTROL_FILE_LEN),
         ("EPOCH_HISTORY", EPOCH_HISTORY as u64),
+        ("LIVE_LEN", LIVE_LEN as u64),
+        ("LIVE_COUNTERS", LIVE_COUNTERS as u64),
+        ("LIVE_SUMMARIES", LIVE_SUMMARIES as u64),
+        ("LIVE_SUMMARY_LEN", LIVE_SUMMARY_LEN as u64),
     ]
     .into();
     let rows = table("constants");
@@ -119,6 +123,7 @@ fn rejects_are_listed() {
     for (name, names) in [
         ("segment-rejects", SegmentReject::NAMES),
         ("control-rejects", ControlReject::NAMES),
+        ("live-rejects", LiveReject::NAMES),
     ] {
         let rows = table(name);
         let doc: Vec<&str> = rows.iter().map(|r| &r[0][..]).collect();
@@ -185,7 +190,8 @@ fn checksums() {
 /// A table that no test walks could say anything.
 #[test]
 fn every_table_is_walked() {
-    // `files` names what `core` makes; it is held against the code there.
+    // `files` names what `core` makes, and the order of what it counts is its own: they are held
+    // against the code there.
     let mut walked = vec![
         "constants",
         "files",
@@ -196,9 +202,13 @@ fn every_table_is_walked() {
         "frame-header",
         "frame-flags",
         "control-slot",
+        "live",
+        "live-counters",
+        "live-summaries",
         "batch-rejects",
         "segment-rejects",
         "control-rejects",
+        "live-rejects",
         "seen",
         "decisions",
         "decision-words",

@@ -215,6 +215,58 @@ fn control_slot() {
 }
 
 #[test]
+fn live() {
+    let counters: Vec<u64> = (0..LIVE_COUNTERS as u64).map(|i| i << 32 | 0xc0).collect();
+    let values: Vec<u64> = (0..7 * LIVE_SUMMARIES as u64)
+        .map(|i| i << 24 | 0x55)
+        .collect();
+    let summary = |v: &[u64]| LiveSummary {
+        count: v[0],
+        sum: v[1],
+        p50: v[2],
+        p90: v[3],
+        p99: v[4],
+        p999: v[5],
+        max: v[6],
+    };
+    let live = Live {
+        log_id: LogId(pattern(0x10, 16).try_into().unwrap()),
+        epoch: epoch_of(0x20, 0x28),
+        pid: u64_of(0x30),
+        written_at: u64_of(0x38),
+        open_for: u64_of(0x40),
+        durable: Lsn(u64_of(0x48)),
+        stuck_for: u64_of(0x50),
+        counters: counters.clone(),
+        summaries: values.chunks(7).map(summary).collect(),
+    };
+    let bytes_of = |values: &[u64]| values.iter().flat_map(|v| v.to_le_bytes()).collect();
+    let fields = [
+        ("magic", b"LFLIVE".to_vec()),
+        ("version", FORMAT_VERSION.to_le_bytes().to_vec()),
+        ("counters_len", vec![128, 0]),
+        ("summaries_len", vec![32, 0]),
+        ("log_id", pattern(0x10, 16)),
+        ("epoch.counter", pattern(0x20, 8)),
+        ("epoch.nonce", pattern(0x28, 8)),
+        ("pid", pattern(0x30, 8)),
+        ("written_at", pattern(0x38, 8)),
+        ("open_for", pattern(0x40, 8)),
+        ("durable", pattern(0x48, 8)),
+        ("stuck_for", pattern(0x50, 8)),
+        ("counters", bytes_of(&counters)),
+        ("summaries", bytes_of(&values)),
+    ];
+    check_fields("live", &live.encode(), &fields, true);
+    assert_eq!(Live::decode(&live.encode()), Ok(live));
+    each_reserved_byte("live", &support::live().encode(), |bytes| {
+        let mut bytes = bytes.to_vec();
+        fix(&mut bytes);
+        Live::decode(&bytes) == Err(LiveReject::Reserved)
+    });
+}
+
+#[test]
 fn frame_header() {
     let all = FrameHeader {
         len: u32_of(0x11),

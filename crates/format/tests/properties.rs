@@ -142,12 +142,12 @@ proptest! {
     /// Whatever the bytes hold: no panic, an end, nothing out of bounds. Checksums are made right,
     /// and magics put there, so that the bytes get past the first doors.
     #[test]
-    fn hostile_bytes(mut bytes in vec(any::<u8>(), 0..5000), which in 0..5u8, zero in any::<bool>()) {
+    fn hostile_bytes(mut bytes in vec(any::<u8>(), 0..5000), which in 0..6u8, zero in any::<bool>()) {
         if zero && bytes.len() > 300 {
             bytes[300..].fill(0);
         }
-        let lens = [BATCH_HEADER_LEN, SEGMENT_HEADER_LEN, CONTROL_SLOT_LEN];
-        let magics = [b"LFBTCH\x01\x00", b"LFSEGM\x01\x00", b"LFCTRL\x01\x00"];
+        let lens = [BATCH_HEADER_LEN, SEGMENT_HEADER_LEN, CONTROL_SLOT_LEN, LIVE_LEN];
+        let magics = [b"LFBTCH\x01\x00", b"LFSEGM\x01\x00", b"LFCTRL\x01\x00", b"LFLIVE\x01\x00"];
         if let (Some(&len), Some(magic)) = (lens.get(which as usize), magics.get(which as usize))
             && bytes.len() >= len
         {
@@ -162,6 +162,7 @@ proptest! {
             prop_assert!(h.first_batch() < h.end());
         }
         let _ = Control::decode(&bytes);
+        let _ = Live::decode(&bytes);
         let mut used = 0;
         for frame in Frames::new(&bytes, Lsn(u64::MAX - 100)) {
             let Ok(frame) = frame else { break };

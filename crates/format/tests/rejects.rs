@@ -359,3 +359,45 @@ fn controls() {
     }
     assert_eq!(reached, ControlReject::NAMES.iter().copied().collect());
 }
+
+#[test]
+fn pages_of_statistics() {
+    let valid = live().encode();
+    assert_eq!(Live::decode(&valid), Ok(live()));
+    let mut reached = BTreeSet::new();
+    let mut check = |what: &str, bytes: &[u8], reject: LiveReject| {
+        assert_eq!(Live::decode(bytes), Err(reject), "{what}");
+        reached.insert(reject.name());
+    };
+    let forged = |at: usize, field: &[u8]| {
+        let mut b = valid;
+        put(&mut b, at, field);
+        fix(&mut b);
+        b
+    };
+    check("short", &valid[..4095], LiveReject::Magic);
+    check("zeroes", &[0; 4096], LiveReject::Magic);
+    for bit in 48..8 * LIVE_LEN {
+        let mut torn = valid;
+        torn[bit / 8] ^= 1 << (bit % 8);
+        check("torn", &torn, LiveReject::Checksum);
+    }
+    check("newer", &forged(6, &[2, 0]), LiveReject::Version(2));
+    check("reserved", &forged(88, &[1]), LiveReject::Reserved);
+    check("more counters", &forged(12, &[129]), LiveReject::Reserved);
+    check("endless", &forged(12, &[0xff; 4]), LiveReject::Reserved);
+    check("more summaries", &forged(14, &[33]), LiveReject::Reserved);
+    let behind = forged(128 + 24, &[1]);
+    check("behind the counters", &behind, LiveReject::Reserved);
+    let behind = forged(1152 + 56, &[1]);
+    check("behind the summaries", &behind, LiveReject::Reserved);
+    assert_eq!(reached, LiveReject::NAMES.iter().copied().collect());
+
+    // What goes beyond the room is left out.
+    let mut long = live();
+    long.counters = vec![1; LIVE_COUNTERS + 9];
+    long.summaries = vec![LiveSummary::default(); LIVE_SUMMARIES + 9];
+    let read = Live::decode(&long.encode()).unwrap();
+    assert_eq!(read.counters.len(), LIVE_COUNTERS);
+    assert_eq!(read.summaries.len(), LIVE_SUMMARIES);
+}

@@ -15,18 +15,20 @@ const DIR: &str = "LOGFORCE_TEST_DIR";
 const METHOD: &str = "LOGFORCE_TEST_METHOD";
 const COMMITS: usize = 1000;
 const BEGIN: &str = "/logforce-test-begins";
+const LIVE: &str = "LOGFORCE_TEST_LIVE";
 const END: &str = "/logforce-test-ends";
 
-/// Prepared space for all commits, and no stamp of an idle log in between.
+/// Prepared space for all commits, and no stamp or statistics of the log's own thread in between.
 fn roomy(method: Method) -> Options {
     options()
         .segment_len(8 << 20)
         .idle_stamp(Duration::MAX)
+        .live_stats(false)
         .method(method)
 }
 
-fn open_and_settle(dir: &Path, method: Method) -> Log {
-    let log = logforce::create_new(dir, roomy(method)).unwrap();
+fn open_and_settle(dir: &Path, options: Options) -> Log {
+    let log = logforce::create_new(dir, options).unwrap();
     log.commit(b"the first").unwrap();
     // The next segment is prepared in the background: not while we count.
     while segments(dir).len() < 2 || !with_suffix(dir, ".tmp").is_empty() {
@@ -57,7 +59,8 @@ fn calls_between(trace: &str) -> Vec<&str> {
 fn system_calls_of_a_commit() {
     if let Some(dir) = told(DIR) {
         let method = Method::from_str(&std::env::var(METHOD).unwrap()).unwrap();
-        let log = open_and_settle(&dir, method);
+        let live = std::env::var(LIVE).is_ok();
+        let log = open_and_settle(&dir, roomy(method).live_stats(live));
         let _ = std::fs::metadata(BEGIN);
         for _ in 0..COMMITS {
             log.commit(b"one coffee, 2.50").unwrap();
@@ -66,30 +69,14 @@ fn system_calls_of_a_commit() {
         log.close().unwrap();
         return;
     }
-    if !Command::new("strace")
-        .args(["-f", "true"])
-        .output()
-        .is_ok_and(|o| o.status.success())
-    {
+    if !traces() {
         println!("skipped: strace is not here, or may not trace");
         return;
     }
     let home = temp();
     for method in methods(home.path()) {
-        let trace = home.path().join("trace");
         let dir = home.path().join(method.name());
-        let itself = again("system_calls_of_a_commit", DIR, &dir);
-        let output = Command::new("strace")
-            .args(["-f", "-qq", "-o"])
-            .arg(&trace)
-            .arg(itself.get_program())
-            .args(itself.get_args())
-            .env(DIR, &dir)
-            .env(METHOD, method.name())
-            .output()
-            .unwrap();
-        assert_passed(&output);
-        let trace = std::fs::read_to_string(&trace).unwrap();
+        let trace = traced(&dir, method, false);
         let mut counts = BTreeMap::new();
         for call in calls_between(&trace) {
             let name = call.split('(').next().unwrap_or_default();
@@ -118,6 +105,68 @@ fn system_calls_of_a_commit() {
             "{method}: calls besides {expected:?}"
         );
     }
+}
+
+/// With the page of statistics switched on, the thread that commits makes the same calls, but for
+/// waking the log's own thread once; that writes the page, at most once a second.
+#[test]
+fn statistics_cost_the_committing_thread_nothing() {
+    if !traces() {
+        println!("skipped: strace is not here, or may not trace");
+        return;
+    }
+    let home = temp();
+    for method in [Method::Buffered, Method::Dsync] {
+        let dir = home.path().join(method.name());
+        let began = std::time::Instant::now();
+        let trace = traced(&dir, method, true);
+        let seconds = began.elapsed().as_secs() as usize;
+        let who = trace.lines().find(|l| l.contains(BEGIN)).unwrap();
+        let who = who.split_whitespace().next().unwrap();
+        let between: Vec<&str> = trace
+            .lines()
+            .skip_while(|l| !l.contains(BEGIN))
+            .skip(1)
+            .take_while(|l| !l.contains(END))
+            .filter(|l| !l.contains("resumed>"))
+            .collect();
+        let (mine, others): (Vec<&str>, Vec<&str>) = between
+            .iter()
+            .partition(|l| l.split_whitespace().next() == Some(who));
+        let writes = |lines: &[&str]| lines.iter().filter(|l| l.contains("pwrite")).count();
+        assert_eq!(writes(&mine), COMMITS, "{method}");
+        assert!(mine.len() <= COMMITS + 2, "{method}: {}", mine.len());
+        let pages = writes(&others);
+        assert!(pages <= seconds + 1, "{method}: {pages} in {seconds} s");
+        let stats = logforce::inspect(&dir).unwrap().live().expect("a page");
+        assert_eq!(stats.counters.records, COMMITS as u64 + 1);
+        assert_eq!(stats.counters.forces, COMMITS as u64 + 1);
+    }
+}
+
+/// Whether system calls can be traced here.
+fn traces() -> bool {
+    let tried = Command::new("strace").args(["-f", "true"]).output();
+    tried.is_ok_and(|o| o.status.success())
+}
+
+/// What `system_calls_of_a_commit` calls in a process of its own.
+fn traced(dir: &Path, method: Method, live: bool) -> String {
+    let trace = dir.with_extension("trace");
+    let itself = again("system_calls_of_a_commit", DIR, dir);
+    let mut strace = Command::new("strace");
+    strace
+        .args(["-f", "-qq", "-o"])
+        .arg(&trace)
+        .arg(itself.get_program())
+        .args(itself.get_args())
+        .env(DIR, dir)
+        .env(METHOD, method.name());
+    if live {
+        strace.env(LIVE, "1");
+    }
+    assert_passed(&strace.output().unwrap());
+    std::fs::read_to_string(&trace).unwrap()
 }
 
 /// Writes and flushes that the device has done.
@@ -149,7 +198,7 @@ fn flushes_of_a_commit() {
                 _ => 1,
             };
             let dir = fs.path().join(method.name());
-            let log = open_and_settle(&dir, method);
+            let log = open_and_settle(&dir, roomy(method));
             // What the preparation left to be written back is written now.
             rustix::fs::sync();
             let before = done(fs.device());

@@ -54,6 +54,24 @@ pub(crate) enum Kind {
     Barrier(Barrier),
 }
 
+impl Kind {
+    /// Whether what it writes counts as forced when it is done.
+    pub(crate) fn forces(self) -> bool {
+        self != Kind::Plain { forces: false }
+    }
+
+    /// For events.
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Kind::Each { through: true } => "through",
+            Kind::Each { through: false } => "durable",
+            Kind::Plain { forces: true } => "weak",
+            Kind::Plain { forces: false } => "write",
+            Kind::Barrier(_) => "barrier",
+        }
+    }
+}
+
 /// Where the log stands after some batch.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Mark {

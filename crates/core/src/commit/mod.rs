@@ -13,13 +13,15 @@ pub(crate) use next::{Flying, Job};
 pub(crate) use signal::{Rounds, Signal};
 
 use crate::log::Shared;
+use crate::metrics::Load;
 use crate::stage::Stage;
-use crate::{Error, Result};
+use crate::{Error, Result, trace};
 use line::Kind;
 use logforce_device::{AlignedBuf, Guarantee, Write};
 use logforce_format::Lsn;
 use std::sync::atomic::Ordering::*;
 use std::sync::{Arc, MutexGuard};
+use std::time::Duration;
 
 /// What is to be rung once the mutex is released.
 #[derive(Debug, Default, Clone, Copy)]
@@ -176,16 +178,26 @@ impl Shared {
             kind,
             batches,
             launch,
+            oldest_submission,
         } = job;
+        let load = Load::of(&batches);
+        // A stamp is nobody's commit.
+        let forces = kind.forces() && !load.stamp;
         let began = self.runtime.now();
+        let mut at = began;
         if let Some(generation) = launch.write {
-            let bufs = self.write(kind, batches)?;
-            let took = self.runtime.now().saturating_sub(began);
+            let bufs = self.write(kind, batches, &mut at)?;
+            let took = at.saturating_sub(began);
             let mut stage = self.stage();
             if matches!(kind, Kind::Each { .. }) {
                 stage.note_force(took);
             }
             stage.recycle(bufs);
+            self.metrics
+                .landed(&load, kind == Kind::Each { through: true });
+            if forces && launch.fence.is_none() {
+                self.metrics.counting.forces.add_alone(1);
+            }
             let landed = stage.line.land(generation);
             if launch.fence.is_none() {
                 running.end(&mut stage);
@@ -194,22 +206,41 @@ impl Shared {
         }
         if let Kind::Barrier(kind) = kind {
             let segments = self.stage().line.begin_fence();
+            let count = segments.len();
             for segment in &segments {
                 let barrier = segment.file()?.barrier(kind);
                 barrier.map_err(Error::io("sync", segment.path()))?;
             }
-            let took = self.runtime.now().saturating_sub(began);
+            let written = std::mem::replace(&mut at, self.runtime.now());
+            let took = at.saturating_sub(began);
             let mut stage = self.stage();
             stage.note_force(took);
+            self.metrics.counting.barriers.add_alone(count as u64);
+            if forces {
+                self.metrics.counting.forces.add_alone(1);
+            }
             let landed = stage.line.end_fence(segments, launch.quiet);
             running.end(&mut stage);
             self.publish(stage, landed);
+            trace::barrier(count, at.saturating_sub(written));
         }
+        let took = at.saturating_sub(began);
+        if forces {
+            let since = oldest_submission.map(|accepted| at.saturating_sub(accepted));
+            self.metrics.forced(took, since);
+        }
+        trace::job(kind.label(), load.batches, load.bytes, took);
         Ok(())
     }
 
-    /// Writes the batches and returns their memory.
-    fn write(&self, kind: Kind, batches: Vec<crate::stage::Building>) -> Result<Vec<AlignedBuf>> {
+    /// Writes the batches and returns their memory. `at` is the time when it begins, and then the
+    /// time when it ends.
+    fn write(
+        &self,
+        kind: Kind,
+        batches: Vec<crate::stage::Building>,
+        at: &mut Duration,
+    ) -> Result<Vec<AlignedBuf>> {
         let through = kind == Kind::Each { through: true };
         let mut result = Ok(());
         let mut bufs = Vec::with_capacity(batches.len());
@@ -231,12 +262,22 @@ impl Shared {
                 range,
                 through,
             });
-            flying.push((segment, file, ticket));
+            let begun = *at;
+            *at = self.runtime.now();
+            if ticket.done.is_some() {
+                self.metrics.wrote(at.saturating_sub(begun));
+            }
+            flying.push((segment, file, ticket, begun));
         }
         // All are waited for, also after a failure: no write of ours may land after the lock is
         // given up.
-        for (segment, file, ticket) in flying {
+        for (segment, file, ticket, begun) in flying {
+            let was_done = ticket.done.is_some();
             let done = file.complete(ticket);
+            if !was_done {
+                *at = self.runtime.now();
+                self.metrics.wrote(at.saturating_sub(begun));
+            }
             bufs.push(done.buf);
             if let Err(e) = done.result
                 && result.is_ok()
@@ -277,7 +318,8 @@ impl Shared {
             || stage.has_overflow()
             || (idle && stage.line.stamp_now)
             || (stage.line.lacks_stamp() && self.service_parked.load(Acquire))
-            || stage.has_callback();
+            || stage.has_callback()
+            || (landed.durable.is_some() && self.live_parked.load(Acquire));
         drop(stage);
         // Also where there is no job for it: a claimant whose batch somebody else took sleeps on.
         self.claim.ring(&*self.runtime);
@@ -337,6 +379,9 @@ impl Shared {
     /// Records the failure, drops what waits, wakes everybody.
     pub(crate) fn fail(&self, cause: Error) -> Error {
         let error = self.poison.set(cause);
+        if !self.metrics.failed.swap(true, Relaxed) {
+            trace::poisoned(&error);
+        }
         self.stage().discard();
         self.claim.ring(&*self.runtime);
         self.rounds.ring_all(&*self.runtime);

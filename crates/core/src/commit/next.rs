@@ -4,6 +4,7 @@
 use super::line::{Durability, How, Kind, Launch};
 use crate::stage::{Building, Stage};
 use logforce_device::Barrier;
+use std::time::Duration;
 
 /// More batches than this are cheaper written plainly with one barrier after them than written
 /// through one by one.
@@ -25,6 +26,8 @@ pub(crate) struct Job {
     pub(crate) kind: Kind,
     pub(crate) batches: Vec<Building>,
     pub(crate) launch: Launch,
+    /// When the oldest submission was accepted that becomes durable with it, by the log's clock.
+    pub(crate) oldest_submission: Option<Duration>,
 }
 
 impl Stage {
@@ -128,10 +131,16 @@ impl Stage {
 
     fn launch(&mut self, kind: Kind, mut batches: Vec<Building>, quiet: bool) -> Job {
         let launch = self.line.launch(kind, quiet, &mut batches);
+        let oldest_submission = match kind {
+            // Another job will force it.
+            Kind::Plain { forces: false } => None,
+            _ => self.oldest_submission.take(),
+        };
         Job {
             kind,
             batches,
             launch,
+            oldest_submission,
         }
     }
 }

@@ -14,6 +14,7 @@ pub(crate) use stock::{adopt, gaps, lost_segment};
 use crate::commit::{Durability, Flying, Identity, Line, Rounds, Signal};
 use crate::control_file::{ControlFile, Loaded};
 use crate::log::{Recovered, Shared};
+use crate::metrics::Metrics;
 use crate::options::{Creation, OnDamage, Options};
 use crate::poison::Poison;
 use crate::prepare::{Preparing, Spare, zeroes_help};
@@ -47,6 +48,8 @@ pub(crate) fn open(
             .make_directory(path)
             .map_err(|e| unusable_directory(e, "make the directory", path))?,
     };
+    let metrics = Metrics::new(&*runtime);
+    let dir = metrics.meter(dir, runtime.clone());
     look(&dir, creation)?;
     let facts = dir
         .facts()
@@ -75,6 +78,7 @@ pub(crate) fn open(
         unit,
         chosen,
         fill: zeroes_help(facts.kind),
+        metrics,
     };
     opening.recover(loaded, created, lock)
 }
@@ -90,6 +94,7 @@ struct Opening {
     unit: u32,
     chosen: Chosen,
     fill: bool,
+    metrics: Arc<Metrics>,
 }
 
 /// The control file as opened, and what it says.
@@ -389,6 +394,8 @@ impl Opening {
             service_parked: AtomicBool::new(false),
             stop: AtomicBool::new(false),
             recovered,
+            metrics: self.metrics,
+            live_parked: AtomicBool::new(false),
             lock: Mutex::new(Some(lock)),
             options: self.options,
         })

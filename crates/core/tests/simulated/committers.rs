@@ -231,7 +231,8 @@ fn life(seed: u64) {
         .max_batch(128 << 10)
         .staging(256 << 10)
         .writes_in_flight(1 + rng.below(4) as usize)
-        .method(rng.pick(&methods));
+        .method(rng.pick(&methods))
+        .live_stats(rng.one_in(2));
     let acked = Acked::default();
     let cut = rng.one_in(2);
     let (called, expected) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());

@@ -33,7 +33,7 @@ impl Case {
     }
 
     /// As `crash_everywhere`, at every `stride`th operation only.
-    fn crash_at(&self, failure: Failure, survivals: u64, first: usize, stride: usize) {
+    pub fn crash_at(&self, failure: Failure, survivals: u64, first: usize, stride: usize) {
         let whole = self.world("whole");
         whole.work(1, &self.threads).expect("nothing fails");
         let ops = whole.disk.ops();

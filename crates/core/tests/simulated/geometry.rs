@@ -18,6 +18,7 @@ fn options(unit: u32, method: Method) -> Options {
         .segment_len(u64::from(unit) * 5)
         .max_batch(unit * 2)
         .staging(unit as usize * 4)
+        .live_stats(false)
 }
 
 /// A log that crashed on a device is opened on one with another write unit, and then again on the

@@ -395,6 +395,8 @@ pub fn small() -> Options {
         .staging(24 << 10)
         .idle_stamp(std::time::Duration::from_millis(2))
         .spares(1)
+        // Of its own interest only: it has tests of its own.
+        .live_stats(false)
 }
 
 /// Opens the log as a program would that knows whether there is one.

@@ -19,7 +19,7 @@ fn open(disk: &SimDisk, rt: &SimRuntime, options: Options) -> Result<Log> {
 
 fn small() -> Options {
     let options = Options::new().segment_len(65536).max_batch(16384);
-    options.staging(65536)
+    options.staging(65536).live_stats(false)
 }
 
 fn all(log: &Log) -> Vec<Vec<u8>> {

@@ -30,6 +30,7 @@ fn random_options(rng: &mut Rng, disk: &SimOptions) -> Options {
         .staging(max_batch as usize * (1 + rng.below(4) as usize))
         .idle_stamp(Duration::from_micros(rng.pick(&[100, 2_000, 50_000])))
         .spares(rng.below(3) as usize)
+        .live_stats(rng.one_in(2))
 }
 
 fn random_threads(rng: &mut Rng) -> Vec<Vec<Step>> {

@@ -314,6 +314,8 @@ impl Worker {
     /// A log that failed: nothing more is accepted or made durable, what was goes on being read.
     fn check_poisoned(&self) {
         let log = self.log();
+        // What was in the air when it failed may still land, a stamp for example.
+        self.rt.sleep(Duration::from_millis(1));
         let durable = log.durable_lsn();
         let kinds = [
             log.append(b"late").map(drop).map_err(|e| e.kind()),

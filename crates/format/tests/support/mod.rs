@@ -4,8 +4,8 @@
 
 use logforce_format::frame::{FrameHeader, frame_len};
 use logforce_format::{
-    Anchor, BATCH_HEADER_LEN, BatchHeader, BatchKind, Control, Epoch, Expected, LogId, Lsn,
-    SegmentHeader, seal,
+    Anchor, BATCH_HEADER_LEN, BatchHeader, BatchKind, Control, Epoch, Expected, Live, LiveSummary,
+    LogId, Lsn, SegmentHeader, seal,
 };
 
 /// CRC-32C, bit by bit, from its definition.
@@ -163,6 +163,28 @@ pub fn control() -> Control {
         },
         epoch: SECOND,
         history: vec![FIRST],
+    }
+}
+
+pub fn live() -> Live {
+    Live {
+        log_id: LOG,
+        epoch: SECOND,
+        pid: 4711,
+        written_at: 1_700_000_000_000_000_000,
+        open_for: 5_000_000_000,
+        durable: Lsn(0x0180_0000),
+        stuck_for: 0,
+        counters: vec![3, 2, 1],
+        summaries: vec![LiveSummary {
+            count: 10,
+            sum: 1000,
+            p50: 90,
+            p90: 110,
+            p99: 120,
+            p999: 130,
+            max: 140,
+        }],
     }
 }
 

@@ -328,6 +328,14 @@ impl Runtime for SimRuntime {
     fn process(&self) -> u64 {
         self.inner.process.load(Ordering::SeqCst)
     }
+
+    fn wall_clock(&self) -> Duration {
+        self.now()
+    }
+
+    fn process_id(&self) -> u64 {
+        self.process()
+    }
 }
 
 struct SimJoiner {

@@ -1,0 +1,222 @@
+//! What a log wrote down about itself, for `stat`.
+
+use logforce::{Counters, Inspection, LiveStats, LiveSummary};
+use logforce_measure::numbers::{bytes, short};
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Who wrote it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// The log that is open for writing now.
+    Running,
+    /// Its latest opening, which is over.
+    LastRun,
+    /// An opening before that; the latest one wrote down nothing.
+    EarlierRun,
+}
+
+impl Source {
+    /// Judged by what the control file says.
+    pub fn of(live: &LiveStats, summary: &Inspection) -> Source {
+        match (live.epoch == summary.epoch, summary.in_use) {
+            (true, true) => Source::Running,
+            (true, false) => Source::LastRun,
+            (false, _) => Source::EarlierRun,
+        }
+    }
+}
+
+/// The statistics, as JSON.
+#[derive(Debug, Serialize)]
+pub struct LiveInfo {
+    /// Who wrote them.
+    source: Source,
+    /// The process.
+    pid: u64,
+    /// When, in seconds since 1970.
+    written_at: f64,
+    /// How long ago, in seconds; null if the clock says that it is to come.
+    age_seconds: Option<f64>,
+    /// How long the log had been open then.
+    open_seconds: f64,
+    /// The durable LSN then.
+    durable: u64,
+    /// How long the oldest device call under way then had been under way, in seconds; 0 for none.
+    stuck_seconds: f64,
+    /// What a commit takes by what the device takes for it.
+    distance: Option<f64>,
+    #[serde(serialize_with = "counters")]
+    counters: Counters,
+    #[serde(serialize_with = "summaries")]
+    histograms: Vec<(&'static str, LiveSummary)>,
+}
+
+/// Names and values; the names are those of `docs/format.md`.
+fn counters<S: Serializer>(counters: &Counters, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_map(Counters::NAMES.iter().zip(counters.values()))
+}
+
+#[derive(Serialize)]
+struct Summary {
+    count: u64,
+    mean: f64,
+    p50: u64,
+    p90: u64,
+    p99: u64,
+    p999: u64,
+    max: u64,
+}
+
+fn mean(s: &LiveSummary) -> f64 {
+    s.sum as f64 / s.count.max(1) as f64
+}
+
+fn summaries<S: Serializer>(all: &[(&'static str, LiveSummary)], to: S) -> Result<S::Ok, S::Error> {
+    let mut map = to.serialize_map(Some(all.len()))?;
+    for (name, s) in all {
+        let summary = Summary {
+            count: s.count,
+            mean: mean(s),
+            p50: s.p50,
+            p90: s.p90,
+            p99: s.p99,
+            p999: s.p999,
+            max: s.max,
+        };
+        // The unit belongs to the name, for all but one are of time.
+        let unit = if *name == "batch_records" { "" } else { "_ns" };
+        map.serialize_entry(&format!("{name}{unit}"), &summary)?;
+    }
+    map.end()
+}
+
+impl LiveInfo {
+    /// From what was read.
+    pub fn new(live: &LiveStats, source: Source) -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let age = now.unwrap_or_default().checked_sub(live.written_at);
+        LiveInfo {
+            source,
+            pid: live.pid,
+            written_at: live.written_at.as_secs_f64(),
+            age_seconds: age.map(|age| age.as_secs_f64()),
+            open_seconds: live.open_for.as_secs_f64(),
+            durable: live.durable.0,
+            stuck_seconds: live.stuck_for.as_secs_f64(),
+            distance: live.distance(),
+            counters: live.counters,
+            histograms: live.summaries().to_vec(),
+        }
+    }
+
+    /// As lines: what, and its value.
+    pub fn lines(&self) -> Vec<(&'static str, String)> {
+        let c = &self.counters;
+        let who = match self.source {
+            Source::Running => "of the running log",
+            Source::LastRun => "of its last run, which is over",
+            Source::EarlierRun => "of an earlier run, which is over",
+        };
+        let age = match self.age_seconds {
+            Some(age) => format!("{} ago", time(age)),
+            None => "at a time that is to come".to_owned(),
+        };
+        let mut lines = vec![(
+            "statistics",
+            format!(
+                "{who}: written {age} by process {}, open for {} then",
+                self.pid,
+                time(self.open_seconds)
+            ),
+        )];
+        lines.push((
+            "  appended",
+            format!(
+                "{} records ({}) in {} appends",
+                c.records,
+                bytes(c.record_bytes),
+                c.appends
+            ),
+        ));
+        let padding = 100.0 * c.padding_bytes as f64 / c.batch_bytes.max(1) as f64;
+        lines.push((
+            "  written",
+            format!(
+                "{} batches ({}, {padding:.0} % padding) in {} writes, {} of them through",
+                c.batches,
+                bytes(c.batch_bytes),
+                c.writes,
+                c.through_writes
+            ),
+        ));
+        lines.push((
+            "  forced",
+            format!(
+                "{} times, {} barriers, {} stamps",
+                c.forces, c.barriers, c.stamps
+            ),
+        ));
+        for (name, s) in &self.histograms {
+            let name = match *name {
+                "wait" => "  a wait",
+                "write" => "  a device write",
+                "force" => "  a force",
+                "submit" => "  a submission",
+                _ => continue,
+            };
+            if s.count > 0 {
+                lines.push((
+                    name,
+                    format!(
+                        "{} median, {} p99, {} p99.9, {} at most",
+                        nanos(s.p50),
+                        nanos(s.p99),
+                        nanos(s.p999),
+                        nanos(s.max)
+                    ),
+                ));
+            }
+        }
+        if let Some(distance) = self.distance {
+            lines.push((
+                "  a commit",
+                format!("takes {distance:.2} times its force (medians)"),
+            ));
+        }
+        if c.room_waits + c.space_waits > 0 {
+            lines.push((
+                "  appends waited",
+                format!(
+                    "{} times for room in memory, {} times for prepared space",
+                    c.room_waits, c.space_waits
+                ),
+            ));
+        }
+        if self.stuck_seconds > 0.0 {
+            lines.push((
+                "  under way",
+                format!("a device call for {}", time(self.stuck_seconds)),
+            ));
+        }
+        lines
+    }
+}
+
+fn nanos(ns: u64) -> String {
+    time(Duration::from_nanos(ns).as_secs_f64())
+}
+
+/// A time for people.
+fn time(seconds: f64) -> String {
+    let (value, unit) = match seconds {
+        s if s < 1e-3 => (s * 1e6, "µs"),
+        s if s < 1.0 => (s * 1e3, "ms"),
+        s if s < 600.0 => (s, "s"),
+        s if s < 36_000.0 => (s / 60.0, "min"),
+        s => (s / 3600.0, "h"),
+    };
+    format!("{} {unit}", short(value, 1))
+}

@@ -1,0 +1,117 @@
+//! What is counted, once: the counters themselves, what is read from them, and their names.
+
+use std::sync::atomic::{AtomicU64, Ordering::*};
+
+/// A number that only grows.
+#[derive(Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    /// From any thread.
+    pub(crate) fn add(&self, n: u64) {
+        self.0.fetch_add(n, Relaxed);
+    }
+
+    /// For a counter that is added to under the log's mutex only: no atomic addition is needed.
+    pub(crate) fn add_alone(&self, n: u64) {
+        self.0.store(self.0.load(Relaxed).wrapping_add(n), Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Relaxed)
+    }
+}
+
+macro_rules! counters {
+    ($($(#[$doc:meta])+ $name:ident,)+) => {
+        /// Where it is counted.
+        #[derive(Default)]
+        pub(crate) struct Counting {
+            $(pub(crate) $name: Counter,)+
+        }
+
+        /// What was counted since the log was opened.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+        #[non_exhaustive]
+        pub struct Counters {
+            $($(#[$doc])+ pub $name: u64,)+
+        }
+
+        impl Counters {
+            /// The names of all counters, in the order of [`Counters::values`].
+            pub const NAMES: &[&str] = &[$(stringify!($name)),+];
+
+            /// All counters in a fixed order, to which later versions add at the end.
+            pub fn values(&self) -> Vec<u64> {
+                vec![$(self.$name),+]
+            }
+
+            /// What came since `earlier`.
+            pub fn difference(&self, earlier: &Counters) -> Counters {
+                Counters { $($name: self.$name.saturating_sub(earlier.$name)),+ }
+            }
+
+            /// From values in the same order; those that are missing are 0.
+            pub(crate) fn from_values(values: &[u64]) -> Counters {
+                let mut values = values.iter().copied();
+                Counters { $($name: values.next().unwrap_or(0)),+ }
+            }
+        }
+
+        impl Counting {
+            pub(crate) fn read(&self) -> Counters {
+                Counters { $($name: self.$name.get()),+ }
+            }
+        }
+    };
+}
+
+// The order is that of `docs/format.md`.
+counters! {
+    /// Atomic appends that were accepted.
+    appends,
+    /// Records that were accepted.
+    records,
+    /// Their bytes, as the caller gave them.
+    record_bytes,
+    /// Batches that were written, those without records included.
+    batches,
+    /// Their bytes: headers, payload and padding.
+    batch_bytes,
+    /// Bytes of padding among them.
+    padding_bytes,
+    /// Device writes of batches.
+    writes,
+    /// Those among them that were written through.
+    through_writes,
+    /// Barriers on segments, for commits.
+    barriers,
+    /// Jobs that made records durable because somebody asked.
+    forces,
+    /// Jobs that put down a stamp.
+    stamps,
+    /// Commits that waited until they were durable.
+    commits_force,
+    /// Commits that waited until they were written.
+    commits_write,
+    /// Commits that waited for nothing.
+    commits_interval,
+    /// Submissions.
+    submits,
+    /// Appends that had to wait for room in memory.
+    room_waits,
+    /// Appends that had to wait for prepared space.
+    space_waits,
+    /// Segments made ready.
+    segments_prepared,
+    /// Those among them that took the file of a truncated one.
+    segments_recycled,
+    /// Device writes of all kinds: batches, segments being prepared, the control file.
+    device_writes,
+    /// Their bytes.
+    device_write_bytes,
+    /// Barriers of all kinds.
+    device_barriers,
+    /// How often the directory was synced.
+    directory_syncs,
+}

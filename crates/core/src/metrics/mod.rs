@@ -1,0 +1,183 @@
+//! What the log counts and times while it runs, and how others get to see it.
+//!
+//! Recording takes no lock and no system call; reading takes no lock either, so the numbers of one
+//! reading may be a few records apart from each other.
+
+mod counters;
+mod device;
+mod histogram;
+mod live;
+mod stats;
+
+pub use counters::Counters;
+pub use histogram::HistogramSnapshot;
+pub(crate) use live::{Due, LivePage, read};
+pub use live::{LiveStats, LiveSummary};
+pub use stats::Stats;
+
+use crate::policy::Policy;
+use crate::stage::Building;
+use counters::Counting;
+use device::{Calls, MeteredDirectory};
+use histogram::{Histogram, Sharded};
+use logforce_device::{Directory, Runtime};
+use logforce_format::{BATCH_HEADER_LEN, BatchKind};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// What one opening of a log has counted and timed.
+pub(crate) struct Metrics {
+    /// When the opening began, by the log's clock.
+    opened: Duration,
+    /// Its failure has been told.
+    pub(crate) failed: AtomicBool,
+    pub(crate) counting: Counting,
+    calls: Calls,
+    /// Blocking commits that waited for a force, nanoseconds.
+    commit: Sharded,
+    /// Everybody else who waited, nanoseconds.
+    wait: Sharded,
+    /// Device writes of batches, nanoseconds.
+    write: Histogram,
+    /// Jobs that force, nanoseconds.
+    force: Histogram,
+    /// The oldest submission of each such job, nanoseconds.
+    submit: Histogram,
+    /// Records that end in a batch.
+    batch_records: Histogram,
+}
+
+impl Metrics {
+    pub(crate) fn new(runtime: &dyn Runtime) -> Arc<Self> {
+        Arc::new(Metrics {
+            opened: runtime.now(),
+            failed: AtomicBool::new(false),
+            counting: Counting::default(),
+            calls: Calls::default(),
+            commit: Sharded::default(),
+            wait: Sharded::default(),
+            write: Histogram::default(),
+            force: Histogram::default(),
+            submit: Histogram::default(),
+            batch_records: Histogram::default(),
+        })
+    }
+
+    /// The same directory, with its calls counted here.
+    pub(crate) fn meter(
+        self: &Arc<Self>,
+        dir: Arc<dyn Directory>,
+        runtime: Arc<dyn Runtime>,
+    ) -> Arc<dyn Directory> {
+        Arc::new(MeteredDirectory::new(dir, self.clone(), runtime))
+    }
+
+    /// An append was accepted. Under the log's mutex.
+    pub(crate) fn accepted(&self, records: &[&[&[u8]]]) {
+        let bytes: usize = records.iter().flat_map(|r| r.iter()).map(|p| p.len()).sum();
+        self.counting.appends.add_alone(1);
+        self.counting.records.add_alone(records.len() as u64);
+        self.counting.record_bytes.add_alone(bytes as u64);
+    }
+
+    /// What was accepted is a commit's. Under the log's mutex.
+    pub(crate) fn committing(&self, policy: Policy) {
+        let counter = match policy {
+            Policy::Force => &self.counting.commits_force,
+            Policy::Write { .. } => &self.counting.commits_write,
+            Policy::Interval { .. } => &self.counting.commits_interval,
+        };
+        counter.add_alone(1);
+    }
+
+    /// A blocking commit has what it waited for.
+    pub(crate) fn committed(&self, policy: Policy, took: Duration) {
+        match policy {
+            Policy::Force => self.commit.record(nanos(took)),
+            _ => self.wait.record(nanos(took)),
+        }
+    }
+
+    /// Somebody else has what they waited for.
+    pub(crate) fn waited(&self, took: Duration) {
+        self.wait.record(nanos(took));
+    }
+
+    /// An append has to wait.
+    pub(crate) fn waits(&self, for_space: bool) {
+        match for_space {
+            true => self.counting.space_waits.add(1),
+            false => self.counting.room_waits.add(1),
+        }
+    }
+
+    /// A device write of a batch is done.
+    pub(crate) fn wrote(&self, took: Duration) {
+        self.write.record(nanos(took));
+    }
+
+    /// A segment was made ready.
+    pub(crate) fn prepared(&self, recycled: bool) {
+        self.counting.segments_prepared.add(1);
+        self.counting.segments_recycled.add(u64::from(recycled));
+    }
+
+    /// A job that forces is done.
+    pub(crate) fn forced(&self, took: Duration, oldest_submission: Option<Duration>) {
+        self.force.record(nanos(took));
+        if let Some(age) = oldest_submission {
+            self.submit.record(nanos(age));
+        }
+    }
+
+    /// The batches of a job are written. Under the log's mutex.
+    pub(crate) fn landed(&self, load: &Load, through: bool) {
+        let c = &self.counting;
+        c.batches.add_alone(load.batches);
+        c.batch_bytes.add_alone(load.bytes);
+        c.padding_bytes.add_alone(load.padding);
+        c.writes.add_alone(load.batches);
+        if through {
+            c.through_writes.add_alone(load.batches);
+        }
+        c.stamps.add_alone(u64::from(load.stamp));
+        for &records in &load.records {
+            self.batch_records.record(records);
+        }
+    }
+}
+
+/// What a job writes.
+#[derive(Debug, Default)]
+pub(crate) struct Load {
+    pub(crate) batches: u64,
+    /// Headers, payload and padding.
+    pub(crate) bytes: u64,
+    padding: u64,
+    /// It puts down a stamp.
+    pub(crate) stamp: bool,
+    /// Of each batch with records, how many end in it.
+    records: Vec<u64>,
+}
+
+impl Load {
+    pub(crate) fn of(batches: &[Building]) -> Load {
+        let mut load = Load::default();
+        for batch in batches {
+            let extent = batch.extent();
+            load.batches += 1;
+            load.bytes += extent as u64;
+            load.padding += (extent - BATCH_HEADER_LEN - batch.payload) as u64;
+            load.stamp |= batch.kind == BatchKind::Stamp;
+            if batch.kind == BatchKind::Data {
+                load.records.push(batch.records.into());
+            }
+        }
+        load
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    time.as_nanos().min(u64::MAX.into()) as u64
+}

@@ -1,0 +1,163 @@
+use super::{Counters, HistogramSnapshot, Metrics};
+use crate::log::Shared;
+use logforce_format::Lsn;
+use std::fmt;
+use std::time::Duration;
+
+/// What a log has done since it was opened; see [`Log::stats`](crate::Log::stats).
+///
+/// Times are nanoseconds. `{stats}` prints a summary of a few lines.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Stats {
+    /// For how long the log has been open; of a difference: the time between the two.
+    pub open_for: Duration,
+    /// The durable LSN.
+    pub durable: Lsn,
+    /// For how long the oldest write, barrier or change of names under way has been under way; zero
+    /// if there is none. Seconds here mean a device that hangs.
+    pub stuck_for: Duration,
+    /// What was counted.
+    pub counters: Counters,
+    /// What a caller of a commit, a force or a submission's `wait` waited, nanoseconds. Those who
+    /// found it done already are not in it.
+    pub wait: HistogramSnapshot,
+    /// What a commit by [`Policy::Force`](crate::Policy::Force) took, from the call to its return,
+    /// nanoseconds. These are in `wait` too.
+    pub commit: HistogramSnapshot,
+    /// A device write of a batch, nanoseconds.
+    pub write: HistogramSnapshot,
+    /// A job that forces, from its beginning to durable, nanoseconds.
+    pub force: HistogramSnapshot,
+    /// The oldest submission that such a job carried, from its acceptance to durable, nanoseconds.
+    pub submit: HistogramSnapshot,
+    /// Records that end in a batch with records.
+    pub batch_records: HistogramSnapshot,
+}
+
+impl Metrics {
+    pub(super) fn read(&self, now: Duration, durable: Lsn) -> Stats {
+        let commit = self.commit.snapshot();
+        let mut wait = self.wait.snapshot();
+        wait.merge(&commit);
+        Stats {
+            open_for: now.saturating_sub(self.opened),
+            durable,
+            stuck_for: self.calls.oldest(now),
+            counters: self.counting.read(),
+            wait,
+            commit,
+            write: self.write.snapshot(),
+            force: self.force.snapshot(),
+            submit: self.submit.snapshot(),
+            batch_records: self.batch_records.snapshot(),
+        }
+    }
+}
+
+impl Shared {
+    pub(crate) fn stats(&self) -> Stats {
+        self.metrics.read(self.runtime.now(), self.durable())
+    }
+}
+
+impl Stats {
+    /// How far a commit is from the raw device: the median of what blocking commits took by the
+    /// median of the jobs that carried them. 1.0 means that the log adds nothing. Where many
+    /// threads commit it is between 1 and 2, for a commit comes while the job before it is under
+    /// way. `None` before the first commit.
+    pub fn distance(&self) -> Option<f64> {
+        ratio(self.commit.quantile(0.5), self.force.quantile(0.5))
+    }
+
+    /// Records by batches with records; `None` before the first.
+    pub fn records_per_batch(&self) -> Option<f64> {
+        ratio(self.batch_records.sum(), self.batch_records.count())
+    }
+
+    /// The part of what was written that is padding, 0 to 1; `None` before the first batch.
+    pub fn padding_share(&self) -> Option<f64> {
+        ratio(self.counters.padding_bytes, self.counters.batch_bytes)
+    }
+
+    /// What came since `earlier`, for a program that looks at intervals. `durable` and `stuck_for`
+    /// stay what they are.
+    pub fn difference(&self, earlier: &Stats) -> Stats {
+        Stats {
+            open_for: self.open_for.saturating_sub(earlier.open_for),
+            durable: self.durable,
+            stuck_for: self.stuck_for,
+            counters: self.counters.difference(&earlier.counters),
+            wait: self.wait.difference(&earlier.wait),
+            commit: self.commit.difference(&earlier.commit),
+            write: self.write.difference(&earlier.write),
+            force: self.force.difference(&earlier.force),
+            submit: self.submit.difference(&earlier.submit),
+            batch_records: self.batch_records.difference(&earlier.batch_records),
+        }
+    }
+}
+
+pub(super) fn ratio(a: u64, b: u64) -> Option<f64> {
+    (b > 0 && a > 0).then(|| a as f64 / b as f64)
+}
+
+impl fmt::Display for Stats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let c = &self.counters;
+        writeln!(
+            f,
+            "open for {:.1} s, durable to LSN {}",
+            self.open_for.as_secs_f64(),
+            self.durable
+        )?;
+        writeln!(
+            f,
+            "{} records with {} bytes in {} batches of {:.1} records; {} bytes written, {:.1} % padding",
+            c.records,
+            c.record_bytes,
+            c.batches,
+            self.records_per_batch().unwrap_or(0.0),
+            c.batch_bytes,
+            100.0 * self.padding_share().unwrap_or(0.0)
+        )?;
+        writeln!(
+            f,
+            "{} forces, {} writes ({} through), {} barriers, {} stamps",
+            c.forces, c.writes, c.through_writes, c.barriers, c.stamps
+        )?;
+        for (name, h) in [
+            ("wait", &self.wait),
+            ("write", &self.write),
+            ("force", &self.force),
+            ("submit", &self.submit),
+        ] {
+            if h.count() == 0 {
+                continue;
+            }
+            let micros = |ns: u64| ns as f64 / 1e3;
+            writeln!(
+                f,
+                "{name:<6} p50 {:.1}, p99 {:.1}, p99.9 {:.1}, max {:.1} µs ({} times)",
+                micros(h.quantile(0.5)),
+                micros(h.quantile(0.99)),
+                micros(h.quantile(0.999)),
+                micros(h.max()),
+                h.count()
+            )?;
+        }
+        if let Some(distance) = self.distance() {
+            writeln!(f, "a commit takes {distance:.2} times its force")?;
+        }
+        write!(
+            f,
+            "appends waited {} times for room, {} times for space; {} segments prepared, {} of them recycled",
+            c.room_waits, c.space_waits, c.segments_prepared, c.segments_recycled
+        )?;
+        if self.stuck_for > Duration::ZERO {
+            let age = self.stuck_for.as_secs_f64();
+            write!(f, "\na device call is under way for {age:.6} s")?;
+        }
+        Ok(())
+    }
+}
