@@ -151,10 +151,10 @@ pub enum Error {
         /// The failure.
         cause: Arc<Error>,
     },
-    /// A record, or the sum of an atomic append, is too large.
-    #[error("a record (or atomic append) of {len} bytes: at most {max} are possible")]
+    /// A record, the sum of an atomic append, or metadata is too large.
+    #[error("a record (or atomic append, or metadata) of {len} bytes: at most {max} are possible")]
     TooLarge {
-        /// Its size with frame headers.
+        /// Its size; that of records with frame headers.
         len: u64,
         /// The limit.
         max: u64,

@@ -60,6 +60,9 @@ pub struct Recovered {
     pub scanned: u64,
     /// What was lost, if [`OnDamage::Truncate`](crate::OnDamage::Truncate) cut the log.
     pub lost: Option<Damage>,
+    /// The metadata was damaged, and given up under
+    /// [`OnDamage::Truncate`](crate::OnDamage::Truncate).
+    pub lost_meta: Option<Damage>,
     /// The log was closed in order the last time.
     pub clean: bool,
 }
@@ -122,9 +125,9 @@ impl Shared {
         self.poison.check()
     }
 
-    /// Registers a truncation: a close waits for it, and after a close there is none. It would
+    /// Registers a truncation, or a change of the metadata: a close waits for it, and after a close there is none. It would
     /// write to files that are another opening's by then.
-    fn begin_truncation(&self) -> Result<Truncation<'_>> {
+    pub(crate) fn begin_truncation(&self) -> Result<Truncation<'_>> {
         self.check()?;
         let mut stage = self.stage();
         if stage.closing {
@@ -270,8 +273,8 @@ impl Shared {
     }
 }
 
-/// A truncation under way.
-struct Truncation<'a>(&'a Shared);
+/// A truncation under way, or a change of the metadata.
+pub(crate) struct Truncation<'a>(&'a Shared);
 
 impl Drop for Truncation<'_> {
     fn drop(&mut self) {
@@ -317,7 +320,7 @@ impl Log {
         Ok(log)
     }
 
-    fn shared(&self) -> &Shared {
+    pub(crate) fn shared(&self) -> &Shared {
         &self.handle.shared
     }
 

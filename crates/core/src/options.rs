@@ -26,7 +26,8 @@ pub enum OnDamage {
     /// The log ends before the damage; what follows is lost, reported in
     /// [`Recovered::lost`](crate::Recovered::lost), and left in its files until the front passes
     /// it. Where the damage hit what `truncate_back` wrote, records that it took back may be there
-    /// again.
+    /// again. Damaged metadata counts as never set, which
+    /// [`Recovered::lost_meta`](crate::Recovered::lost_meta) reports until it is set again.
     Truncate,
 }
 

@@ -27,7 +27,7 @@ use std::path::Path;
 pub use logforce_core::{
     Appended, BatchInfo, BatchKind, Case, Committed, Creation, Damage, Entry, Epoch, Error,
     ErrorKind, Facts, FileState, Finding, Guarantee, Inspection, Inspector, Log, LogId, Lsn,
-    MAX_RECORD_LEN, Method, OnDamage, Options, ReadOnly, Reader, Recovered, Result, SegmentInfo,
+    MAX_META_LEN, MAX_RECORD_LEN, Method, OnDamage, Options, ReadOnly, Reader, Recovered, Result, SegmentInfo,
     Verdict, Visit,
 };
 
