@@ -63,10 +63,7 @@ impl LoadedMeta {
 
     /// Both slots hold the same, or nothing was ever written.
     pub(crate) fn is_whole(&self) -> bool {
-        matches!(
-            self.slots,
-            MetaSlots::Never | MetaSlots::Is(_, _, true)
-        )
+        matches!(self.slots, MetaSlots::Never | MetaSlots::Is(_, _, true))
     }
 
     /// What to report if there was metadata that cannot be believed.

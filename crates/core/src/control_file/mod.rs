@@ -202,11 +202,7 @@ fn read_slot(
     Ok((buf, n))
 }
 
-fn write_slot(
-    file: &dyn File,
-    offset: u64,
-    bytes: &[u8; CONTROL_SLOT_LEN],
-) -> std::io::Result<()> {
+fn write_slot(file: &dyn File, offset: u64, bytes: &[u8; CONTROL_SLOT_LEN]) -> std::io::Result<()> {
     let mut buf = AlignedBuf::zeroed(CONTROL_SLOT_LEN, CONTROL_SLOT_LEN);
     buf.copy_from_slice(bytes);
     let ticket = file.submit(Write {
