@@ -25,10 +25,10 @@
 use std::path::Path;
 
 pub use logforce_core::{
-    Appended, BatchInfo, BatchKind, Case, Committed, Creation, Damage, Entry, Epoch, Error,
-    ErrorKind, Facts, FileState, Finding, Guarantee, Inspection, Inspector, Log, LogId, Lsn,
-    MAX_META_LEN, MAX_RECORD_LEN, Method, OnDamage, Options, ReadOnly, Reader, Recovered, Result,
-    SegmentInfo, Verdict, Visit,
+    Appended, BatchInfo, BatchKind, Case, CheckpointDue, Committed, Creation, Damage, Entry, Epoch,
+    Error, ErrorKind, Facts, FileState, Finding, Guarantee, Inspection, Inspector, Log, LogId, Lsn,
+    MAX_META_LEN, MAX_RECORD_LEN, Method, OnDamage, Options, Pin, ReadOnly, Reader, Recovered,
+    Result, SegmentInfo, Verdict, Visit,
 };
 
 /// Opens the log in the directory `path`; makes one where the directory is missing or empty.

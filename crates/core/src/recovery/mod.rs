@@ -11,10 +11,12 @@ pub(crate) use end::{anchor_state, collect_voids, damage, find_end, first_state}
 pub(crate) use presence::existing_directory;
 pub(crate) use stock::{adopt, gaps, lost_segment};
 
+use crate::checkpoint::Checkpoint;
 use crate::commit::{Durability, Flying, Identity, Line, Rounds, Signal};
 use crate::control_file::{ControlFile, Loaded, LoadedMeta};
 use crate::log::{Recovered, Shared};
 use crate::options::{Creation, OnDamage, Options};
+use crate::pins::Pins;
 use crate::poison::Poison;
 use crate::prepare::{Preparing, Spare, zeroes_help};
 use crate::segments::{Segment, Segments};
@@ -362,6 +364,10 @@ impl Opening {
             },
             line,
         );
+        let mut options = self.options;
+        let pins = Pins::new(self.runtime.clone(), front, options.pin_limit);
+        // Taken out: closing lets go of it, and of what it holds.
+        let checkpoint = Checkpoint::new(options.on_full.take());
         let view = View {
             process: self.runtime.process(),
             path: self.dir.path().to_owned(),
@@ -385,6 +391,8 @@ impl Opening {
             stage: Mutex::new(stage),
             spares: Mutex::new(spares),
             control: control_file,
+            pins,
+            checkpoint,
             poison,
             written: written.0.into(),
             claim: Signal::default(),
@@ -396,7 +404,7 @@ impl Opening {
             stop: AtomicBool::new(false),
             recovered,
             lock: Mutex::new(Some(lock)),
-            options: self.options,
+            options,
         })
     }
 
