@@ -4,7 +4,7 @@
 //! thread of its own, so that it may wait for what the preparing thread does.
 
 use crate::log::Shared;
-use crate::stage::Stage;
+use crate::stage::{KEPT_UNITS, Stage};
 use crate::{Error, Result};
 use logforce_device::Joiner;
 use logforce_format::{LogId, Lsn};
@@ -303,6 +303,14 @@ impl Shared {
 
     fn is_in_callback(&self) -> bool {
         std::ptr::eq(INSIDE.get(), self)
+    }
+
+    /// Whether an append that would end at `bound` may take of what is kept for closing and
+    /// truncating: half of it is the callback's, or it could not note its checkpoint in a log that
+    /// others have filled up meanwhile.
+    pub(crate) fn may_use_reserve(&self, stage: &Stage, bound: Lsn) -> bool {
+        let reserve = KEPT_UNITS / 2 * u64::from(self.unit);
+        self.is_in_callback() && bound.0.saturating_sub(reserve) <= stage.prepared_end().0
     }
 
     /// Refuses the callback's own thread what it would otherwise wait for itself to make room for.

@@ -202,7 +202,7 @@ impl Shared {
             return Err(Error::Closed);
         }
         let bound = stage.bound(bytes, self.options.segment_len);
-        if bound > stage.prepared_end() {
+        if bound > stage.prepared_end() && !self.may_use_reserve(stage, bound) {
             // Space comes before acceptance: what is accepted cannot fail for lack of it.
             self.refuse_in_callback(stage)?;
             match (&stage.prepare_failure, *asked) {

@@ -1,4 +1,5 @@
 use crate::checkpoint::{Callback, CheckpointDue};
+use crate::stage::KEPT_UNITS;
 use crate::{Error, Result};
 use logforce_device::{Guarantee, Method};
 use logforce_format::{
@@ -154,7 +155,7 @@ impl Options {
     }
 
     /// A cap on the size of all segment files, spares and prepared ones included: bytes, at least 3
-    /// segments. Default: none. Only opening may exceed it, by one segment.
+    /// segments, and 2 segments and 128 KiB (32 write units). Default: none. Only opening may exceed it, by one segment.
     ///
     /// At the cap an append that needs another segment gets [`Error::Full`], with nothing accepted,
     /// and the log goes on after [`Log::truncate_front`]; pins give way before that. With
@@ -173,9 +174,10 @@ impl Options {
     /// [`truncate_front`](crate::Log::truncate_front) the log to
     /// [`CheckpointDue::truncate_to`] or above.
     ///
-    /// It runs in a thread of its own, one call at a time, and may append, commit and truncate. An
-    /// append in that thread that finds no room is refused with [`Error::Full`] at once, since it
-    /// would wait for itself. It must not wait for other threads that append: they may be waiting
+    /// It runs in a thread of its own, one call at a time, and may append, commit and truncate. A
+    /// few KiB are kept for what it appends, also where others have filled the log. An append in
+    /// that thread that finds no room all the same is refused with [`Error::Full`] at once, since
+    /// it would wait for itself. It must not wait for other threads that append: they may be waiting
     /// for it. A panic in it counts as its end.
     ///
     /// `close` waits for it, and then lets go of it: a callback that holds a clone of the log keeps
@@ -233,12 +235,14 @@ impl Options {
             );
         }
         if let Some(cap) = self.max_log_len
-            && cap / 3 < self.segment_len
+            && let least =
+                (3 * self.segment_len).max(2 * self.segment_len + 2 * KEPT_UNITS * u64::from(unit))
+            && cap < least
         {
             return bad(
                 "max_log_len",
                 format!(
-                    "{cap} is less than three segments of {} bytes",
+                    "{cap} is too little: at least {least} with segments of {} bytes",
                     self.segment_len
                 ),
             );

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// Write units at the end of the prepared segments that no record may take, so that a log on a full
 /// disk can still be closed, opened again and truncated.
-const KEPT_UNITS: u64 = 16;
+pub(crate) const KEPT_UNITS: u64 = 16;
 
 /// A batch being filled, or waiting to be written.
 pub(crate) struct Building {

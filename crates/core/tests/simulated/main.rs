@@ -2,6 +2,7 @@
 //!
 //! `model` says what must hold, `work` makes it happen; the rest are the tests, by subject.
 
+mod cap;
 mod committers;
 mod crash;
 mod damage;
@@ -9,6 +10,7 @@ mod geometry;
 mod meta;
 mod model;
 mod outside;
+mod pins;
 mod random;
 mod recovery;
 mod trouble;
