@@ -1,7 +1,7 @@
 //! `logforce stat`.
 
 use crate::exit::End;
-use crate::look::{LogArgs, LogInfo, SegmentLine, files};
+use crate::look::{LogArgs, LogInfo, SegmentLine, files, metadata};
 use crate::output::print;
 use logforce::{Inspection, Lsn, Visit};
 use logforce_measure::numbers::bytes;
@@ -138,6 +138,9 @@ fn text(i: &Inspection, report: &Report) -> String {
         }
         .to_owned(),
     );
+    if let Some(metadata) = metadata(i) {
+        line("metadata", metadata);
+    }
     line("epoch", format!("{} (opening and nonce)", i.epoch));
     line("front", format!("LSN {}", i.front));
     line("durable to", format!("LSN {} at least", i.anchor));
