@@ -125,6 +125,10 @@ pub struct LogInfo {
     pub epoch: String,
     /// Both slots of the control file are whole.
     pub control_whole: bool,
+    /// Bytes of metadata; null if it was never set, or is damaged.
+    pub meta_bytes: Option<u64>,
+    /// Both slots of the metadata hold the same, or it was never set.
+    pub meta_whole: bool,
     /// Bytes of all segments and spares.
     pub bytes: u64,
     /// Segments in use.
@@ -148,12 +152,28 @@ impl LogInfo {
             in_use: i.in_use,
             epoch: i.epoch.to_string(),
             control_whole: i.control_whole,
+            meta_bytes: i.meta_len,
+            meta_whole: i.meta_whole,
             bytes: i.segments.iter().map(|s| s.len).sum::<u64>()
                 + i.spares.iter().map(|(_, len)| len).sum::<u64>(),
             segments: i.segments.len() as u64,
             spares: i.spares.len() as u64,
             strays: i.strays.len() as u64,
         }
+    }
+}
+
+/// How much metadata there is, in words; `None` for none.
+pub fn metadata(i: &Inspection) -> Option<String> {
+    let state = if i.meta_whole {
+        "both slots whole"
+    } else {
+        "one slot not whole: the next opening mends it"
+    };
+    match i.meta_len {
+        Some(len) => Some(format!("{len} bytes, {state}")),
+        None if i.meta_whole => None,
+        None => Some("DAMAGED: both slots are unusable".to_owned()),
     }
 }
 

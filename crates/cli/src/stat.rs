@@ -2,7 +2,7 @@
 
 use crate::exit::End;
 use crate::live::{LiveInfo, Source};
-use crate::look::{LogArgs, LogInfo, SegmentLine, files};
+use crate::look::{LogArgs, LogInfo, SegmentLine, files, metadata};
 use crate::output::print;
 use logforce::{Inspection, Lsn, Visit};
 use logforce_measure::numbers::bytes;
@@ -145,6 +145,9 @@ fn text(i: &Inspection, report: &Report) -> String {
         }
         .to_owned(),
     );
+    if let Some(metadata) = metadata(i) {
+        line("metadata", metadata);
+    }
     line("epoch", format!("{} (opening and nonce)", i.epoch));
     line("front", format!("LSN {}", i.front));
     line("durable to", format!("LSN {} at least", i.anchor));

@@ -1,7 +1,7 @@
 //! `logforce verify`.
 
 use crate::exit::End;
-use crate::look::{DamageInfo, LogArgs, LogInfo, explain};
+use crate::look::{DamageInfo, LogArgs, LogInfo, explain, metadata};
 use crate::output::print;
 use crate::progress::Bar;
 use logforce::{Damage, Finding, Inspection, Visit};
@@ -134,7 +134,8 @@ fn look(args: &LogArgs) -> anyhow::Result<Look> {
         && let Some(first) = logforce::inspect(&args.dir)?.summary().segments.first()
     {
         let before = damages.len();
-        damages.retain(|d| d.lsn >= first.start);
+        // Of the metadata, which is no part of the log, none is overtaken.
+        damages.retain(|d| d.lsn >= first.start || d.file.as_deref() == Some("control"));
         finding.damages -= (before - damages.len()) as u64;
     }
     Ok(Look {
@@ -189,6 +190,9 @@ fn text(args: &LogArgs, look: &Look) -> String {
             "control file not whole"
         }
     );
+    if let Some(metadata) = metadata(s) {
+        text.push_str(&format!("metadata: {metadata}\n"));
+    }
     for damage in &look.damages {
         text.push_str(&format!("DAMAGE {damage}\n"));
     }

@@ -14,15 +14,19 @@ use std::sync::Arc;
 /// the next opening for writing would recover from the system's cache. To see more, open again.
 pub struct ReadOnly {
     view: Arc<View>,
+    meta: Result<Option<Vec<u8>>>,
 }
 
 impl ReadOnly {
     /// Opens the log in `path` of `system` for reading. Fails on damage at its end; damage further
     /// back is reported by reading it.
     pub fn open(system: &dyn System, path: impl AsRef<Path>) -> Result<ReadOnly> {
-        let view = Inspector::open(system, path)?.into_view(system.runtime())?;
+        let inspector = Inspector::open(system, path)?;
+        let meta = inspector.meta();
+        let view = inspector.into_view(system.runtime())?;
         Ok(ReadOnly {
             view: Arc::new(view),
+            meta,
         })
     }
 
@@ -45,6 +49,12 @@ impl ReadOnly {
     /// Exclusive end of what is shown.
     pub fn durable_lsn(&self) -> Lsn {
         self.view.durable()
+    }
+
+    /// The metadata as it was when the log was opened; `None` if it was never set. Beside a writer
+    /// it may be a value that is not acknowledged yet. [`Error::Damaged`] if it cannot be believed.
+    pub fn meta(&self) -> Result<Option<Vec<u8>>> {
+        self.meta.clone()
     }
 
     /// Tells this log from every other.

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// Write units at the end of the prepared segments that no record may take, so that a log on a full
 /// disk can still be closed, opened again and truncated.
-const KEPT_UNITS: u64 = 16;
+pub(crate) const KEPT_UNITS: u64 = 16;
 
 /// A batch being filled, or waiting to be written.
 pub(crate) struct Building {
@@ -83,6 +83,10 @@ pub(crate) struct Stage {
     pub(crate) wanted_end: Lsn,
     pub(crate) prepare_round: u64,
     pub(crate) prepare_failure: Option<PrepareFailure>,
+    /// The log is at its cap, and its callback at work: what to answer those who cannot wait for it.
+    pub(crate) at_cap: Option<Error>,
+    /// How often the front has given space back.
+    pub(crate) freed: u64,
     pub(crate) closing: bool,
     /// What the first close answered, for the others.
     pub(crate) closed: Option<Result<()>>,
@@ -128,6 +132,8 @@ impl Stage {
             wanted_end: Lsn::ORIGIN,
             prepare_round: 0,
             prepare_failure: None,
+            at_cap: None,
+            freed: 0,
             closing: false,
             closed: None,
             truncating: 0,

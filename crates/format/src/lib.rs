@@ -9,6 +9,7 @@
 //! - [`SegmentHeader`]: which part of the log a file holds;
 //! - [`Control`]: the anchor that says what must be there;
 //! - [`Live`]: statistics of a running log, on which nothing depends;
+//! - [`Meta`]: some bytes of the log's owner;
 //! - [`decide`]: what recovery does with what it finds.
 
 mod batch;
@@ -19,6 +20,7 @@ pub mod frame;
 mod ident;
 mod live;
 mod lsn;
+mod meta;
 mod names;
 mod segment;
 
@@ -35,6 +37,9 @@ pub use live::{
     LIVE_COUNTERS, LIVE_LEN, LIVE_SUMMARIES, LIVE_SUMMARY_LEN, Live, LiveReject, LiveSummary,
 };
 pub use lsn::Lsn;
+pub use meta::{
+    MAX_META_LEN, META_SLOT_LEN, META_SLOT_OFFSETS, Meta, MetaReject, MetaSlots, newest_meta,
+};
 pub use segment::{
     MAX_SEGMENT_LEN, MAX_WRITE_UNIT, MIN_SEGMENT_LEN, MIN_WRITE_UNIT, SEGMENT_HEADER_LEN,
     SegmentHeader, SegmentReject,

@@ -31,11 +31,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use logforce_core::{
-    Appended, BatchInfo, BatchKind, Case, Committed, Counters, Creation, Damage, Entry, Epoch,
-    Error, ErrorKind, Facts, FileState, Finding, Follower, Forcing, Guarantee, HistogramSnapshot,
-    Inspection, Inspector, LiveStats, LiveSummary, Log, LogId, Lsn, MAX_RECORD_LEN, Method,
-    OnDamage, Options, Policy, ReadOnly, Reader, Recovered, Result, SegmentInfo, Stats, Submitted,
-    Submitting, Verdict, Visit,
+    Appended, BatchInfo, BatchKind, Case, CheckpointDue, Committed, Counters, Creation, Damage,
+    Entry, Epoch, Error, ErrorKind, Facts, FileState, Finding, Follower, Forcing, Guarantee,
+    HistogramSnapshot, Inspection, Inspector, LiveStats, LiveSummary, Log, LogId, Lsn,
+    MAX_META_LEN, MAX_RECORD_LEN, Method, OnDamage, Options, Pin, Policy, ReadOnly, Reader,
+    Recovered, Result, SegmentInfo, Stats, Submitted, Submitting, Verdict, Visit,
 };
 
 /// With an advisor that measures, asked where the user settled no method.

@@ -2,13 +2,16 @@
 //!
 //! `model` says what must hold, `work` makes it happen; the rest are the tests, by subject.
 
+mod cap;
 mod committers;
 mod crash;
 mod damage;
 mod geometry;
 mod live;
+mod meta;
 mod model;
 mod outside;
+mod pins;
 mod policies;
 mod random;
 mod recovery;
