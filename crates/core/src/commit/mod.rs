@@ -180,7 +180,7 @@ impl Shared {
             launch,
             oldest_submission,
         } = job;
-        let load = Load::of(&batches);
+        let load = Load::of(&batches, &self.metrics);
         // A stamp is nobody's commit.
         let forces = kind.forces() && !load.stamp;
         let began = self.runtime.now();

@@ -142,9 +142,6 @@ impl Metrics {
             c.through_writes.add_alone(load.batches);
         }
         c.stamps.add_alone(u64::from(load.stamp));
-        for &records in &load.records {
-            self.batch_records.record(records);
-        }
     }
 }
 
@@ -157,12 +154,11 @@ pub(crate) struct Load {
     padding: u64,
     /// It puts down a stamp.
     pub(crate) stamp: bool,
-    /// Of each batch with records, how many end in it.
-    records: Vec<u64>,
 }
 
 impl Load {
-    pub(crate) fn of(batches: &[Building]) -> Load {
+    /// Adds up a job's batches before they are written, outside of the mutex.
+    pub(crate) fn of(batches: &[Building], metrics: &Metrics) -> Load {
         let mut load = Load::default();
         for batch in batches {
             let extent = batch.extent();
@@ -171,7 +167,7 @@ impl Load {
             load.padding += (extent - BATCH_HEADER_LEN - batch.payload) as u64;
             load.stamp |= batch.kind == BatchKind::Stamp;
             if batch.kind == BatchKind::Data {
-                load.records.push(batch.records.into());
+                metrics.batch_records.record(batch.records.into());
             }
         }
         load
