@@ -1,6 +1,6 @@
 use crate::commit::{How, Rings, Rounds, Signal};
 use crate::control_file::ControlFile;
-use crate::metrics::{Metrics, Stats};
+use crate::metrics::Metrics;
 use crate::options::{Creation, Options};
 use crate::poison::Poison;
 use crate::policy::Policy;
@@ -310,15 +310,6 @@ impl Shared {
         Ok(self.guarantee)
     }
 
-    /// As [`Shared::bring`], for somebody whose wait counts.
-    pub(crate) fn bring_timed(&self, end: Lsn, how: How) -> Result<()> {
-        let began = self.runtime.now();
-        self.bring(end, how)?;
-        self.metrics
-            .waited(self.runtime.now().saturating_sub(began));
-        Ok(())
-    }
-
     /// Forces everything, writes the last stamp, and notes in the control file that nothing lies
     /// above.
     fn finish(&self) -> Result<()> {
@@ -398,7 +389,7 @@ impl Log {
         Ok(log)
     }
 
-    fn shared(&self) -> &Shared {
+    pub(crate) fn shared(&self) -> &Shared {
         &self.handle.shared
     }
 
@@ -608,12 +599,6 @@ impl Log {
     /// The directory.
     pub fn path(&self) -> &Path {
         &self.shared().path
-    }
-
-    /// What the log has done since it was opened. Takes no lock, so the numbers may be a few records
-    /// apart from each other; [`Stats::difference`] gives those of an interval.
-    pub fn stats(&self) -> Stats {
-        self.shared().stats()
     }
 
     /// What opening found.
