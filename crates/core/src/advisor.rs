@@ -1,6 +1,6 @@
 //! Who is asked which method to use where the user named none.
 
-use crate::Options;
+use crate::log::Shared;
 use logforce_device::{Directory, Facts, Guarantee, Method, Runtime};
 use std::fmt::Debug;
 use std::path::Path;
@@ -49,24 +49,25 @@ pub trait Advisor: Debug + Send + Sync {
 }
 
 /// Tells the advisor, if one is to be asked at all, what an opening saw.
-#[expect(dead_code, reason = "called at close once the log times its forces")]
-pub(crate) fn report(
-    options: &Options,
-    dir: &Arc<dyn Directory>,
-    runtime: &dyn Runtime,
-    write_unit: u32,
-    seen: Observation,
-) {
-    let (Some(advisor), Ok(facts)) = (options.advisor_to_ask(), dir.facts()) else {
+pub(crate) fn report(shared: &Shared) {
+    let (Some(advisor), Ok(facts)) = (shared.options.advisor_to_ask(), shared.dir.facts()) else {
         return;
     };
+    let (forces, p50) = shared.metrics.unit_forces();
     let question = Question {
-        dir,
-        runtime,
+        dir: &shared.dir,
+        runtime: &*shared.runtime,
         facts: &facts,
-        write_unit,
-        require: options.require,
-        cache: options.calibration_cache.as_deref(),
+        write_unit: shared.unit,
+        require: shared.options.require,
+        cache: shared.options.calibration_cache.as_deref(),
     };
-    advisor.observe(&question, seen);
+    advisor.observe(
+        &question,
+        Observation {
+            method: shared.method,
+            forces,
+            p50,
+        },
+    );
 }

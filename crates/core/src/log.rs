@@ -1,7 +1,7 @@
 use crate::checkpoint::Checkpoint;
 use crate::commit::{How, Rings, Rounds, Signal};
 use crate::control_file::ControlFile;
-use crate::metrics::{Metrics, Stats};
+use crate::metrics::Metrics;
 use crate::options::{Creation, Options};
 use crate::pins::Pins;
 use crate::poison::Poison;
@@ -9,7 +9,6 @@ use crate::policy::Policy;
 use crate::prepare::Spare;
 use crate::reader::{Entry, Reader};
 use crate::stage::Stage;
-use crate::submit::{Forcing, Submitted, Submitting};
 use crate::view::View;
 use crate::wakers::Wakers;
 use crate::{Damage, Error, Result, recovery, trace};
@@ -318,15 +317,6 @@ impl Shared {
         Ok(self.guarantee)
     }
 
-    /// As [`Shared::bring`], for somebody whose wait counts.
-    pub(crate) fn bring_timed(&self, end: Lsn, how: How) -> Result<()> {
-        let began = self.runtime.now();
-        self.bring(end, how)?;
-        self.metrics
-            .waited(self.runtime.now().saturating_sub(began));
-        Ok(())
-    }
-
     /// Forces everything, writes the last stamp, and notes in the control file that nothing lies
     /// above.
     fn finish(&self) -> Result<()> {
@@ -495,64 +485,6 @@ impl Log {
         Ok(places.into_iter().map(committed).collect())
     }
 
-    /// Appends a record and returns at once with a handle to wait on, poll or await. Waits only for
-    /// room, as [`Log::append`] does.
-    pub fn submit(&self, record: &[u8]) -> Result<Submitted> {
-        self.submit_with(record, self.shared().options.policy)
-    }
-
-    /// As [`Log::submit`], with a policy of its own.
-    pub fn submit_with(&self, record: &[u8], policy: Policy) -> Result<Submitted> {
-        self.handle.shared.clone().submit(&[&[record]], policy)
-    }
-
-    /// Appends several records atomically, with one handle for all of them: from the first one's
-    /// start to the last one's end.
-    pub fn submit_all(&self, records: &[&[u8]]) -> Result<Submitted> {
-        let parts: Vec<[&[u8]; 1]> = records.iter().map(|r| [*r]).collect();
-        let parts: Vec<&[&[u8]]> = parts.iter().map(|p| &p[..]).collect();
-        let policy = self.shared().options.policy;
-        self.handle.shared.clone().submit(&parts, policy)
-    }
-
-    /// As [`Log::submit`]; where there is no room it answers [`Error::WouldBlock`] instead of
-    /// waiting, and nothing was accepted.
-    pub fn try_submit(&self, record: &[u8]) -> Result<Submitted> {
-        let policy = self.shared().options.policy;
-        let shared = self.handle.shared.clone();
-        shared.try_submit(&[&[record]], policy, &mut None)
-    }
-
-    /// As [`Log::submit`], to await: the task waits for room. What it yields is awaited in turn for
-    /// the result.
-    pub fn submit_async<R: AsRef<[u8]> + Unpin>(&self, record: R) -> Submitting<R> {
-        Submitting {
-            shared: self.handle.shared.clone(),
-            policy: self.shared().options.policy,
-            record,
-            asked: None,
-            place: None,
-        }
-    }
-
-    /// As [`Log::submit`], and calls `done` with the result instead of handing out a handle. It is
-    /// called in the log's writing thread, in the order of the records: what it does there delays
-    /// writes. A panic in it ends it and nothing else. It must not wait for this log.
-    pub fn submit_then(
-        &self,
-        record: &[u8],
-        done: impl FnOnce(Result<Committed>) + Send + 'static,
-    ) -> Result<Appended> {
-        let policy = self.shared().options.policy;
-        self.shared()
-            .submit_then(&[&[record]], policy, Box::new(done))
-    }
-
-    /// Asks for everything below `end` to be made durable, without waiting.
-    pub fn submit_force(&self, end: Lsn) -> Result<Forcing> {
-        self.handle.shared.clone().submit_force(end)
-    }
-
     pub(crate) fn view(&self) -> &Arc<View> {
         &self.shared().view
     }
@@ -629,12 +561,6 @@ impl Log {
         &self.shared().path
     }
 
-    /// What the log has done since it was opened. Takes no lock, so the numbers may be a few records
-    /// apart from each other; [`Stats::difference`] gives those of an interval.
-    pub fn stats(&self) -> Stats {
-        self.shared().stats()
-    }
-
     /// What opening found.
     pub fn recovered(&self) -> &Recovered {
         &self.shared().recovered
@@ -680,6 +606,9 @@ impl Handle {
         shared.join_checkpoint();
         // A committer may still be writing, if the log has failed elsewhere.
         shared.wait_for(|stage| (stage.line.running == 0).then_some(()));
+        if result.is_ok() {
+            crate::advisor::report(shared);
+        }
         // All I/O is joined: only now may another writer come.
         let lock = shared
             .lock

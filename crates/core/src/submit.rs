@@ -2,7 +2,7 @@
 //! log's own thread writes and forces them; a handle does no I/O, and dropping it changes nothing.
 
 use crate::commit::{How, Rings};
-use crate::log::{Appended, Committed, Shared};
+use crate::log::{Appended, Committed, Log, Shared};
 use crate::policy::Policy;
 use crate::stage::Stage;
 use crate::wakers::Place;
@@ -217,6 +217,66 @@ impl<R> Drop for Submitting<R> {
         if let Some(place) = self.place {
             self.shared.room_wakers.forget(place);
         }
+    }
+}
+
+impl Log {
+    /// Appends a record and returns at once with a handle to wait on, poll or await. Waits only for
+    /// room, as [`Log::append`] does.
+    pub fn submit(&self, record: &[u8]) -> Result<Submitted> {
+        self.submit_with(record, self.shared().options.policy)
+    }
+
+    /// As [`Log::submit`], with a policy of its own.
+    pub fn submit_with(&self, record: &[u8], policy: Policy) -> Result<Submitted> {
+        self.shared_arc().clone().submit(&[&[record]], policy)
+    }
+
+    /// Appends several records atomically, with one handle for all of them: from the first one's
+    /// start to the last one's end.
+    pub fn submit_all(&self, records: &[&[u8]]) -> Result<Submitted> {
+        let parts: Vec<[&[u8]; 1]> = records.iter().map(|r| [*r]).collect();
+        let parts: Vec<&[&[u8]]> = parts.iter().map(|p| &p[..]).collect();
+        let policy = self.shared().options.policy;
+        self.shared_arc().clone().submit(&parts, policy)
+    }
+
+    /// As [`Log::submit`]; where there is no room it answers [`Error::WouldBlock`] instead of
+    /// waiting, and nothing was accepted.
+    pub fn try_submit(&self, record: &[u8]) -> Result<Submitted> {
+        let policy = self.shared().options.policy;
+        let shared = self.shared_arc().clone();
+        shared.try_submit(&[&[record]], policy, &mut None)
+    }
+
+    /// As [`Log::submit`], to await: the task waits for room. What it yields is awaited in turn for
+    /// the result.
+    pub fn submit_async<R: AsRef<[u8]> + Unpin>(&self, record: R) -> Submitting<R> {
+        Submitting {
+            shared: self.shared_arc().clone(),
+            policy: self.shared().options.policy,
+            record,
+            asked: None,
+            place: None,
+        }
+    }
+
+    /// As [`Log::submit`], and calls `done` with the result instead of handing out a handle. It is
+    /// called in the log's writing thread, in the order of the records: what it does there delays
+    /// writes. A panic in it ends it and nothing else. It must not wait for this log.
+    pub fn submit_then(
+        &self,
+        record: &[u8],
+        done: impl FnOnce(Result<Committed>) + Send + 'static,
+    ) -> Result<Appended> {
+        let policy = self.shared().options.policy;
+        self.shared()
+            .submit_then(&[&[record]], policy, Box::new(done))
+    }
+
+    /// Asks for everything below `end` to be made durable, without waiting.
+    pub fn submit_force(&self, end: Lsn) -> Result<Forcing> {
+        self.shared_arc().clone().submit_force(end)
     }
 }
 

@@ -140,7 +140,7 @@ fn statistics_cost_the_committing_thread_nothing() {
         assert!(pages <= seconds + 1, "{method}: {pages} in {seconds} s");
         let stats = logforce::inspect(&dir).unwrap().live().expect("a page");
         assert_eq!(stats.counters.records, COMMITS as u64 + 1);
-        assert_eq!(stats.counters.forces, COMMITS as u64 + 1);
+        assert_eq!(stats.counters.commits_force, COMMITS as u64 + 1);
     }
 }
 

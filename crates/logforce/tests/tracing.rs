@@ -79,11 +79,17 @@ fn a_life_is_told() {
     let log = logforce::create_new(&path, options()).unwrap();
     assert_eq!(listener.count(&["span INFO open", "path="]), 1);
     assert_eq!(listener.count(&["event INFO", "opened", "created=true"]), 1);
-    let before = listener.count(&["event DEBUG", " job", "batches=1", "bytes=4096"]);
+    let before = listener.count(&["event DEBUG", "message=job", "batches=1", "bytes=4096"]);
     for n in 0..20 {
         log.commit(&record(n, 100)).unwrap();
     }
-    let jobs = listener.count(&["event DEBUG", " job", "batches=1", "bytes=4096", "took_ns="]);
+    let jobs = listener.count(&[
+        "event DEBUG",
+        "message=job",
+        "batches=1",
+        "bytes=4096",
+        "took_ns=",
+    ]);
     assert!(jobs >= before + 20, "{jobs}");
     let front = log.commit(&vec![7; 200 << 10]).unwrap().end;
     log.truncate_front(front).unwrap();

@@ -180,7 +180,7 @@ impl Shared {
             launch,
             oldest_submission,
         } = job;
-        let load = Load::of(&batches);
+        let load = Load::of(&batches, &self.metrics);
         // A stamp is nobody's commit.
         let forces = kind.forces() && !load.stamp;
         let began = self.runtime.now();
@@ -227,7 +227,8 @@ impl Shared {
         let took = at.saturating_sub(began);
         if forces {
             let since = oldest_submission.map(|accepted| at.saturating_sub(accepted));
-            self.metrics.forced(took, since);
+            let one_unit = load.bytes == u64::from(self.unit);
+            self.metrics.forced(took, one_unit, since);
         }
         trace::job(kind.label(), load.batches, load.bytes, took);
         Ok(())

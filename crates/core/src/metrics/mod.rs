@@ -42,6 +42,8 @@ pub(crate) struct Metrics {
     write: Histogram,
     /// Jobs that force, nanoseconds.
     force: Histogram,
+    /// Those of them that write a single unit, nanoseconds.
+    unit_force: Histogram,
     /// The oldest submission of each such job, nanoseconds.
     submit: Histogram,
     /// Records that end in a batch.
@@ -59,6 +61,7 @@ impl Metrics {
             wait: Sharded::default(),
             write: Histogram::default(),
             force: Histogram::default(),
+            unit_force: Histogram::default(),
             submit: Histogram::default(),
             batch_records: Histogram::default(),
         })
@@ -124,11 +127,25 @@ impl Metrics {
     }
 
     /// A job that forces is done.
-    pub(crate) fn forced(&self, took: Duration, oldest_submission: Option<Duration>) {
+    pub(crate) fn forced(
+        &self,
+        took: Duration,
+        one_unit: bool,
+        oldest_submission: Option<Duration>,
+    ) {
         self.force.record(nanos(took));
+        if one_unit {
+            self.unit_force.record(nanos(took));
+        }
         if let Some(age) = oldest_submission {
             self.submit.record(nanos(age));
         }
+    }
+
+    /// How many forces of a single unit there were, and the median of their times.
+    pub(crate) fn unit_forces(&self) -> (u64, Duration) {
+        let forces = self.unit_force.snapshot();
+        (forces.count(), Duration::from_nanos(forces.quantile(0.5)))
     }
 
     /// The batches of a job are written. Under the log's mutex.
@@ -142,9 +159,6 @@ impl Metrics {
             c.through_writes.add_alone(load.batches);
         }
         c.stamps.add_alone(u64::from(load.stamp));
-        for &records in &load.records {
-            self.batch_records.record(records);
-        }
     }
 }
 
@@ -157,12 +171,11 @@ pub(crate) struct Load {
     padding: u64,
     /// It puts down a stamp.
     pub(crate) stamp: bool,
-    /// Of each batch with records, how many end in it.
-    records: Vec<u64>,
 }
 
 impl Load {
-    pub(crate) fn of(batches: &[Building]) -> Load {
+    /// Adds up a job's batches before they are written, outside of the mutex.
+    pub(crate) fn of(batches: &[Building], metrics: &Metrics) -> Load {
         let mut load = Load::default();
         for batch in batches {
             let extent = batch.extent();
@@ -171,7 +184,7 @@ impl Load {
             load.padding += (extent - BATCH_HEADER_LEN - batch.payload) as u64;
             load.stamp |= batch.kind == BatchKind::Stamp;
             if batch.kind == BatchKind::Data {
-                load.records.push(batch.records.into());
+                metrics.batch_records.record(batch.records.into());
             }
         }
         load

@@ -1,5 +1,7 @@
 use super::{Counters, HistogramSnapshot, Metrics};
-use crate::log::Shared;
+use crate::Result;
+use crate::commit::How;
+use crate::log::{Log, Shared};
 use logforce_format::Lsn;
 use std::fmt;
 use std::time::Duration;
@@ -58,6 +60,23 @@ impl Metrics {
 impl Shared {
     pub(crate) fn stats(&self) -> Stats {
         self.metrics.read(self.runtime.now(), self.durable())
+    }
+
+    /// As [`Shared::bring`], for somebody whose wait counts.
+    pub(crate) fn bring_timed(&self, end: Lsn, how: How) -> Result<()> {
+        let began = self.runtime.now();
+        self.bring(end, how)?;
+        self.metrics
+            .waited(self.runtime.now().saturating_sub(began));
+        Ok(())
+    }
+}
+
+impl Log {
+    /// What the log has done since it was opened. Takes no lock, so the numbers may be a few records
+    /// apart from each other; [`Stats::difference`] gives those of an interval.
+    pub fn stats(&self) -> Stats {
+        self.shared().stats()
     }
 }
 

@@ -211,6 +211,9 @@ fn a_crash_in_recovery() {
     }
 }
 
+/// What was set, and when the call began and ended.
+type Call = (Vec<u8>, u64, Option<u64>);
+
 /// Fails at every operation: poisoned or refused, and on reopening what was acknowledged.
 #[test]
 fn an_error_at_every_operation() {
@@ -257,7 +260,7 @@ fn life(seed: u64) {
     let (kind, options) = disks().swap_remove(rng.below(3) as usize);
     let disk = prepared(kind, &options, rng.one_in(2));
     // For each call its value, and when it began and was answered.
-    let calls: Arc<Mutex<Vec<(Vec<u8>, u64, Option<u64>)>>> = Arc::default();
+    let calls: Arc<Mutex<Vec<Call>>> = Arc::default();
     let cut = rng.below(160);
     SimRuntime::run(seed, |rt| {
         rt.tolerate_panics();

@@ -26,6 +26,7 @@ fn open(disk: &SimDisk, rt: &SimRuntime, method: Method) -> Log {
         .max_batch(64 << 10)
         .staging(128 << 10)
         .require(Guarantee::Nothing)
+        .live_stats(false)
         .method(method);
     let log = Log::open(
         &*system as &dyn System,
