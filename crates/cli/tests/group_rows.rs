@@ -1,10 +1,6 @@
 //! What `bench group` measures, on the real system, with so little to do that it takes no time:
 //! counts, never timings.
 
-mod common;
-
-use common::place;
-use logforce_device::System;
 use logforce_device_os::OsSystem;
 use logforce_measure::counters::NoCounters;
 use logforce_measure::group::report::Subject;
@@ -15,6 +11,10 @@ use logforce_measure::{Interrupt, MeasureError};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
+
+fn place() -> tempfile::TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
 
 fn setup(dir: &tempfile::TempDir, progress: Rc<dyn Progress>, interrupt: Interrupt) -> Setup {
     Setup {
