@@ -287,14 +287,14 @@ impl File for CountingFile {
 mod tests {
     use super::*;
     use crate::prepare::write;
+    use crate::testing::{MemDirectory, MemSystem};
     use logforce_device::AlignedBuf;
 
     #[test]
     fn a_file_counts_by_its_present_name() {
-        let temp = tempfile::tempdir().unwrap();
-        let os = Arc::new(logforce_device_os::OsSystem::new());
-        let system = CountingSystem::new(os, |name| name.ends_with(".seg"));
-        let dir = system.make_directory(&temp.path().join("d")).unwrap();
+        let inner = Arc::new(MemSystem(MemDirectory::new()));
+        let system = CountingSystem::new(inner, |name| name.ends_with(".seg"));
+        let dir = system.make_directory(Path::new("d")).unwrap();
         let file = dir.open("1.tmp", OpenFile::CREATE).unwrap();
         let buf = AlignedBuf::zeroed(4096, 4096);
         let buf = write(&*file, buf, 0, 4096, false).unwrap();

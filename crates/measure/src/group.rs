@@ -201,12 +201,16 @@ pub fn run(options: &Options, setup: &Setup) -> Result<Outcome, MeasureError> {
             results.rows.push(Row::failed(part, &e));
         }
     }
+    let interrupted = setup.interrupt.is_raised();
+    if interrupted && results.rows.is_empty() {
+        return Err(MeasureError::Interrupted);
+    }
     Ok(Outcome {
         rows: results.rows,
         targets: results.targets,
         method,
         assessment: bench.assessment,
-        interrupted: setup.interrupt.is_raised(),
+        interrupted,
     })
 }
 

@@ -6,7 +6,7 @@ use crate::progress::Progress;
 use crate::subject::{Limit, RowKey, Subject, SubjectKind};
 use crate::{Interrupt, MeasureError, Recorder};
 pub(crate) use committers::Job;
-use logforce::{Creation, Facts, FileState, Guarantee, Log, Lsn, Method, Options};
+use logforce::{Creation, Facts, FileState, Guarantee, Inspector, Log, Lsn, Method, Options};
 use logforce_device::{Assessment, ForceBy, System};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -141,6 +141,13 @@ impl SharedLog {
         Ok(log?)
     }
 
+    fn inspect(&self) -> Result<Inspector, MeasureError> {
+        Ok(match &self.system {
+            Some(system) => Inspector::open(&**system, &self.setup.path)?,
+            None => logforce::inspect(&self.setup.path)?,
+        })
+    }
+
     /// Closes the log and opens it again.
     pub fn reopen(&mut self) -> Result<Log, MeasureError> {
         if let Some(log) = self.log.take() {
@@ -177,7 +184,7 @@ impl SharedLog {
         // At a segment's very end the log is still in it.
         let ahead = (log.tail_lsn().0.saturating_sub(1) / len + 2) * len;
         let (start, mut asked) = (Instant::now(), false);
-        while logforce::inspect(&self.setup.path)?.summary().prepared_end < Lsn(ahead) {
+        while self.inspect()?.summary().prepared_end < Lsn(ahead) {
             self.interrupt.check()?;
             if start.elapsed() > IMPATIENCE && !asked {
                 // A log that cannot go on says why when it is asked to.

@@ -202,3 +202,12 @@ fn a_row_of_the_log_is_held_against_as_many_bytes_on_disk() {
     assert_eq!(reference(&rows, &rows[0]), Some(0.05));
     assert_eq!(reference(&rows[1..], &rows[2]), None);
 }
+
+#[test]
+fn an_interrupted_one_says_so() {
+    let mut conclusion = conclude(&[row(Dsync, Zeroed, 1.0)]);
+    let whole = conclusion.text.clone();
+    conclusion.interrupted();
+    assert!(conclusion.text.contains("until the interruption"));
+    assert!(conclusion.text.ends_with(&whole));
+}

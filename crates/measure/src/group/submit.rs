@@ -274,3 +274,34 @@ fn recount(log: &Log, done: &HashMap<u32, u64>) -> Result<u64, MeasureError> {
     }
     Ok(count)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_that_is_missing_or_twice_is_found() {
+        let target = std::env::current_exe().unwrap();
+        let dir = tempfile::tempdir_in(target.parent().unwrap()).unwrap();
+        let options = logforce::Options::new()
+            .require(logforce::Guarantee::ProcessCrash)
+            .segment_len(64 << 10);
+        let log = logforce::create_new(dir.path().join("log"), options).unwrap();
+        for (thread, n) in [(0, 0), (1, 0), (0, 1), (1, 1), (1, 2)] {
+            let mut record = [0; 20];
+            stamp(&mut record, first_number(thread) + n);
+            log.commit(&record).unwrap();
+        }
+        let counted = |a, b| recount(&log, &[(0, a), (1, b)].into());
+        assert_eq!(counted(2, 3).unwrap(), 5);
+        for (a, b) in [(3, 3), (2, 2), (1, 3)] {
+            let error = counted(a, b).unwrap_err().to_string();
+            assert!(error.contains("completions were counted"), "{error}");
+        }
+        let mut record = [0; 20];
+        stamp(&mut record, first_number(1) + 2);
+        log.commit(&record).unwrap();
+        let error = counted(2, 4).unwrap_err().to_string();
+        assert!(error.contains("and not the one that thread 1"), "{error}");
+    }
+}

@@ -1,1 +1,74 @@
+//! The baseline does what it says; what the rest does is tested where it is given a system.
 
+use super::baseline::Baseline;
+use super::record;
+use crate::crew::{first_number, stamp};
+use crate::testing::MemDirectory;
+use logforce_device::{Directory, Method, OpenFile};
+use std::collections::HashSet;
+
+#[test]
+fn every_record_of_the_baseline_is_there_and_whole() {
+    const LEN: u64 = 8 << 20;
+    const EACH: u64 = 100;
+    let dir = MemDirectory::new();
+    let file = dir.open("journal", OpenFile::CREATE).unwrap();
+    file.reserve(LEN).unwrap();
+    let baseline = Baseline::new(file, Method::DirectDsync, 4096, LEN);
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let baseline = &baseline;
+            scope.spawn(move || {
+                // Of all lengths, so that some end at a unit's end or close to it.
+                let long = record(5000);
+                for n in 0..EACH {
+                    let number = first_number(thread) + n;
+                    let mut record = long[..8 + (number * 61 % 4900) as usize].to_vec();
+                    stamp(&mut record, number);
+                    baseline.commit(&record).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(dir.unsynced(), 0);
+    let bytes = dir.bytes("journal");
+    let (mut at, mut found) = (0, HashSet::new());
+    while at + 8 <= bytes.len() {
+        let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+        let len = word(at) as usize;
+        if len == 0 || !at.is_multiple_of(4096) && at % 4096 > 4088 {
+            // The next write begins with a unit.
+            at = (at + 1).next_multiple_of(4096);
+            continue;
+        }
+        let record = &bytes[at + 8..at + 8 + len];
+        assert_eq!(word(at + 4), crc32c::crc32c(record));
+        let number = u64::from_le_bytes(record[..8].try_into().unwrap());
+        assert!(found.insert(number), "{number} is there twice");
+        at += 8 + len;
+    }
+    let all = (0..8).flat_map(|t| (0..EACH).map(move |n| first_number(t) + n));
+    assert_eq!(found, all.collect());
+    let too_long = vec![0; 5 << 20];
+    assert!(baseline.commit(&too_long).is_err());
+}
+
+#[test]
+fn a_baseline_that_fails_tells_everybody() {
+    let dir = MemDirectory::new();
+    dir.shared
+        .bad_through
+        .store(true, std::sync::atomic::Ordering::Relaxed);
+    let file = dir.open("journal", OpenFile::CREATE).unwrap();
+    let baseline = Baseline::new(file, Method::DirectDsync, 4096, 1 << 20);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..2 {
+                    let error = baseline.commit(&[1; 100]).unwrap_err();
+                    assert!(error.to_string().contains("planted"), "{error}");
+                }
+            });
+        }
+    });
+}
