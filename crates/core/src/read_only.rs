@@ -1,5 +1,6 @@
 use crate::inspect::Inspector;
 use crate::reader::{Entry, Reader};
+use crate::recovery::existing_directory;
 use crate::view::View;
 use crate::{Case, Error, Result};
 use logforce_device::System;
@@ -11,7 +12,8 @@ use std::sync::Arc;
 /// writing it.
 ///
 /// It shows what was durable when it was opened: beside a writer, what stamps prove; else, all that
-/// the next opening for writing would recover from the system's cache. To see more, open again.
+/// the next opening for writing would recover from the system's cache. To see more, open again, or
+/// [follow](ReadOnly::follow).
 pub struct ReadOnly {
     view: Arc<View>,
 }
@@ -20,10 +22,9 @@ impl ReadOnly {
     /// Opens the log in `path` of `system` for reading. Fails on damage at its end; damage further
     /// back is reported by reading it.
     pub fn open(system: &dyn System, path: impl AsRef<Path>) -> Result<ReadOnly> {
-        let view = Inspector::open(system, path)?.into_view(system.runtime())?;
-        Ok(ReadOnly {
-            view: Arc::new(view),
-        })
+        let dir = existing_directory(system, path.as_ref())?;
+        let view = Inspector::look(&dir, |i| i.into_view(system.runtime()))?;
+        Ok(ReadOnly { view })
     }
 
     /// The record at `start`.
@@ -45,6 +46,10 @@ impl ReadOnly {
     /// Exclusive end of what is shown.
     pub fn durable_lsn(&self) -> Lsn {
         self.view.durable()
+    }
+
+    pub(crate) fn view(&self) -> &View {
+        &self.view
     }
 
     /// Tells this log from every other.

@@ -10,5 +10,6 @@ mod model;
 mod outside;
 mod random;
 mod recovery;
+mod remote;
 mod trouble;
 mod work;
