@@ -111,6 +111,19 @@ pub enum Error {
         /// The system's answer.
         source: Arc<io::Error>,
     },
+    /// The log is as long as [`Options::max_log_len`](crate::Options::max_log_len) allows. Nothing
+    /// was accepted; the log goes on once its front was moved.
+    #[error("the log in {} is full: {used} bytes are in use, a segment of {need} more would exceed {limit}. truncate_front the log or raise Options::max_log_len", path.display())]
+    Full {
+        /// The directory.
+        path: PathBuf,
+        /// Bytes of all segment files.
+        used: u64,
+        /// Bytes wanted.
+        need: u64,
+        /// The cap, bytes.
+        limit: u64,
+    },
     /// The guarantee that was asked for cannot be had here.
     #[error("{}: method {method} guarantees {got} here, {wanted} was asked for: {evidence}. To accept less, open with Options::require(Guarantee::{got:?})", path.display())]
     Guarantee {
@@ -151,10 +164,10 @@ pub enum Error {
         /// The failure.
         cause: Arc<Error>,
     },
-    /// A record, or the sum of an atomic append, is too large.
-    #[error("a record (or atomic append) of {len} bytes: at most {max} are possible")]
+    /// A record, the sum of an atomic append, or metadata is too large.
+    #[error("a record (or atomic append, or metadata) of {len} bytes: at most {max} are possible")]
     TooLarge {
-        /// Its size with frame headers.
+        /// Its size; that of records with frame headers.
         len: u64,
         /// The limit.
         max: u64,
@@ -254,6 +267,8 @@ pub enum ErrorKind {
     Locked,
     /// No space; clean.
     NoSpace,
+    /// At the cap on the log's size; clean.
+    Full,
     /// The guarantee or the method cannot be had.
     Unavailable,
     /// Acknowledged data is damaged.
@@ -288,6 +303,7 @@ impl Error {
             Error::NewerFormat { .. } => ErrorKind::NewerFormat,
             Error::Locked { .. } => ErrorKind::Locked,
             Error::NoSpace { .. } => ErrorKind::NoSpace,
+            Error::Full { .. } => ErrorKind::Full,
             Error::Guarantee { .. } | Error::Method { .. } => ErrorKind::Unavailable,
             Error::Damaged(_) => ErrorKind::Damaged,
             Error::Poisoned { .. } => ErrorKind::Poisoned,
@@ -326,6 +342,7 @@ impl Error {
             | Error::NewerFormat { path, .. }
             | Error::Locked { path }
             | Error::NoSpace { path, .. }
+            | Error::Full { path, .. }
             | Error::Guarantee { path, .. }
             | Error::Method { path, .. } => Some(path),
             Error::Damaged(d) => Some(&d.path),

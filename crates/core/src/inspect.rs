@@ -1,6 +1,6 @@
 //! Looking into a log without opening it for writing: nothing is locked, changed or forced.
 
-use crate::control_file::ControlFile;
+use crate::control_file::{ControlFile, LoadedMeta};
 use crate::options::OnDamage;
 use crate::read_only::check_end;
 use crate::reader::Entry;
@@ -100,6 +100,10 @@ pub struct Inspection {
     pub epoch: Epoch,
     /// Both slots of the control file are whole.
     pub control_whole: bool,
+    /// Bytes of metadata; `None` if it was never set, or is damaged.
+    pub meta_len: Option<u64>,
+    /// Both slots of the metadata hold the same, or it was never set. A crash may leave one slot.
+    pub meta_whole: bool,
     /// Somebody has it open for writing.
     pub in_use: bool,
     /// The segments, in order.
@@ -136,6 +140,7 @@ pub struct Inspector {
     dir: Arc<dyn Directory>,
     control: Control,
     control_whole: bool,
+    meta: LoadedMeta,
     in_use: bool,
     listing: Listing,
 }
@@ -179,11 +184,20 @@ impl Inspector {
             loaded = again;
         };
         adopt(&listing.segments, &mut loaded.control, loaded.both);
+        let mut meta = LoadedMeta::load(&dir, &loaded.control)?;
+        for _ in 0..LOOK_AGAIN {
+            // Each slot may be seen in the middle of its change by whoever writes the log.
+            if meta.lost(dir.path()).is_none() {
+                break;
+            }
+            meta = LoadedMeta::load(&dir, &loaded.control)?;
+        }
         let in_use = dir.is_locked(names::LOCK).unwrap_or(false);
         Ok(Inspector {
             dir,
             control: loaded.control,
             control_whole: loaded.both,
+            meta,
             in_use,
             listing,
         })
@@ -237,10 +251,13 @@ impl Inspector {
         control.epoch = epochs.first().copied().unwrap_or_default();
         control.history = epochs;
         let in_use = dir.is_locked(names::LOCK).unwrap_or(false);
+        // Whatever is whole in a control file that is not.
+        let meta = LoadedMeta::load(&dir, &control).unwrap_or(LoadedMeta::none());
         Ok(Inspector {
             dir,
             control,
             control_whole: false,
+            meta,
             in_use,
             listing,
         })
@@ -305,6 +322,14 @@ impl Inspector {
         (self.control, whole, self.listing.segments, self.in_use)
     }
 
+    /// The metadata; `None` if it was never set. [`Error::Damaged`] if it cannot be believed.
+    pub fn meta(&self) -> Result<Option<Vec<u8>>> {
+        match self.meta.lost(self.dir.path()) {
+            Some(damage) => Err(Error::Damaged(Box::new(damage))),
+            None => Ok(self.meta.bytes().map(<[u8]>::to_vec)),
+        }
+    }
+
     /// What the directory and the control file say.
     pub fn summary(&self) -> Inspection {
         let c = &self.control;
@@ -316,6 +341,8 @@ impl Inspector {
             clean: c.clean,
             epoch: c.epoch,
             control_whole: self.control_whole,
+            meta_len: self.meta.bytes().map(|b| b.len() as u64),
+            meta_whole: self.meta.is_whole(),
             in_use: self.in_use,
             segments: self
                 .listing
@@ -448,6 +475,11 @@ impl Inspector {
                     break;
                 }
             }
+        }
+        if let Some(what) = self.meta.lost(path)
+            && !walk.damage(&what)
+        {
+            return Ok(found);
         }
         for at in lost {
             // Above the last batch: no scan came by.

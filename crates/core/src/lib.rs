@@ -6,14 +6,17 @@
 //! Where to read first: `log` (the public face), then the way of a record: `stage` → `commit` →
 //! `segments`; then the way back: `recovery` → `scan` → `reader`.
 
+mod checkpoint;
 mod commit;
 mod control_file;
 mod error;
 mod follow;
 mod inspect;
 mod log;
+mod meta;
 mod names;
 mod options;
+mod pins;
 mod poison;
 mod policy;
 mod prepare;
@@ -34,13 +37,15 @@ mod view;
 mod voids;
 mod wakers;
 
+pub use checkpoint::CheckpointDue;
 pub use error::{Damage, Error, ErrorKind, Result};
 pub use follow::Follower;
 pub use inspect::{BatchInfo, Finding, Inspection, Inspector, SegmentInfo, Visit};
 pub use log::{Appended, Committed, Log, Recovered};
 pub use logforce_device::{Facts, FileState, Guarantee, Method, Verdict};
-pub use logforce_format::{BatchKind, Case, Epoch, LogId, Lsn, MAX_RECORD_LEN};
+pub use logforce_format::{BatchKind, Case, Epoch, LogId, Lsn, MAX_META_LEN, MAX_RECORD_LEN};
 pub use options::{Creation, OnDamage, Options};
+pub use pins::Pin;
 pub use policy::Policy;
 pub use read_only::ReadOnly;
 pub use reader::{Entry, Reader};

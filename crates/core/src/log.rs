@@ -1,6 +1,8 @@
+use crate::checkpoint::Checkpoint;
 use crate::commit::{How, Rings, Rounds, Signal};
 use crate::control_file::ControlFile;
 use crate::options::{Creation, Options};
+use crate::pins::Pins;
 use crate::poison::Poison;
 use crate::policy::Policy;
 use crate::prepare::Spare;
@@ -64,6 +66,9 @@ pub struct Recovered {
     pub scanned: u64,
     /// What was lost, if [`OnDamage::Truncate`](crate::OnDamage::Truncate) cut the log.
     pub lost: Option<Damage>,
+    /// The metadata was damaged, and given up under
+    /// [`OnDamage::Truncate`](crate::OnDamage::Truncate).
+    pub lost_meta: Option<Damage>,
     /// The log was closed in order the last time.
     pub clean: bool,
 }
@@ -87,6 +92,8 @@ pub(crate) struct Shared {
     pub(crate) stage: Mutex<Stage>,
     pub(crate) spares: Mutex<Vec<Spare>>,
     pub(crate) control: ControlFile,
+    pub(crate) pins: Pins,
+    pub(crate) checkpoint: Checkpoint,
     pub(crate) poison: Poison,
     /// Exclusive end of what is written.
     pub(crate) written: AtomicU64,
@@ -132,9 +139,9 @@ impl Shared {
         self.poison.check()
     }
 
-    /// Registers a truncation: a close waits for it, and after a close there is none. It would
+    /// Registers a truncation, or a change of the metadata: a close waits for it, and after a close there is none. It would
     /// write to files that are another opening's by then.
-    fn begin_truncation(&self) -> Result<Truncation<'_>> {
+    pub(crate) fn begin_truncation(&self) -> Result<Truncation<'_>> {
         self.check()?;
         let mut stage = self.stage();
         if stage.closing {
@@ -217,6 +224,7 @@ impl Shared {
         let bound = stage.bound(bytes, self.options.segment_len);
         if bound > stage.prepared_end() {
             // Space comes before acceptance: what is accepted cannot fail for lack of it.
+            self.refuse_in_callback(stage)?;
             match (&stage.prepare_failure, *asked) {
                 (Some(failure), Some(round)) if failure.round > round => {
                     return Err(failure.error.clone());
@@ -329,8 +337,8 @@ impl Shared {
     }
 }
 
-/// A truncation under way.
-struct Truncation<'a>(&'a Shared);
+/// A truncation under way, or a change of the metadata.
+pub(crate) struct Truncation<'a>(&'a Shared);
 
 impl Drop for Truncation<'_> {
     fn drop(&mut self) {
@@ -351,6 +359,7 @@ impl Log {
         options: Options,
     ) -> Result<Log> {
         let shared = Arc::new(recovery::open(system, path.as_ref(), creation, options)?);
+        shared.checkpoint.attach(&shared);
         let log = Log {
             handle: Arc::new(Handle {
                 shared: shared.clone(),
@@ -376,7 +385,11 @@ impl Log {
         Ok(log)
     }
 
-    fn shared(&self) -> &Shared {
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.handle.shared
+    }
+
+    pub(crate) fn shared_arc(&self) -> &Arc<Shared> {
         &self.handle.shared
     }
 
@@ -551,6 +564,11 @@ impl Log {
 
     /// Drops the records below `front` (the start or the end of a durable record). Durable when it
     /// returns. Whole segments below it are reused or removed.
+    ///
+    /// Where a [`Pin`](crate::Pin) lies below, the front moves to the oldest one only; the rest is
+    /// remembered while the log is open, and the front moves on by itself as pins advance or go.
+    /// That is no error: [`Log::front_lsn`] says how far it got. Pins that are more than
+    /// [`Options::pin_limit`] bytes below `front` are broken.
     pub fn truncate_front(&self, front: Lsn) -> Result<()> {
         let _under_way = self.shared().begin_truncation()?;
         crate::truncate::front(&self.handle.shared, front)
@@ -604,6 +622,10 @@ impl Handle {
         // The threads are the parent's, and so are the files.
         shared.check_process()?;
         let first = !std::mem::replace(&mut shared.stage().closing, true);
+        if !first && shared.closes_around_itself() {
+            // Whoever closes waits for the callback to end, and this is the callback.
+            return Err(Error::Closed);
+        }
         if !first {
             return shared.wait_for(|stage| stage.closed.clone());
         }
@@ -621,6 +643,8 @@ impl Handle {
             // A panic in it has poisoned the log, which `finish` has reported or nobody waits for.
             let _ = thread.join();
         }
+        // Only now: the preparing thread would start another one.
+        shared.join_checkpoint();
         // A committer may still be writing, if the log has failed elsewhere.
         shared.wait_for(|stage| (stage.line.running == 0).then_some(()));
         // All I/O is joined: only now may another writer come.

@@ -1,8 +1,10 @@
+use crate::checkpoint::{Callback, CheckpointDue};
 use crate::{Error, Policy, Result};
 use logforce_device::{Guarantee, Method};
 use logforce_format::{
     MAX_BATCH_LEN, MAX_SEGMENT_LEN, MAX_WRITE_UNIT, MIN_SEGMENT_LEN, SegmentHeader,
 };
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Whether opening may make a log, or must.
@@ -26,7 +28,8 @@ pub enum OnDamage {
     /// The log ends before the damage; what follows is lost, reported in
     /// [`Recovered::lost`](crate::Recovered::lost), and left in its files until the front passes
     /// it. Where the damage hit what `truncate_back` wrote, records that it took back may be there
-    /// again.
+    /// again. Damaged metadata counts as never set, which
+    /// [`Recovered::lost_meta`](crate::Recovered::lost_meta) reports until it is set again.
     Truncate,
 }
 
@@ -44,6 +47,9 @@ pub struct Options {
     pub(crate) spares: usize,
     pub(crate) writes_in_flight: usize,
     pub(crate) policy: Policy,
+    pub(crate) pin_limit: u64,
+    pub(crate) max_log_len: Option<u64>,
+    pub(crate) on_full: Option<Callback>,
 }
 
 impl Default for Options {
@@ -60,6 +66,9 @@ impl Default for Options {
             spares: 2,
             writes_in_flight: 4,
             policy: Policy::Force,
+            pin_limit: 1 << 30,
+            max_log_len: None,
+            on_full: None,
         }
     }
 }
@@ -142,6 +151,48 @@ impl Options {
         self
     }
 
+    /// How many bytes of log pins may keep below the front that [`Log::truncate_front`] was asked
+    /// for. Those further back are broken, oldest first, when it is asked and whenever a segment is
+    /// prepared. Default 1 GiB.
+    ///
+    /// [`Log::truncate_front`]: crate::Log::truncate_front
+    pub fn pin_limit(mut self, bytes: u64) -> Self {
+        self.pin_limit = bytes;
+        self
+    }
+
+    /// A cap on the size of all segment files, spares and prepared ones included: bytes, at least 3
+    /// segments. Default: none. Only opening may exceed it, by one segment.
+    ///
+    /// At the cap an append that needs another segment gets [`Error::Full`], with nothing accepted,
+    /// and the log goes on after [`Log::truncate_front`]; pins give way before that. With
+    /// [`Options::on_full`] the owner is told in time, and such an append waits while the callback
+    /// runs.
+    ///
+    /// [`Log::truncate_front`]: crate::Log::truncate_front
+    pub fn max_log_len(mut self, bytes: u64) -> Self {
+        self.max_log_len = Some(bytes);
+        self
+    }
+
+    /// What to call when a checkpoint is due: when the last segment that fits under
+    /// [`Options::max_log_len`] was prepared, so while about a whole segment is still free, and
+    /// again when an append finds no room. It should take a checkpoint and
+    /// [`truncate_front`](crate::Log::truncate_front) the log to
+    /// [`CheckpointDue::truncate_to`] or above.
+    ///
+    /// It runs in a thread of its own, one call at a time, and may append, commit and truncate. An
+    /// append in that thread that finds no room is refused with [`Error::Full`] at once, since it
+    /// would wait for itself. It must not wait for other threads that append: they may be waiting
+    /// for it. A panic in it counts as its end.
+    ///
+    /// `close` waits for it, and then lets go of it: a callback that holds a clone of the log keeps
+    /// the log open until somebody closes it.
+    pub fn on_full(mut self, callback: Arc<dyn Fn(CheckpointDue) + Send + Sync>) -> Self {
+        self.on_full = Some(Callback(callback));
+        self
+    }
+
     /// The write unit on a device that needs at least `device` bytes, and a check of all sizes.
     pub(crate) fn resolve_write_unit(&self, device: u32) -> Result<u32> {
         let bad = |option, why: String| Err(Error::Option { option, why });
@@ -187,6 +238,17 @@ impl Options {
             return bad(
                 "staging",
                 format!("{} is less than max_batch {}", self.staging, self.max_batch),
+            );
+        }
+        if let Some(cap) = self.max_log_len
+            && cap / 3 < self.segment_len
+        {
+            return bad(
+                "max_log_len",
+                format!(
+                    "{cap} is less than three segments of {} bytes",
+                    self.segment_len
+                ),
             );
         }
         Ok(unit)

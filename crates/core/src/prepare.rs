@@ -1,6 +1,7 @@
 //! Segments made ready ahead of the writer, in a thread of their own: made in the middle of a
 //! commit they would be a latency spike.
 
+use crate::checkpoint::Room;
 use crate::commit::How;
 use crate::log::Shared;
 use crate::segments::Segment;
@@ -208,7 +209,8 @@ impl Shared {
     pub(crate) fn prepare_ahead(&self) {
         loop {
             let seen = self.prepare.observe();
-            let due = {
+            self.follow_pins();
+            let (end, demanded, due) = {
                 let stage = self.stage();
                 if stage.stopping || self.poison.is_set() {
                     return;
@@ -217,13 +219,23 @@ impl Shared {
                 // After a failure only an append that wants space, or space given back, is a
                 // reason to try again.
                 let failed = stage.prepare_failure.is_some();
-                (stage.wanted_end > end || (stage.upcoming.is_empty() && !failed)).then_some(end)
+                let demanded = stage.wanted_end > end;
+                let ahead = stage.upcoming.is_empty() && !failed;
+                (end, demanded, demanded || ahead)
             };
-            let Some(start) = due else {
+            if !due {
+                self.call_in_time(end);
                 self.prepare.sleep(&*self.runtime, seen, None);
                 continue;
+            }
+            let result = match self.room(end, demanded) {
+                Room::Ready => self.prepare_one(end),
+                Room::Later => {
+                    self.prepare.sleep(&*self.runtime, seen, None);
+                    continue;
+                }
+                Room::Full(full) => Err(full),
             };
-            let result = self.prepare_one(start);
             {
                 let mut stage = self.stage();
                 stage.prepare_round += 1;

@@ -16,6 +16,7 @@ use std::sync::Arc;
 /// [follow](ReadOnly::follow).
 pub struct ReadOnly {
     view: Arc<View>,
+    meta: Result<Option<Vec<u8>>>,
 }
 
 impl ReadOnly {
@@ -23,8 +24,11 @@ impl ReadOnly {
     /// back is reported by reading it.
     pub fn open(system: &dyn System, path: impl AsRef<Path>) -> Result<ReadOnly> {
         let dir = existing_directory(system, path.as_ref())?;
-        let view = Inspector::look(&dir, |i| i.into_view(system.runtime()))?;
-        Ok(ReadOnly { view })
+        Inspector::look(&dir, |inspector| {
+            let meta = inspector.meta();
+            let view = inspector.into_view(system.runtime())?;
+            Ok(ReadOnly { view, meta })
+        })
     }
 
     /// The record at `start`.
@@ -50,6 +54,12 @@ impl ReadOnly {
 
     pub(crate) fn view(&self) -> &View {
         &self.view
+    }
+
+    /// The metadata as it was when the log was opened; `None` if it was never set. Beside a writer
+    /// it may be a value that is not acknowledged yet. [`Error::Damaged`] if it cannot be believed.
+    pub fn meta(&self) -> Result<Option<Vec<u8>>> {
+        self.meta.clone()
     }
 
     /// Tells this log from every other.

@@ -170,6 +170,11 @@ impl Segments {
         self.by_start.values().cloned().collect()
     }
 
+    /// Bytes of all of them.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.by_start.values().map(|s| s.header.len).sum()
+    }
+
     /// Those that begin above `lsn`, in order.
     pub(crate) fn above(&self, lsn: Lsn) -> Vec<Arc<Segment>> {
         use std::ops::Bound::{Excluded, Unbounded};

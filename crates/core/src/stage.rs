@@ -81,6 +81,10 @@ pub(crate) struct Stage {
     pub(crate) wanted_end: Lsn,
     pub(crate) prepare_round: u64,
     pub(crate) prepare_failure: Option<PrepareFailure>,
+    /// The log is at its cap, and its callback at work: what to answer those who cannot wait for it.
+    pub(crate) at_cap: Option<Error>,
+    /// How often the front has given space back.
+    pub(crate) freed: u64,
     pub(crate) closing: bool,
     /// What the first close answered, for the others.
     pub(crate) closed: Option<Result<()>>,
@@ -124,6 +128,8 @@ impl Stage {
             wanted_end: Lsn::ORIGIN,
             prepare_round: 0,
             prepare_failure: None,
+            at_cap: None,
+            freed: 0,
             closing: false,
             closed: None,
             truncating: 0,

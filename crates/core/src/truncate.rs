@@ -12,8 +12,14 @@ use logforce_format::{BATCH_HEADER_LEN, BatchHeader, BatchKind, Case, Lsn, Seen}
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 
-/// Drops what lies below `to`.
-pub(crate) fn front(shared: &Arc<Shared>, to: Lsn) -> Result<()> {
+/// Drops what lies below `to`, as far as no pin holds it.
+pub(crate) fn front(shared: &Shared, to: Lsn) -> Result<()> {
+    check_front(shared, to)?;
+    shared.pins.want(to);
+    shared.move_front()
+}
+
+pub(crate) fn check_front(shared: &Shared, to: Lsn) -> Result<()> {
     if to == shared.front() {
         return Ok(());
     }
@@ -21,6 +27,16 @@ pub(crate) fn front(shared: &Arc<Shared>, to: Lsn) -> Result<()> {
     if !at.between_appends {
         return Err(Error::NotABoundary { lsn: to });
     }
+    Ok(())
+}
+
+/// Moves the front to `to`; by whoever has the turn.
+pub(crate) fn front_to(shared: &Shared, to: Lsn) -> Result<()> {
+    if to <= shared.front() {
+        return Ok(());
+    }
+    // Again: it may have been wanted long ago, and taken back at the other end since.
+    check_front(shared, to)?;
     // The anchor must not lie below the front; under a weak method this is where it moves.
     let durable = shared.durable();
     shared.bring(durable, How::Barrier)?;
@@ -49,7 +65,13 @@ pub(crate) fn front(shared: &Arc<Shared>, to: Lsn) -> Result<()> {
     })?;
     shared.front.fetch_max(to.0, AcqRel);
     shared.voids().drop_below(to);
-    let gone = shared.segments().take_below(first_segment);
+    let (gone, bytes) = {
+        let mut segments = shared.segments();
+        let gone = segments.take_below(first_segment);
+        let bytes = gone.iter().map(|s| s.header.len).sum();
+        shared.checkpoint.begin_retiring(bytes);
+        (gone, bytes)
+    };
     if gone.is_empty() {
         return Ok(());
     }
@@ -64,8 +86,14 @@ pub(crate) fn front(shared: &Arc<Shared>, to: Lsn) -> Result<()> {
         .sync()
         .map_err(Error::io("sync directory", shared.dir.path()))?;
     shared.spares().extend(spares);
+    shared.checkpoint.end_retiring(bytes);
     // Space came free: whatever could not be prepared may be tried again.
-    shared.stage().prepare_failure = None;
+    {
+        let mut stage = shared.stage();
+        stage.prepare_failure = None;
+        stage.at_cap = None;
+        stage.freed += 1;
+    }
     shared.prepare.ring(&*shared.runtime);
     Ok(())
 }
@@ -105,6 +133,11 @@ pub(crate) fn back(shared: &Arc<Shared>, from: Lsn) -> Result<()> {
             end: tail,
         });
     }
+    // Held back by a pin or not: its owner has dropped what lies below.
+    let front = shared.pins.wanted();
+    if from < front {
+        return Err(Error::Truncated { lsn: from, front });
+    }
     shared.bring(tail, How::Force)?;
     let from = past_void(&shared.view, from)?;
     let at = boundary(&shared.view, from)?;
@@ -126,6 +159,7 @@ pub(crate) fn back(shared: &Arc<Shared>, from: Lsn) -> Result<()> {
             if stage.has_space_for_mark() {
                 break stage.place_mark(BatchKind::Void, Some(from));
             }
+            shared.refuse_in_callback(&stage)?;
             if let (Some(failure), Some(round)) = (&stage.prepare_failure, asked)
                 && failure.round > round
             {

@@ -6,8 +6,9 @@ pub const CONTROL_SLOT_LEN: usize = 4096;
 /// Where the two slots lie: 64 KiB apart, so that no physical block of any device we know holds
 /// both, and a torn write of one leaves the other whole.
 pub const CONTROL_SLOT_OFFSETS: [u64; 2] = [0, 64 << 10];
-/// Length of the control file, bytes.
-pub const CONTROL_FILE_LEN: u64 = 128 << 10;
+/// Length of the control file, bytes: the two control slots and the two of the metadata, 64 KiB for
+/// each.
+pub const CONTROL_FILE_LEN: u64 = 256 << 10;
 /// How many past epochs a slot remembers.
 pub const EPOCH_HISTORY: usize = 128;
 
@@ -47,6 +48,8 @@ pub struct Control {
     pub first_prev_crc: u32,
     /// Written by a close: nothing lies above the anchor.
     pub clean: bool,
+    /// A change of the metadata was acknowledged: one of its slots must be whole.
+    pub has_meta: bool,
     /// Where the scan at opening starts.
     pub anchor: Anchor,
     /// The latest opening for writing.
@@ -100,6 +103,7 @@ impl Control {
         put(&mut b, 72, &self.anchor.lsn.0.to_le_bytes());
         put_epoch(&mut b, 80, self.anchor.epoch);
         put(&mut b, 96, &self.anchor.last_void.0.to_le_bytes());
+        put(&mut b, 104, &u32::from(self.has_meta).to_le_bytes());
         put_epoch(&mut b, 112, self.epoch);
         let kept = self.history.len().min(EPOCH_HISTORY);
         put(&mut b, 128, &(kept as u32).to_le_bytes());
@@ -127,10 +131,12 @@ impl Control {
             return Err(ControlReject::Version(version));
         }
         let flags = get_u32(b, 12);
+        let has_meta = get_u32(b, 104);
         let kept = get_u32(b, 128) as usize;
         if flags > 1
+            || has_meta > 1
             || kept > EPOCH_HISTORY
-            || b[104..112] != [0; 8]
+            || b[108..112] != [0; 4]
             || b[132..HISTORY_AT].iter().any(|&x| x != 0)
             || b[HISTORY_AT + 16 * kept..].iter().any(|&x| x != 0)
         {
@@ -144,6 +150,7 @@ impl Control {
             prepared_end: Lsn(get_u64(b, 56)),
             first_prev_crc: get_u32(b, 64),
             clean: flags == 1,
+            has_meta: has_meta == 1,
             anchor: Anchor {
                 lsn: Lsn(get_u64(b, 72)),
                 prev_crc: get_u32(b, 68),

@@ -8,6 +8,7 @@
 //! - [`frame`]: records, or parts of them, inside a batch;
 //! - [`SegmentHeader`]: which part of the log a file holds;
 //! - [`Control`]: the anchor that says what must be there;
+//! - [`Meta`]: some bytes of the log's owner;
 //! - [`decide`]: what recovery does with what it finds.
 
 mod batch;
@@ -17,6 +18,7 @@ mod decision;
 pub mod frame;
 mod ident;
 mod lsn;
+mod meta;
 mod names;
 mod segment;
 
@@ -30,6 +32,9 @@ pub use control::{
 pub use decision::{Case, Decision, Seen, decide};
 pub use ident::{Epoch, LogId};
 pub use lsn::Lsn;
+pub use meta::{
+    MAX_META_LEN, META_SLOT_LEN, META_SLOT_OFFSETS, Meta, MetaReject, MetaSlots, newest_meta,
+};
 pub use segment::{
     MAX_SEGMENT_LEN, MAX_WRITE_UNIT, MIN_SEGMENT_LEN, MIN_WRITE_UNIT, SEGMENT_HEADER_LEN,
     SegmentHeader, SegmentReject,

@@ -75,3 +75,18 @@ fn control_slot() {
         assert_eq!(Control::decode(b), Err(expected), "bit {bit}");
     });
 }
+
+/// Also the zeroes behind the bytes.
+#[test]
+fn meta_slot() {
+    let bytes = meta().encode();
+    assert_eq!(bytes.len(), META_SLOT_LEN);
+    each_bit(&bytes, |bit, b| {
+        let expected = if bit < 48 {
+            MetaReject::Magic
+        } else {
+            MetaReject::Checksum
+        };
+        assert_eq!(Meta::decode(b, LOG), Err(expected), "bit {bit}");
+    });
+}

@@ -30,6 +30,10 @@ fn constants() {
         ("CONTROL_SLOT_OFFSET_0", CONTROL_SLOT_OFFSETS[0]),
         ("CONTROL_SLOT_OFFSET_1", CONTROL_SLOT_OFFSETS[1]),
         ("CONTROL_FILE_LEN", CONTROL_FILE_LEN),
+        ("META_SLOT_LEN", META_SLOT_LEN as u64),
+        ("META_SLOT_OFFSET_0", META_SLOT_OFFSETS[0]),
+        ("META_SLOT_OFFSET_1", META_SLOT_OFFSETS[1]),
+        ("MAX_META_LEN", MAX_META_LEN as u64),
         ("EPOCH_HISTORY", EPOCH_HISTORY as u64),
     ]
     .into();
@@ -119,6 +123,7 @@ fn rejects_are_listed() {
     for (name, names) in [
         ("segment-rejects", SegmentReject::NAMES),
         ("control-rejects", ControlReject::NAMES),
+        ("meta-rejects", MetaReject::NAMES),
     ] {
         let rows = table(name);
         let doc: Vec<&str> = rows.iter().map(|r| &r[0][..]).collect();
@@ -171,6 +176,55 @@ fn decision_table() {
     assert_eq!(cases, Case::ALL.into(), "a case that nothing leads to");
 }
 
+/// Every combination of two slots has one row, and the code does what it says.
+#[test]
+fn meta_slots() {
+    let rows = table("meta-slots");
+    let meta = |sequence| Meta {
+        sequence,
+        ..support::meta()
+    };
+    let samples = [
+        ("newer", Ok(meta(8))),
+        ("whole", Ok(meta(7))),
+        ("older", Ok(meta(6))),
+        ("absent", Err(MetaReject::Absent)),
+        ("broken", Err(MetaReject::Checksum)),
+    ];
+    let fits = |word: &str, name: &str| match word {
+        "any" => true,
+        "unusable" => name == "absent" || name == "broken",
+        word => word == name,
+    };
+    for (first, a) in &samples {
+        for (second, b) in &samples {
+            for had in ["yes", "no"] {
+                // What is newer or older is so beside a whole one.
+                let relative = |n: &str| n == "newer" || n == "older";
+                if relative(first) || (relative(second) && *first != "whole") {
+                    continue;
+                }
+                let what = format!("{first}, {second}, had {had}");
+                let hits: Vec<_> = rows
+                    .iter()
+                    .filter(|r| {
+                        fits(&r[0], first) && fits(&r[1], second) && (r[2] == "any" || r[2] == had)
+                    })
+                    .collect();
+                assert_eq!(hits.len(), 1, "rows for {what}");
+                let result = match newest_meta([a.clone(), b.clone()], had == "yes") {
+                    MetaSlots::Never => "never set",
+                    MetaSlots::Is(m, 0, _) if Ok(&m) == a.as_ref() => "the first",
+                    MetaSlots::Is(m, 1, _) if Ok(&m) == b.as_ref() => "the second",
+                    MetaSlots::Is(..) => panic!("{what}"),
+                    MetaSlots::Lost(_) => "damaged",
+                };
+                assert_eq!(hits[0][3], result, "{what}");
+            }
+        }
+    }
+}
+
 /// The tables of fields check what the checksums cover; this one must name the same places.
 #[test]
 fn checksums() {
@@ -196,9 +250,12 @@ fn every_table_is_walked() {
         "frame-header",
         "frame-flags",
         "control-slot",
+        "meta-slot",
+        "meta-slots",
         "batch-rejects",
         "segment-rejects",
         "control-rejects",
+        "meta-rejects",
         "seen",
         "decisions",
         "decision-words",

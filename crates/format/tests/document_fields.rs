@@ -177,6 +177,7 @@ fn control_slot() {
         prepared_end: Lsn(u64_of(0x38)),
         first_prev_crc: u32_of(0x40),
         clean: true,
+        has_meta: true,
         anchor: Anchor {
             lsn: Lsn(u64_of(0x48)),
             prev_crc: u32_of(0x50),
@@ -201,6 +202,7 @@ fn control_slot() {
         ("anchor.epoch.counter", pattern(0x54, 8)),
         ("anchor.epoch.nonce", pattern(0x5c, 8)),
         ("anchor.last_void", pattern(0x64, 8)),
+        ("has_meta", 1u32.to_le_bytes().to_vec()),
         ("epoch.counter", pattern(0x6c, 8)),
         ("epoch.nonce", pattern(0x74, 8)),
         ("history_len", (EPOCH_HISTORY as u32).to_le_bytes().to_vec()),
@@ -211,6 +213,30 @@ fn control_slot() {
         let mut bytes = bytes.to_vec();
         fix(&mut bytes);
         Control::decode(&bytes) == Err(ControlReject::Reserved)
+    });
+}
+
+#[test]
+fn meta_slot() {
+    let owner: Vec<u8> = (0..MAX_META_LEN).map(|i| (i % 251) as u8).collect();
+    let meta = Meta {
+        log_id: LogId(pattern(0x10, 16).try_into().unwrap()),
+        sequence: u64_of(0x20),
+        bytes: owner.clone(),
+    };
+    let fields = [
+        ("magic", b"LFMETA".to_vec()),
+        ("version", FORMAT_VERSION.to_le_bytes().to_vec()),
+        ("len", (MAX_META_LEN as u32).to_le_bytes().to_vec()),
+        ("log_id", pattern(0x10, 16)),
+        ("sequence", pattern(0x20, 8)),
+        ("bytes", owner),
+    ];
+    check_fields("meta-slot", &meta.encode(), &fields, true);
+    each_reserved_byte("meta-slot", &support::meta().encode(), |bytes| {
+        let mut bytes = bytes.to_vec();
+        fix(&mut bytes);
+        Meta::decode(&bytes, support::LOG) == Err(MetaReject::Reserved)
     });
 }
 

@@ -233,3 +233,12 @@ fn control_slot() {
     assert_eq!(got, control());
     assert_eq!(got.encode()[..], bytes[..]);
 }
+
+#[test]
+fn meta_slot() {
+    let built = meta().encode();
+    let bytes = golden("meta", "a metadata slot", &by_table("meta-slot", &built));
+    let got = Meta::decode(&bytes, LOG).expect("meta");
+    assert_eq!(got, meta());
+    assert_eq!(got.encode()[..], bytes[..]);
+}

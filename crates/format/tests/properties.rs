@@ -115,6 +115,31 @@ proptest! {
         prop_assert_eq!(Control::decode(&c.encode()), Ok(c));
     }
 
+    #[test]
+    fn metas_round_trip(m in metas(), other in log_ids()) {
+        prop_assert_eq!(Meta::decode(&m.encode(), m.log_id), Ok(m.clone()));
+        if other != m.log_id {
+            let got = Meta::decode(&m.encode(), other);
+            prop_assert_eq!(got, Err(MetaReject::ForeignLog));
+        }
+    }
+
+    /// Cut at a sector, as a write under way when the power went: the old, the new or neither.
+    #[test]
+    fn a_torn_slot_is_neither(a in metas(), mut b in metas(), mask in any::<u8>()) {
+        b.log_id = a.log_id;
+        let (old, new) = (a.encode(), b.encode());
+        let mut torn = old;
+        for n in (0..8).filter(|n| mask >> n & 1 == 1) {
+            let part = n * 512..(n + 1) * 512;
+            torn[part.clone()].copy_from_slice(&new[part]);
+        }
+        match Meta::decode(&torn, a.log_id) {
+            Ok(got) => prop_assert!(got == a && torn == old || got == b && torn == new),
+            Err(reject) => prop_assert_eq!(reject, MetaReject::Checksum),
+        }
+    }
+
     /// The oldest epochs are dropped, not the newest.
     #[test]
     fn long_histories_are_cut(mut c in controls(), extra in 1..300u64) {
@@ -142,12 +167,13 @@ proptest! {
     /// Whatever the bytes hold: no panic, an end, nothing out of bounds. Checksums are made right,
     /// and magics put there, so that the bytes get past the first doors.
     #[test]
-    fn hostile_bytes(mut bytes in vec(any::<u8>(), 0..5000), which in 0..5u8, zero in any::<bool>()) {
+    fn hostile_bytes(mut bytes in vec(any::<u8>(), 0..5000), which in 0..6u8, zero in any::<bool>()) {
         if zero && bytes.len() > 300 {
             bytes[300..].fill(0);
         }
-        let lens = [BATCH_HEADER_LEN, SEGMENT_HEADER_LEN, CONTROL_SLOT_LEN];
-        let magics = [b"LFBTCH\x01\x00", b"LFSEGM\x01\x00", b"LFCTRL\x01\x00"];
+        let lens = [BATCH_HEADER_LEN, SEGMENT_HEADER_LEN, CONTROL_SLOT_LEN, META_SLOT_LEN];
+        let magics =
+            [b"LFBTCH\x01\x00", b"LFSEGM\x01\x00", b"LFCTRL\x01\x00", b"LFMETA\x01\x00"];
         if let (Some(&len), Some(magic)) = (lens.get(which as usize), magics.get(which as usize))
             && bytes.len() >= len
         {
@@ -162,6 +188,9 @@ proptest! {
             prop_assert!(h.first_batch() < h.end());
         }
         let _ = Control::decode(&bytes);
+        if let Ok(m) = Meta::decode(&bytes, LOG) {
+            prop_assert!(m.bytes.len() <= MAX_META_LEN);
+        }
         let mut used = 0;
         for frame in Frames::new(&bytes, Lsn(u64::MAX - 100)) {
             let Ok(frame) = frame else { break };
@@ -179,12 +208,14 @@ proptest! {
         (_, batch, _) in batches(),
         segment in segments(),
         control in controls(),
-        which in 0..3u8,
+        meta in metas(),
+        which in 0..4u8,
         changes in vec((any::<prop::sample::Index>(), 0..4u8), 0..4),
     ) {
         let mut bytes = match which {
             0 => batch[..BATCH_HEADER_LEN].to_vec(),
             1 => segment.encode().to_vec(),
+            2 => meta.encode().to_vec(),
             _ => control.encode().to_vec(),
         };
         for (at, value) in changes {
@@ -201,6 +232,10 @@ proptest! {
             1 => if let Ok(h) = SegmentHeader::decode(&bytes) {
                 prop_assert_eq!(&h.encode()[..], &bytes[..]);
                 prop_assert!(h.first_batch() < h.end());
+            },
+            2 => if let Ok(m) = Meta::decode(&bytes, meta.log_id) {
+                prop_assert_eq!(&m.encode()[..], &bytes[..]);
+                prop_assert!(m.bytes.len() <= MAX_META_LEN);
             },
             _ => if let Ok(c) = Control::decode(&bytes) {
                 prop_assert_eq!(&c.encode()[..], &bytes[..]);

@@ -307,7 +307,8 @@ fn controls() {
     check("newer", &forged(6, &[2, 0]), ControlReject::Version(2));
     check("flags", &forged(12, &[2]), ControlReject::Reserved);
     check("flags above", &forged(15, &[1]), ControlReject::Reserved);
-    check("reserved", &forged(104, &[1]), ControlReject::Reserved);
+    check("metadata 2", &forged(104, &[2]), ControlReject::Reserved);
+    check("reserved", &forged(108, &[1]), ControlReject::Reserved);
     check(
         "behind the count",
         &forged(132, &[1]),
@@ -358,4 +359,42 @@ fn controls() {
         check(what, &c.encode(), ControlReject::Contradiction);
     }
     assert_eq!(reached, ControlReject::NAMES.iter().copied().collect());
+}
+
+#[test]
+fn metas() {
+    let valid = meta().encode();
+    assert_eq!(Meta::decode(&valid, LOG), Ok(meta()));
+    let mut reached = BTreeSet::new();
+    let mut check = |what: &str, bytes: &[u8], reject: MetaReject| {
+        assert_eq!(Meta::decode(bytes, LOG), Err(reject), "{what}");
+        reached.insert(reject.name());
+    };
+    let forged = |at: usize, field: &[u8]| {
+        let mut b = valid;
+        put(&mut b, at, field);
+        fix(&mut b);
+        b
+    };
+    check("nothing", &[], MetaReject::Absent);
+    check("zeroes", &[0; 4096], MetaReject::Absent);
+    check("few zeroes", &[0; 100], MetaReject::Absent);
+    check("short", &valid[..4095], MetaReject::Magic);
+    let mut torn = valid;
+    torn[..6].fill(0);
+    check("zeroed start", &torn, MetaReject::Magic);
+    let mut torn = valid;
+    torn[512..].fill(0xff);
+    check("torn", &torn, MetaReject::Checksum);
+    check("newer", &forged(6, &[2, 0]), MetaReject::Version(2));
+    let long = u32::to_le_bytes(MAX_META_LEN as u32 + 1);
+    check("too long", &forged(12, &long), MetaReject::Length);
+    check("endless", &forged(12, &[0xff; 4]), MetaReject::Length);
+    check("no sequence", &forged(32, &[0; 8]), MetaReject::Length);
+    check("reserved", &forged(95, &[1]), MetaReject::Reserved);
+    let behind = forged(96 + meta().bytes.len(), &[1]);
+    check("behind the length", &behind, MetaReject::Reserved);
+    check("the last", &forged(4095, &[1]), MetaReject::Reserved);
+    check("another log's", &forged(16, b"A"), MetaReject::ForeignLog);
+    assert_eq!(reached, MetaReject::NAMES.iter().copied().collect());
 }

@@ -25,10 +25,11 @@
 use std::path::Path;
 
 pub use logforce_core::{
-    Appended, BatchInfo, BatchKind, Case, Committed, Creation, Damage, Entry, Epoch, Error,
-    ErrorKind, Facts, FileState, Finding, Follower, Forcing, Guarantee, Inspection, Inspector, Log,
-    LogId, Lsn, MAX_RECORD_LEN, Method, OnDamage, Options, Policy, ReadOnly, Reader, Recovered,
-    RemoteFollower, Result, SegmentInfo, Submitted, Submitting, Verdict, Visit,
+    Appended, BatchInfo, BatchKind, Case, CheckpointDue, Committed, Creation, Damage, Entry, Epoch,
+    Error, ErrorKind, Facts, FileState, Finding, Follower, Forcing, Guarantee, Inspection,
+    Inspector, Log, LogId, Lsn, MAX_META_LEN, MAX_RECORD_LEN, Method, OnDamage, Options, Pin,
+    Policy, ReadOnly, Reader, Recovered, RemoteFollower, Result, SegmentInfo, Submitted,
+    Submitting, Verdict, Visit,
 };
 
 /// Opens the log in the directory `path`; makes one where the directory is missing or empty.

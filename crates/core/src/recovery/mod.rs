@@ -11,10 +11,12 @@ pub(crate) use end::{anchor_state, collect_voids, damage, find_end, first_state}
 pub(crate) use presence::existing_directory;
 pub(crate) use stock::{adopt, gaps, lost_segment};
 
+use crate::checkpoint::Checkpoint;
 use crate::commit::{Durability, Flying, Identity, Line, Rounds, Signal};
-use crate::control_file::{ControlFile, Loaded};
+use crate::control_file::{ControlFile, Loaded, LoadedMeta};
 use crate::log::{Recovered, Shared};
 use crate::options::{Creation, OnDamage, Options};
+use crate::pins::Pins;
 use crate::poison::Poison;
 use crate::prepare::{Preparing, Spare, zeroes_help};
 use crate::segments::{Segment, Segments};
@@ -110,6 +112,14 @@ struct Found {
 
 impl Opening {
     fn recover(self, loaded: Loaded, created: bool, lock: Box<dyn Send + Sync>) -> Result<Shared> {
+        let meta = LoadedMeta::load(&self.dir, &loaded.control)?;
+        let lost_meta = meta.lost(self.dir.path());
+        if let Some(damage) = &lost_meta
+            && self.options.on_damage == OnDamage::Refuse
+        {
+            // Before anything is written.
+            return Err(Error::Damaged(Box::new(damage.clone())));
+        }
         let mut promise = Promise {
             control: loaded.control.clone(),
             both_slots: loaded.both,
@@ -118,7 +128,10 @@ impl Opening {
         };
         let mut found = self.find(&mut promise)?;
         self.believe(&found)?;
-        let epoch = self.announce(&promise, &found.end)?;
+        // Before the control file says that there is metadata: a crash in between would leave the
+        // word without the slots.
+        promise.file.settle_meta(&meta)?;
+        let epoch = self.announce(&promise, &found.end, meta.bytes().is_some())?;
         let gaps = std::mem::take(&mut found.gaps);
         self.fill_gaps(&mut found.segments, &promise.control, epoch, gaps)?;
         let recovered = Recovered {
@@ -127,6 +140,7 @@ impl Opening {
             case: found.end.case,
             scanned: found.end.scanned,
             lost: found.end.lost.clone(),
+            lost_meta,
             clean: promise.control.clean && promise.both_slots && !created,
         };
         self.begin(promise, found, epoch, recovered, lock)
@@ -187,7 +201,7 @@ impl Opening {
 
     /// Puts the new epoch into the control file before a batch carries it. Otherwise a crash could
     /// lose both, and a second opening would take the same number for another history.
-    fn announce(&self, promise: &Promise, end: &End) -> Result<Epoch> {
+    fn announce(&self, promise: &Promise, end: &End, meta: bool) -> Result<Epoch> {
         let control = &promise.control;
         // Above the last batch's too: where a slot of the control file rotted, the other may not
         // know the latest opening.
@@ -207,6 +221,7 @@ impl Opening {
             c.epoch = epoch;
             c.prepared_end = control.prepared_end;
             c.clean = false;
+            c.has_meta |= meta;
             // Also where it moves back, to the start of what is lost: until the new epoch's batch
             // is durable, a crash must leave a log that shows its damage again.
             let s = &end.closed;
@@ -349,6 +364,10 @@ impl Opening {
             },
             line,
         );
+        let mut options = self.options;
+        let pins = Pins::new(self.runtime.clone(), front, options.pin_limit);
+        // Taken out: closing lets go of it, and of what it holds.
+        let checkpoint = Checkpoint::new(options.on_full.take());
         let view = View {
             process: self.runtime.process(),
             path: self.dir.path().to_owned(),
@@ -375,6 +394,8 @@ impl Opening {
             stage: Mutex::new(stage),
             spares: Mutex::new(spares),
             control: control_file,
+            pins,
+            checkpoint,
             poison,
             written: written.0.into(),
             claim: Signal::default(),
@@ -388,7 +409,7 @@ impl Opening {
             stop: AtomicBool::new(false),
             recovered,
             lock: Mutex::new(Some(lock)),
-            options: self.options,
+            options,
         })
     }
 

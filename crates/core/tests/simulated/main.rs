@@ -6,6 +6,7 @@ mod committers;
 mod crash;
 mod damage;
 mod geometry;
+mod meta;
 mod model;
 mod outside;
 mod random;

@@ -146,7 +146,7 @@ fn no_space_at_any_operation() {
 #[test]
 fn a_full_disk_is_refused_cleanly() {
     let disk = SimOptions {
-        capacity: Some(128 * 1024 + 8 * 24 * 1024),
+        capacity: Some(256 * 1024 + 8 * 24 * 1024),
         ..SimOptions::default()
     };
     let world = World::new("full disk", disk, small(), 1);
@@ -184,7 +184,7 @@ fn a_crash_on_a_full_disk() {
         steps.push(Step::Front(80));
     }
     let mut case = case("full", vec![steps]);
-    case.disk.capacity = Some(128 * 1024 + 7 * 24 * 1024);
+    case.disk.capacity = Some(256 * 1024 + 7 * 24 * 1024);
     let whole = case.world("whole");
     assert!(matches!(
         whole.work_through(1, &case.threads[0]),

@@ -4,7 +4,7 @@
 
 use logforce_format::frame::{FrameHeader, frame_len};
 use logforce_format::{
-    Anchor, BATCH_HEADER_LEN, BatchHeader, BatchKind, Control, Epoch, Expected, LogId, Lsn,
+    Anchor, BATCH_HEADER_LEN, BatchHeader, BatchKind, Control, Epoch, Expected, LogId, Lsn, Meta,
     SegmentHeader, seal,
 };
 
@@ -155,6 +155,7 @@ pub fn control() -> Control {
         prepared_end: Lsn(0x0200_0000),
         first_prev_crc: 0x1111_2222,
         clean: true,
+        has_meta: false,
         anchor: Anchor {
             lsn: Lsn(0x0180_0000),
             prev_crc: 0x3333_4444,
@@ -163,6 +164,14 @@ pub fn control() -> Control {
         },
         epoch: SECOND,
         history: vec![FIRST],
+    }
+}
+
+pub fn meta() -> Meta {
+    Meta {
+        log_id: LOG,
+        sequence: 9,
+        bytes: b"term 12, vote 3".to_vec(),
     }
 }
 

@@ -91,6 +91,7 @@ pub fn controls() -> impl Strategy<Value = Control> {
         any::<u32>(),
         any::<bool>(),
         any::<u64>(),
+        any::<bool>(),
     );
     (log_ids(), positions, counters, words).prop_map(|(log_id, (p, void), counters, w)| {
         let mut history: Vec<Epoch> = counters
@@ -109,6 +110,7 @@ pub fn controls() -> impl Strategy<Value = Control> {
             prepared_end: Lsn(p[3]),
             first_prev_crc: w.1,
             clean: w.3,
+            has_meta: w.5,
             anchor: Anchor {
                 lsn: Lsn(p[2]),
                 prev_crc: w.2,
@@ -171,5 +173,15 @@ pub fn legal_frames() -> impl Strategy<Value = Vec<FrameHeader>> {
             }
         }
         out
+    })
+}
+
+pub fn metas() -> impl Strategy<Value = Meta> {
+    let sequence = any::<u64>().prop_map(|s| s.max(1));
+    let bytes = vec(any::<u8>(), 0..MAX_META_LEN + 1);
+    (log_ids(), sequence, bytes).prop_map(|(log_id, sequence, bytes)| Meta {
+        log_id,
+        sequence,
+        bytes,
     })
 }

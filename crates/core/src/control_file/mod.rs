@@ -1,3 +1,7 @@
+mod meta;
+
+pub(crate) use meta::LoadedMeta;
+
 use crate::names;
 use crate::poison::Poison;
 use crate::seam_lock::SeamLock;
@@ -5,7 +9,7 @@ use crate::{Error, Result};
 use logforce_device::{AlignedBuf, Barrier, Directory, File, OpenFile, ReadSource, Runtime, Write};
 use logforce_format::{
     CONTROL_FILE_LEN, CONTROL_SLOT_LEN, CONTROL_SLOT_OFFSETS, Control, ControlReject,
-    FORMAT_VERSION, MAX_WRITE_UNIT, newest,
+    FORMAT_VERSION, MAX_WRITE_UNIT, Meta, newest,
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -20,6 +24,8 @@ pub(crate) struct ControlFile {
     /// Held across the write, so that sequence numbers reach the file in order.
     turn: SeamLock,
     state: Mutex<(usize, Control)>,
+    /// The metadata that is durable.
+    meta: Mutex<Option<Meta>>,
 }
 
 /// What the slots hold.
@@ -44,17 +50,8 @@ impl ControlFile {
         let mut slots = Vec::new();
         let mut cached = false;
         for offset in CONTROL_SLOT_OFFSETS {
-            // As much as the coarsest device wants to be read at once; the other slot is that far away.
-            let mut buf = AlignedBuf::zeroed(READ_LEN, READ_LEN);
-            let read = match file.read_at(offset, &mut buf, ReadSource::Medium) {
-                Err(e) if e.kind() == std::io::ErrorKind::Unsupported => {
-                    cached = true;
-                    file.read_at(offset, &mut buf, ReadSource::Cache)
-                }
-                other => other,
-            };
-            slots.push(match read {
-                Ok(n) if n >= CONTROL_SLOT_LEN => Control::decode(&buf),
+            slots.push(match read_slot(&*file, offset, &mut cached) {
+                Ok((buf, n)) if n >= CONTROL_SLOT_LEN => Control::decode(&buf),
                 Ok(_) => Err(ControlReject::Magic),
                 // One slot that cannot be read is a damaged slot; the other may do.
                 Err(_) => Err(ControlReject::Checksum),
@@ -112,7 +109,7 @@ impl ControlFile {
         file.reserve(CONTROL_FILE_LEN)
             .map_err(Error::io("reserve space in", &path))?;
         for offset in CONTROL_SLOT_OFFSETS {
-            write_slot(&*file, offset, control).map_err(Error::io("write", &path))?;
+            write_slot(&*file, offset, &control.encode()).map_err(Error::io("write", &path))?;
         }
         file.barrier(Barrier::Full)
             .map_err(Error::io("sync", &path))?;
@@ -135,7 +132,8 @@ impl ControlFile {
             // After a barrier that failed the cache shows it as if it were there, and the next
             // barrier would not write it: a crash would bring back a slot that promises segments
             // which are removed by then. The bytes are the same, so tearing does no harm.
-            write_slot(&*file, CONTROL_SLOT_OFFSETS[loaded.slot], &loaded.control)
+            let slot = loaded.control.encode();
+            write_slot(&*file, CONTROL_SLOT_OFFSETS[loaded.slot], &slot)
                 .map_err(Error::io("write", &path))?;
         }
         // What was read may have been written, and not forced, by a process that crashed; what
@@ -147,6 +145,7 @@ impl ControlFile {
             file,
             turn: SeamLock::new(runtime),
             state: Mutex::new((loaded.slot, loaded.control)),
+            meta: Mutex::default(),
         })
     }
 
@@ -159,12 +158,18 @@ impl ControlFile {
     pub(crate) fn update(&self, poison: &Poison, change: impl FnOnce(&mut Control)) -> Result<()> {
         let _turn = self.turn.lock();
         poison.check()?;
+        self.update_in_turn(poison, change)
+    }
+
+    /// As [`ControlFile::update`], by whoever has the turn.
+    fn update_in_turn(&self, poison: &Poison, change: impl FnOnce(&mut Control)) -> Result<()> {
         let (slot, mut control) = self.state().clone();
         change(&mut control);
         control.sequence += 1;
         let path = self.dir.path().join(names::CONTROL);
+        let encoded = control.encode();
         for slot in [1 - slot, slot] {
-            write_slot(&*self.file, CONTROL_SLOT_OFFSETS[slot], &control)
+            write_slot(&*self.file, CONTROL_SLOT_OFFSETS[slot], &encoded)
                 .map_err(Error::io("write", &path))
                 .and_then(|()| {
                     self.file
@@ -178,9 +183,28 @@ impl ControlFile {
     }
 }
 
-fn write_slot(file: &dyn File, offset: u64, control: &Control) -> std::io::Result<()> {
+/// Reads the slot at `offset`: its memory and how many bytes of it were there. `cached` becomes true
+/// where the filesystem cannot read past the cache.
+fn read_slot(
+    file: &dyn File,
+    offset: u64,
+    cached: &mut bool,
+) -> std::io::Result<(AlignedBuf, usize)> {
+    // As much as the coarsest device wants to be read at once; the next slot is that far away.
+    let mut buf = AlignedBuf::zeroed(READ_LEN, READ_LEN);
+    let n = match file.read_at(offset, &mut buf, ReadSource::Medium) {
+        Err(e) if e.kind() == std::io::ErrorKind::Unsupported => {
+            *cached = true;
+            file.read_at(offset, &mut buf, ReadSource::Cache)
+        }
+        other => other,
+    }?;
+    Ok((buf, n))
+}
+
+fn write_slot(file: &dyn File, offset: u64, bytes: &[u8; CONTROL_SLOT_LEN]) -> std::io::Result<()> {
     let mut buf = AlignedBuf::zeroed(CONTROL_SLOT_LEN, CONTROL_SLOT_LEN);
-    buf.copy_from_slice(&control.encode());
+    buf.copy_from_slice(bytes);
     let ticket = file.submit(Write {
         offset,
         buf,
