@@ -12,5 +12,6 @@ mod outside;
 mod random;
 mod recovery;
 mod remote;
+mod remote_cases;
 mod trouble;
 mod work;
