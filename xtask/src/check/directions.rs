@@ -66,6 +66,11 @@ pub const TABLE: &[Row] = &[
         why: "it reads flags, hands the operating system to the measuring crate, and prints",
     },
     Row {
+        name: "logforce-openraft",
+        may_use: &["logforce"],
+        why: "an example: it uses what users use",
+    },
+    Row {
         name: "xtask",
         may_use: &[],
         why: "it must build and speak when nothing else compiles",

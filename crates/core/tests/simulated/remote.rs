@@ -205,6 +205,7 @@ fn options(rng: &mut Rng, disk: &SimOptions) -> Options {
         method = Method::Fdatasync;
     }
     let options = small().method(method).require(Guarantee::Nothing);
+    let options = options.max_batch(16 << 10);
     options.writes_in_flight(1 + rng.below(4) as usize)
 }
 
@@ -242,7 +243,9 @@ fn boot(seed: u64, disk: &SimDisk, options: &Options, replicas: &[Arc<Mutex<Repl
                 start_followers(&mut followers);
                 rt.sleep(Duration::from_millis(rng.below(30)));
             }
-            let log = match open(disk, rt, options) {
+            // A coarser one than before goes on in a segment of its own.
+            let unit = rng.pick(&[4096, 4096, 8192]);
+            let log = match open(disk, rt, &options.clone().write_unit(unit)) {
                 Ok(log) => log,
                 Err(_) if disk.is_cut() => break,
                 // By a planned fault.

@@ -2,10 +2,11 @@
 //! a segment of their own, damage that an opening cut, another log in the place of the one.
 
 use logforce_core::{
-    Creation, Error, ErrorKind, Log, Lsn, Method, OnDamage, Options, ReadOnly, RemoteFollower,
+    Creation, Error, ErrorKind, Guarantee, Log, Lsn, Method, OnDamage, Options, ReadOnly,
+    RemoteFollower,
 };
 use logforce_device::System;
-use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
+use logforce_testkit::{Fault, SimDisk, SimOptions, SimRuntime};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -151,6 +152,86 @@ fn a_cut_at_damage() {
             log.close().unwrap();
         });
     }
+}
+
+/// A truncation that is seen before it is durable, and that a failure takes back: what it covered
+/// is not lost on the follower.
+#[test]
+fn a_truncation_that_never_was() {
+    let (mut never, mut done) = (0, 0);
+    for op in 0..12 {
+        let disk = SimDisk::new(SimOptions::default(), op);
+        let options = || small().method(Method::Fdatasync);
+        SimRuntime::run(op, |rt| {
+            rt.tolerate_panics();
+            let log = open(&disk, rt, options());
+            let mut places = Vec::new();
+            for n in 0..6u8 {
+                places.push(log.commit(&[n; 100]).unwrap().start);
+            }
+            rt.sleep(Duration::from_secs(1));
+            let mut follower = follow(&disk, rt, Lsn::ORIGIN);
+            let mut copy = BTreeMap::new();
+            let mut look = |copy: &mut BTreeMap<_, _>| {
+                match follower.next_blocking(Some(Duration::from_millis(100))) {
+                    Ok(Some(entry)) => drop(copy.insert(entry.start, entry.data)),
+                    Ok(None) => return false,
+                    Err(Error::Voided { from, .. }) => drop(copy.split_off(&from)),
+                    Err(e) => panic!("{e}"),
+                }
+                true
+            };
+            look(&mut copy);
+            disk.fail_at(disk.ops() + op, Fault::Io);
+            let truncated = log.truncate_back(places[2]).is_ok();
+            while look(&mut copy) {}
+            drop(log);
+            let log = open(&disk, rt, options());
+            log.commit(b"after").unwrap();
+            while look(&mut copy) {}
+            let records = log.read_from(log.front_lsn()).unwrap();
+            let there: BTreeMap<_, _> = records
+                .map(|r| r.map(|e| (e.start, e.data)).unwrap())
+                .collect();
+            assert!(!truncated || there.len() == 3);
+            *(if there.len() == 3 {
+                &mut done
+            } else {
+                &mut never
+            }) += 1;
+            assert!(
+                copy == there,
+                "fault at {op}: {:?}, {:?}",
+                copy.keys(),
+                there.keys()
+            );
+            log.close().unwrap();
+        });
+    }
+    assert!(never > 0 && done > 0, "{never} {done}");
+}
+
+/// Without stamps the anchor proves, which comes to places that were looked at before.
+#[test]
+fn segment_changes_prove_under_a_weak_method() {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    SimRuntime::run(1, |rt| {
+        let options = small().method(Method::Buffered);
+        let log = open(&disk, rt, options.require(Guarantee::ProcessCrash));
+        let mut follower = follow(&disk, rt, Lsn::ORIGIN);
+        let mut seen = 0;
+        for n in 0..100u8 {
+            log.commit(&[n; 2_000]).unwrap();
+            rt.sleep(Duration::from_millis(1));
+            while let Some(entry) = follower.try_next().unwrap() {
+                assert_eq!(entry.data, [seen; 2_000]);
+                seen += 1;
+            }
+        }
+        assert!((40..100).contains(&seen), "{seen}");
+        log.close().unwrap();
+        assert_eq!(all(&mut follower).len(), 100 - usize::from(seen));
+    });
 }
 
 #[test]
