@@ -1,7 +1,8 @@
 use crate::reader::{Entry, Reader};
+use crate::shown::Shown;
 use crate::view::View;
 use crate::wakers::Place;
-use crate::{Error, Log, Result};
+use crate::{Log, Result};
 use logforce_format::Lsn;
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -10,17 +11,14 @@ use std::task::{Context, Poll};
 /// Reads a log's records as they become durable, in the process that writes it. Never shows one
 /// that is not durable, and does not hold up the writer.
 ///
-/// What it answers besides records, each once: [`Error::Voided`] when `truncate_back` took back
-/// records that it had shown (it goes on behind them), [`Error::Truncated`] when `truncate_front`
+/// What it answers besides records, each once: [`Error::Voided`](crate::Error::Voided) when `truncate_back` took back
+/// records that it had shown, or that lie below where it began (it goes on behind them), [`Error::Truncated`](crate::Error::Truncated) when `truncate_front`
 /// passed it (it ends), the log's failure when the log has failed (it ends, after every durable
 /// record).
 pub struct Follower {
     view: Arc<View>,
     reader: Reader,
-    /// Start of the last record that was shown.
-    shown: Option<Lsn>,
-    /// Void ranges up to here were reported, or held nothing that was shown.
-    reported: Lsn,
+    shown: Shown,
     place: Option<Place>,
     ended: bool,
 }
@@ -32,8 +30,7 @@ impl Log {
         Ok(Follower {
             view: self.view().clone(),
             reader,
-            shown: None,
-            reported: from,
+            shown: Shown::below(from),
             place: None,
             ended: false,
         })
@@ -46,18 +43,9 @@ impl Follower {
         if self.ended {
             return Ok(None);
         }
-        if let Some(shown) = self.shown
-            && shown >= self.reported
-        {
-            let voided = self.view.voids().covering(shown);
-            if let Some((from, to)) = voided {
-                self.reported = to;
-                return Err(Error::Voided {
-                    lsn: shown,
-                    from,
-                    to,
-                });
-            }
+        let taken_back = self.shown.taken_back(&self.view.voids());
+        if let Some(e) = taken_back {
+            return Err(e);
         }
         loop {
             match self.reader.next() {
@@ -70,7 +58,7 @@ impl Follower {
                     // Read ahead, and taken back since.
                     let voided = self.view.voids().covering(entry.start);
                     if voided.is_none() {
-                        self.shown = Some(entry.start);
+                        self.shown.note(entry.start, entry.end);
                         return Ok(Some(entry));
                     }
                 }
@@ -142,7 +130,7 @@ impl Drop for Follower {
 impl std::fmt::Debug for Follower {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Follower")
-            .field("shown", &self.shown)
+            .field("shown", &self.shown.end())
             .field("ended", &self.ended)
             .finish_non_exhaustive()
     }

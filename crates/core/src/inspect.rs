@@ -1,6 +1,5 @@
 //! Looking into a log without opening it for writing: nothing is locked, changed or forced.
 
-use crate::commit::Signal;
 use crate::control_file::{ControlFile, LoadedMeta};
 use crate::metrics::{self, LiveStats};
 use crate::options::OnDamage;
@@ -15,16 +14,15 @@ use crate::search::{headers_behind, stamp_behind};
 use crate::segments::{Listing, list, read_header};
 use crate::view::View;
 use crate::voids::Voids;
-use crate::wakers::Wakers;
 use crate::{Damage, Error, Result, names};
 use logforce_device::{Directory, ReadSource, Runtime, System};
-use logforce_format::frame::{Frames, Sequence};
+use logforce_format::frame::Frames;
 use logforce_format::{
     Anchor, BATCH_HEADER_LEN, BatchKind, Case, Control, Decision, EPOCH_HISTORY, Epoch, LogId, Lsn,
     decide,
 };
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// How often a position in a log that is being written is looked at again before it counts as
 /// damaged: the writer may have been in the middle of it.
@@ -151,12 +149,15 @@ pub struct Inspector {
 impl Inspector {
     /// Opens the log in `path` for looking.
     pub fn open(system: &dyn System, path: impl AsRef<Path>) -> Result<Inspector> {
-        let path = path.as_ref();
-        let dir = existing_directory(system, path)?;
+        Self::of(existing_directory(system, path.as_ref())?)
+    }
+
+    /// Opens the log in `dir` for looking.
+    pub(crate) fn of(dir: Arc<dyn Directory>) -> Result<Inspector> {
         let loaded = match ControlFile::load(&dir) {
             Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
                 return Err(Error::NoLog {
-                    path: path.to_owned(),
+                    path: dir.path().to_owned(),
                     why: "it has no 'control' file".to_owned(),
                 });
             }
@@ -187,7 +188,7 @@ impl Inspector {
         let mut meta = LoadedMeta::load(&dir, &loaded.control)?;
         for _ in 0..LOOK_AGAIN {
             // Each slot may be seen in the middle of its change by whoever writes the log.
-            if meta.lost(path).is_none() {
+            if meta.lost(dir.path()).is_none() {
                 break;
             }
             meta = LoadedMeta::load(&dir, &loaded.control)?;
@@ -264,7 +265,7 @@ impl Inspector {
     }
 
     /// What reading records needs; fails on damage at the end.
-    pub(crate) fn into_view(self, runtime: Arc<dyn Runtime>) -> Result<View> {
+    pub(crate) fn into_view(self, runtime: Arc<dyn Runtime>) -> Result<Arc<View>> {
         let control = self.control;
         let segments = self.listing.segments;
         let path = self.dir.path().to_owned();
@@ -289,20 +290,37 @@ impl Inspector {
             end.state.at
         };
         let voids = collect_voids(&segments, &control, end.state.last_void, &path)?;
-        Ok(View {
-            advanced: Signal::default(),
-            wakers: Wakers::default(),
-            ended: Mutex::default(),
-            process: runtime.process(),
-            runtime,
-            dir: self.dir,
-            path,
-            log_id: control.log_id,
-            segments: Mutex::new(segments),
-            voids: Mutex::new(voids),
-            durable: durable.0.into(),
-            front: control.front.0.into(),
-        })
+        Ok(View::of(
+            self.dir, runtime, &control, segments, voids, durable,
+        ))
+    }
+
+    /// What `look` finds in the log in `dir`. A writer may change it meanwhile, and take away the
+    /// very segment that is looked at: then it looks again.
+    pub(crate) fn look<T>(
+        dir: &Arc<dyn Directory>,
+        mut look: impl FnMut(Inspector) -> Result<T>,
+    ) -> Result<T> {
+        let mut looked = 0;
+        loop {
+            let inspector = Self::of(dir.clone())?;
+            let before = inspector.control.sequence;
+            let e = match look(inspector) {
+                Err(e @ (Error::Damaged(_) | Error::Io { .. })) if looked < LOOK_AGAIN => e,
+                other => return other,
+            };
+            looked += 1;
+            if ControlFile::load(dir)?.control.sequence == before {
+                return Err(e);
+            }
+        }
+    }
+
+    /// The control file and whether both of its slots are whole; the segments; whether somebody
+    /// writes the log.
+    pub(crate) fn into_parts(self) -> (Control, bool, crate::segments::Segments, bool) {
+        let whole = self.control_whole;
+        (self.control, whole, self.listing.segments, self.in_use)
     }
 
     /// The metadata; `None` if it was never set. [`Error::Damaged`] if it cannot be believed.
@@ -392,7 +410,7 @@ impl Inspector {
                         .is_none_or(|s| s.header.start == scan.state.at)
                 {
                     // A whole segment that is void need not be readable.
-                    scan.state = unlinked(to);
+                    scan.state = ScanState::unlinked(to);
                     walk.jump();
                 }
                 match scan.next() {
@@ -411,7 +429,7 @@ impl Inspector {
             };
             state = scan.state;
             if let Some((_, to)) = walk.voids.covering(stop.at) {
-                state = unlinked(to);
+                state = ScanState::unlinked(to);
                 walk.jump();
                 continue;
             }
@@ -430,7 +448,7 @@ impl Inspector {
             }
             if let Some(first) = self.truncated_to().filter(|first| stop.at < *first) {
                 // Truncated while it was being looked at; what was there may have another life.
-                state = unlinked(first);
+                state = ScanState::unlinked(first);
                 walk.jump();
                 lost.retain(|l| *l >= first);
                 continue;
@@ -458,7 +476,7 @@ impl Inspector {
                 false
             });
             match next {
-                Some(at) => state = unlinked(at),
+                Some(at) => state = ScanState::unlinked(at),
                 None => {
                     walk.found.case = case;
                     break;
@@ -502,17 +520,6 @@ impl Inspector {
             proven = proven.max(batch.header.stamp);
         }
         (proven, scan.state.last_void.or(state.last_void))
-    }
-}
-
-/// A state at a batch of which nothing is known but its place.
-fn unlinked(at: Lsn) -> ScanState {
-    ScanState {
-        at,
-        epoch: None,
-        prev_crc: None,
-        last_void: None,
-        sequence: Sequence::unknown(),
     }
 }
 

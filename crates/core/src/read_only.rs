@@ -1,5 +1,6 @@
 use crate::inspect::Inspector;
 use crate::reader::{Entry, Reader};
+use crate::recovery::existing_directory;
 use crate::view::View;
 use crate::{Case, Error, Result};
 use logforce_device::System;
@@ -11,7 +12,8 @@ use std::sync::Arc;
 /// writing it.
 ///
 /// It shows what was durable when it was opened: beside a writer, what stamps prove; else, all that
-/// the next opening for writing would recover from the system's cache. To see more, open again.
+/// the next opening for writing would recover from the system's cache. To see more, open again, or
+/// [follow](ReadOnly::follow).
 pub struct ReadOnly {
     view: Arc<View>,
     meta: Result<Option<Vec<u8>>>,
@@ -21,12 +23,11 @@ impl ReadOnly {
     /// Opens the log in `path` of `system` for reading. Fails on damage at its end; damage further
     /// back is reported by reading it.
     pub fn open(system: &dyn System, path: impl AsRef<Path>) -> Result<ReadOnly> {
-        let inspector = Inspector::open(system, path)?;
-        let meta = inspector.meta();
-        let view = inspector.into_view(system.runtime())?;
-        Ok(ReadOnly {
-            view: Arc::new(view),
-            meta,
+        let dir = existing_directory(system, path.as_ref())?;
+        Inspector::look(&dir, |inspector| {
+            let meta = inspector.meta();
+            let view = inspector.into_view(system.runtime())?;
+            Ok(ReadOnly { view, meta })
         })
     }
 
@@ -49,6 +50,10 @@ impl ReadOnly {
     /// Exclusive end of what is shown.
     pub fn durable_lsn(&self) -> Lsn {
         self.view.durable()
+    }
+
+    pub(crate) fn view(&self) -> &View {
+        &self.view
     }
 
     /// The metadata as it was when the log was opened; `None` if it was never set. Beside a writer

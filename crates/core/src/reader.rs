@@ -58,7 +58,7 @@ impl Loaded {
 /// What lies at an LSN.
 pub(crate) struct Boundary {
     /// The batch to start from.
-    batch: Lsn,
+    pub(crate) batch: Lsn,
     /// An atomic append begins here, or one ends here; otherwise it is a record within one.
     pub(crate) between_appends: bool,
 }

@@ -48,6 +48,8 @@ pub(crate) struct Batch<'a> {
 /// Bytes of one segment, read in large aligned pieces.
 pub(crate) struct Window {
     source: ReadSource,
+    /// How much is read at once.
+    chunk: usize,
     buf: AlignedBuf,
     /// Start LSN of the segment that `buf` holds a piece of.
     of: Option<Lsn>,
@@ -60,6 +62,7 @@ impl Window {
     pub(crate) fn new(source: ReadSource) -> Self {
         Window {
             source,
+            chunk: CHUNK,
             // Sized at the first use: most segments of a small log are shorter than a chunk.
             buf: AlignedBuf::zeroed(0, 65536),
             of: None,
@@ -67,6 +70,12 @@ impl Window {
             offset: 0,
             valid: 0,
         }
+    }
+
+    /// Reads no more at once than `bytes`, or what is asked for if that is more: beside a writer,
+    /// what lies behind is not there yet.
+    pub(crate) fn limit(&mut self, bytes: u64) {
+        self.chunk = bytes.clamp(1, CHUNK as u64) as usize;
     }
 
     /// Forgets what was read.
@@ -108,7 +117,7 @@ impl Window {
         };
         let from = offset / unit * unit;
         let want = align_up(offset - from + len as u64, unit) as usize;
-        let chunk = align_up((CHUNK as u64).min(segment.header.len), unit) as usize;
+        let chunk = align_up((self.chunk as u64).min(segment.header.len), unit) as usize;
         if want.max(chunk) > self.buf.len() {
             self.buf = AlignedBuf::zeroed(want.max(chunk), 65536);
         }
@@ -193,10 +202,36 @@ impl<'s> Scan<'s> {
         let resumed = self.resumptions.at(&self.state);
         // Taken over only when the batch there has passed: else the scan stays where it is.
         let before = resumed.unwrap_or(self.state);
+        let head = Head::read(&mut self.window, self.segments, self.control, &before)?;
+        let next = head.check(&mut self.window, before)?;
+        self.state = next;
+        Ok(Batch {
+            payload: head.payload(&mut self.window)?,
+            header: head.header,
+            end: next.at,
+            resumed: resumed.is_some(),
+        })
+    }
+}
+
+/// The header of a batch that follows its predecessor. Its payload was not looked at.
+pub(crate) struct Head {
+    pub(crate) header: BatchHeader,
+    segment: Arc<Segment>,
+}
+
+impl Head {
+    /// The header of the next batch behind `before`, or why there is none.
+    pub(crate) fn read(
+        window: &mut Window,
+        segments: &Segments,
+        control: &Control,
+        before: &ScanState,
+    ) -> Result<Head, Stop> {
         let at = before.at;
         let stop = |at, seen, found: String| Err(Stop { at, seen, found });
-        let Some(segment) = self.segments.containing(at) else {
-            return if at >= self.control.prepared_end {
+        let Some(segment) = segments.containing(at) else {
+            return if at >= control.prepared_end {
                 stop(at, Seen::PastEnd, "the end of the last segment".to_owned())
             } else {
                 stop(
@@ -207,71 +242,101 @@ impl<'s> Scan<'s> {
             };
         };
         let at = at.max(segment.header.first_batch());
-        let unit = segment.header.write_unit;
-        let offset = segment.offset(at);
-        let reject = |r: Reject| Stop {
-            at,
-            seen: Seen::of(r),
-            found: r.to_string(),
-        };
-        let unreadable = |found| Stop {
-            at,
-            seen: Seen::Unreadable,
-            found,
-        };
-        let header = {
-            let bytes = self
-                .window
-                .get(&segment, offset, BATCH_HEADER_LEN)
-                .map_err(unreadable)?;
-            BatchHeader::decode(bytes).map_err(reject)?
-        };
+        let reject = |r: Reject| rejected(at, r);
+        let bytes = window
+            .get(&segment, segment.offset(at), BATCH_HEADER_LEN)
+            .map_err(|found| unreadable(at, found))?;
+        let header = BatchHeader::decode(bytes).map_err(reject)?;
         let own = if header.kind == BatchKind::Epoch {
             header.prev_epoch
         } else {
             header.epoch
         };
         let expected = Expected {
-            log_id: self.control.log_id,
+            log_id: control.log_id,
             lsn: at,
             segment_end: segment.header.end(),
-            write_unit: unit,
+            write_unit: segment.header.write_unit,
             epoch: before.epoch.unwrap_or(own),
             prev_crc: before.prev_crc.unwrap_or(header.prev_crc),
         };
         header.check_link(&expected).map_err(reject)?;
-        let whole = BATCH_HEADER_LEN + header.payload_len as usize;
+        Ok(Head { header, segment })
+    }
+
+    /// Where the next batch begins.
+    pub(crate) fn end(&self) -> Lsn {
+        self.header.end(self.segment.header.write_unit)
+    }
+
+    /// The bytes behind the header, checked or not.
+    pub(crate) fn payload<'w>(&self, window: &'w mut Window) -> Result<&'w [u8], Stop> {
+        let at = self.header.lsn;
+        let whole = BATCH_HEADER_LEN + self.header.payload_len as usize;
+        let bytes = window
+            .get(&self.segment, self.segment.offset(at), whole)
+            .map_err(|found| unreadable(at, found))?;
+        Ok(bytes.get(BATCH_HEADER_LEN..).unwrap_or(&[]))
+    }
+
+    /// Checks the payload; answers the state behind the batch.
+    pub(crate) fn check(&self, window: &mut Window, before: ScanState) -> Result<ScanState, Stop> {
+        let at = self.header.lsn;
         let mut next = before;
-        {
-            let bytes = self
-                .window
-                .get(&segment, offset, whole)
-                .map_err(unreadable)?;
-            let payload = bytes.get(BATCH_HEADER_LEN..).unwrap_or(&[]);
-            header.check_payload(payload).map_err(reject)?;
-            next.follow(&header, payload).map_err(|why| Stop {
-                at,
-                seen: Seen::Malformed,
-                found: why,
-            })?;
-        }
-        next.at = header.end(unit);
-        self.state = next;
-        segment.note_batch(at);
-        let bytes = self
-            .window
-            .get(&segment, offset, whole)
-            .map_err(unreadable)?;
-        Ok(Batch {
-            header,
-            payload: bytes.get(BATCH_HEADER_LEN..).unwrap_or(&[]),
-            end: next.at,
-            resumed: resumed.is_some(),
-        })
+        let payload = self.payload(window)?;
+        let checked = self.header.check_payload(payload);
+        checked.map_err(|r| rejected(at, r))?;
+        next.follow(&self.header, payload).map_err(|found| Stop {
+            at,
+            seen: Seen::Malformed,
+            found,
+        })?;
+        next.at = self.end();
+        self.segment.note_batch(at);
+        Ok(next)
+    }
+}
+
+fn rejected(at: Lsn, r: Reject) -> Stop {
+    Stop {
+        at,
+        seen: Seen::of(r),
+        found: r.to_string(),
+    }
+}
+
+fn unreadable(at: Lsn, found: String) -> Stop {
+    Stop {
+        at,
+        seen: Seen::Unreadable,
+        found,
     }
 }
 
 impl ScanState {
+    /// A state at a batch of which nothing is known but its place.
+    pub(crate) fn unlinked(at: Lsn) -> ScanState {
+        ScanState {
+            at,
+            epoch: None,
+            prev_crc: None,
+            last_void: None,
+            sequence: Sequence::unknown(),
+        }
+    }
+
+    /// The state behind a batch of which the header only was read. It knows no records.
+    pub(crate) fn behind(head: &Head) -> ScanState {
+        let h = &head.header;
+        ScanState {
+            at: head.end(),
+            epoch: Some(h.epoch),
+            prev_crc: Some(h.crc),
+            last_void: Some(if h.voids() { h.lsn } else { h.last_void }),
+            sequence: Sequence::unknown(),
+        }
+    }
+
     /// The state behind a batch whose link and payload were checked. `Err` says why its contents
     /// cannot be.
     fn follow(&mut self, header: &BatchHeader, payload: &[u8]) -> Result<(), String> {

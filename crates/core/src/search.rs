@@ -65,6 +65,7 @@ pub(crate) fn stamp_behind(
 }
 
 /// Epoch batches at the beginning of segments by which an opening gave up a position further down.
+#[derive(Default)]
 pub(crate) struct Resumptions(Vec<BatchHeader>);
 
 impl Resumptions {
@@ -108,5 +109,13 @@ impl Resumptions {
             sequence: Sequence::default(),
             ..*state
         })
+    }
+
+    /// The latest one that gives up `at` though a batch ended there that was read: the log was
+    /// truncated at damage further down.
+    pub(crate) fn cutting(&self, at: Lsn, control: &Control) -> Option<Lsn> {
+        let cutting = |h: &&BatchHeader| h.void_from < at && at < h.lsn && control.knows(h.epoch);
+        let latest = self.0.iter().filter(cutting);
+        latest.max_by_key(|h| h.epoch.counter).map(|h| h.lsn)
     }
 }

@@ -4,7 +4,7 @@ use crate::voids::Voids;
 use crate::wakers::Wakers;
 use crate::{Error, Result};
 use logforce_device::{Directory, Runtime};
-use logforce_format::{LogId, Lsn};
+use logforce_format::{Control, LogId, Lsn};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,6 +30,31 @@ pub(crate) struct View {
 }
 
 impl View {
+    /// A view of a log that this process does not write.
+    pub(crate) fn of(
+        dir: Arc<dyn Directory>,
+        runtime: Arc<dyn Runtime>,
+        control: &Control,
+        segments: Segments,
+        voids: Voids,
+        durable: Lsn,
+    ) -> Arc<View> {
+        Arc::new(View {
+            process: runtime.process(),
+            path: dir.path().to_owned(),
+            runtime,
+            dir,
+            log_id: control.log_id,
+            segments: Mutex::new(segments),
+            voids: Mutex::new(voids),
+            durable: durable.0.into(),
+            front: control.front.0.into(),
+            advanced: Signal::default(),
+            wakers: Wakers::default(),
+            ended: Mutex::default(),
+        })
+    }
+
     pub(crate) fn segments(&self) -> MutexGuard<'_, Segments> {
         self.segments.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -35,7 +35,7 @@ pub use logforce_core::{
     Entry, Epoch, Error, ErrorKind, Facts, FileState, Finding, Follower, Forcing, Guarantee,
     HistogramSnapshot, Inspection, Inspector, LiveStats, LiveSummary, Log, LogId, Lsn,
     MAX_META_LEN, MAX_RECORD_LEN, Method, OnDamage, Options, Pin, Policy, ReadOnly, Reader,
-    Recovered, Result, SegmentInfo, Stats, Submitted, Submitting, Verdict, Visit,
+    Recovered, RemoteFollower, Result, SegmentInfo, Stats, Submitted, Submitting, Verdict, Visit,
 };
 
 /// With an advisor that measures, asked where the user settled no method.

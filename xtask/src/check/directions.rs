@@ -87,6 +87,11 @@ pub const TABLE: &[Row] = &[
               filesystems to count them on; nothing may use it, for it brings the rivals along",
     },
     Row {
+        name: "logforce-openraft",
+        may_use: &["logforce"],
+        why: "an example: it uses what users use",
+    },
+    Row {
         name: "xtask",
         may_use: &[],
         why: "it must build and speak when nothing else compiles",

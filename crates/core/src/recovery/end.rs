@@ -21,7 +21,7 @@ pub(crate) struct End {
     /// The highest position known to have been durable.
     pub(crate) trusted: Lsn,
     /// The boundary at or below `trusted` from which the tail is read again.
-    pub(super) settled: ScanState,
+    pub(crate) settled: ScanState,
     /// The last boundary at which no append is begun and not ended.
     pub(super) closed: ScanState,
     pub(crate) lost: Option<Damage>,

@@ -15,6 +15,8 @@ mod pins;
 mod policies;
 mod random;
 mod recovery;
+mod remote;
+mod remote_cases;
 mod stats;
 mod trouble;
 mod work;

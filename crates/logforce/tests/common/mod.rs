@@ -1,6 +1,8 @@
 //! Shared by the tests on the real operating system.
 #![allow(dead_code)]
 
+pub mod examples;
+
 pub use logforce_testkit::loopfs::LoopFs;
 
 use logforce::{Error, ErrorKind, Guarantee, Log, Lsn, Method, Options};

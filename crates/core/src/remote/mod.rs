@@ -1,0 +1,247 @@
+//! Following a log that another process writes. Nothing is locked, forced or written.
+//!
+//! Two positions move along the chain of batches. *Ahead* goes the one that reads headers only, for
+//! the stamps in them: each says that everything below it is durable. Behind comes the one that
+//! reads whole batches and shows their records, and it never passes what is proven. What lies
+//! between the two may be cut by the next recovery; then the first goes back to the second.
+
+mod ahead;
+mod records;
+mod taking;
+
+use crate::inspect::Inspector;
+use crate::read_only::check_end;
+use crate::reader::{Entry, boundary};
+use crate::recovery::{anchor_state, collect_voids, find_end, gaps, lost_segment};
+use crate::scan::{ScanState, Window};
+use crate::segments::Segments;
+use crate::shown::Shown;
+use crate::view::View;
+use crate::voids::Voids;
+use crate::{Error, OnDamage, ReadOnly, Result, names};
+use ahead::Ahead;
+use logforce_device::{Directory, ReadSource, Runtime};
+use logforce_format::{Control, Epoch, Lsn};
+use records::Records;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
+use std::time::Duration;
+
+/// How often a doubtful place is looked at again before it counts as damaged.
+const LOOK_AGAIN: u32 = 5;
+
+/// Reads a log's records as they become durable, in another process than the one that writes it
+/// (or in the same). It locks nothing, writes nothing and does not hold up the writer; it looks
+/// into the files whenever it is asked.
+///
+/// It shows what is *proven* to be durable: by a stamp, which the writer puts into every batch and,
+/// [`Options::idle_stamp`](crate::Options::idle_stamp) after the last force, into one by itself; or
+/// by the control file. So it lags by one commit while commits follow each other, else by the idle
+/// stamp (50 ms by default), and by the time from one look to the next. Under a method weaker than
+/// `PowerLoss` there are no stamps: it sees what was written before the last barrier, which comes
+/// with segment changes, `truncate_front` and closing.
+///
+/// It goes on through crashes, closings and openings of the writer. What it answers besides
+/// records: [`Error::Voided`] once when records were taken back that it had shown or that lie below
+/// where it began (it goes on behind them); [`Error::Truncated`] when the front passed it; other
+/// errors. Every error but `Voided` ends it, and is answered again from then on.
+pub struct RemoteFollower {
+    dir: Arc<dyn Directory>,
+    runtime: Arc<dyn Runtime>,
+    poll: Duration,
+    /// Records below are not shown.
+    from: Lsn,
+    /// The latest opening when this began. A later one that begins below `from` has cut what the
+    /// caller has.
+    began: Epoch,
+    segments: Segments,
+    control: Control,
+    /// The boundary up to which batches were taken.
+    taken: ScanState,
+    window: Window,
+    records: Records,
+    ahead: Ahead,
+    voids: Voids,
+    shown: Shown,
+    doubts: u32,
+    failed: Option<Error>,
+}
+
+impl ReadOnly {
+    /// Follows the log from `from` on: the start or the end of a record, [`ReadOnly::front_lsn`],
+    /// or where another follower of this log was ([`RemoteFollower::position`]). Looks at the log
+    /// anew; this `ReadOnly` stays as it was.
+    pub fn follow(&self, from: Lsn) -> Result<RemoteFollower> {
+        let view = self.view();
+        Inspector::look(&view.dir, |inspector| {
+            RemoteFollower::start(inspector, view.dir.clone(), view.runtime.clone(), from)
+        })
+    }
+}
+
+impl RemoteFollower {
+    fn start(
+        inspector: Inspector,
+        dir: Arc<dyn Directory>,
+        runtime: Arc<dyn Runtime>,
+        from: Lsn,
+    ) -> Result<Self> {
+        let (control, whole, segments, in_use) = inspector.into_parts();
+        let path = dir.path().to_owned();
+        if let Some(&(lsn, _)) = gaps(&segments, &control).first() {
+            let lost = lost_segment(&dir, lsn, &control)?;
+            return Err(Error::Damaged(Box::new(lost)));
+        }
+        let anchor = anchor_state(&control);
+        let end = find_end(
+            &segments,
+            &control,
+            anchor,
+            whole,
+            &path,
+            OnDamage::Truncate,
+        )?;
+        check_end(end.lost, in_use)?;
+        let proven = end.trusted;
+        let voids = collect_voids(&segments, &control, end.settled.last_void, &path)?;
+        if from < control.front {
+            return Err(Error::Truncated {
+                lsn: from,
+                front: control.front,
+            });
+        }
+        let covering = voids.covering(from);
+        let view = View::of(
+            dir.clone(),
+            runtime.clone(),
+            &control,
+            segments,
+            voids.clone(),
+            proven,
+        );
+        let taken = match covering {
+            // All that it would show there is gone, and its user has nothing of that.
+            Some((start, to)) if start == from || from == control.front => ScanState::unlinked(to),
+            Some((start, to)) => {
+                return Err(Error::Voided {
+                    lsn: from,
+                    from: start,
+                    to,
+                });
+            }
+            None if from > end.state.at => {
+                return Err(Error::BeyondEnd {
+                    lsn: from,
+                    end: end.state.at,
+                });
+            }
+            None if from >= end.settled.at => end.settled,
+            None => ScanState::unlinked(boundary(&view, from)?.batch),
+        };
+        let segments = std::mem::take(&mut *view.segments());
+        Ok(RemoteFollower {
+            dir,
+            runtime,
+            poll: Duration::from_millis(10),
+            from,
+            began: control.epoch,
+            segments,
+            ahead: Ahead::new(end.settled, proven),
+            control,
+            taken,
+            window: Window::new(ReadSource::Cache),
+            records: Records::default(),
+            voids,
+            shown: Shown::below(from),
+            doubts: 0,
+            failed: None,
+        })
+    }
+
+    /// How long [`RemoteFollower::next_blocking`] waits between two looks. Default 10 ms.
+    pub fn poll_interval(mut self, interval: Duration) -> Self {
+        self.poll = interval;
+        self
+    }
+
+    /// The next record, if one is there that is proven durable.
+    pub fn try_next(&mut self) -> Result<Option<Entry>> {
+        if let Some(e) = &self.failed {
+            return Err(e.clone());
+        }
+        let answer = self.advance();
+        match &answer {
+            Err(Error::Voided { .. }) | Ok(_) => {}
+            Err(e) => self.failed = Some(e.clone()),
+        }
+        answer
+    }
+
+    /// Waits for the next record; `Ok(None)` when `timeout` has passed without one. It waits on
+    /// while nobody writes the log: another writer may come.
+    pub fn next_blocking(&mut self, timeout: Option<Duration>) -> Result<Option<Entry>> {
+        let began = self.runtime.now();
+        loop {
+            if let Some(entry) = self.try_next()? {
+                return Ok(Some(entry));
+            }
+            let passed = self.runtime.now().saturating_sub(began);
+            let left = timeout.map(|t| t.saturating_sub(passed));
+            if left.is_some_and(|l| l.is_zero()) {
+                return Ok(None);
+            }
+            let pause = left.map_or(self.poll, |l| l.min(self.poll));
+            self.runtime.wait(&AtomicU32::new(0), 0, Some(pause));
+        }
+    }
+
+    /// Where it is: everything below was shown, or taken back, or lies below where it began. To
+    /// follow from here after a restart leaves nothing out and shows nothing twice.
+    pub fn position(&self) -> Lsn {
+        self.shown.end()
+    }
+
+    /// Exclusive end of what was proven durable when it last looked.
+    pub fn proven_lsn(&self) -> Lsn {
+        self.ahead.proven
+    }
+
+    /// Whether somebody has the log open for writing now.
+    pub fn is_writer_running(&self) -> bool {
+        self.dir.is_locked(names::LOCK).unwrap_or(false)
+    }
+
+    fn advance(&mut self) -> Result<Option<Entry>> {
+        loop {
+            if let Some(e) = self.shown.taken_back(&self.voids) {
+                return Err(e);
+            }
+            while let Some(entry) = self.records.ready.pop_front() {
+                if self.voids.covering(entry.start).is_some() {
+                    continue;
+                }
+                if entry.start < self.control.front {
+                    return Err(Error::Truncated {
+                        lsn: entry.start,
+                        front: self.control.front,
+                    });
+                }
+                self.shown.note(entry.start, entry.end);
+                return Ok(Some(entry));
+            }
+            if !self.take_batch()? && !self.look_ahead()? {
+                return Ok(None);
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for RemoteFollower {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RemoteFollower")
+            .field("position", &self.position())
+            .field("proven", &self.proven_lsn())
+            .field("failed", &self.failed)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,80 @@
+use crate::reader::Entry;
+use crate::voids::Voids;
+use logforce_format::frame::{Frames, Malformed};
+use logforce_format::{BATCH_HEADER_LEN, BatchHeader, BatchKind, Lsn, MAX_RECORD_LEN};
+use std::collections::VecDeque;
+
+/// Puts records together from the batches of a log, in order.
+#[derive(Default)]
+pub(super) struct Records {
+    /// Whole, and to be shown.
+    pub(super) ready: VecDeque<Entry>,
+    /// Records of an atomic append that is not at its end yet.
+    group: Vec<Entry>,
+    group_len: usize,
+    /// A record was seen to begin; before, a fragment may be the rest of one.
+    begun: bool,
+}
+
+impl Records {
+    /// What is begun and not ended never will be.
+    pub(super) fn drop_begun(&mut self) {
+        self.group.clear();
+        self.group_len = 0;
+        self.begun = false;
+    }
+
+    /// Takes the frames at and above `from` of a batch.
+    pub(super) fn take(
+        &mut self,
+        header: &BatchHeader,
+        payload: &[u8],
+        from: Lsn,
+        voids: &Voids,
+    ) -> Result<(), Malformed> {
+        if header.voids() {
+            // An append that is open here lies in the range.
+            self.drop_begun();
+        }
+        if header.kind != BatchKind::Data {
+            return Ok(());
+        }
+        for frame in Frames::new(payload, header.lsn.plus(BATCH_HEADER_LEN as u64)) {
+            let frame = frame?;
+            if frame.lsn < from {
+                continue;
+            }
+            if voids.covering(frame.lsn).is_some() {
+                self.drop_begun();
+                continue;
+            }
+            if frame.header.first {
+                self.begun = true;
+                self.group.push(Entry {
+                    start: frame.lsn,
+                    end: frame.lsn,
+                    data: Vec::new(),
+                });
+            }
+            let Some(entry) = self.group.last_mut() else {
+                if self.begun {
+                    return Err(Malformed(frame.lsn));
+                }
+                continue;
+            };
+            self.group_len += frame.data.len();
+            if self.group_len > MAX_RECORD_LEN {
+                return Err(Malformed(frame.lsn));
+            }
+            entry.data.extend_from_slice(frame.data);
+            if frame.header.last {
+                entry.end = frame.end();
+                if !frame.header.joined {
+                    self.ready.extend(self.group.drain(..));
+                    self.group_len = 0;
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,117 @@
+//! Reading whole batches below what is proven.
+
+use super::{LOOK_AGAIN, RemoteFollower};
+use crate::recovery::damage;
+use crate::scan::{Head, ScanState, Stop, Window};
+use crate::{Error, Result};
+use logforce_device::ReadSource;
+use logforce_format::{BatchKind, Case, Lsn, Seen, decide};
+
+impl RemoteFollower {
+    /// Takes the next batch that is proven; `false` if there is none, or none to be had now.
+    pub(super) fn take_batch(&mut self) -> Result<bool> {
+        if let Some((_, to)) = self.voids.covering(self.taken.at) {
+            // What lies there need not even be readable any more.
+            self.records.drop_begun();
+            self.taken = ScanState::unlinked(to);
+            return Ok(true);
+        }
+        if self.taken.at >= self.ahead.proven {
+            return Ok(false);
+        }
+        self.learn_segment(self.taken.at);
+        match self.try_take(ReadSource::Cache) {
+            Ok(()) => {}
+            Err(stop) => match self.try_harder(&stop) {
+                Ok(()) => {}
+                Err(stop) => return self.cannot_take(&stop).map(|()| false),
+            },
+        }
+        self.doubts = 0;
+        // Their files may be gone; an open handle would keep the space.
+        self.segments.take_below(self.taken.at);
+        Ok(true)
+    }
+
+    /// What was read ahead may be older than what was written since; and a direct write racing with
+    /// a cached read can leave an old page in the cache.
+    fn try_harder(&mut self, first: &Stop) -> std::result::Result<(), Stop> {
+        self.window.invalidate();
+        if first.seen == Seen::Malformed {
+            return Err(first.clone());
+        }
+        self.try_take(ReadSource::Cache)
+            .or_else(|_| self.try_take(ReadSource::Medium))
+    }
+
+    fn try_take(&mut self, source: ReadSource) -> std::result::Result<(), Stop> {
+        let mut medium = Window::new(ReadSource::Medium);
+        let window = match source {
+            ReadSource::Cache => &mut self.window,
+            ReadSource::Medium => &mut medium,
+        };
+        window.limit(self.ahead.proven.since(self.taken.at));
+        let head = Head::read(window, &self.segments, &self.control, &self.taken)?;
+        let next = head.check(window, self.taken)?;
+        let h = &head.header;
+        if h.kind == BatchKind::Epoch && h.lsn < self.from && h.epoch.counter > self.began.counter {
+            // It began above what was proven, and a recovery has cut there.
+            return Err(Stop {
+                at: h.lsn,
+                seen: Seen::PastEnd,
+                found: "the log was cut below where this began".to_owned(),
+            });
+        }
+        let payload = head.payload(window)?;
+        self.records
+            .take(&head.header, payload, self.from, &self.voids)
+            .map_err(|m| Stop {
+                at: m.0,
+                seen: Seen::Malformed,
+                found: "the frame here does not fit".to_owned(),
+            })?;
+        self.taken = next;
+        Ok(())
+    }
+
+    /// A batch that was durable cannot be read: it was truncated, or given up by an opening that
+    /// found it damaged, or it is damaged.
+    fn cannot_take(&mut self, stop: &Stop) -> Result<()> {
+        if stop.seen == Seen::PastEnd && stop.at < self.from {
+            return Err(Error::BeyondEnd {
+                lsn: self.from,
+                end: stop.at,
+            });
+        }
+        let at = self.taken.at;
+        self.look_at_control()?;
+        self.check_front()?;
+        if self.ahead.gives_up(at) {
+            // Known to be void once that is proven.
+            return Ok(());
+        }
+        self.doubts += 1;
+        if self.doubts <= LOOK_AGAIN {
+            return Ok(());
+        }
+        let case = match decide(stop.seen, true, false) {
+            Case::Next => Case::Damaged,
+            case => case,
+        };
+        let (path, proven) = (self.dir.path(), self.ahead.proven);
+        let damage = damage(path, &self.segments, stop, case, proven);
+        Err(Error::Damaged(Box::new(damage)))
+    }
+
+    /// Fails if what comes next was truncated with its segment.
+    pub(super) fn check_front(&self) -> Result<()> {
+        let at = self.taken.at;
+        if at >= self.control.first_segment || self.voids.covering(at).is_some() {
+            return Ok(());
+        }
+        Err(Error::Truncated {
+            lsn: Lsn(at.0.max(self.shown.end().0)),
+            front: self.control.front,
+        })
+    }
+}

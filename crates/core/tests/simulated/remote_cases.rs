@@ -1,0 +1,268 @@
+//! A follower in another process, in single situations: what a look costs, openings that go on in
+//! a segment of their own, damage that an opening cut, another log in the place of the one.
+
+use logforce_core::{
+    Creation, Error, ErrorKind, Guarantee, Log, Lsn, Method, OnDamage, Options, ReadOnly,
+    RemoteFollower,
+};
+use logforce_device::System;
+use logforce_testkit::{Fault, SimDisk, SimOptions, SimRuntime};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+const DIR: &str = "/log";
+
+fn open(disk: &SimDisk, rt: &SimRuntime, options: Options) -> Log {
+    let system = disk.system(rt);
+    let opened = Log::open(
+        &*system as &dyn System,
+        DIR,
+        Creation::OpenOrCreate,
+        options,
+    );
+    opened.unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn small() -> Options {
+    let options = Options::new().segment_len(65536).max_batch(16384);
+    options.staging(65536)
+}
+
+fn follow(disk: &SimDisk, rt: &SimRuntime, from: Lsn) -> RemoteFollower {
+    let log = ReadOnly::open(&*disk.system(rt), DIR).unwrap();
+    log.follow(from).unwrap()
+}
+
+/// What comes within a second.
+fn all(follower: &mut RemoteFollower) -> Vec<Vec<u8>> {
+    let mut seen = Vec::new();
+    let patience = Some(Duration::from_secs(1));
+    while let Some(entry) = follower.next_blocking(patience).unwrap() {
+        seen.push(entry.data);
+    }
+    seen
+}
+
+#[test]
+fn a_look_in_vain_reads_three_places() {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    SimRuntime::run(1, |rt| {
+        let log = open(&disk, rt, small());
+        for n in 0..200u32 {
+            log.commit(&vec![n as u8; 2_000]).unwrap();
+        }
+        let mut follower = follow(&disk, rt, Lsn::ORIGIN);
+        assert_eq!(all(&mut follower).len(), 200);
+        rt.sleep(Duration::from_secs(1));
+        let before = disk.reads();
+        let ops = disk.ops();
+        for _ in 0..800 {
+            assert_eq!(follower.try_next().unwrap(), None);
+        }
+        // Two slots of the control file and a header; every eighth time, past the cache as well.
+        let reads = disk.reads() - before;
+        assert!(reads <= 800 * 3 + 100, "{reads} reads");
+        assert_eq!(disk.ops(), ops, "it only reads");
+        // One more record costs a few more, however long the log is.
+        log.commit(b"one more").unwrap();
+        rt.sleep(Duration::from_secs(1));
+        let before = disk.reads();
+        assert_eq!(follower.try_next().unwrap().unwrap().data, b"one more");
+        let reads = disk.reads() - before;
+        assert!(reads <= 8, "{reads} reads");
+        log.close().unwrap();
+    });
+}
+
+/// An opening on a coarser device begins a segment of its own.
+#[test]
+fn a_coarser_write_unit() {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    SimRuntime::run(1, |rt| {
+        let mut shown = None;
+        let mut unshown = None;
+        for (n, unit) in (b'0'..).zip([4096, 8192, 4096, 16384]) {
+            let options = small().method(Method::Fdatasync).write_unit(unit);
+            let log = open(&disk, rt, options.max_batch(32768));
+            log.commit(&[n]).unwrap();
+            let shown = shown.get_or_insert_with(|| follow(&disk, rt, Lsn::ORIGIN));
+            unshown.get_or_insert_with(|| follow(&disk, rt, Lsn::ORIGIN));
+            assert_eq!(all(shown), [[n]]);
+            log.close().unwrap();
+        }
+        let mut unshown = unshown.unwrap();
+        assert_eq!(all(&mut unshown), [[b'0'], [b'1'], [b'2'], [b'3']]);
+    });
+}
+
+/// A segment is lost, and an opening cuts the log there, under the feet of followers before it and
+/// behind it. Whoever had what is gone is told; in the end all have what the log has.
+#[test]
+fn a_cut_at_damage() {
+    for taken in [0, 1, 6, 7, 8, 14, 20] {
+        let disk = SimDisk::new(SimOptions::default(), 1);
+        let lost = format!("{:016x}.seg", 65536);
+        let truncate = || small().on_damage(OnDamage::Truncate);
+        SimRuntime::run(1, |rt| {
+            let log = open(&disk, rt, small());
+            for n in 0..20u8 {
+                log.commit(&[n; 9_000]).unwrap();
+            }
+            rt.sleep(Duration::from_secs(1));
+            let mut follower = follow(&disk, rt, Lsn::ORIGIN);
+            let mut copy = BTreeMap::new();
+            for n in 0..taken {
+                let entry = follower.next_blocking(None).unwrap().unwrap();
+                assert_eq!(entry.data, [n; 9_000]);
+                copy.insert(entry.start, entry.data);
+            }
+            log.close().unwrap();
+            assert!(disk.remove_file(DIR, &lost));
+            let log = open(&disk, rt, truncate());
+            assert!(log.recovered().lost.is_some());
+            log.commit(b"anew").unwrap();
+            let mut voided = 0;
+            loop {
+                match follower.next_blocking(Some(Duration::from_secs(1))) {
+                    Ok(Some(entry)) => drop(copy.insert(entry.start, entry.data)),
+                    Ok(None) => break,
+                    Err(Error::Voided { from, .. }) => {
+                        copy.split_off(&from);
+                        voided += 1;
+                    }
+                    Err(e) => panic!("{taken} taken: {e}"),
+                }
+            }
+            let records = log.read_from(log.front_lsn()).unwrap();
+            let there: BTreeMap<_, _> = records
+                .map(|r| r.map(|e| (e.start, e.data)).unwrap())
+                .collect();
+            assert!(there.len() < 10);
+            assert!(
+                copy == there,
+                "{taken} taken: {:?} {:?}",
+                copy.keys(),
+                there.keys()
+            );
+            assert_eq!(
+                voided,
+                u32::from(usize::from(taken) >= there.len()),
+                "{taken}"
+            );
+            log.close().unwrap();
+        });
+    }
+}
+
+/// A truncation that is seen before it is durable, and that a failure takes back: what it covered
+/// is not lost on the follower.
+#[test]
+fn a_truncation_that_never_was() {
+    let (mut never, mut done) = (0, 0);
+    for op in 0..12 {
+        let disk = SimDisk::new(SimOptions::default(), op);
+        let options = || small().method(Method::Fdatasync);
+        SimRuntime::run(op, |rt| {
+            rt.tolerate_panics();
+            let log = open(&disk, rt, options());
+            let mut places = Vec::new();
+            for n in 0..6u8 {
+                places.push(log.commit(&[n; 100]).unwrap().start);
+            }
+            rt.sleep(Duration::from_secs(1));
+            let mut follower = follow(&disk, rt, Lsn::ORIGIN);
+            let mut copy = BTreeMap::new();
+            let mut look = |copy: &mut BTreeMap<_, _>| {
+                match follower.next_blocking(Some(Duration::from_millis(100))) {
+                    Ok(Some(entry)) => drop(copy.insert(entry.start, entry.data)),
+                    Ok(None) => return false,
+                    Err(Error::Voided { from, .. }) => drop(copy.split_off(&from)),
+                    Err(e) => panic!("{e}"),
+                }
+                true
+            };
+            look(&mut copy);
+            disk.fail_at(disk.ops() + op, Fault::Io);
+            let truncated = log.truncate_back(places[2]).is_ok();
+            while look(&mut copy) {}
+            drop(log);
+            let log = open(&disk, rt, options());
+            log.commit(b"after").unwrap();
+            while look(&mut copy) {}
+            let records = log.read_from(log.front_lsn()).unwrap();
+            let there: BTreeMap<_, _> = records
+                .map(|r| r.map(|e| (e.start, e.data)).unwrap())
+                .collect();
+            assert!(!truncated || there.len() == 3);
+            *(if there.len() == 3 {
+                &mut done
+            } else {
+                &mut never
+            }) += 1;
+            assert!(
+                copy == there,
+                "fault at {op}: {:?}, {:?}",
+                copy.keys(),
+                there.keys()
+            );
+            log.close().unwrap();
+        });
+    }
+    assert!(never > 0 && done > 0, "{never} {done}");
+}
+
+/// Without stamps the anchor proves, which comes to places that were looked at before.
+#[test]
+fn segment_changes_prove_under_a_weak_method() {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    SimRuntime::run(1, |rt| {
+        let options = small().method(Method::Buffered);
+        let log = open(&disk, rt, options.require(Guarantee::ProcessCrash));
+        let mut follower = follow(&disk, rt, Lsn::ORIGIN);
+        let mut seen = 0;
+        for n in 0..100u8 {
+            log.commit(&[n; 2_000]).unwrap();
+            rt.sleep(Duration::from_millis(1));
+            while let Some(entry) = follower.try_next().unwrap() {
+                assert_eq!(entry.data, [seen; 2_000]);
+                seen += 1;
+            }
+        }
+        assert!((40..100).contains(&seen), "{seen}");
+        log.close().unwrap();
+        assert_eq!(all(&mut follower).len(), 100 - usize::from(seen));
+    });
+}
+
+#[test]
+fn another_log_in_its_place() {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    SimRuntime::run(1, |rt| {
+        let log = open(&disk, rt, small());
+        log.commit(b"0").unwrap();
+        let mut follower = follow(&disk, rt, Lsn::ORIGIN);
+        assert_eq!(all(&mut follower), [b"0"]);
+        log.close().unwrap();
+        for name in disk.stable_names(DIR) {
+            disk.remove_file(DIR, &name);
+        }
+        let patience = Some(Duration::from_secs(1));
+        let gone = follower.next_blocking(patience).unwrap_err();
+        assert_eq!(gone.kind(), ErrorKind::Io, "{gone}");
+        let mut follower = {
+            let log = open(&disk, rt, small());
+            log.commit(b"1").unwrap();
+            let follower = follow(&disk, rt, Lsn::ORIGIN);
+            log.close().unwrap();
+            follower
+        };
+        assert_eq!(all(&mut follower), [b"1"]);
+        for name in disk.stable_names(DIR) {
+            disk.remove_file(DIR, &name);
+        }
+        let log = open(&disk, rt, small());
+        let other = follower.next_blocking(patience).unwrap_err();
+        assert_eq!(other.kind(), ErrorKind::NoLog, "{other}");
+        log.close().unwrap();
+    });
+}

@@ -1,0 +1,180 @@
+//! A key-value store: a map in memory, every change a record, a checkpoint now and then.
+//!
+//! ```text
+//! cargo run -p logforce --example kv DIR set KEY VALUE
+//! cargo run -p logforce --example kv DIR get KEY
+//! cargo run -p logforce --example kv DIR del KEY
+//! cargo run -p logforce --example kv DIR list
+//! cargo run -p logforce --example kv DIR checkpoint
+//! cargo run -p logforce --example kv DIR bench 10000
+//! ```
+//!
+//! `bench` makes that many changes to 100 keys, prints a line for each that is durable, and puts
+//! down a checkpoint after every 1000. Kill it at any point: what it has printed is there.
+
+use logforce::{Log, Lsn, Options};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// A store of keys and values.
+struct Store {
+    dir: PathBuf,
+    log: Log,
+    map: BTreeMap<String, String>,
+}
+
+/// A change, as a record: `Some` sets, `None` removes.
+fn encode(key: &str, value: Option<&str>) -> Vec<u8> {
+    let mut record = vec![u8::from(value.is_some())];
+    for text in [Some(key), value].into_iter().flatten() {
+        record.extend_from_slice(&(text.len() as u32).to_le_bytes());
+        record.extend_from_slice(text.as_bytes());
+    }
+    record
+}
+
+/// Takes a text off the front.
+fn text(bytes: &mut &[u8]) -> Result<String> {
+    let (len, rest) = bytes.split_first_chunk().ok_or("too short")?;
+    let len = u32::from_le_bytes(*len) as usize;
+    let (text, rest) = rest.split_at_checked(len).ok_or("too short")?;
+    *bytes = rest;
+    Ok(String::from_utf8(text.to_vec())?)
+}
+
+fn apply(map: &mut BTreeMap<String, String>, mut record: &[u8]) -> Result<()> {
+    let (kind, rest) = record.split_first().ok_or("an empty record")?;
+    record = rest;
+    let key = text(&mut record)?;
+    match kind {
+        0 => drop(map.remove(&key)),
+        1 => drop(map.insert(key, text(&mut record)?)),
+        other => return Err(format!("no change is of kind {other}").into()),
+    }
+    Ok(())
+}
+
+impl Store {
+    /// Opens the store, or makes one: the checkpoint, and what the log has since.
+    fn open(dir: impl Into<PathBuf>) -> Result<Store> {
+        let dir = dir.into();
+        fs::create_dir_all(&dir)?;
+        let log = logforce::open_or_create(dir.join("log"), Options::new().segment_len(1 << 20))?;
+        let (covered, mut map) = read_checkpoint(&dir)?.unwrap_or_default();
+        // Between a checkpoint and the truncation that follows it there may have been a crash: then
+        // the log still has what the checkpoint covers.
+        for record in log.read_from(log.front_lsn().max(covered))? {
+            apply(&mut map, &record?.data)?;
+        }
+        Ok(Store { dir, log, map })
+    }
+
+    /// Sets a key, or removes it. Durable when this returns.
+    fn change(&mut self, key: &str, value: Option<&str>) -> Result<()> {
+        let record = encode(key, value);
+        self.log.commit(&record)?;
+        apply(&mut self.map, &record)
+    }
+
+    /// Writes the map into a file, and drops the log that it covers.
+    fn checkpoint(&self) -> Result<()> {
+        let covers = self.log.durable_lsn();
+        let mut bytes = covers.0.to_le_bytes().to_vec();
+        for (key, value) in &self.map {
+            bytes.extend(encode(key, Some(value)));
+        }
+        let sum = crc32c::crc32c(&bytes);
+        bytes.extend_from_slice(&sum.to_le_bytes());
+        // Under another name and forced before it gets its own; the name is forced before the log
+        // may lose what only the new checkpoint has.
+        let new = self.dir.join("checkpoint.new");
+        let mut file = File::create(&new)?;
+        file.write_all(&bytes)?;
+        file.sync_all()?;
+        fs::rename(new, self.dir.join("checkpoint"))?;
+        File::open(&self.dir)?.sync_all()?;
+        Ok(self.log.truncate_front(covers)?)
+    }
+}
+
+/// What the last checkpoint covers, and its map.
+fn read_checkpoint(dir: &Path) -> Result<Option<(Lsn, BTreeMap<String, String>)>> {
+    let bytes = match fs::read(dir.join("checkpoint")) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        other => other?,
+    };
+    let (bytes, sum) = bytes.split_last_chunk().ok_or("a damaged checkpoint")?;
+    if crc32c::crc32c(bytes) != u32::from_le_bytes(*sum) {
+        return Err("a damaged checkpoint".into());
+    }
+    let (covers, mut rest) = bytes.split_first_chunk().ok_or("a damaged checkpoint")?;
+    let mut map = BTreeMap::new();
+    while let Some((1, pair)) = rest.split_first() {
+        rest = pair;
+        map.insert(text(&mut rest)?, text(&mut rest)?);
+    }
+    Ok(Some((Lsn(u64::from_le_bytes(*covers)), map)))
+}
+
+/// Change number `n` of a run that anybody can predict.
+fn predicted(n: u64) -> (String, Option<String>) {
+    let key = format!("key {}", n * 7919 % 100);
+    (key, (n % 5 != 4).then(|| format!("value {n}")))
+}
+
+fn bench(store: &mut Store, count: u64) -> Result<()> {
+    let key = "changes so far";
+    let done: u64 = store.map.get(key).map_or(Ok(0), |n| n.parse())?;
+    let mut out = io::stdout().lock();
+    writeln!(out, "found {done}")?;
+    let began = Instant::now();
+    for n in done + 1..=count {
+        let (changed, value) = predicted(n);
+        // Both or none: the count says which changes are there.
+        let counted = n.to_string();
+        let records = [
+            encode(&changed, value.as_deref()),
+            encode(key, Some(&counted)),
+        ];
+        store.log.commit_all(&[&records[0], &records[1]])?;
+        for record in &records {
+            apply(&mut store.map, record)?;
+        }
+        writeln!(out, "change {n}")?;
+        out.flush()?;
+        if n % 1000 == 0 {
+            store.checkpoint()?;
+        }
+    }
+    let rate = count.saturating_sub(done) as f64 / began.elapsed().as_secs_f64();
+    writeln!(out, "{rate:.0} changes a second")?;
+    Ok(())
+}
+
+fn main() -> Result<()> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let [dir, command @ ..] = &args[..] else {
+        return Err("usage: kv DIR set|get|del|list|checkpoint|bench ...".into());
+    };
+    let mut store = Store::open(*dir)?;
+    match command {
+        ["set", key, value] => store.change(key, Some(value))?,
+        ["del", key] => store.change(key, None)?,
+        ["get", key] => println!("{}", store.map.get(*key).ok_or("no such key")?),
+        ["list"] => {
+            for (key, value) in &store.map {
+                println!("{key}\t{value}");
+            }
+        }
+        ["checkpoint"] => store.checkpoint()?,
+        ["bench", count] => bench(&mut store, count.parse()?)?,
+        _ => return Err(format!("what is {command:?}?").into()),
+    }
+    Ok(store.log.close()?)
+}
