@@ -251,13 +251,15 @@ fn an_error_at_every_operation() {
     }
 }
 
+/// A value, and when the call that set it began and was answered.
+type Call = (Vec<u8>, u64, Option<u64>);
+
 /// Threads that set it at once: each value found was current at some time since the last answer.
 fn life(seed: u64) {
     let mut rng = Rng::new(seed);
     let (kind, options) = disks().swap_remove(rng.below(3) as usize);
     let disk = prepared(kind, &options, rng.one_in(2));
-    // For each call its value, and when it began and was answered.
-    let calls: Arc<Mutex<Vec<(Vec<u8>, u64, Option<u64>)>>> = Arc::default();
+    let calls: Arc<Mutex<Vec<Call>>> = Arc::default();
     let cut = rng.below(160);
     SimRuntime::run(seed, |rt| {
         rt.tolerate_panics();
