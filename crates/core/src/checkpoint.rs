@@ -185,17 +185,21 @@ impl Shared {
                 return Room::Full(full);
             }
         }
-        {
+        let news = {
             // Before the callback can ask. Not where space was freed since it was counted: the
             // callback's own thread would be refused what it has just made room for.
             let mut stage = self.stage();
+            let news = stage.at_cap.is_none();
             if stage.freed == freed {
                 stage.at_cap = Some(full.clone());
             }
-        }
+            news
+        };
         if self.call(&usage, true) {
-            // The callback's own appends need not wait for it.
-            self.progress.ring(&*self.runtime);
+            // The callback's own appends need not wait for it. Told once: those who wait ring back.
+            if news {
+                self.progress.ring(&*self.runtime);
+            }
             return Room::Later;
         }
         self.stage().at_cap = None;

@@ -270,14 +270,17 @@ impl Pin {
 impl Drop for Pin {
     fn drop(&mut self) {
         let shared = &self.shared;
+        // The child of a fork: it has no preparing thread, and the mutex may be held for ever.
+        if shared.check_process().is_err() {
+            return;
+        }
         let due = {
             let mut table = shared.pins.table();
             table.pins.remove(&self.id);
             table.due |= table.wanted > shared.front();
             table.due
         };
-        // The child of a fork has no preparing thread.
-        if due && shared.check_process().is_ok() {
+        if due {
             shared.prepare.ring(&*shared.runtime);
         }
     }

@@ -173,8 +173,8 @@ impl ControlFile {
         self.file
             .reserve(CONTROL_FILE_LEN)
             .map_err(Error::io("reserve space in", &path))?;
-        // The size is durable before a slot lies behind the old one: a barrier on data alone need
-        // not tell the filesystem that the file is longer now.
+        // The size and the blocks are durable, with all the file's metadata, before a slot lies behind
+        // the old end: from then on a change is an overwrite like any other.
         self.file
             .barrier(Barrier::Full)
             .map_err(|e| poison.set(Error::io("sync", &path)(e)))
