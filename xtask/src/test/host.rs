@@ -17,6 +17,9 @@ pub fn cargo_command(setting: &Setting) -> Command {
     command
 }
 
+/// What is off by default and tested all the same; the examples are built without.
+pub const FEATURES: &str = "logforce/tracing";
+
 /// Runs the stage's command. Its output is shown if it failed.
 pub fn run(stage: Stage, setting: &Setting) -> Result<Outcome> {
     let words: &[&str] = match stage {
@@ -25,6 +28,8 @@ pub fn run(stage: Stage, setting: &Setting) -> Result<Outcome> {
             "clippy",
             "--workspace",
             "--all-targets",
+            "--features",
+            FEATURES,
             "--locked",
             "--keep-going",
             "--",
@@ -33,7 +38,14 @@ pub fn run(stage: Stage, setting: &Setting) -> Result<Outcome> {
         ],
         Stage::Docs => &["doc", "--workspace", "--no-deps", "--locked"],
         Stage::Examples => &["build", "--workspace", "--examples", "--locked"],
-        _ => &["test", "--workspace", "--no-run", "--locked"],
+        _ => &[
+            "test",
+            "--workspace",
+            "--features",
+            FEATURES,
+            "--no-run",
+            "--locked",
+        ],
     };
     let mut command = cargo_command(setting);
     command.args(words);

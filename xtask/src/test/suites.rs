@@ -21,7 +21,8 @@ pub fn run(setting: &Setting) -> Result<Outcome> {
     let watch = leftovers::Watch::start(setting, &temp);
     let ended = child::run(
         host::cargo_command(setting)
-            .args(["test", "--workspace", "--no-fail-fast", "--locked"])
+            .args(["test", "--workspace", "--features", host::FEATURES])
+            .args(["--no-fail-fast", "--locked"])
             .args(["--", "--show-output"])
             .env("TMPDIR", &temp)
             .env(leftovers::MARK, watch.mark()),
