@@ -221,10 +221,7 @@ impl RemoteFollower {
                     continue;
                 }
                 if entry.start < self.control.front {
-                    return Err(Error::Truncated {
-                        lsn: entry.start,
-                        front: self.control.front,
-                    });
+                    self.confirm_front(entry.start, |c| c.front)?;
                 }
                 self.shown.note(entry.start, entry.end);
                 return Ok(Some(entry));

@@ -1,11 +1,12 @@
 //! Reading whole batches below what is proven.
 
 use super::{LOOK_AGAIN, RemoteFollower};
+use crate::control_file::{ControlFile, Loaded};
 use crate::recovery::damage;
 use crate::scan::{Head, ScanState, Stop, Window};
 use crate::{Error, Result};
 use logforce_device::ReadSource;
-use logforce_format::{BatchKind, Case, Lsn, Seen, decide};
+use logforce_format::{BatchKind, Case, Control, Lsn, Seen, decide};
 
 impl RemoteFollower {
     /// Takes the next batch that is proven; `false` if there is none, or none to be had now.
@@ -109,9 +110,18 @@ impl RemoteFollower {
         if at >= self.control.first_segment || self.voids.covering(at).is_some() {
             return Ok(());
         }
-        Err(Error::Truncated {
-            lsn: Lsn(at.0.max(self.shown.end().0)),
-            front: self.control.front,
-        })
+        self.confirm_front(at, |c| c.first_segment)
+    }
+
+    /// Fails if the control file on the medium says as well that what lies at `lsn` was truncated:
+    /// the cache may show a change that a failure has kept from becoming durable.
+    pub(super) fn confirm_front(&self, lsn: Lsn, front: impl Fn(&Control) -> Lsn) -> Result<()> {
+        match ControlFile::load(&self.dir) {
+            Ok(Loaded { control, .. }) if lsn < front(&control) => Err(Error::Truncated {
+                lsn: lsn.max(self.shown.end()),
+                front: control.front,
+            }),
+            _ => Ok(()),
+        }
     }
 }
