@@ -186,7 +186,9 @@ impl Shared {
                     if !std::mem::replace(&mut waited, true) {
                         self.metrics.waits(asked.is_some());
                     }
-                    self.progress.sleep(&*self.runtime, seen, None);
+                    if !self.make_room_here() {
+                        self.progress.sleep(&*self.runtime, seen, None);
+                    }
                 }
                 other => return other,
             }
@@ -581,8 +583,8 @@ impl Handle {
         // The threads are the parent's, and so are the files.
         shared.check_process()?;
         let first = !std::mem::replace(&mut shared.stage().closing, true);
-        if !first && shared.closes_around_itself() {
-            // Whoever closes waits for the callback to end, and this is the callback.
+        if !first && (shared.closes_around_itself() || shared.is_served_here()) {
+            // Whoever closes waits for the callback to end, and this is a callback.
             return Err(Error::Closed);
         }
         if !first {
@@ -598,7 +600,12 @@ impl Handle {
         shared.prepare.ring(&*shared.runtime);
         let threads =
             std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
-        for thread in threads {
+        for (thread, is_service) in threads.into_iter().zip([true, false]) {
+            if is_service && shared.is_served_here() {
+                // Closed by a callback, or by the drop of what one held: it cannot wait for its
+                // own end. It does no more I/O after this.
+                continue;
+            }
             // A panic in it has poisoned the log, which `finish` has reported or nobody waits for.
             let _ = thread.join();
         }

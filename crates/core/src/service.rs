@@ -4,8 +4,14 @@
 use crate::log::Shared;
 use crate::metrics::{Due, LivePage};
 use crate::stage::Stage;
+use std::cell::Cell;
 use std::sync::atomic::Ordering::*;
 use std::time::Duration;
+
+thread_local! {
+    /// Whose writing thread this is.
+    static SERVES: Cell<*const Shared> = const { Cell::new(std::ptr::null()) };
+}
 
 /// What the thread remembers of the stamps.
 struct Idle {
@@ -26,6 +32,7 @@ enum Next {
 impl Shared {
     /// The body of the thread `logforce-write`.
     pub(crate) fn serve(&self) {
+        SERVES.set(self);
         let mut idle = Idle {
             forces: 0,
             since: Duration::ZERO,
@@ -60,7 +67,31 @@ impl Shared {
             }
         }
         self.call_back(true);
-        page.finish(self);
+        // Not where a callback has closed the log: the lock is another opening's by then.
+        let closed = self.stage().closed.is_some();
+        if !closed {
+            page.finish(self);
+        }
+    }
+
+    /// Whether this is the log's own writing thread, in one of its callbacks.
+    pub(crate) fn is_served_here(&self) -> bool {
+        std::ptr::eq(SERVES.get(), self)
+    }
+
+    /// Makes room in the writing thread itself, which would else wait for itself. Says whether it
+    /// did.
+    pub(crate) fn make_room_here(&self) -> bool {
+        if !self.is_served_here() {
+            return false;
+        }
+        let job = {
+            let mut stage = self.stage();
+            let wanted = stage.take();
+            wanted.or_else(|| stage.take_overflow())
+        };
+        // A failure is everybody's to see in the poison.
+        job.is_some_and(|job| self.run(job).is_ok())
     }
 
     /// Writes the page of statistics if it is time to; answers when to wake at the latest.

@@ -263,7 +263,8 @@ impl Log {
 
     /// As [`Log::submit`], and calls `done` with the result instead of handing out a handle. It is
     /// called in the log's writing thread, in the order of the records: what it does there delays
-    /// writes. A panic in it ends it and nothing else. It must not wait for this log.
+    /// writes. A panic in it ends it and nothing else. It may append and commit, and drop or close
+    /// the log; it must not wait for another thread that waits for this log.
     pub fn submit_then(
         &self,
         record: &[u8],

@@ -330,3 +330,81 @@ fn nobody_is_left_asleep_and_nothing_acknowledged_is_lost() {
         life(seed);
     }
 }
+
+/// A callback runs in the thread that makes room: what it appends must not wait for itself.
+#[test]
+fn a_callback_appends_more_than_fits() {
+    for seed in 0..50 {
+        let disk = SimDisk::new(SimOptions::default(), seed);
+        SimRuntime::run(seed, |rt| {
+            let options = Options::new().segment_len(512 << 10).max_batch(64 << 10);
+            let log = open(&disk, rt, options.staging(128 << 10));
+            let inner = log.clone();
+            let done = Arc::new(AtomicU64::new(0));
+            let count = done.clone();
+            let submitted = log.submit_then(b"first", move |first| {
+                first.expect("nothing fails");
+                for _ in 0..20 {
+                    inner.append(&[1; 30_000]).expect("there is room");
+                    count.fetch_add(1, SeqCst);
+                }
+                let last = inner.commit(b"last").expect("nothing fails");
+                assert!(inner.durable_lsn() >= last.end);
+                count.fetch_add(1, SeqCst);
+            });
+            submitted.expect("there is room");
+            while done.load(SeqCst) < 21 {
+                rt.sleep(Duration::from_millis(1));
+            }
+            log.close().expect("nothing fails");
+        });
+    }
+}
+
+/// The last clone of a log goes with a callback, or a callback closes the log.
+#[test]
+fn a_callback_closes_the_log() {
+    for seed in 0..100 {
+        let disk = SimDisk::new(SimOptions::default(), seed);
+        SimRuntime::run(seed, |rt| {
+            let log = open(&disk, rt, Options::new().segment_len(512 << 10));
+            let called = Arc::new(AtomicU64::new(0));
+            let mut accepted = 0;
+            for n in 0..4u8 {
+                let (inner, count) = (log.clone(), called.clone());
+                let submitted = log.submit_then(&[n], move |result| {
+                    result.expect("nothing fails");
+                    count.fetch_add(1, SeqCst);
+                    if n == 2 && seed % 2 == 0 {
+                        inner.close().expect("nothing fails");
+                    }
+                });
+                match submitted {
+                    // The third one's callback was quick.
+                    Err(e) => assert_eq!(e.kind(), ErrorKind::Closed),
+                    Ok(_) => accepted += 1,
+                }
+            }
+            drop(log);
+            while called.load(SeqCst) < accepted {
+                rt.sleep(Duration::from_millis(1));
+            }
+            // The lock is given up, sooner or later.
+            let system = disk.system(rt);
+            let again = loop {
+                let options = Options::new().segment_len(512 << 10);
+                match Log::open(&*system, DIR, Creation::OpenExisting, options) {
+                    Err(e) if e.kind() == ErrorKind::Locked => {
+                        rt.sleep(Duration::from_millis(1));
+                    }
+                    other => break other.expect("it opens"),
+                }
+            };
+            let records = again
+                .read_from(again.front_lsn())
+                .expect("the front is there");
+            assert_eq!(records.count() as u64, accepted);
+            again.close().expect("nothing fails");
+        });
+    }
+}
