@@ -52,7 +52,7 @@ pub struct Args {
         value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     outstanding: u32,
     /// Size of the segments that are prepared while one thread commits
-    #[arg(long, value_name = "SIZE", default_value = "1MiB", value_parser = size::parse)]
+    #[arg(long, value_name = "SIZE", default_value = "16MiB", value_parser = size::parse)]
     segment: u64,
     /// Pairs of slices in each case
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
