@@ -633,6 +633,23 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
+        if self.shared.is_own_thread() && !self.shared.stage().closing {
+            // The last clone went with a callback, or with a task that was woken: this thread may
+            // be in the middle of a job, and cannot wait for itself.
+            let shared = self.shared.clone();
+            let threads =
+                std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+            let close = move || {
+                drop(Handle {
+                    shared,
+                    threads: Mutex::new(threads),
+                });
+            };
+            let runtime = self.shared.runtime.clone();
+            // If no thread can be had, the log stays open until the process ends.
+            let _ = runtime.spawn("logforce-close", Box::new(close));
+            return;
+        }
         let _ = self.close();
     }
 }

@@ -218,6 +218,7 @@ pub(crate) fn zeroes_help(kind: FilesystemKind) -> bool {
 impl Shared {
     /// The body of the thread `logforce-prepare`.
     pub(crate) fn prepare_ahead(&self) {
+        self.adopt_thread();
         loop {
             let seen = self.prepare.observe();
             self.follow_pins();
@@ -291,6 +292,15 @@ impl Shared {
             let pause = took.max(FILL_PAUSE);
             self.prepare.sleep(&*self.runtime, seen, Some(pause));
         }
+    }
+
+    /// Asks for another attempt after a failed one, without waiting for it.
+    pub(crate) fn try_preparing_again(&self) {
+        {
+            let mut stage = self.stage();
+            stage.wanted_end = stage.wanted_end.max(stage.prepared_end().plus(1));
+        }
+        self.prepare.ring(&*self.runtime);
     }
 
     fn prepare_one(&self, start: Lsn) -> Result<Arc<Segment>> {

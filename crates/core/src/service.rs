@@ -1,9 +1,11 @@
 //! The log's own writing thread: carries out what nobody waits for in a thread of its own, writes
 //! batches that fill up while nobody forces, keeps the promises of policies, and puts down stamps.
 
+use crate::commit::How;
 use crate::log::Shared;
 use crate::metrics::{Due, LivePage};
 use crate::stage::Stage;
+use logforce_format::Lsn;
 use std::cell::Cell;
 use std::sync::atomic::Ordering::*;
 use std::time::Duration;
@@ -11,6 +13,8 @@ use std::time::Duration;
 thread_local! {
     /// Whose writing thread this is.
     static SERVES: Cell<*const Shared> = const { Cell::new(std::ptr::null()) };
+    /// Whose writing or preparing thread this is.
+    static BELONGS_TO: Cell<*const Shared> = const { Cell::new(std::ptr::null()) };
 }
 
 /// What the thread remembers of the stamps.
@@ -23,6 +27,8 @@ struct Idle {
 /// What to do next.
 enum Next {
     Run(crate::commit::Job),
+    /// Everything below is to be durable by now.
+    Force(Lsn),
     Stamp,
     /// Until then, or until rung.
     Sleep(Option<Duration>),
@@ -33,6 +39,7 @@ impl Shared {
     /// The body of the thread `logforce-write`.
     pub(crate) fn serve(&self) {
         SERVES.set(self);
+        self.adopt_thread();
         let mut idle = Idle {
             forces: 0,
             since: Duration::ZERO,
@@ -47,6 +54,15 @@ impl Shared {
                 // A failure is everybody's to see in the poison.
                 Next::Run(job) => {
                     let _ = self.run(job);
+                }
+                Next::Force(upto) => {
+                    let mut stage = self.stage();
+                    // A stamp may have made it durable without saying so; nobody else would say it.
+                    if let Some(landed) = stage.line.catch_up(upto) {
+                        self.publish(stage, landed);
+                    } else {
+                        stage.line.want(How::Force, upto);
+                    }
                 }
                 Next::Stamp => {
                     if !matches!(self.write_stamp(), Ok(true)) {
@@ -72,6 +88,16 @@ impl Shared {
         if !closed {
             page.finish(self);
         }
+    }
+
+    /// Says that the calling thread is the log's own.
+    pub(crate) fn adopt_thread(&self) {
+        BELONGS_TO.set(self);
+    }
+
+    /// Whether the calling thread is one of the log's own.
+    pub(crate) fn is_own_thread(&self) -> bool {
+        std::ptr::eq(BELONGS_TO.get(), self)
     }
 
     /// Whether this is the log's own writing thread, in one of its callbacks.
@@ -122,7 +148,7 @@ impl Shared {
             return Next::End;
         }
         if let Some(upto) = stage.take_due(now) {
-            stage.line.want(crate::commit::How::Force, upto);
+            return Next::Force(upto);
         }
         // A claimed one is its claimant's, who is awake or will be woken.
         let wanted = if stage.line.claimed {

@@ -246,7 +246,13 @@ impl Log {
     pub fn try_submit(&self, record: &[u8]) -> Result<Submitted> {
         let policy = self.shared().options.policy;
         let shared = self.shared_arc().clone();
-        shared.try_submit(&[&[record]], policy, &mut None)
+        // Any failure to prepare space counts that no success has followed: this call does not wait
+        // for another attempt.
+        let submitted = shared.try_submit(&[&[record]], policy, &mut Some(0));
+        if let Err(Error::NoSpace { .. } | Error::Full { .. }) = &submitted {
+            self.shared().try_preparing_again();
+        }
+        submitted
     }
 
     /// As [`Log::submit`], to await: the task waits for room. What it yields is awaited in turn for

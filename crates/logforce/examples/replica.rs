@@ -6,10 +6,15 @@
 //! Beside a primary such as `cargo run -p logforce --example till PRIMARY 100000`. It ends after
 //! that many seconds without a new record (never, if none are given) and says what it has.
 
-use logforce::{Error, Log, Lsn, Options, RemoteFollower};
+use logforce::{Error, Log, Lsn, Options, Policy, RemoteFollower};
 use std::time::Duration;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// How far the copy may be behind after a crash.
+const LAZY: Policy = Policy::Interval {
+    within: Duration::from_millis(100),
+};
 
 /// The copy: each of its records is one of the primary's, with where that lies in front.
 struct Copy {
@@ -22,7 +27,7 @@ struct Copy {
 
 impl Copy {
     fn open(path: &str) -> Result<Copy> {
-        let log = logforce::open_or_create(path, Options::new().segment_len(1 << 20))?;
+        let log = logforce::open_or_create(path, Options::new().segment_len(1 << 20).policy(LAZY))?;
         let mut copy = Copy {
             places: Vec::new(),
             position: Lsn::ORIGIN,
@@ -39,11 +44,11 @@ impl Copy {
         Ok(copy)
     }
 
-    /// Records that belong together in the log of a real replica would be applied together; and it
-    /// would force once in a while only, since it can always ask the primary again.
+    /// Staged at once and forced within the interval: what a crash takes can be had from the primary
+    /// again. Records that belong together in the log of a real replica would be applied together.
     fn apply(&mut self, start: Lsn, end: Lsn, data: &[u8]) -> Result<()> {
         let (from, to) = (start.0.to_le_bytes(), end.0.to_le_bytes());
-        let at = self.log.append_parts(&[&from, &to, data])?;
+        let at = self.log.commit(&[&from[..], &to, data].concat())?;
         self.places.push((at.start, start));
         self.position = end;
         Ok(())

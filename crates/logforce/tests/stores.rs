@@ -127,7 +127,7 @@ fn a_store_that_is_killed_has_what_it_acknowledged() {
 }
 
 /// Whether a log that another process writes has some records.
-fn enough(dir: &std::path::Path) -> Option<()> {
+fn enough(dir: &Path) -> Option<()> {
     let log = logforce::read_only(dir).ok()?;
     let records = log.read_from(log.front_lsn()).ok()?;
     (records.take(101).filter(Result::is_ok).count() > 100).then_some(())
@@ -165,6 +165,10 @@ fn a_replica_and_its_primary_are_killed() {
     while enough(&copy).is_none() {
         assert!(began.elapsed() < Duration::from_secs(120), "nothing comes");
         std::thread::sleep(Duration::from_millis(20));
+        // It ends where there is no primary yet.
+        if copying.0.try_wait().unwrap().is_some() {
+            copying = start_replica("600");
+        }
     }
     for _ in 0..30 {
         std::thread::sleep(Duration::from_millis(10 + rng.below(60)));

@@ -408,3 +408,45 @@ fn a_callback_closes_the_log() {
         });
     }
 }
+
+/// The last clone of a log lies in a task that the log itself wakes.
+#[test]
+fn a_woken_task_holds_the_last_clone() {
+    struct Holder(Mutex<Option<Log>>);
+    impl Wake for Holder {
+        fn wake(self: Arc<Self>) {}
+    }
+    for seed in 0..100 {
+        let disk = SimDisk::new(SimOptions::default(), seed);
+        SimRuntime::run(seed, |rt| {
+            let methods = [Method::DirectDsync, Method::Fdatasync];
+            let options = || {
+                let options = Options::new().segment_len(512 << 10);
+                options.method(methods[seed as usize % 2])
+            };
+            let log = open(&disk, rt, options());
+            let mut follower = log.follow(log.front_lsn()).expect("the front is there");
+            let submitted = log.submit(b"first").expect("there is room");
+            let waker = Arc::new(Holder(Mutex::new(Some(log)))).into();
+            let mut submitted = pin!(submitted);
+            let polled = submitted.as_mut().poll(&mut Context::from_waker(&waker));
+            drop(waker);
+            if let Poll::Ready(done) = polled {
+                done.expect("nothing fails");
+            }
+            // Ends with the log, which is closed by whoever drops the waker.
+            while let Some(entry) = follower.next_blocking() {
+                assert_eq!(entry.expect("nothing fails").data, b"first");
+            }
+            let system = disk.system(rt);
+            loop {
+                match Log::open(&*system, DIR, Creation::OpenExisting, options()) {
+                    Err(e) if e.kind() == ErrorKind::Locked => {
+                        rt.sleep(Duration::from_millis(1));
+                    }
+                    other => break other.expect("it opens").close().expect("nothing fails"),
+                }
+            }
+        });
+    }
+}

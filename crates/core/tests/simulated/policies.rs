@@ -201,3 +201,31 @@ fn what_a_stamp_took_along_is_durable_when_asked_for() {
         log.close().unwrap();
     });
 }
+
+/// A stamp takes along what is owed later, without saying so: at the deadline it is said.
+#[test]
+fn what_a_stamp_took_along_is_shown_at_its_deadline() {
+    for policy in [
+        Policy::Write {
+            force_within: Duration::from_millis(300),
+        },
+        Policy::Interval {
+            within: Duration::from_millis(300),
+        },
+    ] {
+        for method in [Method::DirectDsync, Method::Fdatasync] {
+            let disk = disk();
+            SimRuntime::run(1, |rt| {
+                let log = open(&disk, rt, method);
+                log.commit(b"now").unwrap();
+                let later = log.commit_with(b"later", policy).unwrap();
+                let mut follower = log.follow(log.durable_lsn()).unwrap();
+                rt.sleep(Duration::from_millis(300));
+                assert!(log.durable_lsn() >= later.end, "{method} {policy:?}");
+                let shown = follower.next_blocking().unwrap().unwrap();
+                assert_eq!(shown.data, b"later");
+                log.close().unwrap();
+            });
+        }
+    }
+}
