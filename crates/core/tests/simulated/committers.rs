@@ -414,7 +414,9 @@ fn a_callback_closes_the_log() {
 fn a_woken_task_holds_the_last_clone() {
     struct Holder(Mutex<Option<Log>>);
     impl Wake for Holder {
-        fn wake(self: Arc<Self>) {}
+        fn wake(self: Arc<Self>) {
+            drop(self.0.lock().unwrap().take());
+        }
     }
     for seed in 0..100 {
         let disk = SimDisk::new(SimOptions::default(), seed);
