@@ -48,6 +48,7 @@ pub struct Options {
     pub(crate) idle_stamp: Duration,
     pub(crate) spares: usize,
     pub(crate) writes_in_flight: usize,
+    pub(crate) worth_a_flight: usize,
     pub(crate) policy: Policy,
     pub(crate) calibrate: bool,
     pub(crate) calibration_cache: Option<PathBuf>,
@@ -71,6 +72,7 @@ impl Default for Options {
             idle_stamp: Duration::from_millis(50),
             spares: 2,
             writes_in_flight: 4,
+            worth_a_flight: 64 << 10,
             policy: Policy::Force,
             calibrate: true,
             calibration_cache: None,
@@ -141,6 +143,14 @@ impl Options {
     /// 50 ms. It bounds what a damaged tail can be told from.
     pub fn idle_stamp(mut self, after: Duration) -> Self {
         self.idle_stamp = after;
+        self
+    }
+
+    /// Bytes that must wait for a further write to be begun beside those in flight. Default 64 KiB:
+    /// below, one write of all that came in the meantime is cheaper, since up to there a write costs
+    /// about what the smallest one does.
+    pub fn worth_a_flight(mut self, bytes: usize) -> Self {
+        self.worth_a_flight = bytes;
         self
     }
 

@@ -29,6 +29,8 @@ enum Next {
     Run(crate::commit::Job),
     /// Everything below is to be durable by now.
     Force(Lsn),
+    /// Callbacks are due.
+    Again,
     Stamp,
     /// Until then, or until rung.
     Sleep(Option<Duration>),
@@ -79,6 +81,7 @@ impl Shared {
                     self.service_parked.store(false, SeqCst);
                     self.stage().service_wakes = Duration::ZERO;
                 }
+                Next::Again => {}
                 Next::End => break,
             }
         }
@@ -158,6 +161,9 @@ impl Shared {
         };
         if let Some(job) = wanted.or_else(|| stage.take_overflow()) {
             return Next::Run(job);
+        }
+        if stage.has_callback() {
+            return Next::Again;
         }
         let owed = stage.owed.map(|o| o.begin);
         let line = &stage.line;

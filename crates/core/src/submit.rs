@@ -473,6 +473,10 @@ impl Shared {
                 // as whole as before.
                 let _ = catch_unwind(AssertUnwindSafe(|| call(result)));
             }
+            if !ended {
+                // Those that these have submitted wait until what is to be written was.
+                return;
+            }
         }
     }
 }

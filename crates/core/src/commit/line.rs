@@ -97,8 +97,10 @@ struct Flight {
 #[derive(Clone, Copy)]
 struct Fence {
     generation: u32,
-    /// It covers everything below.
+    /// It makes everything below durable.
     target: Lsn,
+    /// What was written when it began, which it covers too.
+    covered: Lsn,
     after: Mark,
 }
 
@@ -325,6 +327,7 @@ impl Line {
                 line.fence = Some(Fence {
                     generation,
                     target: line.sealed(),
+                    covered: line.sealed(),
                     after: line.sealed,
                 });
             })
@@ -423,6 +426,10 @@ impl Line {
     /// The segments that the barrier under way must cover. Whatever is written from now on is the
     /// next one's.
     pub(crate) fn begin_fence(&mut self) -> Vec<Arc<Segment>> {
+        let written = self.written();
+        if let Some(fence) = &mut self.fence {
+            fence.covered = written;
+        }
         std::mem::take(&mut self.unforced)
     }
 
@@ -439,7 +446,7 @@ impl Line {
             self.stamp = fence.target;
         }
         for segment in segments {
-            if segment.header.end() <= fence.target {
+            if segment.header.end() <= fence.covered.max(fence.target) {
                 landed.finished.push(segment);
             }
         }

@@ -48,12 +48,14 @@ impl Running<'_> {
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         if !self.ended {
-            self.shared.stage().line.running -= 1;
             self.shared.fail(Error::Io {
                 doing: "write to",
                 path: self.shared.path.clone(),
                 source: Arc::new(std::io::Error::other("the writing thread panicked")),
             });
+            // Only now: whoever closes the log waits for this, and then gives up the lock.
+            self.shared.stage().line.running -= 1;
+            self.shared.progress.ring(&*self.shared.runtime);
         }
     }
 }

@@ -85,10 +85,6 @@ pub(crate) fn open(
     opening.recover(loaded, created, lock)
 }
 
-/// Bytes from which a write is begun beside those in the air. Below, one write of all that came in
-/// the meantime is cheaper: up to here a write costs about what the smallest one does.
-const WORTH_A_FLIGHT: usize = 64 << 10;
-
 struct Opening {
     dir: Arc<dyn Directory>,
     runtime: Arc<dyn Runtime>,
@@ -367,7 +363,7 @@ impl Opening {
             Durability::new(self.chosen.method.plan(), self.chosen.guarantee),
             Flying {
                 most: self.options.writes_in_flight,
-                from: WORTH_A_FLIGHT,
+                from: self.options.worth_a_flight,
             },
             line,
         );

@@ -231,6 +231,8 @@ fn life(seed: u64) {
         .max_batch(128 << 10)
         .staging(256 << 10)
         .writes_in_flight(1 + rng.below(4) as usize)
+        // Mostly far too little: so that writes are in the air together, and land in any order.
+        .worth_a_flight(rng.pick(&[1, 1, 4096, 65_536]))
         .method(rng.pick(&methods))
         .live_stats(rng.one_in(2));
     let acked = Acked::default();
