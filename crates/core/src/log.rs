@@ -389,7 +389,13 @@ impl Log {
             let thread = shared
                 .runtime
                 .clone()
-                .spawn(name, Box::new(move || body(&shared)))
+                .spawn(
+                    name,
+                    Box::new(move || {
+                        let _watch = Watch(&shared);
+                        body(&shared);
+                    }),
+                )
                 .map_err(Error::io("start a thread for", path.as_ref()))?;
             log.handle
                 .threads
@@ -574,6 +580,22 @@ impl Log {
     /// Dropping the last clone does the same and cannot report a failure.
     pub fn close(self) -> Result<()> {
         self.handle.close()
+    }
+}
+
+/// Fails the log if one of its own threads unwinds: whoever waits for space or for a submission
+/// would wait for ever.
+struct Watch<'a>(&'a Shared);
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.fail(Error::Io {
+                doing: "go on writing",
+                path: self.0.path.clone(),
+                source: Arc::new(std::io::Error::other("a thread of the log panicked")),
+            });
+        }
     }
 }
 

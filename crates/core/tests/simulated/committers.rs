@@ -6,7 +6,7 @@ use logforce_core::{
     Appended, Creation, Entry, Error, ErrorKind, Guarantee, Log, Lsn, Method, Options, Policy,
 };
 use logforce_device::{Runtime, System, WriteCache};
-use logforce_testkit::{Failure, Rng, SimDisk, SimOptions, SimRuntime, Survival};
+use logforce_testkit::{Failure, Fault, Rng, SimDisk, SimOptions, SimRuntime, Survival};
 use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
@@ -451,6 +451,114 @@ fn a_woken_task_holds_the_last_clone() {
                     other => break other.expect("it opens").close().expect("nothing fails"),
                 }
             }
+        });
+    }
+}
+
+/// The device's code panics in a committer's thread, in the writing thread, or in the preparing one:
+/// the log fails, and everybody else is told.
+#[test]
+fn a_panic_under_the_log_leaves_nobody_asleep() {
+    let (mut unwound, mut failed) = (0, 0);
+    for (method, op) in [Method::DirectDsync, Method::Fdatasync]
+        .into_iter()
+        .flat_map(|method| (0..60).map(move |op| (method, op)))
+    {
+        let disk = SimDisk::new(SimOptions::default(), op);
+        let options = || {
+            let options = Options::new().segment_len(64 << 10).max_batch(16 << 10);
+            options.staging(64 << 10).worth_a_flight(1).method(method)
+        };
+        let results: Arc<Mutex<Vec<Option<Error>>>> = Arc::default();
+        SimRuntime::run(op, |rt| {
+            rt.tolerate_panics();
+            let log = open(&disk, rt, options());
+            rt.sleep(Duration::from_secs(1));
+            disk.fail_at(disk.ops() + op, Fault::Panic);
+            let mut committers = Vec::new();
+            for n in 0..5u8 {
+                let (log, results) = (log.clone(), results.clone());
+                let body = move || {
+                    for _ in 0..4 {
+                        let done = match n {
+                            0 => log.submit(&[n; 5_000]).and_then(|s| s.wait()),
+                            _ => log.commit(&[n; 9_000]),
+                        };
+                        if let Err(e) = done {
+                            results.lock().unwrap().push(Some(e));
+                            return;
+                        }
+                    }
+                    results.lock().unwrap().push(None);
+                };
+                let thread = rt.spawn(&format!("committer-{n}"), Box::new(body));
+                committers.push(thread.expect("simulated threads start"));
+            }
+            for committer in committers {
+                unwound += u32::from(committer.join().is_err());
+            }
+            let closed = log.close();
+            for error in results.lock().unwrap().iter().flatten() {
+                assert_eq!(error.kind(), ErrorKind::Poisoned, "{error}");
+                assert!(closed.is_err(), "{method}, {op}");
+                failed += 1;
+            }
+        });
+        // A write whose completion panicked is still in flight, until the process ends.
+        disk.crash(Failure::Process, None, op);
+        SimRuntime::run(op, |rt| {
+            open(&disk, rt, options())
+                .close()
+                .expect("nothing fails now");
+        });
+    }
+    assert!(unwound > 10 && failed > 10, "{unwound} {failed}");
+}
+
+/// A callback comes when its record is durable, whoever wrote it, with no clock to help.
+#[test]
+fn a_callback_needs_no_clock() {
+    for seed in 0..200 {
+        let disk = SimDisk::new(SimOptions::default(), seed);
+        SimRuntime::run(seed, |rt| {
+            let never = Duration::from_secs(1 << 30);
+            let options = Options::new().segment_len(512 << 10).idle_stamp(never);
+            let log = open(&disk, rt, options.live_stats(false));
+            let mut committers = Vec::new();
+            for _ in 0..3 {
+                let log = log.clone();
+                let body = move || {
+                    for _ in 0..5 {
+                        log.commit(b"beside").expect("nothing fails");
+                    }
+                };
+                let thread = rt.spawn("committer", Box::new(body));
+                committers.push(thread.expect("simulated threads start"));
+            }
+            let called = Arc::new(AtomicU32::new(0));
+            for _ in 0..5 {
+                let (called, rt) = (called.clone(), rt.clone());
+                let submitted = log.submit_then(b"called", move |done| {
+                    done.expect("nothing fails");
+                    called.fetch_add(1, SeqCst);
+                    rt.wake_all(&called);
+                });
+                submitted.expect("there is room");
+            }
+            let began = rt.now();
+            loop {
+                let seen = called.load(SeqCst);
+                if seen == 5 {
+                    break;
+                }
+                rt.wait(&called, seen, None);
+            }
+            // Time jumps to the next timeout when nobody can run.
+            assert!(rt.now() - began < Duration::from_secs(1), "seed {seed}");
+            for committer in committers {
+                committer.join().expect("no committer panics");
+            }
+            log.close().expect("nothing fails");
         });
     }
 }

@@ -100,6 +100,7 @@ impl Case {
             let kind = match fault {
                 Fault::Io => ErrorKind::Io,
                 Fault::NoSpace => ErrorKind::NoSpace,
+                Fault::Panic => unreachable!("these tests inject none"),
             };
             assert_eq!(e.kind(), kind, "{failed}: {e}");
         }

@@ -7,11 +7,16 @@ pub enum Fault {
     Io,
     /// No space left ([`io::ErrorKind::StorageFull`]).
     NoSpace,
+    /// The backend panics, in the thread that called it.
+    Panic,
 }
 
 impl Fault {
+    /// # Panics
+    /// Where that is the fault.
     pub(super) fn error(self) -> io::Error {
         match self {
+            Fault::Panic => panic!("the device panics (injected)"),
             Fault::Io => io::Error::other("input/output error (injected)"),
             Fault::NoSpace => {
                 io::Error::new(io::ErrorKind::StorageFull, "no space left (injected)")
