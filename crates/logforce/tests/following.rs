@@ -49,7 +49,7 @@ fn write(dir: &Path) {
         match rng.below(4) {
             0 => drop(log.append(&record(n, len)).unwrap()),
             1 => drop(log.submit(&record(n, len)).unwrap()),
-            2 => {
+            2 if n + 2 <= COUNT => {
                 let (a, b) = (record(n, len), record(n + 1, 40_000));
                 log.commit_all(&[&a, &b]).unwrap();
                 n += 1;
