@@ -22,6 +22,8 @@ mod live;
 mod lsn;
 mod meta;
 mod names;
+#[doc(hidden)]
+pub mod planted;
 mod segment;
 
 pub use batch::{

@@ -46,6 +46,17 @@ pub const TABLE: &[Row] = &[
         why: "the log runs on any device, simulated or real, so it names none",
     },
     Row {
+        name: "logforce-sim",
+        may_use: &[
+            "logforce-core",
+            "logforce-format",
+            "logforce-device",
+            "logforce-testkit",
+        ],
+        why: "it runs the log on the simulated disk and knows the bytes that it damages; nothing \
+              may use it",
+    },
+    Row {
         name: "logforce-calibrate",
         may_use: &["logforce-device"],
         why: "it measures any device through the contract, and knows nothing of logs",

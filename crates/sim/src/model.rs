@@ -15,7 +15,9 @@ pub const PATH: &str = "/log";
 /// A record as the caller of `append` knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Known {
+    /// Exclusive end.
     pub end: Lsn,
+    /// Its bytes.
     pub data: Vec<u8>,
     /// Start of the atomic append that it belongs to.
     pub group: Lsn,
@@ -34,6 +36,7 @@ pub struct Model {
     weak_voids: Vec<(Lsn, Lsn, Guarantee)>,
     /// Calls of `truncate_back` that did not succeed.
     pub voids_in_flight: Vec<Lsn>,
+    /// Records below are gone.
     pub front: Lsn,
     /// Calls of `truncate_front` that did not succeed.
     pub fronts_in_flight: Vec<Lsn>,
@@ -383,6 +386,7 @@ pub fn read(log: &Log, from: Lsn) -> Vec<Entry> {
 /// A model shared by the threads of a workload. Never locked across a call of the log.
 pub type Shared = Arc<Mutex<Model>>;
 
+/// The model, also after a panic of another thread.
 pub fn lock(model: &Mutex<Model>) -> MutexGuard<'_, Model> {
     model.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,8 +1,8 @@
 //! A crash at every device operation of a workload, and what recovery makes of it.
 
-use crate::model::{lock, small};
-use crate::work::{Step, World};
 use logforce_core::{Guarantee, Method, Options};
+use logforce_sim::model::{lock, small};
+use logforce_sim::work::{Step, World};
 use logforce_testkit::{Failure, SimOptions, Survival};
 
 /// What is done after a recovery: the log must take it.

@@ -2,13 +2,13 @@
 //! out of order, and in the end everything; across segment changes, truncation at both ends,
 //! failures and openings of the writer, crashes, and restarts of its own.
 
-use crate::model::small;
-use crate::random::from_env;
 use logforce_core::{
     Creation, Error, ErrorKind, Guarantee, Log, Lsn, Method, Options, Policy, ReadOnly,
     RemoteFollower,
 };
 use logforce_device::{Runtime, System, WriteCache};
+use logforce_sim::from_env;
+use logforce_sim::model::small;
 use logforce_testkit::{Failure, Fault, Rng, SimDisk, SimOptions, SimRuntime, Survival};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};

@@ -1,11 +1,11 @@
 //! The metadata: the last acknowledged value or the one in flight, whatever crashes, fails or rots.
 
-use crate::model::{PATH, small};
 use logforce_core::{
     Creation, Error, ErrorKind, Inspector, Log, MAX_META_LEN, Method, OnDamage, Options, ReadOnly,
     Visit,
 };
 use logforce_device::{Runtime, System};
+use logforce_sim::model::{PATH, small};
 use logforce_testkit::{Failure, Fault, Rng, SimDisk, SimOptions, SimRuntime, Survival};
 use std::sync::{Arc, Mutex};
 

@@ -1,9 +1,9 @@
 //! Devices that fail, and devices that are full.
 
 use crate::crash::{AFTER, Case, bulk, case, spanning, truncation};
-use crate::model::{lock, small};
-use crate::work::{Image, Outcome, Step, World};
 use logforce_core::{ErrorKind, Method};
+use logforce_sim::model::{lock, small};
+use logforce_sim::work::{Image, Outcome, Step, World};
 use logforce_testkit::{Failure, Fault, SimOptions, Survival};
 
 /// How often a fault did what.

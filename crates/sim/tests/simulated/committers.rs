@@ -1,11 +1,11 @@
 //! Many threads that commit, under schedules of every kind: nobody is left asleep (the scheduler
 //! reports a deadlock), nothing is acknowledged that a cut takes away.
 
-use crate::random::from_env;
 use logforce_core::{
     Appended, Creation, Entry, Error, ErrorKind, Guarantee, Log, Lsn, Method, Options, Policy,
 };
 use logforce_device::{Runtime, System, WriteCache};
+use logforce_sim::from_env;
 use logforce_testkit::{Failure, Fault, Rng, SimDisk, SimOptions, SimRuntime, Survival};
 use std::collections::BTreeMap;
 use std::pin::pin;

@@ -1,8 +1,8 @@
 //! Pins: readers that hold the front, and what becomes of those that hold too much.
 
-use crate::model::{PATH, small};
 use logforce_core::{Creation, Entry, Error, ErrorKind, Log, Lsn, Options, Pin};
 use logforce_device::Runtime;
+use logforce_sim::model::{PATH, small};
 use logforce_testkit::{Failure, Rng, SimDisk, SimOptions, SimRuntime};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};

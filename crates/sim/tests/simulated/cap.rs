@@ -1,9 +1,9 @@
 //! A cap on the log's size: refused cleanly, told in time, never waited for in a circle (the
 //! scheduler reports a deadlock).
 
-use crate::model::{PATH, small};
 use logforce_core::{CheckpointDue, Creation, Error, ErrorKind, Log, Lsn, Options};
 use logforce_device::Runtime;
+use logforce_sim::model::{PATH, small};
 use logforce_testkit::{Failure, Rng, SimDisk, SimOptions, SimRuntime};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};

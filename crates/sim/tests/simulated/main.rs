@@ -1,6 +1,6 @@
 //! The log on a simulated disk: crashes at every operation, failing devices, damage, random lives.
 //!
-//! `model` says what must hold, `work` makes it happen; the rest are the tests, by subject.
+//! By subject; what they have in common is in the crate itself.
 
 mod cap;
 mod committers;
@@ -9,7 +9,6 @@ mod damage;
 mod geometry;
 mod live;
 mod meta;
-mod model;
 mod outside;
 mod pins;
 mod policies;
@@ -19,4 +18,3 @@ mod remote;
 mod remote_cases;
 mod stats;
 mod trouble;
-mod work;

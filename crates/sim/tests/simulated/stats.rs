@@ -1,9 +1,9 @@
 //! What the log counts, against what the disk counts. Counts, no times.
 
-use crate::model::small;
 use logforce_core::{
     Creation, Guarantee, HistogramSnapshot, Log, Method, Options, Policy, Result, Stats,
 };
+use logforce_sim::model::small;
 use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
 use std::time::Duration;
 

@@ -2,10 +2,10 @@
 //! nothing depends on it.
 
 use crate::crash::{bulk, case, spanning, truncation};
-use crate::model::small;
-use crate::work::Outcome;
 use logforce_core::{Creation, Inspector, LiveStats, Log, Method, Options};
 use logforce_device::{OpenFile, ReadSource};
+use logforce_sim::model::small;
+use logforce_sim::work::Outcome;
 use logforce_testkit::{Failure, Fault, SimDisk, SimOptions, SimRuntime, Survival};
 use std::time::Duration;
 
@@ -203,8 +203,8 @@ fn alone_it_is_no_log() {
 fn a_crash_at_every_operation() {
     let mut steps = spanning();
     for ms in [1, 1500, 700] {
-        steps.push(crate::work::Step::Idle(ms));
-        steps.push(crate::work::Step::Commit(300));
+        steps.push(logforce_sim::work::Step::Idle(ms));
+        steps.push(logforce_sim::work::Step::Commit(300));
     }
     let mut case = case("live", vec![steps]);
     case.options = live();

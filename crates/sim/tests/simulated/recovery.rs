@@ -1,9 +1,9 @@
 //! Crashes during recovery.
 
 use crate::crash::{AFTER, Case, case, spanning, truncation};
-use crate::model::small;
-use crate::work::Step;
 use logforce_core::Method;
+use logforce_sim::model::small;
+use logforce_sim::work::Step;
 use logforce_testkit::{Failure, SimOptions};
 
 impl Case {

@@ -2,18 +2,15 @@
 //!
 //! `LOGFORCE_SEEDS=n` runs so many, `LOGFORCE_SEED=s` replays one.
 
-use crate::model::lock;
-use crate::work::{Step, World, random_steps};
 use logforce_core::{FileState, Guarantee, Method, Options};
+use logforce_sim::from_env;
+use logforce_sim::model::lock;
+use logforce_sim::work::{Step, World, random_steps};
 use logforce_testkit::{Failure, Fault, Rng, SimOptions};
 use std::time::Duration;
 
 /// How many seeds are run where nobody says otherwise.
 const SEEDS: u64 = 1_500;
-
-pub fn from_env(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
-}
 
 fn random_options(rng: &mut Rng, disk: &SimOptions) -> Options {
     let unit = disk.facts().write_unit();

@@ -41,8 +41,11 @@ pub enum Step {
 
 /// A disk with a log, and the model of that.
 pub struct World {
+    /// The disk.
     pub disk: SimDisk,
+    /// What the log is opened with.
     pub options: Options,
+    /// What is known of the log.
     pub model: Shared,
     /// For messages.
     pub name: String,
@@ -56,6 +59,7 @@ pub struct Image {
 }
 
 impl World {
+    /// A world with an empty disk and no log.
     pub fn new(name: impl Into<String>, disk: SimOptions, options: Options, seed: u64) -> World {
         World {
             disk: SimDisk::new(disk, seed),
@@ -248,12 +252,14 @@ impl World {
 /// How a workload on a failing device ended.
 #[derive(Debug)]
 pub enum Outcome {
+    /// Nothing failed.
     Fine,
     /// Something was refused, and the log went on.
     Refused(Error),
+    /// The log failed.
     Poisoned,
     /// Opening failed.
-    NotOpened(#[expect(dead_code, reason = "shown by Debug")] Error),
+    NotOpened(Error),
 }
 
 /// Prints the disk's last operations if the test fails.

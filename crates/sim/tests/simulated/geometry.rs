@@ -1,8 +1,8 @@
 //! Devices and options that change between openings.
 
-use crate::model::{lock, small};
-use crate::work::{Outcome, Step, World};
 use logforce_core::{Method, Options};
+use logforce_sim::model::{lock, small};
+use logforce_sim::work::{Outcome, Step, World};
 use logforce_testkit::{Failure, SimOptions};
 
 fn fill() -> Vec<Step> {

@@ -1,12 +1,12 @@
 //! Damage: told from a torn tail wherever a stamp allows it, never a shorter log in silence.
 
 use crate::crash::{case, spanning};
-use crate::model::{Known, PATH, lock, read, small};
-use crate::work::{Image, Step, World};
 use logforce_core::{
     BatchInfo, BatchKind, Case, Creation, Damage, Entry, Error, ErrorKind, Inspector, Log, Lsn,
     OnDamage, Options, Visit,
 };
+use logforce_sim::model::{Known, PATH, lock, read, small};
+use logforce_sim::work::{Image, Step, World};
 use logforce_testkit::{Failure, SimOptions, SimRuntime, Survival};
 
 /// A log whose batches are known, to be damaged.
