@@ -35,6 +35,9 @@ pub mod loopfs;
 mod rng;
 mod runtime;
 
-pub use disk::{Counters, Failure, Fault, SimDisk, SimOptions, Snapshot, Survival};
+pub use disk::{
+    Counters, Failure, Fault, FaultCounts, FaultKind, Misread, SectorFault, SimDisk, SimOptions,
+    Snapshot, Survival,
+};
 pub use rng::Rng;
 pub use runtime::SimRuntime;

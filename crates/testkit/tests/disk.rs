@@ -3,7 +3,10 @@
 use logforce_device::{
     AlignedBuf, Barrier, Directory, File, OpenFile, ReadSource, Write, WriteCache,
 };
-use logforce_testkit::{Counters, Failure, Fault, SimDisk, SimOptions, SimRuntime, Survival};
+use logforce_testkit::{
+    Counters, Failure, Fault, FaultKind, Misread, SectorFault, SimDisk, SimOptions, SimRuntime,
+    Survival,
+};
 use std::collections::BTreeSet;
 use std::io::{self, ErrorKind};
 use std::path::Path;
@@ -396,6 +399,61 @@ fn the_medium_rots_and_becomes_unreadable() {
         assert_eq!(read(&*a, 0, ReadSource::Cache).unwrap(), 1);
     });
     assert!(disk.remove_file("/d", "a") && !disk.remove_file("/d", "a"));
+}
+
+#[test]
+fn faults_lie_over_pristine_bytes() {
+    let disk = prepared(SimOptions {
+        sector: UNIT as u32,
+        ..SimOptions::default()
+    });
+    with_dir(&disk, |d| {
+        let a = d.open("a", OpenFile::WRITE).unwrap();
+        write(&*a, 1, 1, 5, true).unwrap();
+        write(&*a, 1, 1, 6, true).unwrap();
+    });
+    let at = UNIT as u64;
+    let pristine = disk.file_bytes("/d", "a");
+    let sector = |fault| {
+        assert!(disk.lay("/d", "a", at, &fault));
+        let bytes = disk.file_bytes("/d", "a").unwrap();
+        bytes[UNIT]
+    };
+    assert_eq!(sector(SectorFault::Flipped(0)), 7);
+    assert_eq!(sector(SectorFault::Flipped(0)), 6);
+    assert_eq!(sector(SectorFault::Stale), 5);
+    assert_eq!(sector(SectorFault::Misdirected(0)), 1);
+    assert_eq!(sector(SectorFault::Forged([9; 512].into())), 9);
+    with_dir(&disk, |d| {
+        let a = d.open("a", OpenFile::WRITE).unwrap();
+        assert_eq!(read(&*a, 1, ReadSource::Medium).ok(), Some(9));
+    });
+    disk.lift_faults();
+    assert_eq!(disk.file_bytes("/d", "a"), pristine);
+    sector(SectorFault::Stale);
+    // What is written again is well.
+    with_dir(&disk, |d| {
+        let a = d.open("a", OpenFile::WRITE).unwrap();
+        write(&*a, 1, 1, 8, true).unwrap();
+        assert_eq!(read(&*a, 1, ReadSource::Medium).ok(), Some(8));
+        // Once only.
+        for how in [Misread::Stale, Misread::Misdirected, Misread::Error] {
+            disk.misread_at(disk.reads(), how);
+            let first = read(&*a, 1, ReadSource::Medium).ok();
+            assert_ne!(first, Some(8), "{how:?}");
+            assert_eq!(read(&*a, 1, ReadSource::Medium).ok(), Some(8));
+        }
+    });
+    let counts = disk.faults();
+    for (kind, count) in [
+        (FaultKind::Forged, 1),
+        (FaultKind::StaleRead, 1),
+        (FaultKind::MisdirectedRead, 1),
+        (FaultKind::ReadError, 1),
+        (FaultKind::BitRot, 0),
+    ] {
+        assert_eq!(counts.get(kind), count, "{kind:?}");
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! `System` and `Directory` of the simulated disk.
 
+use super::counts::FaultKind;
 use super::file::SimFile;
 use super::names::{Change, Names};
 use super::state::{State, power_is_cut};
@@ -45,7 +46,9 @@ impl Place {
     }
 }
 
-pub(super) fn check(fault: Option<Fault>) -> io::Result<()> {
+/// Ends a call for which a fault was planned.
+pub(super) fn check(s: &State, fault: Option<Fault>) -> io::Result<()> {
+    s.count_fault(fault, FaultKind::OtherError);
     fault.map_or(Ok(()), |f| Err(f.error()))
 }
 
@@ -76,7 +79,8 @@ impl SimSystem {
         self.runtime.point();
         let mut s = self.disk.lock();
         if make {
-            check(s.step(|| format!("make directory {}", path.display()))?)?;
+            let fault = s.step(|| format!("make directory {}", path.display()))?;
+            check(&s, fault)?;
             let parent = path.parent().unwrap_or(Path::new(""));
             let top = parent == Path::new("/") || parent == Path::new("");
             if !top && !s.directories.contains_key(parent) {
@@ -138,7 +142,8 @@ impl SimDirectory {
     }
 
     fn create(&self, s: &mut State, name: &str) -> io::Result<u64> {
-        check(s.step(|| format!("create {name}"))?)?;
+        let fault = s.step(|| format!("create {name}"))?;
+        check(&s, fault)?;
         s.counters.creates += 1;
         let inode = s.new_inode();
         self.names(s).change(Change::Create {
@@ -205,7 +210,8 @@ impl Directory for SimDirectory {
         check_name(to)?;
         let mut s = self.at.enter()?;
         self.lookup(&mut s, from)?;
-        check(s.step(|| format!("rename {from} to {to}"))?)?;
+        let fault = s.step(|| format!("rename {from} to {to}"))?;
+        check(&s, fault)?;
         s.counters.renames += 1;
         if from != to {
             let (from, to) = (from.to_owned(), to.to_owned());
@@ -218,7 +224,8 @@ impl Directory for SimDirectory {
         check_name(name)?;
         let mut s = self.at.enter()?;
         self.lookup(&mut s, name)?;
-        check(s.step(|| format!("remove {name}"))?)?;
+        let fault = s.step(|| format!("remove {name}"))?;
+        check(&s, fault)?;
         s.counters.removes += 1;
         self.names(&mut s).change(Change::Remove {
             name: name.to_owned(),
@@ -228,7 +235,8 @@ impl Directory for SimDirectory {
 
     fn sync(&self) -> io::Result<()> {
         let mut s = self.at.enter()?;
-        check(s.step(|| "sync directory".to_owned())?)?;
+        let fault = s.step(|| "sync directory".to_owned())?;
+        check(&s, fault)?;
         s.counters.dir_syncs += 1;
         if !s.rules.lie {
             self.names(&mut s).sync();
@@ -249,7 +257,8 @@ impl Directory for SimDirectory {
         if self.lookup(&mut s, name).is_err() {
             self.create(&mut s, name)?;
         }
-        check(s.step(|| format!("lock {name}"))?)?;
+        let fault = s.step(|| format!("lock {name}"))?;
+        check(&s, fault)?;
         s.locks.insert(key.clone());
         Ok(Box::new(Lock {
             at: self.at.clone(),

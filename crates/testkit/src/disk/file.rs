@@ -1,7 +1,10 @@
 //! `File` of the simulated disk.
 
+use super::counts::FaultKind;
 use super::directory::{Place, check};
 use super::inode::How;
+use super::laid::SectorFault;
+use super::plan::Misread;
 use super::state::InFlight;
 use logforce_device::{Barrier, Completion, File, ReadSource, Ticket, Write};
 use std::io::{self, ErrorKind};
@@ -143,7 +146,7 @@ impl File for SimFile {
         let number = s.reads;
         s.reads += 1;
         s.counters.reads += 1;
-        let fails = s.read_faults.remove(&number);
+        let misread = s.read_faults.remove(&number);
         let rules = s.rules;
         if medium && !s.inodes[&self.inode].cache.is_empty() {
             // As Linux does it before a direct read.
@@ -153,9 +156,29 @@ impl File for SimFile {
                 inode.write_back(n, rules);
             }
         }
-        let read = s.inodes[&self.inode].read(offset, buf, !medium);
+        let once = match misread {
+            None => None,
+            Some(Misread::Error) => {
+                s.fault_counts.add(FaultKind::ReadError, 1);
+                None
+            }
+            Some(how) => {
+                let sectors = (buf.len() as u64).div_ceil(u64::from(s.options.sector));
+                let at = offset + s.rng.below(sectors) * u64::from(s.options.sector);
+                let size = s.inodes[&self.inode].size;
+                let fault = match how {
+                    Misread::Stale => SectorFault::Stale,
+                    _ => SectorFault::Misdirected(s.rng.below(size)),
+                };
+                let mut inode = s.inodes[&self.inode].as_ref().clone();
+                inode.lay(at, &fault);
+                Some(inode)
+            }
+        };
+        let inode = once.as_ref().unwrap_or(&s.inodes[&self.inode]);
+        let read = inode.read(offset, buf, !medium, &s.fault_counts);
         match read {
-            Some(n) if !fails => {
+            Some(n) if misread != Some(Misread::Error) => {
                 s.counters.bytes_read += n as u64;
                 Ok(n)
             }
@@ -204,6 +227,7 @@ impl File for SimFile {
         let fault = s.step(|| format!("barrier {} {barrier:?}", self.name))?;
         s.counters.barriers += 1;
         s.apply_some();
+        s.count_fault(fault, FaultKind::BarrierError);
         if let Some(fault) = fault {
             let (mut rng, rules) = (s.rng.clone(), s.rules);
             s.inode(self.inode).fail_barrier(&mut rng, rules);
@@ -220,7 +244,8 @@ impl File for SimFile {
 
     fn reserve(&self, len: u64) -> io::Result<bool> {
         let mut s = self.at.enter()?;
-        check(s.step(|| format!("reserve {} for {}", len, self.name))?)?;
+        let fault = s.step(|| format!("reserve {} for {}", len, self.name))?;
+        check(&s, fault)?;
         s.counters.reserves += 1;
         let offered = s.options.in_place;
         let free = s.free_sectors();
@@ -229,6 +254,7 @@ impl File for SimFile {
         if offered {
             let sectors = inode.sectors(0..len);
             if free.is_some_and(|free| inode.unallocated(sectors.clone()) > free) {
+                s.fault_counts.add(FaultKind::NoSpace, 1);
                 return Err(io::Error::new(ErrorKind::StorageFull, "no space left"));
             }
             inode.reserved = inode.reserved.max(sectors.end);

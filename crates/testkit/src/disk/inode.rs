@@ -1,6 +1,8 @@
 //! One file: what is on the medium, what is in the device's volatile cache, what is in the
 //! system's cache.
 
+use super::counts::FaultCounts;
+use super::laid::Laid;
 use super::options::Rules;
 use crate::Rng;
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,8 +58,10 @@ pub(super) struct Inode {
     pub reserved: u64,
     /// and these.
     pub allocated: BTreeSet<u64>,
-    /// Sectors that the device cannot read until they are written again.
-    pub unreadable: BTreeSet<u64>,
+    /// What sectors on the medium held before they last changed there.
+    pub before: BTreeMap<u64, Sector>,
+    /// Faults over sectors, until they are written again.
+    pub laid: BTreeMap<u64, Laid>,
 }
 
 impl Inode {
@@ -73,7 +77,8 @@ impl Inode {
             cache: BTreeMap::new(),
             reserved: 0,
             allocated: BTreeSet::new(),
-            unreadable: BTreeSet::new(),
+            before: BTreeMap::new(),
+            laid: BTreeMap::new(),
         }
     }
 
@@ -85,7 +90,13 @@ impl Inode {
         range.start / self.sector..range.end.div_ceil(self.sector)
     }
 
-    fn on_device(&self, n: u64) -> &Sector {
+    pub fn on_device(&self, n: u64) -> &Sector {
+        if let Some(Laid {
+            data: Some(data), ..
+        }) = self.laid.get(&n)
+        {
+            return data;
+        }
         let volatile = self.device.get(&n).and_then(|v| v.last()).map(|v| &v.data);
         volatile
             .or_else(|| self.stable.get(&n))
@@ -100,13 +111,20 @@ impl Inode {
 
     /// Bytes at `offset` up to the end of the file, from the cache or from the device. `None`:
     /// the device cannot read them.
-    pub fn read(&self, offset: u64, buf: &mut [u8], cached: bool) -> Option<usize> {
+    pub fn read(
+        &self,
+        offset: u64,
+        buf: &mut [u8],
+        cached: bool,
+        faults: &FaultCounts,
+    ) -> Option<usize> {
         let len = (buf.len() as u64).min(self.size.saturating_sub(offset)) as usize;
         let end = offset + len as u64;
         for n in self.sectors(offset..end) {
             let in_cache = cached && self.cache.contains_key(&n);
-            if !in_cache && self.unreadable.contains(&n) {
-                return None;
+            if !in_cache && let Some(laid) = self.laid.get(&n) {
+                faults.add(laid.kind, 1);
+                laid.data.as_ref()?;
             }
             let data = if cached {
                 self.visible(n)
@@ -201,7 +219,7 @@ impl Inode {
     }
 
     fn reach_device(&mut self, n: u64, mut version: Version, rules: Rules) {
-        self.unreadable.remove(&n);
+        self.laid.remove(&n);
         version.placed =
             rules.in_place && self.stable.contains_key(&n) && n * self.sector < self.stable_size;
         let done = version.placed && rules.cache_through;
@@ -235,7 +253,14 @@ impl Inode {
     /// The device's volatile bytes of a sector reach the medium.
     fn commit(&mut self, n: u64) {
         if let Some(version) = self.device.remove(&n).and_then(|mut v| v.pop()) {
-            self.stable.insert(n, version.data);
+            self.settle(n, version.data);
+        }
+    }
+
+    /// A sector changes on the medium.
+    pub fn settle(&mut self, n: u64, data: Sector) {
+        if let Some(before) = self.stable.insert(n, data) {
+            self.before.insert(n, before);
         }
     }
 
@@ -243,7 +268,7 @@ impl Inode {
     pub fn commit_all(&mut self) {
         for (n, mut versions) in std::mem::take(&mut self.device) {
             let last = versions.pop().expect("never empty");
-            self.stable.insert(n, last.data);
+            self.settle(n, last.data);
         }
     }
 

@@ -1,19 +1,22 @@
 //! A simulated disk and filesystem that lose, tear, reorder, hold, fail and rot, from a seed.
 
+mod counts;
 mod directory;
 mod file;
 mod inode;
+mod laid;
 mod names;
 mod options;
 mod plan;
 mod state;
 mod survive;
 
+pub use counts::{FaultCounts, FaultKind};
+pub use laid::SectorFault;
 pub use options::SimOptions;
-pub use plan::{Counters, Failure, Fault, Survival};
+pub use plan::{Counters, Failure, Fault, Misread, Survival};
 
 use crate::SimRuntime;
-use inode::Inode;
 use logforce_device::{AlignedBuf, System};
 use state::State;
 use std::collections::BTreeMap;
@@ -109,7 +112,17 @@ impl SimDisk {
 
     /// Makes read number `read` of this boot fail.
     pub fn fail_read_at(&self, read: u64) {
-        self.lock().read_faults.insert(read);
+        self.misread_at(read, Misread::Error);
+    }
+
+    /// Makes read number `read` of this boot give an error or wrong bytes, that once.
+    pub fn misread_at(&self, read: u64, how: Misread) {
+        self.lock().read_faults.insert(read, how);
+    }
+
+    /// How often each kind of fault took effect, over all boots and snapshots.
+    pub fn faults(&self) -> FaultCounts {
+        self.lock().fault_counts.clone()
     }
 
     /// Changes the options of a disk in use (space, honesty); the sector size stays.
@@ -159,14 +172,17 @@ impl SimDisk {
             .map_or_else(Vec::new, |d| d.stable.keys().cloned().collect())
     }
 
-    /// A file's bytes as a cut that loses everything volatile would leave them.
+    /// A file's bytes as a cut that loses everything volatile would leave them, with the faults
+    /// that lie over them.
     pub fn file_bytes(&self, dir: impl AsRef<Path>, name: &str) -> Option<Vec<u8>> {
         let s = self.lock();
         let id = s.directories.get(dir.as_ref())?.stable.get(name)?;
         let inode = &s.inodes[id];
         let mut bytes = vec![0; inode.stable_size as usize];
         let end = inode.stable_size.div_ceil(inode.sector);
-        for (n, data) in inode.stable.range(..end) {
+        let laid = inode.laid.range(..end);
+        let laid = laid.filter_map(|(n, laid)| Some((n, laid.data.as_ref()?)));
+        for (n, data) in inode.stable.range(..end).chain(laid) {
             let at = (n * inode.sector) as usize;
             let len = data.len().min(bytes.len() - at);
             bytes[at..at + len].copy_from_slice(&data[..len]);
@@ -206,48 +222,39 @@ impl SimDisk {
         names.now.remove(name).is_some() || stable
     }
 
-    /// Flips a bit of the stable medium (rot). Says whether there is such a byte.
+    /// Flips a bit on the medium (rot). Says whether there is such a byte.
     pub fn flip_bit(&self, dir: impl AsRef<Path>, name: &str, offset: u64, bit: u8) -> bool {
-        self.damage(dir.as_ref(), name, offset, |inode, n, at| {
-            let mut data = inode.stable.get(&n).unwrap_or(&inode.zero).to_vec();
-            data[at] ^= 1 << (bit % 8);
-            inode.stable.insert(n, data.into());
-        })
+        self.lay(dir, name, offset, &SectorFault::Flipped(bit))
     }
 
     /// Makes the sector at an offset unreadable until it is written again. Says whether there
     /// is such a byte.
     pub fn make_unreadable(&self, dir: impl AsRef<Path>, name: &str, offset: u64) -> bool {
-        self.damage(dir.as_ref(), name, offset, |inode, n, _| {
-            inode.unreadable.insert(n);
-        })
+        self.lay(dir, name, offset, &SectorFault::Unreadable)
     }
 
-    fn damage(
-        &self,
-        dir: &Path,
-        name: &str,
-        offset: u64,
-        how: impl FnOnce(&mut Inode, u64, usize),
-    ) -> bool {
+    /// Lays a fault over the sector at an offset. Says whether there is such a byte.
+    pub fn lay(&self, dir: impl AsRef<Path>, name: &str, offset: u64, fault: &SectorFault) -> bool {
         let mut s = self.lock();
-        let Some(id) = s
-            .directories
-            .get(dir)
-            .and_then(|d| d.stable.get(name).copied())
-        else {
+        let names = s.directories.get(dir.as_ref());
+        let Some(id) = names.and_then(|d| d.stable.get(name).copied()) else {
             return false;
         };
-        s.note(|| format!("-- the test damages {name} at {offset}"));
+        s.note(|| format!("-- the test lays over {name} at {offset}: {fault:?}"));
         let inode = s.inode(id);
-        if offset >= inode.stable_size {
-            return false;
+        let is_there = offset < inode.stable_size;
+        if is_there {
+            inode.lay(offset, fault);
         }
-        how(
-            inode,
-            offset / inode.sector,
-            (offset % inode.sector) as usize,
-        );
-        true
+        is_there
+    }
+
+    /// Takes all faults away that lie over sectors: the pristine bytes are there again.
+    pub fn lift_faults(&self) {
+        let mut s = self.lock();
+        s.note(|| "-- the test lifts the faults".to_owned());
+        for inode in s.inodes.values_mut().filter(|i| !i.laid.is_empty()) {
+            Arc::make_mut(inode).laid.clear();
+        }
     }
 }

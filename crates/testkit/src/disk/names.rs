@@ -1,5 +1,6 @@
 //! A directory: the names that are durable, and the changes since.
 
+use super::counts::{FaultCounts, FaultKind};
 use super::plan::Survival;
 use crate::Rng;
 use std::collections::{BTreeMap, BTreeSet};
@@ -67,7 +68,7 @@ impl Names {
 
     /// Decides which changes a crash leaves. A change is lost if an earlier one to the same name
     /// was: a filesystem may reorder changes to different entries, never to the same.
-    pub fn crash(&mut self, survival: Survival, rng: &mut Rng) {
+    pub fn crash(&mut self, survival: Survival, rng: &mut Rng, faults: &FaultCounts) {
         let count = self.pending.len() as u64;
         let upto = match survival {
             Survival::Lost => 0,
@@ -86,6 +87,11 @@ impl Names {
                 lost.extend(change.names().map(String::clone));
             }
         }
+        let (now, stable) = (&self.now, &self.stable);
+        let vanished = now.iter().filter(|(n, i)| stable.get(*n) != Some(*i));
+        faults.add(FaultKind::NameVanished, vanished.count() as u64);
+        let back = stable.keys().filter(|n| !now.contains_key(*n));
+        faults.add(FaultKind::NameBack, back.count() as u64);
         self.now.clone_from(&self.stable);
     }
 }
@@ -115,7 +121,7 @@ mod tests {
             });
             names.change(Change::Remove { name: "a".into() });
             let mut rng = Rng::new(seed);
-            names.crash(rng.pick(&Survival::ALL), &mut rng);
+            names.crash(rng.pick(&Survival::ALL), &mut rng, &FaultCounts::default());
             seen.insert(names.now.keys().cloned().collect::<Vec<_>>().join(" "));
         }
         let all = ["", "a", "a b", "a b.tmp", "b", "b.tmp"];
@@ -134,7 +140,7 @@ mod tests {
             });
             names.change(create("old", 2));
             let mut rng = Rng::new(seed);
-            names.crash(rng.pick(&Survival::ALL), &mut rng);
+            names.crash(rng.pick(&Survival::ALL), &mut rng, &FaultCounts::default());
             assert!(names.now.values().any(|&i| i == 1), "{:?}", names.now);
         }
     }

@@ -25,6 +25,17 @@ impl Fault {
     }
 }
 
+/// What becomes of one read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Misread {
+    /// It answers with an error.
+    Error,
+    /// One of its sectors is given as it was before it last changed on the medium.
+    Stale,
+    /// For one of its sectors another one of the file is given.
+    Misdirected,
+}
+
 /// What fails in a [`SimDisk::crash`](crate::SimDisk::crash).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failure {

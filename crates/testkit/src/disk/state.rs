@@ -1,10 +1,11 @@
 //! Everything a simulated disk is made of, as plain data that a snapshot clones.
 
+use super::counts::{FaultCounts, FaultKind};
 use super::inode::{How, Inode, Sector};
 use super::names::Names;
 use super::options::{Rules, SimOptions};
-use super::plan::{Counters, Failure, Fault, Survival};
-use super::survive::Survivors;
+use super::plan::{Counters, Failure, Fault, Misread, Survival};
+use super::survive::{Fates, Survivors};
 use crate::Rng;
 use crate::runtime::thread_label;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -37,7 +38,9 @@ pub(super) struct State {
     pub ops: u64,
     pub reads: u64,
     pub faults: BTreeMap<u64, Fault>,
-    pub read_faults: BTreeSet<u64>,
+    pub read_faults: BTreeMap<u64, Misread>,
+    /// Shared by all snapshots.
+    pub fault_counts: FaultCounts,
     pub counters: Counters,
     /// Number of the next write, change of size or inode.
     next: u64,
@@ -73,7 +76,8 @@ impl State {
             ops: 0,
             reads: 0,
             faults: BTreeMap::new(),
-            read_faults: BTreeSet::new(),
+            read_faults: BTreeMap::new(),
+            fault_counts: FaultCounts::default(),
             counters: Counters::default(),
             next: 1,
             first: 1,
@@ -118,6 +122,16 @@ impl State {
             Some(fault) => format!("#{number} {}: {} FAILS: {fault:?}", thread_label(), what()),
         });
         Ok(fault)
+    }
+
+    /// Counts a planned fault that strikes; `kind` where it is an input/output error.
+    pub fn count_fault(&self, fault: Option<Fault>, kind: FaultKind) {
+        match fault {
+            None => {}
+            Some(Fault::Io) => self.fault_counts.add(kind, 1),
+            Some(Fault::NoSpace) => self.fault_counts.add(FaultKind::NoSpace, 1),
+            Some(Fault::Panic) => self.fault_counts.add(FaultKind::Panic, 1),
+        }
     }
 
     pub fn inode(&mut self, id: u64) -> &mut Inode {
@@ -169,6 +183,7 @@ impl State {
         let full = self.options.capacity.is_some()
             && self.free_sectors().is_some_and(|free| needed > free);
         let fault = w.fault.or(full.then_some(Fault::NoSpace));
+        self.count_fault(fault, FaultKind::WriteError);
         let result = match fault {
             None => {
                 self.inode(w.inode)
@@ -237,6 +252,8 @@ impl State {
         self.note(|| {
             format!("-- {failure:?} failure, seed {seed}: data {data:?}, names {names:?}")
         });
+        self.fault_counts.add(FaultKind::Cut, 1);
+        let mut fates = Fates::default();
         let survivors = Survivors::new(failure, data, self.first..self.next, &mut rng);
         self.rng = Rng::new(rng.bits());
 
@@ -260,7 +277,7 @@ impl State {
         }
         if failure != Failure::Process {
             for directory in self.directories.values_mut() {
-                directory.crash(names, &mut rng);
+                directory.crash(names, &mut rng, &self.fault_counts);
             }
             let alive: BTreeSet<u64> = self
                 .directories
@@ -270,9 +287,10 @@ impl State {
             self.inodes.retain(|id, _| alive.contains(id));
             for inode in self.inodes.values_mut() {
                 if !(inode.device.is_empty() && inode.cache.is_empty() && inode.sizes.is_empty()) {
-                    survivors.of(Arc::make_mut(inode), &mut rng);
+                    survivors.of(Arc::make_mut(inode), &mut rng, &mut fates);
                 }
             }
+            fates.count(&self.fault_counts);
         }
         self.new_boot();
     }

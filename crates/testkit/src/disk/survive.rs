@@ -1,9 +1,36 @@
 //! What a crash leaves of a file.
 
+use super::counts::{FaultCounts, FaultKind};
 use super::inode::{Inode, Version};
 use super::plan::{Failure, Survival};
 use crate::Rng;
 use crate::rng::mix;
+use std::collections::BTreeMap;
+
+/// What became of each write at a crash: sectors of it that survived, and that did not.
+#[derive(Default)]
+pub(super) struct Fates(BTreeMap<u64, (u64, u64)>);
+
+impl Fates {
+    fn note(&mut self, write: u64, kept: bool) {
+        let fate = self.0.entry(write).or_default();
+        fate.0 += u64::from(kept);
+        fate.1 += u64::from(!kept);
+    }
+
+    pub fn count(&self, faults: &FaultCounts) {
+        let last_kept = self.0.iter().rev().find(|(_, fate)| fate.0 > 0);
+        for (write, (kept, lost)) in &self.0 {
+            let kind = match (kept, lost) {
+                (_, 0) => continue,
+                (1.., _) => FaultKind::TornWrite,
+                _ if last_kept.is_some_and(|(last, _)| last > write) => FaultKind::Reordered,
+                _ => FaultKind::LostWrite,
+            };
+            faults.add(kind, 1);
+        }
+    }
+}
 
 /// The choice made at one crash, for every file alike.
 pub(super) struct Survivors {
@@ -56,7 +83,7 @@ impl Survivors {
 
     /// Turns a file into what is found after the crash. Writes in flight have been applied to it
     /// without being durable.
-    pub fn of(&self, inode: &mut Inode, rng: &mut Rng) {
+    pub fn of(&self, inode: &mut Inode, rng: &mut Rng, fates: &mut Fates) {
         let kept_size = inode.sizes.iter().rev().find(|(w, _)| self.keeps_write(*w));
         let size = match self.survival {
             Survival::Sectors if !inode.sizes.is_empty() && rng.one_in(2) => {
@@ -78,13 +105,14 @@ impl Survivors {
                 && let Some(held) = versions.iter().rposition(|v| v.placed)
             {
                 // The device has its power; only what it never got can be lost.
-                inode.stable.insert(n, versions[held].data.clone());
+                inode.settle(n, versions[held].data.clone());
                 open = &versions[held + 1..];
             }
-            if !open.is_empty()
-                && let Some(version) = self.choose(open, rng)
-            {
-                inode.stable.insert(n, version.data.clone());
+            let Some(last) = open.last() else { continue };
+            let chosen = self.choose(open, rng);
+            fates.note(last.write, chosen.is_some_and(|v| v.write == last.write));
+            if let Some(version) = chosen {
+                inode.settle(n, version.data.clone());
             }
         }
         set_size(inode, size);
