@@ -143,7 +143,7 @@ impl SimDirectory {
 
     fn create(&self, s: &mut State, name: &str) -> io::Result<u64> {
         let fault = s.step(|| format!("create {name}"))?;
-        check(&s, fault)?;
+        check(s, fault)?;
         s.counters.creates += 1;
         let inode = s.new_inode();
         self.names(s).change(Change::Create {
