@@ -8,6 +8,7 @@
 
 mod advisor;
 mod checkpoint;
+mod close;
 mod commit;
 mod control_file;
 mod error;

@@ -1,4 +1,5 @@
 use crate::checkpoint::Checkpoint;
+use crate::close::{Handle, Watch};
 use crate::commit::{How, Rings, Rounds, Signal};
 use crate::control_file::ControlFile;
 use crate::metrics::Metrics;
@@ -12,7 +13,7 @@ use crate::stage::Stage;
 use crate::view::View;
 use crate::wakers::Wakers;
 use crate::{Damage, Error, Result, recovery, trace};
-use logforce_device::{Guarantee, Joiner, Method, Plan, System};
+use logforce_device::{Guarantee, Method, Plan, System};
 use logforce_format::{Case, Epoch, LogId, Lsn};
 use std::ops::Deref;
 use std::path::Path;
@@ -25,12 +26,6 @@ use std::time::Duration;
 #[derive(Clone)]
 pub struct Log {
     handle: Arc<Handle>,
-}
-
-/// Ends the threads and closes when the last clone is dropped.
-struct Handle {
-    shared: Arc<Shared>,
-    threads: Mutex<Vec<Box<dyn Joiner>>>,
 }
 
 /// Where a record lies.
@@ -64,6 +59,10 @@ pub struct Recovered {
     pub case: Case,
     /// Bytes of log that were read to find out.
     pub scanned: u64,
+    /// Batches that were.
+    pub batches: u64,
+    /// How often the log went on behind a position that an opening had given up.
+    pub resumed: u64,
     /// What was lost, if [`OnDamage::Truncate`](crate::OnDamage::Truncate) cut the log.
     pub lost: Option<Damage>,
     /// The metadata was damaged, and given up under
@@ -155,7 +154,7 @@ impl Shared {
     }
 
     /// Sleeps until `answer` finds one in the stage.
-    fn wait_for<T>(&self, mut answer: impl FnMut(&Stage) -> Option<T>) -> T {
+    pub(crate) fn wait_for<T>(&self, mut answer: impl FnMut(&Stage) -> Option<T>) -> T {
         loop {
             let seen = self.progress.observe();
             if let Some(found) = answer(&self.stage()) {
@@ -317,33 +316,6 @@ impl Shared {
             self.bring_timed(end, How::Force)?;
         }
         Ok(self.guarantee)
-    }
-
-    /// Forces everything, writes the last stamp, and notes in the control file that nothing lies
-    /// above.
-    fn finish(&self) -> Result<()> {
-        loop {
-            let seen = self.progress.observe();
-            // Else, with all durable, it would wait for a stamp that nobody will write.
-            self.poison.check()?;
-            let tail = self.stage().tail();
-            self.bring(tail, How::Force)?;
-            // A stamp about what a weak method left behind would not be true: a barrier first.
-            self.bring(tail, How::Barrier)?;
-            {
-                let stage = self.stage();
-                if !stage.line.lacks_stamp() || !stage.has_space_for_mark() {
-                    break;
-                }
-            }
-            if !self.write_stamp()? {
-                // The service's own is under way.
-                self.progress.sleep(&*self.runtime, seen, None);
-            }
-        }
-        let tail = self.stage().tail();
-        self.bring(tail, How::Barrier)?;
-        self.update_control(|c| c.clean = c.anchor.lsn == tail)
     }
 }
 
@@ -580,99 +552,6 @@ impl Log {
     /// Dropping the last clone does the same and cannot report a failure.
     pub fn close(self) -> Result<()> {
         self.handle.close()
-    }
-}
-
-/// Fails the log if one of its own threads unwinds: whoever waits for space or for a submission
-/// would wait for ever.
-struct Watch<'a>(&'a Shared);
-
-impl Drop for Watch<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.fail(Error::Io {
-                doing: "go on writing",
-                path: self.0.path.clone(),
-                source: Arc::new(std::io::Error::other("a thread of the log panicked")),
-            });
-        }
-    }
-}
-
-impl Handle {
-    fn close(&self) -> Result<()> {
-        let shared = &self.shared;
-        // The threads are the parent's, and so are the files.
-        shared.check_process()?;
-        let first = !std::mem::replace(&mut shared.stage().closing, true);
-        if !first && (shared.closes_around_itself() || shared.is_served_here()) {
-            // Whoever closes waits for the callback to end, and this is a callback.
-            return Err(Error::Closed);
-        }
-        if !first {
-            return shared.wait_for(|stage| stage.closed.clone());
-        }
-        // Appends that wait for room or space must answer now.
-        shared.made_progress();
-        shared.wait_for(|stage| (stage.truncating == 0).then_some(()));
-        let result = shared.finish();
-        shared.stop.store(true, Release);
-        shared.stage().stopping = true;
-        shared.work.ring(&*shared.runtime);
-        shared.prepare.ring(&*shared.runtime);
-        let threads =
-            std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
-        for (thread, is_service) in threads.into_iter().zip([true, false]) {
-            if is_service && shared.is_served_here() {
-                // Closed by a callback, or by the drop of what one held: it cannot wait for its
-                // own end. It does no more I/O after this.
-                continue;
-            }
-            // A panic in it has poisoned the log, which `finish` has reported or nobody waits for.
-            let _ = thread.join();
-        }
-        // Only now: the preparing thread would start another one.
-        shared.join_checkpoint();
-        // A committer may still be writing, if the log has failed elsewhere.
-        shared.wait_for(|stage| (stage.line.running == 0).then_some(()));
-        if result.is_ok() {
-            crate::advisor::report(shared);
-        }
-        // All I/O is joined: only now may another writer come.
-        let lock = shared
-            .lock
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        drop(lock);
-        shared.view.end(result.as_ref().err().cloned());
-        trace::closed(shared.durable());
-        shared.stage().closed = Some(result.clone());
-        shared.progress.ring(&*shared.runtime);
-        result
-    }
-}
-
-impl Drop for Handle {
-    fn drop(&mut self) {
-        if self.shared.is_own_thread() && !self.shared.stage().closing {
-            // The last clone went with a callback, or with a task that was woken: this thread may
-            // be in the middle of a job, and cannot wait for itself.
-            let shared = self.shared.clone();
-            let threads =
-                std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
-            let close = move || {
-                drop(Handle {
-                    shared,
-                    threads: Mutex::new(threads),
-                });
-            };
-            let runtime = self.shared.runtime.clone();
-            // If no thread can be had, the log stays open until the process ends.
-            let _ = runtime.spawn("logforce-close", Box::new(close));
-            return;
-        }
-        let _ = self.close();
     }
 }
 

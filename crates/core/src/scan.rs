@@ -134,13 +134,8 @@ impl Window {
                 Ok(n) => read += n,
                 // A read that fails in the middle still serves what lies before it.
                 Err(_) if read as u64 >= offset - from + len as u64 => break,
-                Err(e) => {
-                    // One unreadable sector must not hide its neighbours in the same chunk.
-                    if take > want && read == 0 {
-                        return self.fill_exactly(segment, from, want);
-                    }
-                    return Err(format!("read error: {e}"));
-                }
+                // One unreadable sector must not hide its neighbours in the same chunk.
+                Err(_) => return self.fill_exactly(segment, offset, len, unit),
             }
             if self.source == ReadSource::Medium && !(read as u64).is_multiple_of(unit) {
                 break;
@@ -152,22 +147,35 @@ impl Window {
         Ok(())
     }
 
+    /// Reads no more than is asked for, in units of so many bytes; or, if that fails too, in the
+    /// segment's own.
     fn fill_exactly(
         &mut self,
         segment: &Arc<Segment>,
-        from: u64,
-        want: usize,
+        offset: u64,
+        len: usize,
+        unit: u64,
     ) -> Result<(), String> {
         let Some(file) = &self.file else {
             return Err("not open".to_owned());
         };
-        let n = file
-            .read_at(from, &mut self.buf[..want], self.source)
-            .map_err(|e| format!("read error: {e}"))?;
-        self.offset = from;
-        self.valid = n;
-        self.of = Some(segment.header.start);
-        Ok(())
+        let from = offset / unit * unit;
+        let want = align_up(offset - from + len as u64, unit) as usize;
+        match file.read_at(from, &mut self.buf[..want], self.source) {
+            Ok(n) => {
+                self.offset = from;
+                self.valid = n;
+                self.of = Some(segment.header.start);
+                Ok(())
+            }
+            Err(e) => {
+                let own = u64::from(segment.header.write_unit);
+                if own < unit {
+                    return self.fill_exactly(segment, offset, len, own);
+                }
+                Err(format!("read error: {e}"))
+            }
+        }
     }
 }
 

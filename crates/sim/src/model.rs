@@ -30,6 +30,8 @@ pub struct Model {
     pub created: bool,
     /// Appended, and neither truncated at the front nor lost in a crash. Voided ones stay.
     pub records: BTreeMap<Lsn, Known>,
+    /// Truncated at the front.
+    past: BTreeMap<Lsn, Vec<u8>>,
     /// Acknowledged void ranges.
     pub voids: Vec<(Lsn, Lsn)>,
     /// Those of them whose acknowledgement promised less than `PowerLoss`.
@@ -44,10 +46,16 @@ pub struct Model {
     acked: BTreeMap<Guarantee, Lsn>,
     /// New records lie at or above.
     floor: Lsn,
+    /// The metadata that was acknowledged or shown last.
+    pub meta: Option<Vec<u8>>,
+    /// Metadata that was asked for since, and not acknowledged.
+    metas_in_flight: Vec<Option<Vec<u8>>>,
     /// One thread only works: what it appends is never inside a range that it voided.
     pub alone: bool,
     /// Makes every record's bytes different.
     next: u64,
+    /// Truncations that happened.
+    truncations: u64,
 }
 
 /// What a failure must have left: the weakest guarantee that covers it.
@@ -70,6 +78,31 @@ impl Model {
         }
         data.truncate(len);
         data
+    }
+
+    /// Notes a call that sets the metadata, and gives the bytes for it.
+    pub fn meta_asked(&mut self, len: usize) -> Vec<u8> {
+        let bytes = self.bytes(len);
+        self.metas_in_flight.push(Some(bytes.clone()));
+        bytes
+    }
+
+    /// Notes that it succeeded.
+    pub fn meta_is_set(&mut self, bytes: Vec<u8>) {
+        self.meta = Some(bytes);
+        self.metas_in_flight.clear();
+    }
+
+    fn settle_meta(&mut self, log: &Log) {
+        let found = log.meta();
+        assert!(
+            found == self.meta || self.metas_in_flight.contains(&found),
+            "metadata {found:?}: {:?} was acknowledged, {:?} asked for",
+            self.meta,
+            self.metas_in_flight
+        );
+        self.meta = found;
+        self.metas_in_flight.clear();
     }
 
     /// Notes an accepted append.
@@ -117,6 +150,27 @@ impl Model {
             .unwrap_or_default()
     }
 
+    /// Where the log ended when it was opened last.
+    pub fn opened_at(&self) -> Lsn {
+        self.floor
+    }
+
+    /// The bytes of the record that begins there, if there ever was one that was not lost.
+    pub fn ever(&self, lsn: Lsn) -> Option<&Vec<u8>> {
+        let record = self.records.get(&lsn).map(|k| &k.data);
+        record.or_else(|| self.past.get(&lsn))
+    }
+
+    /// Whether a call that truncates did not succeed, and may yet have happened.
+    pub fn is_truncating(&self) -> bool {
+        !(self.fronts_in_flight.is_empty() && self.voids_in_flight.is_empty())
+    }
+
+    /// Whether a truncation happened, at either end.
+    pub fn was_truncated(&self) -> bool {
+        self.truncations > 0
+    }
+
     fn is_voided(&self, lsn: Lsn) -> bool {
         self.voids.iter().any(|(a, b)| (*a..*b).contains(&lsn))
     }
@@ -146,6 +200,7 @@ impl Model {
         self.forget_voids(failure);
         self.settle_front(log);
         self.settle_voids(log);
+        self.settle_meta(log);
         let acked = self.acked_to(failure);
         let live = self.live();
         let found: Vec<Entry> = read(log, log.front_lsn());
@@ -190,6 +245,21 @@ impl Model {
         self.check_answers(log, &found);
     }
 
+    /// Checks that a follower is shown all that is durable, and nothing else. For one writer only.
+    pub fn check_followed(&self, log: &Log) {
+        let mut follower = log
+            .follow(log.front_lsn())
+            .expect("the front is a boundary");
+        let mut shown = Vec::new();
+        while let Some(entry) = follower
+            .try_next()
+            .expect("nothing is taken back meanwhile")
+        {
+            shown.push(entry);
+        }
+        assert_eq!(shown, read(log, log.front_lsn()));
+    }
+
     /// Checks that what was acknowledged can be read, of a log that failed: a truncation that did
     /// not succeed may show or not.
     pub fn check_prefix_readable(&self, log: &Log) {
@@ -215,8 +285,12 @@ impl Model {
     /// Notes a truncation at the front.
     pub fn fronted(&mut self, front: Lsn) {
         assert!(front >= self.front, "the front fell to {front}");
+        self.truncations += u64::from(front > self.front);
         self.front = front;
-        self.records = self.records.split_off(&front);
+        let above = self.records.split_off(&front);
+        let below = std::mem::replace(&mut self.records, above);
+        self.past
+            .extend(below.into_iter().map(|(lsn, k)| (lsn, k.data)));
         self.voids.retain(|v| v.1 > front);
     }
 
@@ -228,6 +302,7 @@ impl Model {
                 assert!(a <= from && to > from, "{a}..{to} for {from}");
                 assert!(to <= log.tail_lsn(), "voided beyond the tail: {from}..{to}");
                 self.voids.push((from, to));
+                self.truncations += 1;
                 self.weak_voids.push((from, to, log.guarantee()));
             }
             Err(e) => assert_ne!(e.kind(), ErrorKind::Damaged, "{e}"),
@@ -237,6 +312,7 @@ impl Model {
 
     /// Takes over what a copy of the model learnt by `voided`.
     pub fn take_voids(&mut self, from: Model) {
+        self.truncations = from.truncations;
         self.voids = from.voids;
         self.weak_voids = from.weak_voids;
     }

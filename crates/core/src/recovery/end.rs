@@ -2,7 +2,7 @@
 
 use crate::options::OnDamage;
 use crate::scan::{Scan, ScanState, Stop, Window};
-use crate::search::stamp_behind;
+use crate::search::{headers_behind, stamp_behind};
 use crate::segments::Segments;
 use crate::voids::Voids;
 use crate::{Damage, Error, Result};
@@ -28,6 +28,8 @@ pub(crate) struct End {
     /// Segments that were read from, by start.
     pub(super) read: Vec<Lsn>,
     pub(super) scanned: u64,
+    pub(super) batches: u64,
+    pub(super) resumed: u64,
 }
 
 /// The state from which the scan at opening starts.
@@ -75,13 +77,17 @@ pub(crate) fn find_end(
     let mut boundaries = VecDeque::from([state]);
     let mut closed = state;
     let mut read: Vec<Lsn> = Vec::new();
-    let mut scanned = 0;
+    let (mut scanned, mut batches, mut resumed) = (0, 0, 0);
     let mut scan = Scan::new(segments, control, ReadSource::Cache, state);
     let stop = loop {
         let (header, end) = match scan.next() {
-            Ok(batch) => (batch.header, batch.end),
+            Ok(batch) => {
+                resumed += u64::from(batch.resumed);
+                (batch.header, batch.end)
+            }
             Err(stop) => break stop,
         };
+        batches += 1;
         trusted = trusted.max(header.stamp);
         scanned += end.since(header.lsn);
         if let Some(s) = segments.containing(header.lsn)
@@ -135,6 +141,8 @@ pub(crate) fn find_end(
         lost,
         read,
         scanned,
+        batches,
+        resumed,
     })
 }
 
@@ -156,6 +164,46 @@ pub(crate) fn damage(
         found: stop.found.clone(),
         durable_to,
     }
+}
+
+/// Where the earliest range begins that was taken back by a batch behind `end`, below which the log
+/// is about to be cut. What is cut must not bring back what had been taken back: the ranges that
+/// can still be read of go on being void.
+///
+/// They are listed by the last batch there is of this history; where that is cannot be known better
+/// than by the headers that lie behind, or by the anchor.
+pub(crate) fn taken_back_behind(
+    segments: &Segments,
+    control: &Control,
+    end: &ScanState,
+) -> Option<Lsn> {
+    let anchor = &control.anchor;
+    let mut last = (anchor.epoch.counter, anchor.lsn, anchor.last_void);
+    headers_behind(segments, end.at, control, end.epoch, &mut |_, h| {
+        let void = if h.voids() { h.lsn } else { h.last_void };
+        if (h.epoch.counter, h.lsn) >= (last.0, last.1) {
+            last = (h.epoch.counter, h.lsn, void);
+        }
+        true
+    });
+    let mut at = last.2;
+    let mut earliest: Option<Lsn> = None;
+    let mut window = Window::new(ReadSource::Cache);
+    while at >= end.at {
+        let Some(segment) = segments.containing(at) else {
+            break;
+        };
+        let bytes = window.get(&segment, segment.offset(at), BATCH_HEADER_LEN);
+        let header = bytes.ok().and_then(|b| BatchHeader::decode(b).ok());
+        let Some(h) = header
+            .filter(|h| h.log_id == control.log_id && h.lsn == at && h.voids() && h.last_void < at)
+        else {
+            break;
+        };
+        earliest = Some(earliest.map_or(h.void_from, |e| e.min(h.void_from)));
+        at = h.last_void;
+    }
+    earliest
 }
 
 /// Walks the list of voiding batches back to the front.

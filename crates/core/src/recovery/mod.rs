@@ -26,7 +26,7 @@ use crate::view::View;
 use crate::voids::Voids;
 use crate::wakers::Wakers;
 use crate::{Damage, Error, Result, names};
-use end::End;
+use end::{End, taken_back_behind};
 use logforce_device::{AlignedBuf, Barrier, Directory, Runtime, System, Write};
 use logforce_format::{Anchor, BatchHeader, BatchKind, Case, Control, Epoch, LogId, Lsn, seal};
 use presence::{Chosen, advise, choose, create, look, unusable_directory};
@@ -111,6 +111,8 @@ struct Found {
     gaps: Vec<(Lsn, Lsn)>,
     end: End,
     voids: Voids,
+    /// Where what was taken back by batches behind a damaged end begins.
+    taken_back: Option<Lsn>,
 }
 
 impl Opening {
@@ -142,6 +144,8 @@ impl Opening {
             end: found.end.state.at,
             case: found.end.case,
             scanned: found.end.scanned,
+            batches: found.end.batches,
+            resumed: found.end.resumed,
             lost: found.end.lost.clone(),
             lost_meta,
             clean: promise.control.clean && promise.both_slots && !created,
@@ -180,12 +184,15 @@ impl Opening {
             }
             other => other?,
         };
+        let lost = end.lost.is_some().then_some(&end.state);
+        let taken_back = lost.and_then(|s| taken_back_behind(&segments, control, s));
         Ok(Found {
             segments,
             spares,
             gaps,
             end,
             voids,
+            taken_back,
         })
     }
 
@@ -259,6 +266,7 @@ impl Opening {
             mut spares,
             end,
             mut voids,
+            taken_back,
             ..
         } = found;
         let direct = self.chosen.method.plan().direct;
@@ -299,6 +307,9 @@ impl Opening {
         } else {
             open_from
         };
+        let void_from = taken_back.map_or(void_from, |lsn| {
+            Some(void_from.map_or(lsn, |from| from.min(lsn)))
+        });
         let durable = self.chosen.barrier_is_durable;
         let header = write_epoch(
             &segment,

@@ -7,7 +7,7 @@ use crate::scan::Scan;
 use crate::segments::{Segment, Segments};
 use crate::{Error, Result};
 use logforce_device::{AlignedBuf, Barrier, ReadSource, Write};
-use logforce_format::{Case, Control, Lsn, Seen, decide};
+use logforce_format::{Control, Decision, Lsn, decide};
 use std::io;
 use std::sync::Arc;
 
@@ -50,16 +50,22 @@ impl Opening {
                 closed = scan.state;
             }
         };
-        let trusted = end.trusted;
-        if stop.seen == Seen::Unreadable && self.options.on_damage == OnDamage::Refuse {
-            let d = damage(self.dir.path(), segments, &stop, Case::ReadError, trusted);
-            return Err(Error::Damaged(Box::new(d)));
-        }
         // The cache lied: what lies between was never on the medium, so no force ever covered it.
-        end.case = decide(stop.seen, false, false);
+        // Unless a stamp behind has said that it was; or it cannot be read, which proves nothing.
+        end.case = decide(stop.seen, end.lost.is_some(), false);
+        end.lost = match end.case.decision() {
+            Decision::Refuse => {
+                let path = self.dir.path();
+                let d = damage(path, segments, &stop, end.case, end.trusted);
+                if self.options.on_damage == OnDamage::Refuse {
+                    return Err(Error::Damaged(Box::new(d)));
+                }
+                Some(d)
+            }
+            _ => None,
+        };
         end.state = scan.state;
         end.closed = closed;
-        end.lost = None;
         for segment in segments.all() {
             if segment.header.end() > end.state.at && segment.header.start < cached_end {
                 segment

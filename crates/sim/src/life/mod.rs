@@ -1,0 +1,235 @@
+//! Lives of a log that follow from a seed: threads, options, disks, failures, crashes in recovery,
+//! and looks at what damage would do.
+
+mod tally;
+mod trip;
+
+pub use tally::Tally;
+
+use crate::model::lock;
+use crate::work::{Step, World, amounts_to, random_steps};
+use logforce_core::{Error, ErrorKind, FileState, Guarantee, Method, Options};
+use logforce_testkit::{Failure, Fault, Rng, SimOptions};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+/// A life lasts for so many calls of the log at least,
+pub const CALLS: u64 = 200;
+
+/// and for so many losses of power.
+pub const CUTS: u64 = 3;
+
+/// Options, and how long their segments are.
+fn random_options(rng: &mut Rng, disk: &SimOptions) -> (Options, u64) {
+    let unit = disk.facts().write_unit();
+    let methods: Vec<Method> = Method::LINUX
+        .into_iter()
+        .filter(|m| disk.facts().assess(*m, FileState::Zeroed).is_some())
+        .collect();
+    let max_batch = unit * (2 + rng.below(4) as u32);
+    let segment_len = u64::from(unit) * (4 + rng.below(6));
+    let options = Options::new()
+        .method(rng.pick(&methods))
+        .require(Guarantee::ProcessCrash)
+        .segment_len(segment_len)
+        .max_batch(max_batch)
+        .staging(max_batch as usize * (1 + rng.below(4) as usize))
+        .idle_stamp(Duration::from_micros(rng.pick(&[100, 2_000, 50_000])))
+        .spares(rng.below(3) as usize)
+        .live_stats(rng.one_in(2));
+    (options, segment_len)
+}
+
+fn random_threads(rng: &mut Rng) -> Vec<Vec<Step>> {
+    if rng.one_in(2) {
+        let count = 20 + rng.below(60);
+        return vec![random_steps(rng, count, true)];
+    }
+    let threads = 2 + rng.below(3);
+    (0..threads)
+        .map(|n| {
+            let count = 5 + rng.below(25);
+            let mut steps = random_steps(rng, count, false);
+            // One thread only truncates and sets metadata: of two, neither could say what must be
+            // there.
+            let alone = |s: &Step| matches!(s, Step::Front(_) | Step::Back(_) | Step::Meta(_));
+            steps.retain(|s| n == 0 || !alone(s));
+            steps
+        })
+        .collect()
+}
+
+/// A life in progress.
+struct Life {
+    world: World,
+    rng: Rng,
+    tally: Tally,
+    /// A call was made to fail, or space may end: the next work may end in an error.
+    disturbed: bool,
+    /// The device was made to panic.
+    panics: bool,
+    /// The longest segments it had.
+    longest: u64,
+}
+
+/// Lives the life of a seed, and says what happened in it.
+///
+/// # Panics
+/// If an invariant does not hold, with what was seen.
+pub fn live(seed: u64) -> Tally {
+    let mut rng = Rng::new(seed);
+    let disk = SimOptions {
+        log_lines: 400,
+        ..SimOptions::random(seed)
+    };
+    let (options, longest) = random_options(&mut rng, &disk);
+    let mut life = Life {
+        world: World::new(format!("seed {seed}"), disk, options, seed),
+        rng,
+        tally: Tally::default(),
+        disturbed: false,
+        panics: false,
+        longest,
+    };
+    let mut boot = 0;
+    while life.tally.cuts < CUTS || life.world.calls.load(Relaxed) < CALLS {
+        if boot > 0 && life.rng.one_in(3) {
+            life.move_house();
+        }
+        life.disturb();
+        life.work(seed, boot);
+        let failure = life.crash();
+        if life.rng.one_in(3) {
+            let image = life.world.image();
+            trip::damage(&mut life.world, &mut life.rng, failure, &mut life.tally);
+            life.world.restore(&image);
+        }
+        life.recover(boot, failure);
+        boot += 1;
+    }
+    life.end(seed)
+}
+
+impl Life {
+    /// Moved to a device with other sectors, opened by a program with other ideas.
+    fn move_house(&mut self) {
+        let physical = self.rng.pick(&[4096, 4096, 8192, 16384]);
+        self.world.disk.change(|o| o.physical_sector = physical);
+        let (options, segment_len) = random_options(&mut self.rng, &self.world.disk.options());
+        self.world.options = options;
+        self.longest = self.longest.max(segment_len);
+    }
+
+    /// Plans what fails during the next work.
+    fn disturb(&mut self) {
+        let (disk, rng) = (&self.world.disk, &mut self.rng);
+        self.disturbed = false;
+        self.panics = false;
+        if rng.one_in(4) {
+            let fault = rng.pick(&[
+                Fault::Io,
+                Fault::Io,
+                Fault::Io,
+                Fault::NoSpace,
+                Fault::Panic,
+            ]);
+            disk.fail_at(rng.below(300), fault);
+            self.panics = fault == Fault::Panic;
+            self.disturbed = true;
+        }
+        if rng.one_in(8) {
+            let capacity = 1 << (17 + rng.below(5));
+            disk.change(|o| o.capacity = Some(capacity));
+            self.disturbed = true;
+        }
+        if !rng.one_in(4) {
+            let within = rng.pick(&[60, 400, 1_500]);
+            disk.cut_at(rng.below(within));
+            self.disturbed = true;
+        }
+    }
+
+    fn work(&mut self, seed: u64, boot: u64) {
+        let threads = random_threads(&mut self.rng);
+        let world = &self.world;
+        let worked = catch_unwind(AssertUnwindSafe(|| world.work(seed ^ boot, &threads)));
+        let result = match worked {
+            Ok(result) => result,
+            Err(panic) if self.panics && is_injected(&*panic) => Err(Error::Closed),
+            Err(panic) => resume_unwind(panic),
+        };
+        let _report = world.report(format!("boot {boot}: {result:?}"));
+        assert!(result.is_ok() || self.disturbed, "{result:?}");
+        world.disk.change(|o| o.capacity = None);
+    }
+
+    /// Ends the boot, and says by what kind of failure: what that leaves for certain must be there.
+    fn crash(&mut self) -> Failure {
+        let failure = self.rng.pick(&[
+            Failure::Power,
+            Failure::Power,
+            Failure::Power,
+            Failure::Os,
+            Failure::Process,
+        ]);
+        let amounts_to = amounts_to(&self.world.disk, failure);
+        self.world.disk.crash(failure, None, self.rng.bits());
+        self.tally.note_crash(failure);
+        amounts_to
+    }
+
+    fn recover(&mut self, boot: u64, failure: Failure) {
+        // The cache that a crashed process leaves may be lost by the next failure.
+        let mut worst = failure;
+        while self.rng.one_in(3) {
+            self.world.disk.cut_at(self.rng.below(45));
+            let returned = self.world.try_open(self.rng.bits(), worst);
+            let next = self.rng.pick(&[Failure::Power, Failure::Process]);
+            self.world.disk.crash(next, None, self.rng.bits());
+            self.tally.note_crash(next);
+            self.tally.cut_in_recovery += u64::from(!returned);
+            if next == Failure::Power {
+                worst = next;
+            }
+        }
+        let recovered = self.world.recover(self.rng.bits(), worst, &[]);
+        recovered.unwrap_or_else(|e| panic!("boot {boot}: {e}"));
+    }
+
+    fn end(mut self, seed: u64) -> Tally {
+        let world = &self.world;
+        let _report = world.report("at the end".to_owned());
+        let steps = [Step::Append(500), Step::Commit(9_000), Step::Read];
+        let recovered = world.recover(seed, Failure::Process, &steps);
+        recovered.unwrap_or_else(|e| panic!("at the end: {e}"));
+        let model = lock(&world.model);
+        assert!(model.live().len() >= 2);
+        self.tally.lives = 1;
+        self.tally.calls = world.calls.load(Relaxed);
+        self.tally.rolled_over = u64::from(model.opened_at().0 > self.longest);
+        self.tally.truncated = u64::from(model.was_truncated());
+        drop(model);
+        self.tally
+            .note_found(&world.found.lock().expect("never panics"));
+        self.tally.note_faults(&world.disk.faults());
+        self.tally
+    }
+}
+
+fn is_injected(panic: &(dyn std::any::Any + Send)) -> bool {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or(panic.downcast_ref::<&str>().copied());
+    text.is_some_and(|t| t.contains("(injected)"))
+}
+
+/// An opening that was refused: the row of the decision table that it names, if it does.
+fn refused(error: &Error, tally: &mut Tally) {
+    if let Error::Damaged(damage) = error {
+        tally.note_case(damage.case);
+        tally.damages += 1;
+    } else {
+        assert_ne!(error.kind(), ErrorKind::InvalidInput, "{error}");
+        tally.other_refusals += 1;
+    }
+}

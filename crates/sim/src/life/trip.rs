@@ -1,0 +1,383 @@
+//! A look at what damage would do: a copy of the disk is damaged, opened and read. What is shown
+//! must be the truth, and less of it only where that is said, or where nothing could say it.
+
+use super::{Tally, refused};
+use crate::model::{PATH, lock};
+use crate::work::{World, is_quiet};
+use logforce_core::{
+    BatchInfo, Creation, Entry, Error, ErrorKind, Inspector, Log, Lsn, OnDamage, ReadOnly, Visit,
+};
+use logforce_format::BatchHeader;
+use logforce_testkit::{Failure, Misread, Rng, SectorFault, SimRuntime};
+
+/// What an undamaged copy shows.
+struct Truth {
+    batches: Vec<BatchInfo>,
+    segments: Vec<String>,
+    entries: Vec<Entry>,
+    meta: Option<Vec<u8>>,
+}
+
+/// Where the damage is.
+#[derive(Debug, Default)]
+struct Aim {
+    /// Sectors of files: name, first byte, end.
+    places: Vec<(String, u64, u64)>,
+    /// Reads went wrong, nobody knows where.
+    anywhere: bool,
+    /// A whole file is gone.
+    removed: bool,
+}
+
+impl Aim {
+    fn touches(&self, b: &BatchInfo) -> bool {
+        let end = b.offset + b.end.since(b.lsn);
+        let hit = |p: &(String, u64, u64)| p.0 == b.file && p.1 < end && p.2 > b.offset;
+        self.anywhere || self.removed || self.places.iter().any(hit)
+    }
+
+    fn is_in_control(&self) -> bool {
+        self.places.iter().any(|p| p.0 == "control")
+    }
+
+    /// One place in the segments, so that nothing else hides what says that it was durable.
+    fn is_simple(&self) -> bool {
+        !self.anywhere && self.places.len() == 1 && !self.is_in_control()
+    }
+}
+
+/// How the damaged copy is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Strict,
+    Truncate,
+    ReadOnly,
+    Salvage,
+}
+
+/// What was seen.
+struct Seen {
+    entries: Vec<Entry>,
+    /// What ended the reading.
+    error: Option<Error>,
+    /// A loss was reported, by whatever way.
+    told: bool,
+    meta: Result<Option<Vec<u8>>, Error>,
+}
+
+/// Damages the disk and looks; leaves it damaged.
+pub(super) fn damage(world: &mut World, rng: &mut Rng, failure: Failure, tally: &mut Tally) {
+    let created = lock(&world.model).created;
+    if !created {
+        return;
+    }
+    let image = world.image();
+    let seed = rng.bits();
+    let truth = Truth::of(world, seed);
+    world.restore(&image);
+    // A cache that the crash left alive hides what lies below: damage is seen after the next loss
+    // of power only.
+    if failure == Failure::Process && rng.one_in(2) {
+        return;
+    }
+    let aim = lay(world, rng, &truth);
+    let way = rng.pick(&[
+        Way::Strict,
+        Way::Strict,
+        Way::Truncate,
+        Way::ReadOnly,
+        Way::Salvage,
+    ]);
+    let _report = world.report(format!("damaged {aim:?}, {way:?}{}", truth.described()));
+    tally.trips += 1;
+    match look(world, seed, way) {
+        Err(e) => {
+            let excused = aim.is_in_control() || aim.anywhere || e.kind() != ErrorKind::Damaged;
+            assert!(way != Way::Truncate || excused, "not truncated: {e}");
+            refused(&e, tally);
+        }
+        Ok(seen) if way == Way::Salvage => {
+            let model = lock(&world.model);
+            for e in &seen.entries {
+                let known = model.ever(e.start) == Some(&e.data);
+                assert!(known, "saved at {}: never was, or changed", e.start);
+            }
+            tally.damages += u64::from(seen.told);
+            tally.unharmed += u64::from(!seen.told);
+        }
+        Ok(seen) => truth.compare(&seen, &aim, way, world, tally),
+    }
+}
+
+impl Truth {
+    fn of(world: &World, seed: u64) -> Truth {
+        let _report = world.report(format!("undamaged, schedule {seed}"));
+        let (mut batches, mut segments) = (Vec::new(), Vec::new());
+        SimRuntime::run(seed, |rt| {
+            let system = world.disk.system(rt);
+            let inspector = Inspector::open(&*system, PATH).expect("a healthy log");
+            let walked = inspector.walk(&mut |visit| {
+                if let Visit::Batch(b) = visit {
+                    batches.push(b.clone());
+                }
+                true
+            });
+            assert_eq!(walked.expect("a healthy log").damages, 0);
+            let all = inspector.summary().segments;
+            segments.extend(all.into_iter().map(|s| s.name));
+        });
+        let seen = look(world, seed, Way::Strict).unwrap_or_else(|e| panic!("undamaged: {e}"));
+        assert!(!seen.told && seen.error.is_none(), "undamaged: damage");
+        Truth {
+            batches,
+            segments,
+            entries: seen.entries,
+            meta: seen.meta.expect("undamaged"),
+        }
+    }
+
+    /// For whoever looks at a life that failed.
+    fn described(&self) -> String {
+        if is_quiet() {
+            return String::new();
+        }
+        let line = |b: &BatchInfo| {
+            let (from, end) = (b.void_from, b.end);
+            let void = if from < b.lsn {
+                format!(" voids from {from}")
+            } else {
+                String::new()
+            };
+            format!(
+                "\n{:?} {}..{end} stamp {}{void} {} {}",
+                b.kind, b.lsn, b.stamp, b.file, b.offset
+            )
+        };
+        self.batches.iter().map(line).collect()
+    }
+
+    fn compare(&self, seen: &Seen, aim: &Aim, way: Way, world: &World, tally: &mut Tally) {
+        if let Ok(meta) = &seen.meta {
+            assert!(
+                *meta == self.meta || seen.told || aim.is_in_control() || aim.anywhere,
+                "metadata {meta:?}, and it was {:?}",
+                self.meta
+            );
+        }
+        let voids = |b: &&BatchInfo| b.void_from < b.lsn && aim.touches(b);
+        let void_lost = self.batches.iter().any(|b| voids(&b));
+        let end = self.entries.last().map(|e| e.end);
+        let mut shown = Vec::new();
+        for e in &seen.entries {
+            if self.entries.iter().any(|t| t.start == e.start) {
+                shown.push(e);
+                continue;
+            }
+            // Taken back once, and nobody knows that any more; or truncated by a call that was
+            // never acknowledged; or in the system's cache only, which who opens for writing does
+            // not believe.
+            let model = lock(&world.model);
+            let cached = way == Way::ReadOnly && end.is_none_or(|end| e.start >= end);
+            assert!(
+                (void_lost || cached || model.is_truncating())
+                    && model.ever(e.start) == Some(&e.data),
+                "{} never was, or was taken back",
+                e.start
+            );
+        }
+        assert!(shown.len() <= self.entries.len());
+        for (e, t) in shown.iter().zip(&self.entries) {
+            assert!(*e == t, "{} instead of {}, or changed", e.start, t.start);
+        }
+        if let Some(e) = &seen.error {
+            refused(e, tally);
+        } else if seen.told {
+            tally.damages += 1;
+        } else if let Some(first) = self.entries.get(shown.len()) {
+            // Silently less: nothing that is left may have been able to tell.
+            let stamps = self.batches.iter().filter(|b| !aim.touches(b));
+            let bound = stamps.map(|b| b.stamp).max().unwrap_or_default();
+            assert!(
+                first.end > bound || void_lost || !aim.is_simple(),
+                "cut in silence at {}, and a stamp says {bound}",
+                first.start
+            );
+            tally.unprovable += 1;
+        } else {
+            tally.unharmed += 1;
+        }
+    }
+}
+
+/// Damages one place or some.
+fn lay(world: &World, rng: &mut Rng, truth: &Truth) -> Aim {
+    let mut aim = Aim::default();
+    if rng.one_in(6) {
+        for _ in 0..1 + rng.below(3) {
+            let how = rng.pick(&[Misread::Error, Misread::Stale, Misread::Misdirected]);
+            world.disk.misread_at(rng.below(60), how);
+        }
+        aim.anywhere = true;
+        return aim;
+    }
+    if rng.one_in(12) && !truth.segments.is_empty() {
+        let name = &truth.segments[rng.below(truth.segments.len() as u64) as usize];
+        world.disk.remove_file(PATH, name);
+        aim.places.push((name.clone(), 0, u64::MAX));
+        aim.removed = true;
+        return aim;
+    }
+    for _ in 0..rng.pick(&[1, 1, 1, 2, 4]) {
+        let (name, offset) = choose(rng, truth);
+        let sector = u64::from(world.disk.options().sector);
+        let fault = match rng.below(5) {
+            0 => SectorFault::Flipped(rng.bits() as u8),
+            1 => SectorFault::Unreadable,
+            2 => SectorFault::Stale,
+            3 => SectorFault::Misdirected(rng.below(256 << 10)),
+            _ => match forge(world, rng, truth, &name, offset) {
+                Some(forged) => forged,
+                None => SectorFault::Flipped(1),
+            },
+        };
+        if world.disk.lay(PATH, &name, offset, &fault) {
+            let start = offset / sector * sector;
+            let in_file = truth.batches.iter().filter(|b| b.file == name);
+            // Without its header the whole segment is lost.
+            let header = in_file.map(|b| b.offset).min().is_some_and(|b| start < b);
+            let end = if header { u64::MAX } else { start + sector };
+            aim.places.push((name, start, end));
+        }
+    }
+    aim
+}
+
+/// A file, and where in it.
+fn choose(rng: &mut Rng, truth: &Truth) -> (String, u64) {
+    let some = |rng: &mut Rng, n: usize| rng.below(n as u64) as usize;
+    match rng.below(10) {
+        0 => ("control".to_owned(), rng.below(256 << 10)),
+        1 => (
+            "control".to_owned(),
+            rng.pick(&[0, 64 << 10, 128 << 10, 192 << 10]),
+        ),
+        2 if !truth.segments.is_empty() => {
+            let name = &truth.segments[some(rng, truth.segments.len())];
+            (name.clone(), rng.pick(&[0, rng.clone().below(150_000)]))
+        }
+        3 | 4 if !truth.batches.is_empty() => {
+            // At the log's end: what was being written, or has just been.
+            let b = &truth.batches[truth.batches.len() - 1];
+            let len = b.end.since(b.lsn);
+            (b.file.clone(), b.offset + rng.pick(&[0, len / 2, len]))
+        }
+        _ if !truth.batches.is_empty() => {
+            let b = &truth.batches[some(rng, truth.batches.len())];
+            (b.file.clone(), b.offset + rng.below(b.end.since(b.lsn)))
+        }
+        _ => ("control".to_owned(), 0),
+    }
+}
+
+/// A header with right checksums that no program of ours writes: another predecessor, another
+/// payload.
+fn forge(
+    world: &World,
+    rng: &mut Rng,
+    truth: &Truth,
+    name: &str,
+    offset: u64,
+) -> Option<SectorFault> {
+    let sector = u64::from(world.disk.options().sector);
+    let start = offset / sector * sector;
+    truth
+        .batches
+        .iter()
+        .find(|b| b.file == name && b.offset == start)?;
+    let bytes = world.disk.file_bytes(PATH, name)?;
+    let mut header = BatchHeader::decode(bytes.get(start as usize..)?).ok()?;
+    match rng.below(3) {
+        0 => header.prev_crc ^= 1,
+        1 => header.payload_crc ^= 1,
+        _ => header.stamp = Lsn(header.stamp.0 / 2),
+    }
+    Some(SectorFault::Forged(header.encode().to_vec().into()))
+}
+
+/// Opens and reads. The disk is without power afterwards.
+fn look(world: &World, seed: u64, way: Way) -> Result<Seen, Error> {
+    SimRuntime::run(seed, |rt| {
+        let system = world.disk.system(rt);
+        let seen = match way {
+            Way::Salvage => salvage(&*system),
+            Way::ReadOnly => read_only(&*system),
+            Way::Strict => open(world, &*system, OnDamage::Refuse),
+            Way::Truncate => open(world, &*system, OnDamage::Truncate),
+        };
+        world.disk.cut();
+        seen
+    })
+}
+
+fn open(
+    world: &World,
+    system: &dyn logforce_device::System,
+    on_damage: OnDamage,
+) -> Result<Seen, Error> {
+    let options = world.options.clone().on_damage(on_damage);
+    let log = Log::open(system, PATH, Creation::OpenExisting, options)?;
+    let lost = log.recovered().lost.is_some() || log.recovered().lost_meta.is_some();
+    let (entries, error) = collect(log.read_from(log.front_lsn()));
+    Ok(Seen {
+        told: lost,
+        entries,
+        error,
+        meta: Ok(log.meta()),
+    })
+}
+
+fn read_only(system: &dyn logforce_device::System) -> Result<Seen, Error> {
+    let log = ReadOnly::open(system, PATH)?;
+    let (entries, error) = collect(log.read_from(log.front_lsn()));
+    Ok(Seen {
+        told: false,
+        entries,
+        error,
+        meta: log.meta(),
+    })
+}
+
+fn collect(reader: Result<logforce_core::Reader, Error>) -> (Vec<Entry>, Option<Error>) {
+    let mut entries = Vec::new();
+    match reader {
+        Err(e) => (entries, Some(e)),
+        Ok(reader) => {
+            for entry in reader {
+                match entry {
+                    Ok(entry) => entries.push(entry),
+                    Err(e) => return (entries, Some(e)),
+                }
+            }
+            (entries, None)
+        }
+    }
+}
+
+fn salvage(system: &dyn logforce_device::System) -> Result<Seen, Error> {
+    let inspector = Inspector::salvage(system, PATH)?;
+    let (mut entries, mut told) = (Vec::new(), false);
+    inspector.walk(&mut |visit| {
+        match visit {
+            Visit::Record { entry, .. } => entries.push(entry.clone()),
+            Visit::Damage(_) => told = true,
+            _ => {}
+        }
+        true
+    })?;
+    Ok(Seen {
+        entries,
+        error: None,
+        told,
+        meta: Ok(None),
+    })
+}

@@ -1,0 +1,228 @@
+//! `cargo xtask sim`: random lives by the thousand, and each again by its seed.
+
+use logforce_sim::life::{CALLS, CUTS, Tally, live};
+use logforce_sim::plants;
+use logforce_sim::work::be_quiet;
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+const HELP: &str = "\
+logforce-sim [--seeds N] [--from SEED] [--minutes M] [--threads T]
+    Lives N random lives (10,000 unless told), or lives for M minutes, and prints what happened in
+    them. Ends at the first life in which an invariant does not hold.
+
+logforce-sim --seed N
+    Lives that life again, exactly, and prints what it does when it fails.
+
+logforce-sim planted [--seeds N] [NAME]...
+    In a build with --cfg planted: turns each known bug on in turn and says which seed found it.
+";
+
+/// Lives in CI.
+const SEEDS: u64 = 10_000;
+/// From here on every kind of fault and every row of the decision table must have been met.
+const ENOUGH: u64 = 2_000;
+
+#[derive(Debug)]
+struct Options {
+    seeds: Option<u64>,
+    from: u64,
+    minutes: Option<f64>,
+    threads: usize,
+    seed: Option<u64>,
+    planted: bool,
+    names: Vec<String>,
+}
+
+impl Options {
+    fn read() -> Result<Option<Options>, lexopt::Error> {
+        use lexopt::prelude::*;
+        let mut options = Options {
+            seeds: None,
+            from: 0,
+            minutes: None,
+            threads: std::thread::available_parallelism().map_or(2, |n| n.get()),
+            seed: None,
+            planted: false,
+            names: Vec::new(),
+        };
+        let mut parser = lexopt::Parser::from_env();
+        while let Some(arg) = parser.next()? {
+            match arg {
+                Long("seeds") => options.seeds = Some(parser.value()?.parse()?),
+                Long("from") => options.from = parser.value()?.parse()?,
+                Long("minutes") => options.minutes = Some(parser.value()?.parse()?),
+                Long("threads") => options.threads = parser.value()?.parse::<usize>()?.max(1),
+                Long("seed") => options.seed = Some(parser.value()?.parse()?),
+                Long("help") | Short('h') => return Ok(None),
+                Value(word) if !options.planted && word == "planted" => options.planted = true,
+                Value(name) if options.planted => options.names.push(name.string()?),
+                other => return Err(other.unexpected()),
+            }
+        }
+        Ok(Some(options))
+    }
+}
+
+fn main() -> ExitCode {
+    let options = match Options::read() {
+        Ok(Some(options)) => options,
+        Ok(None) => {
+            print!("{HELP}");
+            return ExitCode::SUCCESS;
+        }
+        Err(e) => {
+            eprintln!("error: {e}\n\n{HELP}");
+            return ExitCode::from(2);
+        }
+    };
+    if options.planted {
+        return planted(&options);
+    }
+    if let Some(seed) = options.seed {
+        let tally = live(seed);
+        println!("seed {seed} lives\n{tally}");
+        return ExitCode::SUCCESS;
+    }
+    many(&options)
+}
+
+/// A life that failed.
+struct Failed {
+    seed: u64,
+    why: String,
+}
+
+fn many(options: &Options) -> ExitCode {
+    // Panics are part of a life: of checks that a cut interrupts, of the device. The one that ends
+    // a life is shown below, and in full by its seed alone.
+    std::panic::set_hook(Box::new(|_| {}));
+    be_quiet();
+    let began = Instant::now();
+    let until = options.minutes.map(|m| Duration::from_secs_f64(m * 60.0));
+    let seeds = match (options.seeds, until) {
+        (Some(seeds), _) => seeds,
+        (None, Some(_)) => u64::MAX,
+        (None, None) => SEEDS,
+    };
+    let next = AtomicU64::new(0);
+    let stop = AtomicBool::new(false);
+    let all = Mutex::new((Tally::default(), None::<Failed>));
+    std::thread::scope(|scope| {
+        for _ in 0..options.threads {
+            scope.spawn(|| {
+                let over = || until.is_some_and(|u| began.elapsed() >= u);
+                while !stop.load(Relaxed) && !over() {
+                    let n = next.fetch_add(1, Relaxed);
+                    if n >= seeds {
+                        return;
+                    }
+                    let seed = options.from.wrapping_add(n);
+                    let lived = catch_unwind(AssertUnwindSafe(|| live(seed)));
+                    let lived = lived.map_err(|panic| text(&*panic)).and_then(enough);
+                    let mut all = all.lock().expect("never panics");
+                    match lived {
+                        Ok(tally) => all.0.add(&tally),
+                        Err(why) => {
+                            stop.store(true, Relaxed);
+                            if all.1.as_ref().is_none_or(|f| f.seed > seed) {
+                                all.1 = Some(Failed { seed, why });
+                            }
+                        }
+                    }
+                }
+            });
+        }
+    });
+    let (tally, failed) = all.into_inner().expect("never panics");
+    let took = began.elapsed().as_secs_f64();
+    println!(
+        "{tally}in {took:.1} s, {:.0} lives a second",
+        tally.lives as f64 / took
+    );
+    if let Some(Failed { seed, why }) = failed {
+        println!("FAILED seed {seed}: {why}\nagain: cargo xtask sim --seed {seed}");
+        return ExitCode::FAILURE;
+    }
+    let lacks = tally.lacks();
+    if tally.lives >= ENOUGH && !lacks.is_empty() {
+        println!("FAILED, too little happened: {}", lacks.join("; "));
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
+}
+
+fn enough(tally: Tally) -> Result<Tally, String> {
+    if tally.calls < CALLS || tally.cuts < CUTS {
+        return Err(format!(
+            "{} calls and {} cuts only",
+            tally.calls, tally.cuts
+        ));
+    }
+    Ok(tally)
+}
+
+fn text(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or(panic.downcast_ref::<&str>().copied());
+    text.unwrap_or("a panic without text").to_owned()
+}
+
+/// Runs this program again with each known bug.
+fn planted(options: &Options) -> ExitCode {
+    if !cfg!(planted) {
+        eprintln!("error: this build has no known bugs in it; `cargo xtask planted` makes one");
+        return ExitCode::from(2);
+    }
+    let seeds = options.seeds.unwrap_or(SEEDS);
+    let program = std::env::current_exe().expect("this program has a path");
+    let mut missed = Vec::new();
+    let chosen =
+        |p: &&plants::Plant| options.names.is_empty() || options.names.iter().any(|n| n == p.name);
+    let mut caught = BTreeMap::new();
+    println!(
+        "{:<34} {:>6} {:>7}  what the life said",
+        "known bug", "seed", "s"
+    );
+    for plant in plants::LIVES.iter().filter(chosen) {
+        let began = Instant::now();
+        let run = std::process::Command::new(&program)
+            .args(["--seeds", &seeds.to_string()])
+            .args(["--threads", &options.threads.to_string()])
+            .env("LOGFORCE_PLANTED", plant.name)
+            .output();
+        let took = began.elapsed().as_secs_f64();
+        let out = run.map(|o| (o.status, String::from_utf8_lossy(&o.stdout).into_owned()));
+        let found = out.ok().filter(|(status, _)| status.code() == Some(1));
+        let said = found.and_then(|(_, text)| {
+            let line = text.lines().find_map(|l| l.strip_prefix("FAILED seed "))?;
+            let (seed, why) = line.split_once(": ")?;
+            Some((seed.to_owned(), why.to_owned()))
+        });
+        match said {
+            Some((seed, why)) => {
+                let why: String = why.chars().take(90).collect();
+                println!("{:<34} {seed:>6} {took:>7.1}  {why}", plant.name);
+                caught.insert(plant.name, seed);
+            }
+            None => {
+                println!(
+                    "{:<34} {:>6} {took:>7.1}  {}",
+                    plant.name, "-", plant.breaks
+                );
+                missed.push(plant.name);
+            }
+        }
+    }
+    println!("{} known bugs caught within {seeds} seeds", caught.len());
+    if missed.is_empty() {
+        return ExitCode::SUCCESS;
+    }
+    println!("FAILED: not caught: {}", missed.join(", "));
+    ExitCode::FAILURE
+}

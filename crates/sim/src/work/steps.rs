@@ -1,0 +1,95 @@
+//! What a thread does with a log.
+
+use logforce_core::{MAX_META_LEN, Method, Policy};
+use logforce_testkit::Rng;
+use std::time::Duration;
+
+/// One thing that a thread does.
+#[derive(Debug, Clone)]
+pub enum Step {
+    /// Append a record of so many bytes.
+    Append(usize),
+    /// Append so many records atomically.
+    Group(usize, usize),
+    /// Append and force.
+    Commit(usize),
+    /// Append atomically and force.
+    CommitGroup(usize, usize),
+    /// Force everything that this thread appended.
+    Force,
+    /// Truncate at the front, so that so many percent of the appends are gone.
+    Front(u64),
+    /// Take back so many of the last appends.
+    Back(usize),
+    /// Let the log be idle for so many milliseconds.
+    Idle(u64),
+    /// Read everything and compare. For one thread only.
+    Read,
+    /// Close and open again. For one thread only.
+    Reopen,
+    /// As `Reopen`, by another method.
+    Switch(Method),
+    /// Lose power.
+    Cut,
+    /// Drop the log without asking what its closing says, and open it again.
+    Drop,
+    /// Submit a record of so many bytes under a policy, and keep the handle.
+    Submit(usize, Policy),
+    /// Wait for all handles that are kept.
+    Settle,
+    /// Drop all handles that are kept, whatever state they are in.
+    Forget,
+    /// Commit a record of so many bytes under a policy.
+    CommitWith(usize, Policy),
+    /// Set the metadata to so many bytes. One thread only does that.
+    Meta(usize),
+    /// Follow the log from its front to what is durable, and compare. For one thread only.
+    Follow,
+}
+
+fn random_policy(rng: &mut Rng) -> Policy {
+    let within = Duration::from_micros(rng.pick(&[50, 1_000, 20_000]));
+    match rng.below(3) {
+        0 => Policy::Force,
+        1 => Policy::Write {
+            force_within: within,
+        },
+        _ => Policy::Interval { within },
+    }
+}
+
+/// Steps that follow from a seed.
+pub fn random_steps(rng: &mut Rng, count: u64, alone: bool) -> Vec<Step> {
+    (0..count)
+        .map(|_| {
+            let len = match rng.below(8) {
+                0..=3 => rng.below(300),
+                4 | 5 => rng.below(5_000),
+                6 => rng.below(12_000),
+                _ => rng.below(40_000),
+            } as usize;
+            let few = 1 + rng.below(4) as usize;
+            let policy = random_policy(rng);
+            match rng.below(if alone { 38 } else { 31 }) {
+                0..=4 => Step::Append(len),
+                5 => Step::Group(few, len / few),
+                6..=11 => Step::Commit(len),
+                12 => Step::CommitGroup(few, len / few),
+                13..=15 => Step::Force,
+                16 | 17 => Step::Front(rng.below(101)),
+                18 => Step::Back(few),
+                19..=21 => Step::Idle(rng.below(6)),
+                22..=24 => Step::Submit(len, policy),
+                25 => Step::Settle,
+                26 => Step::Forget,
+                27 | 28 => Step::CommitWith(len, policy),
+                29 | 30 => Step::Meta(rng.pick(&[0, 1, 700, 3_333, MAX_META_LEN])),
+                31..=33 => Step::Read,
+                34 => Step::Follow,
+                35 => Step::Reopen,
+                36 => Step::Drop,
+                _ => Step::Switch(rng.pick(&Method::LINUX)),
+            }
+        })
+        .collect()
+}

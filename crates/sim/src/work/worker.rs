@@ -1,0 +1,298 @@
+//! One thread of a workload.
+
+use super::{Step, World, amounts_to};
+use crate::model::{Shared, lock, open};
+use logforce_core::Options;
+use logforce_core::{Appended, Error, ErrorKind, Log, Lsn, Policy, Submitted};
+use logforce_device::System;
+use logforce_testkit::{Failure, SimDisk, SimRuntime};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+/// Closes, and takes an answer for an acknowledgement of everything.
+pub(super) fn close(model: &Shared, log: Log) -> Result<(), Error> {
+    // Clones of the workers may be left.
+    let clone = log.clone();
+    log.close()?;
+    // Full barriers, whatever the method.
+    lock(model).acked(clone.durable_lsn(), logforce_core::Guarantee::PowerLoss);
+    Ok(())
+}
+
+/// Does a check, which fails for another reason once the power is cut: nothing can be read then.
+pub(super) fn unless_cut(disk: &SimDisk, check: impl FnOnce()) -> Result<(), Error> {
+    match catch_unwind(AssertUnwindSafe(check)) {
+        Ok(()) => Ok(()),
+        Err(_) if disk.is_cut() => Err(Error::Closed),
+        Err(panic) => resume_unwind(panic),
+    }
+}
+
+pub(super) struct Worker {
+    pub log: Option<Log>,
+    rt: SimRuntime,
+    system: Arc<dyn System>,
+    disk: SimDisk,
+    model: Shared,
+    options: Options,
+    calls: Arc<AtomicU64>,
+    appended: Lsn,
+    handles: Vec<Submitted>,
+}
+
+impl Worker {
+    pub fn new(world: &World, rt: &SimRuntime, system: &Arc<dyn System>, log: Log) -> Self {
+        Worker {
+            log: Some(log),
+            rt: rt.clone(),
+            system: system.clone(),
+            disk: world.disk.clone(),
+            model: world.model.clone(),
+            options: world.options.clone(),
+            calls: world.calls.clone(),
+            appended: Lsn::ORIGIN,
+            handles: Vec::new(),
+        }
+    }
+
+    pub fn run(&mut self, steps: &[Step]) -> Result<(), Error> {
+        steps.iter().try_for_each(|step| self.step(step))
+    }
+
+    fn log(&self) -> &Log {
+        self.log.as_ref().expect("open between steps")
+    }
+
+    /// A log that failed: nothing more is accepted or made durable, what was goes on being read.
+    pub fn check_poisoned(&self) {
+        let log = self.log();
+        // What was in the air when it failed may still land, a stamp for example.
+        self.rt.sleep(Duration::from_millis(1));
+        let durable = log.durable_lsn();
+        let kinds = [
+            log.append(b"late").map(drop).map_err(|e| e.kind()),
+            log.commit_all(&[b"a", b"b"])
+                .map(drop)
+                .map_err(|e| e.kind()),
+            log.force(durable.plus(1)).map(drop).map_err(|e| e.kind()),
+            log.truncate_front(durable).map_err(|e| e.kind()),
+            log.truncate_back(durable).map_err(|e| e.kind()),
+        ];
+        assert_eq!(kinds, [Err(ErrorKind::Poisoned); 5]);
+        let Err(e) = log.append(b"late") else {
+            panic!("accepted")
+        };
+        assert_eq!(e.lsn(), Some(durable));
+        assert!(e.to_string().contains("ndeterminate"), "{e}");
+        assert_eq!(log.durable_lsn(), durable);
+        // What the log calls durable is as good as an acknowledgement.
+        let guarantee = log.guarantee();
+        lock(&self.model).acked(durable, guarantee);
+        let model = lock(&self.model).clone();
+        model.check_prefix_readable(log);
+    }
+
+    pub fn step(&mut self, step: &Step) -> Result<(), Error> {
+        self.calls
+            .fetch_add(u64::from(!self.disk.is_cut()), Relaxed);
+        match *step {
+            Step::Append(len) => self.append(1, len),
+            Step::Group(n, len) => self.append(n, len),
+            Step::Commit(len) => self.append(1, len).and_then(|()| self.force()),
+            Step::CommitGroup(n, len) => self.append(n, len).and_then(|()| self.force()),
+            Step::Force => self.force(),
+            Step::Front(percent) => self.front(percent),
+            Step::Back(n) => self.back(n),
+            Step::Idle(ms) => {
+                self.rt.sleep(Duration::from_millis(ms));
+                Ok(())
+            }
+            Step::Read => {
+                // What becomes durable in the middle would show in one answer and not in another.
+                self.force()?;
+                let model = lock(&self.model).clone();
+                unless_cut(&self.disk, || model.check_readable(self.log()))
+            }
+            Step::Reopen => self.reopen(),
+            Step::Switch(method) => {
+                let before = self.options.clone();
+                self.options = before.clone().method(method);
+                match self.reopen() {
+                    Err(e) if e.kind() == ErrorKind::Unavailable => {
+                        self.options = before;
+                        self.open()
+                    }
+                    other => other,
+                }
+            }
+            Step::Submit(len, policy) => {
+                let submitted = self.submit(len, policy)?;
+                self.handles.push(submitted);
+                Ok(())
+            }
+            Step::Settle => {
+                let handles = std::mem::take(&mut self.handles);
+                handles.into_iter().try_for_each(|h| self.settle(h))
+            }
+            Step::Forget => {
+                self.handles.clear();
+                Ok(())
+            }
+            Step::CommitWith(len, policy) => {
+                let submitted = self.submit(len, policy)?;
+                self.settle(submitted)
+            }
+            Step::Meta(len) => self.set_meta(len),
+            Step::Follow => {
+                self.force()?;
+                let model = lock(&self.model).clone();
+                unless_cut(&self.disk, || model.check_followed(self.log()))
+            }
+            Step::Cut => {
+                self.disk.cut();
+                Ok(())
+            }
+            Step::Drop => {
+                self.log = None;
+                self.open()
+            }
+        }
+    }
+
+    fn append(&mut self, n: usize, len: usize) -> Result<(), Error> {
+        let data: Vec<Vec<u8>> = {
+            let mut model = lock(&self.model);
+            // Not all of one length: what does not fill its frame is padded.
+            let sizes = (0..n).map(|i| len - (len.min(9)).min(i * 3));
+            sizes.map(|len| model.bytes(len)).collect()
+        };
+        let slices: Vec<&[u8]> = data.iter().map(|d| &d[..]).collect();
+        let log = self.log();
+        let all = match &slices[..] {
+            [one] => vec![log.append_parts(&[&one[..len / 2], &one[len / 2..]])?],
+            all => log.append_all(all)?,
+        };
+        self.appended = all.last().map_or(self.appended, |a| a.end);
+        lock(&self.model).appended(&all, data);
+        Ok(())
+    }
+
+    fn submit(&mut self, len: usize, policy: Policy) -> Result<Submitted, Error> {
+        let data = lock(&self.model).bytes(len);
+        let submitted = self.log().submit_with(&data, policy)?;
+        let at = Appended {
+            start: submitted.start(),
+            end: submitted.end(),
+        };
+        self.appended = at.end;
+        lock(&self.model).appended(&[at], vec![data]);
+        Ok(submitted)
+    }
+
+    fn settle(&mut self, submitted: Submitted) -> Result<(), Error> {
+        let (start, end) = (submitted.start(), submitted.end());
+        let committed = submitted.wait()?;
+        assert_eq!((committed.start, committed.end), (start, end));
+        lock(&self.model).acked(end, committed.guarantee);
+        Ok(())
+    }
+
+    fn set_meta(&mut self, len: usize) -> Result<(), Error> {
+        let bytes = lock(&self.model).meta_asked(len);
+        self.log().set_meta(&bytes)?;
+        assert_eq!(self.log().meta().as_ref(), Some(&bytes));
+        lock(&self.model).meta_is_set(bytes);
+        Ok(())
+    }
+
+    fn force(&mut self) -> Result<(), Error> {
+        let guarantee = self.log().force(self.appended)?;
+        assert_eq!(guarantee, self.log().guarantee());
+        assert!(self.log().durable_lsn() >= self.appended);
+        lock(&self.model).acked(self.appended, guarantee);
+        Ok(())
+    }
+
+    fn front(&mut self, percent: u64) -> Result<(), Error> {
+        let log = self.log();
+        let durable = log.durable_lsn();
+        let to = {
+            let boundaries = lock(&self.model).boundaries(durable);
+            let at = boundaries.len() as u64 * percent / 100;
+            match boundaries.get(at as usize) {
+                Some(to) => *to,
+                None => durable,
+            }
+        };
+        lock(&self.model).fronts_in_flight.push(to);
+        match log.truncate_front(to) {
+            // Others took it back meanwhile, and nothing was done.
+            Err(e) if e.kind() == ErrorKind::Voided => {
+                lock(&self.model).fronts_in_flight.retain(|f| *f != to);
+                Ok(())
+            }
+            // Done for good, and only the tidying failed.
+            Err(e) if log.front_lsn() == to => {
+                let mut model = lock(&self.model);
+                model.fronted(to);
+                model.fronts_in_flight.clear();
+                Err(e)
+            }
+            Err(e) => Err(e),
+            Ok(()) => {
+                assert_eq!(log.front_lsn(), to);
+                let mut model = lock(&self.model);
+                model.fronted(to);
+                model.fronts_in_flight.clear();
+                Ok(())
+            }
+        }
+    }
+
+    fn back(&mut self, n: usize) -> Result<(), Error> {
+        let log = self.log();
+        let from = {
+            let boundaries = lock(&self.model).boundaries(Lsn(u64::MAX));
+            boundaries[boundaries.len().saturating_sub(n)..]
+                .first()
+                .copied()
+        };
+        let Some(from) = from else { return Ok(()) };
+        lock(&self.model).voids_in_flight.push(from);
+        log.truncate_back(from)?;
+        // Not under the model's lock: it reads.
+        let mut model = lock(&self.model).clone();
+        unless_cut(&self.disk, || model.voided(log, from))?;
+        let known = model;
+        let mut model = lock(&self.model);
+        model.take_voids(known);
+        model.voids_in_flight.retain(|f| *f != from);
+        drop(model);
+        self.appended = self.log().durable_lsn();
+        Ok(())
+    }
+
+    fn reopen(&mut self) -> Result<(), Error> {
+        let Some(log) = self.log.take() else {
+            return Ok(());
+        };
+        close(&self.model, log)?;
+        self.open()
+    }
+
+    fn open(&mut self) -> Result<(), Error> {
+        let log = open(&*self.system, true, self.options.clone())?;
+        let mut model = lock(&self.model).clone();
+        // Something may have failed in the background, and nobody noticed.
+        let failure = amounts_to(&self.disk, Failure::Process);
+        unless_cut(&self.disk, || {
+            model.verify(&*self.system, &log, failure);
+        })?;
+        *lock(&self.model) = model;
+        self.appended = log.durable_lsn();
+        self.log = Some(log);
+        Ok(())
+    }
+}

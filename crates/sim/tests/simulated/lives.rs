@@ -1,0 +1,28 @@
+//! Some random lives; `cargo xtask sim` lives many more of them.
+
+use logforce_sim::from_env;
+use logforce_sim::life::{CALLS, CUTS, Tally, live};
+
+/// `LOGFORCE_SEED=n` lives only that one.
+#[test]
+fn random_lives() {
+    let seeds = match from_env("LOGFORCE_SEED") {
+        Some(seed) => seed..seed + 1,
+        None => 0..100,
+    };
+    let mut all = Tally::default();
+    for seed in seeds {
+        let one = live(seed);
+        assert!(one.calls >= CALLS && one.cuts >= CUTS);
+        all.add(&one);
+    }
+    println!("{all}");
+}
+
+/// One seed, one life: else a failure could not be looked at.
+#[test]
+fn a_life_follows_from_its_seed() {
+    for seed in [3, 4] {
+        assert_eq!(format!("{:?}", live(seed)), format!("{:?}", live(seed)));
+    }
+}
