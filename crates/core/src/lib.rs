@@ -41,6 +41,8 @@ mod view;
 mod voids;
 mod wakers;
 
+pub(crate) use logforce_format::planted;
+
 pub use advisor::{Advisor, Observation, Question};
 pub use checkpoint::CheckpointDue;
 pub use error::{Damage, Error, ErrorKind, Result};

@@ -1,4 +1,4 @@
-use crate::{Error, Result};
+use crate::{Error, Result, planted};
 use logforce_format::Lsn;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,7 +20,7 @@ impl Poison {
         }
         let mut slot = self.cause.lock().unwrap_or_else(PoisonError::into_inner);
         let cause = slot.get_or_insert_with(|| Arc::new(cause)).clone();
-        self.is_set.store(true, Release);
+        self.is_set.store(!planted!("poison-forgotten"), Release);
         Error::Poisoned {
             durable: Lsn(self.durable.load(Acquire)),
             cause,

@@ -1,4 +1,5 @@
 use crate::log::Shared;
+use crate::planted;
 use crate::stage::Stage;
 use logforce_device::Guarantee;
 use logforce_format::Lsn;
@@ -85,6 +86,9 @@ impl Shared {
         if self.durable() >= end {
             self.guarantee
         } else if self.written() >= end {
+            if planted!("guarantee-overstated") {
+                return Guarantee::PowerLoss;
+            }
             self.written_guarantee
         } else {
             Guarantee::Nothing

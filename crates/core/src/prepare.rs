@@ -4,6 +4,7 @@
 use crate::checkpoint::Room;
 use crate::commit::How;
 use crate::log::Shared;
+use crate::planted;
 use crate::segments::Segment;
 use crate::stage::PrepareFailure;
 use crate::{Error, Result, names, trace};
@@ -122,6 +123,9 @@ impl Preparing<'_> {
             // Extents, size and header in one barrier; the control file names the segment only
             // after it, so a crash before leaves a file that nothing depends on.
             .and_then(|_| {
+                if planted!("segment-unforced") {
+                    return Ok(());
+                }
                 file.barrier(Barrier::Full)
                     .map_err(Error::io("sync", &path))
             });
@@ -146,7 +150,9 @@ impl Preparing<'_> {
         }
         // The entry must be durable before a batch in it is acknowledged: else the crash takes the
         // whole file.
-        if let Err(e) = self.dir.sync() {
+        if !planted!("segment-name-unsynced")
+            && let Err(e) = self.dir.sync()
+        {
             drop(file);
             let _ = self.dir.remove(&name);
             return Err(Error::io("sync directory", self.dir.path())(e));
@@ -327,7 +333,9 @@ impl Shared {
             .map_err(|e| if e.is_full() { self.no_space(e) } else { e })?;
         self.segments().insert(segment.clone());
         let end = segment.header.end();
-        self.update_control(|c| c.prepared_end = end)?;
+        if !planted!("segment-unannounced") {
+            self.update_control(|c| c.prepared_end = end)?;
+        }
         self.metrics.prepared(recycled);
         trace::prepared(start, recycled);
         Ok(segment)
@@ -338,7 +346,10 @@ impl Shared {
         &self,
         change: impl FnOnce(&mut logforce_format::Control),
     ) -> Result<()> {
-        let anchor = self.stage().line.anchor;
+        let mut anchor = self.stage().line.anchor;
+        if planted!("anchor-above-durable") {
+            anchor = self.stage().line.written_anchor();
+        }
         let result = self.control.update(&self.poison, |c| {
             if anchor.lsn > c.anchor.lsn {
                 c.anchor = anchor;

@@ -1,3 +1,4 @@
+use crate::planted;
 use crate::scan::{ScanState, Window};
 use crate::segments::{Segment, Segments};
 use logforce_device::ReadSource;
@@ -55,6 +56,9 @@ pub(crate) fn stamp_behind(
     last: Option<Epoch>,
 ) -> Option<Lsn> {
     let mut highest = None;
+    if planted!("stamps-not-searched") {
+        return None;
+    }
     headers_behind(segments, at, control, last, &mut |_, h| {
         if h.stamp > at {
             highest = highest.max(Some(h.stamp));
@@ -98,6 +102,9 @@ impl Resumptions {
     /// and voids what follows. It counts even where the next batch is there after all: what was
     /// given up once, perhaps for a read error that has passed, must not come back.
     pub(crate) fn at(&self, state: &ScanState) -> Option<ScanState> {
+        if planted!("resumption-ignored") {
+            return None;
+        }
         let h = self.0.iter().find(|h| {
             h.lsn > state.at
                 && h.void_from <= state.at

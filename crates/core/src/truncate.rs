@@ -6,7 +6,7 @@ use crate::prepare::retire;
 use crate::reader::{boundary, past_void};
 use crate::recovery::damage;
 use crate::scan::{Stop, Window};
-use crate::{Error, Result};
+use crate::{Error, Result, planted};
 use logforce_device::ReadSource;
 use logforce_format::{BATCH_HEADER_LEN, BatchHeader, BatchKind, Case, Lsn, Seen};
 use std::sync::Arc;
@@ -55,6 +55,9 @@ pub(crate) fn front_to(shared: &Shared, to: Lsn) -> Result<()> {
     let first_prev_crc = first_link(shared, &keep)?;
     // The control file first: a segment that is gone while it is still promised is damage.
     shared.update_control(|c| {
+        if planted!("front-not-written-down") {
+            return;
+        }
         if to > c.front {
             c.front = to;
         }
@@ -172,5 +175,8 @@ pub(crate) fn back(shared: &Arc<Shared>, from: Lsn) -> Result<()> {
         shared.prepare.ring(&*shared.runtime);
         shared.progress.sleep(&*shared.runtime, seen, None);
     };
+    if planted!("void-not-forced") {
+        return Ok(());
+    }
     shared.bring(end, How::Force)
 }

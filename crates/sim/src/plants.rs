@@ -9,13 +9,95 @@ pub struct Plant {
     pub breaks: &'static str,
 }
 
-#[expect(dead_code, reason = "the lists are empty so far")]
 const fn plant(name: &'static str, breaks: &'static str) -> Plant {
     Plant { name, breaks }
 }
 
 /// Caught by random lives.
-pub const LIVES: &[Plant] = &[];
+pub const LIVES: &[Plant] = &[
+    plant("barrier-left-out", "1: acknowledged before the barrier"),
+    plant(
+        "failed-barrier-forgotten",
+        "4: a failed barrier counts as done",
+    ),
+    plant("failed-write-forgotten", "4: a failed write counts as done"),
+    plant("poison-forgotten", "4: the log goes on after a failure"),
+    plant(
+        "unforced-neighbour",
+        "1: a write through behind an unforced one counts as a force",
+    ),
+    plant(
+        "barrier-covers-later-writes",
+        "1: a barrier covers what was written while it ran",
+    ),
+    plant(
+        "hole-under-watermark",
+        "1: the watermark passes a write that has not landed",
+    ),
+    plant(
+        "guarantee-overstated",
+        "1, 6: what is only written is said to survive loss of power",
+    ),
+    plant(
+        "stamp-of-a-weak-method",
+        "3: a stamp says more than is durable",
+    ),
+    plant(
+        "anchor-above-durable",
+        "9, 11: the scan at opening starts above what is durable",
+    ),
+    plant("stamps-not-searched", "3: damage passes for a torn tail"),
+    plant("payload-unchecked", "2: a torn payload is accepted"),
+    plant(
+        "chain-unchecked",
+        "2: a batch with another predecessor is accepted",
+    ),
+    plant(
+        "stale-epoch-accepted",
+        "2: a batch of an opening that was given up is accepted",
+    ),
+    plant(
+        "torn-append-kept",
+        "2: parts of an append that was never finished stay in the log",
+    ),
+    plant(
+        "resumption-ignored",
+        "2, 10: what an opening gave up comes back",
+    ),
+    plant(
+        "cache-believed",
+        "4: what a failed barrier left in the cache only is believed",
+    ),
+    plant(
+        "tail-not-forced",
+        "10: what was recovered is lost by the next crash",
+    ),
+    plant("void-not-forced", "10: what was taken back is there again"),
+    plant(
+        "void-not-listed",
+        "10: nobody finds the void ranges below the anchor",
+    ),
+    plant(
+        "segment-unforced",
+        "9: a segment is used before its header is durable",
+    ),
+    plant(
+        "segment-name-unsynced",
+        "12: a segment is used before its name is durable",
+    ),
+    plant(
+        "segment-unannounced",
+        "9: a segment is used that the control file does not know",
+    ),
+    plant("control-in-one-slot", "9: a torn control slot leaves none"),
+    plant("control-unforced", "9: the control file is not forced"),
+    plant(
+        "front-not-written-down",
+        "9: segments go before the control file says so",
+    ),
+    plant("metadata-unforced", "the metadata is not forced"),
+    plant("metadata-in-one-slot", "torn metadata leaves none"),
+];
 
 /// Caught by exploring interleavings.
 pub const INTERLEAVINGS: &[Plant] = &[];

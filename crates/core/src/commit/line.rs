@@ -1,5 +1,6 @@
 //! What is in the air, and what is written and durable. Pure memory, under the log's one mutex.
 
+use crate::planted;
 use crate::segments::Segment;
 use crate::stage::Building;
 use logforce_device::{Barrier, ForceBy, Guarantee, Plan};
@@ -214,6 +215,11 @@ impl Line {
         self.written.anchor.lsn
     }
 
+    /// Where a known bug puts the anchor.
+    pub(crate) fn written_anchor(&self) -> Anchor {
+        self.written.anchor
+    }
+
     /// The end of what was handed to jobs.
     pub(crate) fn sealed(&self) -> Lsn {
         self.sealed.anchor.lsn
@@ -368,7 +374,9 @@ impl Line {
         anchor.prev_crc = crc;
         anchor.epoch = self.identity.epoch;
         if header.voids() {
-            anchor.last_void = header.lsn;
+            if !planted!("void-not-listed") {
+                anchor.last_void = header.lsn;
+            }
             self.voids.push((header.void_from, header.lsn));
         }
         anchor.lsn = batch.end();
@@ -383,7 +391,10 @@ impl Line {
             flight.done = true;
         }
         // Only the contiguous prefix counts: a crash would cut at the hole.
-        while self.flying.front().is_some_and(|f| f.done)
+        while self
+            .flying
+            .front()
+            .is_some_and(|f| f.done || planted!("hole-under-watermark"))
             && let Some(flight) = self.flying.pop_front()
         {
             self.written = flight.after;
@@ -408,6 +419,9 @@ impl Line {
                 Kind::Plain { forces } => {
                     for segment in &flight.segments {
                         add(&mut self.unforced, segment);
+                    }
+                    if planted!("stamp-of-a-weak-method") {
+                        self.stamp = flight.end;
                     }
                     if forces {
                         self.advance(flight.end, &mut landed);
@@ -440,6 +454,10 @@ impl Line {
             return landed;
         };
         landed.generations.push(fence.generation);
+        if planted!("barrier-covers-later-writes") {
+            let written = self.written();
+            self.advance(written, &mut landed);
+        }
         self.safe = fence.target;
         self.settle_anchor(fence.after);
         if self.guarantee == Guarantee::PowerLoss || self.barrier_is_durable {

@@ -15,7 +15,7 @@ pub(crate) use signal::{Rounds, Signal};
 use crate::log::Shared;
 use crate::metrics::Load;
 use crate::stage::Stage;
-use crate::{Error, Result, trace};
+use crate::{Error, Result, planted, trace};
 use line::Kind;
 use logforce_device::{AlignedBuf, Guarantee, Write};
 use logforce_format::Lsn;
@@ -210,7 +210,13 @@ impl Shared {
             let segments = self.stage().line.begin_fence();
             let count = segments.len();
             for segment in &segments {
+                if planted!("barrier-left-out") {
+                    continue;
+                }
                 let barrier = segment.file()?.barrier(kind);
+                if planted!("failed-barrier-forgotten") {
+                    continue;
+                }
                 barrier.map_err(Error::io("sync", segment.path()))?;
             }
             let written = std::mem::replace(&mut at, self.runtime.now());
@@ -284,6 +290,7 @@ impl Shared {
             bufs.push(done.buf);
             if let Err(e) = done.result
                 && result.is_ok()
+                && !planted!("failed-write-forgotten")
             {
                 result = Err(Error::io("write", segment.path())(e));
             }

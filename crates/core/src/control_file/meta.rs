@@ -5,6 +5,7 @@
 //! a crash tears, the other slot tells either the last acknowledged value or the one in flight.
 
 use super::{ControlFile, READ_LEN, read_slot, write_slot};
+use crate::planted;
 use crate::poison::Poison;
 use crate::{Damage, Error, Result, names};
 use logforce_device::{Barrier, Directory, OpenFile};
@@ -145,9 +146,15 @@ impl ControlFile {
         self.grow(poison)?;
         let encoded = meta.encode();
         for offset in META_SLOT_OFFSETS {
+            if planted!("metadata-in-one-slot") && offset != META_SLOT_OFFSETS[0] {
+                continue;
+            }
             write_slot(&*self.file, offset, &encoded)
                 .map_err(Error::io("write", &path))
                 .and_then(|()| {
+                    if planted!("metadata-unforced") {
+                        return Ok(());
+                    }
                     self.file
                         .barrier(Barrier::Data)
                         .map_err(Error::io("sync", &path))

@@ -3,6 +3,7 @@ mod meta;
 pub(crate) use meta::LoadedMeta;
 
 use crate::names;
+use crate::planted;
 use crate::poison::Poison;
 use crate::seam_lock::SeamLock;
 use crate::{Error, Result};
@@ -168,10 +169,18 @@ impl ControlFile {
         control.sequence += 1;
         let path = self.dir.path().join(names::CONTROL);
         let encoded = control.encode();
-        for slot in [1 - slot, slot] {
+        let both = if planted!("control-in-one-slot") {
+            [slot, slot]
+        } else {
+            [1 - slot, slot]
+        };
+        for slot in both {
             write_slot(&*self.file, CONTROL_SLOT_OFFSETS[slot], &encoded)
                 .map_err(Error::io("write", &path))
                 .and_then(|()| {
+                    if planted!("control-unforced") {
+                        return Ok(());
+                    }
                     self.file
                         .barrier(Barrier::Data)
                         .map_err(Error::io("sync", &path))

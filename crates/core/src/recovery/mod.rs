@@ -18,6 +18,7 @@ use crate::log::{Recovered, Shared};
 use crate::metrics::Metrics;
 use crate::options::{Creation, OnDamage, Options};
 use crate::pins::Pins;
+use crate::planted;
 use crate::poison::Poison;
 use crate::prepare::{Preparing, Spare, zeroes_help};
 use crate::segments::{Segment, Segments};
@@ -200,7 +201,7 @@ impl Opening {
     /// the system's cache only, written by a process that crashed before its barrier.
     fn believe(&self, found: &Found) -> Result<()> {
         for segment in found.segments.all() {
-            if found.end.read.contains(&segment.header.start) {
+            if found.end.read.contains(&segment.header.start) && !planted!("tail-not-forced") {
                 let barrier = segment.file()?.barrier(Barrier::Full);
                 barrier.map_err(Error::io("sync", segment.path()))?;
             }
@@ -272,6 +273,7 @@ impl Opening {
         let direct = self.chosen.method.plan().direct;
         let tail = end.state.at;
         let open_from = end.state.sequence.open_from();
+        let open_from = open_from.filter(|_| !planted!("torn-append-kept"));
         let last_void = end.state.last_void.unwrap_or(Lsn::ORIGIN);
         let finer = |s: &Arc<Segment>| s.header.write_unit < self.unit;
         let coarser = segments.containing(tail).as_ref().is_some_and(finer)

@@ -3,6 +3,7 @@
 use super::Opening;
 use super::end::{End, damage};
 use crate::options::OnDamage;
+use crate::planted;
 use crate::scan::Scan;
 use crate::segments::{Segment, Segments};
 use crate::{Error, Result};
@@ -21,6 +22,9 @@ impl Opening {
         control: &Control,
         end: &mut End,
     ) -> Result<()> {
+        if planted!("cache-believed") {
+            return Ok(());
+        }
         let cached_end = end.state.at;
         let from = end.settled;
         if cached_end <= end.trusted || cached_end <= from.at {

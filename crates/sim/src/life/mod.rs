@@ -37,6 +37,8 @@ fn random_options(rng: &mut Rng, disk: &SimOptions) -> (Options, u64) {
         .staging(max_batch as usize * (1 + rng.below(4) as usize))
         .idle_stamp(Duration::from_micros(rng.pick(&[100, 2_000, 50_000])))
         .spares(rng.below(3) as usize)
+        .writes_in_flight(1 + rng.below(4) as usize)
+        .worth_a_flight(rng.pick(&[1, 4096, 65_536]))
         .live_stats(rng.one_in(2));
     (options, segment_len)
 }

@@ -7,11 +7,14 @@ use crate::work::{World, is_quiet};
 use logforce_core::{
     BatchInfo, Creation, Entry, Error, ErrorKind, Inspector, Log, Lsn, OnDamage, ReadOnly, Visit,
 };
-use logforce_format::BatchHeader;
+use logforce_format::frame::FRAME_HEADER_LEN;
+use logforce_format::{BATCH_HEADER_LEN, BatchHeader, payload_crc};
 use logforce_testkit::{Failure, Misread, Rng, SectorFault, SimRuntime};
 
 /// What an undamaged copy shows.
 struct Truth {
+    /// Where an opening begins to check that each batch follows the one before.
+    anchor: Lsn,
     batches: Vec<BatchInfo>,
     segments: Vec<String>,
     entries: Vec<Entry>,
@@ -27,6 +30,9 @@ struct Aim {
     anywhere: bool,
     /// A whole file is gone.
     removed: bool,
+    /// A batch was replaced by one with other records and right checksums: only the next one, which
+    /// names its predecessor, can tell.
+    replaced: Option<Lsn>,
 }
 
 impl Aim {
@@ -81,13 +87,16 @@ pub(super) fn damage(world: &mut World, rng: &mut Rng, failure: Failure, tally: 
         return;
     }
     let aim = lay(world, rng, &truth);
-    let way = rng.pick(&[
-        Way::Strict,
-        Way::Strict,
-        Way::Truncate,
-        Way::ReadOnly,
-        Way::Salvage,
-    ]);
+    let way = match aim.replaced {
+        Some(_) => rng.pick(&[Way::Strict, Way::Truncate]),
+        None => rng.pick(&[
+            Way::Strict,
+            Way::Strict,
+            Way::Truncate,
+            Way::ReadOnly,
+            Way::Salvage,
+        ]),
+    };
     let _report = world.report(format!("damaged {aim:?}, {way:?}{}", truth.described()));
     tally.trips += 1;
     match look(world, seed, way) {
@@ -113,6 +122,7 @@ impl Truth {
     fn of(world: &World, seed: u64) -> Truth {
         let _report = world.report(format!("undamaged, schedule {seed}"));
         let (mut batches, mut segments) = (Vec::new(), Vec::new());
+        let mut anchor = Lsn::ORIGIN;
         SimRuntime::run(seed, |rt| {
             let system = world.disk.system(rt);
             let inspector = Inspector::open(&*system, PATH).expect("a healthy log");
@@ -123,17 +133,23 @@ impl Truth {
                 true
             });
             assert_eq!(walked.expect("a healthy log").damages, 0);
-            let all = inspector.summary().segments;
-            segments.extend(all.into_iter().map(|s| s.name));
+            let summary = inspector.summary();
+            anchor = summary.anchor;
+            segments.extend(summary.segments.into_iter().map(|s| s.name));
         });
         let seen = look(world, seed, Way::Strict).unwrap_or_else(|e| panic!("undamaged: {e}"));
         assert!(!seen.told && seen.error.is_none(), "undamaged: damage");
         Truth {
+            anchor,
             batches,
             segments,
             entries: seen.entries,
             meta: seen.meta.expect("undamaged"),
         }
+    }
+
+    fn above_anchor(&self) -> impl Iterator<Item = &BatchInfo> {
+        self.batches.iter().filter(|b| b.lsn >= self.anchor)
     }
 
     /// For whoever looks at a life that failed.
@@ -187,8 +203,18 @@ impl Truth {
         }
         assert!(shown.len() <= self.entries.len());
         for (e, t) in shown.iter().zip(&self.entries) {
-            assert!(*e == t, "{} instead of {}, or changed", e.start, t.start);
+            let replaced = aim.replaced.is_some_and(|lsn| e.end > lsn);
+            assert!(
+                replaced || *e == t,
+                "{} instead of {}, or changed",
+                e.start,
+                t.start
+            );
         }
+        assert!(
+            aim.replaced.is_none() || seen.error.is_some() || seen.told,
+            "a batch was replaced, and its successor does not mind"
+        );
         if let Some(e) = &seen.error {
             refused(e, tally);
         } else if seen.told {
@@ -225,6 +251,14 @@ fn lay(world: &World, rng: &mut Rng, truth: &Truth) -> Aim {
         world.disk.remove_file(PATH, name);
         aim.places.push((name.clone(), 0, u64::MAX));
         aim.removed = true;
+        return aim;
+    }
+    if rng.one_in(10)
+        && let Some((b, forged)) = replace(world, rng, truth)
+    {
+        assert!(world.disk.lay(PATH, &b.file, b.offset, &forged));
+        aim.places.push((b.file.clone(), b.offset, b.offset + 1));
+        aim.replaced = Some(b.lsn);
         return aim;
     }
     for _ in 0..rng.pick(&[1, 1, 1, 2, 4]) {
@@ -265,7 +299,14 @@ fn choose(rng: &mut Rng, truth: &Truth) -> (String, u64) {
             let name = &truth.segments[some(rng, truth.segments.len())];
             (name.clone(), rng.pick(&[0, rng.clone().below(150_000)]))
         }
-        3 | 4 if !truth.batches.is_empty() => {
+        3..=5 if truth.above_anchor().count() > 0 => {
+            // Where only stamps can tell damage from a torn tail.
+            let count = truth.above_anchor().count() as u64;
+            let b = truth.above_anchor().nth(rng.below(count) as usize);
+            let b = b.expect("counted just now");
+            (b.file.clone(), b.offset + rng.below(b.end.since(b.lsn)))
+        }
+        6 if !truth.batches.is_empty() => {
             // At the log's end: what was being written, or has just been.
             let b = &truth.batches[truth.batches.len() - 1];
             let len = b.end.since(b.lsn);
@@ -302,6 +343,37 @@ fn forge(
         _ => header.stamp = Lsn(header.stamp.0 / 2),
     }
     Some(SectorFault::Forged(header.encode().to_vec().into()))
+}
+
+/// A batch above the anchor, and another one like it: with a byte of a record changed, and all
+/// checksums right. It has a successor, and is no part of an append that goes on in that.
+fn replace<'t>(
+    world: &World,
+    rng: &mut Rng,
+    truth: &'t Truth,
+) -> Option<(&'t BatchInfo, SectorFault)> {
+    let sector = world.disk.options().sector as usize;
+    let all: Vec<&BatchInfo> = truth.above_anchor().collect();
+    let n = rng.below(all.len() as u64) as usize;
+    let (b, _) = (all.get(n)?, all.get(n + 1)?);
+    let bytes = world.disk.file_bytes(PATH, &b.file)?;
+    let batch = bytes.get(b.offset as usize..)?;
+    let mut header = BatchHeader::decode(batch).ok()?;
+    let payload = batch
+        .get(BATCH_HEADER_LEN..)?
+        .get(..header.payload_len as usize)?;
+    // Behind the frame's header lies the record.
+    let at = FRAME_HEADER_LEN;
+    if payload.len() <= at || BATCH_HEADER_LEN + at >= sector {
+        return None;
+    }
+    let mut payload = payload.to_vec();
+    payload[at] ^= 1;
+    header.payload_crc = payload_crc(0, &payload);
+    let mut forged = header.encode().to_vec();
+    forged.extend_from_slice(&payload);
+    forged.truncate(sector);
+    Some((b, SectorFault::Forged(forged.into())))
 }
 
 /// Opens and reads. The disk is without power afterwards.
