@@ -40,6 +40,10 @@ pub struct Model {
     pub front: Lsn,
     /// Calls of `truncate_front` that did not succeed.
     pub fronts_in_flight: Vec<Lsn>,
+    /// The metadata, if a step has set it.
+    pub meta: Option<Vec<u8>>,
+    /// Calls of `set_meta` that did not succeed.
+    pub metas_in_flight: Vec<Vec<u8>>,
     /// Acknowledged up to here, by what the acknowledgement promised.
     acked: BTreeMap<Guarantee, Lsn>,
     /// New records lie at or above.
@@ -146,6 +150,7 @@ impl Model {
         self.forget_voids(failure);
         self.settle_front(log);
         self.settle_voids(log);
+        self.settle_meta(log);
         let acked = self.acked_to(failure);
         let live = self.live();
         let found: Vec<Entry> = read(log, log.front_lsn());
@@ -210,6 +215,23 @@ impl Model {
         );
         self.fronts_in_flight.clear();
         self.fronted(front);
+    }
+
+    /// The metadata is the acknowledged value or one in flight, and stays what it is from now on.
+    fn settle_meta(&mut self, log: &Log) {
+        if self.meta.is_none() && self.metas_in_flight.is_empty() {
+            return;
+        }
+        let found = log.meta();
+        let started = |m: &Vec<u8>| self.metas_in_flight.contains(m);
+        assert!(
+            found == self.meta || found.as_ref().is_some_and(started),
+            "metadata {found:?}: {:?} was acknowledged, {:?} under way",
+            self.meta,
+            self.metas_in_flight
+        );
+        self.meta = found;
+        self.metas_in_flight.clear();
     }
 
     /// Notes a truncation at the front.

@@ -25,6 +25,8 @@ pub enum Step {
     Front(u64),
     /// Take back so many of the last appends.
     Back(usize),
+    /// Replace the metadata by so many bytes.
+    Meta(usize),
     /// Let the log be idle for so many milliseconds.
     Idle(u64),
     /// Read everything and compare. For one thread only.
@@ -72,18 +74,31 @@ impl World {
     /// Runs one thread for each list of steps, from opening to the first error or the end. The log
     /// is closed at the end, which may fail.
     pub fn work(&self, seed: u64, threads: &[Vec<Step>]) -> Result<(), Error> {
-        let _report = self.report(format!("working, schedule {seed}"));
-        SimRuntime::run(seed, |rt| self.work_in(rt, threads))
+        self.work_after(Failure::Process, seed, threads)
     }
 
-    fn work_in(&self, rt: &SimRuntime, threads: &[Vec<Step>]) -> Result<(), Error> {
+    /// As [`work`](Self::work), on what a failure has left: the first thing it does is to recover.
+    pub fn work_after(
+        &self,
+        failure: Failure,
+        seed: u64,
+        threads: &[Vec<Step>],
+    ) -> Result<(), Error> {
+        let _report = self.report(format!("working, schedule {seed}"));
+        SimRuntime::run(seed, |rt| self.work_in(rt, failure, threads))
+    }
+
+    fn work_in(
+        &self,
+        rt: &SimRuntime,
+        failure: Failure,
+        threads: &[Vec<Step>],
+    ) -> Result<(), Error> {
         let system = self.disk.system(rt);
         let created = lock(&self.model).created;
         let log = open(&*system, created, self.options.clone())?;
         let mut model = lock(&self.model).clone();
-        unless_cut(&self.disk, || {
-            model.verify(&*system, &log, Failure::Process)
-        })?;
+        unless_cut(&self.disk, || model.verify(&*system, &log, failure))?;
         model.alone = threads.len() == 1;
         *lock(&self.model) = model;
         let worker = |log: &Log| Worker {
@@ -355,6 +370,7 @@ impl Worker {
             Step::Force => self.force(),
             Step::Front(percent) => self.front(percent),
             Step::Back(n) => self.back(n),
+            Step::Meta(len) => self.meta(len),
             Step::Idle(ms) => {
                 self.rt.sleep(Duration::from_millis(ms));
                 Ok(())
@@ -470,6 +486,20 @@ impl Worker {
         model.voids_in_flight.retain(|f| *f != from);
         drop(model);
         self.appended = self.log().durable_lsn();
+        Ok(())
+    }
+
+    fn meta(&mut self, len: usize) -> Result<(), Error> {
+        let bytes = {
+            let mut model = lock(&self.model);
+            let bytes = model.bytes(len);
+            model.metas_in_flight.push(bytes.clone());
+            bytes
+        };
+        self.log().set_meta(&bytes)?;
+        let mut model = lock(&self.model);
+        model.metas_in_flight.retain(|m| *m != bytes);
+        model.meta = Some(bytes);
         Ok(())
     }
 

@@ -35,6 +35,6 @@ pub mod loopfs;
 mod rng;
 mod runtime;
 
-pub use disk::{Counters, Failure, Fault, SimDisk, SimOptions, Snapshot, Survival};
+pub use disk::{Counters, Failure, Fault, Left, SimDisk, SimOptions, Snapshot, Survival};
 pub use rng::Rng;
 pub use runtime::SimRuntime;
