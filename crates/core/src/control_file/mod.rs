@@ -112,8 +112,10 @@ impl ControlFile {
         for offset in CONTROL_SLOT_OFFSETS {
             write_slot(&*file, offset, &control.encode()).map_err(Error::io("write", &path))?;
         }
-        file.barrier(Barrier::Full)
-            .map_err(Error::io("sync", &path))?;
+        if !logforce_format::planted!("control-named-before-forced") {
+            file.barrier(Barrier::Full)
+                .map_err(Error::io("sync", &path))?;
+        }
         dir.rename(names::CONTROL_NEW, names::CONTROL)
             .map_err(Error::io("rename", &path))?;
         dir.sync().map_err(Error::io("sync directory", dir.path()))

@@ -229,7 +229,9 @@ impl Opening {
                 c.history.insert(0, last_epoch);
             }
             c.history.truncate(logforce_format::EPOCH_HISTORY);
-            c.epoch = epoch;
+            if !logforce_format::planted!("epoch-not-announced") {
+                c.epoch = epoch;
+            }
             c.prepared_end = control.prepared_end;
             c.clean = false;
             c.has_meta |= meta;

@@ -74,18 +74,31 @@ impl World {
     /// Runs one thread for each list of steps, from opening to the first error or the end. The log
     /// is closed at the end, which may fail.
     pub fn work(&self, seed: u64, threads: &[Vec<Step>]) -> Result<(), Error> {
-        let _report = self.report(format!("working, schedule {seed}"));
-        SimRuntime::run(seed, |rt| self.work_in(rt, threads))
+        self.work_after(Failure::Process, seed, threads)
     }
 
-    fn work_in(&self, rt: &SimRuntime, threads: &[Vec<Step>]) -> Result<(), Error> {
+    /// As [`work`](Self::work), on what a failure has left: the first thing it does is to recover.
+    pub fn work_after(
+        &self,
+        failure: Failure,
+        seed: u64,
+        threads: &[Vec<Step>],
+    ) -> Result<(), Error> {
+        let _report = self.report(format!("working, schedule {seed}"));
+        SimRuntime::run(seed, |rt| self.work_in(rt, failure, threads))
+    }
+
+    fn work_in(
+        &self,
+        rt: &SimRuntime,
+        failure: Failure,
+        threads: &[Vec<Step>],
+    ) -> Result<(), Error> {
         let system = self.disk.system(rt);
         let created = lock(&self.model).created;
         let log = open(&*system, created, self.options.clone())?;
         let mut model = lock(&self.model).clone();
-        unless_cut(&self.disk, || {
-            model.verify(&*system, &log, Failure::Process)
-        })?;
+        unless_cut(&self.disk, || model.verify(&*system, &log, failure))?;
         model.alone = threads.len() == 1;
         *lock(&self.model) = model;
         self.note(&log);

@@ -209,13 +209,15 @@ impl Directory for SimDirectory {
         check_name(from)?;
         check_name(to)?;
         let mut s = self.at.enter()?;
-        self.lookup(&mut s, from)?;
+        let inode = self.lookup(&mut s, from)?;
         let fault = s.step(|| format!("rename {from} to {to}"))?;
         check(&s, fault)?;
         s.counters.renames += 1;
-        if from != to {
+        // Two names of one file stay both, as POSIX has it.
+        if self.lookup(&mut s, to).ok() != Some(inode) {
             let (from, to) = (from.to_owned(), to.to_owned());
-            self.names(&mut s).change(Change::Rename { from, to });
+            self.names(&mut s)
+                .change(Change::Rename { from, to, inode });
         }
         Ok(())
     }

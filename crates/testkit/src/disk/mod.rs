@@ -13,6 +13,7 @@ mod survive;
 
 pub use counts::{FaultCounts, FaultKind};
 pub use laid::SectorFault;
+pub use names::Left;
 pub use options::SimOptions;
 pub use plan::{Counters, Failure, Fault, Misread, Survival};
 
@@ -99,7 +100,35 @@ impl SimDisk {
     /// As [`reboot`](Self::reboot), for any kind of failure and, if given, one kind of survival
     /// for data and names (else the seed chooses one for each).
     pub fn crash(&self, failure: Failure, survival: Option<Survival>, seed: u64) {
-        self.lock().crash(failure, survival, seed);
+        self.lock().crash(failure, survival, None, seed);
+    }
+
+    /// What a crash may leave of each change of the names in a directory that is not durable yet,
+    /// oldest first.
+    pub fn may_leave(&self, dir: impl AsRef<Path>) -> Vec<Vec<Left>> {
+        let s = self.lock();
+        let names = s.directories.get(dir.as_ref());
+        names.map_or_else(Vec::new, |names| names.may_leave(s.options.torn_renames))
+    }
+
+    /// As [`crash`](Self::crash), and tells what is left of each of those changes.
+    pub fn crash_leaving(
+        &self,
+        failure: Failure,
+        data: Survival,
+        dir: impl AsRef<Path>,
+        left: &[Left],
+        seed: u64,
+    ) {
+        let left = Some((dir.as_ref(), left));
+        self.lock().crash(failure, Some(data), left, seed);
+    }
+
+    /// The names in a directory, each with a number that tells its file from others.
+    pub fn names(&self, dir: impl AsRef<Path>) -> BTreeMap<String, u64> {
+        let s = self.lock();
+        let names = s.directories.get(dir.as_ref());
+        names.map_or_else(BTreeMap::new, |names| names.now.clone())
     }
 
     /// Makes operation `op` of this boot fail. A write that fails is applied in any part; it

@@ -28,6 +28,9 @@ pub struct SimOptions {
     /// Barriers and through writes report success and leave the bytes in the volatile cache:
     /// a disk that lies. Facts do not tell.
     pub lie: bool,
+    /// A rename is two changes of the directory, the new name and the old one, and a crash may
+    /// leave one without the other: both names or neither, as a filesystem without a journal may.
+    pub torn_renames: bool,
     /// How many operations [`SimDisk::log`](crate::SimDisk::log) remembers; 0 turns it off.
     pub log_lines: usize,
 }
@@ -46,6 +49,7 @@ impl Default for SimOptions {
             isolate_flush: true,
             blocking: false,
             lie: false,
+            torn_renames: false,
             log_lines: 300,
         }
     }

@@ -2,7 +2,7 @@
 
 use super::counts::{FaultCounts, FaultKind};
 use super::inode::{How, Inode, Sector};
-use super::names::Names;
+use super::names::{Left, Names};
 use super::options::{Rules, SimOptions};
 use super::plan::{Counters, Failure, Fault, Misread, Survival};
 use super::survive::{Fates, Survivors};
@@ -10,7 +10,7 @@ use crate::Rng;
 use crate::runtime::thread_label;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A write between `submit` and `complete`.
@@ -245,7 +245,13 @@ impl State {
     }
 
     /// Decides what survives, and begins the next boot.
-    pub fn crash(&mut self, failure: Failure, survival: Option<Survival>, seed: u64) {
+    pub fn crash(
+        &mut self,
+        failure: Failure,
+        survival: Option<Survival>,
+        left: Option<(&Path, &[Left])>,
+        seed: u64,
+    ) {
         let mut rng = Rng::new(seed);
         let mut policy = || survival.unwrap_or(rng.pick(&Survival::ALL));
         let (data, names) = (policy(), policy());
@@ -276,8 +282,11 @@ impl State {
             }
         }
         if failure != Failure::Process {
-            for directory in self.directories.values_mut() {
-                directory.crash(names, &mut rng, &self.fault_counts);
+            for (path, directory) in &mut self.directories {
+                match left {
+                    Some((told, left)) if told == path => directory.leave(left, &self.fault_counts),
+                    _ => directory.crash(names, &mut rng, &self.fault_counts),
+                }
             }
             let alive: BTreeSet<u64> = self
                 .directories

@@ -1,0 +1,268 @@
+//! A log's directory in memory, without a scheduler: the cheapest place to open a log in, for
+//! tests that open it a million times.
+//!
+//! The bytes are what some simulated disk held after a crash; what is asked here is what the
+//! shipped code makes of *those* bytes. Crashes, reordering and threads are not simulated: that is
+//! [`SimDisk`]'s.
+
+mod runtime;
+
+use logforce_device::{
+    Access, AlignedBuf, Barrier, Completion, Directory, Entry, Facts, File, FileIdentity, OpenFile,
+    ReadSource, Runtime, System, Ticket, Write,
+};
+use logforce_testkit::{SimDisk, SimOptions};
+use runtime::Inert;
+use std::collections::BTreeMap;
+use std::io::{self, ErrorKind};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The files of a directory, as bytes. Clones share them until one is changed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Picture {
+    /// The bytes of each file, by name.
+    pub files: BTreeMap<String, Arc<Vec<u8>>>,
+}
+
+impl Picture {
+    /// What is on the medium of a disk.
+    pub fn of(disk: &SimDisk, dir: &str) -> Picture {
+        let file = |name: String| {
+            let bytes = disk.file_bytes(dir, &name);
+            let bytes = bytes.expect("a name that is durable");
+            (name, Arc::new(bytes))
+        };
+        Picture {
+            files: disk.stable_names(dir).into_iter().map(file).collect(),
+        }
+    }
+
+    /// Flips a bit. Twice is not at all.
+    pub fn flip(&mut self, name: &str, offset: usize, bit: u8) {
+        let file = self.files.get_mut(name).expect("a file of the picture");
+        Arc::make_mut(file)[offset] ^= 1 << bit;
+    }
+
+    /// A system that holds a copy of these files in the directory `path`.
+    pub fn system(&self, path: &str) -> Still {
+        let node = |(name, bytes): (&String, &Arc<Vec<u8>>)| {
+            (name.clone(), Arc::new(Mutex::new(bytes.clone())))
+        };
+        Still {
+            inner: Arc::new(Inner {
+                path: path.into(),
+                nodes: Mutex::new(self.files.iter().map(node).collect()),
+                cut: AtomicBool::new(false),
+            }),
+            runtime: Arc::default(),
+        }
+    }
+}
+
+type Node = Arc<Mutex<Arc<Vec<u8>>>>;
+
+/// A system of one directory in memory. Its threads are started and never come to run: whoever
+/// opens a log and reads it does not need them.
+#[derive(Clone)]
+pub struct Still {
+    inner: Arc<Inner>,
+    runtime: Arc<Inert>,
+}
+
+struct Inner {
+    path: PathBuf,
+    nodes: Mutex<BTreeMap<String, Node>>,
+    cut: AtomicBool,
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Inner {
+    fn alive(&self) -> io::Result<()> {
+        match self.cut.load(SeqCst) {
+            true => Err(io::Error::other("power is cut")),
+            false => Ok(()),
+        }
+    }
+
+    fn node(&self, name: &str) -> io::Result<Node> {
+        self.alive()?;
+        let found = lock(&self.nodes).get(name).cloned();
+        found.ok_or_else(|| io::Error::new(ErrorKind::NotFound, format!("{name} does not exist")))
+    }
+}
+
+impl Still {
+    /// From now on every call fails, so that a log that is dropped does not work on.
+    pub fn cut(&self) {
+        self.inner.cut.store(true, SeqCst);
+    }
+
+    /// The files as they are now.
+    pub fn picture(&self) -> Picture {
+        let nodes = lock(&self.inner.nodes);
+        let file = |(name, node): (&String, &Node)| (name.clone(), lock(node).clone());
+        Picture {
+            files: nodes.iter().map(file).collect(),
+        }
+    }
+}
+
+impl System for Still {
+    fn runtime(&self) -> Arc<dyn Runtime> {
+        self.runtime.clone()
+    }
+
+    fn directory(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {
+        self.inner.alive()?;
+        assert_eq!(path, self.inner.path, "there is one directory");
+        Ok(Arc::new(StillDirectory(self.inner.clone())))
+    }
+
+    fn make_directory(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {
+        self.directory(path)
+    }
+}
+
+struct StillDirectory(Arc<Inner>);
+
+impl Directory for StillDirectory {
+    fn path(&self) -> &Path {
+        &self.0.path
+    }
+
+    fn identity(&self) -> FileIdentity {
+        FileIdentity { volume: 1, file: 1 }
+    }
+
+    fn entries(&self) -> io::Result<Vec<Entry>> {
+        self.0.alive()?;
+        let nodes = lock(&self.0.nodes);
+        let entry = |(name, node): (&String, &Node)| Entry {
+            name: name.clone(),
+            len: lock(node).len() as u64,
+            is_file: true,
+        };
+        Ok(nodes.iter().map(entry).collect())
+    }
+
+    fn open(&self, name: &str, how: OpenFile) -> io::Result<Arc<dyn File>> {
+        let node = match (self.0.node(name), how.access) {
+            (Ok(_), Access::CreateNew) => {
+                return Err(io::Error::new(
+                    ErrorKind::AlreadyExists,
+                    format!("{name} exists"),
+                ));
+            }
+            (Err(e), Access::CreateNew) if e.kind() == ErrorKind::NotFound => {
+                let node = Node::default();
+                lock(&self.0.nodes).insert(name.to_owned(), node.clone());
+                node
+            }
+            (node, _) => node?,
+        };
+        Ok(Arc::new(StillFile {
+            inner: self.0.clone(),
+            node,
+        }))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        let node = self.0.node(from)?;
+        let mut nodes = lock(&self.0.nodes);
+        nodes.remove(from);
+        nodes.insert(to.to_owned(), node);
+        Ok(())
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.0.node(name)?;
+        lock(&self.0.nodes).remove(name);
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.0.alive()
+    }
+
+    fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
+        self.0.alive()?;
+        lock(&self.0.nodes).entry(name.to_owned()).or_default();
+        Ok(Box::new(()))
+    }
+
+    fn is_locked(&self, _: &str) -> io::Result<bool> {
+        Ok(false)
+    }
+
+    fn facts(&self) -> io::Result<Facts> {
+        Ok(SimOptions::default().facts())
+    }
+
+    fn free_space(&self) -> io::Result<u64> {
+        Ok(1 << 40)
+    }
+}
+
+struct StillFile {
+    inner: Arc<Inner>,
+    node: Node,
+}
+
+impl File for StillFile {
+    fn len(&self) -> io::Result<u64> {
+        self.inner.alive()?;
+        Ok(lock(&self.node).len() as u64)
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8], _: ReadSource) -> io::Result<usize> {
+        self.inner.alive()?;
+        let bytes = lock(&self.node);
+        let rest = bytes.get(offset as usize..).unwrap_or(&[]);
+        let len = rest.len().min(buf.len());
+        buf[..len].copy_from_slice(&rest[..len]);
+        Ok(len)
+    }
+
+    fn submit(&self, write: Write) -> Ticket {
+        let Write {
+            offset, buf, range, ..
+        } = write;
+        let result = self.inner.alive().map(|()| {
+            let mut bytes = lock(&self.node);
+            let bytes = Arc::make_mut(&mut bytes);
+            let (from, to) = (offset as usize, offset as usize + range.len());
+            bytes.resize(bytes.len().max(to), 0);
+            bytes[from..to].copy_from_slice(&buf[range]);
+        });
+        Ticket::ready(buf, result)
+    }
+
+    fn complete(&self, ticket: Ticket) -> Completion {
+        let nothing = || Completion {
+            buf: AlignedBuf::zeroed(0, 512),
+            result: Err(io::Error::other("a ticket of another file")),
+        };
+        ticket.done.unwrap_or_else(nothing)
+    }
+
+    fn barrier(&self, _: Barrier) -> io::Result<()> {
+        self.inner.alive()
+    }
+
+    fn reserve(&self, len: u64) -> io::Result<bool> {
+        self.inner.alive()?;
+        let mut bytes = lock(&self.node);
+        if (bytes.len() as u64) < len {
+            Arc::make_mut(&mut bytes).resize(len as usize, 0);
+        }
+        Ok(true)
+    }
+
+    fn drop_cache(&self, _: Range<u64>) {}
+}

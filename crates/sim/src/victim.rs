@@ -1,0 +1,301 @@
+//! A log of which everything is known, to be damaged; and every way to look at what is left.
+
+use crate::model::{Known, Model, PATH, lock};
+use crate::still::{Picture, Still};
+use crate::work::{Step, World};
+use logforce_core::{
+    BatchInfo, Case, Creation, Damage, Entry, Error, Finding, Inspection, Inspector, LiveStats,
+    Log, Lsn, OnDamage, Options, ReadOnly, Visit,
+};
+use logforce_testkit::{Failure, SimOptions, Survival};
+
+/// A log as it lies on a medium, and what is known of it.
+pub struct Victim {
+    /// For messages.
+    pub name: String,
+    /// Its files.
+    pub picture: Picture,
+    /// What it is opened with.
+    pub options: Options,
+    /// What was done to it.
+    pub model: Model,
+    /// Its live records, in order.
+    pub live: Vec<(Lsn, Known)>,
+    /// Its batches, in order.
+    pub batches: Vec<BatchInfo>,
+    /// What looking at it shows.
+    pub look: Look,
+    /// What opening it shows.
+    pub shown: Shown,
+}
+
+/// What an inspector sees.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Look {
+    /// Of the directory and the control file.
+    pub summary: Inspection,
+    /// Of the walk.
+    pub finding: Finding,
+    /// What it called damage.
+    pub damages: Vec<Damage>,
+    /// The records.
+    pub records: Vec<Entry>,
+    /// The metadata.
+    pub meta: Meta,
+    /// The statistics.
+    pub live: Option<LiveStats>,
+}
+
+/// Metadata as it was read: a value, never set, or damaged.
+pub type Meta = Result<Option<Vec<u8>>, Box<Damage>>;
+
+/// What an opening shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shown {
+    /// The records that could be read.
+    pub records: Vec<Entry>,
+    /// What ended the reading.
+    pub damage: Option<Damage>,
+    /// What was reported as cut.
+    pub lost: Option<Damage>,
+    /// The metadata.
+    pub meta: Meta,
+    /// Where the log ended.
+    pub end: Lsn,
+    /// Why there.
+    pub case: Option<Case>,
+    /// Closed in order.
+    pub clean: bool,
+    /// Records below are gone.
+    pub front: Lsn,
+    /// Where the next record will lie.
+    pub tail: Lsn,
+}
+
+/// Looks, without changing anything. `salvage`: also where the control file is no help.
+pub fn look(still: &Still, salvage: bool) -> Result<Look, Error> {
+    let inspector = match salvage {
+        true => Inspector::salvage(still, PATH)?,
+        false => Inspector::open(still, PATH)?,
+    };
+    let (mut damages, mut records) = (Vec::new(), Vec::new());
+    let finding = inspector.walk(&mut |visit| {
+        match visit {
+            Visit::Damage(d) => damages.push(d.clone()),
+            Visit::Record { entry, .. } => records.push(entry.clone()),
+            Visit::Batch(_) => {}
+        }
+        true
+    })?;
+    Ok(Look {
+        summary: inspector.summary(),
+        finding,
+        damages,
+        records,
+        meta: meta(inspector.meta())?,
+        live: inspector.live(),
+    })
+}
+
+fn meta(read: Result<Option<Vec<u8>>, Error>) -> Result<Meta, Error> {
+    match read {
+        Ok(meta) => Ok(Ok(meta)),
+        Err(Error::Damaged(d)) => Ok(Err(d)),
+        Err(e) => Err(e),
+    }
+}
+
+/// The records up to the first that cannot be read.
+fn gather<R>(reader: Result<R, Error>) -> Result<(Vec<Entry>, Option<Damage>), Error>
+where
+    R: Iterator<Item = Result<Entry, Error>>,
+{
+    let (mut records, mut damage) = (Vec::new(), None);
+    let mut take = |read: Result<Entry, Error>| match read {
+        Ok(entry) => {
+            assert!(damage.is_none(), "a record behind damage");
+            records.push(entry);
+            Ok(())
+        }
+        Err(Error::Damaged(d)) => {
+            damage = Some(*d);
+            Ok(())
+        }
+        Err(e) => Err(e),
+    };
+    match reader {
+        Ok(mut reader) => reader.try_for_each(&mut take)?,
+        Err(e) => take(Err(e))?,
+    }
+    Ok((records, damage))
+}
+
+/// Opens for reading, and reads everything.
+pub fn open_to_read(still: &Still) -> Result<Shown, Error> {
+    let log = ReadOnly::open(still, PATH)?;
+    let (records, damage) = gather(log.read_from(log.front_lsn()))?;
+    Ok(Shown {
+        records,
+        damage,
+        lost: None,
+        meta: meta(log.meta())?,
+        end: log.durable_lsn(),
+        case: None,
+        clean: false,
+        front: log.front_lsn(),
+        tail: log.durable_lsn(),
+    })
+}
+
+/// Opens for writing, reads everything, and loses power.
+pub fn open_to_write(
+    still: &Still,
+    options: &Options,
+    on_damage: OnDamage,
+) -> Result<Shown, Error> {
+    let options = options.clone().on_damage(on_damage);
+    let log = Log::open(still, PATH, Creation::OpenExisting, options)?;
+    let read = gather(log.read_from(log.front_lsn()));
+    let recovered = log.recovered().clone();
+    let shown = read.map(|(records, damage)| Shown {
+        records,
+        damage,
+        lost: recovered.lost,
+        meta: match recovered.lost_meta {
+            Some(lost) => Err(Box::new(lost)),
+            None => Ok(log.meta()),
+        },
+        end: recovered.end,
+        case: Some(recovered.case),
+        clean: recovered.clean,
+        front: log.front_lsn(),
+        tail: log.tail_lsn(),
+    });
+    still.cut();
+    shown
+}
+
+impl Victim {
+    /// Does `steps` in an empty directory, and closes, or loses power without anything that was
+    /// not forced.
+    pub fn new(name: &str, options: Options, steps: &[Step], closed: bool) -> Victim {
+        let world = World::new(name, SimOptions::default(), options, 1);
+        let mut steps = steps.to_vec();
+        if closed {
+            world.work(1, &[steps]).expect("nothing fails");
+        } else {
+            steps.push(Step::Cut);
+            // Closing fails, the power is gone.
+            let _ = world.work(1, &[steps]);
+        }
+        // The statistics are never forced, and are to be among the files of the closed one.
+        let survival = match closed {
+            true => Survival::Kept,
+            false => Survival::Lost,
+        };
+        world.disk.crash(Failure::Power, Some(survival), 1);
+        let picture = Picture::of(&world.disk, PATH);
+        let mut batches = Vec::new();
+        let inspector = Inspector::open(&picture.system(PATH), PATH).expect("healthy");
+        let walked = inspector.walk(&mut |visit| {
+            if let Visit::Batch(b) = visit {
+                batches.push(b.clone());
+            }
+            true
+        });
+        assert_eq!(walked.expect("a healthy log").damages, 0);
+        let options = world.options.clone();
+        let look = look(&picture.system(PATH), false).expect("healthy");
+        let shown = open_to_write(&picture.system(PATH), &options, OnDamage::Refuse);
+        let model = lock(&world.model).clone();
+        let victim = Victim {
+            name: name.to_owned(),
+            picture,
+            options,
+            live: model.live(),
+            model,
+            batches,
+            look,
+            shown: shown.expect("healthy"),
+        };
+        victim.is_known();
+        victim
+    }
+
+    /// What is on the medium is all that was done.
+    fn is_known(&self) {
+        self.is_prefix(&self.look.records, &self.name);
+        self.is_prefix(&self.shown.records, &self.name);
+        assert_eq!(self.look.records.len(), self.live.len());
+        assert_eq!(self.shown.records.len(), self.live.len());
+        assert_eq!(self.shown.meta, Ok(self.model.meta.clone()));
+        assert_eq!(self.look.meta, Ok(self.model.meta.clone()));
+    }
+
+    /// A fresh system with the files as they are.
+    pub fn system(&self) -> Still {
+        self.picture.system(PATH)
+    }
+
+    /// `records` are the first live ones, with the bytes that were appended.
+    pub fn is_prefix(&self, records: &[Entry], what: &str) {
+        assert!(
+            records.len() <= self.live.len(),
+            "{what}: records that never were"
+        );
+        for (e, (lsn, k)) in records.iter().zip(&self.live) {
+            assert!(
+                (e.start, e.end, &e.data) == (*lsn, k.end, &k.data),
+                "{what}: a record at {}, not the one at {lsn}",
+                e.start
+            );
+        }
+    }
+
+    /// `records` were all appended once, with these bytes, in this order.
+    pub fn were_appended(&self, records: &[Entry], what: &str) {
+        assert!(records.is_sorted_by_key(|e| e.start), "{what}: order");
+        for e in records {
+            let known = self.model.records.get(&e.start);
+            let same = known.is_some_and(|k| k.end == e.end && k.data == e.data);
+            assert!(same, "{what}: {} never was, or was changed", e.start);
+        }
+    }
+
+    /// `records` end between two appends.
+    pub fn is_whole(&self, records: &[Entry], what: &str) {
+        if let Some((lsn, k)) = self.live.get(records.len()) {
+            assert_eq!(k.group, *lsn, "{what}: half of an append");
+        }
+    }
+
+    /// How many live records belong to appends that end at or below `end`.
+    pub fn whole_below(&self, end: Lsn) -> usize {
+        let mut count = 0;
+        for (n, (_, k)) in self.live.iter().enumerate() {
+            let last = self
+                .live
+                .get(n + 1)
+                .is_none_or(|(_, next)| next.group != k.group);
+            if k.end > end {
+                break;
+            }
+            if last {
+                count = n + 1;
+            }
+        }
+        count
+    }
+
+    /// Exclusive end of the last append that was ever made.
+    pub fn appended_to(&self) -> Lsn {
+        let last = self.model.records.values().map(|k| k.end).max();
+        last.unwrap_or(Lsn::ORIGIN)
+    }
+
+    /// Whether all of `[from, to)` was taken back.
+    pub fn is_void(&self, from: Lsn, to: Lsn) -> bool {
+        let covers = |v: &(Lsn, Lsn)| v.0 <= from && to <= v.1;
+        self.model.voids.iter().any(covers)
+    }
+}

@@ -1,0 +1,298 @@
+//! Every bit of every file of a log, flipped.
+
+use crate::crew::{all, share};
+use crate::expect::{Fate, Trial, names_control};
+use crate::logs;
+use crate::regions::{Part, Region, parts};
+use logforce_core::OnDamage;
+use logforce_format::{CONTROL_SLOT_LEN, CONTROL_SLOT_OFFSETS, META_SLOT_OFFSETS};
+use logforce_sim::model::PATH;
+use logforce_sim::still::Picture;
+use logforce_sim::victim::{Victim, look, open_to_write};
+use std::collections::BTreeMap;
+use std::ops::AddAssign;
+
+/// How many bytes of one part are one piece of work.
+const PIECE: usize = 64;
+
+/// How the bits of a byte are flipped, and by which ways each is looked at.
+#[derive(Debug, Clone, Copy)]
+struct Ways {
+    look: bool,
+    open: bool,
+    truncate: bool,
+    /// The same bit of the piece's other bytes is flipped along with it.
+    together: bool,
+}
+
+/// Everything that counts is done bit by bit and by every way. What is left out, and why that is
+/// the same case (`LOGFORCE_EXHAUSTIVE=all` leaves out nothing):
+///
+/// - Payloads are truncated at for one bit of each byte: their checksum is wrong, whichever bit it
+///   was, and nothing else of them is looked at then.
+/// - The zeroes that a slot's checksum covers are opened for one bit of each byte: the slot is
+///   rejected before any of it is read as a field. In the second log that goes for looking, too.
+/// - Void bytes are flipped 64 at a time, the same bit of each, and one of the 64 alone; an opening
+///   looks at one of the eight groups. Whoever compared them with anything, zeroes or a checksum,
+///   would see 64 changed bits if it saw one: a checksum of 32 bits sees all such bursts but for
+///   one in four billion.
+fn ways(region: Region, byte: usize, bit: u8, second: bool) -> Ways {
+    let one = all() || byte % 8 == usize::from(bit);
+    let every = Ways {
+        look: true,
+        open: true,
+        truncate: true,
+        together: false,
+    };
+    match region {
+        Region::Payload(_) => Ways {
+            truncate: one,
+            ..every
+        },
+        Region::ControlRest(_) | Region::MetaRest(_) => Ways {
+            look: one || !second,
+            open: one,
+            truncate: all(),
+            ..every
+        },
+        Region::Void | Region::Live => {
+            let one = all() || byte / PIECE % 8 == usize::from(bit);
+            Ways {
+                look: true,
+                open: one,
+                truncate: one,
+                together: !all(),
+            }
+        }
+        _ => every,
+    }
+}
+
+#[derive(Debug, Default)]
+struct Count {
+    fates: BTreeMap<Fate, u64>,
+    looked: u64,
+    opened: u64,
+    truncated: u64,
+    alone: u64,
+}
+
+impl AddAssign for Count {
+    fn add_assign(&mut self, other: Count) {
+        for (fate, n) in other.fates {
+            *self.fates.entry(fate).or_default() += n;
+        }
+        self.looked += other.looked;
+        self.opened += other.opened;
+        self.truncated += other.truncated;
+        self.alone += other.alone;
+    }
+}
+
+struct Flipper<'a> {
+    victim: &'a Victim,
+    picture: Picture,
+    count: Count,
+    /// Slots and the like were looked at in another log bit by bit.
+    second: bool,
+}
+
+impl Flipper<'_> {
+    /// Flips `bit` of these bytes at once, looks by the ways, and flips it back.
+    fn flip(&mut self, part: &Part, bytes: &[usize], bit: u8, ways: Ways) {
+        let what = match bytes {
+            [byte] => format!("bit {bit} of byte {byte}"),
+            _ => format!("bit {bit} of {} bytes from {}", bytes.len(), bytes[0]),
+        };
+        let case = Trial {
+            victim: self.victim,
+            region: part.region,
+            what: format!(
+                "{}: {what} of {} ({:?})",
+                self.victim.name, part.file, part.region
+            ),
+        };
+        for byte in bytes {
+            self.picture.flip(&part.file, *byte, bit);
+        }
+        let system = || self.picture.system(PATH);
+        let mut fates = Vec::new();
+        if ways.look {
+            fates.push(case.looked(look(&system(), false)));
+            self.count.looked += 1;
+        }
+        if ways.open {
+            let opened = open_to_write(&system(), &self.victim.options, OnDamage::Refuse);
+            fates.push(case.opened(opened));
+            self.count.opened += 1;
+        }
+        if ways.truncate {
+            let opened = open_to_write(&system(), &self.victim.options, OnDamage::Truncate);
+            case.truncated(opened);
+            self.count.truncated += 1;
+        }
+        for byte in bytes {
+            self.picture.flip(&part.file, *byte, bit);
+        }
+        // Statistics that are not believed any more are what the inspector alone sees.
+        let same = fates.windows(2).all(|f| f[0] == f[1]);
+        assert!(
+            same || part.region == Region::Live,
+            "{}: {fates:?}",
+            case.what
+        );
+        // Looked at by no way: done in the first log.
+        let fate = fates.first().copied().unwrap_or(Fate::OtherSlot);
+        *self.count.fates.entry(fate).or_default() += bytes.len() as u64;
+        self.count.alone += u64::from(bytes.len() == 1);
+    }
+
+    fn piece(&mut self, piece: &Part) {
+        let bytes: Vec<usize> = piece.bytes.clone().collect();
+        for bit in 0..8 {
+            let ways = |byte| ways(piece.region, byte, bit, self.second);
+            if !ways(bytes[0]).together {
+                let todo: Vec<_> = bytes.iter().map(|byte| (*byte, ways(*byte))).collect();
+                for (byte, ways) in todo {
+                    self.flip(piece, &[byte], bit, ways);
+                }
+                continue;
+            }
+            let ways = ways(bytes[0]);
+            let mut bytes = bytes.clone();
+            if ways.open {
+                let alone = bytes.remove(piece.bytes.start / PIECE % bytes.len());
+                self.flip(piece, &[alone], bit, ways);
+            }
+            if !bytes.is_empty() {
+                self.flip(piece, &bytes, bit, ways);
+            }
+        }
+    }
+}
+
+/// Pieces of parts, so that the processors have even shares.
+fn pieces(victim: &Victim) -> Vec<Part> {
+    let mut pieces = Vec::new();
+    for part in parts(victim) {
+        let mut at = part.bytes.start;
+        while at < part.bytes.end {
+            let end = (at + PIECE).min(part.bytes.end);
+            let mut piece = part.clone();
+            piece.bytes = at..end;
+            pieces.push(piece);
+            at = end;
+        }
+    }
+    // What is most likely to show something comes first.
+    pieces.sort_by_key(|p| p.region == Region::Void);
+    pieces
+}
+
+fn flip_everything(victim: &Victim, second: bool) -> Count {
+    let pieces = pieces(victim);
+    let begin = || Flipper {
+        victim,
+        picture: victim.picture.clone(),
+        count: Count::default(),
+        second,
+    };
+    let crew = share(pieces.len(), begin, |flipper, n| flipper.piece(&pieces[n]));
+    let mut count = Count::default();
+    for flipper in crew {
+        assert!(flipper.picture == victim.picture, "all is flipped back");
+        count += flipper.count;
+    }
+    let bytes: usize = victim.picture.files.values().map(|f| f.len()).sum();
+    assert_eq!(count.fates.values().sum::<u64>(), bytes as u64 * 8);
+    let of = |fate| count.fates.get(&fate).copied().unwrap_or_default();
+    println!(
+        "exhaustive bits ({}): {} flips: {} detected, {} told by the other slot, {} without effect, \
+         {} above the highest stamp; {} alone, the others 64 at once; {} looked at, {} opened, {} \
+         opened to truncate",
+        victim.name,
+        bytes * 8,
+        of(Fate::Detected),
+        of(Fate::OtherSlot),
+        of(Fate::NoEffect),
+        of(Fate::AboveStamp),
+        count.alone,
+        count.looked,
+        count.opened,
+        count.truncated,
+    );
+    count
+}
+
+/// Bits of the batches that no stamp proves.
+fn unprovable(victim: &Victim) -> u64 {
+    let bits = |b: &logforce_core::BatchInfo| 8 * (128 + u64::from(b.payload_len));
+    let anchor = victim.look.summary.anchor;
+    let highest = |n: usize| victim.batches[n + 1..].iter().map(|b| b.stamp).max();
+    let batches = victim.batches.iter().enumerate();
+    let unproven = batches.filter(|(n, b)| b.lsn >= anchor && highest(*n) <= Some(b.lsn));
+    unproven.map(|(_, b)| bits(b)).sum()
+}
+
+#[test]
+fn every_bit_of_a_closed_log() {
+    let victim = logs::closed();
+    let count = flip_everything(&victim, false);
+    // A close in order leaves nothing that rot could pass off as a torn tail.
+    assert_eq!(count.fates.get(&Fate::AboveStamp), None);
+    assert_eq!(unprovable(&victim), 0);
+}
+
+#[test]
+fn every_bit_of_a_crashed_log() {
+    let victim = logs::crashed();
+    let count = flip_everything(&victim, true);
+    let above = count.fates.get(&Fate::AboveStamp).copied();
+    assert_eq!(above, Some(unprovable(&victim)));
+    // While commits follow each other, it is the last batch, and no more.
+    let last = victim
+        .batches
+        .last()
+        .map(|b| 8 * (128 + u64::from(b.payload_len)));
+    assert_eq!(above, last);
+}
+
+/// The same bit of both slots: nothing of either is believed, and the error says so.
+#[test]
+fn every_bit_of_both_slots() {
+    let victim = logs::closed();
+    let open = |picture: &Picture, on_damage| {
+        let system = picture.system(PATH);
+        open_to_write(&system, &victim.options, on_damage)
+    };
+    let begin = || victim.picture.clone();
+    share(CONTROL_SLOT_LEN * 8, begin, |picture, n| {
+        let (byte, bit) = (n / 8, (n % 8) as u8);
+        for slots in [CONTROL_SLOT_OFFSETS, META_SLOT_OFFSETS] {
+            let what = format!("bit {bit} of byte {byte} of the slots at {slots:?}");
+            let flip = |picture: &mut Picture| {
+                for at in slots {
+                    picture.flip("control", at as usize + byte, bit);
+                }
+            };
+            flip(picture);
+            names_control(open(picture, OnDamage::Refuse), &what);
+            if bit == (byte % 8) as u8 {
+                let truncated = open(picture, OnDamage::Truncate);
+                if slots == CONTROL_SLOT_OFFSETS {
+                    names_control(truncated, &what);
+                } else {
+                    let shown = truncated.unwrap_or_else(|e| panic!("{what}: {e}"));
+                    let lost = shown.meta.expect_err("the metadata is lost");
+                    assert_eq!(lost.file.as_deref(), Some("control"), "{what}");
+                    assert!(shown.records == victim.shown.records, "{what}");
+                }
+            }
+            flip(picture);
+        }
+    });
+    println!(
+        "exhaustive bits (both slots): {} pairs of flips, all refused",
+        2 * CONTROL_SLOT_LEN * 8
+    );
+}

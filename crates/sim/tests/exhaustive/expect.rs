@@ -1,0 +1,347 @@
+//! What must come of a flipped bit, by what was hit.
+
+use crate::regions::Region;
+use logforce_core::{BatchInfo, BatchKind, Case, Damage, Error, ErrorKind, Lsn};
+use logforce_format::Decision;
+use logforce_sim::victim::{Look, Shown, Victim};
+
+/// What came of a flipped bit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fate {
+    /// The opening, the reading or the inspector said so, and where.
+    Detected,
+    /// The other of two slots told the same.
+    OtherSlot,
+    /// Nothing is different.
+    NoEffect,
+    /// Above the highest surviving stamp: taken for a torn tail.
+    AboveStamp,
+}
+
+/// What was done, for messages and for the bound.
+pub struct Trial<'a> {
+    /// The log.
+    pub victim: &'a Victim,
+    /// What was hit.
+    pub region: Region,
+    /// For messages.
+    pub what: String,
+}
+
+/// A damaged batch: what the log's other batches say of it.
+struct Hit<'a> {
+    batch: &'a BatchInfo,
+    /// The opening does not scan it: it lies below the anchor.
+    below: bool,
+    /// No stamp of a batch behind it lies above it, and no anchor.
+    unprovable: bool,
+    /// The highest stamp that is left, or the anchor.
+    highest: Lsn,
+    /// No record of it is part of the log, and none behind it is found through it.
+    gone: bool,
+    /// All of it was taken back.
+    void: bool,
+    /// It takes something back, or one behind it does.
+    voids: bool,
+}
+
+impl<'a> Trial<'a> {
+    fn hit(&self, number: usize) -> Hit<'a> {
+        let v = self.victim;
+        let batch = &v.batches[number];
+        let anchor = v.look.summary.anchor;
+        let behind = v.batches[number + 1..].iter().map(|b| b.stamp).max();
+        let others = v.batches.iter().enumerate().filter(|(n, _)| *n != number);
+        let highest = others.map(|(_, b)| b.stamp).max().unwrap_or_default();
+        let voids = |b: &BatchInfo| b.kind == BatchKind::Void && b.lsn >= batch.lsn;
+        Hit {
+            batch,
+            below: batch.lsn < anchor,
+            unprovable: anchor <= batch.lsn && behind.is_none_or(|s| s <= batch.lsn),
+            highest: highest.max(anchor),
+            gone: batch.end <= v.look.summary.front || v.is_void(batch.lsn, batch.end),
+            void: v.is_void(batch.lsn, batch.end),
+            voids: v.batches.iter().any(voids),
+        }
+    }
+
+    fn is_at(&self, d: &Damage, batch: &BatchInfo) {
+        let named = (d.lsn, d.file.as_ref(), d.offset);
+        let what = &self.what;
+        assert_eq!(
+            named,
+            (batch.lsn, Some(&batch.file), batch.offset),
+            "{what}: reported at another place: {d}"
+        );
+    }
+
+    /// What the inspector must see.
+    pub fn looked(&self, look: Result<Look, Error>) -> Fate {
+        let (v, what) = (self.victim, &self.what);
+        let look = look.unwrap_or_else(|e| panic!("{what}: cannot be looked at: {e}"));
+        let mut expected = v.look.clone();
+        match self.region {
+            Region::Void => {}
+            Region::UnitHead => {
+                // Zeroes or not, there is no batch: the log ends here in another row of the table.
+                assert_eq!(look.finding.case.decision(), Decision::End, "{what}");
+                expected.finding.case = look.finding.case;
+            }
+            Region::Live => {
+                assert!(look.live.is_none() || look.live == v.look.live, "{what}");
+                let seen = look.live.is_some();
+                expected.live.clone_from(&look.live);
+                assert!(look == expected, "{what}: something else is different");
+                return if seen { Fate::NoEffect } else { Fate::Detected };
+            }
+            Region::ControlSlot(_) | Region::ControlRest(_) => {
+                expected.summary.control_whole = false;
+                assert!(look == expected, "{what}: {look:#?}");
+                return Fate::OtherSlot;
+            }
+            Region::MetaSlot(_) | Region::MetaRest(_) => {
+                expected.summary.meta_whole = false;
+                assert!(look == expected, "{what}: {look:#?}");
+                return Fate::OtherSlot;
+            }
+            Region::SegmentHeader(n) => {
+                let s = &v.look.summary.segments[n];
+                let d = look.damages.first();
+                let d = d.unwrap_or_else(|| panic!("{what}: verify found nothing"));
+                assert_eq!((d.lsn, d.case), (s.start, Case::SegmentLost), "{what}");
+                assert_eq!(d.file.as_ref(), Some(&s.name), "{what}: {d}");
+                self.saved(&look, s.start, s.start.plus(s.len), false);
+                return Fate::Detected;
+            }
+            Region::BatchHeader(n) | Region::Payload(n) => return self.batch_looked(&look, n),
+        }
+        assert!(
+            look == expected,
+            "{what}: something is different: {look:#?}"
+        );
+        Fate::NoEffect
+    }
+
+    fn batch_looked(&self, look: &Look, number: usize) -> Fate {
+        let (hit, what) = (self.hit(number), &self.what);
+        assert_eq!(look.summary, self.victim.look.summary, "{what}");
+        assert_eq!(look.meta, self.victim.look.meta, "{what}");
+        if hit.void && look.damages.is_empty() {
+            // A walk goes on behind the range.
+            assert!(look.records == self.victim.look.records, "{what}");
+            let proven = self.victim.look.finding.proven_to;
+            assert_eq!(look.finding.proven_to, proven, "{what}");
+            return Fate::NoEffect;
+        }
+        if hit.unprovable {
+            assert_eq!(look.damages, [], "{what}");
+            self.cut(&look.records, look.finding.end, &hit);
+            return Fate::AboveStamp;
+        }
+        let d = look.damages.first();
+        let d = d.unwrap_or_else(|| panic!("{what}: verify found nothing"));
+        self.is_at(d, hit.batch);
+        assert_eq!(d.case, Case::Damaged, "{what}");
+        self.saved(look, hit.batch.lsn, hit.batch.end, hit.voids);
+        Fate::Detected
+    }
+
+    /// Everything around `[from, to)` can be saved, and nothing else is.
+    fn saved(&self, look: &Look, from: Lsn, to: Lsn, voids: bool) {
+        let (v, what) = (self.victim, &self.what);
+        v.were_appended(&look.records, what);
+        let around = |(lsn, k): &&(Lsn, _)| {
+            let k: &logforce_sim::model::Known = k;
+            *lsn >= to || k.end <= from
+        };
+        let mut found = look.records.iter().map(|e| e.start).peekable();
+        for (lsn, _) in v.live.iter().filter(around) {
+            while found.next_if(|f| f < lsn).is_some() {}
+            assert_eq!(found.next(), Some(*lsn), "{what}: not saved");
+        }
+        if !voids {
+            let live = |e: &logforce_core::Entry| {
+                v.live
+                    .binary_search_by_key(&e.start, |(lsn, _)| *lsn)
+                    .is_ok()
+            };
+            assert!(
+                look.records.iter().all(live),
+                "{what}: taken back, and there"
+            );
+        }
+    }
+
+    /// The log ends before the batch, and what is missing lies above the highest stamp.
+    fn cut(&self, records: &[logforce_core::Entry], end: Lsn, hit: &Hit<'_>) {
+        let (v, what) = (self.victim, &self.what);
+        v.is_prefix(records, what);
+        assert_eq!(records.len(), v.whole_below(hit.batch.lsn), "{what}");
+        for (lsn, k) in &v.live[records.len()..] {
+            assert!(k.end > hit.highest, "{what}: {lsn} is proven and gone");
+        }
+        assert!(hit.highest <= end && end <= hit.batch.lsn, "{what}: {end}");
+    }
+
+    /// What opening it must say.
+    pub fn opened(&self, opened: Result<Shown, Error>) -> Fate {
+        let (v, what) = (self.victim, &self.what);
+        if let Ok(shown) = &opened {
+            assert_eq!(shown.meta, v.shown.meta, "{what}: other metadata");
+            assert_eq!(shown.front, v.shown.front, "{what}");
+            assert_eq!(shown.lost, None, "{what}: a strict opening cuts");
+        }
+        let fate = self.untouched(&opened);
+        if let Some(fate) = fate {
+            return fate;
+        }
+        let at = match &opened {
+            Err(Error::Damaged(d)) => Some(&**d),
+            Err(e) => panic!("{what}: {e}"),
+            Ok(shown) => shown.damage.as_ref(),
+        };
+        match self.region {
+            Region::SegmentHeader(n) => {
+                let s = &v.look.summary.segments[n];
+                assert!(opened.is_err(), "{what}: opened without a segment");
+                let d = at.expect("an error");
+                assert_eq!((d.lsn, d.case), (s.start, Case::SegmentLost), "{what}");
+                assert_eq!(d.file.as_ref(), Some(&s.name), "{what}: {d}");
+                Fate::Detected
+            }
+            Region::BatchHeader(n) | Region::Payload(n) => {
+                let hit = self.hit(n);
+                if hit.unprovable {
+                    let shown = opened.as_ref().expect("nothing speaks against it");
+                    assert_eq!(shown.damage, None, "{what}");
+                    // Torn, or, without its magic, another's.
+                    let ends = [Some(Case::TornEnd), Some(Case::StaleEnd)];
+                    assert!(ends.contains(&shown.case), "{what}: {:?}", shown.case);
+                    self.cut(&shown.records, shown.end, &hit);
+                    return Fate::AboveStamp;
+                }
+                if let Some(d) = at {
+                    self.is_at(d, hit.batch);
+                }
+                match &opened {
+                    Ok(shown) => {
+                        assert!(hit.below, "{what}: acknowledged, and opened without it");
+                        self.read_up_to(shown, &hit)
+                    }
+                    Err(_) => {
+                        let scanned = !hit.below || hit.batch.kind == BatchKind::Void;
+                        assert!(scanned, "{what}: refused what no opening reads");
+                        Fate::Detected
+                    }
+                }
+            }
+            _ => unreachable!("{what}: see above"),
+        }
+    }
+
+    /// A log that opened, with a broken batch below the anchor.
+    fn read_up_to(&self, shown: &Shown, hit: &Hit<'_>) -> Fate {
+        let (v, what) = (self.victim, &self.what);
+        v.is_prefix(&shown.records, what);
+        if shown.damage.is_some() {
+            assert!(!hit.gone, "{what}: reported by reading, which passes it by");
+            assert_eq!(shown.records.len(), v.whole_below(hit.batch.lsn), "{what}");
+            return Fate::Detected;
+        }
+        // Nothing of it is needed to read the records.
+        let empty = hit.batch.frames == 0;
+        assert!(hit.gone || empty, "{what}: read over it");
+        assert_eq!(
+            shown.records.len(),
+            v.live.len(),
+            "{what}: shorter, in silence"
+        );
+        if hit.void {
+            Fate::NoEffect
+        } else {
+            // The inspector's to say.
+            Fate::Detected
+        }
+    }
+
+    /// Regions where every opening shows everything.
+    fn untouched(&self, opened: &Result<Shown, Error>) -> Option<Fate> {
+        let (v, what) = (self.victim, &self.what);
+        let mut expected = v.shown.clone();
+        let fate = match self.region {
+            Region::Void | Region::Live => Fate::NoEffect,
+            Region::UnitHead => {
+                if let Ok(Shown { case: Some(c), .. }) = opened {
+                    assert_eq!(c.decision(), Decision::End, "{what}");
+                    expected.case = Some(*c);
+                }
+                Fate::NoEffect
+            }
+            Region::ControlSlot(_) | Region::ControlRest(_) => {
+                // Its word is good only while the other slot is whole.
+                expected.clean = false;
+                Fate::OtherSlot
+            }
+            Region::MetaSlot(_) | Region::MetaRest(_) => Fate::OtherSlot,
+            _ => return None,
+        };
+        match opened {
+            Ok(shown) => assert!(*shown == expected, "{what}: {shown:#?}"),
+            Err(e) => panic!("{what}: refused: {e}"),
+        }
+        Some(fate)
+    }
+
+    /// What truncating at the damage must do.
+    pub fn truncated(&self, opened: Result<Shown, Error>) {
+        let (v, what) = (self.victim, &self.what);
+        if self.untouched(&opened).is_some() {
+            return;
+        }
+        let shown = opened.unwrap_or_else(|e| panic!("{what}: not truncated: {e}"));
+        assert_eq!(shown.meta, v.shown.meta, "{what}: other metadata");
+        let (from, hit) = match self.region {
+            Region::BatchHeader(n) | Region::Payload(n) => {
+                let hit = self.hit(n);
+                (hit.batch.lsn, Some(hit))
+            }
+            Region::SegmentHeader(n) => (v.look.summary.segments[n].start, None),
+            _ => unreachable!("{what}: see above"),
+        };
+        let voids = |b: &BatchInfo| b.kind == BatchKind::Void && b.lsn >= from;
+        let void_lost = shown.lost.is_some() && v.batches.iter().any(voids);
+        if void_lost {
+            // What was taken back nobody knows any more.
+            v.were_appended(&shown.records, what);
+        } else {
+            v.is_prefix(&shown.records, what);
+            v.is_whole(&shown.records, what);
+        }
+        let unprovable = hit.as_ref().is_some_and(|h| h.unprovable);
+        let all = shown.records.len() == v.live.len();
+        let told = shown.lost.is_some() || shown.damage.is_some();
+        assert!(told || all || unprovable, "{what}: cut in silence");
+        if let Some(lost) = &shown.lost {
+            assert_eq!(lost.lsn, from, "{what}: {lost}");
+            assert!(
+                shown.tail > v.appended_to(),
+                "{what}: LSNs are used again at {}",
+                shown.tail
+            );
+        }
+        if let Some(hit) = hit.filter(|h| h.unprovable) {
+            assert_eq!((&shown.lost, &shown.damage), (&None, &None), "{what}");
+            self.cut(&shown.records, shown.end, &hit);
+        }
+    }
+}
+
+/// Both slots of something are broken: the error says so, and nothing is believed.
+pub fn names_control(result: Result<Shown, Error>, what: &str) {
+    let Err(e) = result else {
+        panic!("{what}: opened")
+    };
+    let kinds = [ErrorKind::Damaged, ErrorKind::NotALog];
+    assert!(kinds.contains(&e.kind()), "{what}: {e}");
+    assert!(e.to_string().contains("control"), "{what}: {e}");
+}

@@ -1,0 +1,75 @@
+//! The logs that are damaged: small, and with everything in them that a log can have.
+
+use logforce_core::{BatchKind, Options};
+use logforce_sim::model::small;
+use logforce_sim::victim::Victim;
+use logforce_sim::work::Step;
+
+/// A few hundred records in every kind of batch, over several segments, one of them recycled.
+/// `before`: so many that the long run of records begins in the last unit of a segment.
+fn steps(before: usize) -> Vec<Step> {
+    // A first life, gone but for the bytes in the recycled file.
+    let mut steps = vec![Step::Commit(30), Step::Meta(40)];
+    steps.extend((0..before).map(|n| Step::Commit(100 + n)));
+    steps.extend([Step::Front(100), Step::Meta(25), Step::Commit(9)]);
+    // Over batches and segments: a unit holds twenty-two of them.
+    steps.extend(vec![Step::Append(170); 26]);
+    steps.extend([Step::Force, Step::Group(5, 30), Step::CommitGroup(4, 20)]);
+    steps.extend(vec![Step::Append(8); 40]);
+    steps.extend([Step::Commit(8), Step::Back(3), Step::Idle(5)]);
+    steps.extend(vec![Step::Append(3); 60]);
+    steps.extend([Step::Force, Step::Reopen, Step::Front(9)]);
+    steps.extend(vec![Step::Append(5); 90]);
+    steps.extend([Step::Force, Step::Idle(1500)]);
+    steps.extend([Step::Append(0), Step::Commit(20)]);
+    steps.extend([Step::Group(3, 11), Step::Force, Step::Commit(21)]);
+    steps
+}
+
+fn options(segment_len: u64) -> Options {
+    small().segment_len(segment_len).live_stats(true)
+}
+
+/// Closed in order: all is below the anchor, and proven.
+pub fn closed() -> Victim {
+    checked(Victim::new(
+        "closed log",
+        options(16 << 10),
+        &steps(8),
+        true,
+    ))
+}
+
+/// Without power all of a sudden: the opening has something to scan.
+pub fn crashed() -> Victim {
+    checked(Victim::new(
+        "crashed log",
+        options(32 << 10),
+        &steps(10),
+        false,
+    ))
+}
+
+fn checked(victim: Victim) -> Victim {
+    let kinds = [
+        BatchKind::Data,
+        BatchKind::Stamp,
+        BatchKind::Epoch,
+        BatchKind::Void,
+    ];
+    for kind in kinds {
+        assert!(victim.batches.iter().any(|b| b.kind == kind), "{kind:?}");
+    }
+    assert!(victim.live.len() >= 200);
+    let spans = |end| victim.live.iter().any(|(lsn, k)| *lsn < end && k.end > end);
+    assert!(
+        victim.batches.iter().any(|b| spans(b.end)),
+        "records span batches"
+    );
+    let segments = &victim.look.summary.segments;
+    let ends = segments.iter().map(|s| s.start.plus(s.len));
+    assert!(ends.into_iter().any(spans), "records span segments");
+    assert!(victim.look.summary.segments.len() >= 3);
+    assert!(victim.model.meta.is_some());
+    victim
+}

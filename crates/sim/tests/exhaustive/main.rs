@@ -1,0 +1,16 @@
+//! Everything, where that is little enough: every bit of a log flipped, every length of every file,
+//! every order of directory changes, every pair of crashes of a short workload.
+//!
+//! Each test prints what it counted. `LOGFORCE_EXHAUSTIVE=all` does by every way what otherwise is
+//! done by the cheaper ways only; the counts say which.
+
+mod bits;
+mod crew;
+mod expect;
+mod lengths;
+mod logs;
+mod names;
+mod pairs;
+#[cfg(planted)]
+mod planted;
+mod regions;

@@ -1,0 +1,54 @@
+//! Each known bug of the list, put in by a run of this same program, has to be caught.
+
+use logforce_sim::plants::EXHAUSTIVE;
+use std::process::Command;
+
+/// The tests that are asked, by plant: the others would take their time over nothing.
+const SUSPECTS: [(&str, &str); 7] = [
+    (
+        "header-checksum-ignored",
+        "bits::every_bit_of_a_crashed_log",
+    ),
+    (
+        "segment-header-checksum-ignored",
+        "bits::every_bit_of_a_closed_log",
+    ),
+    ("metadata-checksum-ignored", "bits::every_bit_of_both_slots"),
+    ("lost-metadata-is-none", "bits::every_bit_of_both_slots"),
+    (
+        "short-segment-accepted",
+        "lengths::every_length_of_a_closed_log",
+    ),
+    ("epoch-not-announced", "bits::every_bit_of_a_crashed_log"),
+    (
+        "control-named-before-forced",
+        "names::every_subset_of_names",
+    ),
+];
+
+#[test]
+fn planted_bugs_are_caught() {
+    assert_eq!(SUSPECTS.map(|s| s.0).to_vec(), {
+        let names: Vec<&str> = EXHAUSTIVE.iter().map(|p| p.name).collect();
+        names
+    });
+    let mut missed = Vec::new();
+    for (name, test) in SUSPECTS {
+        let program = std::env::current_exe().expect("a program knows where it is");
+        let output = Command::new(program)
+            .args(["--exact", test])
+            .env("LOGFORCE_PLANTED", name)
+            .output()
+            .expect("the program starts again");
+        let text = String::from_utf8_lossy(&output.stdout);
+        // A start that fails, or a signal, is no failed test.
+        let failed = text.contains(&format!("test {test} ... FAILED"));
+        if failed && output.status.code() == Some(101) {
+            println!("{name}: caught by {test}");
+        } else {
+            println!("{name}: NOT caught by {test}: {}", output.status);
+            missed.push(name);
+        }
+    }
+    assert!(missed.is_empty(), "not caught: {missed:?}");
+}

@@ -1,0 +1,125 @@
+//! What each byte of a log's files is.
+
+use logforce_format::{
+    BATCH_HEADER_LEN, CONTROL_SLOT_LEN, CONTROL_SLOT_OFFSETS, META_SLOT_LEN, META_SLOT_OFFSETS,
+    SEGMENT_HEADER_LEN, SegmentHeader,
+};
+use logforce_sim::victim::Victim;
+use std::ops::Range;
+
+/// What a byte is part of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Region {
+    /// The header of the batch of this number.
+    BatchHeader(usize),
+    /// Its payload.
+    Payload(usize),
+    /// The header of the segment of this number.
+    SegmentHeader(usize),
+    /// A slot of the control file, where it says something.
+    ControlSlot(usize),
+    /// A slot of the metadata, where it says something.
+    MetaSlot(usize),
+    /// The zeroes of those slots, which their checksums cover.
+    ControlRest(usize),
+    /// As `ControlRest`, of the metadata.
+    MetaRest(usize),
+    /// The beginning of a write unit where a batch could be and none is.
+    UnitHead,
+    /// The page of statistics.
+    Live,
+    /// Padding, header areas, units never written, what lies between the slots.
+    Void,
+}
+
+/// Some bytes of one file.
+#[derive(Debug, Clone)]
+pub struct Part {
+    /// Its name.
+    pub file: String,
+    /// Where.
+    pub bytes: Range<usize>,
+    /// What they are.
+    pub region: Region,
+}
+
+/// Every byte of every file, in one part each.
+pub fn parts(victim: &Victim) -> Vec<Part> {
+    let mut parts = Vec::new();
+    for (file, bytes) in &victim.picture.files {
+        let mut known = known(victim, file);
+        known.sort_by_key(|(range, _)| range.start);
+        let mut at = 0;
+        let mut put = |bytes: Range<usize>, region| {
+            if !bytes.is_empty() {
+                let file = file.clone();
+                parts.push(Part {
+                    file,
+                    bytes,
+                    region,
+                });
+            }
+        };
+        for (range, region) in known {
+            assert!(at <= range.start, "{file}: {range:?} {region:?} overlaps");
+            put(at..range.start, Region::Void);
+            at = range.end;
+            put(range, region);
+        }
+        put(at..bytes.len(), Region::Void);
+    }
+    let bytes = |p: &Part| p.bytes.len();
+    let all: usize = victim.picture.files.values().map(|f| f.len()).sum();
+    assert_eq!(parts.iter().map(bytes).sum::<usize>(), all);
+    parts
+}
+
+fn known(victim: &Victim, file: &str) -> Vec<(Range<usize>, Region)> {
+    let mut known = Vec::new();
+    let mut put = |from: usize, len: usize, region| known.push((from..from + len, region));
+    match file {
+        "control" => {
+            // The history that these logs have ends well before.
+            let said = 256 + 16 * 8;
+            for (n, at) in CONTROL_SLOT_OFFSETS.into_iter().enumerate() {
+                put(at as usize, said, Region::ControlSlot(n));
+                let rest = CONTROL_SLOT_LEN - said;
+                put(at as usize + said, rest, Region::ControlRest(n));
+            }
+            let said = 96 + victim.model.meta.as_ref().map_or(0, Vec::len);
+            for (n, at) in META_SLOT_OFFSETS.into_iter().enumerate() {
+                put(at as usize, said, Region::MetaSlot(n));
+                put(
+                    at as usize + said,
+                    META_SLOT_LEN - said,
+                    Region::MetaRest(n),
+                );
+            }
+        }
+        "live" => put(0, victim.picture.files[file].len(), Region::Live),
+        _ => {}
+    }
+    let segments = &victim.look.summary.segments;
+    if let Some(n) = segments.iter().position(|s| s.name == file) {
+        let (s, unit) = (&segments[n], segments[n].write_unit as usize);
+        put(0, SEGMENT_HEADER_LEN, Region::SegmentHeader(n));
+        let mut at = SegmentHeader::data_offset(s.write_unit) as usize;
+        while at < s.len as usize {
+            let here = |b: &&_| {
+                let b: &logforce_core::BatchInfo = b;
+                b.file == *file && b.offset as usize == at
+            };
+            let Some(b) = victim.batches.iter().position(|b| here(&b)) else {
+                put(at, BATCH_HEADER_LEN, Region::UnitHead);
+                at += unit;
+                continue;
+            };
+            put(at, BATCH_HEADER_LEN, Region::BatchHeader(b));
+            let batch = &victim.batches[b];
+            let payload = batch.payload_len as usize;
+            put(at + BATCH_HEADER_LEN, payload, Region::Payload(b));
+            at += batch.end.since(batch.lsn) as usize;
+        }
+    }
+    known
+}
