@@ -56,10 +56,17 @@ impl Opening {
             return Err(Error::Damaged(Box::new(d)));
         }
         // The cache lied: what lies between was never on the medium, so no force ever covered it.
-        end.case = decide(stop.seen, false, false);
+        // But for what cannot be read, or lies before damage that a stamp proves: that is a loss,
+        // and forgetting it would cut acknowledged data in silence and use its LSNs again.
+        let known = end.lost.take();
+        end.case = decide(stop.seen, known.is_some(), false);
+        if known.is_some() || stop.seen == Seen::Unreadable {
+            let durable_to = known.map_or(trusted, |d| d.durable_to);
+            let d = damage(self.dir.path(), segments, &stop, end.case, durable_to);
+            end.lost = Some(d);
+        }
         end.state = scan.state;
         end.closed = closed;
-        end.lost = None;
         for segment in segments.all() {
             if segment.header.end() > end.state.at && segment.header.start < cached_end {
                 segment

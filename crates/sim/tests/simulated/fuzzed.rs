@@ -1,6 +1,6 @@
 //! What fuzzing found, each as a case of its own.
 
-use logforce_core::{Creation, Entry, Error, Inspector, Log, OnDamage};
+use logforce_core::{Case, Creation, Entry, Error, Inspector, Log, OnDamage, Visit};
 use logforce_device::System;
 use logforce_sim::model::{PATH, read, small};
 use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
@@ -59,4 +59,54 @@ fn a_whole_segment_with_the_name_of_a_lost_one_is_kept() {
             assert_eq!(after[shown].start, new.start);
         });
     }
+}
+
+/// The tail is read again past the cache, in pieces that hold a sector which cannot be read. Where
+/// the loss was known already, and where it was found only then, it was not reported, and the LSNs
+/// behind it were used again.
+#[test]
+fn a_loss_found_while_the_tail_is_read_again_is_reported() {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    let places = SimRuntime::run(1, |rt| {
+        let system = disk.system(rt);
+        let log = Log::open(&*system, PATH, Creation::CreateNew, small()).expect("open");
+        for n in 0..6_u8 {
+            log.commit(&[n; 100]).expect("commit");
+        }
+        let mut places = Vec::new();
+        let inspector = Inspector::open(&*system, PATH).expect("inspect");
+        let walked = inspector.walk(&mut |v| {
+            if let Visit::Batch(b) = v {
+                places.push((b.file.clone(), b.offset, b.lsn));
+            }
+            true
+        });
+        walked.expect("walked");
+        disk.cut();
+        places
+    });
+    disk.crash(logforce_testkit::Failure::Process, None, 1);
+    let whole = disk.snapshot();
+    let mut lost = 0;
+    for (file, offset, lsn) in &places {
+        disk.restore(&whole);
+        assert!(disk.make_unreadable(PATH, file, *offset));
+        SimRuntime::run(2, |rt| {
+            let Ok(log) = open(&*disk.system(rt), OnDamage::Truncate) else {
+                return;
+            };
+            let recovered = log.recovered().clone();
+            if let Some(damage) = &recovered.lost {
+                lost += 1;
+                assert!(damage.lsn <= *lsn, "{damage}");
+                assert!(recovered.end <= *lsn);
+                let at = log.commit(b"new").expect("commit");
+                assert!(at.start > places[places.len() - 1].2, "used again: {at:?}");
+            } else {
+                assert_ne!(recovered.case, Case::ReadError, "not reported at {lsn}");
+                assert_ne!(recovered.case, Case::Damaged, "not reported at {lsn}");
+            }
+        });
+    }
+    assert!(lost >= 3, "{lost}");
 }
