@@ -3,6 +3,7 @@
 //! `model` says what must be there after any failure, `work` makes a log do things and fail, and
 //! the tests of this crate put the two together, by subject.
 
+pub mod fuzz;
 pub mod model;
 pub mod plants;
 pub mod work;

@@ -9,7 +9,6 @@ pub struct Plant {
     pub breaks: &'static str,
 }
 
-#[expect(dead_code, reason = "the lists are empty so far")]
 const fn plant(name: &'static str, breaks: &'static str) -> Plant {
     Plant { name, breaks }
 }
@@ -19,6 +18,34 @@ pub const LIVES: &[Plant] = &[];
 
 /// Caught by exploring interleavings.
 pub const INTERLEAVINGS: &[Plant] = &[];
+
+/// Caught by fuzzing: `cargo xtask fuzz --planted` shows it.
+pub const FUZZING: &[Plant] = &[
+    plant(
+        "length-before-checksum",
+        "a length is believed before the checksum over it: memory without bound",
+    ),
+    plant(
+        "frame-beyond-payload",
+        "a frame's length is not held against its payload's end: a panic",
+    ),
+    plant(
+        "control-checksum-ignored",
+        "a damaged slot of the control file is believed",
+    ),
+    plant(
+        "payload-checksum-ignored",
+        "damaged records are shown (invariant 2)",
+    ),
+    plant(
+        "stamps-not-searched",
+        "acknowledged data is cut in silence (invariant 3)",
+    ),
+    plant(
+        "void-list-endless",
+        "a void batch may name itself as the one before it: recovery never ends",
+    ),
+];
 
 #[cfg(test)]
 mod tests {
@@ -49,7 +76,7 @@ mod tests {
         }
         planted.remove("its-name");
         let mut listed = BTreeSet::new();
-        for plant in LIVES.iter().chain(INTERLEAVINGS) {
+        for plant in LIVES.iter().chain(INTERLEAVINGS).chain(FUZZING) {
             assert!(listed.insert(plant.name.to_owned()), "{} twice", plant.name);
         }
         assert_eq!(planted, listed);
