@@ -60,8 +60,8 @@ const fn boot(sector: u32, acts: &'static [Act], end: End) -> Boot {
 
 pub(super) const SCRIPTS: &[Script] = &[
     Script {
-        name: "one opening, closed",
-        segment_len: 16 << 10,
+        name: "one opening, one segment: the anchor is low, stamps tell",
+        segment_len: 64 << 10,
         boots: &[boot(
             4096,
             &[
@@ -78,7 +78,7 @@ pub(super) const SCRIPTS: &[Script] = &[
                 Idle,
                 Commit(100),
             ],
-            End::Close,
+            End::Cut(Survival::Lost),
         )],
     },
     Script {
