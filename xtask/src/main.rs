@@ -1,6 +1,7 @@
 //! The project's own commands. `cargo xtask` prints what there is.
 
 mod check;
+mod fuzz;
 mod test;
 mod workspace;
 
@@ -16,6 +17,14 @@ cargo xtask test [--keep-going] [--only STAGE]...
     installs the system packages that are missing; otherwise it prints the line that would.
     --keep-going    goes on after a stage that failed
     --only STAGE    only this stage; may be given several times
+
+cargo xtask fuzz [--minutes M] [--minimise] [TARGET]...
+    Builds the fuzz targets, replays what is kept in fuzz/, and fuzzes each target for 20 seconds.
+    Needs no cargo-fuzz and no nightly compiler. All that it writes is below target/fuzz.
+    --minutes M     for so long each
+    --minimise      then puts the smallest corpus that reaches as much into fuzz/corpus
+cargo xtask fuzz --planted
+    Shows that each known bug is found within a bounded number of executions.
 ";
 
 fn help() {
@@ -37,6 +46,7 @@ fn main() -> ExitCode {
             Ok(true)
         }
         ["check"] => check::command(),
+        ["fuzz", options @ ..] => fuzz::command(options),
         ["test", options @ ..] => test::command(options),
         other => Err(anyhow::anyhow!(
             "no such command: {}; `cargo xtask` prints what there is",

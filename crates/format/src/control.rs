@@ -1,5 +1,5 @@
 use crate::bytes::{crc_with_hole, get_epoch, get_id, get_u16, get_u32, get_u64, put, put_epoch};
-use crate::{Epoch, FORMAT_VERSION, LogId, Lsn};
+use crate::{Epoch, FORMAT_VERSION, LogId, Lsn, planted};
 
 /// Length of one slot, bytes.
 pub const CONTROL_SLOT_LEN: usize = 4096;
@@ -123,7 +123,8 @@ impl Control {
         if &b[..6] != MAGIC {
             return Err(ControlReject::Magic);
         }
-        if get_u32(b, 8) != crc_with_hole(b, 8) {
+        let right = get_u32(b, 8) == crc_with_hole(b, 8);
+        if !(right || planted!("control-checksum-ignored")) {
             return Err(ControlReject::Checksum);
         }
         let version = get_u16(b, 6);

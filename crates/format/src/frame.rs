@@ -5,7 +5,7 @@
 //! but the last says that another follows.
 
 use crate::bytes::{get_u32, put};
-use crate::{Lsn, MAX_RECORD_LEN};
+use crate::{Lsn, MAX_RECORD_LEN, planted};
 
 /// Length of a frame header, in bytes.
 pub const FRAME_HEADER_LEN: usize = 8;
@@ -126,6 +126,9 @@ impl<'a> Iterator for Frames<'a> {
             .and_then(FrameHeader::decode)
             .and_then(|header| {
                 let start = self.at + FRAME_HEADER_LEN;
+                if planted!("frame-beyond-payload") {
+                    std::hint::black_box(&self.payload[start..start + header.len as usize]);
+                }
                 let data = self
                     .payload
                     .get(start..start.checked_add(header.len as usize)?)?;

@@ -4,6 +4,7 @@
 //! the tests of this crate put the two together, by subject. `victim` is a log of which everything
 //! is known, to be damaged; `still` is where that is opened a million times.
 
+pub mod fuzz;
 pub mod life;
 pub mod model;
 pub mod plants;

@@ -47,7 +47,7 @@ pub const LIVES: &[Plant] = &[
         "9, 11: the scan at opening starts above what is durable",
     ),
     plant("stamps-not-searched", "3: damage passes for a torn tail"),
-    plant("payload-unchecked", "2: a torn payload is accepted"),
+    plant("payload-checksum-ignored", "2: a torn payload is accepted"),
     plant(
         "chain-unchecked",
         "2: a batch with another predecessor is accepted",
@@ -131,6 +131,34 @@ pub const EXHAUSTIVE: &[Plant] = &[
     ),
 ];
 
+/// Caught by fuzzing: `cargo xtask fuzz --planted` shows it.
+pub const FUZZING: &[Plant] = &[
+    plant(
+        "length-before-checksum",
+        "a length is believed before the checksum over it: memory without bound",
+    ),
+    plant(
+        "frame-beyond-payload",
+        "a frame's length is not held against its payload's end: a panic",
+    ),
+    plant(
+        "control-checksum-ignored",
+        "a damaged slot of the control file is believed",
+    ),
+    plant(
+        "payload-checksum-ignored",
+        "damaged records are shown (invariant 2)",
+    ),
+    plant(
+        "stamps-not-searched",
+        "acknowledged data is cut in silence (invariant 3)",
+    ),
+    plant(
+        "void-list-endless",
+        "a void batch may name itself as the one before it: recovery never ends",
+    ),
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -152,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn each_plant_is_in_the_code_and_in_one_list() {
+    fn each_plant_is_in_the_code_and_in_a_list() {
         let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let mut planted = BTreeSet::new();
         for name in ["format", "device", "core"] {
@@ -160,8 +188,12 @@ mod tests {
         }
         planted.remove("its-name");
         let mut listed = BTreeSet::new();
-        for plant in LIVES.iter().chain(INTERLEAVINGS).chain(EXHAUSTIVE) {
-            assert!(listed.insert(plant.name.to_owned()), "{} twice", plant.name);
+        for list in [LIVES, INTERLEAVINGS, EXHAUSTIVE, FUZZING] {
+            let mut here = BTreeSet::new();
+            for plant in list {
+                assert!(here.insert(plant.name.to_owned()), "{} twice", plant.name);
+            }
+            listed.extend(here);
         }
         assert_eq!(planted, listed);
     }

@@ -3,10 +3,12 @@
 //! Two lanes run beside each other: what the compiler does to our own code, and what is done to
 //! the machine. Only the tests wait for the other lane's packages.
 
+mod budget;
 mod child;
 mod clock;
 mod counts;
 mod excuses;
+mod fuzzing;
 mod host;
 mod lanes;
 mod leftovers;
@@ -16,6 +18,8 @@ mod suites;
 mod transcript;
 mod windows;
 
+pub use budget::Budget;
+pub use child::end_all_on_ctrl_c;
 pub use stage::Stage;
 
 use crate::workspace::Workspace;
@@ -82,7 +86,7 @@ pub fn command(words: &[&str]) -> Result<bool> {
         Err(TryLockError::Error(e)) => return Err(e).context("locking"),
     }
     let temp = suites::temporary(&workspace);
-    child::end_all_on_ctrl_c(move || {
+    end_all_on_ctrl_c(move || {
         if let Err(e) = leftovers::clean(&temp) {
             eprintln!("left behind: {e:#}");
         }

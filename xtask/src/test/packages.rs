@@ -41,6 +41,10 @@ const GROUPS: &[Group] = &[
         ],
     },
     Group {
+        what_for: "fuzzing",
+        packages: &[package("g++", "compiles libFuzzer")],
+    },
+    Group {
         what_for: "the Windows check",
         packages: &[
             package(
@@ -116,7 +120,7 @@ fn by_hand(packages: &[&str]) -> String {
     )
 }
 
-fn is_there(program: &str) -> bool {
+pub fn is_there(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
 }

@@ -139,6 +139,7 @@ impl Opening {
         promise.file.settle_meta(&meta)?;
         let epoch = self.announce(&promise, &found.end, meta.bytes().is_some())?;
         let gaps = std::mem::take(&mut found.gaps);
+        self.enforce_names(&found.segments)?;
         self.fill_gaps(&mut found.segments, &promise.control, epoch, gaps)?;
         let recovered = Recovered {
             created,

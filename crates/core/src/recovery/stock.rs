@@ -81,6 +81,41 @@ impl Opening {
         Ok(())
     }
 
+    /// As `straighten_names`, whatever is in the way, now that the log is going to be changed. A
+    /// segment that kept the name of a place that is prepared later would be set aside there, and
+    /// lost with the next opening.
+    pub(super) fn enforce_names(&self, segments: &Segments) -> Result<()> {
+        let rename = |from: &str, to: &str| {
+            let renamed = self.dir.rename(from, to);
+            renamed.map_err(Error::io("rename", self.dir.path().join(from)))
+        };
+        let mut unused = Lsn::MAX;
+        for segment in segments.all() {
+            let (from, to) = (segment.name(), names::segment(segment.header.start));
+            if from == to {
+                continue;
+            }
+            let entries = self.dir.entries();
+            let entries = entries.map_err(Error::io("list", self.dir.path()))?;
+            let taken = |name: &str| entries.iter().any(|e| e.name == name);
+            if let Some(other) = segments.all().into_iter().find(|s| s.name() == to) {
+                // Until its turn comes it has a name that a crash may leave: its header counts.
+                while taken(&names::segment(unused)) {
+                    unused = Lsn(unused.0 - 1);
+                }
+                let name = names::segment(unused);
+                rename(&to, &name)?;
+                other.set_name(name);
+                unused = Lsn(unused.0 - 1);
+            } else if taken(&to) {
+                rename(&to, &names::set_aside(&to))?;
+            }
+            rename(&from, &to)?;
+            segment.set_name(to);
+        }
+        Ok(())
+    }
+
     /// Puts empty segments where some are missing, so that the control file's promise holds again.
     pub(super) fn fill_gaps(
         &self,

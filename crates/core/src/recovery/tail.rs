@@ -55,19 +55,18 @@ impl Opening {
             }
         };
         // The cache lied: what lies between was never on the medium, so no force ever covered it.
-        // Unless a stamp behind has said that it was; or it cannot be read, which proves nothing.
-        end.case = decide(stop.seen, end.lost.is_some(), false);
-        end.lost = match end.case.decision() {
-            Decision::Refuse => {
-                let path = self.dir.path();
-                let d = damage(path, segments, &stop, end.case, end.trusted);
-                if self.options.on_damage == OnDamage::Refuse {
-                    return Err(Error::Damaged(Box::new(d)));
-                }
-                Some(d)
+        // Unless a stamp behind has said that it was; or it cannot be read, which proves nothing: to
+        // forget such a loss would cut acknowledged data in silence and use its LSNs again.
+        let known = end.lost.take();
+        end.case = decide(stop.seen, known.is_some(), false);
+        if end.case.decision() == Decision::Refuse {
+            let durable_to = known.map_or(end.trusted, |d| d.durable_to);
+            let d = damage(self.dir.path(), segments, &stop, end.case, durable_to);
+            if self.options.on_damage == OnDamage::Refuse {
+                return Err(Error::Damaged(Box::new(d)));
             }
-            _ => None,
-        };
+            end.lost = Some(d);
+        }
         end.state = scan.state;
         end.closed = closed;
         for segment in segments.all() {

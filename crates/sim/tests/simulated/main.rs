@@ -6,6 +6,7 @@ mod cap;
 mod committers;
 mod crash;
 mod damage;
+mod fuzzed;
 mod geometry;
 mod live;
 mod lives;

@@ -1,0 +1,292 @@
+//! Real logs, made once by the library itself on a simulated disk, and what is known of them.
+
+use super::Files;
+use super::scripts::{Act, Boot, End, SCRIPTS, Script};
+use crate::model::PATH;
+use logforce_core::{
+    BatchInfo, Creation, Entry, Error, Inspector, Log, Lsn, Options, SegmentInfo, Visit,
+};
+use logforce_testkit::{Failure, Rng, SimDisk, SimOptions, SimRuntime, Snapshot};
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// Room for file data: a log that claims to be longer meets its end here, not the machine's.
+const CAPACITY: u64 = 4 << 20;
+
+/// A real log.
+pub(super) struct Base {
+    pub(super) name: &'static str,
+    pub(super) options: Options,
+    /// The disk with the log, at rest.
+    pub(super) disk: Snapshot,
+    /// The log's files at the end.
+    pub(super) files: Files,
+    /// The same at earlier moments, all on the medium then.
+    pub(super) versions: Vec<Files>,
+    /// Names of the segments, in the log's order.
+    pub(super) segments: Vec<SegmentInfo>,
+    /// The batches, in the log's order.
+    pub(super) batches: Vec<BatchInfo>,
+    /// The records that are part of the log, in order.
+    pub(super) live: Vec<Entry>,
+    /// Whatever was appended, by position: more than one where a crash took the first.
+    pub(super) history: BTreeMap<Lsn, Vec<Entry>>,
+    pub(super) meta: Option<Vec<u8>>,
+    /// Every value that the metadata has had.
+    pub(super) metas: Vec<Option<Vec<u8>>>,
+    /// Where the scan at opening starts, by the control file.
+    pub(super) anchor: Lsn,
+}
+
+/// All of them.
+pub(super) fn all() -> &'static [Base] {
+    static BASES: OnceLock<Vec<Base>> = OnceLock::new();
+    BASES.get_or_init(|| SCRIPTS.iter().map(Base::make).collect())
+}
+
+/// A disk such as these logs live on.
+pub(super) fn disk_options() -> SimOptions {
+    SimOptions {
+        // Fewer and larger sectors: what a mutated file costs is paid for each input.
+        sector: 4096,
+        capacity: Some(CAPACITY),
+        log_lines: 0,
+        ..SimOptions::default()
+    }
+}
+
+/// Small everything: a short log does a lot, and an input is cheap.
+pub(super) fn options(segment_len: u64) -> Options {
+    let batch = (segment_len / 2) as u32;
+    Options::new()
+        .segment_len(segment_len)
+        .max_batch(batch)
+        .staging(2 * batch as usize)
+        .idle_stamp(Duration::from_millis(2))
+        .spares(1)
+        .calibrate(false)
+}
+
+/// A base in the making.
+struct Making {
+    disk: SimDisk,
+    options: Options,
+    history: BTreeMap<Lsn, Vec<Entry>>,
+    metas: Vec<Option<Vec<u8>>>,
+    versions: Vec<Files>,
+    next: u64,
+}
+
+/// The files of a log's directory as they are on the medium.
+fn files(disk: &SimDisk) -> Files {
+    let names = disk.stable_names(PATH);
+    let file = |name: String| {
+        let bytes = disk.file_bytes(PATH, &name)?;
+        Some((name, Arc::new(bytes)))
+    };
+    names.into_iter().filter_map(file).collect()
+}
+
+impl Base {
+    fn make(script: &Script) -> Base {
+        let mut making = Making {
+            disk: SimDisk::new(disk_options(), 1),
+            options: options(script.segment_len),
+            history: BTreeMap::new(),
+            metas: vec![None],
+            versions: Vec::new(),
+            next: 0,
+        };
+        for (n, boot) in script.boots.iter().enumerate() {
+            making.boot(boot, n as u64 + 1);
+        }
+        let Making {
+            disk,
+            options,
+            history,
+            metas,
+            versions,
+            ..
+        } = making;
+        // The log goes on on whatever sector it had last; the coarsest is the safe one.
+        let mut batches = Vec::new();
+        let mut live = Vec::new();
+        let (summary, meta) = SimRuntime::run(1, |rt| {
+            let inspector = Inspector::open(&*disk.system(rt), PATH).expect("a healthy log");
+            let found = inspector.walk(&mut |visit| {
+                match visit {
+                    Visit::Batch(b) => batches.push(b.clone()),
+                    Visit::Record { entry, .. } => live.push(entry.clone()),
+                    Visit::Damage(d) => panic!("a healthy log is damaged: {d}"),
+                }
+                true
+            });
+            found.expect("a healthy log can be walked");
+            let meta = inspector.meta().expect("healthy metadata");
+            (inspector.summary(), meta)
+        });
+        for e in &live {
+            let known = history.get(&e.start);
+            assert!(known.is_some_and(|k| k.contains(e)), "{}", script.name);
+        }
+        disk.crash(Failure::Process, None, 1);
+        Base {
+            name: script.name,
+            options,
+            files: files(&disk),
+            disk: disk.snapshot(),
+            versions,
+            segments: summary.segments,
+            batches,
+            live,
+            history,
+            meta,
+            metas,
+            anchor: summary.anchor,
+        }
+    }
+}
+
+impl Making {
+    fn boot(&mut self, boot: &Boot, seed: u64) {
+        self.disk.change(|o| o.physical_sector = boot.sector);
+        let (disk, options) = (self.disk.clone(), self.options.clone());
+        let ended = SimRuntime::run(seed, |rt| -> Result<(), Error> {
+            let system = disk.system(rt);
+            let log = Log::open(&*system, PATH, Creation::OpenOrCreate, options)?;
+            for act in boot.acts {
+                self.act(*act, rt, &log)?;
+            }
+            match boot.end {
+                End::Close => log.close(),
+                End::Cut(_) => {
+                    disk.cut();
+                    Ok(())
+                }
+            }
+        });
+        ended.expect("nothing fails");
+        if let End::Cut(survival) = boot.end {
+            self.disk.crash(Failure::Power, Some(survival), seed);
+        }
+        self.versions.push(files(&self.disk));
+    }
+
+    /// Bytes unlike those of any other record.
+    fn bytes(&mut self, len: usize) -> Vec<u8> {
+        self.next += 1;
+        let mut rng = Rng::new(self.next);
+        let words = std::iter::repeat_with(|| rng.bits().to_le_bytes());
+        words.flatten().take(len).collect()
+    }
+
+    fn known(&mut self, start: Lsn, end: Lsn, data: Vec<u8>) {
+        let entry = Entry { start, end, data };
+        self.history.entry(start).or_default().push(entry);
+    }
+
+    /// The start of the nth record from the end.
+    fn from_end(log: &Log, n: usize) -> Result<Lsn, Error> {
+        let all: Result<Vec<Entry>, Error> = log.read_from(log.front_lsn())?.collect();
+        let starts: Vec<Lsn> = all?.iter().map(|e| e.start).collect();
+        Ok(starts[starts.len() - n])
+    }
+
+    fn act(&mut self, act: Act, rt: &SimRuntime, log: &Log) -> Result<(), Error> {
+        match act {
+            Act::Append(len) => {
+                let data = self.bytes(len);
+                let at = log.append(&data)?;
+                self.known(at.start, at.end, data);
+            }
+            Act::Group(count, len) => {
+                let all: Vec<Vec<u8>> = (0..count).map(|_| self.bytes(len)).collect();
+                let records: Vec<&[u8]> = all.iter().map(Vec::as_slice).collect();
+                let places = log.append_all(&records)?;
+                for (at, data) in places.into_iter().zip(all) {
+                    self.known(at.start, at.end, data);
+                }
+            }
+            Act::Commit(len) => {
+                let data = self.bytes(len);
+                let at = log.commit(&data)?;
+                self.known(at.start, at.end, data);
+            }
+            Act::Force => {
+                log.force(log.tail_lsn())?;
+            }
+            Act::Front(kept) => log.truncate_front(Self::from_end(log, kept)?)?,
+            Act::Back(count) => log.truncate_back(Self::from_end(log, count)?)?,
+            Act::Meta(len) => {
+                let bytes = self.bytes(len);
+                log.set_meta(&bytes)?;
+                self.metas.push(Some(bytes));
+            }
+            Act::Idle => rt.sleep(Duration::from_millis(5)),
+            Act::Version => self.versions.push(files(&self.disk)),
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use logforce_core::BatchKind;
+
+    #[test]
+    fn between_them_they_have_everything_that_can_be_mutated() {
+        let bases = all();
+        let any = |what: &str, has: &dyn Fn(&Base) -> bool| {
+            assert!(bases.iter().any(has), "no log has {what}");
+        };
+        for kind in [
+            BatchKind::Data,
+            BatchKind::Stamp,
+            BatchKind::Epoch,
+            BatchKind::Void,
+        ] {
+            any(&format!("{kind:?} batches"), &|b| {
+                b.batches.iter().any(|x| x.kind == kind)
+            });
+        }
+        let file = |b: &Base, lsn| {
+            b.batches
+                .iter()
+                .rfind(|x| x.lsn <= lsn)
+                .map(|x| x.file.clone())
+        };
+        any("a record across segments", &|b| {
+            b.live.iter().any(|e| file(b, e.start) != file(b, e.end))
+        });
+        any("many segments", &|b| b.segments.len() >= 5);
+        any("no records", &|b| b.live.is_empty());
+        any("a truncated front", &|b| b.segments[0].start > Lsn::ORIGIN);
+        any("a void range", &|b| {
+            b.batches
+                .iter()
+                .any(|x| x.kind == BatchKind::Void && x.void_from < x.lsn)
+        });
+        any("several openings", &|b| {
+            b.batches
+                .iter()
+                .filter(|x| x.kind == BatchKind::Epoch)
+                .count()
+                >= 3
+        });
+        any("metadata", &|b| b.meta.is_some() && b.metas.len() > 2);
+        any("two write units", &|b| {
+            b.segments
+                .iter()
+                .any(|s| s.write_unit != b.segments[0].write_unit)
+        });
+        any("a page of statistics", &|b| b.files.contains_key("live"));
+        any("an earlier version", &|b| b.versions.len() >= 3);
+        for b in bases {
+            let bytes: usize = b.files.values().map(|f| f.len()).sum();
+            let of = |n: &str| b.files.contains_key(n);
+            assert!(bytes < 1 << 20 && of("control") && of("lock"), "{}", b.name);
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! What a mutated log may show.
+//!
+//! Of a log that was damaged, the beginning of what was there, and a shorter one never in silence
+//! if what is left proves that more was durable. Of one that was rolled back in parts, nothing that
+//! was never appended. Of one that was forged, anything: it must only end, and keep what it
+//! acknowledges from then on.
+
+use super::Files;
+use super::base::Base;
+use super::mutation::Mutated;
+use super::opening::{Shown, Walked, Written};
+use logforce_core::{BatchKind, Entry, Lsn};
+use logforce_format::{
+    BATCH_HEADER_LEN, BatchHeader, CONTROL_SLOT_LEN, CONTROL_SLOT_OFFSETS, Control, Decision,
+    META_SLOT_OFFSETS, Meta, SEGMENT_HEADER_LEN, SegmentHeader,
+};
+use std::collections::BTreeSet;
+
+/// A mutated log with what can be expected of it.
+pub(super) struct Case<'b> {
+    m: &'b Mutated<'b>,
+    /// What is left proves that everything below was durable.
+    proven: Lsn,
+    /// A batch that voids something is not what it was: what it took back may be there again.
+    void_damaged: bool,
+}
+
+/// Whether the bytes at `at` are the same in both.
+fn same(a: &Files, b: &Files, name: &str, at: usize, len: usize) -> bool {
+    let of = |files: &Files| -> Option<Vec<u8>> {
+        files.get(name)?.get(at..at + len).map(<[u8]>::to_vec)
+    };
+    of(a).is_some_and(|a| Some(a) == of(b))
+}
+
+impl<'b> Case<'b> {
+    pub(super) fn new(m: &'b Mutated<'b>) -> Case<'b> {
+        let base = m.base;
+        let is_there = |name: &str, at: usize, len: usize| {
+            let range = at as u64 / 4096..=(at + len - 1) as u64 / 4096;
+            let readable = |(n, at): &(String, u64)| n == name && range.contains(&(at / 4096));
+            same(&m.files, &base.files, name, at, len) && !m.unreadable.iter().any(readable)
+        };
+        let mut proven = Lsn::ORIGIN;
+        let mut void_damaged = false;
+        for s in &base.segments {
+            let file = m.files.get(&s.name);
+            let whole = is_there(&s.name, 0, SEGMENT_HEADER_LEN)
+                && file.is_some_and(|f| f.len() as u64 >= s.len);
+            for b in base.batches.iter().filter(|b| b.file == s.name) {
+                let there = whole && is_there(&s.name, b.offset as usize, BATCH_HEADER_LEN);
+                if there {
+                    proven = proven.max(b.stamp);
+                }
+                if b.kind != BatchKind::Data && b.void_from < b.lsn && !there {
+                    void_damaged = true;
+                }
+            }
+        }
+        let slot = |at: u64| is_there("control", at as usize, CONTROL_SLOT_LEN);
+        if CONTROL_SLOT_OFFSETS.into_iter().any(slot) {
+            proven = proven.max(base.anchor);
+        }
+        Case {
+            m,
+            proven,
+            void_damaged,
+        }
+    }
+
+    fn base(&self) -> &Base {
+        self.m.base
+    }
+
+    /// Nothing has a right checksum but what the log wrote. The fuzzer sees what a checksum is
+    /// compared with, and may put it there.
+    fn is_forged(&self) -> bool {
+        self.m.kinds.forged || forged_by_chance(self.base(), &self.m.files)
+    }
+
+    /// Fails, unless a forgery explains it.
+    fn fail(&self, what: &str) {
+        if self.is_forged() {
+            return;
+        }
+        panic!(
+            "'{}', proven up to {}: {what}",
+            self.base().name,
+            self.proven
+        );
+    }
+
+    fn check(&self, right: bool, what: impl FnOnce() -> String) {
+        if !right {
+            self.fail(&what());
+        }
+    }
+
+    fn was_appended(&self, e: &Entry) -> bool {
+        let known = self.base().history.get(&e.start);
+        known.is_some_and(|k| k.contains(e))
+    }
+
+    pub(super) fn walked(&self, walked: &Walked, salvage: bool) {
+        for e in &walked.records {
+            self.check(self.was_appended(e), || {
+                format!("a walk found {} that was never appended", e.start)
+            });
+        }
+        // Without a whole control file nobody knows whether there was any.
+        match &walked.meta {
+            Some(Ok(None)) if salvage => {}
+            Some(Ok(meta)) => self.meta(meta),
+            _ => {}
+        }
+    }
+
+    fn meta(&self, meta: &Option<Vec<u8>>) {
+        let right = if self.m.kinds.rolled_back {
+            self.base().metas.contains(meta)
+        } else {
+            *meta == self.base().meta
+        };
+        self.check(right, || "metadata that is not the latest".to_owned());
+    }
+
+    /// The records are those at the beginning of the log, whole appends and nothing else.
+    fn beginning(&self, records: &[Entry], how: &str) {
+        for e in records {
+            self.check(self.was_appended(e), || {
+                format!("{how}: {} was never appended", e.start)
+            });
+        }
+        let ordered = records.is_sorted_by(|a, b| a.end <= b.start);
+        self.check(ordered, || format!("{how}: out of order"));
+        if self.m.kinds.rolled_back {
+            return;
+        }
+        for (e, live) in records.iter().zip(&self.base().live) {
+            self.check(e == live, || {
+                format!("{how}: {} where {} must be", e.start, live.start)
+            });
+        }
+        self.check(records.len() <= self.base().live.len(), || {
+            format!("{how}: more than there was")
+        });
+    }
+
+    /// All that can be proven to have been durable is there.
+    fn complete(&self, records: &[Entry], how: &str) {
+        let missing = self.base().live.get(records.len());
+        let right = self.m.kinds.rolled_back || missing.is_none_or(|e| e.end > self.proven);
+        self.check(right, || {
+            let missing = missing.map(|e| e.start);
+            format!("{how}: a shorter log in silence, {missing:?} is missing")
+        });
+    }
+
+    pub(super) fn shown(&self, shown: &Shown, how: &str) {
+        self.beginning(&shown.records, how);
+        if shown.ended.is_none() {
+            self.complete(&shown.records, how);
+            self.meta(&shown.meta);
+        }
+    }
+
+    pub(super) fn followed(&self, records: &[Entry]) {
+        self.beginning(records, "followed");
+    }
+
+    pub(super) fn written(&self, written: &Written, truncating: bool) {
+        let how = if truncating { "truncated" } else { "opened" };
+        let before = &written.before;
+        if let Some(recovered) = &before.recovered {
+            let reported =
+                recovered.lost.is_some() || recovered.case.decision() != Decision::Refuse;
+            assert!(
+                reported,
+                "{how}: a loss that is not reported: {recovered:?}"
+            );
+        }
+        if truncating && (self.void_damaged || before.lost) {
+            for e in &before.records {
+                self.check(self.was_appended(e), || {
+                    format!("{how}: {} was never appended", e.start)
+                });
+            }
+        } else {
+            self.shown(before, how);
+        }
+        self.kept(written, how);
+    }
+
+    /// What was committed after the opening, and all that was shown before, the next one shows.
+    /// Also in a log that was forged: it was believed, so it must be kept.
+    fn kept(&self, written: &Written, how: &str) {
+        let before = &written.before;
+        if written.after.is_none() {
+            self.check(
+                before.ended.is_some() || self.m.kinds.rolled_back || self.m.files.len() > 30,
+                || format!("{how}: it takes no record"),
+            );
+        }
+        written.check(self.m.kinds.forged);
+    }
+}
+
+/// All whole headers and slots in the files.
+fn whole(files: &Files) -> BTreeSet<Vec<u8>> {
+    let mut found = BTreeSet::new();
+    for (name, bytes) in files {
+        if name == "control" {
+            for at in CONTROL_SLOT_OFFSETS.into_iter().chain(META_SLOT_OFFSETS) {
+                let slot = bytes.get(at as usize..).unwrap_or(&[]);
+                let slot = &slot[..slot.len().min(CONTROL_SLOT_LEN)];
+                let mut id = logforce_format::LogId::default();
+                if let Some(bytes) = slot.get(16..32) {
+                    id.0.copy_from_slice(bytes);
+                }
+                if Control::decode(slot).is_ok() || Meta::decode(slot, id).is_ok() {
+                    found.insert(slot.to_vec());
+                }
+            }
+            continue;
+        }
+        for at in (0..bytes.len()).step_by(512) {
+            let header = &bytes[at..bytes.len().min(at + BATCH_HEADER_LEN)];
+            if BatchHeader::decode(header).is_ok() || SegmentHeader::decode(header).is_ok() {
+                found.insert(header.to_vec());
+            }
+        }
+    }
+    found
+}
+
+fn forged_by_chance(base: &Base, files: &Files) -> bool {
+    let mut known = whole(&base.files);
+    for version in &base.versions {
+        known.extend(whole(version));
+    }
+    whole(files).iter().any(|header| !known.contains(header))
+}

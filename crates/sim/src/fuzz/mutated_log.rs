@@ -1,0 +1,96 @@
+//! A real log that something was done to, opened in one way or another.
+
+use super::base::{self, Base, disk_options};
+use super::judge::Case;
+use super::mutation::{Mutated, Mutation};
+use super::opening;
+use crate::model::PATH;
+use arbitrary::Arbitrary;
+use logforce_core::OnDamage;
+use logforce_testkit::SimDisk;
+use std::sync::Arc;
+
+/// More would only hide each other.
+const MUTATIONS: usize = 12;
+
+#[derive(Debug, Arbitrary)]
+pub(super) struct Input<'a> {
+    base: u8,
+    how: How,
+    mutations: Vec<Mutation<'a>>,
+}
+
+#[derive(Debug, Clone, Copy, Arbitrary)]
+enum How {
+    Walk,
+    Salvage,
+    Read,
+    Follow,
+    Write,
+    Truncate,
+}
+
+/// A disk with the mutated log.
+fn disk(base: &Base, m: &Mutated<'_>) -> SimDisk {
+    let disk = SimDisk::new(disk_options(), 1);
+    disk.restore(&base.disk);
+    for name in base.files.keys().filter(|n| !m.files.contains_key(*n)) {
+        disk.remove_file(PATH, name);
+    }
+    for (name, bytes) in &m.files {
+        let before = base.files.get(name);
+        if before.is_none_or(|b| !Arc::ptr_eq(b, bytes)) {
+            disk.put_file(PATH, name, bytes);
+        }
+    }
+    for (name, at) in &m.unreadable {
+        disk.make_unreadable(PATH, name, *at);
+    }
+    disk
+}
+
+pub(super) fn run(input: Input<'_>) {
+    let bases = base::all();
+    let base = &bases[usize::from(input.base) % bases.len()];
+    let mutations = &input.mutations[..input.mutations.len().min(MUTATIONS)];
+    let m = Mutated::new(base, mutations);
+    if super::says() {
+        let sizes = m.files.iter().map(|(name, bytes)| (name, bytes.len()));
+        eprintln!("'{}': {:?}", base.name, sizes.collect::<Vec<_>>());
+        eprintln!("{:#?}\n{:#?}", base.segments, base.batches);
+    }
+    let disk = disk(base, &m);
+    let case = Case::new(&m);
+    match input.how {
+        How::Walk | How::Salvage => {
+            let salvage = matches!(input.how, How::Salvage);
+            if let Some(walked) = opening::walk(&disk, salvage) {
+                case.walked(&walked, salvage);
+            }
+        }
+        How::Read => {
+            if let Some(shown) = opening::read_only(&disk) {
+                case.shown(&shown, "read");
+            }
+        }
+        How::Follow => {
+            if let Some(records) = opening::follow(&disk) {
+                case.followed(&records);
+            }
+        }
+        How::Write | How::Truncate => {
+            let truncating = matches!(input.how, How::Truncate);
+            let on_damage = match truncating {
+                true => OnDamage::Truncate,
+                false => OnDamage::Refuse,
+            };
+            let written = opening::write(&disk, &base.options, on_damage);
+            if super::says() {
+                eprintln!("{written:?}");
+            }
+            if let Ok(written) = written {
+                case.written(&written, truncating);
+            }
+        }
+    }
+}

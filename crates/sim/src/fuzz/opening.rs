@@ -1,0 +1,231 @@
+//! Every way to open a log, and what came of it. All of them end: reads, steps and memory are
+//! bounded.
+
+use crate::model::PATH;
+use logforce_core::{
+    BatchInfo, Creation, Damage, Entry, Error, ErrorKind, Inspector, Log, Lsn, OnDamage, Options,
+    ReadOnly, Recovered, Visit,
+};
+use logforce_testkit::{SimDisk, SimRuntime};
+
+/// No log of these has more of anything. What goes on and on is a hang.
+const MOST: usize = 20_000;
+const STEPS: u64 = 2_000_000;
+
+/// What an inspection found.
+#[derive(Debug, Default)]
+pub(super) struct Walked {
+    pub(super) records: Vec<Entry>,
+    pub(super) batches: Vec<BatchInfo>,
+    pub(super) damages: Vec<Damage>,
+    pub(super) meta: Option<Result<Option<Vec<u8>>, Error>>,
+}
+
+/// What reading showed, and the error that it ended with.
+#[derive(Debug, Clone)]
+pub(super) struct Shown {
+    pub(super) records: Vec<Entry>,
+    pub(super) ended: Option<Error>,
+    pub(super) meta: Option<Vec<u8>>,
+    /// What opening reported as lost.
+    pub(super) lost: bool,
+    /// What it said of itself.
+    pub(super) recovered: Option<Recovered>,
+    /// Records below are gone.
+    pub(super) front: Lsn,
+}
+
+/// What the next opening showed, and the record that was committed, if it is there.
+type Again = Result<(Shown, Result<Entry, Error>), Error>;
+
+/// What an opening for writing showed, and what became of a record that it acknowledged.
+#[derive(Debug)]
+pub(super) struct Written {
+    pub(super) before: Shown,
+    /// The record that was committed, and what the next opening showed of the log. None if the
+    /// log could not take it, or could not be closed.
+    pub(super) after: Option<(Entry, Again)>,
+}
+
+fn run<T>(body: impl FnOnce(&SimRuntime) -> T) -> T {
+    SimRuntime::run(1, |rt| {
+        rt.set_step_limit(STEPS);
+        body(rt)
+    })
+}
+
+/// As `logforce dump --salvage` and `verify` do it.
+pub(super) fn walk(disk: &SimDisk, salvage: bool) -> Option<Walked> {
+    run(|rt| {
+        let system = disk.system(rt);
+        let inspector = match salvage {
+            true => Inspector::salvage(&*system, PATH),
+            false => Inspector::open(&*system, PATH),
+        };
+        let inspector = inspector.ok()?;
+        let summary = inspector.summary();
+        assert!(summary.segments.len() + summary.spares.len() + summary.strays.len() < MOST);
+        let _ = inspector.live();
+        let mut walked = Walked {
+            meta: Some(inspector.meta()),
+            ..Walked::default()
+        };
+        let mut visits = 0;
+        let found = inspector.walk(&mut |visit| {
+            visits += 1;
+            assert!(visits < MOST, "a walk without an end");
+            match visit {
+                Visit::Batch(b) => walked.batches.push(b.clone()),
+                Visit::Record { entry, .. } => walked.records.push(entry.clone()),
+                Visit::Damage(d) => walked.damages.push(d.clone()),
+            }
+            true
+        });
+        if let Ok(found) = found {
+            assert_eq!(found.batches, walked.batches.len() as u64);
+            assert_eq!(found.damages, walked.damages.len() as u64);
+        }
+        Some(walked)
+    })
+}
+
+fn read(reader: Result<logforce_core::Reader, Error>) -> (Vec<Entry>, Option<Error>) {
+    let mut records = Vec::new();
+    let reader = match reader {
+        Ok(reader) => reader,
+        Err(e) => return (records, Some(e)),
+    };
+    for entry in reader {
+        match entry {
+            Ok(entry) => records.push(entry),
+            Err(e) => return (records, Some(e)),
+        }
+        assert!(records.len() < MOST, "a log without an end");
+    }
+    (records, None)
+}
+
+/// Opens for reading.
+pub(super) fn read_only(disk: &SimDisk) -> Option<Shown> {
+    run(|rt| {
+        let log = ReadOnly::open(&*disk.system(rt), PATH).ok()?;
+        let (records, ended) = read(log.read_from(log.front_lsn()));
+        for e in records.iter().take(4) {
+            assert_eq!(log.read_at(e.start).ok().as_ref(), Some(e), "read_at");
+        }
+        let (meta, ended) = match log.meta() {
+            Ok(meta) => (meta, ended),
+            Err(e) => (None, ended.or(Some(e))),
+        };
+        Some(Shown {
+            records,
+            ended,
+            meta,
+            lost: false,
+            recovered: None,
+            front: log.front_lsn(),
+        })
+    })
+}
+
+/// Follows as another process does.
+pub(super) fn follow(disk: &SimDisk) -> Option<Vec<Entry>> {
+    run(|rt| {
+        let log = ReadOnly::open(&*disk.system(rt), PATH).ok()?;
+        let mut follower = log.follow(log.front_lsn()).ok()?;
+        let mut records = Vec::new();
+        for _ in 0..MOST {
+            match follower.try_next() {
+                Ok(Some(entry)) => records.push(entry),
+                Err(Error::Voided { .. }) => {}
+                Ok(None) | Err(_) => return Some(records),
+            }
+        }
+        panic!("a follower without an end");
+    })
+}
+
+fn show(log: &Log) -> Shown {
+    let (records, ended) = read(log.read_from(log.front_lsn()));
+    Shown {
+        records,
+        ended,
+        meta: log.meta(),
+        recovered: Some(log.recovered().clone()),
+        lost: log.recovered().lost.is_some() || log.recovered().lost_meta.is_some(),
+        front: log.front_lsn(),
+    }
+}
+
+/// Opens for writing, commits a record, closes, and opens again.
+pub(super) fn write(
+    disk: &SimDisk,
+    options: &Options,
+    on_damage: OnDamage,
+) -> Result<Written, Error> {
+    let options = options.clone().on_damage(on_damage);
+    let open = |rt: &SimRuntime| {
+        let system = disk.system(rt);
+        Log::open(&*system, PATH, Creation::OpenExisting, options.clone())
+    };
+    let data = b"committed after the opening".to_vec();
+    let (before, committed) = run(|rt| {
+        let log = open(rt)?;
+        let before = show(&log);
+        let committed = log.commit(&data).and_then(|c| log.close().map(|()| c));
+        Ok((before, committed))
+    })?;
+    let Ok(at) = committed else {
+        return Ok(Written {
+            before,
+            after: None,
+        });
+    };
+    let new = Entry {
+        start: at.start,
+        end: at.end,
+        data,
+    };
+    let again = run(|rt| {
+        let log = open(rt)?;
+        let shown = show(&log);
+        let found = log.read_at(new.start);
+        log.close()?;
+        Ok((shown, found))
+    });
+    Ok(Written {
+        before,
+        after: Some((new, again)),
+    })
+}
+
+impl Written {
+    /// What was committed after the opening, and all that was shown before, the next one shows.
+    /// Also in a log that was forged: it was believed, so it must be kept. But `forged` contents
+    /// that contradict each other may be noticed no sooner than the next time.
+    pub(super) fn check(&self, forged: bool) {
+        let before = &self.before;
+        let Some((new, again)) = &self.after else {
+            return;
+        };
+        let (after, found) = match again {
+            Ok(shown) => shown,
+            Err(_) if forged => return,
+            Err(e) => panic!("committed, closed, and not opened again: {e}"),
+        };
+        match found {
+            Ok(found) => assert_eq!(found, new, "committed, and something else is there"),
+            Err(e) => panic!("committed, and not there: {e}"),
+        }
+        let mut expected = before.records.clone();
+        if before.ended.is_none() {
+            expected.push(new.clone());
+        }
+        assert_eq!(after.records, expected, "another log after a commit");
+        let kind = |shown: &Shown| shown.ended.as_ref().map(|e| e.kind());
+        assert_eq!(kind(after), kind(before), "another end");
+        assert_eq!(after.meta, before.meta, "other metadata");
+        assert_eq!(after.front, before.front, "another front");
+        assert_ne!(kind(after), Some(ErrorKind::Truncated), "its own front");
+    }
+}

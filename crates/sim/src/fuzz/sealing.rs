@@ -1,0 +1,27 @@
+//! Checksums, made right again after bytes were changed: what only a forger or a bug would write.
+
+use logforce_format::{BATCH_HEADER_LEN, payload_crc};
+
+/// Every structure of the format keeps its own checksum here, and is checked as if it were zero.
+const HOLE: usize = 8;
+
+/// Puts the right checksum into a structure that has all of these bytes, and answers it.
+pub(super) fn seal(bytes: &mut [u8]) -> u32 {
+    let crc = payload_crc(0, &bytes[..HOLE]);
+    let crc = payload_crc(crc, &[0; 4]);
+    let crc = payload_crc(crc, &bytes[HOLE + 4..]);
+    bytes[HOLE..HOLE + 4].copy_from_slice(&crc.to_le_bytes());
+    crc
+}
+
+/// Puts the right checksums into a batch whose header begins these bytes: that of the payload, as
+/// far as it is there, and the header's own, which it answers.
+pub(super) fn seal_batch(bytes: &mut [u8]) -> u32 {
+    let (header, rest) = bytes.split_at_mut(BATCH_HEADER_LEN);
+    let mut len = [0; 4];
+    len.copy_from_slice(&header[84..88]);
+    let len = u32::from_le_bytes(len) as usize;
+    let crc = payload_crc(0, &rest[..len.min(rest.len())]);
+    header[12..16].copy_from_slice(&crc.to_le_bytes());
+    seal(header)
+}

@@ -1,0 +1,36 @@
+//! Every input that fuzzing has kept, replayed without a fuzzer: the corpora, which reach what can
+//! be reached, and the regressions, each of which once found a bug.
+
+use logforce_sim::fuzz::TARGETS;
+use std::path::Path;
+
+/// Runs all inputs of a target below `fuzz/<what>`; answers how many.
+fn replay(what: &str, name: &str, run: fn(&[u8]) -> bool) -> usize {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");
+    let Ok(entries) = std::fs::read_dir(root.join(what).join(name)) else {
+        return 0;
+    };
+    let mut paths: Vec<_> = entries.map(|e| e.expect("listed").path()).collect();
+    paths.sort();
+    for path in &paths {
+        let input = std::fs::read(path).expect("an input");
+        if std::panic::catch_unwind(|| run(&input)).is_err() {
+            panic!("{name}: {}: see above", path.display());
+        }
+    }
+    paths.len()
+}
+
+#[test]
+fn the_corpora_pass() {
+    for target in TARGETS {
+        let count = replay("corpus", target.name, target.run);
+        assert!(count >= 50, "{}: only {count} inputs", target.name);
+    }
+}
+
+#[test]
+fn the_regressions_pass() {
+    let counts = TARGETS.iter().map(|t| replay("regressions", t.name, t.run));
+    assert!(counts.sum::<usize>() >= 2);
+}

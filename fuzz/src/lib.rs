@@ -1,0 +1,39 @@
+//! What all targets share: a bound on memory.
+
+use cap::Cap;
+use std::alloc::System;
+use std::sync::Once;
+
+/// An input may hold so many bytes more at once than were held before it. The largest honest need
+/// is the simulated disk with a full log, some megabytes.
+const ROOM: usize = 32 << 20;
+
+/// What would allocate without bound fails, which ends the process: libFuzzer keeps the input.
+#[global_allocator]
+static MEMORY: Cap<System> = Cap::new(System, usize::MAX);
+
+/// Does what the input says, in bounded memory. Answers what libFuzzer wants to know.
+pub fn bounded(run: fn(&[u8]) -> bool, input: &[u8]) -> libfuzzer_sys::Corpus {
+    static WARM: Once = Once::new();
+    WARM.call_once(|| {
+        logforce_sim::fuzz::warm_up();
+        // What a panic prints needs memory of its own.
+        let report = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            let _ = MEMORY.set_limit(usize::MAX);
+            report(info);
+        }));
+    });
+    let limit = MEMORY.allocated().saturating_add(ROOM);
+    if MEMORY.set_limit(limit).is_err() {
+        unreachable!("the limit lies above what is allocated");
+    }
+    let kept = run(input);
+    if MEMORY.set_limit(usize::MAX).is_err() {
+        unreachable!("no limit is below what is allocated");
+    }
+    match kept {
+        true => libfuzzer_sys::Corpus::Keep,
+        false => libfuzzer_sys::Corpus::Reject,
+    }
+}

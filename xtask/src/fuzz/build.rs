@@ -1,0 +1,88 @@
+//! Building the targets, with the flags that cargo-fuzz gives for `--sanitizer none`.
+
+use super::{Places, Target};
+use crate::test::Budget;
+use crate::workspace::cargo;
+use anyhow::{Context, Result, bail};
+use std::path::PathBuf;
+use std::process::Command;
+
+/// What makes LLVM count edges and report comparisons to libFuzzer.
+const FLAGS: &[&str] = &[
+    "-Cpasses=sancov-module",
+    "-Cllvm-args=-sanitizer-coverage-level=4",
+    "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
+    "-Cllvm-args=-sanitizer-coverage-pc-table",
+    "-Cllvm-args=-sanitizer-coverage-trace-compares",
+    "-Cllvm-args=-sanitizer-coverage-stack-depth",
+    "-Cllvm-args=-simplifycfg-branch-fold-threshold=0",
+    "-Cdebug-assertions",
+    // Without it nothing that is instrumented is inlined across crates.
+    "-Ccodegen-units=1",
+    "--cfg=fuzzing",
+];
+
+/// The targets, built.
+#[derive(Debug)]
+pub struct Build {
+    dir: PathBuf,
+}
+
+impl Build {
+    /// Builds all targets; `planted`: with the known bugs that can be switched on.
+    pub fn make(places: &Places, planted: bool, budget: &Budget) -> Result<Build> {
+        let host = host()?;
+        let name = if planted { "planted" } else { "build" };
+        let target_dir = places.target.join(name);
+        std::fs::create_dir_all(&target_dir)?;
+        let mut flags = FLAGS.join("\x1f");
+        if planted {
+            flags += "\x1f--cfg=planted";
+        }
+        let mut command = Command::new(cargo());
+        command
+            .args(["build", "--release", "--locked", "--bins"])
+            // Only so are build scripts and macros built without the flags.
+            .args(["--target", &host])
+            .arg("--manifest-path")
+            .arg(places.root.join("fuzz").join("Cargo.toml"))
+            .arg("--target-dir")
+            .arg(&target_dir)
+            .current_dir(&places.root)
+            .env("CARGO_ENCODED_RUSTFLAGS", flags)
+            .env("CARGO_INCREMENTAL", "0")
+            .env("CARGO_TERM_COLOR", "never")
+            .env_remove("RUSTFLAGS");
+        let log = places.target.join(format!("{name}.log"));
+        let ended = budget.run(&mut command, &log)?;
+        if !ended.ok {
+            bail!(
+                "{}\n(libFuzzer needs a C++ compiler: Debian's package g++)\n{}",
+                ended.how,
+                ended.text()
+            );
+        }
+        Ok(Build {
+            dir: target_dir.join(host).join("release"),
+        })
+    }
+
+    /// A built target.
+    pub fn program(&self, target: Target) -> PathBuf {
+        self.dir
+            .join(format!("{}{}", target.name, std::env::consts::EXE_SUFFIX))
+    }
+}
+
+/// The machine that this compiler builds for.
+fn host() -> Result<String> {
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let out = Command::new(rustc)
+        .arg("-vV")
+        .output()
+        .context("rustc -vV")?;
+    let text = String::from_utf8_lossy(&out.stdout);
+    let host = text.lines().find_map(|l| l.strip_prefix("host: "));
+    host.map(str::to_owned)
+        .context("rustc -vV does not say its host")
+}

@@ -1,0 +1,28 @@
+//! The fuzz targets, for a short while each.
+
+use super::budget::Budget;
+use super::counts::Counts;
+use super::stage::Outcome;
+use super::{Setting, packages};
+use crate::fuzz::{Build, Places, SHORT, TARGETS};
+use anyhow::Result;
+
+/// Replays what is kept and fuzzes each target.
+pub fn run(setting: &Setting) -> Result<Outcome> {
+    if !packages::is_there("c++") {
+        return Ok(Outcome::skipped("libFuzzer needs a C++ compiler (g++)"));
+    }
+    let places = Places::of(&setting.workspace);
+    let budget = Budget::of(&setting.clock);
+    let build = Build::make(&places, false, &budget)?;
+    let mut outcome = Outcome::default();
+    for target in TARGETS {
+        let found = target.test(&places, &build, SHORT, &budget)?;
+        outcome.counts += match found.well {
+            true => Counts::PASSED,
+            false => Counts::FAILED,
+        };
+        outcome.lines.extend(found.lines);
+    }
+    Ok(outcome)
+}
