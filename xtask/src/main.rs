@@ -2,6 +2,7 @@
 
 mod check;
 mod fuzz;
+mod sim;
 mod test;
 mod workspace;
 
@@ -17,6 +18,13 @@ cargo xtask test [--keep-going] [--only STAGE]...
     installs the system packages that are missing; otherwise it prints the line that would.
     --keep-going    goes on after a stage that failed
     --only STAGE    only this stage; may be given several times
+
+cargo xtask sim [--seeds N] [--from SEED] [--minutes M] [--threads T]
+    Random lives of a log on a simulated disk: 10,000, or N, or for M minutes.
+cargo xtask sim --seed N
+    That life again, exactly.
+cargo xtask planted [--seeds N] [NAME]...
+    Turns known bugs on, one by one, and says which life found each.
 
 cargo xtask fuzz [--minutes M] [--minimise] [TARGET]...
     Builds the fuzz targets, replays what is kept in fuzz/, and fuzzes each target for 20 seconds.
@@ -46,6 +54,8 @@ fn main() -> ExitCode {
             Ok(true)
         }
         ["check"] => check::command(),
+        ["sim", options @ ..] => sim::lives(options),
+        ["planted", options @ ..] => sim::planted(options),
         ["fuzz", options @ ..] => fuzz::command(options),
         ["test", options @ ..] => test::command(options),
         other => Err(anyhow::anyhow!(

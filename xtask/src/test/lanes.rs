@@ -18,8 +18,9 @@ const LANES: [&[Stage]; 2] = [
         Stage::Build,
         Stage::Examples,
         Stage::Tests,
+        Stage::Lives,
     ],
-    &[Stage::Packages, Stage::Windows, Stage::Fuzz],
+    &[Stage::Packages, Stage::Windows, Stage::Planted, Stage::Fuzz],
 ];
 
 /// What a stage waits for in the other lane.

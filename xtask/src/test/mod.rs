@@ -12,6 +12,7 @@ mod fuzzing;
 mod host;
 mod lanes;
 mod leftovers;
+mod lives;
 mod packages;
 mod stage;
 mod suites;

@@ -1,7 +1,7 @@
 //! The stages, and what one reports.
 
 use super::counts::Counts;
-use super::{Setting, fuzzing, host, packages, suites, windows};
+use super::{Setting, fuzzing, host, lives, packages, suites, windows};
 use crate::check;
 use anyhow::Result;
 use std::time::Duration;
@@ -17,12 +17,14 @@ pub enum Stage {
     Build,
     Examples,
     Tests,
+    Lives,
     Windows,
+    Planted,
     Fuzz,
 }
 
 impl Stage {
-    pub const ALL: [Stage; 10] = [
+    pub const ALL: [Stage; 12] = [
         Stage::Packages,
         Stage::Fmt,
         Stage::Check,
@@ -31,7 +33,9 @@ impl Stage {
         Stage::Build,
         Stage::Examples,
         Stage::Tests,
+        Stage::Lives,
         Stage::Windows,
+        Stage::Planted,
         Stage::Fuzz,
     ];
 
@@ -45,7 +49,9 @@ impl Stage {
             Stage::Build => "build",
             Stage::Examples => "examples",
             Stage::Tests => "tests",
+            Stage::Lives => "lives",
             Stage::Windows => "windows",
+            Stage::Planted => "planted",
             Stage::Fuzz => "fuzz",
         }
     }
@@ -60,7 +66,9 @@ impl Stage {
             Stage::Build => "compiles the tests",
             Stage::Examples => "compiles the examples as users do",
             Stage::Tests => "all tests and doctests, and that they leave nothing behind",
+            Stage::Lives => "10,000 random lives of a log on a simulated disk",
             Stage::Windows => "type-checks the Windows code",
+            Stage::Planted => "known bugs, each of which its suite has to find",
             Stage::Fuzz => "replays what fuzzing found, and fuzzes each target for a short while",
         }
     }
@@ -82,7 +90,9 @@ impl Stage {
                 host::run(self, setting)
             }
             Stage::Tests => suites::run(setting),
+            Stage::Lives => lives::run(setting),
             Stage::Windows => windows::run(setting),
+            Stage::Planted => lives::planted(setting),
             Stage::Fuzz => fuzzing::run(setting),
         }
     }

@@ -96,7 +96,7 @@ pub fn live(seed: u64) -> Tally {
     };
     let mut boot = 0;
     while life.tally.cuts < CUTS || life.world.calls.load(Relaxed) < CALLS {
-        if boot > 0 && life.rng.one_in(3) {
+        if boot > 0 && life.rng.one_in(2) {
             life.move_house();
         }
         life.disturb();
