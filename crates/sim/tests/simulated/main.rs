@@ -18,4 +18,5 @@ mod recovery;
 mod remote;
 mod remote_cases;
 mod stats;
+mod taken_back;
 mod trouble;
