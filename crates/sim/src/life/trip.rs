@@ -30,6 +30,8 @@ struct Aim {
     anywhere: bool,
     /// A whole file is gone.
     removed: bool,
+    /// Something has right checksums that was never written there.
+    forged: bool,
     /// A batch was replaced by one with other records and right checksums: only the next one, which
     /// names its predecessor, can tell.
     replaced: Option<Lsn>,
@@ -114,8 +116,31 @@ pub(super) fn damage(world: &mut World, rng: &mut Rng, failure: Failure, tally: 
             tally.damages += u64::from(seen.told);
             tally.unharmed += u64::from(!seen.told);
         }
-        Ok(seen) => truth.compare(&seen, &aim, way, world, tally),
+        Ok(seen) => {
+            truth.compare(&seen, &aim, way, world, tally);
+            if way == Way::Truncate && seen.error.is_none() && !aim.forged {
+                come_back(world, seed, &seen);
+            }
+        }
     }
+}
+
+/// What an opening gave up must not come back, though it can be read again: the next opening shows
+/// the same.
+fn come_back(world: &World, seed: u64, given_up: &Seen) {
+    let _report = world.report("the damage has passed".to_owned());
+    world.disk.reboot(seed);
+    world.disk.lift_faults();
+    let again = look(world, seed ^ 1, Way::Strict);
+    let again = again.unwrap_or_else(|e| panic!("truncated, and damaged again: {e}"));
+    if let Some(e) = again.error {
+        panic!("truncated, and damaged again: {e}");
+    }
+    let (was, is) = (given_up.entries.len(), again.entries.len());
+    assert!(
+        again.entries == given_up.entries,
+        "truncated to {was} records, and {is} are there again"
+    );
 }
 
 impl Truth {
@@ -253,12 +278,13 @@ fn lay(world: &World, rng: &mut Rng, truth: &Truth) -> Aim {
         aim.removed = true;
         return aim;
     }
-    if rng.one_in(10)
+    if rng.one_in(6)
         && let Some((b, forged)) = replace(world, rng, truth)
     {
         assert!(world.disk.lay(PATH, &b.file, b.offset, &forged));
         aim.places.push((b.file.clone(), b.offset, b.offset + 1));
         aim.replaced = Some(b.lsn);
+        aim.forged = true;
         return aim;
     }
     for _ in 0..rng.pick(&[1, 1, 1, 2, 4]) {
@@ -275,6 +301,7 @@ fn lay(world: &World, rng: &mut Rng, truth: &Truth) -> Aim {
             },
         };
         if world.disk.lay(PATH, &name, offset, &fault) {
+            aim.forged |= matches!(fault, SectorFault::Forged(_));
             let start = offset / sector * sector;
             let in_file = truth.batches.iter().filter(|b| b.file == name);
             // Without its header the whole segment is lost.
