@@ -7,12 +7,13 @@ use crate::log::Shared;
 use crate::stage::{KEPT_UNITS, Stage};
 use crate::{Error, Result};
 use logforce_device::Joiner;
+use logforce_device::sync::{AtomicU64, Mutex, MutexGuard, thread_local};
 use logforce_format::{LogId, Lsn};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering::*};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::atomic::Ordering::*;
+use std::sync::{Arc, OnceLock, PoisonError, Weak};
 
 /// What the owner of a log needs to know to make room in it; see
 /// [`Options::on_full`](crate::Options::on_full).
@@ -248,7 +249,7 @@ impl Shared {
         }
         let body = move || {
             let ending = Ending(shared);
-            INSIDE.set(Arc::as_ptr(&ending.0));
+            INSIDE.with(|inside| inside.set(Arc::as_ptr(&ending.0)));
             // What it left behind is its owner's; the log is whole at every call.
             let _ = catch_unwind(AssertUnwindSafe(|| (callback.0)(due)));
         };
@@ -306,7 +307,7 @@ impl Shared {
     }
 
     fn is_in_callback(&self) -> bool {
-        std::ptr::eq(INSIDE.get(), self)
+        INSIDE.with(|inside| std::ptr::eq(inside.get(), self))
     }
 
     /// Whether an append that would end at `bound` may take of what is kept for closing and

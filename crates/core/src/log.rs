@@ -12,12 +12,15 @@ use crate::stage::Stage;
 use crate::view::View;
 use crate::wakers::Wakers;
 use crate::{Damage, Error, Result, recovery, trace};
+use logforce_device::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard};
 use logforce_device::{Guarantee, Joiner, Method, Plan, System};
 use logforce_format::{Case, Epoch, LogId, Lsn};
+use std::any::Any;
 use std::ops::Deref;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::Ordering::*;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 /// A transaction log, open for writing. Clones are the same log; all calls may come from any
@@ -392,8 +395,15 @@ impl Log {
                 .spawn(
                     name,
                     Box::new(move || {
-                        let _watch = Watch(&shared);
-                        body(&shared);
+                        let ended = catch_unwind(AssertUnwindSafe(|| body(&shared)));
+                        if let Err(panic) = ended {
+                            // Whoever waits for space or for a submission would wait for ever.
+                            shared.unwound("go on writing");
+                            if shared.is_served_here() {
+                                shared.call_back(true);
+                            }
+                            resume_unwind(panic);
+                        }
                     }),
                 )
                 .map_err(Error::io("start a thread for", path.as_ref()))?;
@@ -583,39 +593,38 @@ impl Log {
     }
 }
 
-/// Fails the log if one of its own threads unwinds: whoever waits for space or for a submission
-/// would wait for ever.
-struct Watch<'a>(&'a Shared);
-
-impl Drop for Watch<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.fail(Error::Io {
-                doing: "go on writing",
-                path: self.0.path.clone(),
-                source: Arc::new(std::io::Error::other("a thread of the log panicked")),
-            });
-        }
-    }
-}
-
 impl Handle {
     fn close(&self) -> Result<()> {
+        let (result, panic) = self.close_whole();
+        match panic {
+            Some(panic) => resume_unwind(panic),
+            None => result,
+        }
+    }
+
+    /// Closes, also where the device panics in this thread meanwhile: else the lock would be held,
+    /// and who closes another clone or follows the log would wait, for ever.
+    fn close_whole(&self) -> (Result<()>, Option<Box<dyn Any + Send>>) {
         let shared = &self.shared;
         // The threads are the parent's, and so are the files.
-        shared.check_process()?;
+        if let Err(e) = shared.check_process() {
+            return (Err(e), None);
+        }
         let first = !std::mem::replace(&mut shared.stage().closing, true);
         if !first && (shared.closes_around_itself() || shared.is_served_here()) {
             // Whoever closes waits for the callback to end, and this is a callback.
-            return Err(Error::Closed);
+            return (Err(Error::Closed), None);
         }
         if !first {
-            return shared.wait_for(|stage| stage.closed.clone());
+            return (shared.wait_for(|stage| stage.closed.clone()), None);
         }
         // Appends that wait for room or space must answer now.
         shared.made_progress();
         shared.wait_for(|stage| (stage.truncating == 0).then_some(()));
-        let result = shared.finish();
+        let (result, panic) = match catch_unwind(AssertUnwindSafe(|| shared.finish())) {
+            Ok(result) => (result, None),
+            Err(panic) => (Err(shared.unwound("close")), Some(panic)),
+        };
         shared.stop.store(true, Release);
         shared.stage().stopping = true;
         shared.work.ring(&*shared.runtime);
@@ -649,7 +658,7 @@ impl Handle {
         trace::closed(shared.durable());
         shared.stage().closed = Some(result.clone());
         shared.progress.ring(&*shared.runtime);
-        result
+        (result, panic)
     }
 }
 
@@ -672,7 +681,8 @@ impl Drop for Handle {
             let _ = runtime.spawn("logforce-close", Box::new(close));
             return;
         }
-        let _ = self.close();
+        // The panic hook has shown what the device has to say; a drop has nobody to hand it to.
+        let _ = self.close_whole();
     }
 }
 

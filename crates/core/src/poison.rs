@@ -1,7 +1,8 @@
 use crate::{Error, Result};
+use logforce_device::sync::{AtomicBool, AtomicU64, Mutex};
 use logforce_format::Lsn;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::Ordering::*;
+use std::sync::{Arc, PoisonError};
 
 /// The first failure of a write or a barrier, which ends the log's writing.
 #[derive(Default)]

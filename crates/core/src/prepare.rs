@@ -7,12 +7,13 @@ use crate::log::Shared;
 use crate::segments::Segment;
 use crate::stage::PrepareFailure;
 use crate::{Error, Result, names, trace};
+use logforce_device::sync::AtomicBool;
 use logforce_device::{
     Access, AlignedBuf, Barrier, Directory, File, FilesystemKind, ForceBy, OpenFile, Runtime, Write,
 };
 use logforce_format::{Epoch, LogId, Lsn, SegmentHeader};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::*};
+use std::sync::atomic::Ordering::*;
 use std::time::Duration;
 
 /// Bytes filled by one write. A commit whose turn comes behind it waits for it, and where a force
@@ -29,7 +30,8 @@ pub(crate) struct Preparing<'a> {
     pub(crate) direct: bool,
     /// Zeroes help: the filesystem overwrites in place.
     pub(crate) fill: bool,
-    pub(crate) stop: &'a AtomicBool,
+    /// Ends it early.
+    pub(crate) stop: Option<&'a AtomicBool>,
     /// Told after each write how many bytes of how many are filled, and how long it took; pauses as
     /// it sees fit.
     pub(crate) pace: &'a dyn Fn(u64, u64, Duration),
@@ -180,7 +182,7 @@ impl Preparing<'_> {
                 (unit as usize).max(4096),
             );
             while at < len {
-                if self.stop.load(Relaxed) {
+                if self.stop.is_some_and(|stop| stop.load(Relaxed)) {
                     return Err(Error::Closed);
                 }
                 let n = (buf.len() as u64).min(len - at) as usize;
@@ -318,7 +320,7 @@ impl Shared {
             epoch: self.epoch,
             direct: self.plan.direct,
             fill: self.fill,
-            stop: &self.stop,
+            stop: Some(&self.stop),
             pace: &|done, len, took| self.pace(done, len, took),
             runtime: &*self.runtime,
         };
@@ -339,11 +341,14 @@ impl Shared {
         change: impl FnOnce(&mut logforce_format::Control),
     ) -> Result<()> {
         let anchor = self.stage().line.anchor;
-        let result = self.control.update(&self.poison, |c| {
-            if anchor.lsn > c.anchor.lsn {
-                c.anchor = anchor;
-            }
-            change(c);
+        // Of two slots half written by a thread that unwound, neither may be the one that counts.
+        let result = self.whole("write the control file of", || {
+            self.control.update(&self.poison, |c| {
+                if anchor.lsn > c.anchor.lsn {
+                    c.anchor = anchor;
+                }
+                change(c);
+            })
         });
         result.map_err(|e| self.fail(e))
     }

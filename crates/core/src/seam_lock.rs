@@ -1,6 +1,7 @@
 use logforce_device::Runtime;
+use logforce_device::sync::AtomicU32;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::*};
+use std::sync::atomic::Ordering::*;
 
 const FREE: u32 = 0;
 const HELD: u32 = 1;

@@ -8,11 +8,12 @@ use crate::stage::Stage;
 use crate::wakers::Place;
 use crate::{Error, Result};
 use logforce_device::Guarantee;
+use logforce_device::sync::MutexGuard;
 use logforce_format::Lsn;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 

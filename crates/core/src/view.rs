@@ -3,11 +3,12 @@ use crate::segments::Segments;
 use crate::voids::Voids;
 use crate::wakers::Wakers;
 use crate::{Error, Result};
+use logforce_device::sync::{AtomicU64, Mutex, MutexGuard};
 use logforce_device::{Directory, Runtime};
 use logforce_format::{Control, LogId, Lsn};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering::*};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::Ordering::*;
+use std::sync::{Arc, PoisonError};
 
 /// What reading needs to know of a log, whether this process writes it or only looks.
 pub(crate) struct View {

@@ -1,8 +1,9 @@
+use logforce_device::sync::{AtomicU64, AtomicUsize, Mutex, MutexGuard, fence};
 use logforce_format::Lsn;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*, fence};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering::*;
 use std::task::Waker;
 
 /// Tasks that wait for a watermark to reach an LSN.

@@ -14,13 +14,17 @@ pub(crate) use signal::{Rounds, Signal};
 
 use crate::log::Shared;
 use crate::metrics::Load;
+use crate::segments::Segment;
 use crate::stage::Stage;
 use crate::{Error, Result, trace};
 use line::Kind;
-use logforce_device::{AlignedBuf, Guarantee, Write};
+use logforce_device::sync::MutexGuard;
+use logforce_device::{AlignedBuf, File, Guarantee, Ticket, Write};
 use logforce_format::Lsn;
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
-use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 /// What is to be rung once the mutex is released.
@@ -29,6 +33,22 @@ use std::time::Duration;
 pub(crate) struct Rings {
     pub(crate) work: bool,
     pub(crate) prepare: bool,
+}
+
+/// A write in the air, and when it began.
+type Aloft = (Arc<Segment>, Arc<dyn File>, Ticket, Duration);
+
+/// Writes in the air. They are waited for also when the thread unwinds: none may land after the lock
+/// is given up.
+struct InAir(VecDeque<Aloft>);
+
+impl Drop for InAir {
+    fn drop(&mut self) {
+        for (_, file, ticket, _) in self.0.drain(..) {
+            // The device has panicked before; once more changes nothing for the others.
+            let _ = catch_unwind(AssertUnwindSafe(|| file.complete(ticket)));
+        }
+    }
 }
 
 /// A job under way. If its holder unwinds, the log is poisoned: what its writes did is not known.
@@ -48,11 +68,7 @@ impl Running<'_> {
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         if !self.ended {
-            self.shared.fail(Error::Io {
-                doing: "write to",
-                path: self.shared.path.clone(),
-                source: Arc::new(std::io::Error::other("the writing thread panicked")),
-            });
+            self.shared.unwound("write to");
             // Only now: whoever closes the log waits for this, and then gives up the lock.
             self.shared.stage().line.running -= 1;
             self.shared.progress.ring(&*self.shared.runtime);
@@ -247,7 +263,7 @@ impl Shared {
         let through = kind == Kind::Each { through: true };
         let mut result = Ok(());
         let mut bufs = Vec::with_capacity(batches.len());
-        let mut flying = Vec::with_capacity(batches.len());
+        let mut flying = InAir(VecDeque::with_capacity(batches.len()));
         for batch in batches {
             let segment = batch.segment.clone();
             let file = match segment.file() {
@@ -270,11 +286,11 @@ impl Shared {
             if ticket.done.is_some() {
                 self.metrics.wrote(at.saturating_sub(begun));
             }
-            flying.push((segment, file, ticket, begun));
+            flying.0.push_back((segment, file, ticket, begun));
         }
         // All are waited for, also after a failure: no write of ours may land after the lock is
         // given up.
-        for (segment, file, ticket, begun) in flying {
+        while let Some((segment, file, ticket, begun)) = flying.0.pop_front() {
             let was_done = ticket.done.is_some();
             let done = file.complete(ticket);
             if !was_done {
@@ -377,6 +393,30 @@ impl Shared {
         let own = !quiet && line.forces == forces + 1;
         line.stamped_forces = forces + u64::from(own);
         Ok(true)
+    }
+
+    /// Fails the log because a thread unwound in the middle of it: what the device did of what it
+    /// was asked for is not known.
+    pub(crate) fn unwound(&self, doing: &'static str) -> Error {
+        self.fail(Error::Io {
+            doing,
+            path: self.path.clone(),
+            source: Arc::new(std::io::Error::other("the thread that was at it panicked")),
+        })
+    }
+
+    /// Runs what must not be left half done: if it unwinds, the log has failed.
+    pub(crate) fn whole<T>(&self, doing: &'static str, body: impl FnOnce() -> T) -> T {
+        struct Half<'a>(&'a Shared, &'static str);
+        impl Drop for Half<'_> {
+            fn drop(&mut self) {
+                self.0.unwound(self.1);
+            }
+        }
+        let half = Half(self, doing);
+        let done = body();
+        std::mem::forget(half);
+        done
     }
 
     /// Records the failure, drops what waits, wakes everybody.

@@ -1,5 +1,6 @@
 use logforce_device::Runtime;
-use std::sync::atomic::{AtomicU32, Ordering::*};
+use logforce_device::sync::AtomicU32;
+use std::sync::atomic::Ordering::*;
 use std::time::Duration;
 
 /// A word to wait on: look, decide, sleep unless it rang since. On a cache line of its own, so that

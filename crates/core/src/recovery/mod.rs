@@ -27,14 +27,15 @@ use crate::voids::Voids;
 use crate::wakers::Wakers;
 use crate::{Damage, Error, Result, names};
 use end::End;
+use logforce_device::sync::{AtomicBool, Mutex};
 use logforce_device::{AlignedBuf, Barrier, Directory, Runtime, System, Write};
 use logforce_format::{Anchor, BatchHeader, BatchKind, Case, Control, Epoch, LogId, Lsn, seal};
 use presence::{Chosen, advise, choose, create, look, unusable_directory};
 use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// Opens a log for writing; see `Log::open`.
 pub(crate) fn open(
@@ -419,14 +420,13 @@ impl Opening {
     }
 
     fn preparing(&self, log_id: LogId, epoch: Epoch) -> Preparing<'_> {
-        static GO_ON: AtomicBool = AtomicBool::new(false);
         Preparing {
             dir: &self.dir,
             log_id,
             epoch,
             direct: self.chosen.method.plan().direct,
             fill: self.fill,
-            stop: &GO_ON,
+            stop: None,
             pace: &|_, _, _| {},
             runtime: &*self.runtime,
         }
