@@ -8,7 +8,7 @@ use crate::stage::{KEPT_UNITS, Stage};
 use crate::{Error, Result};
 use logforce_device::Joiner;
 use logforce_device::sync::{AtomicU64, Mutex, MutexGuard, thread_local};
-use logforce_format::{LogId, Lsn};
+use logforce_format::{LogId, Lsn, planted};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -86,7 +86,9 @@ impl Drop for Ending {
     fn drop(&mut self) {
         self.0.checkpoint.state().running = false;
         self.0.stage().at_cap = None;
-        self.0.prepare.ring(&*self.0.runtime);
+        if !planted!("wake-prepare-after-callback") {
+            self.0.prepare.ring(&*self.0.runtime);
+        }
     }
 }
 
@@ -198,7 +200,7 @@ impl Shared {
         };
         if self.call(&usage, true) {
             // The callback's own appends need not wait for it. Told once: those who wait ring back.
-            if news {
+            if news && !planted!("wake-callback-at-cap") {
                 self.progress.ring(&*self.runtime);
             }
             return Room::Later;

@@ -14,7 +14,7 @@ use crate::wakers::Wakers;
 use crate::{Damage, Error, Result, recovery, trace};
 use logforce_device::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard};
 use logforce_device::{Guarantee, Joiner, Method, Plan, System};
-use logforce_format::{Case, Epoch, LogId, Lsn};
+use logforce_format::{Case, Epoch, LogId, Lsn, planted};
 use std::any::Any;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -160,9 +160,12 @@ impl Shared {
     /// Sleeps until `answer` finds one in the stage.
     fn wait_for<T>(&self, mut answer: impl FnMut(&Stage) -> Option<T>) -> T {
         loop {
-            let seen = self.progress.observe();
+            let mut seen = self.progress.observe();
             if let Some(found) = answer(&self.stage()) {
                 return found;
+            }
+            if planted!("late-observe-close") {
+                seen = self.progress.observe();
             }
             self.progress.sleep(&*self.runtime, seen, None);
         }
@@ -183,11 +186,14 @@ impl Shared {
         let mut asked = None;
         let mut waited = false;
         loop {
-            let seen = self.progress.observe();
+            let mut seen = self.progress.observe();
             match self.try_place(records, &mut asked, &mut each) {
                 Err(Error::WouldBlock) => {
                     if !std::mem::replace(&mut waited, true) {
                         self.metrics.waits(asked.is_some());
+                    }
+                    if planted!("late-observe-room") {
+                        seen = self.progress.observe();
                     }
                     if !self.make_room_here() {
                         self.progress.sleep(&*self.runtime, seen, None);
@@ -219,7 +225,7 @@ impl Shared {
         stage.place(records, each);
         self.metrics.accepted(records);
         let rings = Rings {
-            work: stage.full_batches() > batches,
+            work: stage.full_batches() > batches && !planted!("wake-work-on-full-batch"),
             prepare: segments > stage.upcoming.len(),
         };
         Ok((stage, rings))
@@ -250,12 +256,12 @@ impl Shared {
             asked.get_or_insert(round);
             stage.wanted_end = stage.wanted_end.max(bound);
             return Ok(Some(Rings {
-                prepare: true,
+                prepare: !planted!("wake-prepare-on-demand"),
                 work: false,
             }));
         }
         Ok((!stage.has_room(bytes)).then_some(Rings {
-            work: true,
+            work: !planted!("wake-work-for-room"),
             prepare: false,
         }))
     }
@@ -356,7 +362,9 @@ pub(crate) struct Truncation<'a>(&'a Shared);
 impl Drop for Truncation<'_> {
     fn drop(&mut self) {
         self.0.stage().truncating -= 1;
-        self.0.progress.ring(&*self.0.runtime);
+        if !planted!("wake-close-after-truncation") {
+            self.0.progress.ring(&*self.0.runtime);
+        }
     }
 }
 
@@ -619,7 +627,9 @@ impl Handle {
             return (shared.wait_for(|stage| stage.closed.clone()), None);
         }
         // Appends that wait for room or space must answer now.
-        shared.made_progress();
+        if !planted!("close-wakes-nobody") {
+            shared.made_progress();
+        }
         shared.wait_for(|stage| (stage.truncating == 0).then_some(()));
         let (result, panic) = match catch_unwind(AssertUnwindSafe(|| shared.finish())) {
             Ok(result) => (result, None),
@@ -627,8 +637,12 @@ impl Handle {
         };
         shared.stop.store(true, Release);
         shared.stage().stopping = true;
-        shared.work.ring(&*shared.runtime);
-        shared.prepare.ring(&*shared.runtime);
+        if !planted!("close-wakes-no-writer") {
+            shared.work.ring(&*shared.runtime);
+        }
+        if !planted!("close-wakes-no-preparer") {
+            shared.prepare.ring(&*shared.runtime);
+        }
         let threads =
             std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         for (thread, is_service) in threads.into_iter().zip([true, false]) {
@@ -643,7 +657,9 @@ impl Handle {
         // Only now: the preparing thread would start another one.
         shared.join_checkpoint();
         // A committer may still be writing, if the log has failed elsewhere.
-        shared.wait_for(|stage| (stage.line.running == 0).then_some(()));
+        if !planted!("running-not-joined-before-unlock") {
+            shared.wait_for(|stage| (stage.line.running == 0).then_some(()));
+        }
         if result.is_ok() {
             crate::advisor::report(shared);
         }
@@ -654,10 +670,14 @@ impl Handle {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         drop(lock);
-        shared.view.end(result.as_ref().err().cloned());
+        if !planted!("close-ends-no-view") {
+            shared.view.end(result.as_ref().err().cloned());
+        }
         trace::closed(shared.durable());
         shared.stage().closed = Some(result.clone());
-        shared.progress.ring(&*shared.runtime);
+        if !planted!("wake-other-closers") {
+            shared.progress.ring(&*shared.runtime);
+        }
         (result, panic)
     }
 }

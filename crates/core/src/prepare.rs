@@ -11,7 +11,7 @@ use logforce_device::sync::AtomicBool;
 use logforce_device::{
     Access, AlignedBuf, Barrier, Directory, File, FilesystemKind, ForceBy, OpenFile, Runtime, Write,
 };
-use logforce_format::{Epoch, LogId, Lsn, SegmentHeader};
+use logforce_format::{Epoch, LogId, Lsn, SegmentHeader, planted};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 use std::time::Duration;
@@ -237,6 +237,10 @@ impl Shared {
                 let ahead = stage.upcoming.is_empty() && !failed;
                 (end, demanded, demanded || ahead)
             };
+            let seen = match planted!("late-observe-prepare") {
+                true => self.prepare.observe(),
+                false => seen,
+            };
             if !due {
                 self.call_in_time(end);
                 self.prepare.sleep(&*self.runtime, seen, None);
@@ -273,7 +277,9 @@ impl Shared {
                     }
                 }
             }
-            self.made_progress();
+            if !planted!("wake-after-preparing") {
+                self.made_progress();
+            }
             // A stamp may have waited for room.
             self.work.ring(&*self.runtime);
         }

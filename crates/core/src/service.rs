@@ -6,7 +6,7 @@ use crate::log::Shared;
 use crate::metrics::{Due, LivePage};
 use crate::stage::Stage;
 use logforce_device::sync::thread_local;
-use logforce_format::Lsn;
+use logforce_format::{Lsn, planted};
 use std::cell::Cell;
 use std::sync::atomic::Ordering::*;
 use std::time::Duration;
@@ -53,6 +53,10 @@ impl Shared {
             self.call_back(false);
             let now = self.runtime.now();
             let next = self.next_for_service(&mut self.stage(), now, &mut idle);
+            let seen = match planted!("late-observe-work") {
+                true => self.work.observe(),
+                false => seen,
+            };
             match next {
                 // A failure is everybody's to see in the poison.
                 Next::Run(job) => {

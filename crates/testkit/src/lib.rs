@@ -37,4 +37,6 @@ mod runtime;
 
 pub use disk::{Counters, Failure, Fault, SimDisk, SimOptions, Snapshot, Survival};
 pub use rng::Rng;
-pub use runtime::SimRuntime;
+#[cfg(shuttle)]
+pub use runtime::shuttled::{CLOCK, Clock, ShuttleRuntime};
+pub use runtime::{Points, SimRuntime};

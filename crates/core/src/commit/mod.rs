@@ -20,7 +20,7 @@ use crate::{Error, Result, trace};
 use line::Kind;
 use logforce_device::sync::MutexGuard;
 use logforce_device::{AlignedBuf, File, Guarantee, Ticket, Write};
-use logforce_format::Lsn;
+use logforce_format::{Lsn, planted};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -71,17 +71,19 @@ impl Drop for Running<'_> {
             self.shared.unwound("write to");
             // Only now: whoever closes the log waits for this, and then gives up the lock.
             self.shared.stage().line.running -= 1;
-            self.shared.progress.ring(&*self.shared.runtime);
+            if !planted!("wake-after-unwound-job") {
+                self.shared.progress.ring(&*self.shared.runtime);
+            }
         }
     }
 }
 
 impl Shared {
     pub(crate) fn ring(&self, rings: Rings) {
-        if rings.work {
+        if rings.work && !planted!("wake-work") {
             self.work.ring(&*self.runtime);
         }
-        if rings.prepare {
+        if rings.prepare && !planted!("wake-prepare") {
             self.prepare.ring(&*self.runtime);
         }
     }
@@ -126,7 +128,9 @@ impl Shared {
                 self.ring(rings);
                 return Ok(());
             }
-            if let Err(e) = self.poison.check() {
+            if let Err(e) = self.poison.check()
+                && !planted!("recheck-poison")
+            {
                 drop(stage);
                 self.ring(rings);
                 return Err(e);
@@ -146,15 +150,20 @@ impl Shared {
             let signal = match stage.line.carrier(how, end) {
                 Some(generation) => self.rounds.of(generation),
                 // Somebody must look for the next job when one ends.
-                None if !stage.line.claimed || mine == Some(next) => {
+                None if !stage.line.claimed
+                    || (mine == Some(next) && !planted!("claimant-looks-once")) =>
+                {
                     stage.line.claimed = true;
                     mine = Some(next);
                     &self.claim
                 }
                 None => self.rounds.of(next),
             };
-            let seen = signal.observe();
+            let mut seen = signal.observe();
             drop(stage);
+            if planted!("late-observe-commit") {
+                seen = signal.observe();
+            }
             self.ring(std::mem::take(&mut rings));
             signal.sleep(&*self.runtime, seen, None);
             if self.is_at(end, how) {
@@ -185,7 +194,9 @@ impl Shared {
             let error = self.fail(e);
             // Only now: whoever closes the log waits for this, and then gives up the lock.
             self.stage().line.running -= 1;
-            self.progress.ring(&*self.runtime);
+            if !planted!("wake-after-failed-job") {
+                self.progress.ring(&*self.runtime);
+            }
             return Err(error);
         }
         Ok(())
@@ -298,11 +309,18 @@ impl Shared {
                 self.metrics.wrote(at.saturating_sub(begun));
             }
             bufs.push(done.buf);
+            if result.is_err() && planted!("write-not-joined") {
+                std::mem::forget(flying);
+                break;
+            }
             if let Err(e) = done.result
                 && result.is_ok()
             {
                 result = Err(Error::io("write", segment.path())(e));
             }
+        }
+        if planted!("failed-write-lands") {
+            return Ok(bufs);
         }
         result.map(|()| bufs)
     }
@@ -333,15 +351,17 @@ impl Shared {
         let job = stage.has_job();
         let claimed = stage.line.claimed;
         let idle = !stage.has_staged() && stage.line.flights() == 0;
-        let work = (job && !claimed)
-            || stage.has_overflow()
+        let work = (job && !claimed && !planted!("wake-work-for-job"))
+            || (stage.has_overflow() && !planted!("wake-work-for-overflow"))
             || (idle && stage.line.stamp_now)
             || (stage.line.lacks_stamp() && self.service_parked.load(Acquire))
-            || stage.has_callback()
+            || (stage.has_callback() && !planted!("wake-callback"))
             || (landed.durable.is_some() && self.live_parked.load(Acquire));
         drop(stage);
         // Also where there is no job for it: a claimant whose batch somebody else took sleeps on.
-        self.claim.ring(&*self.runtime);
+        if !planted!("wake-claimant") {
+            self.claim.ring(&*self.runtime);
+        }
         for segment in &landed.finished {
             segment.writer_done();
         }
@@ -355,19 +375,31 @@ impl Shared {
 
     fn tell(&self, landed: &Landed) {
         for generation in &landed.generations {
-            self.rounds.of(*generation).ring(&*self.runtime);
+            if !planted!("wake-round") {
+                self.rounds.of(*generation).ring(&*self.runtime);
+            }
         }
         if let Some(durable) = landed.durable {
-            self.view.advanced.ring(&*self.runtime);
-            self.view.wakers.wake_to(durable);
+            if !planted!("wake-follower") {
+                self.view.advanced.ring(&*self.runtime);
+            }
+            if !planted!("wake-tasks") {
+                self.view.wakers.wake_to(durable);
+            }
         }
-        self.written_wakers.wake_to(self.written());
+        if !planted!("wake-written-tasks") {
+            self.written_wakers.wake_to(self.written());
+        }
     }
 
     /// A write is done, room or prepared space appeared, or the log ends.
     pub(crate) fn made_progress(&self) {
-        self.progress.ring(&*self.runtime);
-        self.room_wakers.wake_all();
+        if !planted!("wake-progress") {
+            self.progress.ring(&*self.runtime);
+        }
+        if !planted!("wake-room-tasks") {
+            self.room_wakers.wake_all();
+        }
     }
 
     /// Writes down how far the log is durable, as a batch without records. Returns whether it did:
@@ -426,13 +458,27 @@ impl Shared {
             trace::poisoned(&error);
         }
         self.stage().discard();
-        self.claim.ring(&*self.runtime);
-        self.rounds.ring_all(&*self.runtime);
-        self.made_progress();
-        self.work.ring(&*self.runtime);
-        self.prepare.ring(&*self.runtime);
-        self.written_wakers.wake_all();
-        self.view.end(Some(error.clone()));
+        if !planted!("fail-wake-claimant") {
+            self.claim.ring(&*self.runtime);
+        }
+        if !planted!("fail-wake-rounds") {
+            self.rounds.ring_all(&*self.runtime);
+        }
+        if !planted!("fail-wake-progress") {
+            self.made_progress();
+        }
+        if !planted!("fail-wake-work") {
+            self.work.ring(&*self.runtime);
+        }
+        if !planted!("fail-wake-prepare") {
+            self.prepare.ring(&*self.runtime);
+        }
+        if !planted!("fail-wake-written-tasks") {
+            self.written_wakers.wake_all();
+        }
+        if !planted!("fail-ends-view") {
+            self.view.end(Some(error.clone()));
+        }
         error
     }
 }

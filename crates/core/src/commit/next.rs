@@ -4,6 +4,7 @@
 use super::line::{Durability, How, Kind, Launch};
 use crate::stage::{Building, Stage};
 use logforce_device::Barrier;
+use logforce_format::planted;
 use std::time::Duration;
 
 /// More batches than this are cheaper written plainly with one barrier after them than written
@@ -65,7 +66,7 @@ impl Stage {
     fn may_write_through(&self, suffices: bool) -> bool {
         let line = &self.line;
         suffices
-            && !line.has_unforced()
+            && (!line.has_unforced() || planted!("through-over-unforced"))
             && !line.has_fence()
             && !line.writes_plainly()
             && self.staged_batches() <= THROUGH_AT_MOST

@@ -1,0 +1,140 @@
+//! The device fails, or panics: everybody is told, nobody is acknowledged who should not be, and
+//! the lock is given up when nothing is in the air any more.
+
+use crate::harness::explore;
+use crate::world::{METHODS, Word, World, below, follow, one_in, options, pick, record};
+use logforce_core::{Committed, Error, ErrorKind, Log, Policy};
+use logforce_testkit::{Failure, Fault, Survival};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// What a log in trouble may answer.
+fn expected(e: &Error) {
+    // The last where a segment could not be prepared: then nothing was accepted.
+    let kinds = [ErrorKind::Poisoned, ErrorKind::Closed, ErrorKind::Io];
+    assert!(kinds.contains(&e.kind()), "{e}");
+}
+
+fn step(world: &World, log: &Log, n: u64, called: &Arc<Word>) -> Result<u32, Error> {
+    let data = record(n, pick(&[40, 3_000, 5_000]));
+    let done: Committed = match below(7) {
+        0 | 1 => log.commit(&data)?,
+        2 => log.submit(&data)?.wait()?,
+        3 => world.block_on(world.block_on(log.submit_async(&data))?)?,
+        4 => {
+            let at = log.append(&data)?;
+            world.block_on(log.submit_force(at.end)?)?;
+            world.durable(at.start, at.end, &data);
+            return Ok(0);
+        }
+        5 => {
+            let (world, called, data) = (world.clone(), called.clone(), data.clone());
+            let expect = data.clone();
+            log.submit_then(&data, move |done| {
+                match done {
+                    Ok(done) => world.acknowledged(&done, &expect),
+                    Err(e) => expected(&e),
+                }
+                called.add();
+            })?;
+            return Ok(1);
+        }
+        _ => {
+            let force_within = std::time::Duration::MAX / 8;
+            let done = log.submit_with(&data, Policy::Write { force_within })?;
+            world.block_on(done)?
+        }
+    };
+    world.acknowledged(&done, &data);
+    Ok(0)
+}
+
+/// Nothing, where the device's panic came through: it is part of the test.
+fn survive<T>(body: impl FnOnce() -> T) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(body)).ok()
+}
+
+fn end(world: &World, log: Log) {
+    if let Some(Err(e)) = survive(|| world.close(log)) {
+        expected(&e);
+    }
+}
+
+/// Some operation of the next ones fails.
+fn life(fault: Fault) {
+    let mut world = World::new();
+    world.failing = true;
+    let log = world.open(options().staging(8 << 10).method(pick(&METHODS)));
+    let from = log.durable_lsn();
+    world.disk.fail_at(world.disk.ops() + below(16), fault);
+    let called = Word::new(&world);
+    let threads: Vec<_> = (0..3)
+        .map(|n| {
+            let (log, called) = (log.clone(), called.clone());
+            shuttle::thread::spawn({
+                let world = world.clone();
+                move || {
+                    let mut callbacks = 0;
+                    for i in 0..2 {
+                        let Some(done) = survive(|| step(&world, &log, 10 * n + i, &called)) else {
+                            break;
+                        };
+                        match done {
+                            Ok(more) => callbacks += more,
+                            Err(e) => {
+                                expected(&e);
+                                break;
+                            }
+                        }
+                    }
+                    callbacks
+                }
+            })
+        })
+        .collect();
+    let watching: Vec<_> = (0..2)
+        .filter(|_| one_in(2))
+        .map(|n| {
+            let log = log.clone();
+            world.spawn(move |world| {
+                follow(world, &log, from, n == 0);
+            })
+        })
+        .collect();
+    let closer = one_in(2).then(|| {
+        let log = log.clone();
+        world.spawn(move |world| {
+            end(world, log);
+        })
+    });
+    let mut callbacks = 0;
+    for thread in threads {
+        callbacks += thread.join().expect("no thread panics");
+    }
+    end(&world, log);
+    called.reaches(callbacks);
+    for thread in watching.into_iter().chain(closer) {
+        thread.join().expect("no thread panics");
+    }
+    assert!(!world.is_locked(), "a log that has ended keeps the lock");
+    // A cut now: what was acknowledged is there afterwards, and nobody calls it damage.
+    let lost = Some(Survival::Lost);
+    world.disk.crash(Failure::Power, lost, below(1 << 20));
+    if one_in(2) {
+        let again = world.open(options());
+        world.close(again).expect("nothing fails now");
+    }
+    world.all_there();
+}
+
+/// A write, a barrier or whatever comes fails.
+#[test]
+fn failing() {
+    explore("failing", || life(Fault::Io));
+}
+
+/// As `failing`, and the thread that asked unwinds.
+#[test]
+fn panicking() {
+    explore("panicking", || life(Fault::Panic));
+}
