@@ -8,12 +8,15 @@
 
 mod advisor;
 mod checkpoint;
+mod close;
 mod commit;
 mod control_file;
 mod error;
 mod follow;
 mod inspect;
 mod log;
+#[cfg(all(test, loom))]
+mod loom_tests;
 mod meta;
 mod metrics;
 mod names;
