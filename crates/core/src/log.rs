@@ -224,7 +224,7 @@ impl Shared {
         stage.place(records, each);
         self.metrics.accepted(records);
         let rings = Rings {
-            work: stage.full_batches() > batches && !planted!("wake-work-on-full-batch"),
+            work: stage.full_batches() > batches && !planted!("wake-work-for-room"),
             prepare: segments > stage.upcoming.len(),
         };
         Ok((stage, rings))

@@ -8,7 +8,7 @@ use crate::recovery::damage;
 use crate::scan::{Stop, Window};
 use crate::{Error, Result};
 use logforce_device::ReadSource;
-use logforce_format::{BATCH_HEADER_LEN, BatchHeader, BatchKind, Case, Lsn, Seen, planted};
+use logforce_format::{BATCH_HEADER_LEN, BatchHeader, BatchKind, Case, Lsn, Seen};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 
@@ -169,13 +169,7 @@ pub(crate) fn back(shared: &Arc<Shared>, from: Lsn) -> Result<()> {
             asked.get_or_insert(round);
             stage.wanted_end = stage.prepared_end().plus(1);
         }
-        let seen = match planted!("late-observe-truncation") {
-            true => shared.progress.observe(),
-            false => seen,
-        };
-        if !planted!("wake-prepare-for-truncation") {
-            shared.prepare.ring(&*shared.runtime);
-        }
+        shared.prepare.ring(&*shared.runtime);
         shared.progress.sleep(&*shared.runtime, seen, None);
     };
     shared.bring(end, How::Force)

@@ -78,13 +78,8 @@ pub const INTERLEAVINGS: &[Plant] = &[
         "a close does not hear that the last job has unwound",
     ),
     plant(
-        "wake-work-on-full-batch",
-        "a batch that fills up is not the writing thread's",
-    ),
-    plant("wake-work-for-room", "who finds no room does not say so"),
-    plant(
-        "wake-work-for-overflow",
-        "of several full batches only the first is written",
+        "wake-work-for-room",
+        "neither who fills a batch nor who finds no room says so",
     ),
     plant(
         "wake-work-on-submit",
@@ -111,10 +106,6 @@ pub const INTERLEAVINGS: &[Plant] = &[
         "who waits for prepared space is not told of it",
     ),
     plant(
-        "wake-prepare-for-truncation",
-        "a truncation waits for prepared space without asking",
-    ),
-    plant(
         "wake-prepare-after-callback",
         "the preparing thread does not hear that the owner has made room",
     ),
@@ -133,10 +124,6 @@ pub const INTERLEAVINGS: &[Plant] = &[
     plant(
         "wake-close-after-truncation",
         "a close does not hear that a truncation has ended",
-    ),
-    plant(
-        "close-wakes-nobody",
-        "who waits for room or space does not hear of the close",
     ),
     plant(
         "close-wakes-no-writer",
@@ -171,10 +158,6 @@ pub const INTERLEAVINGS: &[Plant] = &[
     plant(
         "fail-wake-work",
         "the writing thread does not hear of a failure",
-    ),
-    plant(
-        "fail-wake-prepare",
-        "the preparing thread does not hear of a failure",
     ),
     plant(
         "fail-wake-written-tasks",
@@ -223,10 +206,6 @@ pub const INTERLEAVINGS: &[Plant] = &[
     plant(
         "late-observe-follower",
         "a follower looks at the word after it has found no record",
-    ),
-    plant(
-        "late-observe-truncation",
-        "a truncation looks at the word after it has found no space",
     ),
     plant(
         "sleep-uncounted",

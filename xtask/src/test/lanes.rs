@@ -7,7 +7,8 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 /// What runs beside each other. The machine's lane mostly waits for the network and the disk; the
-/// Windows check has a target folder of its own, so that cargo's lock keeps nobody waiting.
+/// Windows check and the interleavings have target folders of their own, so that cargo's lock keeps
+/// nobody waiting.
 const LANES: [&[Stage]; 2] = [
     &[
         Stage::Fmt,
@@ -18,7 +19,7 @@ const LANES: [&[Stage]; 2] = [
         Stage::Examples,
         Stage::Tests,
     ],
-    &[Stage::Packages, Stage::Windows],
+    &[Stage::Packages, Stage::Windows, Stage::Interleavings],
 ];
 
 /// What a stage waits for in the other lane.
@@ -159,7 +160,7 @@ pub fn summary(setting: &Setting, reports: &[Report]) -> bool {
             Some(took) => (verdict(report.counts), clock::shown(took)),
             None => ("not run", String::new()),
         };
-        println!("{:<10} {verdict:<8} {took:>12}", report.stage.name());
+        println!("{:<13} {verdict:<8} {took:>12}", report.stage.name());
         all += report.counts;
     }
     println!(

@@ -8,6 +8,7 @@ mod clock;
 mod counts;
 mod excuses;
 mod host;
+mod interleavings;
 mod lanes;
 mod leftovers;
 mod packages;

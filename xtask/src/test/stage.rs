@@ -1,7 +1,7 @@
 //! The stages, and what one reports.
 
 use super::counts::Counts;
-use super::{Setting, host, packages, suites, windows};
+use super::{Setting, host, interleavings, packages, suites, windows};
 use crate::check;
 use anyhow::Result;
 use std::time::Duration;
@@ -18,10 +18,11 @@ pub enum Stage {
     Examples,
     Tests,
     Windows,
+    Interleavings,
 }
 
 impl Stage {
-    pub const ALL: [Stage; 9] = [
+    pub const ALL: [Stage; 10] = [
         Stage::Packages,
         Stage::Fmt,
         Stage::Check,
@@ -31,6 +32,7 @@ impl Stage {
         Stage::Examples,
         Stage::Tests,
         Stage::Windows,
+        Stage::Interleavings,
     ];
 
     pub fn name(self) -> &'static str {
@@ -44,6 +46,7 @@ impl Stage {
             Stage::Examples => "examples",
             Stage::Tests => "tests",
             Stage::Windows => "windows",
+            Stage::Interleavings => "interleavings",
         }
     }
 
@@ -58,6 +61,9 @@ impl Stage {
             Stage::Examples => "compiles the examples as users do",
             Stage::Tests => "all tests and doctests, and that they leave nothing behind",
             Stage::Windows => "type-checks the Windows code",
+            Stage::Interleavings => {
+                "the log under shuttle and loom, and that they catch known bugs"
+            }
         }
     }
 
@@ -79,6 +85,7 @@ impl Stage {
             }
             Stage::Tests => suites::run(setting),
             Stage::Windows => windows::run(setting),
+            Stage::Interleavings => interleavings::run(setting),
         }
     }
 }

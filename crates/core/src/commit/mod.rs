@@ -352,7 +352,7 @@ impl Shared {
         let claimed = stage.line.claimed;
         let idle = !stage.has_staged() && stage.line.flights() == 0;
         let work = (job && !claimed && !planted!("wake-work-for-job"))
-            || (stage.has_overflow() && !planted!("wake-work-for-overflow"))
+            || stage.has_overflow()
             || (idle && stage.line.stamp_now)
             || (stage.line.lacks_stamp() && self.service_parked.load(Acquire))
             || (stage.has_callback() && !planted!("wake-callback"))
@@ -470,9 +470,7 @@ impl Shared {
         if !planted!("fail-wake-work") {
             self.work.ring(&*self.runtime);
         }
-        if !planted!("fail-wake-prepare") {
-            self.prepare.ring(&*self.runtime);
-        }
+        self.prepare.ring(&*self.runtime);
         if !planted!("fail-wake-written-tasks") {
             self.written_wakers.wake_all();
         }

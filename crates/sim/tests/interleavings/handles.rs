@@ -86,7 +86,8 @@ fn one_handle() {
         let world = World::new();
         let clock = world.rt.with_clock();
         let log = world.open(options().method(pick(&METHODS)));
-        let data = record(1, 40);
+        // The second fills a batch to its last byte: the LSN waited for is the one reached.
+        let data = record(1, pick(&[40, 4096 - 128 - 8]));
         let within = std::time::Duration::MAX / 8;
         let policy = match one_in(2) {
             true => Policy::Force,
@@ -194,6 +195,35 @@ fn callbacks() {
             order.is_sorted() && order.len() == last as usize,
             "{order:?}"
         );
+    });
+}
+
+/// Somebody else's job carries the record of a callback, and nothing happens after it.
+#[test]
+fn a_callback_beside_committers() {
+    explore("a_callback_beside_committers", || {
+        let world = World::new();
+        let log = world.open(options().method(pick(&METHODS)));
+        let threads: Vec<_> = (0..2)
+            .map(|n| {
+                let log = log.clone();
+                world.spawn(move |_| {
+                    log.commit(&record(n, 40)).expect("nothing fails");
+                })
+            })
+            .collect();
+        let called = Word::new(&world);
+        let told = called.clone();
+        let submitted = log.submit_then(&record(9, 40), move |done| {
+            done.expect("nothing fails");
+            told.add();
+        });
+        submitted.expect("there is room");
+        called.reaches(1);
+        for thread in threads {
+            thread.join().expect("no thread panics");
+        }
+        world.close(log).expect("nothing fails");
     });
 }
 

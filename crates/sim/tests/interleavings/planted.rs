@@ -52,7 +52,10 @@ fn planted_bugs_are_caught() {
         return;
     }
     let only = std::env::var("LOGFORCE_PLANT").ok();
-    let wanted = |p: &&Plant| only.as_deref().is_none_or(|o| p.name == o);
+    let wanted = |p: &&Plant| {
+        only.as_deref()
+            .is_none_or(|o| o.split(',').any(|n| n == p.name))
+    };
     let plants: Vec<&Plant> = INTERLEAVINGS.iter().filter(wanted).collect();
     let next = Mutex::new(plants.iter());
     let all = Mutex::new(Vec::new());

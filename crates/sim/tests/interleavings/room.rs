@@ -157,20 +157,25 @@ fn a_checkpoint_makes_room() {
         let world = World::new();
         let slot: Arc<std::sync::Mutex<Option<Log>>> = Arc::default();
         let inside = slot.clone();
-        let appends = one_in(2);
+        // Little, more than is kept for it, or nothing; then perhaps no room is made at all.
+        let (appends, len) = (one_in(2), pick(&[1_000, 30_000]));
+        let gives = !one_in(3);
         let on_full = move |_due: logforce_core::CheckpointDue| {
             // Not before the log is open.
             let log = inside.lock().expect("no panic").clone();
             let Some(log) = log else { return };
             if appends {
                 // Refused at once where there is no room for it.
-                match log.commit(&record(77, 1_000)) {
+                match log.commit(&record(77, len)) {
                     Ok(_) => {}
                     Err(e) => {
                         let kinds = [ErrorKind::Full, ErrorKind::Closed];
                         assert!(kinds.contains(&e.kind()), "{e}");
                     }
                 }
+            }
+            if !gives {
+                return;
             }
             match log.truncate_front(log.durable_lsn()) {
                 Ok(()) => {}

@@ -3,7 +3,7 @@
 
 use crate::harness::explore;
 use crate::world::{METHODS, Word, World, below, follow, one_in, options, pick, record};
-use logforce_core::{Committed, Error, ErrorKind, Log, Policy};
+use logforce_core::{Committed, Error, ErrorKind, Log, Method, Policy};
 use logforce_testkit::{Failure, Fault, Survival};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -111,6 +111,10 @@ fn life(fault: Fault) {
     for thread in threads {
         callbacks += thread.join().expect("no thread panics");
     }
+    // Also without a close: a log that has failed calls them all.
+    if one_in(2) {
+        called.reaches(callbacks);
+    }
     end(&world, log);
     called.reaches(callbacks);
     for thread in watching.into_iter().chain(closer) {
@@ -137,4 +141,58 @@ fn failing() {
 #[test]
 fn panicking() {
     explore("panicking", || life(Fault::Panic));
+}
+
+/// One of several writes in the air fails, of one job or of several, while a callback waits for one
+/// of them and the log is closed: the lock is not given up before all have landed.
+#[test]
+fn failing_flights() {
+    explore("failing_flights", || {
+        let mut world = World::new();
+        world.failing = true;
+        world.disk.change(|disk| disk.blocking = false);
+        let methods = [Method::DirectDsync, Method::Dsync];
+        let options = options().staging(64 << 10).method(pick(&methods));
+        // With one, a committer claims the next job, and the log's own thread sleeps.
+        let log = world.open(options.writes_in_flight(pick(&[1, 3])));
+        if one_in(2) {
+            // The preparing thread wakes others when it is done.
+            world.rest();
+        }
+        world.disk.fail_at(world.disk.ops() + below(8), Fault::Io);
+        let called = Word::new(&world);
+        let threads: Vec<_> = (0..3)
+            .map(|n| {
+                let log = log.clone();
+                world.spawn(move |world| {
+                    let data = record(10 * n, 5_000);
+                    let end = match log.append(&data) {
+                        // Two batches, so that one job has two writes.
+                        Ok(first) => log.append(&record(10 * n + 1, 5_000)).map(|l| (first, l)),
+                        Err(e) => Err(e),
+                    };
+                    let forced = end.and_then(|(first, last)| {
+                        log.force(last.end)?;
+                        world.durable(first.start, last.end, &data);
+                        Ok(())
+                    });
+                    if let Err(e) = forced {
+                        expected(&e);
+                    }
+                })
+            })
+            .collect();
+        let told = called.clone();
+        let submitted = log.submit_then(&record(99, 40), move |_| told.add());
+        if submitted.is_ok() && one_in(2) {
+            called.reaches(1);
+        }
+        end(&world, log);
+        if submitted.is_ok() {
+            called.reaches(1);
+        }
+        for thread in threads {
+            thread.join().expect("no thread panics");
+        }
+    });
 }

@@ -92,6 +92,14 @@ impl World {
         Log::open(system, DIR, Creation::OpenOrCreate, options).expect("nothing fails in opening")
     }
 
+    /// Lets time pass until nobody has anything to do: the next segment is prepared.
+    pub fn rest(&self) {
+        let clock = self.rt.with_clock();
+        let word = AtomicU32::new(0);
+        self.rt.wait(&word, 0, Some(Duration::from_secs(3_600)));
+        drop(clock);
+    }
+
     /// Starts a thread; a panic in it fails the schedule.
     pub fn spawn(&self, body: impl FnOnce(&World) + Send + 'static) -> JoinHandle<()> {
         let world = self.clone();
