@@ -18,6 +18,8 @@ cargo xtask test [--keep-going] [--only STAGE]...
     installs the system packages that are missing; otherwise it prints the line that would.
     --keep-going    goes on after a stage that failed
     --only STAGE    only this stage; may be given several times
+    LOGFORCE_SCHEDULES=N in the environment: so many schedules of each test of interleavings
+    (600 unless set); LOGFORCE_SEED=N runs those of one seed again.
 
 cargo xtask sim [--seeds N] [--from SEED] [--minutes M] [--threads T]
     Random lives of a log on a simulated disk: 10,000, or N, or for M minutes.
@@ -38,7 +40,7 @@ cargo xtask fuzz --planted
 fn help() {
     print!("{HELP}\nStages:\n");
     for stage in test::Stage::ALL {
-        println!("    {:<10} {}", stage.name(), stage.about());
+        println!("    {:<13} {}", stage.name(), stage.about());
     }
     println!(
         "\nWith CI=true a missing package and a skipped test are failures; elsewhere they are named."

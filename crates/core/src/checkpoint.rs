@@ -7,12 +7,13 @@ use crate::log::Shared;
 use crate::stage::{KEPT_UNITS, Stage};
 use crate::{Error, Result};
 use logforce_device::Joiner;
-use logforce_format::{LogId, Lsn};
+use logforce_device::sync::{AtomicU64, Mutex, MutexGuard, thread_local};
+use logforce_format::{LogId, Lsn, planted};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering::*};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::atomic::Ordering::*;
+use std::sync::{Arc, OnceLock, PoisonError, Weak};
 
 /// What the owner of a log needs to know to make room in it; see
 /// [`Options::on_full`](crate::Options::on_full).
@@ -85,7 +86,9 @@ impl Drop for Ending {
     fn drop(&mut self) {
         self.0.checkpoint.state().running = false;
         self.0.stage().at_cap = None;
-        self.0.prepare.ring(&*self.0.runtime);
+        if !planted!("wake-prepare-after-callback") {
+            self.0.prepare.ring(&*self.0.runtime);
+        }
     }
 }
 
@@ -197,7 +200,7 @@ impl Shared {
         };
         if self.call(&usage, true) {
             // The callback's own appends need not wait for it. Told once: those who wait ring back.
-            if news {
+            if news && !planted!("wake-callback-at-cap") {
                 self.progress.ring(&*self.runtime);
             }
             return Room::Later;
@@ -248,7 +251,7 @@ impl Shared {
         }
         let body = move || {
             let ending = Ending(shared);
-            INSIDE.set(Arc::as_ptr(&ending.0));
+            INSIDE.with(|inside| inside.set(Arc::as_ptr(&ending.0)));
             // What it left behind is its owner's; the log is whole at every call.
             let _ = catch_unwind(AssertUnwindSafe(|| (callback.0)(due)));
         };
@@ -306,7 +309,7 @@ impl Shared {
     }
 
     fn is_in_callback(&self) -> bool {
-        std::ptr::eq(INSIDE.get(), self)
+        INSIDE.with(|inside| std::ptr::eq(inside.get(), self))
     }
 
     /// Whether an append that would end at `bound` may take of what is kept for closing and

@@ -3,7 +3,7 @@ use crate::shown::Shown;
 use crate::view::View;
 use crate::wakers::Place;
 use crate::{Log, Result};
-use logforce_format::Lsn;
+use logforce_format::{Lsn, planted};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -91,6 +91,10 @@ impl Follower {
                 return answer;
             }
             let runtime = self.view.runtime.clone();
+            let seen = match planted!("late-observe-follower") {
+                true => self.view.advanced.observe(),
+                false => seen,
+            };
             self.view.advanced.sleep(&*runtime, seen, None);
         }
     }
@@ -107,6 +111,9 @@ impl Follower {
         let next = self.view.durable().plus(1);
         let wakers = &self.view.wakers;
         wakers.register(next, &mut self.place, context.waker());
+        if planted!("recheck-follower-after-register") {
+            return Poll::Pending;
+        }
         match self.answer() {
             Some(answer) => Poll::Ready(answer),
             None => Poll::Pending,

@@ -15,6 +15,8 @@ mod error;
 mod follow;
 mod inspect;
 mod log;
+#[cfg(all(test, loom))]
+mod loom_tests;
 mod meta;
 mod metrics;
 mod names;
@@ -40,8 +42,6 @@ mod truncate;
 mod view;
 mod voids;
 mod wakers;
-
-pub(crate) use logforce_format::planted;
 
 pub use advisor::{Advisor, Observation, Question};
 pub use checkpoint::CheckpointDue;

@@ -1,5 +1,4 @@
 use crate::checkpoint::Checkpoint;
-use crate::close::{Handle, Watch};
 use crate::commit::{How, Rings, Rounds, Signal};
 use crate::control_file::ControlFile;
 use crate::metrics::Metrics;
@@ -13,12 +12,14 @@ use crate::stage::Stage;
 use crate::view::View;
 use crate::wakers::Wakers;
 use crate::{Damage, Error, Result, recovery, trace};
-use logforce_device::{Guarantee, Method, Plan, System};
-use logforce_format::{Case, Epoch, LogId, Lsn};
+use logforce_device::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard};
+use logforce_device::{Guarantee, Joiner, Method, Plan, System};
+use logforce_format::{Case, Epoch, LogId, Lsn, planted};
 use std::ops::Deref;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::Ordering::*;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 /// A transaction log, open for writing. Clones are the same log; all calls may come from any
@@ -26,6 +27,12 @@ use std::time::Duration;
 #[derive(Clone)]
 pub struct Log {
     handle: Arc<Handle>,
+}
+
+/// Ends the threads and closes when the last clone is dropped.
+pub(crate) struct Handle {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) threads: Mutex<Vec<Box<dyn Joiner>>>,
 }
 
 /// Where a record lies.
@@ -156,9 +163,12 @@ impl Shared {
     /// Sleeps until `answer` finds one in the stage.
     pub(crate) fn wait_for<T>(&self, mut answer: impl FnMut(&Stage) -> Option<T>) -> T {
         loop {
-            let seen = self.progress.observe();
+            let mut seen = self.progress.observe();
             if let Some(found) = answer(&self.stage()) {
                 return found;
+            }
+            if planted!("late-observe-close") {
+                seen = self.progress.observe();
             }
             self.progress.sleep(&*self.runtime, seen, None);
         }
@@ -179,11 +189,14 @@ impl Shared {
         let mut asked = None;
         let mut waited = false;
         loop {
-            let seen = self.progress.observe();
+            let mut seen = self.progress.observe();
             match self.try_place(records, &mut asked, &mut each) {
                 Err(Error::WouldBlock) => {
                     if !std::mem::replace(&mut waited, true) {
                         self.metrics.waits(asked.is_some());
+                    }
+                    if planted!("late-observe-room") {
+                        seen = self.progress.observe();
                     }
                     if !self.make_room_here() {
                         self.progress.sleep(&*self.runtime, seen, None);
@@ -215,7 +228,7 @@ impl Shared {
         stage.place(records, each);
         self.metrics.accepted(records);
         let rings = Rings {
-            work: stage.full_batches() > batches,
+            work: stage.full_batches() > batches && !planted!("wake-work-for-room"),
             prepare: segments > stage.upcoming.len(),
         };
         Ok((stage, rings))
@@ -246,12 +259,12 @@ impl Shared {
             asked.get_or_insert(round);
             stage.wanted_end = stage.wanted_end.max(bound);
             return Ok(Some(Rings {
-                prepare: true,
+                prepare: !planted!("wake-prepare-on-demand"),
                 work: false,
             }));
         }
         Ok((!stage.has_room(bytes)).then_some(Rings {
-            work: true,
+            work: !planted!("wake-work-for-room"),
             prepare: false,
         }))
     }
@@ -317,6 +330,33 @@ impl Shared {
         }
         Ok(self.guarantee)
     }
+
+    /// Forces everything, writes the last stamp, and notes in the control file that nothing lies
+    /// above.
+    pub(crate) fn finish(&self) -> Result<()> {
+        loop {
+            let seen = self.progress.observe();
+            // Else, with all durable, it would wait for a stamp that nobody will write.
+            self.poison.check()?;
+            let tail = self.stage().tail();
+            self.bring(tail, How::Force)?;
+            // A stamp about what a weak method left behind would not be true: a barrier first.
+            self.bring(tail, How::Barrier)?;
+            {
+                let stage = self.stage();
+                if !stage.line.lacks_stamp() || !stage.has_space_for_mark() {
+                    break;
+                }
+            }
+            if !self.write_stamp()? {
+                // The service's own is under way.
+                self.progress.sleep(&*self.runtime, seen, None);
+            }
+        }
+        let tail = self.stage().tail();
+        self.bring(tail, How::Barrier)?;
+        self.update_control(|c| c.clean = c.anchor.lsn == tail)
+    }
 }
 
 /// A truncation under way, or a change of the metadata.
@@ -325,7 +365,9 @@ pub(crate) struct Truncation<'a>(&'a Shared);
 impl Drop for Truncation<'_> {
     fn drop(&mut self) {
         self.0.stage().truncating -= 1;
-        self.0.progress.ring(&*self.0.runtime);
+        if !planted!("wake-close-after-truncation") {
+            self.0.progress.ring(&*self.0.runtime);
+        }
     }
 }
 
@@ -364,8 +406,15 @@ impl Log {
                 .spawn(
                     name,
                     Box::new(move || {
-                        let _watch = Watch(&shared);
-                        body(&shared);
+                        let ended = catch_unwind(AssertUnwindSafe(|| body(&shared)));
+                        if let Err(panic) = ended {
+                            // Whoever waits for space or for a submission would wait for ever.
+                            shared.unwound("go on writing");
+                            if shared.is_served_here() {
+                                shared.call_back(true);
+                            }
+                            resume_unwind(panic);
+                        }
                     }),
                 )
                 .map_err(Error::io("start a thread for", path.as_ref()))?;

@@ -30,12 +30,12 @@ impl Log {
         let shared = self.shared();
         // A close waits for it: it would write to a file that is another opening's by then.
         let _under_way = shared.begin_truncation()?;
-        shared
-            .control
-            .set_meta(&shared.poison, bytes)
-            .map_err(|e| match e {
-                Error::Poisoned { .. } => shared.fail(e),
-                refused => refused,
-            })
+        let set = shared.whole("write the control file of", || {
+            shared.control.set_meta(&shared.poison, bytes)
+        });
+        set.map_err(|e| match e {
+            Error::Poisoned { .. } => shared.fail(e),
+            refused => refused,
+        })
     }
 }

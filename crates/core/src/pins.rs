@@ -13,9 +13,10 @@ use crate::seam_lock::SeamLock;
 use crate::truncate::{check_front, front_to};
 use crate::{Error, Log, Result};
 use logforce_device::Runtime;
-use logforce_format::Lsn;
+use logforce_device::sync::{Mutex, MutexGuard};
+use logforce_format::{Lsn, planted};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 /// Holds the front of a log at or below a position, until it is dropped, advanced, or broken. In
 /// memory only: nothing of it is left when the log is closed.
@@ -258,7 +259,9 @@ impl Pin {
                 return Ok(());
             }
         }
-        shared.prepare.ring(&*shared.runtime);
+        if !planted!("wake-prepare-on-advance") {
+            shared.prepare.ring(&*shared.runtime);
+        }
         Ok(())
     }
 
@@ -280,7 +283,7 @@ impl Drop for Pin {
             table.due |= table.wanted > shared.front();
             table.due
         };
-        if due {
+        if due && !planted!("wake-prepare-on-unpin") {
             shared.prepare.ring(&*shared.runtime);
         }
     }

@@ -1,7 +1,8 @@
-use crate::{Error, Result, planted};
-use logforce_format::Lsn;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
-use std::sync::{Arc, Mutex, PoisonError};
+use crate::{Error, Result};
+use logforce_device::sync::{AtomicBool, AtomicU64, Mutex};
+use logforce_format::{Lsn, planted};
+use std::sync::atomic::Ordering::*;
+use std::sync::{Arc, PoisonError};
 
 /// The first failure of a write or a barrier, which ends the log's writing.
 #[derive(Default)]
@@ -17,6 +18,9 @@ impl Poison {
     pub(crate) fn set(&self, cause: Error) -> Error {
         if let Error::Poisoned { .. } = cause {
             return cause;
+        }
+        if planted!("order-poison") {
+            self.is_set.store(true, Release);
         }
         let mut slot = self.cause.lock().unwrap_or_else(PoisonError::into_inner);
         let cause = slot.get_or_insert_with(|| Arc::new(cause)).clone();

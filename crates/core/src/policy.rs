@@ -1,8 +1,7 @@
 use crate::log::Shared;
-use crate::planted;
 use crate::stage::Stage;
 use logforce_device::Guarantee;
-use logforce_format::Lsn;
+use logforce_format::{Lsn, planted};
 use std::time::Duration;
 
 /// What a commit waits for, and by when what it did not wait for is forced.
@@ -60,7 +59,7 @@ impl Stage {
         let owed = self.owed.get_or_insert(Owed { begin, upto });
         owed.begin = owed.begin.min(begin);
         owed.upto = owed.upto.max(upto);
-        begin < self.service_wakes
+        begin < self.service_wakes && !planted!("wake-work-for-deadline")
     }
 
     /// Takes out the force that is owed, if it is to be begun by now. One that somebody else has

@@ -4,16 +4,16 @@
 use crate::checkpoint::Room;
 use crate::commit::How;
 use crate::log::Shared;
-use crate::planted;
 use crate::segments::Segment;
 use crate::stage::PrepareFailure;
 use crate::{Error, Result, names, trace};
+use logforce_device::sync::AtomicBool;
 use logforce_device::{
     Access, AlignedBuf, Barrier, Directory, File, FilesystemKind, ForceBy, OpenFile, Runtime, Write,
 };
-use logforce_format::{Epoch, LogId, Lsn, SegmentHeader};
+use logforce_format::{Epoch, LogId, Lsn, SegmentHeader, planted};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::*};
+use std::sync::atomic::Ordering::*;
 use std::time::Duration;
 
 /// Bytes filled by one write. A commit whose turn comes behind it waits for it, and where a force
@@ -30,7 +30,8 @@ pub(crate) struct Preparing<'a> {
     pub(crate) direct: bool,
     /// Zeroes help: the filesystem overwrites in place.
     pub(crate) fill: bool,
-    pub(crate) stop: &'a AtomicBool,
+    /// Ends it early.
+    pub(crate) stop: Option<&'a AtomicBool>,
     /// Told after each write how many bytes of how many are filled, and how long it took; pauses as
     /// it sees fit.
     pub(crate) pace: &'a dyn Fn(u64, u64, Duration),
@@ -186,7 +187,7 @@ impl Preparing<'_> {
                 (unit as usize).max(4096),
             );
             while at < len {
-                if self.stop.load(Relaxed) {
+                if self.stop.is_some_and(|stop| stop.load(Relaxed)) {
                     return Err(Error::Closed);
                 }
                 let n = (buf.len() as u64).min(len - at) as usize;
@@ -241,6 +242,10 @@ impl Shared {
                 let ahead = stage.upcoming.is_empty() && !failed;
                 (end, demanded, demanded || ahead)
             };
+            let seen = match planted!("late-observe-prepare") {
+                true => self.prepare.observe(),
+                false => seen,
+            };
             if !due {
                 self.call_in_time(end);
                 self.prepare.sleep(&*self.runtime, seen, None);
@@ -277,7 +282,9 @@ impl Shared {
                     }
                 }
             }
-            self.made_progress();
+            if !planted!("wake-after-preparing") {
+                self.made_progress();
+            }
             // A stamp may have waited for room.
             self.work.ring(&*self.runtime);
         }
@@ -324,7 +331,7 @@ impl Shared {
             epoch: self.epoch,
             direct: self.plan.direct,
             fill: self.fill,
-            stop: &self.stop,
+            stop: Some(&self.stop),
             pace: &|done, len, took| self.pace(done, len, took),
             runtime: &*self.runtime,
         };
@@ -350,11 +357,14 @@ impl Shared {
         if planted!("anchor-above-durable") {
             anchor = self.stage().line.written_anchor();
         }
-        let result = self.control.update(&self.poison, |c| {
-            if anchor.lsn > c.anchor.lsn {
-                c.anchor = anchor;
-            }
-            change(c);
+        // Of two slots half written by a thread that unwound, neither may be the one that counts.
+        let result = self.whole("write the control file of", || {
+            self.control.update(&self.poison, |c| {
+                if anchor.lsn > c.anchor.lsn {
+                    c.anchor = anchor;
+                }
+                change(c);
+            })
         });
         result.map_err(|e| self.fail(e))
     }

@@ -1,6 +1,8 @@
 use logforce_device::Runtime;
+use logforce_device::sync::AtomicU32;
+use logforce_format::planted;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::*};
+use std::sync::atomic::Ordering::*;
 
 const FREE: u32 = 0;
 const HELD: u32 = 1;
@@ -32,8 +34,13 @@ impl SeamLock {
             .is_err()
         {
             // Whoever finds it held leaves CONTENDED behind, so that no release forgets to wake.
-            while self.word.swap(CONTENDED, Acquire) != FREE {
-                self.runtime.wait(&self.word, CONTENDED, None);
+            let left = if planted!("lock-uncontended") {
+                HELD
+            } else {
+                CONTENDED
+            };
+            while self.word.swap(left, Acquire) != FREE {
+                self.runtime.wait(&self.word, left, None);
             }
         }
         SeamGuard(self)
@@ -42,7 +49,12 @@ impl SeamLock {
 
 impl Drop for SeamGuard<'_> {
     fn drop(&mut self) {
-        if self.0.word.swap(FREE, Release) == CONTENDED {
+        let order = if planted!("order-unlock") {
+            Relaxed
+        } else {
+            Release
+        };
+        if self.0.word.swap(FREE, order) == CONTENDED && !planted!("wake-next-holder") {
             self.0.runtime.wake_one(&self.0.word);
         }
     }

@@ -1,9 +1,10 @@
-use crate::planted;
 use crate::scan::{ScanState, Window};
 use crate::segments::{Segment, Segments};
 use logforce_device::ReadSource;
 use logforce_format::frame::Sequence;
-use logforce_format::{BATCH_HEADER_LEN, BatchHeader, BatchKind, Control, Epoch, Lsn, align_up};
+use logforce_format::{
+    BATCH_HEADER_LEN, BatchHeader, BatchKind, Control, Epoch, Lsn, align_up, planted,
+};
 use std::sync::Arc;
 
 /// Looks at every write unit from `from` up for batch headers of this log that lie where they say,

@@ -1,9 +1,10 @@
 use crate::{Damage, Error, Result, names};
+use logforce_device::sync::{Mutex, MutexGuard};
 use logforce_device::{Access, Directory, File, OpenFile};
 use logforce_format::{Case, Lsn, SegmentHeader};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 /// How far apart the index's points are, bytes of log.
 const INDEX_STEP: u64 = 64 << 10;

@@ -5,7 +5,8 @@ use crate::commit::How;
 use crate::log::Shared;
 use crate::metrics::{Due, LivePage};
 use crate::stage::Stage;
-use logforce_format::Lsn;
+use logforce_device::sync::thread_local;
+use logforce_format::{Lsn, planted};
 use std::cell::Cell;
 use std::sync::atomic::Ordering::*;
 use std::time::Duration;
@@ -40,7 +41,7 @@ enum Next {
 impl Shared {
     /// The body of the thread `logforce-write`.
     pub(crate) fn serve(&self) {
-        SERVES.set(self);
+        SERVES.with(|serves| serves.set(self));
         self.adopt_thread();
         let mut idle = Idle {
             forces: 0,
@@ -52,6 +53,10 @@ impl Shared {
             self.call_back(false);
             let now = self.runtime.now();
             let next = self.next_for_service(&mut self.stage(), now, &mut idle);
+            let seen = match planted!("late-observe-work") {
+                true => self.work.observe(),
+                false => seen,
+            };
             match next {
                 // A failure is everybody's to see in the poison.
                 Next::Run(job) => {
@@ -95,17 +100,17 @@ impl Shared {
 
     /// Says that the calling thread is the log's own.
     pub(crate) fn adopt_thread(&self) {
-        BELONGS_TO.set(self);
+        BELONGS_TO.with(|owner| owner.set(self));
     }
 
     /// Whether the calling thread is one of the log's own.
     pub(crate) fn is_own_thread(&self) -> bool {
-        std::ptr::eq(BELONGS_TO.get(), self)
+        BELONGS_TO.with(|owner| std::ptr::eq(owner.get(), self))
     }
 
     /// Whether this is the log's own writing thread, in one of its callbacks.
     pub(crate) fn is_served_here(&self) -> bool {
-        std::ptr::eq(SERVES.get(), self)
+        SERVES.with(|serves| std::ptr::eq(serves.get(), self))
     }
 
     /// Makes room in the writing thread itself, which would else wait for itself. Says whether it

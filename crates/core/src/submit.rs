@@ -8,11 +8,12 @@ use crate::stage::Stage;
 use crate::wakers::Place;
 use crate::{Error, Result};
 use logforce_device::Guarantee;
-use logforce_format::Lsn;
+use logforce_device::sync::MutexGuard;
+use logforce_format::{Lsn, planted};
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -75,6 +76,9 @@ impl Pending {
             _ => &self.shared.view.wakers,
         };
         wakers.register(self.end, &mut self.place, context.waker());
+        if planted!("recheck-after-register") {
+            return Poll::Pending;
+        }
         // It may have been reached since the first look, when there was no waker to wake.
         match self.look() {
             Some(answer) => Poll::Ready(answer),
@@ -204,6 +208,9 @@ impl<R: AsRef<[u8]> + Unpin> Future for Submitting<R> {
                 Err(Error::WouldBlock) => {
                     let wakers = &this.shared.room_wakers;
                     wakers.register(Lsn::ORIGIN, &mut this.place, context.waker());
+                    if planted!("recheck-room-after-register") {
+                        break;
+                    }
                 }
                 other => return Poll::Ready(other),
             }
@@ -384,7 +391,9 @@ impl Shared {
                 self.publish(stage, landed);
             } else {
                 stage.line.want(How::Force, end);
-                rings.work = !stage.line.claimed && stage.has_job();
+                rings.work = !stage.line.claimed
+                    && stage.has_job()
+                    && !planted!("wake-work-on-submit-force");
                 drop(stage);
             }
         }
@@ -433,12 +442,13 @@ impl Shared {
         }
         if let Some(how) = policy.how() {
             stage.line.want(how, at.end);
-            rings.work |= !stage.line.claimed && stage.has_job();
+            rings.work |=
+                !stage.line.claimed && stage.has_job() && !planted!("wake-work-on-submit");
         }
         if let Some(call) = call {
             let how = policy.how();
             // Nothing to wait for: it is called at once.
-            rings.work |= how.is_none();
+            rings.work |= how.is_none() && !planted!("wake-work-for-callback");
             stage.callbacks.push_back(Callback { at, how, call });
         }
         drop(stage);

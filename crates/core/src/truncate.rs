@@ -6,9 +6,9 @@ use crate::prepare::retire;
 use crate::reader::{boundary, past_void};
 use crate::recovery::damage;
 use crate::scan::{Stop, Window};
-use crate::{Error, Result, planted};
+use crate::{Error, Result};
 use logforce_device::ReadSource;
-use logforce_format::{BATCH_HEADER_LEN, BatchHeader, BatchKind, Case, Lsn, Seen};
+use logforce_format::{BATCH_HEADER_LEN, BatchHeader, BatchKind, Case, Lsn, Seen, planted};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 

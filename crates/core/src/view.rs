@@ -3,11 +3,12 @@ use crate::segments::Segments;
 use crate::voids::Voids;
 use crate::wakers::Wakers;
 use crate::{Error, Result};
+use logforce_device::sync::{AtomicU64, Mutex, MutexGuard};
 use logforce_device::{Directory, Runtime};
-use logforce_format::{Control, LogId, Lsn};
+use logforce_format::{Control, LogId, Lsn, planted};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering::*};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::Ordering::*;
+use std::sync::{Arc, PoisonError};
 
 /// What reading needs to know of a log, whether this process writes it or only looks.
 pub(crate) struct View {
@@ -85,8 +86,12 @@ impl View {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .get_or_insert(why);
-        self.advanced.ring(&*self.runtime);
-        self.wakers.wake_all();
+        if !planted!("end-wakes-no-follower") {
+            self.advanced.ring(&*self.runtime);
+        }
+        if !planted!("end-wakes-no-task") {
+            self.wakers.wake_all();
+        }
     }
 
     /// Refuses a forked child: its copy of the staging memory is the parent's, and both would

@@ -1,8 +1,9 @@
-use logforce_format::Lsn;
+use logforce_device::sync::{AtomicU64, AtomicUsize, Mutex, MutexGuard, fence};
+use logforce_format::{Lsn, planted};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*, fence};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering::*;
 use std::task::Waker;
 
 /// Tasks that wait for a watermark to reach an LSN.
@@ -36,10 +37,17 @@ impl Wakers {
             number: self.next.fetch_add(1, Relaxed),
         });
         let mut waiting = self.waiting();
-        waiting.insert((place.at, place.number), waker.clone());
+        if planted!("first-waker-kept") {
+            let kept = waiting.entry((place.at, place.number));
+            kept.or_insert_with(|| waker.clone());
+        } else {
+            waiting.insert((place.at, place.number), waker.clone());
+        }
         self.count.store(waiting.len(), SeqCst);
         drop(waiting);
-        fence(SeqCst);
+        if !planted!("order-register") {
+            fence(SeqCst);
+        }
     }
 
     /// Forgets a place.
@@ -51,13 +59,16 @@ impl Wakers {
 
     /// Wakes who waits for `reached` or less.
     pub(crate) fn wake_to(&self, reached: Lsn) {
-        fence(SeqCst);
+        if !planted!("order-wake") {
+            fence(SeqCst);
+        }
         if self.count.load(SeqCst) == 0 {
             return;
         }
         let woken = {
             let mut waiting = self.waiting();
-            let rest = waiting.split_off(&(reached.plus(1), 0));
+            let first_left = reached.plus(u64::from(!planted!("wake-below-only")));
+            let rest = waiting.split_off(&(first_left, 0));
             let woken = std::mem::replace(&mut *waiting, rest);
             self.count.store(waiting.len(), SeqCst);
             woken

@@ -17,6 +17,7 @@ mod file;
 mod guarantee;
 mod method;
 mod runtime;
+pub mod sync;
 
 pub use buffer::AlignedBuf;
 pub use directory::{Access, Directory, Entry, FileIdentity, OpenFile, System};

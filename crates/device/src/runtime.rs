@@ -1,5 +1,5 @@
+use crate::sync::AtomicU32;
 use std::io;
-use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 /// Threads, time, waiting and waking. Behind a trait so that tests can run the shipped code

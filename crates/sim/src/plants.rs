@@ -27,7 +27,7 @@ pub const LIVES: &[Plant] = &[
         "1: a write through behind an unforced one counts as a force",
     ),
     plant(
-        "barrier-covers-later-writes",
+        "barrier-covers-what-came-later",
         "1: a barrier covers what was written while it ran",
     ),
     plant(
@@ -99,8 +99,260 @@ pub const LIVES: &[Plant] = &[
     plant("metadata-in-one-slot", "torn metadata leaves none"),
 ];
 
-/// Caught by exploring interleavings.
-pub const INTERLEAVINGS: &[Plant] = &[];
+/// Caught by exploring interleavings, with shuttle.
+pub const INTERLEAVINGS: &[Plant] = &[
+    plant(
+        "wake-work",
+        "none of the wakes of the writing thread that are due when the mutex is released",
+    ),
+    plant(
+        "wake-prepare",
+        "none of the wakes of the preparing thread that are due when the mutex is released",
+    ),
+    plant(
+        "wake-claimant",
+        "who waits to do the next job is not woken when one ends",
+    ),
+    plant(
+        "claim-kept",
+        "a job that begins leaves the next one claimed by nobody",
+    ),
+    plant(
+        "claimant-looks-once",
+        "a claimant that wakes for nothing waits where the next claimant is not rung",
+    ),
+    plant(
+        "wake-round",
+        "the committers whose records a job carried are not woken",
+    ),
+    plant(
+        "wake-work-for-job",
+        "a job that nobody claims is not the writing thread's",
+    ),
+    plant("wake-callback", "a callback that is due is not called"),
+    plant(
+        "wake-progress",
+        "who waits for a write, for room or for the end of something is not woken",
+    ),
+    plant("wake-room-tasks", "tasks that wait for room are not woken"),
+    plant(
+        "wake-follower",
+        "followers that block are not woken by what became durable",
+    ),
+    plant("wake-tasks", "tasks are not woken by what became durable"),
+    plant(
+        "wake-written-tasks",
+        "tasks are not woken by what was written",
+    ),
+    plant(
+        "wake-below-only",
+        "a task that waits for just this LSN is not woken",
+    ),
+    plant(
+        "first-waker-kept",
+        "a future that moved to another task wakes the first one",
+    ),
+    plant(
+        "wake-after-failed-job",
+        "a close does not hear that the last job has failed",
+    ),
+    plant(
+        "wake-after-unwound-job",
+        "a close does not hear that the last job has unwound",
+    ),
+    plant(
+        "wake-work-for-room",
+        "neither who fills a batch nor who finds no room says so",
+    ),
+    plant(
+        "wake-work-on-submit",
+        "a submission is not the writing thread's",
+    ),
+    plant(
+        "wake-work-on-submit-force",
+        "a force that is submitted is not the writing thread's",
+    ),
+    plant(
+        "wake-work-for-callback",
+        "a callback that waits for nothing waits",
+    ),
+    plant(
+        "wake-work-for-deadline",
+        "a deadline is not the writing thread's",
+    ),
+    plant(
+        "wake-prepare-on-demand",
+        "who finds no prepared space does not say so",
+    ),
+    plant(
+        "wake-after-preparing",
+        "who waits for prepared space is not told of it",
+    ),
+    plant(
+        "wake-prepare-after-callback",
+        "the preparing thread does not hear that the owner has made room",
+    ),
+    plant(
+        "wake-callback-at-cap",
+        "an append in the owner's callback waits for the callback",
+    ),
+    plant(
+        "wake-prepare-on-unpin",
+        "the front stays where a pin was that went",
+    ),
+    plant(
+        "wake-prepare-on-advance",
+        "the front stays where a pin was that moved on",
+    ),
+    plant(
+        "wake-close-after-truncation",
+        "a close does not hear that a truncation has ended",
+    ),
+    plant(
+        "close-wakes-no-writer",
+        "the writing thread does not hear that it may end",
+    ),
+    plant(
+        "close-wakes-no-preparer",
+        "the preparing thread does not hear that it may end",
+    ),
+    plant("close-ends-no-view", "followers do not hear of the close"),
+    plant(
+        "wake-other-closers",
+        "the second close does not hear of the first one's end",
+    ),
+    plant(
+        "end-wakes-no-follower",
+        "followers that block do not hear of the end",
+    ),
+    plant(
+        "end-wakes-no-task",
+        "followers that are tasks do not hear of the end",
+    ),
+    plant(
+        "fail-wake-claimant",
+        "the claimant does not hear of a failure",
+    ),
+    plant("fail-wake-rounds", "committers do not hear of a failure"),
+    plant(
+        "fail-wake-progress",
+        "who waits for room or space does not hear of a failure",
+    ),
+    plant(
+        "fail-wake-work",
+        "the writing thread does not hear of a failure",
+    ),
+    plant(
+        "fail-wake-written-tasks",
+        "tasks that wait for a write do not hear of a failure",
+    ),
+    plant(
+        "fail-ends-view",
+        "followers and tasks do not hear of a failure",
+    ),
+    plant(
+        "recheck-poison",
+        "a committer does not look for a failure before it waits",
+    ),
+    plant(
+        "recheck-after-register",
+        "a handle does not look again once its waker is known",
+    ),
+    plant(
+        "recheck-room-after-register",
+        "a submission does not look for room again once its waker is known",
+    ),
+    plant(
+        "recheck-follower-after-register",
+        "a follower does not look again once its waker is known",
+    ),
+    plant(
+        "late-observe-commit",
+        "a committer looks at the word after it has let go of the mutex",
+    ),
+    plant(
+        "late-observe-room",
+        "an append looks at the word after it has found no room",
+    ),
+    plant(
+        "late-observe-close",
+        "a close looks at the word after it has looked at what it waits for",
+    ),
+    plant(
+        "late-observe-work",
+        "the writing thread looks at the word after it has found nothing to do",
+    ),
+    plant(
+        "late-observe-prepare",
+        "the preparing thread looks at the word after it has found nothing to do",
+    ),
+    plant(
+        "late-observe-follower",
+        "a follower looks at the word after it has found no record",
+    ),
+    plant(
+        "sleep-uncounted",
+        "a sleeper is not counted, and who rings sees none",
+    ),
+    plant("ring-without-change", "a ring leaves the word as it is"),
+    plant(
+        "lock-uncontended",
+        "who waits for a lock leaves no trace for its holder",
+    ),
+    plant("wake-next-holder", "who gives a lock back wakes nobody"),
+    plant(
+        "ack-before-landing",
+        "invariant 1: durable as soon as the write has begun",
+    ),
+    plant(
+        "ack-before-barrier",
+        "invariant 1: durable when the write has landed, before the barrier",
+    ),
+    plant(
+        "barrier-covers-what-came-later",
+        "invariant 1: a barrier counts for what was written while it was under way",
+    ),
+    plant(
+        "unforced-neighbour",
+        "invariant 1: a write through counts for unforced batches before it",
+    ),
+    plant(
+        "hole-under-watermark",
+        "invariant 1: a write that lands counts for those before it in the air",
+    ),
+    plant(
+        "failed-write-lands",
+        "invariant 4: a write that failed counts",
+    ),
+    plant(
+        "write-not-joined",
+        "invariant 4: the writes beside a failed one are not waited for",
+    ),
+    plant(
+        "running-not-joined-before-unlock",
+        "invariant 4: the lock is given up while a job is under way",
+    ),
+];
+
+/// Caught by exploring what weak memory allows, with loom: `order-…`, by the tests of core itself.
+pub const ORDERINGS: &[Plant] = &[
+    plant(
+        "order-register",
+        "a task's second look may come before its waker is known to others",
+    ),
+    plant(
+        "order-wake",
+        "the look for wakers may come before what they are woken for is known to others",
+    ),
+    plant(
+        "order-unlock",
+        "what was done under a lock may be seen after it is given back",
+    ),
+    plant(
+        "order-poison",
+        "the log has failed, and the cause is not there yet",
+    ),
+];
 
 /// Caught where everything is tried: every bit, length, subset of names, pair of crashes.
 pub const EXHAUSTIVE: &[Plant] = &[
@@ -188,7 +440,7 @@ mod tests {
         }
         planted.remove("its-name");
         let mut listed = BTreeSet::new();
-        for list in [LIVES, INTERLEAVINGS, EXHAUSTIVE, FUZZING] {
+        for list in [LIVES, INTERLEAVINGS, ORDERINGS, EXHAUSTIVE, FUZZING] {
             let mut here = BTreeSet::new();
             for plant in list {
                 assert!(here.insert(plant.name.to_owned()), "{} twice", plant.name);

@@ -40,4 +40,6 @@ pub use disk::{
     SimOptions, Snapshot, Survival,
 };
 pub use rng::Rng;
-pub use runtime::SimRuntime;
+#[cfg(shuttle)]
+pub use runtime::shuttled::{CLOCK, Clock, ShuttleRuntime};
+pub use runtime::{Points, SimRuntime};

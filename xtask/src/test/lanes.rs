@@ -6,9 +6,8 @@ use super::{Setting, clock};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// What runs beside each other. The machine's lane mostly waits for the network and the disk; the
-/// Windows check and the fuzz targets have target folders of their own, so that cargo's lock keeps
-/// nobody waiting.
+/// What runs beside each other. The machine's lane waits for the network and the disk at first; the
+/// others there have target folders of their own, so that cargo's lock keeps nobody waiting.
 const LANES: [&[Stage]; 2] = [
     &[
         Stage::Fmt,
@@ -20,7 +19,13 @@ const LANES: [&[Stage]; 2] = [
         Stage::Tests,
         Stage::Lives,
     ],
-    &[Stage::Packages, Stage::Windows, Stage::Planted, Stage::Fuzz],
+    &[
+        Stage::Packages,
+        Stage::Windows,
+        Stage::Interleavings,
+        Stage::Planted,
+        Stage::Fuzz,
+    ],
 ];
 
 /// What a stage waits for in the other lane.
@@ -161,7 +166,7 @@ pub fn summary(setting: &Setting, reports: &[Report]) -> bool {
             Some(took) => (verdict(report.counts), clock::shown(took)),
             None => ("not run", String::new()),
         };
-        println!("{:<10} {verdict:<8} {took:>12}", report.stage.name());
+        println!("{:<13} {verdict:<8} {took:>12}", report.stage.name());
         all += report.counts;
     }
     println!(

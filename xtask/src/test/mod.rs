@@ -10,6 +10,7 @@ mod counts;
 mod excuses;
 mod fuzzing;
 mod host;
+mod interleavings;
 mod lanes;
 mod leftovers;
 mod lives;

@@ -1,7 +1,7 @@
 //! The stages, and what one reports.
 
 use super::counts::Counts;
-use super::{Setting, fuzzing, host, lives, packages, suites, windows};
+use super::{Setting, fuzzing, host, interleavings, lives, packages, suites, windows};
 use crate::check;
 use anyhow::Result;
 use std::time::Duration;
@@ -21,10 +21,11 @@ pub enum Stage {
     Windows,
     Planted,
     Fuzz,
+    Interleavings,
 }
 
 impl Stage {
-    pub const ALL: [Stage; 12] = [
+    pub const ALL: [Stage; 13] = [
         Stage::Packages,
         Stage::Fmt,
         Stage::Check,
@@ -37,6 +38,7 @@ impl Stage {
         Stage::Windows,
         Stage::Planted,
         Stage::Fuzz,
+        Stage::Interleavings,
     ];
 
     pub fn name(self) -> &'static str {
@@ -53,6 +55,7 @@ impl Stage {
             Stage::Windows => "windows",
             Stage::Planted => "planted",
             Stage::Fuzz => "fuzz",
+            Stage::Interleavings => "interleavings",
         }
     }
 
@@ -70,6 +73,9 @@ impl Stage {
             Stage::Windows => "type-checks the Windows code",
             Stage::Planted => "known bugs, each of which its suite has to find",
             Stage::Fuzz => "replays what fuzzing found, and fuzzes each target for a short while",
+            Stage::Interleavings => {
+                "the log under shuttle and loom, and that they catch known bugs"
+            }
         }
     }
 
@@ -94,6 +100,7 @@ impl Stage {
             Stage::Windows => windows::run(setting),
             Stage::Planted => lives::planted(setting),
             Stage::Fuzz => fuzzing::run(setting),
+            Stage::Interleavings => interleavings::run(setting),
         }
     }
 }

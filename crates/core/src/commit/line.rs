@@ -1,10 +1,9 @@
 //! What is in the air, and what is written and durable. Pure memory, under the log's one mutex.
 
-use crate::planted;
 use crate::segments::Segment;
 use crate::stage::Building;
 use logforce_device::{Barrier, ForceBy, Guarantee, Plan};
-use logforce_format::{Anchor, BatchHeader, Epoch, LogId, Lsn, seal};
+use logforce_format::{Anchor, BatchHeader, Epoch, LogId, Lsn, planted, seal};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -309,7 +308,12 @@ impl Line {
             self.seal(batch);
         }
         self.running += 1;
-        self.claimed = false;
+        if !planted!("claim-kept") {
+            self.claimed = false;
+        }
+        if planted!("ack-before-landing") {
+            self.durable = self.sealed();
+        }
         let write = (!batches.is_empty()).then(|| {
             let mut segments: Vec<Arc<Segment>> = Vec::new();
             for batch in &*batches {
@@ -391,10 +395,8 @@ impl Line {
             flight.done = true;
         }
         // Only the contiguous prefix counts: a crash would cut at the hole.
-        while self
-            .flying
-            .front()
-            .is_some_and(|f| f.done || planted!("hole-under-watermark"))
+        let hole = planted!("hole-under-watermark") && self.flying.iter().any(|f| f.done);
+        while self.flying.front().is_some_and(|f| f.done || hole)
             && let Some(flight) = self.flying.pop_front()
         {
             self.written = flight.after;
@@ -431,6 +433,9 @@ impl Line {
                     for segment in &flight.segments {
                         add(&mut self.unforced, segment);
                     }
+                    if planted!("ack-before-barrier") {
+                        self.advance(flight.end, &mut landed);
+                    }
                 }
             }
         }
@@ -450,14 +455,14 @@ impl Line {
     /// The barrier under way is done, on all of `segments`.
     pub(crate) fn end_fence(&mut self, segments: Vec<Arc<Segment>>, quiet: bool) -> Landed {
         let mut landed = Landed::default();
-        let Some(fence) = self.fence.take() else {
+        let Some(mut fence) = self.fence.take() else {
             return landed;
         };
-        landed.generations.push(fence.generation);
-        if planted!("barrier-covers-later-writes") {
-            let written = self.written();
-            self.advance(written, &mut landed);
+        if planted!("barrier-covers-what-came-later") {
+            fence.target = self.written();
+            fence.after = self.written;
         }
+        landed.generations.push(fence.generation);
         self.safe = fence.target;
         self.settle_anchor(fence.after);
         if self.guarantee == Guarantee::PowerLoss || self.barrier_is_durable {

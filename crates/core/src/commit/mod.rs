@@ -14,13 +14,17 @@ pub(crate) use signal::{Rounds, Signal};
 
 use crate::log::Shared;
 use crate::metrics::Load;
+use crate::segments::Segment;
 use crate::stage::Stage;
-use crate::{Error, Result, planted, trace};
+use crate::{Error, Result, trace};
 use line::Kind;
-use logforce_device::{AlignedBuf, Guarantee, Write};
-use logforce_format::Lsn;
+use logforce_device::sync::MutexGuard;
+use logforce_device::{AlignedBuf, File, Guarantee, Ticket, Write};
+use logforce_format::{Lsn, planted};
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
-use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 /// What is to be rung once the mutex is released.
@@ -29,6 +33,22 @@ use std::time::Duration;
 pub(crate) struct Rings {
     pub(crate) work: bool,
     pub(crate) prepare: bool,
+}
+
+/// A write in the air, and when it began.
+type Aloft = (Arc<Segment>, Arc<dyn File>, Ticket, Duration);
+
+/// Writes in the air. They are waited for also when the thread unwinds: none may land after the lock
+/// is given up.
+struct InAir(VecDeque<Aloft>);
+
+impl Drop for InAir {
+    fn drop(&mut self) {
+        for (_, file, ticket, _) in self.0.drain(..) {
+            // The device has panicked before; once more changes nothing for the others.
+            let _ = catch_unwind(AssertUnwindSafe(|| file.complete(ticket)));
+        }
+    }
 }
 
 /// A job under way. If its holder unwinds, the log is poisoned: what its writes did is not known.
@@ -48,24 +68,22 @@ impl Running<'_> {
 impl Drop for Running<'_> {
     fn drop(&mut self) {
         if !self.ended {
-            self.shared.fail(Error::Io {
-                doing: "write to",
-                path: self.shared.path.clone(),
-                source: Arc::new(std::io::Error::other("the writing thread panicked")),
-            });
+            self.shared.unwound("write to");
             // Only now: whoever closes the log waits for this, and then gives up the lock.
             self.shared.stage().line.running -= 1;
-            self.shared.progress.ring(&*self.shared.runtime);
+            if !planted!("wake-after-unwound-job") {
+                self.shared.progress.ring(&*self.shared.runtime);
+            }
         }
     }
 }
 
 impl Shared {
     pub(crate) fn ring(&self, rings: Rings) {
-        if rings.work {
+        if rings.work && !planted!("wake-work") {
             self.work.ring(&*self.runtime);
         }
-        if rings.prepare {
+        if rings.prepare && !planted!("wake-prepare") {
             self.prepare.ring(&*self.runtime);
         }
     }
@@ -110,7 +128,9 @@ impl Shared {
                 self.ring(rings);
                 return Ok(());
             }
-            if let Err(e) = self.poison.check() {
+            if let Err(e) = self.poison.check()
+                && !planted!("recheck-poison")
+            {
                 drop(stage);
                 self.ring(rings);
                 return Err(e);
@@ -130,15 +150,20 @@ impl Shared {
             let signal = match stage.line.carrier(how, end) {
                 Some(generation) => self.rounds.of(generation),
                 // Somebody must look for the next job when one ends.
-                None if !stage.line.claimed || mine == Some(next) => {
+                None if !stage.line.claimed
+                    || (mine == Some(next) && !planted!("claimant-looks-once")) =>
+                {
                     stage.line.claimed = true;
                     mine = Some(next);
                     &self.claim
                 }
                 None => self.rounds.of(next),
             };
-            let seen = signal.observe();
+            let mut seen = signal.observe();
             drop(stage);
+            if planted!("late-observe-commit") {
+                seen = signal.observe();
+            }
             self.ring(std::mem::take(&mut rings));
             signal.sleep(&*self.runtime, seen, None);
             if self.is_at(end, how) {
@@ -169,7 +194,9 @@ impl Shared {
             let error = self.fail(e);
             // Only now: whoever closes the log waits for this, and then gives up the lock.
             self.stage().line.running -= 1;
-            self.progress.ring(&*self.runtime);
+            if !planted!("wake-after-failed-job") {
+                self.progress.ring(&*self.runtime);
+            }
             return Err(error);
         }
         Ok(())
@@ -253,7 +280,7 @@ impl Shared {
         let through = kind == Kind::Each { through: true };
         let mut result = Ok(());
         let mut bufs = Vec::with_capacity(batches.len());
-        let mut flying = Vec::with_capacity(batches.len());
+        let mut flying = InAir(VecDeque::with_capacity(batches.len()));
         for batch in batches {
             let segment = batch.segment.clone();
             let file = match segment.file() {
@@ -276,11 +303,11 @@ impl Shared {
             if ticket.done.is_some() {
                 self.metrics.wrote(at.saturating_sub(begun));
             }
-            flying.push((segment, file, ticket, begun));
+            flying.0.push_back((segment, file, ticket, begun));
         }
         // All are waited for, also after a failure: no write of ours may land after the lock is
         // given up.
-        for (segment, file, ticket, begun) in flying {
+        while let Some((segment, file, ticket, begun)) = flying.0.pop_front() {
             let was_done = ticket.done.is_some();
             let done = file.complete(ticket);
             if !was_done {
@@ -288,12 +315,19 @@ impl Shared {
                 self.metrics.wrote(at.saturating_sub(begun));
             }
             bufs.push(done.buf);
+            if result.is_err() && planted!("write-not-joined") {
+                std::mem::forget(flying);
+                break;
+            }
             if let Err(e) = done.result
                 && result.is_ok()
                 && !planted!("failed-write-forgotten")
             {
                 result = Err(Error::io("write", segment.path())(e));
             }
+        }
+        if planted!("failed-write-lands") {
+            return Ok(bufs);
         }
         result.map(|()| bufs)
     }
@@ -324,15 +358,17 @@ impl Shared {
         let job = stage.has_job();
         let claimed = stage.line.claimed;
         let idle = !stage.has_staged() && stage.line.flights() == 0;
-        let work = (job && !claimed)
+        let work = (job && !claimed && !planted!("wake-work-for-job"))
             || stage.has_overflow()
             || (idle && stage.line.stamp_now)
             || (stage.line.lacks_stamp() && self.service_parked.load(Acquire))
-            || stage.has_callback()
+            || (stage.has_callback() && !planted!("wake-callback"))
             || (landed.durable.is_some() && self.live_parked.load(Acquire));
         drop(stage);
         // Also where there is no job for it: a claimant whose batch somebody else took sleeps on.
-        self.claim.ring(&*self.runtime);
+        if !planted!("wake-claimant") {
+            self.claim.ring(&*self.runtime);
+        }
         for segment in &landed.finished {
             segment.writer_done();
         }
@@ -346,19 +382,31 @@ impl Shared {
 
     fn tell(&self, landed: &Landed) {
         for generation in &landed.generations {
-            self.rounds.of(*generation).ring(&*self.runtime);
+            if !planted!("wake-round") {
+                self.rounds.of(*generation).ring(&*self.runtime);
+            }
         }
         if let Some(durable) = landed.durable {
-            self.view.advanced.ring(&*self.runtime);
-            self.view.wakers.wake_to(durable);
+            if !planted!("wake-follower") {
+                self.view.advanced.ring(&*self.runtime);
+            }
+            if !planted!("wake-tasks") {
+                self.view.wakers.wake_to(durable);
+            }
         }
-        self.written_wakers.wake_to(self.written());
+        if !planted!("wake-written-tasks") {
+            self.written_wakers.wake_to(self.written());
+        }
     }
 
     /// A write is done, room or prepared space appeared, or the log ends.
     pub(crate) fn made_progress(&self) {
-        self.progress.ring(&*self.runtime);
-        self.room_wakers.wake_all();
+        if !planted!("wake-progress") {
+            self.progress.ring(&*self.runtime);
+        }
+        if !planted!("wake-room-tasks") {
+            self.room_wakers.wake_all();
+        }
     }
 
     /// Writes down how far the log is durable, as a batch without records. Returns whether it did:
@@ -386,6 +434,30 @@ impl Shared {
         Ok(true)
     }
 
+    /// Fails the log because a thread unwound in the middle of it: what the device did of what it
+    /// was asked for is not known.
+    pub(crate) fn unwound(&self, doing: &'static str) -> Error {
+        self.fail(Error::Io {
+            doing,
+            path: self.path.clone(),
+            source: Arc::new(std::io::Error::other("the thread that was at it panicked")),
+        })
+    }
+
+    /// Runs what must not be left half done: if it unwinds, the log has failed.
+    pub(crate) fn whole<T>(&self, doing: &'static str, body: impl FnOnce() -> T) -> T {
+        struct Half<'a>(&'a Shared, &'static str);
+        impl Drop for Half<'_> {
+            fn drop(&mut self) {
+                self.0.unwound(self.1);
+            }
+        }
+        let half = Half(self, doing);
+        let done = body();
+        std::mem::forget(half);
+        done
+    }
+
     /// Records the failure, drops what waits, wakes everybody.
     pub(crate) fn fail(&self, cause: Error) -> Error {
         let error = self.poison.set(cause);
@@ -393,13 +465,25 @@ impl Shared {
             trace::poisoned(&error);
         }
         self.stage().discard();
-        self.claim.ring(&*self.runtime);
-        self.rounds.ring_all(&*self.runtime);
-        self.made_progress();
-        self.work.ring(&*self.runtime);
+        if !planted!("fail-wake-claimant") {
+            self.claim.ring(&*self.runtime);
+        }
+        if !planted!("fail-wake-rounds") {
+            self.rounds.ring_all(&*self.runtime);
+        }
+        if !planted!("fail-wake-progress") {
+            self.made_progress();
+        }
+        if !planted!("fail-wake-work") {
+            self.work.ring(&*self.runtime);
+        }
         self.prepare.ring(&*self.runtime);
-        self.written_wakers.wake_all();
-        self.view.end(Some(error.clone()));
+        if !planted!("fail-wake-written-tasks") {
+            self.written_wakers.wake_all();
+        }
+        if !planted!("fail-ends-view") {
+            self.view.end(Some(error.clone()));
+        }
         error
     }
 }

@@ -2,9 +2,9 @@
 //! staged, what is in the air and what somebody waits for.
 
 use super::line::{Durability, How, Kind, Launch};
-use crate::planted;
 use crate::stage::{Building, Stage};
 use logforce_device::Barrier;
+use logforce_format::planted;
 use std::time::Duration;
 
 /// More batches than this are cheaper written plainly with one barrier after them than written

@@ -1,5 +1,7 @@
 use logforce_device::Runtime;
-use std::sync::atomic::{AtomicU32, Ordering::*};
+use logforce_device::sync::{AtomicU32, total_order};
+use logforce_format::planted;
+use std::sync::atomic::Ordering::*;
 use std::time::Duration;
 
 /// A word to wait on: look, decide, sleep unless it rang since. On a cache line of its own, so that
@@ -17,13 +19,21 @@ impl Signal {
     }
 
     pub(crate) fn sleep(&self, runtime: &dyn Runtime, seen: u32, timeout: Option<Duration>) {
-        self.sleepers.fetch_add(1, SeqCst);
+        if !planted!("sleep-uncounted") {
+            self.sleepers.fetch_add(1, SeqCst);
+        }
+        total_order();
         runtime.wait(&self.word, seen, timeout);
-        self.sleepers.fetch_sub(1, SeqCst);
+        if !planted!("sleep-uncounted") {
+            self.sleepers.fetch_sub(1, SeqCst);
+        }
     }
 
     pub(crate) fn ring(&self, runtime: &dyn Runtime) {
-        self.word.fetch_add(1, SeqCst);
+        if !planted!("ring-without-change") {
+            self.word.fetch_add(1, SeqCst);
+        }
+        total_order();
         // A sleeper that this misses has not gone to sleep yet, and will see the word changed.
         if self.sleepers.load(SeqCst) > 0 {
             runtime.wake_all(&self.word);

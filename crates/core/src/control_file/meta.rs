@@ -5,16 +5,16 @@
 //! a crash tears, the other slot tells either the last acknowledged value or the one in flight.
 
 use super::{ControlFile, READ_LEN, read_slot, write_slot};
-use crate::planted;
 use crate::poison::Poison;
 use crate::{Damage, Error, Result, names};
+use logforce_device::sync::MutexGuard;
 use logforce_device::{Barrier, Directory, OpenFile};
 use logforce_format::{
     CONTROL_FILE_LEN, Case, Control, Lsn, MAX_META_LEN, META_SLOT_LEN, META_SLOT_OFFSETS, Meta,
-    MetaReject, MetaSlots, newest_meta,
+    MetaReject, MetaSlots, newest_meta, planted,
 };
 use std::path::Path;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 const _: () = assert!(META_SLOT_OFFSETS[1] - META_SLOT_OFFSETS[0] >= READ_LEN as u64);
 
@@ -139,6 +139,10 @@ impl ControlFile {
         // with it, and the next one would succeed without having written them.
         let _turn = self.turn.lock();
         poison.check()?;
+        self.whole(poison, || self.set_meta_in_turn(poison, bytes))
+    }
+
+    fn set_meta_in_turn(&self, poison: &Poison, bytes: &[u8]) -> Result<()> {
         let path = self.dir.path().join(names::CONTROL);
         let before = self.meta().as_ref().map_or(0, |m| m.sequence);
         let meta = Meta {

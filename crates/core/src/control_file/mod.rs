@@ -3,16 +3,16 @@ mod meta;
 pub(crate) use meta::LoadedMeta;
 
 use crate::names;
-use crate::planted;
 use crate::poison::Poison;
 use crate::seam_lock::SeamLock;
 use crate::{Error, Result};
+use logforce_device::sync::{Mutex, MutexGuard};
 use logforce_device::{AlignedBuf, Barrier, Directory, File, OpenFile, ReadSource, Runtime, Write};
 use logforce_format::{
     CONTROL_FILE_LEN, CONTROL_SLOT_LEN, CONTROL_SLOT_OFFSETS, Control, ControlReject,
-    FORMAT_VERSION, MAX_WRITE_UNIT, Meta, newest,
+    FORMAT_VERSION, MAX_WRITE_UNIT, Meta, newest, planted,
 };
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 const READ_LEN: usize = MAX_WRITE_UNIT as usize;
 const _: () = assert!(CONTROL_SLOT_OFFSETS[1] == MAX_WRITE_UNIT as u64);
@@ -161,7 +161,24 @@ impl ControlFile {
     pub(crate) fn update(&self, poison: &Poison, change: impl FnOnce(&mut Control)) -> Result<()> {
         let _turn = self.turn.lock();
         poison.check()?;
-        self.update_in_turn(poison, change)
+        self.whole(poison, || self.update_in_turn(poison, change))
+    }
+
+    /// Runs what writes slots; if it unwinds, the log is poisoned before anybody else has the turn:
+    /// the slot may be half written, and the next change would begin with the other one.
+    fn whole<T>(&self, poison: &Poison, body: impl FnOnce() -> T) -> T {
+        struct Half<'a>(&'a Poison, &'a ControlFile);
+        impl Drop for Half<'_> {
+            fn drop(&mut self) {
+                let path = self.1.dir.path().join(names::CONTROL);
+                let source = std::io::Error::other("the thread that was at it panicked");
+                self.0.set(Error::io("write", path)(source));
+            }
+        }
+        let half = Half(poison, self);
+        let done = body();
+        std::mem::forget(half);
+        done
     }
 
     /// As [`ControlFile::update`], by whoever has the turn.

@@ -18,7 +18,6 @@ use crate::log::{Recovered, Shared};
 use crate::metrics::Metrics;
 use crate::options::{Creation, OnDamage, Options};
 use crate::pins::Pins;
-use crate::planted;
 use crate::poison::Poison;
 use crate::prepare::{Preparing, Spare, zeroes_help};
 use crate::segments::{Segment, Segments};
@@ -28,14 +27,17 @@ use crate::voids::Voids;
 use crate::wakers::Wakers;
 use crate::{Damage, Error, Result, names};
 use end::{End, taken_back_behind};
+use logforce_device::sync::{AtomicBool, Mutex};
 use logforce_device::{AlignedBuf, Barrier, Directory, Runtime, System, Write};
-use logforce_format::{Anchor, BatchHeader, BatchKind, Case, Control, Epoch, LogId, Lsn, seal};
+use logforce_format::{
+    Anchor, BatchHeader, BatchKind, Case, Control, Epoch, LogId, Lsn, planted, seal,
+};
 use presence::{Chosen, advise, choose, create, look, unusable_directory};
 use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// Opens a log for writing; see `Log::open`.
 pub(crate) fn open(
@@ -435,14 +437,13 @@ impl Opening {
     }
 
     fn preparing(&self, log_id: LogId, epoch: Epoch) -> Preparing<'_> {
-        static GO_ON: AtomicBool = AtomicBool::new(false);
         Preparing {
             dir: &self.dir,
             log_id,
             epoch,
             direct: self.chosen.method.plan().direct,
             fill: self.fill,
-            stop: &GO_ON,
+            stop: None,
             pace: &|_, _, _| {},
             runtime: &*self.runtime,
         }

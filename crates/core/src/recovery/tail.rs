@@ -3,12 +3,11 @@
 use super::Opening;
 use super::end::{End, damage};
 use crate::options::OnDamage;
-use crate::planted;
 use crate::scan::Scan;
 use crate::segments::{Segment, Segments};
 use crate::{Error, Result};
 use logforce_device::{AlignedBuf, Barrier, ReadSource, Write};
-use logforce_format::{Control, Decision, Lsn, decide};
+use logforce_format::{Control, Decision, Lsn, decide, planted};
 use std::io;
 use std::sync::Arc;
 

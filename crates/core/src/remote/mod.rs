@@ -20,11 +20,11 @@ use crate::view::View;
 use crate::voids::Voids;
 use crate::{Error, OnDamage, ReadOnly, Result, names};
 use ahead::Ahead;
+use logforce_device::sync::AtomicU32;
 use logforce_device::{Directory, ReadSource, Runtime};
 use logforce_format::{Control, Epoch, Lsn};
 use records::Records;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 /// How often a doubtful place is looked at again before it counts as damaged.

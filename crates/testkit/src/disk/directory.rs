@@ -5,7 +5,7 @@ use super::file::SimFile;
 use super::names::{Change, Names};
 use super::state::{State, power_is_cut};
 use super::{Fault, SimDisk};
-use crate::SimRuntime;
+use crate::Points;
 use logforce_device::{
     Access, Directory, Entry, Facts, File, FileIdentity, OpenFile, Runtime, System,
 };
@@ -15,7 +15,7 @@ use std::sync::{Arc, MutexGuard};
 
 pub(super) struct SimSystem {
     pub disk: SimDisk,
-    pub runtime: SimRuntime,
+    pub runtime: Arc<dyn Points>,
 }
 
 struct SimDirectory {
@@ -28,7 +28,7 @@ struct SimDirectory {
 #[derive(Clone)]
 pub(super) struct Place {
     pub disk: SimDisk,
-    pub runtime: SimRuntime,
+    pub runtime: Arc<dyn Points>,
     pub boot: u64,
 }
 
@@ -114,7 +114,7 @@ impl SimSystem {
 
 impl System for SimSystem {
     fn runtime(&self) -> Arc<dyn Runtime> {
-        Arc::new(self.runtime.clone())
+        self.runtime.clone()
     }
 
     fn directory(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {

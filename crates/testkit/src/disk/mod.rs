@@ -17,7 +17,7 @@ pub use names::Left;
 pub use options::SimOptions;
 pub use plan::{Counters, Failure, Fault, Misread, Survival};
 
-use crate::SimRuntime;
+use crate::Points;
 use logforce_device::{AlignedBuf, System};
 use state::State;
 use std::collections::BTreeMap;
@@ -53,10 +53,10 @@ impl SimDisk {
     }
 
     /// The platform that the code under test sees, in the threads of `runtime`.
-    pub fn system(&self, runtime: &SimRuntime) -> Arc<dyn System> {
+    pub fn system(&self, runtime: &(impl Points + Clone + 'static)) -> Arc<dyn System> {
         Arc::new(directory::SimSystem {
             disk: self.clone(),
-            runtime: runtime.clone(),
+            runtime: Arc::new(runtime.clone()),
         })
     }
 
@@ -163,6 +163,11 @@ impl SimDisk {
         s.rules = s.options.rules();
     }
 
+    /// Writes that were submitted and not completed, in this boot.
+    pub fn writes_in_flight(&self) -> usize {
+        self.lock().in_flight.len()
+    }
+
     /// The options in force.
     pub fn options(&self) -> SimOptions {
         self.lock().options.clone()
@@ -216,6 +221,16 @@ impl SimDisk {
             let len = data.len().min(bytes.len() - at);
             bytes[at..at + len].copy_from_slice(&data[..len]);
         }
+        Some(bytes)
+    }
+
+    /// A file's bytes as the running system sees them: what a crash of the process alone leaves.
+    pub fn visible_bytes(&self, dir: impl AsRef<Path>, name: &str) -> Option<Vec<u8>> {
+        let s = self.lock();
+        let id = s.directories.get(dir.as_ref())?.now.get(name)?;
+        let inode = &s.inodes[id];
+        let mut bytes = vec![0; inode.size as usize];
+        inode.read(0, &mut bytes, true, &s.fault_counts)?;
         Some(bytes)
     }
 

@@ -1,13 +1,18 @@
 //! A seeded cooperative scheduler over real threads, behind the [`Runtime`] seam.
 
 mod schedule;
+#[cfg(shuttle)]
+pub(crate) mod shuttled;
+#[cfg(shuttle)]
+pub(crate) use shuttled::thread_label;
 
+use logforce_device::sync::AtomicU32;
 use logforce_device::{Joiner, Runtime};
 use schedule::{Doing, MAIN, Schedule, Thread};
 use std::cell::Cell;
 use std::io::{self, Write as _};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -32,7 +37,18 @@ fn abort_stuck(s: &Schedule) -> ! {
     std::process::abort();
 }
 
+/// A runtime whose scheduler the simulated disk tells of each of its operations.
+pub trait Points: Runtime {
+    /// A scheduling point: another thread may go on here.
+    fn point(&self);
+}
+
+fn address(word: &AtomicU32) -> usize {
+    std::ptr::from_ref(word).addr()
+}
+
 /// The name of the calling thread in its run, for the log of operations.
+#[cfg(not(shuttle))]
 pub(crate) fn thread_label() -> String {
     match ME.get() {
         Some((_, me)) if me != MAIN => std::thread::current().name().unwrap_or_default().to_owned(),
@@ -255,6 +271,12 @@ impl Inner {
     }
 }
 
+impl Points for SimRuntime {
+    fn point(&self) {
+        self.inner.point();
+    }
+}
+
 impl Runtime for SimRuntime {
     fn now(&self) -> Duration {
         self.point();
@@ -303,7 +325,7 @@ impl Runtime for SimRuntime {
         }
         let until = timeout.map(|t| s.now.saturating_add(t.as_nanos().min(1 << 62) as u64));
         s.threads[me].doing = Doing::Waiting {
-            word: word.as_ptr() as usize,
+            word: address(word),
             until,
         };
         self.inner.pass_on(s, me);
@@ -311,13 +333,13 @@ impl Runtime for SimRuntime {
 
     fn wake_one(&self, word: &AtomicU32) {
         self.point();
-        self.inner.lock().wake(word.as_ptr() as usize, false);
+        self.inner.lock().wake(address(word), false);
         self.point();
     }
 
     fn wake_all(&self, word: &AtomicU32) {
         self.point();
-        self.inner.lock().wake(word.as_ptr() as usize, true);
+        self.inner.lock().wake(address(word), true);
         self.point();
     }
 

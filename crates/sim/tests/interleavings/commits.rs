@@ -1,0 +1,169 @@
+//! Threads that commit.
+
+use crate::harness::explore;
+use crate::world::{METHODS, World, below, follow, one_in, options, pick, record};
+use logforce_core::{Guarantee, Method, Policy};
+use std::time::Duration;
+
+/// The plainest: everybody's commit returns, and is durable then.
+#[test]
+fn committers() {
+    explore("committers", || {
+        let world = World::new();
+        let log = world.open(options().method(pick(&METHODS)).writes_in_flight(1));
+        let threads: Vec<_> = (0..2 + below(3))
+            .map(|n| {
+                let log = log.clone();
+                world.spawn(move |world| {
+                    for i in 0..2 {
+                        let data = record(10 * n + i, 40);
+                        let done = log.commit(&data).expect("nothing fails");
+                        assert_eq!(done.guarantee, Guarantee::PowerLoss);
+                        assert!(world.watermark(&log) >= done.end);
+                        world.acknowledged(&done, &data);
+                    }
+                })
+            })
+            .collect();
+        for thread in threads {
+            thread.join().expect("no thread panics");
+        }
+        world.close(log).expect("nothing fails");
+    });
+}
+
+/// Several writes in the air, which land in any order; others watch.
+#[test]
+fn flights() {
+    explore("flights", || {
+        let world = World::new();
+        let log = world.open(options());
+        let front = log.front_lsn();
+        let watching = one_in(2).then(|| {
+            let (log, tasks) = (log.clone(), one_in(2));
+            world.spawn(move |world| {
+                assert_eq!(follow(world, &log, front, tasks).len(), 6);
+            })
+        });
+        let threads: Vec<_> = (0..3)
+            .map(|n| {
+                let log = log.clone();
+                world.spawn(move |world| {
+                    for i in 0..2 {
+                        let data = record(10 * n + i, 3_000);
+                        let before = world.watermark(&log);
+                        let at = log.append(&data).expect("there is room");
+                        log.force(at.end).expect("nothing fails");
+                        world.durable(at.start, at.end, &data);
+                        assert!(world.watermark(&log) >= before.max(at.end));
+                    }
+                })
+            })
+            .collect();
+        for thread in threads {
+            thread.join().expect("no thread panics");
+        }
+        world.close(log).expect("nothing fails");
+        if let Some(watching) = watching {
+            watching.join().expect("no thread panics");
+        }
+    });
+}
+
+/// Commits of every policy at once. Here time passes, when nothing else can go on.
+#[test]
+fn policies() {
+    explore("policies", || {
+        let world = World::new();
+        let clock = world.rt.with_clock();
+        let log = world.open(options().method(pick(&METHODS)));
+        let threads: Vec<_> = (0..3)
+            .map(|n| {
+                let log = log.clone();
+                world.spawn(move |world| {
+                    for i in 0..2 {
+                        let data = record(10 * n + i, 40);
+                        let within = Duration::from_millis(1 + below(3));
+                        let policy = match below(3) {
+                            0 => Policy::Force,
+                            1 => Policy::Write {
+                                force_within: within,
+                            },
+                            _ => Policy::Interval { within },
+                        };
+                        let done = log.commit_with(&data, policy).expect("nothing fails");
+                        world.acknowledged(&done, &data);
+                        world.watermark(&log);
+                    }
+                })
+            })
+            .collect();
+        for thread in threads {
+            thread.join().expect("no thread panics");
+        }
+        world.close(log).expect("nothing fails");
+        drop(clock);
+    });
+}
+
+/// What was promised by a deadline becomes durable by itself: a follower sees it, and nobody
+/// forces.
+#[test]
+fn deadlines() {
+    explore("deadlines", || {
+        let world = World::new();
+        let clock = world.rt.with_clock();
+        let log = world.open(options().method(pick(&METHODS)));
+        let within = Duration::from_millis(2);
+        let policies = [
+            Policy::Interval { within },
+            Policy::Write {
+                force_within: within,
+            },
+        ];
+        let mut follower = log.follow(log.durable_lsn()).expect("the end is there");
+        for n in 0..2 {
+            let data = record(n, 40);
+            log.commit_with(&data, pick(&policies))
+                .expect("nothing fails");
+            if one_in(2) {
+                let entry = follower.next_blocking().expect("the log goes on");
+                world.shown(&entry.expect("nothing fails"));
+            } else {
+                let next = world.block_on(follower.next());
+                world.shown(&next.expect("the log goes on").expect("nothing fails"));
+            }
+        }
+        world.close(log).expect("nothing fails");
+        drop(clock);
+    });
+}
+
+/// A method that guarantees nothing against loss of power has a list of unforced segments, and
+/// barriers for closing.
+#[test]
+fn weak_methods() {
+    explore("weak_methods", || {
+        let world = World::new();
+        let method = pick(&[Method::Buffered, Method::Direct]);
+        let log = world.open(options().method(method).require(Guarantee::Nothing));
+        let threads: Vec<_> = (0..3)
+            .map(|n| {
+                let log = log.clone();
+                world.spawn(move |world| {
+                    let data = record(n, 40);
+                    let done = log.commit(&data).expect("nothing fails");
+                    world.acknowledged(&done, &data);
+                })
+            })
+            .collect();
+        for thread in threads {
+            thread.join().expect("no thread panics");
+        }
+        let tail = log.tail_lsn();
+        world.close(log).expect("nothing fails");
+        let stable =
+            crate::medium::Medium::of(&world.disk, crate::world::DIR, crate::medium::Layer::Stable);
+        assert!(stable.end >= tail, "closing makes everything durable");
+    });
+}

@@ -1,0 +1,83 @@
+//! Each known bug of the list, put in by a run of this same program, has to be caught.
+
+use logforce_sim::plants::{INTERLEAVINGS, Plant};
+use std::process::Command;
+use std::sync::Mutex;
+use std::time::Instant;
+
+/// What became of a plant.
+struct Caught {
+    name: &'static str,
+    /// The line that says which test, which seed, which schedule; or what happened instead.
+    by: Result<String, String>,
+    seconds: f64,
+}
+
+impl Caught {
+    fn line(&self) -> String {
+        let by: String = match &self.by {
+            Ok(by) => by.chars().take(110).collect(),
+            Err(why) => why.clone(),
+        };
+        format!("{:<34} {:5.1} s  {by}", self.name, self.seconds)
+    }
+}
+
+fn try_out(plant: &Plant) -> Caught {
+    let began = Instant::now();
+    let program = std::env::current_exe().expect("a program knows where it is");
+    let output = Command::new(program)
+        .args(["--skip", "planted", "--nocapture", "--test-threads", "2"])
+        .env("LOGFORCE_PLANTED", plant.name)
+        .output()
+        .expect("the program starts again");
+    let text = String::from_utf8_lossy(&output.stderr);
+    // Written by the failed schedule itself: a start that fails, or a signal, is none.
+    let line = text.lines().find_map(|l| l.strip_prefix("FAILED "));
+    let by = match line {
+        Some(line) if output.status.code() == Some(101) => Ok(line.to_owned()),
+        _ => Err(format!("not caught: {}", output.status)),
+    };
+    Caught {
+        name: plant.name,
+        by,
+        seconds: began.elapsed().as_secs_f64(),
+    }
+}
+
+/// The list's plants, tried two at a time.
+#[test]
+fn planted_bugs_are_caught() {
+    if std::env::var_os("LOGFORCE_PLANTED").is_some() {
+        return;
+    }
+    let only = std::env::var("LOGFORCE_PLANT").ok();
+    let wanted = |p: &&Plant| {
+        only.as_deref()
+            .is_none_or(|o| o.split(',').any(|n| n == p.name))
+    };
+    let plants: Vec<&Plant> = INTERLEAVINGS.iter().filter(wanted).collect();
+    let next = Mutex::new(plants.iter());
+    let all = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let plant = next.lock().expect("no panic").next();
+                    let Some(plant) = plant else { return };
+                    let caught = try_out(plant);
+                    println!("{}", caught.line());
+                    all.lock().expect("no panic").push(caught);
+                }
+            });
+        }
+    });
+    let all = all.into_inner().expect("no panic");
+    assert_eq!(all.len(), plants.len());
+    let missed: Vec<&str> = all
+        .iter()
+        .filter(|c| c.by.is_err())
+        .map(|c| c.name)
+        .collect();
+    assert!(missed.is_empty(), "not caught: {missed:?}");
+}

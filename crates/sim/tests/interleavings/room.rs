@@ -1,0 +1,239 @@
+//! Too little memory and too little prepared space: whoever waits for either is told.
+
+use crate::harness::explore;
+use crate::world::{METHODS, Word, World, below, one_in, options, pick, record};
+use logforce_core::{Error, ErrorKind, Log, Options};
+use std::sync::Arc;
+
+/// Room for two batches and no more.
+fn narrow() -> Options {
+    options().staging(8 << 10).method(pick(&METHODS))
+}
+
+fn place(world: &World, log: &Log, data: &[u8]) -> Result<(), Error> {
+    match below(4) {
+        0 => log.append(data).map(|_| ()),
+        1 => world.block_on(log.submit_async(data)).map(drop),
+        2 => match log.try_submit(data) {
+            Ok(handle) => {
+                let done = world.block_on(handle)?;
+                world.acknowledged(&done, data);
+                Ok(())
+            }
+            Err(Error::WouldBlock) => log.submit(data).map(drop),
+            Err(e) => Err(e),
+        },
+        _ => {
+            let done = log.commit(data)?;
+            world.acknowledged(&done, data);
+            Ok(())
+        }
+    }
+}
+
+/// Staging is full most of the time: threads and tasks wait for room.
+#[test]
+fn full_staging() {
+    explore("full_staging", || {
+        let world = World::new();
+        let log = world.open(narrow());
+        let threads: Vec<_> = (0..3)
+            .map(|n| {
+                let log = log.clone();
+                world.spawn(move |world| {
+                    for i in 0..2 {
+                        place(world, &log, &record(10 * n + i, 5_000)).expect("nothing fails");
+                    }
+                })
+            })
+            .collect();
+        for thread in threads {
+            thread.join().expect("no thread panics");
+        }
+        world.close(log).expect("nothing fails");
+    });
+}
+
+/// Nobody forces: full batches are written to make room, by the log's own thread alone.
+#[test]
+fn appends_alone() {
+    explore("appends_alone", || {
+        let world = World::new();
+        let log = world.open(narrow());
+        let tasks = one_in(2);
+        for n in 0..5 {
+            let data = record(n, 5_000);
+            if tasks {
+                drop(
+                    world
+                        .block_on(log.submit_async(&data))
+                        .expect("nothing fails"),
+                );
+            } else {
+                log.append(&data).expect("nothing fails");
+            }
+        }
+        world.close(log).expect("nothing fails");
+    });
+}
+
+/// Records that nobody ever submits or forces, and a task that waits for room: the wake of whoever
+/// made room is the only one.
+#[test]
+fn a_task_waits_for_room() {
+    explore("a_task_waits_for_room", || {
+        let world = World::new();
+        let log = world.open(narrow());
+        let appender = {
+            let log = log.clone();
+            world.spawn(move |_| {
+                for n in 0..3 {
+                    log.append(&record(n, 5_000)).expect("nothing fails");
+                }
+            })
+        };
+        let data = record(9, 5_000);
+        let handle = world
+            .block_on(log.submit_async(&data))
+            .expect("nothing fails");
+        drop(handle);
+        appender.join().expect("no thread panics");
+        world.close(log).expect("nothing fails");
+    });
+}
+
+/// More than the prepared segments hold: appends wait for the preparing thread.
+#[test]
+fn new_segments() {
+    explore("new_segments", || {
+        let world = World::new();
+        let log = world.open(options().max_batch(32 << 10).staging(64 << 10));
+        let threads: Vec<_> = (0..2)
+            .map(|n| {
+                let log = log.clone();
+                world.spawn(move |world| {
+                    for i in 0..4 {
+                        place(world, &log, &record(10 * n + i, 30_000)).expect("nothing fails");
+                    }
+                })
+            })
+            .collect();
+        for thread in threads {
+            thread.join().expect("no thread panics");
+        }
+        world.close(log).expect("nothing fails");
+    });
+}
+
+/// A callback in the log's own thread appends more than there is room for: it makes it itself.
+#[test]
+fn a_callback_fills_up() {
+    explore("a_callback_fills_up", || {
+        let world = World::new();
+        let log = world.open(narrow());
+        let inner = log.clone();
+        let called = Word::new(&world);
+        let told = called.clone();
+        let submitted = log.submit_then(&record(1, 40), move |done| {
+            done.expect("nothing fails");
+            for n in 0..3 {
+                inner.append(&record(10 + n, 5_000)).expect("nothing fails");
+            }
+            drop(inner);
+            told.add();
+        });
+        submitted.expect("there is room");
+        log.append(&record(2, 5_000)).expect("nothing fails");
+        called.reaches(1);
+        world.close(log).expect("nothing fails");
+    });
+}
+
+/// At the cap the owner's callback makes room, and those who wait are told; its own appends do not
+/// wait for themselves.
+#[test]
+fn a_checkpoint_makes_room() {
+    explore("a_checkpoint_makes_room", || {
+        let world = World::new();
+        let slot: Arc<std::sync::Mutex<Option<Log>>> = Arc::default();
+        let inside = slot.clone();
+        // Little, more than is kept for it, or nothing; then perhaps no room is made at all.
+        let (appends, len) = (one_in(2), pick(&[1_000, 30_000]));
+        let gives = !one_in(3);
+        let on_full = move |_due: logforce_core::CheckpointDue| {
+            // Not before the log is open.
+            let log = inside.lock().expect("no panic").clone();
+            let Some(log) = log else { return };
+            if appends {
+                // Refused at once where there is no room for it.
+                match log.commit(&record(77, len)) {
+                    Ok(_) => {}
+                    Err(e) => {
+                        let kinds = [ErrorKind::Full, ErrorKind::Closed];
+                        assert!(kinds.contains(&e.kind()), "{e}");
+                    }
+                }
+            }
+            if !gives {
+                return;
+            }
+            match log.truncate_front(log.durable_lsn()) {
+                Ok(()) => {}
+                Err(e) => assert_eq!(e.kind(), ErrorKind::Closed, "{e}"),
+            }
+        };
+        let options = options()
+            .max_batch(32 << 10)
+            .staging(64 << 10)
+            .max_log_len(3 * (128 << 10))
+            .on_full(Arc::new(on_full));
+        let log = world.open(options);
+        *slot.lock().expect("no panic") = Some(log.clone());
+        let threads: Vec<_> = (0..2)
+            .map(|n| {
+                let log = log.clone();
+                world.spawn(move |_| {
+                    for i in 0..8 {
+                        let data = record(10 * n + i, 30_000);
+                        // Full where the callback had nothing to give.
+                        match log.commit(&data) {
+                            Ok(_) => {}
+                            Err(e) => assert_eq!(e.kind(), ErrorKind::Full, "{e}"),
+                        }
+                    }
+                })
+            })
+            .collect();
+        for thread in threads {
+            thread.join().expect("no thread panics");
+        }
+        slot.lock().expect("no panic").take();
+        world.close(log).expect("nothing fails");
+    });
+}
+
+/// A pin goes, and the front follows by itself: the room is there for those who wait at the cap.
+#[test]
+fn a_pin_gives_room() {
+    explore("a_pin_gives_room", || {
+        let world = World::new();
+        let log = world.open(options().max_batch(32 << 10).staging(64 << 10));
+        let pin = log.pin(log.durable_lsn()).expect("the end is there");
+        let front = log.front_lsn();
+        for n in 0..3 {
+            log.commit(&record(n, 30_000)).expect("nothing fails");
+        }
+        let to = log.durable_lsn();
+        log.truncate_front(to).expect("nothing fails");
+        assert!(log.front_lsn() <= pin.lsn().max(front));
+        match one_in(2) {
+            true => pin.advance(to).expect("the end is there"),
+            false => drop(pin),
+        }
+        // Nobody else rings the preparing thread, and time does not pass.
+        while log.front_lsn() < to {
+            shuttle::thread::yield_now();
+        }
+        world.close(log).expect("nothing fails");
+    });
+}

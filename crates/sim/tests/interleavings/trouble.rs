@@ -1,0 +1,198 @@
+//! The device fails, or panics: everybody is told, nobody is acknowledged who should not be, and
+//! the lock is given up when nothing is in the air any more.
+
+use crate::harness::explore;
+use crate::world::{METHODS, Word, World, below, follow, one_in, options, pick, record};
+use logforce_core::{Committed, Error, ErrorKind, Log, Method, Policy};
+use logforce_testkit::{Failure, Fault, Survival};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// What a log in trouble may answer.
+fn expected(e: &Error) {
+    // The last where a segment could not be prepared: then nothing was accepted.
+    let kinds = [ErrorKind::Poisoned, ErrorKind::Closed, ErrorKind::Io];
+    assert!(kinds.contains(&e.kind()), "{e}");
+}
+
+fn step(world: &World, log: &Log, n: u64, called: &Arc<Word>) -> Result<u32, Error> {
+    let data = record(n, pick(&[40, 3_000, 5_000]));
+    let done: Committed = match below(7) {
+        0 | 1 => log.commit(&data)?,
+        2 => log.submit(&data)?.wait()?,
+        3 => world.block_on(world.block_on(log.submit_async(&data))?)?,
+        4 => {
+            let at = log.append(&data)?;
+            world.block_on(log.submit_force(at.end)?)?;
+            world.durable(at.start, at.end, &data);
+            return Ok(0);
+        }
+        5 => {
+            let (world, called, data) = (world.clone(), called.clone(), data.clone());
+            let expect = data.clone();
+            log.submit_then(&data, move |done| {
+                match done {
+                    Ok(done) => world.acknowledged(&done, &expect),
+                    Err(e) => expected(&e),
+                }
+                called.add();
+            })?;
+            return Ok(1);
+        }
+        _ => {
+            let force_within = std::time::Duration::MAX / 8;
+            let done = log.submit_with(&data, Policy::Write { force_within })?;
+            world.block_on(done)?
+        }
+    };
+    world.acknowledged(&done, &data);
+    Ok(0)
+}
+
+/// Nothing, where the device's panic came through: it is part of the test.
+fn survive<T>(body: impl FnOnce() -> T) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(body)).ok()
+}
+
+fn end(world: &World, log: Log) {
+    if let Some(Err(e)) = survive(|| world.close(log)) {
+        expected(&e);
+    }
+}
+
+/// Some operation of the next ones fails.
+fn life(fault: Fault) {
+    let mut world = World::new();
+    world.failing = true;
+    let log = world.open(options().staging(8 << 10).method(pick(&METHODS)));
+    let from = log.durable_lsn();
+    world.disk.fail_at(world.disk.ops() + below(16), fault);
+    let called = Word::new(&world);
+    let threads: Vec<_> = (0..3)
+        .map(|n| {
+            let (log, called) = (log.clone(), called.clone());
+            shuttle::thread::spawn({
+                let world = world.clone();
+                move || {
+                    let mut callbacks = 0;
+                    for i in 0..2 {
+                        let Some(done) = survive(|| step(&world, &log, 10 * n + i, &called)) else {
+                            break;
+                        };
+                        match done {
+                            Ok(more) => callbacks += more,
+                            Err(e) => {
+                                expected(&e);
+                                break;
+                            }
+                        }
+                    }
+                    callbacks
+                }
+            })
+        })
+        .collect();
+    let watching: Vec<_> = (0..2)
+        .filter(|_| one_in(2))
+        .map(|n| {
+            let log = log.clone();
+            world.spawn(move |world| {
+                follow(world, &log, from, n == 0);
+            })
+        })
+        .collect();
+    let closer = one_in(2).then(|| {
+        let log = log.clone();
+        world.spawn(move |world| {
+            end(world, log);
+        })
+    });
+    let mut callbacks = 0;
+    for thread in threads {
+        callbacks += thread.join().expect("no thread panics");
+    }
+    // Also without a close: a log that has failed calls them all.
+    if one_in(2) {
+        called.reaches(callbacks);
+    }
+    end(&world, log);
+    called.reaches(callbacks);
+    for thread in watching.into_iter().chain(closer) {
+        thread.join().expect("no thread panics");
+    }
+    assert!(!world.is_locked(), "a log that has ended keeps the lock");
+    // A cut now: what was acknowledged is there afterwards, and nobody calls it damage.
+    let lost = Some(Survival::Lost);
+    world.disk.crash(Failure::Power, lost, below(1 << 20));
+    if one_in(2) {
+        let again = world.open(options());
+        world.close(again).expect("nothing fails now");
+    }
+    world.all_there();
+}
+
+/// A write, a barrier or whatever comes fails.
+#[test]
+fn failing() {
+    explore("failing", || life(Fault::Io));
+}
+
+/// As `failing`, and the thread that asked unwinds.
+#[test]
+fn panicking() {
+    explore("panicking", || life(Fault::Panic));
+}
+
+/// One of several writes in the air fails, of one job or of several, while a callback waits for one
+/// of them and the log is closed: the lock is not given up before all have landed.
+#[test]
+fn failing_flights() {
+    explore("failing_flights", || {
+        let mut world = World::new();
+        world.failing = true;
+        world.disk.change(|disk| disk.blocking = false);
+        let methods = [Method::DirectDsync, Method::Dsync];
+        let options = options().staging(64 << 10).method(pick(&methods));
+        // With one, a committer claims the next job, and the log's own thread sleeps.
+        let log = world.open(options.writes_in_flight(pick(&[1, 3])));
+        if one_in(2) {
+            // The preparing thread wakes others when it is done.
+            world.rest();
+        }
+        world.disk.fail_at(world.disk.ops() + below(8), Fault::Io);
+        let called = Word::new(&world);
+        let threads: Vec<_> = (0..3)
+            .map(|n| {
+                let log = log.clone();
+                world.spawn(move |world| {
+                    let data = record(10 * n, 5_000);
+                    let end = match log.append(&data) {
+                        // Two batches, so that one job has two writes.
+                        Ok(first) => log.append(&record(10 * n + 1, 5_000)).map(|l| (first, l)),
+                        Err(e) => Err(e),
+                    };
+                    let forced = end.and_then(|(first, last)| {
+                        log.force(last.end)?;
+                        world.durable(first.start, last.end, &data);
+                        Ok(())
+                    });
+                    if let Err(e) = forced {
+                        expected(&e);
+                    }
+                })
+            })
+            .collect();
+        let told = called.clone();
+        let submitted = log.submit_then(&record(99, 40), move |_| told.add());
+        if submitted.is_ok() && one_in(2) {
+            called.reaches(1);
+        }
+        end(&world, log);
+        if submitted.is_ok() {
+            called.reaches(1);
+        }
+        for thread in threads {
+            thread.join().expect("no thread panics");
+        }
+    });
+}

@@ -1,0 +1,273 @@
+//! One schedule's disk, runtime and log, and what must hold at each acknowledgement.
+
+use crate::medium::{Layer, Medium};
+use logforce_core::{Committed, Creation, Entry, Error, Guarantee, Log, Lsn, Method, Options};
+use logforce_device::sync::AtomicU32;
+use logforce_device::{Runtime, System};
+use logforce_testkit::{Points, ShuttleRuntime, SimDisk, SimOptions};
+use shuttle::rand::{RngCore, thread_rng};
+use shuttle::thread::{self, JoinHandle};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::pin::pin;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake};
+use std::time::Duration;
+
+pub const DIR: &str = "/log";
+
+/// The methods that guarantee something against loss of power here.
+pub const METHODS: [Method; 4] = [
+    Method::DirectDsync,
+    Method::DirectFdatasync,
+    Method::Dsync,
+    Method::Fdatasync,
+];
+
+/// A choice of the schedule's own random bits.
+pub fn below(n: u64) -> u64 {
+    thread_rng().next_u64() % n
+}
+
+pub fn one_in(n: u64) -> bool {
+    below(n) == 0
+}
+
+pub fn pick<T: Copy>(from: &[T]) -> T {
+    from[below(from.len() as u64) as usize]
+}
+
+/// A record of its own: the first eight bytes tell it from all others.
+pub fn record(number: u64, len: usize) -> Vec<u8> {
+    let mut bytes = vec![number as u8; len.max(8)];
+    bytes[..8].copy_from_slice(&(0x10f0_0000 + number).to_le_bytes());
+    bytes
+}
+
+/// Small segments and batches, no stamps by the clock, no statistics: what is left waits for
+/// wakes alone.
+pub fn options() -> Options {
+    Options::new()
+        .segment_len(128 << 10)
+        .max_batch(8 << 10)
+        .staging(16 << 10)
+        .worth_a_flight(1)
+        .writes_in_flight(3)
+        .idle_stamp(Duration::MAX)
+        .live_stats(false)
+        .method(Method::DirectDsync)
+}
+
+/// What one schedule happens on.
+#[derive(Clone)]
+pub struct World {
+    pub disk: SimDisk,
+    pub rt: ShuttleRuntime,
+    /// Operations of the disk fail.
+    pub failing: bool,
+    /// What was said to be durable: where it begins, and its first bytes.
+    promised: Arc<Mutex<BTreeMap<Lsn, [u8; 8]>>>,
+}
+
+impl World {
+    pub fn new() -> World {
+        let options = SimOptions {
+            sector: 4096,
+            blocking: one_in(4),
+            log_lines: 0,
+            ..SimOptions::default()
+        };
+        World {
+            disk: SimDisk::new(options, below(1 << 20)),
+            rt: ShuttleRuntime::default(),
+            failing: false,
+            promised: Arc::default(),
+        }
+    }
+
+    pub fn open(&self, options: Options) -> Log {
+        let system = self.disk.system(&self.rt);
+        let system: &dyn System = &*system;
+        Log::open(system, DIR, Creation::OpenOrCreate, options).expect("nothing fails in opening")
+    }
+
+    /// Lets time pass until nobody has anything to do: the next segment is prepared.
+    pub fn rest(&self) {
+        let clock = self.rt.with_clock();
+        let word = AtomicU32::new(0);
+        self.rt.wait(&word, 0, Some(Duration::from_secs(3_600)));
+        drop(clock);
+    }
+
+    /// Starts a thread; a panic in it fails the schedule.
+    pub fn spawn(&self, body: impl FnOnce(&World) + Send + 'static) -> JoinHandle<()> {
+        let world = self.clone();
+        thread::spawn(move || body(&world))
+    }
+
+    /// The record is durable, says somebody: then a cut now must not take it away.
+    pub fn durable(&self, start: Lsn, end: Lsn, data: &[u8]) {
+        let medium = Medium::of(&self.disk, DIR, Layer::Stable);
+        assert!(
+            medium.end >= end,
+            "acknowledged up to {end}, and a cut now leaves {}",
+            medium.end
+        );
+        assert!(medium.holds(start, &data[..8]), "another record at {start}");
+        let tag = data[..8].try_into().expect("eight bytes");
+        let mut promised = self.promised.lock().expect("no panic");
+        promised.insert(start, tag);
+    }
+
+    /// Everything that was said to be durable at any time is on the medium.
+    pub fn all_there(&self) {
+        let medium = Medium::of(&self.disk, DIR, Layer::Stable);
+        let promised = self.promised.lock().expect("no panic");
+        for (start, tag) in &*promised {
+            assert!(
+                *start < medium.end && medium.holds(*start, tag),
+                "acknowledged at {start} and gone"
+            );
+        }
+    }
+
+    /// Whether somebody holds the log's lock.
+    pub fn is_locked(&self) -> bool {
+        let directory = self.disk.system(&self.rt).directory(Path::new(DIR));
+        let directory = directory.expect("the directory is there");
+        directory.is_locked("lock").expect("the disk answers")
+    }
+
+    /// A commit was answered: what it says is so.
+    pub fn acknowledged(&self, done: &Committed, data: &[u8]) {
+        match done.guarantee {
+            Guarantee::PowerLoss => self.durable(done.start, done.end, data),
+            Guarantee::Nothing => {}
+            // A barrier that fails takes along what was written before it.
+            _ if self.failing => {}
+            _ => {
+                let medium = Medium::of(&self.disk, DIR, Layer::Visible);
+                assert!(
+                    medium.end >= done.end,
+                    "written up to {}, and the system sees {}",
+                    done.end,
+                    medium.end
+                );
+                assert!(medium.holds(done.start, &data[..8]), "another record");
+            }
+        }
+    }
+
+    /// A follower was shown a record.
+    pub fn shown(&self, entry: &Entry) {
+        self.durable(entry.start, entry.end, &entry.data);
+    }
+
+    /// The durable LSN as the log says it, never ahead of the medium.
+    pub fn watermark(&self, log: &Log) -> Lsn {
+        let said = log.durable_lsn();
+        let medium = Medium::of(&self.disk, DIR, Layer::Stable);
+        assert!(
+            medium.end >= said,
+            "durable up to {said}, and a cut now leaves {}",
+            medium.end
+        );
+        said
+    }
+
+    /// Closes, and looks that nothing of the log is left in the air.
+    pub fn close(&self, log: Log) -> Result<(), Error> {
+        let closed = log.close();
+        assert_eq!(self.disk.writes_in_flight(), 0, "in the air after closing");
+        closed
+    }
+
+    /// Polls a future in this thread.
+    pub fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
+        let word = Word::new(self);
+        let waker = word.clone().into();
+        let mut future = pin!(future);
+        loop {
+            let seen = word.count();
+            if let Poll::Ready(value) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+                return value;
+            }
+            word.wait(seen);
+        }
+    }
+}
+
+/// Counts, and can be waited for.
+pub struct Word {
+    count: AtomicU32,
+    rt: ShuttleRuntime,
+}
+
+impl Word {
+    pub fn new(world: &World) -> Arc<Word> {
+        Arc::new(Word {
+            count: AtomicU32::new(0),
+            rt: world.rt.clone(),
+        })
+    }
+
+    pub fn count(&self) -> u32 {
+        self.count.load(SeqCst)
+    }
+
+    pub fn add(&self) {
+        self.count.fetch_add(1, SeqCst);
+        self.rt.wake_all(&self.count);
+    }
+
+    fn wait(&self, seen: u32) {
+        self.rt.wait(&self.count, seen, None);
+    }
+
+    /// Returns once it has counted so far.
+    pub fn reaches(&self, wanted: u32) {
+        loop {
+            let seen = self.count();
+            if seen >= wanted {
+                return;
+            }
+            self.wait(seen);
+        }
+    }
+}
+
+impl Wake for Word {
+    fn wake(self: Arc<Self>) {
+        self.add();
+    }
+}
+
+/// Reads along until the log ends; nothing is shown that is not on the medium.
+pub fn follow(world: &World, log: &Log, from: Lsn, tasks: bool) -> Vec<Entry> {
+    let Ok(mut follower) = log.follow(from) else {
+        return Vec::new();
+    };
+    let mut seen: Vec<Entry> = Vec::new();
+    loop {
+        let next = match tasks {
+            false => follower.next_blocking(),
+            true => world.block_on(follower.next()),
+        };
+        match next {
+            None => return seen,
+            Some(Ok(entry)) => {
+                assert!(seen.last().is_none_or(|last| last.end <= entry.start));
+                world.shown(&entry);
+                seen.push(entry);
+            }
+            // Taken back, or the log has failed; after the latter it ends.
+            Some(Err(_)) => {}
+        }
+    }
+}
+
+/// A scheduling point.
+pub fn point(world: &World) {
+    world.rt.point();
+}
