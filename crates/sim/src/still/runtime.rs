@@ -1,8 +1,9 @@
 //! A runtime whose threads are started and are never their turn.
 
+use logforce_device::sync::AtomicU32;
 use logforce_device::{Joiner, Panicked, Runtime};
 use std::io;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
 /// One thread runs: the caller's. That is a schedule like another, until the caller waits for one
