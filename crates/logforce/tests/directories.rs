@@ -111,6 +111,34 @@ fn without_its_control_file_it_is_never_a_fresh_log() {
     refused();
 }
 
+/// What a rename may leave that a crash interrupted, where no journal writes both names or none: the
+/// file under both.
+#[test]
+fn a_segment_that_is_a_spare_as_well() {
+    let dir = temp();
+    let log = logforce::create_new(dir.path(), options()).unwrap();
+    for n in 0..20 {
+        log.commit(&record(n, 20_000)).unwrap();
+    }
+    log.close().unwrap();
+    for (n, segment) in segments(dir.path()).iter().enumerate() {
+        let spare = dir.path().join(format!("{n:016x}.spare"));
+        fs::hard_link(segment, spare).unwrap();
+    }
+    let log = logforce::open_existing(dir.path(), options()).unwrap();
+    assert_holds(&log, 0, 20, 20_000);
+    for n in 20..60 {
+        log.commit(&record(n, 20_000)).unwrap();
+    }
+    log.close().unwrap();
+    let log = logforce::open_existing(dir.path(), options()).unwrap();
+    assert_holds(&log, 0, 60, 20_000);
+    assert_eq!(
+        with_suffix(dir.path(), ".spare"),
+        [""; 0].map(PathBuf::from)
+    );
+}
+
 fn listing(dir: &Path) -> Vec<(PathBuf, u64)> {
     let mut all: Vec<_> = fs::read_dir(dir)
         .unwrap()

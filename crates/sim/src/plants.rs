@@ -381,6 +381,26 @@ pub const EXHAUSTIVE: &[Plant] = &[
         "control-named-before-forced",
         "12: the control file has its name before its bytes",
     ),
+    plant(
+        "tail-not-forced",
+        "10: what was recovered is lost by the next crash",
+    ),
+    plant(
+        "control-not-settled",
+        "9: an opening builds on a control slot that the next crash takes away",
+    ),
+    plant(
+        "metadata-not-settled",
+        "metadata that an opening showed is lost by the next crash",
+    ),
+    plant(
+        "epoch-not-forced",
+        "10: the first batch of an opening is not durable when it returns",
+    ),
+    plant(
+        "spare-of-two-names",
+        "12: a file that a torn rename left with two names is used twice",
+    ),
 ];
 
 /// Caught by fuzzing: `cargo xtask fuzz --planted` shows it.

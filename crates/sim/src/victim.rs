@@ -7,6 +7,7 @@ use logforce_core::{
     BatchInfo, Case, Creation, Damage, Entry, Error, Finding, Inspection, Inspector, LiveStats,
     Log, Lsn, OnDamage, Options, ReadOnly, Visit,
 };
+use logforce_format::{BATCH_HEADER_LEN, BatchHeader};
 use logforce_testkit::{Failure, SimOptions, Survival};
 
 /// A log as it lies on a medium, and what is known of it.
@@ -23,10 +24,24 @@ pub struct Victim {
     pub live: Vec<(Lsn, Known)>,
     /// Its batches, in order.
     pub batches: Vec<BatchInfo>,
+    /// The header of a write that was under way, and is half there.
+    pub torn: Option<BatchHeader>,
     /// What looking at it shows.
     pub look: Look,
     /// What opening it shows.
     pub shown: Shown,
+}
+
+/// How the work on a log ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// It was closed.
+    Closed,
+    /// Power was lost, and everything that had not been forced.
+    Cut,
+    /// Power was lost in the write of a record of so many bytes: the header is there, and a part of
+    /// the record.
+    Torn(usize),
 }
 
 /// What an inspector sees.
@@ -175,25 +190,70 @@ pub fn open_to_write(
     shown
 }
 
-impl Victim {
-    /// Does `steps` in an empty directory, and closes, or loses power without anything that was
-    /// not forced.
-    pub fn new(name: &str, options: Options, steps: &[Step], closed: bool) -> Victim {
-        let world = World::new(name, SimOptions::default(), options, 1);
-        let mut steps = steps.to_vec();
-        if closed {
-            world.work(1, &[steps]).expect("nothing fails");
-        } else {
-            steps.push(Step::Cut);
-            // Closing fails, the power is gone.
-            let _ = world.work(1, &[steps]);
+/// Cuts the power in the write of one more record, and looks for a crash that leaves a part of it.
+fn tear(world: &World, steps: &[Step], len: usize) {
+    let empty = world.image();
+    let all = [steps, &[Step::Commit(len)]].concat();
+    let work = || world.work(1, std::slice::from_ref(&all));
+    work().expect("nothing fails");
+    for op in (0..world.disk.ops()).rev() {
+        world.restore(&empty);
+        world.disk.cut_at(op);
+        let _ = work();
+        let cut = world.image();
+        for seed in 0..16 {
+            world.restore(&cut);
+            world
+                .disk
+                .crash(Failure::Power, Some(Survival::Sectors), seed);
+            let picture = Picture::of(&world.disk, PATH);
+            let Ok(look) = look(&picture.system(PATH), false) else {
+                continue;
+            };
+            let long = |t: BatchHeader| t.payload_len as usize >= len;
+            if torn(&picture, &look).is_some_and(long) {
+                return;
+            }
         }
-        // The statistics are never forced, and are to be among the files of the closed one.
-        let survival = match closed {
-            true => Survival::Kept,
-            false => Survival::Lost,
-        };
-        world.disk.crash(Failure::Power, Some(survival), 1);
+    }
+    panic!("no crash leaves a part of the write");
+}
+
+/// The header of the batch that is half there.
+fn torn(picture: &Picture, look: &Look) -> Option<BatchHeader> {
+    let end = look.finding.end;
+    let holds = |s: &&logforce_core::SegmentInfo| s.start <= end && end < s.start.plus(s.len);
+    let segment = look.summary.segments.iter().find(holds)?;
+    let bytes = picture.files[&segment.name].get(end.since(segment.start) as usize..)?;
+    let header = BatchHeader::decode(bytes.get(..BATCH_HEADER_LEN)?).ok()?;
+    (look.finding.case == Case::TornEnd && header.lsn == end).then_some(header)
+}
+
+impl Victim {
+    /// Does `steps` in an empty directory, and ends.
+    pub fn new(name: &str, options: Options, steps: &[Step], ending: Ending) -> Victim {
+        let mut disk = SimOptions::default();
+        if let Ending::Torn(_) = ending {
+            // Tears within a write unit.
+            disk.sector = 512;
+        }
+        let world = World::new(name, disk, options, 1);
+        let mut steps = steps.to_vec();
+        match ending {
+            Ending::Closed => world.work(1, &[steps]).expect("nothing fails"),
+            Ending::Cut => {
+                steps.push(Step::Cut);
+                // Closing fails, the power is gone.
+                let _ = world.work(1, &[steps]);
+            }
+            Ending::Torn(len) => tear(&world, &steps, len),
+        }
+        match ending {
+            // The statistics are never forced, and are to be among the files of the closed one.
+            Ending::Closed => world.disk.crash(Failure::Power, Some(Survival::Kept), 1),
+            Ending::Cut => world.disk.crash(Failure::Power, Some(Survival::Lost), 1),
+            Ending::Torn(_) => {}
+        }
         let picture = Picture::of(&world.disk, PATH);
         let mut batches = Vec::new();
         let inspector = Inspector::open(&picture.system(PATH), PATH).expect("healthy");
@@ -207,6 +267,13 @@ impl Victim {
         let options = world.options.clone();
         let look = look(&picture.system(PATH), false).expect("healthy");
         let shown = open_to_write(&picture.system(PATH), &options, OnDamage::Refuse);
+        let torn = torn(&picture, &look);
+        if let Ending::Torn(_) = ending {
+            assert!(torn.is_some(), "nothing is torn");
+            // What was not acknowledged, and is not there, is not part of the log.
+            let recovered = world.recover(1, Failure::Power, &[]);
+            recovered.expect("a healthy log");
+        }
         let model = lock(&world.model).clone();
         let victim = Victim {
             name: name.to_owned(),
@@ -215,6 +282,7 @@ impl Victim {
             live: model.live(),
             model,
             batches,
+            torn,
             look,
             shown: shown.expect("healthy"),
         };
@@ -285,6 +353,12 @@ impl Victim {
             }
         }
         count
+    }
+
+    /// The highest stamp behind the batch of this number. A write that was under way has one too.
+    pub fn stamp_behind(&self, number: usize) -> Option<Lsn> {
+        let behind = self.batches[number + 1..].iter().map(|b| b.stamp);
+        behind.chain(self.torn.iter().map(|t| t.stamp)).max()
     }
 
     /// Exclusive end of the last append that was ever made.

@@ -3,8 +3,8 @@
 use super::Opening;
 use crate::prepare::{Spare, retire};
 use crate::scan::Window;
-use crate::segments::{Listing, Segment, Segments, list};
-use crate::{Damage, Error, Result, names};
+use crate::segments::{Found, Listing, Segment, Segments, list, read_header};
+use crate::{Damage, Error, Result, names, planted};
 use logforce_device::{Directory, ReadSource};
 use logforce_format::{
     BATCH_HEADER_LEN, BatchHeader, Case, Control, Epoch, Lsn, MAX_SEGMENT_LEN, MIN_WRITE_UNIT,
@@ -32,11 +32,8 @@ impl Opening {
                 .remove(&name)
                 .map_err(Error::io("remove", self.dir.path().join(&name)))?;
         }
-        let mut spares: Vec<Spare> = spares
-            .into_iter()
-            .map(|(name, len)| Spare { name, len })
-            .collect();
         adopt(&segments, control, both_slots);
+        let mut spares = self.files_of_their_own(spares, &segments)?;
         // Below the front: the crash came between the control file and the renaming. At or above
         // the prepared end: between the preparation and the control file.
         let mut loose = segments.take_below(control.first_segment);
@@ -56,6 +53,44 @@ impl Opening {
             keep
         });
         Ok((segments, spares))
+    }
+
+    /// The spares that may be used: files that nothing else is, under names that nothing else gets.
+    ///
+    /// A crash in a rename leaves both names where two entries of a directory are not written as one.
+    /// Whoever used a spare that is another name of a segment would write over that segment; one that
+    /// is another name of a spare would be gone when it was wanted. Two names of one file show the
+    /// same header. So do two files only where the making of one failed half way, and that one is no
+    /// loss. A name that cannot be removed ends the opening: once the file is being made into another
+    /// segment, a torn header makes both names look like nothing.
+    ///
+    /// A spare with the name of a segment's place goes too, whatever it holds: when that segment is
+    /// retired, its file takes this name, and one file would be listed twice.
+    fn files_of_their_own(
+        &self,
+        listed: Vec<(String, u64)>,
+        segments: &Segments,
+    ) -> Result<Vec<Spare>> {
+        let mut seen: Vec<SegmentHeader> = segments.all().iter().map(|s| s.header).collect();
+        let places: Vec<String> = seen.iter().map(|h| names::spare(h.start)).collect();
+        let mut spares = Vec::new();
+        for (name, len) in listed {
+            let header = match read_header(&self.dir, &name) {
+                Ok(Found::Whole(header)) => Some(header),
+                // None of a segment that is used: those have shown theirs.
+                Ok(Found::Broken(_)) | Err(Error::NewerFormat { .. }) => None,
+                Err(e) => return Err(e),
+            };
+            let twin = header.is_some_and(|h| seen.contains(&h)) || places.contains(&name);
+            if twin && !planted!("spare-of-two-names") {
+                let removed = self.dir.remove(&name);
+                removed.map_err(Error::io("remove", self.dir.path().join(&name)))?;
+                continue;
+            }
+            seen.extend(header);
+            spares.push(Spare { name, len });
+        }
+        Ok(spares)
     }
 
     /// Gives every segment the name that its place asks for. Its header is what counts, but the

@@ -31,12 +31,12 @@ struct Ways {
 /// - Payloads are truncated at for one bit of each byte: their checksum is wrong, whichever bit it
 ///   was, and nothing else of them is looked at then.
 /// - The zeroes that a slot's checksum covers are opened for one bit of each byte: the slot is
-///   rejected before any of it is read as a field. In the second log that goes for looking, too.
+///   rejected before any of it is read as a field.
 /// - Void bytes are flipped 64 at a time, the same bit of each, and one of the 64 alone; an opening
 ///   looks at one of the eight groups. Whoever compared them with anything, zeroes or a checksum,
 ///   would see 64 changed bits if it saw one: a checksum of 32 bits sees all such bursts but for
 ///   one in four billion.
-fn ways(region: Region, byte: usize, bit: u8, second: bool) -> Ways {
+fn ways(region: Region, byte: usize, bit: u8) -> Ways {
     let one = all() || byte % 8 == usize::from(bit);
     let every = Ways {
         look: true,
@@ -50,7 +50,6 @@ fn ways(region: Region, byte: usize, bit: u8, second: bool) -> Ways {
             ..every
         },
         Region::ControlRest(_) | Region::MetaRest(_) => Ways {
-            look: one || !second,
             open: one,
             truncate: all(),
             ..every
@@ -74,7 +73,11 @@ struct Count {
     looked: u64,
     opened: u64,
     truncated: u64,
-    alone: u64,
+    /// Bits that were flipped with no other.
+    singly: u64,
+    /// Bits that were flipped only along with the same bit of other bytes; and in how many flips.
+    together: u64,
+    flips_together: u64,
 }
 
 impl AddAssign for Count {
@@ -85,7 +88,9 @@ impl AddAssign for Count {
         self.looked += other.looked;
         self.opened += other.opened;
         self.truncated += other.truncated;
-        self.alone += other.alone;
+        self.singly += other.singly;
+        self.together += other.together;
+        self.flips_together += other.flips_together;
     }
 }
 
@@ -93,8 +98,6 @@ struct Flipper<'a> {
     victim: &'a Victim,
     picture: Picture,
     count: Count,
-    /// Slots and the like were looked at in another log bit by bit.
-    second: bool,
 }
 
 impl Flipper<'_> {
@@ -141,16 +144,20 @@ impl Flipper<'_> {
             "{}: {fates:?}",
             case.what
         );
-        // Looked at by no way: done in the first log.
-        let fate = fates.first().copied().unwrap_or(Fate::OtherSlot);
+        let fate = *fates.first().expect("each flip is looked at");
         *self.count.fates.entry(fate).or_default() += bytes.len() as u64;
-        self.count.alone += u64::from(bytes.len() == 1);
+        if let [_] = bytes {
+            self.count.singly += 1;
+        } else {
+            self.count.together += bytes.len() as u64;
+            self.count.flips_together += 1;
+        }
     }
 
     fn piece(&mut self, piece: &Part) {
         let bytes: Vec<usize> = piece.bytes.clone().collect();
         for bit in 0..8 {
-            let ways = |byte| ways(piece.region, byte, bit, self.second);
+            let ways = |byte| ways(piece.region, byte, bit);
             if !ways(bytes[0]).together {
                 let todo: Vec<_> = bytes.iter().map(|byte| (*byte, ways(*byte))).collect();
                 for (byte, ways) in todo {
@@ -189,13 +196,13 @@ fn pieces(victim: &Victim) -> Vec<Part> {
     pieces
 }
 
-fn flip_everything(victim: &Victim, second: bool) -> Count {
-    let pieces = pieces(victim);
+fn flip_everything(victim: &Victim, files: fn(&str) -> bool) -> Count {
+    let mut pieces = pieces(victim);
+    pieces.retain(|p| files(&p.file));
     let begin = || Flipper {
         victim,
         picture: victim.picture.clone(),
         count: Count::default(),
-        second,
     };
     let crew = share(pieces.len(), begin, |flipper, n| flipper.piece(&pieces[n]));
     let mut count = Count::default();
@@ -203,20 +210,23 @@ fn flip_everything(victim: &Victim, second: bool) -> Count {
         assert!(flipper.picture == victim.picture, "all is flipped back");
         count += flipper.count;
     }
-    let bytes: usize = victim.picture.files.values().map(|f| f.len()).sum();
-    assert_eq!(count.fates.values().sum::<u64>(), bytes as u64 * 8);
+    let chosen = victim.picture.files.iter().filter(|(name, _)| files(name));
+    let bits = chosen.map(|(_, f)| f.len() as u64 * 8).sum::<u64>();
+    assert_eq!(count.fates.values().sum::<u64>(), bits);
+    assert_eq!(count.singly + count.together, bits);
     let of = |fate| count.fates.get(&fate).copied().unwrap_or_default();
     println!(
-        "exhaustive bits ({}): {} flips: {} detected, {} told by the other slot, {} without effect, \
-         {} above the highest stamp; {} alone, the others 64 at once; {} looked at, {} opened, {} \
-         opened to truncate",
+        "exhaustive bits ({}): {bits} bits, {} flipped singly and {} in {} flips of up to {PIECE} at \
+         once; {} detected, {} told by the other slot, {} without effect, {} above the highest stamp; \
+         flips looked at: {}, opened: {}, opened to truncate: {}",
         victim.name,
-        bytes * 8,
+        count.singly,
+        count.together,
+        count.flips_together,
         of(Fate::Detected),
         of(Fate::OtherSlot),
         of(Fate::NoEffect),
         of(Fate::AboveStamp),
-        count.alone,
         count.looked,
         count.opened,
         count.truncated,
@@ -228,16 +238,16 @@ fn flip_everything(victim: &Victim, second: bool) -> Count {
 fn unprovable(victim: &Victim) -> u64 {
     let bits = |b: &logforce_core::BatchInfo| 8 * (128 + u64::from(b.payload_len));
     let anchor = victim.look.summary.anchor;
-    let highest = |n: usize| victim.batches[n + 1..].iter().map(|b| b.stamp).max();
     let batches = victim.batches.iter().enumerate();
-    let unproven = batches.filter(|(n, b)| b.lsn >= anchor && highest(*n) <= Some(b.lsn));
+    let unproven = batches
+        .filter(|(n, b)| b.lsn >= anchor && victim.stamp_behind(*n).is_none_or(|s| s <= b.lsn));
     unproven.map(|(_, b)| bits(b)).sum()
 }
 
 #[test]
 fn every_bit_of_a_closed_log() {
     let victim = logs::closed();
-    let count = flip_everything(&victim, false);
+    let count = flip_everything(&victim, |_| true);
     // A close in order leaves nothing that rot could pass off as a torn tail.
     assert_eq!(count.fates.get(&Fate::AboveStamp), None);
     assert_eq!(unprovable(&victim), 0);
@@ -246,7 +256,7 @@ fn every_bit_of_a_closed_log() {
 #[test]
 fn every_bit_of_a_crashed_log() {
     let victim = logs::crashed();
-    let count = flip_everything(&victim, true);
+    let count = flip_everything(&victim, |_| true);
     let above = count.fates.get(&Fate::AboveStamp).copied();
     assert_eq!(above, Some(unprovable(&victim)));
     // While commits follow each other, it is the last batch, and no more.
@@ -255,6 +265,16 @@ fn every_bit_of_a_crashed_log() {
         .last()
         .map(|b| 8 * (128 + u64::from(b.payload_len)));
     assert_eq!(above, last);
+}
+
+/// A write half there, whose header is whole: it proves the batch before it, and nothing that any
+/// bit of it may say makes it a batch. The other files are those of the logs above.
+#[test]
+fn every_bit_of_a_torn_log() {
+    let victim = logs::torn();
+    let count = flip_everything(&victim, |file| file.ends_with(".seg"));
+    assert_eq!(unprovable(&victim), 0);
+    assert_eq!(count.fates.get(&Fate::AboveStamp), None);
 }
 
 /// The same bit of both slots: nothing of either is believed, and the error says so.

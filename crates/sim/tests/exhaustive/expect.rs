@@ -50,9 +50,9 @@ impl<'a> Trial<'a> {
         let v = self.victim;
         let batch = &v.batches[number];
         let anchor = v.look.summary.anchor;
-        let behind = v.batches[number + 1..].iter().map(|b| b.stamp).max();
-        let others = v.batches.iter().enumerate().filter(|(n, _)| *n != number);
-        let highest = others.map(|(_, b)| b.stamp).max().unwrap_or_default();
+        let behind = v.stamp_behind(number);
+        let before = v.batches[..number].iter().map(|b| b.stamp).max();
+        let highest = before.max(behind).unwrap_or_default();
         let voids = |b: &BatchInfo| b.kind == BatchKind::Void && b.lsn >= batch.lsn;
         Hit {
             batch,
@@ -82,7 +82,7 @@ impl<'a> Trial<'a> {
         let mut expected = v.look.clone();
         match self.region {
             Region::Void => {}
-            Region::UnitHead => {
+            Region::UnitHead | Region::Torn => {
                 // Zeroes or not, there is no batch: the log ends here in another row of the table.
                 assert_eq!(look.finding.case.decision(), Decision::End, "{what}");
                 expected.finding.case = look.finding.case;
@@ -270,7 +270,7 @@ impl<'a> Trial<'a> {
         let mut expected = v.shown.clone();
         let fate = match self.region {
             Region::Void | Region::Live => Fate::NoEffect,
-            Region::UnitHead => {
+            Region::UnitHead | Region::Torn => {
                 if let Ok(Shown { case: Some(c), .. }) = opened {
                     assert_eq!(c.decision(), Decision::End, "{what}");
                     expected.case = Some(*c);

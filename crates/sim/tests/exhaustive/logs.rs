@@ -2,7 +2,7 @@
 
 use logforce_core::{BatchKind, Options};
 use logforce_sim::model::small;
-use logforce_sim::victim::Victim;
+use logforce_sim::victim::{Ending, Victim};
 use logforce_sim::work::Step;
 
 /// A few hundred records in every kind of batch, over several segments, one of them recycled.
@@ -36,7 +36,7 @@ pub fn closed() -> Victim {
         "closed log",
         options(16 << 10),
         &steps(8),
-        true,
+        Ending::Closed,
     ))
 }
 
@@ -46,8 +46,19 @@ pub fn crashed() -> Victim {
         "crashed log",
         options(32 << 10),
         &steps(10),
-        false,
+        Ending::Cut,
     ))
+}
+
+/// Without power in the middle of a write, of which a part is there. Small: what the other logs
+/// have is flipped there.
+pub fn torn() -> Victim {
+    let mut steps = vec![Step::Commit(30), Step::CommitGroup(3, 40), Step::Append(9)];
+    steps.extend([Step::Commit(700), Step::Back(1), Step::Commit(60)]);
+    steps.push(Step::Commit(61));
+    let victim = Victim::new("torn log", options(16 << 10), &steps, Ending::Torn(900));
+    assert!(victim.batches.len() >= 6);
+    victim
 }
 
 fn checked(victim: Victim) -> Victim {

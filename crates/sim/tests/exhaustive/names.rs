@@ -44,8 +44,6 @@ struct Count {
     subsets: u64,
     states: u64,
     most: usize,
-    /// Not opened, with an error that says why.
-    refused: u64,
 }
 
 struct Case {
@@ -88,12 +86,7 @@ impl Case {
                 count.states += 1;
                 let after = if may.is_empty() { vec![] } else { after() };
                 let recovered = world.recover(op, Failure::Power, &[]);
-                if self.torn {
-                    // One file may have two names now. What is there is shown, or the opening
-                    // refuses; how it goes on is not looked at: a spare may be a segment's twin.
-                    count.refused += u64::from(recovered.is_err());
-                    continue;
-                }
+                // All the files are used again: one that had two names must not be two.
                 let recovered =
                     recovered.and_then(|()| world.recover(op, Failure::Process, &after));
                 recovered.unwrap_or_else(|e| {
@@ -123,12 +116,6 @@ impl Case {
             most.unwrap_or_default(),
             sum(|c| c.states),
         );
-        if self.torn {
-            println!(
-                "  {} of them were refused, the others whole",
-                sum(|c| c.refused)
-            );
-        }
         assert!(most >= Some(4), "too few changes at a time");
     }
 }
@@ -143,6 +130,16 @@ fn every_subset_of_names() {
     .everywhere();
 }
 
+#[test]
+fn every_subset_of_names_with_spares() {
+    Case {
+        name: "whole renames, three spares",
+        options: small().segment_len(16 << 10).spares(3),
+        torn: false,
+    }
+    .everywhere();
+}
+
 /// No filesystem that the log is meant for does this; one without a journal may.
 #[test]
 fn every_subset_of_halves_of_renames() {
@@ -152,4 +149,39 @@ fn every_subset_of_halves_of_renames() {
         torn: true,
     }
     .everywhere();
+}
+
+/// What a repair may leave: each file of the log is a spare as well, whatever its place.
+#[test]
+fn every_file_is_another_spare() {
+    let case = Case {
+        name: "second names",
+        options: small().segment_len(16 << 10).spares(3),
+        torn: false,
+    };
+    let world = case.world("closed");
+    world.work(1, &[steps()]).expect("nothing fails");
+    let image = world.image();
+    let mut count = [0; 2];
+    for name in world.disk.names(PATH).into_keys() {
+        let kinds = [".seg", ".spare"].map(|kind| name.ends_with(kind));
+        for second in ["0000000000000001.spare", "fffffffffffff000.spare"] {
+            if kinds == [false; 2] {
+                continue;
+            }
+            world.restore(&image);
+            assert!(world.disk.link_file(PATH, &name, second));
+            let recovered = world.recover(1, Failure::Process, &after());
+            recovered.unwrap_or_else(|e| panic!("{name} and {second}: {e}"));
+            let names = world.disk.names(PATH);
+            let files: BTreeSet<u64> = names.values().copied().collect();
+            assert_eq!(files.len(), names.len(), "{name} and {second}: {names:?}");
+            count = [0, 1].map(|n| count[n] + u32::from(kinds[n]));
+        }
+    }
+    println!(
+        "exhaustive names (second names): {} of segments, {} of spares",
+        count[0], count[1]
+    );
+    assert!(count[0] >= 4 && count[1] >= 2, "too few files");
 }

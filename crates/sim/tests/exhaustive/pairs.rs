@@ -5,13 +5,14 @@ use logforce_core::Error;
 use logforce_sim::model::{lock, small};
 use logforce_sim::work::{Step, World};
 use logforce_testkit::{Failure, SimOptions, Survival};
+use std::collections::BTreeMap;
 
 /// What is done before the first crash: commits, an append of several records, rollover, both
 /// truncations, metadata.
 fn before() -> Vec<Step> {
     vec![
         Step::Commit(200),
-        Step::Meta(30),
+        Step::Meta(1_500),
         Step::CommitGroup(3, 2_000),
         Step::Append(7_000),
         Step::Commit(50),
@@ -27,7 +28,7 @@ fn before() -> Vec<Step> {
 fn after() -> Vec<Step> {
     vec![
         Step::CommitGroup(2, 900),
-        Step::Meta(32),
+        Step::Meta(1_600),
         Step::Append(4_000),
         Step::Back(1),
         Step::Commit(10),
@@ -36,82 +37,125 @@ fn after() -> Vec<Step> {
     ]
 }
 
-/// How the first crash and the second leave what was not durable.
-const SURVIVALS: [(Survival, Survival); 5] = [
-    (Survival::Lost, Survival::Lost),
-    (Survival::Kept, Survival::Lost),
-    (Survival::Lost, Survival::Kept),
-    (Survival::Writes, Survival::Writes),
-    (Survival::Sectors, Survival::Sectors),
+/// Two crashes: how the first comes and what it leaves of what was not durable, and what the
+/// second, a loss of power, does.
+///
+/// After the first loss of power there is nothing left that is not durable. It takes a process that
+/// is killed for a recovery to find bytes that the next loss of power takes away.
+#[derive(Debug, Clone, Copy)]
+struct Kind {
+    first: Failure,
+    left: Survival,
+    second: Survival,
+    /// Recovery can read past the system's cache, or has to believe it.
+    direct: bool,
+}
+
+const fn kind(first: Failure, left: Survival, second: Survival, direct: bool) -> Kind {
+    Kind {
+        first,
+        left,
+        second,
+        direct,
+    }
+}
+
+const KINDS: [Kind; 10] = [
+    kind(Failure::Power, Survival::Lost, Survival::Lost, true),
+    kind(Failure::Process, Survival::Kept, Survival::Lost, true),
+    kind(Failure::Power, Survival::Kept, Survival::Lost, false),
+    kind(Failure::Process, Survival::Kept, Survival::Lost, false),
+    kind(Failure::Power, Survival::Writes, Survival::Writes, true),
+    kind(Failure::Os, Survival::Kept, Survival::Lost, true),
+    kind(Failure::Power, Survival::Lost, Survival::Kept, false),
+    kind(
+        Failure::Process,
+        Survival::Sectors,
+        Survival::Sectors,
+        false,
+    ),
+    kind(Failure::Power, Survival::Sectors, Survival::Sectors, true),
+    kind(Failure::Os, Survival::Sectors, Survival::Writes, false),
 ];
 
 #[derive(Debug, Default)]
 struct Count {
     firsts: u64,
-    pairs: u64,
+    /// By the kind of the first crash.
+    pairs: BTreeMap<String, u64>,
 }
 
-fn world(at: String) -> World {
-    let options = small().segment_len(16 << 10);
-    World::new(at, SimOptions::default(), options, 1)
+fn world(at: String, direct: bool) -> World {
+    let options = small().segment_len(16 << 10).spares(2);
+    let disk = SimOptions {
+        direct,
+        ..SimOptions::default()
+    };
+    World::new(at, disk, options, 1)
+}
+
+/// The operations that the workload takes before the first crash.
+fn operations(direct: bool) -> u64 {
+    let whole = world("whole".to_owned(), direct);
+    whole.work(1, &[before()]).expect("nothing fails");
+    assert!(lock(&whole.model).live().len() >= 3);
+    whole.disk.ops()
 }
 
 /// The first crash at `first`, the second at every operation from there on.
-fn from(first: u64, count: &mut Count) {
-    let world = world(format!("cut at {first}"));
+fn from(first: u64, kind: Kind, count: &mut Count) {
+    let world = world(format!("cut at {first}"), kind.direct);
     world.disk.cut_at(first);
     let result = world.work(1, &[before()]);
     assert!(world.disk.is_cut(), "{}: {result:?}", world.name);
-    let cut = world.image();
-    // One kind at each point, two at every other; the neighbours have the others.
-    let kinds = match (all(), first % 2) {
-        (true, _) => SURVIVALS.len() as u64,
-        (false, 0) => 2,
-        (false, _) => 1,
-    };
-    for n in 0..kinds {
-        let kind = (first + n * 2) as usize % SURVIVALS.len();
-        let (one, two) = SURVIVALS[kind];
-        world.restore(&cut);
-        world.disk.crash(Failure::Power, Some(one), first);
-        let crashed = world.image();
-        go_on(&world, first).expect("nothing fails");
-        let ops = world.disk.ops();
-        count.firsts += 1;
-        for second in 0..ops {
-            let _report = world.report(format!("{one:?}, then {two:?} at {second} of {ops}"));
-            world.restore(&crashed);
-            world.disk.cut_at(second);
-            let result = go_on(&world, first);
-            assert!(world.disk.is_cut(), "{}: {result:?}", world.name);
-            world
-                .disk
-                .crash(Failure::Power, Some(two), second << 20 ^ first);
-            let recovered = world.recover(second, Failure::Power, &[]);
-            recovered.unwrap_or_else(|e| panic!("{} {second}: {e}", world.name));
-            count.pairs += 1;
-        }
+    world.disk.crash(kind.first, Some(kind.left), first);
+    let crashed = world.image();
+    // Recovery from the first crash, and on.
+    let go_on = || -> Result<(), Error> { world.work_after(kind.first, first, &[after()]) };
+    go_on().expect("nothing fails");
+    let ops = world.disk.ops();
+    count.firsts += 1;
+    for second in 0..ops {
+        let _report = world.report(format!("{kind:?}, the second at {second} of {ops}"));
+        world.restore(&crashed);
+        world.disk.cut_at(second);
+        let result = go_on();
+        assert!(world.disk.is_cut(), "{}: {result:?}", world.name);
+        let seed = second << 20 ^ first;
+        world.disk.crash(Failure::Power, Some(kind.second), seed);
+        let recovered = world.recover(second, Failure::Power, &[]);
+        recovered.unwrap_or_else(|e| panic!("{} {second}: {e}", world.name));
+        *count.pairs.entry(format!("{:?}", kind.first)).or_default() += 1;
     }
-}
-
-/// Recovery from a loss of power, and on.
-fn go_on(world: &World, seed: u64) -> Result<(), Error> {
-    world.work_after(Failure::Power, seed, &[after()])
 }
 
 #[test]
 fn every_pair_of_crashes() {
-    let whole = world("whole".to_owned());
-    whole.work(1, &[before()]).expect("nothing fails");
-    let ops = whole.disk.ops();
-    assert!(lock(&whole.model).live().len() >= 3);
-    let crew = share(ops as usize, Count::default, |count, op| {
-        from(op as u64, count);
+    let mut todo = Vec::new();
+    for direct in [true, false] {
+        let kinds = KINDS.into_iter().filter(|k| k.direct == direct);
+        let kinds: Vec<Kind> = kinds.collect();
+        for first in 0..operations(direct) {
+            // One kind at each point; the neighbours have the others.
+            let here = match all() {
+                true => kinds.clone(),
+                false => vec![kinds[first as usize % kinds.len()]],
+            };
+            todo.extend(here.into_iter().map(|kind| (first, kind)));
+        }
+    }
+    let crew = share(todo.len(), Count::default, |count, n| {
+        let (first, kind) = todo[n];
+        from(first, kind, count);
     });
-    let sum = |of: fn(&Count) -> u64| crew.iter().map(of).sum::<u64>();
+    let mut pairs = BTreeMap::<_, u64>::new();
+    for (kind, n) in crew.iter().flat_map(|c| &c.pairs) {
+        *pairs.entry(kind).or_default() += n;
+    }
     println!(
-        "exhaustive pairs: {ops} operations, {} first crashes, {} pairs",
-        sum(|c| c.firsts),
-        sum(|c| c.pairs),
+        "exhaustive pairs: {} first crashes, {} pairs, by the kind of the first: {pairs:?}",
+        crew.iter().map(|c| c.firsts).sum::<u64>(),
+        pairs.values().sum::<u64>(),
     );
+    assert_eq!(pairs.len(), 3, "a kind of crash was left out");
 }

@@ -4,7 +4,7 @@ use logforce_sim::plants::EXHAUSTIVE;
 use std::process::Command;
 
 /// The tests that are asked, by plant: the others would take their time over nothing.
-const SUSPECTS: [(&str, &str); 7] = [
+const SUSPECTS: [(&str, &str); 12] = [
     (
         "header-checksum-ignored",
         "bits::every_bit_of_a_crashed_log",
@@ -24,6 +24,11 @@ const SUSPECTS: [(&str, &str); 7] = [
         "control-named-before-forced",
         "names::every_subset_of_names",
     ),
+    ("tail-not-forced", "pairs::every_pair_of_crashes"),
+    ("control-not-settled", "pairs::every_pair_of_crashes"),
+    ("metadata-not-settled", "pairs::every_pair_of_crashes"),
+    ("epoch-not-forced", "pairs::every_pair_of_crashes"),
+    ("spare-of-two-names", "names::every_file_is_another_spare"),
 ];
 
 #[test]

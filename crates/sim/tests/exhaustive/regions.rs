@@ -26,6 +26,8 @@ pub enum Region {
     MetaRest(usize),
     /// The beginning of a write unit where a batch could be and none is.
     UnitHead,
+    /// What is there of a write that was under way.
+    Torn,
     /// The page of statistics.
     Live,
     /// Padding, header areas, units never written, what lies between the slots.
@@ -109,6 +111,14 @@ fn known(victim: &Victim, file: &str) -> Vec<(Range<usize>, Region)> {
                 let b: &logforce_core::BatchInfo = b;
                 b.file == *file && b.offset as usize == at
             };
+            if let Some(torn) = &victim.torn
+                && torn.lsn == s.start.plus(at as u64)
+            {
+                let said = BATCH_HEADER_LEN + torn.payload_len as usize;
+                put(at, said, Region::Torn);
+                at += said.next_multiple_of(unit);
+                continue;
+            }
             let Some(b) = victim.batches.iter().position(|b| here(&b)) else {
                 put(at, BATCH_HEADER_LEN, Region::UnitHead);
                 at += unit;

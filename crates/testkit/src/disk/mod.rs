@@ -255,6 +255,20 @@ impl SimDisk {
         s.note(|| format!("-- the test puts {name}, {} bytes", bytes.len()));
     }
 
+    /// Gives a file a second name, durably, as the repair of a filesystem may leave it. Says whether
+    /// it was there.
+    pub fn link_file(&self, dir: impl AsRef<Path>, name: &str, second: &str) -> bool {
+        let mut s = self.lock();
+        s.note(|| format!("-- the test names {name} {second} too"));
+        let names = s.directory_or_new(dir.as_ref());
+        let Some(id) = names.stable.get(name).copied() else {
+            return false;
+        };
+        names.now.insert(second.to_owned(), id);
+        names.stable.insert(second.to_owned(), id);
+        true
+    }
+
     /// Removes a file, durably. Says whether it was there.
     pub fn remove_file(&self, dir: impl AsRef<Path>, name: &str) -> bool {
         let mut s = self.lock();
