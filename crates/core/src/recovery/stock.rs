@@ -4,11 +4,11 @@ use super::Opening;
 use crate::prepare::{Spare, retire};
 use crate::scan::Window;
 use crate::segments::{Found, Listing, Segment, Segments, list, read_header};
-use crate::{Damage, Error, Result, names, planted};
+use crate::{Damage, Error, Result, names};
 use logforce_device::{Directory, ReadSource};
 use logforce_format::{
     BATCH_HEADER_LEN, BatchHeader, Case, Control, Epoch, Lsn, MAX_SEGMENT_LEN, MIN_WRITE_UNIT,
-    SegmentHeader,
+    SegmentHeader, planted,
 };
 use std::io;
 use std::sync::Arc;
