@@ -173,7 +173,7 @@ pub fn metadata(i: &Inspection) -> Option<String> {
     match i.meta_len {
         Some(len) => Some(format!("{len} bytes, {state}")),
         None if i.meta_whole => None,
-        None => Some("DAMAGED: both slots are unusable".to_owned()),
+        None => Some("LOST: neither slot can be used".to_owned()),
     }
 }
 
