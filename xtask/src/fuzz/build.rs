@@ -57,7 +57,7 @@ impl Build {
         let ended = budget.run(&mut command, &log)?;
         if !ended.ok {
             let text = ended.text();
-            bail!("{}\n({})\n{text}", ended.how, advice(&text));
+            bail!("{}\n{}{text}", ended.how, advice(&text));
         }
         Ok(Build {
             dir: target_dir.join(host).join("release"),
@@ -74,10 +74,12 @@ impl Build {
 /// What mostly helps where the build failed with this output.
 fn advice(text: &str) -> &'static str {
     if text.contains("--locked") {
-        "fuzz/ has a lock file of its own, which a change of dependencies leaves behind: \
-         cargo metadata --manifest-path fuzz/Cargo.toml >/dev/null brings it up to date"
+        "(fuzz/ has a lock file of its own, which a change of dependencies leaves behind: \
+         `cargo metadata --manifest-path fuzz/Cargo.toml` brings it up to date)\n"
+    } else if text.contains("c++") {
+        "(libFuzzer needs a C++ compiler: Debian's package g++)\n"
     } else {
-        "libFuzzer needs a C++ compiler: Debian's package g++"
+        ""
     }
 }
 
