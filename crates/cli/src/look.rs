@@ -125,9 +125,9 @@ pub struct LogInfo {
     pub epoch: String,
     /// Both slots of the control file are whole.
     pub control_whole: bool,
-    /// Bytes of metadata; null if it was never set, or is damaged.
+    /// Bytes of metadata; null if it was never set, or is lost.
     pub meta_bytes: Option<u64>,
-    /// Both slots of the metadata hold the same, or it was never set.
+    /// Both slots of the metadata hold the same, or the control file says that it was never set.
     pub meta_whole: bool,
     /// Bytes of all segments and spares.
     pub bytes: u64,
@@ -173,7 +173,7 @@ pub fn metadata(i: &Inspection) -> Option<String> {
     match i.meta_len {
         Some(len) => Some(format!("{len} bytes, {state}")),
         None if i.meta_whole => None,
-        None => Some("DAMAGED: both slots are unusable".to_owned()),
+        None => Some("LOST: neither slot can be used".to_owned()),
     }
 }
 

@@ -6,12 +6,12 @@ use crate::options::OnDamage;
 use crate::read_only::check_end;
 use crate::reader::Entry;
 use crate::recovery::{
-    adopt, anchor_state, collect_voids, damage, existing_directory, find_end, first_state, gaps,
-    lost_segment,
+    adopt, anchor_state, check_bounds, collect_voids, damage, existing_directory, find_end,
+    first_state, gaps, lost_segment,
 };
 use crate::scan::{Scan, ScanState};
 use crate::search::{headers_behind, stamp_behind};
-use crate::segments::{Listing, list, read_header};
+use crate::segments::{Listing, list, list_usable, read_header};
 use crate::view::View;
 use crate::voids::Voids;
 use crate::{Damage, Error, Result, names};
@@ -27,6 +27,9 @@ use std::sync::Arc;
 /// How often a position in a log that is being written is looked at again before it counts as
 /// damaged: the writer may have been in the middle of it.
 const LOOK_AGAIN: usize = 5;
+
+/// How segments are listed.
+type List = fn(&Arc<dyn Directory>, LogId) -> Result<Listing>;
 
 /// A segment, as listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,9 +104,10 @@ pub struct Inspection {
     pub epoch: Epoch,
     /// Both slots of the control file are whole.
     pub control_whole: bool,
-    /// Bytes of metadata; `None` if it was never set, or is damaged.
+    /// Bytes of metadata; `None` if it was never set, or is damaged. Then `meta_whole` is false.
     pub meta_len: Option<u64>,
-    /// Both slots of the metadata hold the same, or it was never set. A crash may leave one slot.
+    /// Both slots of the metadata hold the same, or it was never set, and the control file says so.
+    /// A crash may leave one slot.
     pub meta_whole: bool,
     /// Somebody has it open for writing.
     pub in_use: bool,
@@ -154,6 +158,14 @@ impl Inspector {
 
     /// Opens the log in `dir` for looking.
     pub(crate) fn of(dir: Arc<dyn Directory>) -> Result<Inspector> {
+        let inspector = Self::listed(dir, list)?;
+        let path = inspector.dir.path();
+        check_bounds(&inspector.listing.segments, &inspector.control, path)?;
+        Ok(inspector)
+    }
+
+    /// With the segments that `list` finds, whatever the control file says of them.
+    fn listed(dir: Arc<dyn Directory>, list: List) -> Result<Inspector> {
         let loaded = match ControlFile::load(&dir) {
             Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
                 return Err(Error::NoLog {
@@ -205,15 +217,16 @@ impl Inspector {
     }
 
     /// Opens what there is of a log whose control file is missing or damaged: everything that the
-    /// segments hold counts.
+    /// segments hold counts. Of segments that contradict each other one counts, the other is among
+    /// the [strays](Inspection::strays).
     pub fn salvage(system: &dyn System, path: impl AsRef<Path>) -> Result<Inspector> {
-        match Self::open(system, path.as_ref()) {
+        let path = path.as_ref();
+        let dir = existing_directory(system, path)?;
+        match Self::listed(dir.clone(), list_usable) {
             Ok(inspector) => return Ok(inspector),
             Err(e @ Error::NewerFormat { .. }) => return Err(e),
             Err(_) => {}
         }
-        let path = path.as_ref();
-        let dir = existing_directory(system, path)?;
         let nothing = || Error::NoLog {
             path: path.to_owned(),
             why: "no segment in it is usable".to_owned(),
@@ -228,7 +241,7 @@ impl Inspector {
                 _ => None,
             });
         let log_id = headers.map(|h| h.log_id).next().ok_or_else(nothing)?;
-        let listing = list(&dir, log_id)?;
+        let listing = list_usable(&dir, log_id)?;
         let all = listing.segments.all();
         let (Some(first), Some(last)) = (all.first(), all.last()) else {
             return Err(nothing());
@@ -253,7 +266,7 @@ impl Inspector {
         control.history = epochs;
         let in_use = dir.is_locked(names::LOCK).unwrap_or(false);
         // Whatever is whole in a control file that is not.
-        let meta = LoadedMeta::load(&dir, &control).unwrap_or(LoadedMeta::none());
+        let meta = LoadedMeta::salvaged(&dir, &control);
         Ok(Inspector {
             dir,
             control,
@@ -323,9 +336,11 @@ impl Inspector {
         (self.control, whole, self.listing.segments, self.in_use)
     }
 
-    /// The metadata; `None` if it was never set. [`Error::Damaged`] if it cannot be believed.
+    /// The metadata; `None` if it was never set. [`Error::Damaged`] if it cannot be believed, or if
+    /// nothing is left that says whether there was any, as in [salvage](Inspector::salvage).
     pub fn meta(&self) -> Result<Option<Vec<u8>>> {
-        match self.meta.lost(self.dir.path()) {
+        let path = self.dir.path();
+        match self.meta.lost(path).or_else(|| self.meta.unknown(path)) {
             Some(damage) => Err(Error::Damaged(Box::new(damage))),
             None => Ok(self.meta.bytes().map(<[u8]>::to_vec)),
         }

@@ -249,6 +249,13 @@ impl Head {
                 )
             };
         };
+        if !segment.begins_batch(at) {
+            // The control file and the segment's header contradict each other. What is written here
+            // would be refused by the device, or, through the cache, tear a batch that is there.
+            let unit = segment.header.write_unit;
+            let found = format!("no batch can begin here: the segment's write unit is {unit}");
+            return stop(at, Seen::Malformed, found);
+        }
         let at = at.max(segment.header.first_batch());
         let reject = |r: Reject| rejected(at, r);
         let bytes = window

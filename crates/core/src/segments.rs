@@ -1,7 +1,7 @@
 use crate::{Damage, Error, Result, names};
 use logforce_device::sync::{Mutex, MutexGuard};
 use logforce_device::{Access, Directory, File, OpenFile};
-use logforce_format::{Case, Lsn, SegmentHeader};
+use logforce_format::{Case, LogId, Lsn, SegmentHeader};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
@@ -61,6 +61,13 @@ impl Segment {
     /// Where in the file `lsn` lies.
     pub(crate) fn offset(&self, lsn: Lsn) -> u64 {
         lsn.since(self.header.start)
+    }
+
+    /// Whether a batch can begin at `lsn`, or, at its start, behind the header.
+    pub(crate) fn begins_batch(&self, lsn: Lsn) -> bool {
+        let unit = u64::from(self.header.write_unit);
+        lsn == self.header.start
+            || lsn >= self.header.first_batch() && self.offset(lsn).is_multiple_of(unit)
     }
 
     /// An open handle, for reading at least.
@@ -164,6 +171,12 @@ impl Segments {
     pub(crate) fn containing(&self, lsn: Lsn) -> Option<Arc<Segment>> {
         let (_, s) = self.by_start.range(..=lsn).next_back()?;
         s.header.contains(lsn).then(|| s.clone())
+    }
+
+    /// One that holds a part of what a segment with this header would.
+    fn overlapping(&self, header: &SegmentHeader) -> Option<Arc<Segment>> {
+        let (_, last) = self.by_start.range(..header.end()).next_back()?;
+        (last.header.end() > header.start).then(|| last.clone())
     }
 
     /// All of them, in order.
@@ -271,8 +284,30 @@ pub(crate) struct Listing {
     pub(crate) preparing: Vec<String>,
 }
 
-/// Lists the directory and reads the headers.
-pub(crate) fn list(dir: &Arc<dyn Directory>, id: logforce_format::LogId) -> Result<Listing> {
+/// Lists the directory and reads the headers. Segments that claim the same part of the log are an
+/// error: which of them to believe nobody knows.
+pub(crate) fn list(dir: &Arc<dyn Directory>, id: LogId) -> Result<Listing> {
+    let (listing, claims) = take(dir, id)?;
+    match claims.into_iter().next() {
+        Some(claim) => Err(Error::Damaged(Box::new(claim))),
+        None => Ok(listing),
+    }
+}
+
+/// As [`list`], for salvage: of several that claim the same part of the log one counts, that with
+/// the name of its place before others.
+pub(crate) fn list_usable(dir: &Arc<dyn Directory>, id: LogId) -> Result<Listing> {
+    let (mut listing, claims) = take(dir, id)?;
+    for claim in claims {
+        let name = claim.file.unwrap_or_default();
+        listing.broken.push((name, claim.found));
+    }
+    Ok(listing)
+}
+
+/// Lists the directory and reads the headers; besides, what is wrong with each segment that claims
+/// a part of the log that another one has.
+fn take(dir: &Arc<dyn Directory>, id: LogId) -> Result<(Listing, Vec<Damage>)> {
     let mut listing = Listing {
         segments: Segments::default(),
         broken: Vec::new(),
@@ -281,6 +316,7 @@ pub(crate) fn list(dir: &Arc<dyn Directory>, id: logforce_format::LogId) -> Resu
     };
     let mut entries = dir.entries().map_err(Error::io("list", dir.path()))?;
     entries.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut whole = Vec::new();
     for entry in entries.into_iter().filter(|e| e.is_file) {
         match names::kind(&entry.name) {
             names::NameKind::Spare => listing.spares.push((entry.name, entry.len)),
@@ -292,28 +328,43 @@ pub(crate) fn list(dir: &Arc<dyn Directory>, id: logforce_format::LogId) -> Resu
                         .broken
                         .push((entry.name, format!("it belongs to log {}", h.log_id)));
                 }
-                Found::Whole(h) => {
-                    if let Some(other) = listing.segments.by_start.get(&h.start) {
-                        return Err(Error::Damaged(Box::new(Damage {
-                            lsn: h.start,
-                            case: Case::SegmentLost,
-                            path: dir.path().to_owned(),
-                            file: Some(entry.name),
-                            offset: 0,
-                            found: format!(
-                                "it claims the same place as {}: move the copy away",
-                                other.name()
-                            ),
-                            durable_to: Lsn::ORIGIN,
-                        })));
-                    }
-                    listing
-                        .segments
-                        .insert(Arc::new(Segment::new(dir.clone(), entry.name, h)));
-                }
+                Found::Whole(h) => whole.push((entry.name, h)),
             },
             _ => {}
         }
     }
-    Ok(listing)
+    whole.sort_by_key(|(name, h)| names::claimed_start(name) != Some(h.start));
+    let mut claims = Vec::new();
+    for (name, header) in whole {
+        let Some(other) = listing.segments.overlapping(&header) else {
+            let segment = Segment::new(dir.clone(), name, header);
+            listing.segments.insert(Arc::new(segment));
+            continue;
+        };
+        let found = if other.header.start == header.start {
+            format!(
+                "it claims the same place as {}: move the copy away",
+                other.name()
+            )
+        } else {
+            format!(
+                "it claims [{}, {}) of the log, of which {} claims [{}, {}): one of the two is not what it was",
+                header.start,
+                header.end(),
+                other.name(),
+                other.header.start,
+                other.header.end()
+            )
+        };
+        claims.push(Damage {
+            lsn: header.start,
+            case: Case::SegmentLost,
+            path: dir.path().to_owned(),
+            file: Some(name),
+            offset: 0,
+            found,
+            durable_to: Lsn::ORIGIN,
+        });
+    }
+    Ok((listing, claims))
 }

@@ -82,7 +82,8 @@ impl SegmentHeader {
             && len.is_multiple_of(u64::from(write_unit))
             && len >= 2 * Self::data_offset(write_unit)
             && start.0.checked_add(len).is_some()
-            && start.0.is_multiple_of(8)
+            // The first starts at 0, each later one where its predecessor ends.
+            && start.0.is_multiple_of(u64::from(MIN_WRITE_UNIT))
     }
 
     /// The header's bytes.

@@ -56,11 +56,8 @@ impl Build {
         let log = places.target.join(format!("{name}.log"));
         let ended = budget.run(&mut command, &log)?;
         if !ended.ok {
-            bail!(
-                "{}\n(libFuzzer needs a C++ compiler: Debian's package g++)\n{}",
-                ended.how,
-                ended.text()
-            );
+            let text = ended.text();
+            bail!("{}\n{}{text}", ended.how, advice(&text));
         }
         Ok(Build {
             dir: target_dir.join(host).join("release"),
@@ -71,6 +68,18 @@ impl Build {
     pub fn program(&self, target: Target) -> PathBuf {
         self.dir
             .join(format!("{}{}", target.name, std::env::consts::EXE_SUFFIX))
+    }
+}
+
+/// What mostly helps where the build failed with this output.
+fn advice(text: &str) -> &'static str {
+    if text.contains("--locked") {
+        "(fuzz/ has a lock file of its own, which a change of dependencies leaves behind: \
+         `cargo metadata --manifest-path fuzz/Cargo.toml` brings it up to date)\n"
+    } else if text.contains("c++") {
+        "(libFuzzer needs a C++ compiler: Debian's package g++)\n"
+    } else {
+        ""
     }
 }
 

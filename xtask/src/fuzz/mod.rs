@@ -65,13 +65,17 @@ impl Options {
             match *word {
                 "--minutes" => {
                     let minutes = words.next().context("--minutes needs a number")?;
-                    let minutes: u64 = minutes
-                        .parse()
-                        .with_context(|| format!("'{minutes}' is no number of minutes"))?;
-                    options.time = Some(Duration::from_secs(60 * minutes));
+                    // In 32 bits, so that no number of seconds overflows.
+                    let number = minutes.parse::<u32>().ok().filter(|n| *n > 0);
+                    let number =
+                        number.with_context(|| format!("'{minutes}' is no number of minutes"))?;
+                    options.time = Some(Duration::from_secs(60 * u64::from(number)));
                 }
                 "--minimise" => options.minimise = true,
                 "--planted" => options.planted = true,
+                flag if flag.starts_with('-') => {
+                    bail!("no option '{flag}'; there are --minutes M, --minimise and --planted")
+                }
                 name => {
                     let target = TARGETS.into_iter().find(|t| t.name == name);
                     options.targets.push(target.with_context(|| {
@@ -81,11 +85,12 @@ impl Options {
                 }
             }
         }
+        let others = options.time.is_some() || options.minimise || !options.targets.is_empty();
+        if options.planted && others {
+            bail!("--planted takes nothing else: the executions are bounded, not the time");
+        }
         if options.targets.is_empty() {
             options.targets = TARGETS.to_vec();
-        }
-        if options.planted && (options.time.is_some() || options.minimise) {
-            bail!("--planted takes no other option: the executions are bounded, not the time");
         }
         Ok(options)
     }
@@ -134,7 +139,11 @@ mod tests {
         for (words, said) in [
             (&["--minutes"][..], "needs a number"),
             (&["--minutes", "x"], "no number"),
+            (&["--minutes", "0"], "no number"),
+            (&["--minutes", "18446744073709551615"], "no number"),
             (&["no-such"], "mutated_log"),
+            (&["--minimize"], "--minimise"),
+            (&["--planted", "decoders"], "bounded"),
             (&["--planted", "--minutes", "1"], "bounded"),
         ] {
             let error = read(words).expect_err("wrong");

@@ -24,14 +24,21 @@ pub(crate) struct LoadedMeta {
     slots: MetaSlots,
     /// The system's cache answered: the medium may never have got it.
     cached: bool,
+    /// A control slot says whether there ever was any.
+    known: bool,
 }
 
 impl LoadedMeta {
-    /// Nothing is known of it.
-    pub(crate) fn none() -> LoadedMeta {
-        LoadedMeta {
+    /// What is whole of it though no control slot is: that there is none says nothing then.
+    pub(crate) fn salvaged(dir: &Arc<dyn Directory>, control: &Control) -> LoadedMeta {
+        let loaded = Self::load(dir, control).unwrap_or(LoadedMeta {
             slots: MetaSlots::Never,
             cached: false,
+            known: false,
+        });
+        LoadedMeta {
+            known: false,
+            ..loaded
         }
     }
 
@@ -51,6 +58,7 @@ impl LoadedMeta {
         Ok(LoadedMeta {
             slots: newest_meta(slots, control.has_meta),
             cached,
+            known: true,
         })
     }
 
@@ -64,7 +72,20 @@ impl LoadedMeta {
 
     /// Both slots hold the same, or nothing was ever written.
     pub(crate) fn is_whole(&self) -> bool {
-        matches!(self.slots, MetaSlots::Never | MetaSlots::Is(_, _, true))
+        match self.slots {
+            MetaSlots::Never => self.known,
+            MetaSlots::Is(_, _, both) => both,
+            MetaSlots::Lost(_) => false,
+        }
+    }
+
+    /// What to say where nobody knows whether there was any.
+    pub(crate) fn unknown(&self, path: &Path) -> Option<Damage> {
+        let unknown = !self.known && self.slots == MetaSlots::Never;
+        unknown.then(|| {
+            let found = "no control slot is whole, so nobody knows whether there was metadata";
+            damaged(path, found.to_owned())
+        })
     }
 
     /// What to report if there was metadata that cannot be believed.
@@ -75,15 +96,20 @@ impl LoadedMeta {
         if logforce_format::planted!("lost-metadata-is-none") {
             return None;
         }
-        Some(Damage {
-            lsn: Lsn::ORIGIN,
-            case: Case::Damaged,
-            path: path.to_owned(),
-            file: Some(names::CONTROL.to_owned()),
-            offset: META_SLOT_OFFSETS[0],
-            found: format!("both slots of the metadata are unusable ({a}; {b})"),
-            durable_to: Lsn::ORIGIN,
-        })
+        let found = format!("both slots of the metadata are unusable ({a}; {b})");
+        Some(damaged(path, found))
+    }
+}
+
+fn damaged(path: &Path, found: String) -> Damage {
+    Damage {
+        lsn: Lsn::ORIGIN,
+        case: Case::Damaged,
+        path: path.to_owned(),
+        file: Some(names::CONTROL.to_owned()),
+        offset: META_SLOT_OFFSETS[0],
+        found,
+        durable_to: Lsn::ORIGIN,
     }
 }
 

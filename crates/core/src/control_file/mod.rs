@@ -12,6 +12,7 @@ use logforce_format::{
     CONTROL_FILE_LEN, CONTROL_SLOT_LEN, CONTROL_SLOT_OFFSETS, Control, ControlReject,
     FORMAT_VERSION, MAX_WRITE_UNIT, Meta, newest, planted,
 };
+use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
 const READ_LEN: usize = MAX_WRITE_UNIT as usize;
@@ -187,6 +188,7 @@ impl ControlFile {
     fn update_in_turn(&self, poison: &Poison, change: impl FnOnce(&mut Control)) -> Result<()> {
         let (slot, mut control) = self.state().clone();
         change(&mut control);
+        // It was checked at opening, and there is no end to reach from there.
         control.sequence += 1;
         let path = self.dir.path().join(names::CONTROL);
         let encoded = control.encode();
@@ -211,6 +213,27 @@ impl ControlFile {
         *self.state() = (slot, control);
         Ok(())
     }
+}
+
+/// No log counts its openings, its changes or its bytes so far. Whoever finds a higher number must
+/// not go on counting: with a number that has no successor, two openings or two slots could not be
+/// told apart, and the log would take records that no later opening finds.
+const COUNTED_TO: u64 = u64::MAX / 2;
+
+/// Refuses a number that says that a log has got further than one can.
+pub(crate) fn check_counter(counter: u64, of: &str, dir: &Path) -> Result<()> {
+    if counter <= COUNTED_TO {
+        return Ok(());
+    }
+    Err(Error::Damaged(Box::new(crate::Damage {
+        lsn: logforce_format::Lsn::ORIGIN,
+        case: logforce_format::Case::Damaged,
+        path: dir.to_owned(),
+        file: Some(names::CONTROL.to_owned()),
+        offset: 0,
+        found: format!("it counts {counter} {of}: no log has so many"),
+        durable_to: logforce_format::Lsn::ORIGIN,
+    })))
 }
 
 /// Reads the slot at `offset`: its memory and how many bytes of it were there. `cached` becomes true

@@ -9,11 +9,11 @@ mod tail;
 
 pub(crate) use end::{anchor_state, collect_voids, damage, find_end, first_state};
 pub(crate) use presence::existing_directory;
-pub(crate) use stock::{adopt, gaps, lost_segment};
+pub(crate) use stock::{adopt, check_bounds, gaps, lost_segment};
 
 use crate::checkpoint::Checkpoint;
 use crate::commit::{Durability, Flying, Identity, Line, Rounds, Signal};
-use crate::control_file::{ControlFile, Loaded, LoadedMeta};
+use crate::control_file::{ControlFile, Loaded, LoadedMeta, check_counter};
 use crate::log::{Recovered, Shared};
 use crate::metrics::Metrics;
 use crate::options::{Creation, OnDamage, Options};
@@ -120,7 +120,14 @@ struct Found {
 
 impl Opening {
     fn recover(self, loaded: Loaded, created: bool, lock: Box<dyn Send + Sync>) -> Result<Shared> {
-        let meta = LoadedMeta::load(&self.dir, &loaded.control)?;
+        let control = &loaded.control;
+        for (counter, of) in [
+            (control.sequence, "changes of this file"),
+            (control.prepared_end.0, "bytes of log"),
+        ] {
+            check_counter(counter, of, self.dir.path())?;
+        }
+        let meta = LoadedMeta::load(&self.dir, control)?;
         let lost_meta = meta.lost(self.dir.path());
         if let Some(damage) = &lost_meta
             && self.options.on_damage == OnDamage::Refuse
@@ -220,8 +227,10 @@ impl Opening {
         // Above the last batch's too: where a slot of the control file rotted, the other may not
         // know the latest opening.
         let last_epoch = end.state.epoch.unwrap_or_default();
+        let last = control.epoch.counter.max(last_epoch.counter);
+        check_counter(last, "openings", self.dir.path())?;
         let epoch = Epoch {
-            counter: control.epoch.counter.max(last_epoch.counter) + 1,
+            counter: last + 1,
             nonce: self.runtime.random(),
         };
         promise.file.update(&promise.poison, |c| {
@@ -352,9 +361,9 @@ impl Opening {
         let stamp = if durable { written } else { header.stamp };
         let line = Line::new(identity, self.chosen.guarantee, durable, anchor, stamp);
         let mut front = control.front;
-        if tail < front {
-            // Cut below the front: nothing is left, and what the front had taken away must not
-            // come back.
+        if end.closed.at < front {
+            // Cut below the front, or in the append that the front lies in: nothing is left, and
+            // what the front had taken away must not come back.
             front = lsn;
             control_file.update(&poison, |c| {
                 c.front = front;

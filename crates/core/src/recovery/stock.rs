@@ -3,7 +3,7 @@
 use super::Opening;
 use crate::prepare::{Spare, retire};
 use crate::scan::Window;
-use crate::segments::{Found, Listing, Segment, Segments, list, read_header};
+use crate::segments::{Found, Listing, Segment, Segments, list, list_usable, read_header};
 use crate::{Damage, Error, Result, names};
 use logforce_device::{Directory, ReadSource};
 use logforce_format::{
@@ -11,6 +11,7 @@ use logforce_format::{
     SegmentHeader, planted,
 };
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 impl Opening {
@@ -33,6 +34,8 @@ impl Opening {
                 .map_err(Error::io("remove", self.dir.path().join(&name)))?;
         }
         adopt(&segments, control, both_slots);
+        // Before anything is taken away: which of the two is wrong nobody knows.
+        check_bounds(&segments, control, self.dir.path())?;
         let mut spares = self.files_of_their_own(spares, &segments)?;
         // Below the front: the crash came between the control file and the renaming. At or above
         // the prepared end: between the preparation and the control file.
@@ -219,6 +222,42 @@ fn is_used(window: &mut Window, segment: &Arc<Segment>, control: &Control) -> bo
     BatchHeader::decode(bytes).is_ok_and(|h| h.log_id == control.log_id && h.lsn == first)
 }
 
+/// Refuses a control file that says that the segments begin or end in the middle of one. Another
+/// segment prepared there would overlap it, and the log would take records that the next opening
+/// cannot find.
+pub(crate) fn check_bounds(segments: &Segments, control: &Control, path: &Path) -> Result<()> {
+    let damaged = |lsn: Lsn, file: String, found: String| {
+        Err(Error::Damaged(Box::new(Damage {
+            lsn,
+            case: Case::SegmentLost,
+            path: path.to_owned(),
+            file: Some(file),
+            offset: 0,
+            found,
+            durable_to: Lsn::ORIGIN,
+        })))
+    };
+    let bounds = [
+        ("begin", control.first_segment),
+        ("end", control.prepared_end),
+    ];
+    for (how, lsn) in bounds {
+        if !lsn.0.is_multiple_of(u64::from(MIN_WRITE_UNIT)) {
+            let found = format!("it says that the segments {how} at LSN {lsn}, where none can");
+            return damaged(lsn, names::CONTROL.to_owned(), found);
+        }
+        if let Some(segment) = segments.containing(lsn).filter(|s| s.header.start < lsn) {
+            let found = format!(
+                "it claims [{}, {}) of the log, the control file says that the segments {how} at {lsn}",
+                segment.header.start,
+                segment.header.end()
+            );
+            return damaged(lsn, segment.name(), found);
+        }
+    }
+    Ok(())
+}
+
 /// The parts of `[first_segment, prepared_end)` that no segment holds.
 pub(crate) fn gaps(segments: &Segments, control: &Control) -> Vec<(Lsn, Lsn)> {
     let mut gaps = Vec::new();
@@ -241,7 +280,7 @@ pub(crate) fn lost_segment(
     lsn: Lsn,
     control: &Control,
 ) -> Result<Damage> {
-    let broken = list(dir, control.log_id)?.broken;
+    let broken = list_usable(dir, control.log_id)?.broken;
     let named = broken
         .into_iter()
         .find(|(name, _)| names::claimed_start(name) == Some(lsn));

@@ -127,11 +127,16 @@ pub fn controls() -> impl Strategy<Value = Control> {
 }
 
 pub fn segments() -> impl Strategy<Value = SegmentHeader> {
-    (log_ids(), 0..u64::MAX / 16, any::<u64>(), units(), epochs()).prop_filter_map(
-        "geometry",
-        |(log_id, start, len, write_unit, epoch)| {
+    (
+        log_ids(),
+        0..u64::MAX / 1024,
+        any::<u64>(),
+        units(),
+        epochs(),
+    )
+        .prop_filter_map("geometry", |(log_id, start, len, write_unit, epoch)| {
             let units = MAX_SEGMENT_LEN / u64::from(write_unit);
-            let (start, len) = (start * 8, (len % units + 1) * u64::from(write_unit));
+            let (start, len) = (start * 512, (len % units + 1) * u64::from(write_unit));
             SegmentHeader::geometry_is_valid(Lsn(start), len, write_unit).then_some(SegmentHeader {
                 log_id,
                 start: Lsn(start),
@@ -139,8 +144,7 @@ pub fn segments() -> impl Strategy<Value = SegmentHeader> {
                 write_unit,
                 epoch,
             })
-        },
-    )
+        })
 }
 
 /// Frames whose flags may be anything.

@@ -353,7 +353,7 @@ pub(super) fn run(input: Input<'_>) {
                 _ => OnDamage::Refuse,
             };
             if let Ok(written) = opening::write(&disk, &options(16 << 10), on_damage) {
-                written.check(true);
+                written.check();
             }
         }
     }

@@ -65,7 +65,7 @@ pub(super) fn run(input: Input<'_>) {
         How::Walk | How::Salvage => {
             let salvage = matches!(input.how, How::Salvage);
             if let Some(walked) = opening::walk(&disk, salvage) {
-                case.walked(&walked, salvage);
+                case.walked(&walked);
             }
         }
         How::Read => {

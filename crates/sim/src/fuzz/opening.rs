@@ -201,16 +201,14 @@ pub(super) fn write(
 
 impl Written {
     /// What was committed after the opening, and all that was shown before, the next one shows.
-    /// Also in a log that was forged: it was believed, so it must be kept. But `forged` contents
-    /// that contradict each other may be noticed no sooner than the next time.
-    pub(super) fn check(&self, forged: bool) {
+    /// Also in a log that was forged: it was believed, so it must be kept.
+    pub(super) fn check(&self) {
         let before = &self.before;
         let Some((new, again)) = &self.after else {
             return;
         };
         let (after, found) = match again {
             Ok(shown) => shown,
-            Err(_) if forged => return,
             Err(e) => panic!("committed, closed, and not opened again: {e}"),
         };
         match found {

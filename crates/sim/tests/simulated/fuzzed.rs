@@ -1,7 +1,10 @@
 //! What fuzzing found, each as a case of its own.
 
-use logforce_core::{Case, Creation, Entry, Error, Inspector, Log, OnDamage, Visit};
+use logforce_core::{Case, Creation, Damage, Entry, Error, Inspector, Log, OnDamage, Visit};
 use logforce_device::System;
+use logforce_format::{
+    CONTROL_SLOT_LEN, CONTROL_SLOT_OFFSETS, Control, Lsn, SEGMENT_HEADER_LEN, SegmentHeader,
+};
 use logforce_sim::model::{PATH, read, small};
 use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
 
@@ -109,4 +112,215 @@ fn a_loss_found_while_the_tail_is_read_again_is_reported() {
         });
     }
     assert!(lost >= 3, "{lost}");
+}
+
+/// Opens, commits, closes, opens again: what was acknowledged is there. Answers the error of the
+/// first opening, if it was refused.
+fn refused_or_kept(disk: &SimDisk, on_damage: OnDamage) -> Option<Error> {
+    SimRuntime::run(2, |rt| {
+        let system = disk.system(rt);
+        let log = match open(&*system, on_damage) {
+            Ok(log) => log,
+            Err(e) => return Some(e),
+        };
+        // Damage below the anchor is reported by reading.
+        let shown = |log: &Log| -> Vec<Entry> {
+            let reader = log.read_from(log.front_lsn()).expect("the front");
+            reader.map_while(Result::ok).collect()
+        };
+        let before = shown(&log);
+        let new = log.commit(b"new").expect("commit");
+        log.close().expect("close");
+        let log = open(&*system, OnDamage::Refuse).expect("what was believed is kept");
+        assert_eq!(shown(&log)[..before.len()], before);
+        let found = log.read_at(new.start).expect("acknowledged");
+        assert_eq!(found.data, b"new");
+        None
+    })
+}
+
+fn salvaged(disk: &SimDisk) -> (Vec<Entry>, Inspector) {
+    SimRuntime::run(3, |rt| {
+        let inspector = Inspector::salvage(&*disk.system(rt), PATH).expect("salvage");
+        let mut found = Vec::new();
+        let walked = inspector.walk(&mut |v| {
+            if let Visit::Record { entry, .. } = v {
+                found.push(entry.clone());
+            }
+            true
+        });
+        walked.expect("walked");
+        (found, inspector)
+    })
+}
+
+fn damage_of(error: Option<Error>, what: &str) -> Damage {
+    match error {
+        Some(Error::Damaged(damage)) => *damage,
+        other => panic!("{what}: {other:?}"),
+    }
+}
+
+/// A segment header with a right checksum says that it lies elsewhere, or has another write unit.
+/// The log took a record, and the next opening failed: what it wrote began in the middle of a
+/// device's block.
+#[test]
+fn a_segment_header_that_contradicts_its_neighbours_is_refused() {
+    let whole = SimDisk::new(SimOptions::default(), 1);
+    let (records, names) = several_segments(&whole);
+    let snapshot = whole.snapshot();
+    type Change = fn(&mut SegmentHeader);
+    let changes: [(&str, Change); 8] = [
+        ("up a sector", |h| h.start.0 += 512),
+        ("down a sector", |h| h.start.0 -= 512),
+        ("up a word", |h| h.start.0 += 8),
+        ("up a page", |h| h.start.0 += 4096),
+        ("down a page", |h| h.start.0 -= 4096),
+        ("shorter", |h| h.len -= 4096),
+        ("another unit", |h| h.write_unit = 8192),
+        ("over the one before", |h| h.start.0 -= h.len),
+    ];
+    let (mut refused, mut kept) = (0, 0);
+    for (segment, name) in names.iter().enumerate() {
+        for (what, change) in changes {
+            let disk = SimDisk::new(SimOptions::default(), 1);
+            disk.restore(&snapshot);
+            let mut bytes = disk.file_bytes(PATH, name).expect("a segment");
+            let mut header = SegmentHeader::decode(&bytes).expect("a header");
+            if header.start == Lsn::ORIGIN && (what.contains("down") || what.contains("over")) {
+                continue;
+            }
+            change(&mut header);
+            bytes[..SEGMENT_HEADER_LEN].copy_from_slice(&header.encode());
+            disk.put_file(PATH, name, &bytes);
+            let before = disk.snapshot();
+            let what = format!("segment {segment} {what}");
+            match refused_or_kept(&disk, OnDamage::Refuse) {
+                None => kept += 1,
+                refusal => {
+                    let damage = damage_of(refusal, &what);
+                    assert!(damage.file.is_some(), "{what}: {damage}");
+                    refused += 1;
+                }
+            }
+            disk.restore(&before);
+            if let Some(e) = refused_or_kept(&disk, OnDamage::Truncate) {
+                damage_of(Some(e), &what);
+            }
+            disk.restore(&before);
+            for e in salvaged(&disk).0 {
+                assert!(records.contains(&e), "{what}: {} never appended", e.start);
+            }
+        }
+    }
+    // Of another unit nobody learns who does not write or scan there.
+    assert!(refused >= 20 && kept <= names.len(), "{refused} {kept}");
+}
+
+/// Two files hold the same part of the log. Whatever is done with both of them on, salvage goes on
+/// with the one that has the name of its place.
+#[test]
+fn segments_that_overlap_are_refused_and_salvage_takes_one() {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    let (records, names) = several_segments(&disk);
+    let mut bytes = disk.file_bytes(PATH, &names[1]).expect("a segment");
+    let mut header = SegmentHeader::decode(&bytes).expect("a header");
+    header.start.0 += 4096;
+    bytes[..SEGMENT_HEADER_LEN].copy_from_slice(&header.encode());
+    let other = "00000000000000ff.seg";
+    disk.put_file(PATH, other, &bytes);
+    for on_damage in [OnDamage::Refuse, OnDamage::Truncate] {
+        let damage = damage_of(refused_or_kept(&disk, on_damage), "overlapping");
+        assert_eq!(damage.file.as_deref(), Some(other));
+        assert!(damage.found.contains(" of the log, of which "), "{damage}");
+    }
+    let (found, inspector) = salvaged(&disk);
+    assert_eq!(found, records);
+    let strays = inspector.summary().strays;
+    assert!(strays.iter().any(|(name, _)| name == other), "{strays:?}");
+}
+
+/// The control slots, with right checksums, and something else in them.
+fn forge_control(disk: &SimDisk, change: impl Fn(&mut Control)) {
+    let mut bytes = disk.file_bytes(PATH, "control").expect("a control file");
+    for at in CONTROL_SLOT_OFFSETS {
+        let slot = &mut bytes[at as usize..][..CONTROL_SLOT_LEN];
+        let mut control = Control::decode(slot).expect("a slot");
+        change(&mut control);
+        slot.copy_from_slice(&control.encode());
+    }
+    disk.put_file(PATH, "control", &bytes);
+}
+
+/// The control file says that the segments begin or end in the middle of one: the next one to be
+/// prepared would overlap it. Or its counters stand at their end: the next opening, or the next
+/// slot, would have no number of its own.
+#[test]
+fn a_control_file_that_cannot_be_gone_on_from_is_refused() {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    let (records, _) = several_segments(&disk);
+    let snapshot = disk.snapshot();
+    type Change = fn(&mut Control);
+    let changes: [(&str, Change); 6] = [
+        ("end in a segment", |c| c.prepared_end.0 -= 4096),
+        ("end in a sector", |c| c.prepared_end.0 -= 8),
+        ("begin in a segment", |c| {
+            c.first_segment.0 += 4096;
+            c.front = c.first_segment;
+        }),
+        ("opened to the end", |c| c.epoch.counter = u64::MAX),
+        ("changed to the end", |c| c.sequence = u64::MAX),
+        ("changed nearly to the end", |c| c.sequence = u64::MAX - 3),
+    ];
+    for (what, change) in changes {
+        disk.restore(&snapshot);
+        forge_control(&disk, change);
+        for on_damage in [OnDamage::Refuse, OnDamage::Truncate] {
+            let damage = damage_of(refused_or_kept(&disk, on_damage), what);
+            assert!(damage.file.is_some(), "{what}: {damage}");
+        }
+        let found = salvaged(&disk).0;
+        assert!(found.len() + 1 >= records.len(), "{what}: {}", found.len());
+    }
+}
+
+/// Without a control slot nobody knows whether there was metadata. Salvage said that it was never
+/// set.
+#[test]
+fn salvage_does_not_say_that_metadata_was_never_set() {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    several_segments(&disk);
+    let without = disk.snapshot();
+    SimRuntime::run(2, |rt| {
+        let log = open(&*disk.system(rt), OnDamage::Refuse).expect("open");
+        log.set_meta(b"a vote").expect("set");
+        log.close().expect("close");
+    });
+    let blank = |disk: &SimDisk| {
+        let mut bytes = disk.file_bytes(PATH, "control").expect("a control file");
+        for at in CONTROL_SLOT_OFFSETS {
+            bytes[at as usize..][..CONTROL_SLOT_LEN].fill(0);
+        }
+        disk.put_file(PATH, "control", &bytes);
+    };
+    // The slots of the metadata are whole: it is there.
+    blank(&disk);
+    let (_, inspector) = salvaged(&disk);
+    assert_eq!(inspector.meta().expect("whole"), Some(b"a vote".to_vec()));
+    disk.restore(&without);
+    let (_, inspector) = salvaged(&disk);
+    assert_eq!(inspector.meta().expect("known"), None);
+    assert!(inspector.summary().meta_whole);
+    for gone in [true, false] {
+        disk.restore(&without);
+        match gone {
+            true => assert!(disk.remove_file(PATH, "control")),
+            false => blank(&disk),
+        }
+        let (_, inspector) = salvaged(&disk);
+        let damage = damage_of(inspector.meta().err(), "unknown");
+        assert!(damage.found.contains("nobody knows"), "{damage}");
+        let summary = inspector.summary();
+        assert_eq!((summary.meta_len, summary.meta_whole), (None, false));
+    }
 }
