@@ -65,7 +65,40 @@ impl Options {
                 other => return Err(other.unexpected()),
             }
         }
+        options.check()?;
         Ok(Some(options))
+    }
+}
+
+impl Options {
+    fn check(&self) -> Result<(), lexopt::Error> {
+        if self.seeds == Some(0) || self.minutes.is_some_and(|m| !(m > 0.0 && m < 1e6)) {
+            return Err("--seeds and --minutes must be more than 0".into());
+        }
+        let many = self.seeds.is_some() || self.minutes.is_some() || self.from > 0;
+        if self.seed.is_some() && (many || self.planted) {
+            return Err("--seed lives one life and goes with nothing else".into());
+        }
+        if self.planted && self.minutes.is_some() {
+            return Err("planted takes --seeds, not --minutes".into());
+        }
+        for name in &self.names {
+            let is_in = |list: &[plants::Plant]| list.iter().any(|p| p.name == name);
+            let others = [
+                ("interleavings", plants::INTERLEAVINGS),
+                ("interleavings", plants::ORDERINGS),
+                ("exhaustive", plants::EXHAUSTIVE),
+                ("fuzzing", plants::FUZZING),
+            ];
+            if is_in(plants::LIVES) {
+                continue;
+            }
+            return Err(match others.iter().find(|(_, list)| is_in(list)) {
+                Some((suite, _)) => format!("{name} is for the suite {suite} to find").into(),
+                None => format!("no known bug is called {name}; sim/src/plants.rs has them").into(),
+            });
+        }
+        Ok(())
     }
 }
 

@@ -46,6 +46,9 @@ pub struct Model {
     acked: BTreeMap<Guarantee, Lsn>,
     /// New records lie at or above.
     floor: Lsn,
+    /// Commits that were begun and not answered: whether they are in the log, and where, only the
+    /// log can say.
+    begun: Vec<Vec<u8>>,
     /// The metadata that was acknowledged or shown last.
     pub meta: Option<Vec<u8>>,
     /// Metadata that was asked for since, and not acknowledged.
@@ -78,6 +81,27 @@ impl Model {
         }
         data.truncate(len);
         data
+    }
+
+    /// Notes a commit that is begun.
+    pub fn began(&mut self, data: Vec<u8>) {
+        self.begun.push(data);
+    }
+
+    /// Notes that it succeeded.
+    pub fn ended(&mut self, data: &[u8]) {
+        self.begun.retain(|d| d != data);
+    }
+
+    /// Learns from a log that was opened where commits lie that were not answered.
+    fn settle_begun(&mut self, found: &[Entry]) {
+        for e in found {
+            if !self.records.contains_key(&e.start) && self.begun.contains(&e.data) {
+                self.ended(&e.data);
+                let (end, data, group) = (e.end, e.data.clone(), e.start);
+                self.records.insert(e.start, Known { end, data, group });
+            }
+        }
     }
 
     /// Notes a call that sets the metadata, and gives the bytes for it.
@@ -155,10 +179,11 @@ impl Model {
         self.floor
     }
 
-    /// The bytes of the record that begins there, if there ever was one that was not lost.
-    pub fn ever(&self, lsn: Lsn) -> Option<&Vec<u8>> {
-        let record = self.records.get(&lsn).map(|k| &k.data);
-        record.or_else(|| self.past.get(&lsn))
+    /// Whether this record was ever appended there, as far as is known.
+    pub fn ever(&self, e: &Entry) -> bool {
+        let record = self.records.get(&e.start).map(|k| &k.data);
+        let data = record.or_else(|| self.past.get(&e.start));
+        data.map_or_else(|| self.begun.contains(&e.data), |data| *data == e.data)
     }
 
     /// Whether a call that truncates did not succeed, and may yet have happened.
@@ -202,8 +227,9 @@ impl Model {
         self.settle_voids(log);
         self.settle_meta(log);
         let acked = self.acked_to(failure);
-        let live = self.live();
         let found: Vec<Entry> = read(log, log.front_lsn());
+        self.settle_begun(&found);
+        let live = self.live();
         check_prefix(&found, &live, acked);
 
         let (durable, tail) = (log.durable_lsn(), log.tail_lsn());
@@ -265,6 +291,7 @@ impl Model {
     pub fn check_prefix_readable(&self, log: &Log) {
         let found = read(log, log.front_lsn());
         let mut known = self.clone();
+        known.settle_begun(&found);
         known.settle_front(log);
         known.settle_voids(log);
         check_prefix(&found, &known.live(), self.acked_to(Failure::Process));
@@ -414,7 +441,9 @@ impl Model {
         assert_eq!(finding.damages, 0);
         assert_eq!(finding.records, seen.len() as u64);
         if crashed {
-            check_prefix(&seen, &self.live(), Lsn::ORIGIN);
+            let mut known = self.clone();
+            known.settle_begun(&seen);
+            check_prefix(&seen, &known.live(), Lsn::ORIGIN);
         } else {
             assert_eq!(seen, found, "the inspector and the reader disagree");
         }

@@ -9,7 +9,7 @@ pub use tally::Tally;
 use crate::model::lock;
 use crate::work::{Step, World, amounts_to, random_steps};
 use logforce_core::{Error, ErrorKind, FileState, Guarantee, Method, Options};
-use logforce_testkit::{Failure, Fault, Rng, SimOptions};
+use logforce_testkit::{Failure, Fault, FaultKind, Rng, SimOptions};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -155,6 +155,7 @@ impl Life {
     fn work(&mut self, seed: u64, boot: u64) {
         let threads = random_threads(&mut self.rng);
         let world = &self.world;
+        let before = errors(world);
         let worked = catch_unwind(AssertUnwindSafe(|| world.work(seed ^ boot, &threads)));
         let result = match worked {
             Ok(result) => result,
@@ -162,7 +163,19 @@ impl Life {
             Err(panic) => resume_unwind(panic),
         };
         let _report = world.report(format!("boot {boot}: {result:?}"));
-        assert!(result.is_ok() || self.disturbed, "{result:?}");
+        if let Err(e) = &result
+            && !world.disk.is_cut()
+        {
+            // Something has failed, not only been planned to; and it is called what it is.
+            let fits = [
+                ErrorKind::Io,
+                ErrorKind::NoSpace,
+                ErrorKind::Poisoned,
+                ErrorKind::Closed,
+            ];
+            assert!(self.disturbed && errors(world) > before, "{e}");
+            assert!(fits.contains(&e.kind()), "{:?}: {e}", e.kind());
+        }
         world.disk.change(|o| o.capacity = None);
     }
 
@@ -217,6 +230,19 @@ impl Life {
         self.tally.note_faults(&world.disk.faults());
         self.tally
     }
+}
+
+/// How many calls the device has answered with an error, or with a panic.
+fn errors(world: &World) -> u64 {
+    let counts = world.disk.faults();
+    let kinds = [
+        FaultKind::WriteError,
+        FaultKind::BarrierError,
+        FaultKind::OtherError,
+        FaultKind::NoSpace,
+        FaultKind::Panic,
+    ];
+    kinds.into_iter().map(|kind| counts.get(kind)).sum()
 }
 
 fn is_injected(panic: &(dyn std::any::Any + Send)) -> bool {

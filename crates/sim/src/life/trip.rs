@@ -110,8 +110,7 @@ pub(super) fn damage(world: &mut World, rng: &mut Rng, failure: Failure, tally: 
         Ok(seen) if way == Way::Salvage => {
             let model = lock(&world.model);
             for e in &seen.entries {
-                let known = model.ever(e.start) == Some(&e.data);
-                assert!(known, "saved at {}: never was, or changed", e.start);
+                assert!(model.ever(e), "saved at {}: never was, or changed", e.start);
             }
             tally.damages += u64::from(seen.told);
             tally.unharmed += u64::from(!seen.told);
@@ -220,8 +219,7 @@ impl Truth {
             let model = lock(&world.model);
             let cached = way == Way::ReadOnly && end.is_none_or(|end| e.start >= end);
             assert!(
-                (void_lost || cached || model.is_truncating())
-                    && model.ever(e.start) == Some(&e.data),
+                (void_lost || cached || model.is_truncating()) && model.ever(e),
                 "{} never was, or was taken back",
                 e.start
             );

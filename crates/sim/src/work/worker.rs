@@ -3,7 +3,7 @@
 use super::{Step, World, amounts_to};
 use crate::model::{Shared, lock, open};
 use logforce_core::Options;
-use logforce_core::{Appended, Error, ErrorKind, Log, Lsn, Policy, Submitted};
+use logforce_core::{Appended, Committed, Error, ErrorKind, Log, Lsn, Policy, Submitted};
 use logforce_device::System;
 use logforce_testkit::{Failure, SimDisk, SimRuntime};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -95,12 +95,16 @@ impl Worker {
     }
 
     pub fn step(&mut self, step: &Step) -> Result<(), Error> {
-        self.calls
-            .fetch_add(u64::from(!self.disk.is_cut()), Relaxed);
+        let is_call = !matches!(
+            step,
+            Step::Idle(_) | Step::Forget | Step::Settle | Step::Cut
+        );
+        let calls = u64::from(is_call && !self.disk.is_cut());
+        self.calls.fetch_add(calls, Relaxed);
         match *step {
             Step::Append(len) => self.append(1, len),
             Step::Group(n, len) => self.append(n, len),
-            Step::Commit(len) => self.append(1, len).and_then(|()| self.force()),
+            Step::Commit(len) => self.commit(len),
             Step::CommitGroup(n, len) => self.append(n, len).and_then(|()| self.force()),
             Step::Force => self.force(),
             Step::Front(percent) => self.front(percent),
@@ -140,10 +144,7 @@ impl Worker {
                 self.handles.clear();
                 Ok(())
             }
-            Step::CommitWith(len, policy) => {
-                let submitted = self.submit(len, policy)?;
-                self.settle(submitted)
-            }
+            Step::CommitWith(len, policy) => self.commit_with(len, policy),
             Step::Meta(len) => self.set_meta(len),
             Step::Follow => {
                 self.force()?;
@@ -177,6 +178,45 @@ impl Worker {
         self.appended = all.last().map_or(self.appended, |a| a.end);
         lock(&self.model).appended(&all, data);
         Ok(())
+    }
+
+    /// By `commit` for one half, else by `append` and `force`.
+    fn commit(&mut self, len: usize) -> Result<(), Error> {
+        if len.is_multiple_of(2) {
+            return self.append(1, len).and_then(|()| self.force());
+        }
+        let data = lock(&self.model).bytes(len);
+        // Where it lies is not known if it fails, and it may be there all the same.
+        lock(&self.model).began(data.clone());
+        let committed = self.log().commit(&data)?;
+        assert_eq!(committed.guarantee, self.log().guarantee());
+        self.committed(committed, data);
+        Ok(())
+    }
+
+    /// By `commit_with` for one half, else by `submit_with` and waiting.
+    fn commit_with(&mut self, len: usize, policy: Policy) -> Result<(), Error> {
+        if len.is_multiple_of(2) {
+            let submitted = self.submit(len, policy)?;
+            return self.settle(submitted);
+        }
+        let data = lock(&self.model).bytes(len);
+        lock(&self.model).began(data.clone());
+        let committed = self.log().commit_with(&data, policy)?;
+        self.committed(committed, data);
+        Ok(())
+    }
+
+    fn committed(&mut self, committed: Committed, data: Vec<u8>) {
+        let at = Appended {
+            start: committed.start,
+            end: committed.end,
+        };
+        self.appended = at.end;
+        let mut model = lock(&self.model);
+        model.ended(&data);
+        model.appended(&[at], vec![data]);
+        model.acked(at.end, committed.guarantee);
     }
 
     fn submit(&mut self, len: usize, policy: Policy) -> Result<Submitted, Error> {

@@ -112,6 +112,9 @@ impl SimFile {
         let w = s.in_flight.get_mut(&id).expect("looked up above");
         w.fault = w.fault.or(fault);
         s.apply_some();
+        if s.in_flight[&id].done.is_some_and(|done| done.is_ok()) {
+            s.count_fault(fault, FaultKind::WriteError);
+        }
         let result = s.apply(id);
         s.in_flight.remove(&id);
         // A fault of the completion comes too late for a write that was applied early, but the
