@@ -58,7 +58,10 @@ fn every_subject_of_every_case_has_a_row_that_adds_up() {
     let rows: Vec<_> = outcome
         .rows
         .iter()
-        .map(|r| (r.subject.unwrap(), r.threads, r.outstanding, r.record_bytes))
+        .map(|r| {
+            let subject = r.subject.unwrap_or_else(|| panic!("{r:?}"));
+            (subject, r.threads, r.outstanding, r.record_bytes)
+        })
         .collect();
     use Subject::*;
     let mut expected = Vec::new();

@@ -183,13 +183,12 @@ impl SharedLog {
         let len = self.setup.segment_len;
         // At a segment's very end the log is still in it.
         let ahead = (log.tail_lsn().0.saturating_sub(1) / len + 2) * len;
-        let (start, mut asked) = (Instant::now(), false);
+        let (start, mut asked) = (Instant::now(), None);
         while self.inspect()?.summary().prepared_end < Lsn(ahead) {
             self.interrupt.check()?;
-            if start.elapsed() > IMPATIENCE && !asked {
+            if start.elapsed() > IMPATIENCE && asked.is_none() {
                 // A log that cannot go on says why when it is asked to.
-                log.append(b"")?;
-                asked = true;
+                asked = Some(log.append(b"")?.end);
             }
             if start.elapsed() > PATIENCE {
                 return Err(MeasureError::NotOffered(
@@ -197,6 +196,11 @@ impl SharedLog {
                 ));
             }
             std::thread::sleep(Duration::from_millis(1));
+        }
+        if let Some(end) = asked {
+            // Nobody may find that record, or a batch that begins behind it.
+            log.force(end)?;
+            log.truncate_front(end)?;
         }
         Ok(log)
     }
