@@ -10,7 +10,6 @@ use logforce_format::{
     BATCH_HEADER_LEN, BatchHeader, Case, Control, Epoch, Lsn, MAX_SEGMENT_LEN, MIN_WRITE_UNIT,
     SegmentHeader, planted,
 };
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -154,6 +153,22 @@ impl Opening {
         Ok(())
     }
 
+    /// Takes the files out of the way that bear names of `[from, to)` and count for nothing. All of
+    /// them: one that could not be read just now, and can be next time, would be a second segment
+    /// for its place.
+    fn set_aside(&self, segments: &Segments, from: Lsn, to: Lsn) -> Result<()> {
+        let path = self.dir.path();
+        let entries = self.dir.entries().map_err(Error::io("list", path))?;
+        for name in entries.into_iter().map(|e| e.name) {
+            let claims = names::claimed_start(&name).is_some_and(|s| from <= s && s < to);
+            if claims && !segments.all().iter().any(|s| s.name() == name) {
+                let aside = self.dir.rename(&name, &names::set_aside(&name));
+                aside.map_err(Error::io("rename", path.join(&name)))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Puts empty segments where some are missing, so that the control file's promise holds again.
     pub(super) fn fill_gaps(
         &self,
@@ -163,13 +178,7 @@ impl Opening {
         gaps: Vec<(Lsn, Lsn)>,
     ) -> Result<()> {
         for (mut from, to) in gaps {
-            let name = names::segment(from);
-            match self.dir.rename(&name, &names::set_aside(&name)) {
-                Err(e) if e.kind() != io::ErrorKind::NotFound => {
-                    return Err(Error::io("rename", self.dir.path().join(&name))(e));
-                }
-                _ => {}
-            }
+            self.set_aside(segments, from, to)?;
             while from < to {
                 let rest = to.since(from);
                 let len = if rest > MAX_SEGMENT_LEN {
