@@ -55,3 +55,37 @@ fn a_truncation_at_damage_brings_nothing_back() {
         });
     }
 }
+
+/// Two neighbouring segments cannot be read just once; the log is truncated there. When they can be
+/// read again neither may count for anything.
+#[test]
+fn segments_that_can_be_read_again_stay_given_up() {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    SimRuntime::run(1, |rt| {
+        let log = open(&*disk.system(rt), small());
+        for n in 0..8u8 {
+            log.commit(&[n; 15_000]).expect("nothing fails");
+        }
+        log.close().expect("nothing fails");
+    });
+    let mut names = disk.stable_names(PATH);
+    names.retain(|n| n.ends_with(".seg"));
+    names.sort();
+    for name in &names[2..4] {
+        assert!(disk.make_unreadable(PATH, name, 0));
+    }
+    let shown = |seed, options: Options| {
+        SimRuntime::run(seed, |rt| {
+            let log = open(&*disk.system(rt), options);
+            let shown = read(&log, log.front_lsn());
+            log.close().expect("nothing fails");
+            shown
+        })
+    };
+    let truncated = shown(2, small().on_damage(OnDamage::Truncate));
+    assert!(!truncated.is_empty() && truncated.len() < 8);
+    disk.lift_faults();
+    // Another length of segments than those had.
+    assert_eq!(shown(3, small().segment_len(32 << 10)), truncated);
+    assert_eq!(shown(4, small()), truncated);
+}
