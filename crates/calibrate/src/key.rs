@@ -1,4 +1,4 @@
-use logforce_device::Facts;
+use logforce_device::{Facts, Platform};
 
 /// Version of the procedure: samples, candidates and rules. Evidence of another one is not used.
 const PROCEDURE: u32 = 1;
@@ -40,7 +40,11 @@ impl ValidFor {
             mount_options: bounded(&facts.mount_options),
             device: bounded(device(|d| &d.name)),
             model: bounded(device(|d| &d.model)),
-            kernel: bounded(&facts.kernel),
+            // Other systems' figures are of other calls, on the same disk perhaps.
+            kernel: match facts.platform {
+                Platform::Linux => bounded(&facts.kernel),
+                other => bounded(&format!("{other} {}", facts.kernel)),
+            },
             write_unit,
             procedure: PROCEDURE,
         }
@@ -88,7 +92,8 @@ mod tests {
         let key = ValidFor::now(&facts, 4096);
         assert_eq!(key, ValidFor::now(&facts, 4096));
         assert_ne!(key, ValidFor::now(&facts, 8192));
-        let changes: [fn(&mut Facts); 6] = [
+        let changes: [fn(&mut Facts); 7] = [
+            |f| f.platform = Platform::Windows,
             |f| f.volume.push('x'),
             |f| f.filesystem.push('x'),
             |f| f.mount_options.push_str(",noatime"),

@@ -1,6 +1,8 @@
 //! What is worth measuring, by the facts alone.
 
-use logforce_device::{Facts, FileState, FilesystemKind, ForceBy, Guarantee, Method, Verdict};
+use logforce_device::{
+    Facts, FileState, FilesystemKind, ForceBy, Guarantee, Method, Platform, Verdict,
+};
 use std::fmt;
 
 /// The methods to measure, and why the others are not.
@@ -23,11 +25,17 @@ pub struct LeftOut {
 
 /// Among equals: what goes past the cache saves a copy and keeps the cache for others; a write
 /// that is durable by itself is one call.
-const PREFERENCE: [Method; 4] = [
+const PREFERENCE: [Method; 10] = [
     Method::DirectDsync,
     Method::DirectFdatasync,
     Method::Dsync,
     Method::Fdatasync,
+    Method::NoBufferingWriteThrough,
+    Method::WriteThrough,
+    Method::FlushData,
+    Method::Flush,
+    Method::NocacheFullFsync,
+    Method::FullFsync,
 ];
 
 /// The methods that guarantee at least `require`, and no less than the default does here, by
@@ -41,7 +49,7 @@ pub fn shortlist(facts: &Facts, require: Guarantee) -> Shortlist {
         methods: Vec::new(),
         left_out: Vec::new(),
     };
-    for method in Method::LINUX {
+    for &method in facts.platform.methods() {
         match objection(facts, method, floor) {
             None => list.methods.push(method),
             Some(why) => list.left_out.push(LeftOut { method, why }),
@@ -65,20 +73,32 @@ fn objection(facts: &Facts, method: Method, floor: Guarantee) -> Option<String> 
             "nothing forces its writes: it is used only where it is asked for by name".to_owned(),
         );
     }
-    if method == Method::Fsync {
+    if method == Method::Fsync && facts.platform == Platform::Linux {
         return Some(
             "it does what fdatasync does, and writes the file's times as well: never faster"
                 .to_owned(),
         );
     }
     let Some(assessment) = facts.assess(method, FileState::Zeroed) else {
-        return Some(format!("{} has no direct I/O here", facts.filesystem));
+        return Some(facts.why_not_offered(method));
     };
     if matches!(
         assessment.verdict,
         Verdict::Contradicted | Verdict::Implausible
     ) {
         return Some(format!("{}: {}", assessment.verdict, assessment.evidence));
+    }
+    // On Linux a write through is completed by a flush where the device has no FUA. Elsewhere it is
+    // the device's own affair: one that drops it would win every trial, and lose what was
+    // acknowledged with the power.
+    if method.plan().force == ForceBy::Through
+        && facts.platform != Platform::Linux
+        && assessment.verdict == Verdict::Unknown
+    {
+        return Some(format!(
+            "{}: it is not preferred to a flush",
+            assessment.evidence
+        ));
     }
     (assessment.guarantee < floor).then(|| {
         format!(
@@ -144,6 +164,7 @@ pub fn skip(facts: &Facts, list: &Shortlist, free: u64) -> Option<Skip> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use logforce_device::WriteCache;
     use logforce_testkit::SimOptions;
 
     fn why(list: &Shortlist, method: Method) -> &str {
@@ -156,7 +177,7 @@ mod tests {
         let facts = SimOptions::default().facts();
         for require in Guarantee::ALL {
             let list = shortlist(&facts, require);
-            assert_eq!(list.methods, PREFERENCE);
+            assert_eq!(list.methods, PREFERENCE[..4]);
             assert_eq!(list.methods.len() + list.left_out.len(), 7);
             assert!(why(&list, Method::Buffered).contains("by name"));
             assert!(why(&list, Method::Fsync).contains("never faster"));
@@ -172,6 +193,43 @@ mod tests {
         let list = shortlist(&options.facts(), Guarantee::PowerLoss);
         assert_eq!(list.methods, [Method::Dsync, Method::Fdatasync]);
         assert!(why(&list, Method::DirectDsync).contains("no direct I/O"));
+    }
+
+    #[test]
+    fn a_write_through_that_nobody_vouches_for_is_not_preferred_to_a_flush() {
+        let mut facts = SimOptions::default().facts();
+        facts.platform = Platform::Windows;
+        let flushes = [Method::Flush, Method::FlushData];
+        let mut with = |fua, write_cache| {
+            let device = facts.device.as_mut().unwrap();
+            (device.fua, device.write_cache) = (fua, write_cache);
+            shortlist(&facts, Guarantee::PowerLoss)
+        };
+        for cache in [WriteCache::Back, WriteCache::Unknown] {
+            let list = with(None, cache);
+            assert_eq!(list.methods, flushes);
+            for method in [Method::WriteThrough, Method::NoBufferingWriteThrough] {
+                let why = why(&list, method);
+                assert!(why.contains("not preferred to a flush"), "{why}");
+            }
+        }
+        let list = with(Some(false), WriteCache::Back);
+        assert_eq!(list.methods, flushes);
+        let list = with(Some(true), WriteCache::Back);
+        assert_eq!(list.methods.len(), 4);
+        assert_eq!(list.methods[0], Method::Flush, "the default stays first");
+        assert!(why(&list, Method::NoBuffering).contains("by name"));
+    }
+
+    #[test]
+    fn on_macos_nothing_weaker_than_the_default_is_measured() {
+        let mut facts = SimOptions::default().facts();
+        facts.platform = Platform::Macos;
+        let list = shortlist(&facts, Guarantee::ProcessCrash);
+        assert_eq!(list.methods, [Method::FullFsync, Method::NocacheFullFsync]);
+        for method in [Method::Fsync, Method::OrderBarrier] {
+            assert!(why(&list, method).contains("os-crash"));
+        }
     }
 
     #[test]

@@ -166,7 +166,7 @@ impl Entry {
         let possible = valid_for.is_bounded()
             && self.why.len() <= LONGEST_WHY
             && !self.why.contains(|c: char| c.is_control())
-            && self.figures.len() <= Method::LINUX.len();
+            && self.figures.len() <= Method::ALL.len();
         if !possible {
             return None;
         }

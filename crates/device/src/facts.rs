@@ -1,4 +1,4 @@
-use crate::{Assessment, FileState, ForceBy, Guarantee, Method, Verdict};
+use crate::{Assessment, Barrier, FileState, ForceBy, Guarantee, Method, Plan, Platform, Verdict};
 
 /// What a filesystem does with a write, as far as durability goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -45,7 +45,8 @@ pub struct BlockDevice {
     pub name: String,
     /// What it says of its cache.
     pub write_cache: WriteCache,
-    /// Whether it takes FUA writes (durable without a flush of everything else).
+    /// Whether it takes FUA writes (durable without a flush of everything else). On Windows: whether
+    /// it says that it supports write-through.
     pub fua: Option<bool>,
     /// Logical sector, bytes.
     pub logical_sector: u32,
@@ -60,6 +61,8 @@ pub struct BlockDevice {
 /// What the system tells of the filesystem and the device below a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
+    /// The system whose calls are made here.
+    pub platform: Platform,
     /// Name of the filesystem, such as `ext4`.
     pub filesystem: String,
     /// What that filesystem does with a write.
@@ -97,63 +100,143 @@ impl Facts {
         device.max(direct).max(4096).next_power_of_two()
     }
 
-    /// The method that is used where the user names none and nothing was measured: `direct+dsync`
-    /// where direct I/O is offered, else `dsync`.
+    /// The method that is used where the user names none and nothing was measured. On Linux
+    /// `direct+dsync` where direct I/O is offered, else `dsync`: where the device has no FUA, the
+    /// kernel flushes. On Windows `flush` and on macOS `full-fsync`: what the device does with a
+    /// write through is its own affair there, and a flush is at least asked for.
     pub fn default_method(&self) -> Method {
-        if self.direct.is_some() {
-            Method::DirectDsync
+        match self.platform {
+            Platform::Windows => Method::Flush,
+            Platform::Macos => Method::FullFsync,
+            Platform::Linux if self.direct.is_some() => Method::DirectDsync,
+            Platform::Linux => Method::Dsync,
+        }
+    }
+
+    /// Whether a [`ReadSource::Medium`](crate::ReadSource::Medium) read can be had. Not on macOS:
+    /// a descriptor with `F_NOCACHE` is still served what lies in the cache.
+    pub fn reads_medium(&self) -> bool {
+        self.direct.is_some() && self.platform != Platform::Macos
+    }
+
+    /// Why [`assess`](Self::assess) gave nothing for `method`, in words.
+    pub fn why_not_offered(&self, method: Method) -> String {
+        if method.is_of(self.platform) {
+            format!("{} has no direct I/O here", self.filesystem)
         } else {
-            Method::Dsync
+            format!("{method} is no method of {}", self.platform)
         }
     }
 
     /// The guarantee of `method` on a file in `state` here, with its evidence.
     ///
-    /// `None` where the method is not offered (direct I/O on a filesystem without it).
+    /// `None` where the method is not offered (one of another system, direct I/O on a filesystem
+    /// without it).
     pub fn assess(&self, method: Method, state: FileState) -> Option<Assessment> {
-        let plan = method.plan();
+        let known = method.is_of(self.platform);
+        known.then(|| self.assess_plan(method.plan(), state))?
+    }
+
+    /// What a write by `plan` is worth here, whether or not a method of this system is that plan.
+    /// `None` where there is no direct I/O and the plan asks for it.
+    pub fn assess_plan(&self, plan: Plan, state: FileState) -> Option<Assessment> {
         if plan.direct && self.direct.is_none() {
             return None;
         }
-        let say = |guarantee, verdict, evidence: String| {
-            Some(Assessment {
-                guarantee,
-                verdict,
-                evidence,
-            })
-        };
-        let fs = &self.filesystem;
         if self.kind == FilesystemKind::Volatile {
             return say(
                 Guarantee::ProcessCrash,
                 Verdict::Contradicted,
-                format!("{fs} keeps files in memory: nothing survives a restart of the system"),
-            );
-        }
-        if plan.force == ForceBy::None {
-            return Some(self.without_barrier(plan.direct, state));
-        }
-        if self.kind == FilesystemKind::Remote {
-            return say(
-                Guarantee::PowerLoss,
-                Verdict::Unknown,
                 format!(
-                    "{fs} is served by another machine: whether a sync reaches its medium is that machine's word"
+                    "{} keeps files in memory: nothing survives a restart of the system",
+                    self.filesystem
                 ),
             );
         }
+        match (self.platform, plan.force) {
+            (_, ForceBy::None) => Some(self.without_barrier(plan.direct, state)),
+            (Platform::Macos, ForceBy::Barrier(Barrier::Fsync)) => say(
+                Guarantee::OsCrash,
+                Verdict::Declared,
+                "fsync of macOS hands the data to the device and does not have its cache flushed",
+            ),
+            (Platform::Macos, ForceBy::Barrier(Barrier::Order)) => say(
+                Guarantee::OsCrash,
+                Verdict::Declared,
+                "a barrier orders writes: after a power cut no later one is there without the earlier ones, but any number of the last may be missing",
+            ),
+            _ if self.kind == FilesystemKind::Remote => say(
+                Guarantee::PowerLoss,
+                Verdict::Unknown,
+                format!(
+                    "{} is served by another machine: whether a sync reaches its medium is that machine's word",
+                    self.filesystem
+                ),
+            ),
+            (Platform::Windows, ForceBy::Through) => Some(self.write_through()),
+            _ => Some(self.flushed()),
+        }
+    }
+
+    /// Whether a write through is on the medium here when it is complete, without a flush of
+    /// everything else: the verdict on it, with its evidence.
+    ///
+    /// On Linux and macOS the answer is about the device's own FUA; a write through is completed by
+    /// a flush where there is none.
+    pub fn write_through(&self) -> Assessment {
+        let (cache, fua) = self
+            .device
+            .as_ref()
+            .map_or((WriteCache::Unknown, None), |d| (d.write_cache, d.fua));
+        let (guarantee, verdict, evidence) = match (cache, fua) {
+            (WriteCache::Through, _) => (
+                Guarantee::PowerLoss,
+                Verdict::Declared,
+                "the device says that it has no volatile cache",
+            ),
+            // Who leaves flushes out leaves out FUA as well.
+            _ if !self.barriers => (
+                Guarantee::OsCrash,
+                Verdict::Contradicted,
+                "the system was told not to force the device's cache: the write may end in it",
+            ),
+            (_, Some(true)) => (
+                Guarantee::PowerLoss,
+                Verdict::Declared,
+                "the device says that it supports write-through",
+            ),
+            (_, Some(false)) => (
+                Guarantee::OsCrash,
+                Verdict::Contradicted,
+                "the device says that it does not support write-through: the write ends in its volatile cache",
+            ),
+            (_, None) => (
+                Guarantee::PowerLoss,
+                Verdict::Unknown,
+                "the device does not say whether it supports write-through",
+            ),
+        };
+        Assessment {
+            guarantee,
+            verdict,
+            evidence: evidence.to_owned(),
+        }
+    }
+
+    /// What a flush of the device's cache is worth, be it by a barrier or behind a write through.
+    fn flushed(&self) -> Assessment {
         let cache = self
             .device
             .as_ref()
             .map_or(WriteCache::Unknown, |d| d.write_cache);
-        match (self.barriers, cache) {
-            (false, WriteCache::Through) => say(
+        let (guarantee, verdict, evidence) = match (self.barriers, cache) {
+            (false, WriteCache::Through) => (
                 Guarantee::PowerLoss,
                 Verdict::Declared,
                 "mounted without barriers, over a device that says it has no volatile cache"
                     .to_owned(),
             ),
-            (false, _) => say(
+            (false, _) => (
                 Guarantee::OsCrash,
                 Verdict::Contradicted,
                 format!(
@@ -161,21 +244,26 @@ impl Facts {
                     self.mount_options
                 ),
             ),
-            (true, WriteCache::Through) => say(
+            (true, WriteCache::Through) => (
                 Guarantee::PowerLoss,
                 Verdict::Declared,
                 "the device says that it has no volatile cache".to_owned(),
             ),
-            (true, WriteCache::Back) => say(
+            (true, WriteCache::Back) => (
                 Guarantee::PowerLoss,
                 Verdict::Declared,
                 "the device has a volatile cache and the system flushes it".to_owned(),
             ),
-            (true, WriteCache::Unknown) => say(
+            (true, WriteCache::Unknown) => (
                 Guarantee::PowerLoss,
                 Verdict::Unknown,
                 "no device says anything about its cache".to_owned(),
             ),
+        };
+        Assessment {
+            guarantee,
+            verdict,
+            evidence,
         }
     }
 
@@ -216,3 +304,14 @@ impl Facts {
         }
     }
 }
+
+fn say(guarantee: Guarantee, verdict: Verdict, evidence: impl Into<String>) -> Option<Assessment> {
+    Some(Assessment {
+        guarantee,
+        verdict,
+        evidence: evidence.into(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

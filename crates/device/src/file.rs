@@ -52,8 +52,15 @@ pub struct Completion {
 pub enum Barrier {
     /// The data and what is needed to read it back (`fdatasync`).
     Data,
-    /// The file's other metadata as well (`fsync`).
+    /// The file's other metadata as well (`fsync`; on macOS `F_FULLFSYNC`).
     Full,
+    /// What the system calls `fsync`, and worth what it is worth there: on macOS it ends in the
+    /// device's cache, elsewhere it is [`Full`](Self::Full). Only for the method of that name.
+    Fsync,
+    /// An order: what was written before is on the medium before anything that is written later;
+    /// when, nobody says. `F_BARRIERFSYNC` on macOS, elsewhere [`Full`](Self::Full). Only for the
+    /// method of that name.
+    Order,
 }
 
 /// Where a read may be served from.
@@ -92,7 +99,7 @@ pub trait File: Send + Sync {
     fn complete(&self, ticket: Ticket) -> Completion;
 
     /// Makes everything durable that *completed* before this call: data in the system's cache
-    /// and in the device's. A write still in flight is not covered. After an error nothing that
+    /// and in the device's ([`Barrier::Fsync`] and [`Barrier::Order`] promise less). A write still in flight is not covered. After an error nothing that
     /// was written since the last successful barrier may be believed, whatever a retry says.
     fn barrier(&self, barrier: Barrier) -> io::Result<()>;
 

@@ -16,6 +16,7 @@ mod facts;
 mod file;
 mod guarantee;
 mod method;
+mod platform;
 mod runtime;
 pub mod sync;
 
@@ -25,4 +26,5 @@ pub use facts::{BlockDevice, DirectAlignment, Facts, FilesystemKind, WriteCache}
 pub use file::{Barrier, Completion, File, ReadSource, Ticket, Write};
 pub use guarantee::{Assessment, Guarantee, Verdict};
 pub use method::{FileState, ForceBy, Method, Plan, UnknownMethod};
+pub use platform::Platform;
 pub use runtime::{Joiner, Panicked, Runtime};

@@ -1,17 +1,20 @@
+use crate::Platform;
 use crate::file::Barrier;
 use std::fmt;
 use std::str::FromStr;
 
 /// How a force is done: the operating system's way to get bytes onto the medium.
 ///
-/// What each guarantees depends on the filesystem and on the file's state as well:
-/// [`Facts::assess`](crate::Facts::assess).
+/// What each guarantees depends on the system, the filesystem and the file's state as well:
+/// [`Facts::assess`](crate::Facts::assess). A method of another system is none there. Names are
+/// unique among all systems, so that what was written down on one is not taken for something else on
+/// another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Method {
     /// Write into the system's cache; no barrier.
     Buffered,
-    /// Write, then `fsync`.
+    /// Write, then `fsync`. On Linux that reaches the medium; on macOS it ends in the device's cache.
     Fsync,
     /// Write, then `fdatasync`.
     Fdatasync,
@@ -23,6 +26,22 @@ pub enum Method {
     DirectFdatasync,
     /// `O_DIRECT` with `RWF_DSYNC`.
     DirectDsync,
+    /// Windows: write, then `FlushFileBuffers`.
+    Flush,
+    /// Windows: write, then `NtFlushBuffersFileEx` for the data alone.
+    FlushData,
+    /// Windows: write by a handle with `FILE_FLAG_WRITE_THROUGH`.
+    WriteThrough,
+    /// Windows: write past the cache (`FILE_FLAG_NO_BUFFERING`); no barrier.
+    NoBuffering,
+    /// Windows: `FILE_FLAG_NO_BUFFERING` with `FILE_FLAG_WRITE_THROUGH`.
+    NoBufferingWriteThrough,
+    /// macOS: write, then `F_BARRIERFSYNC`: an order among writes, not their durability.
+    OrderBarrier,
+    /// macOS: write, then `F_FULLFSYNC`.
+    FullFsync,
+    /// macOS: write by a descriptor with `F_NOCACHE`, then `F_FULLFSYNC`.
+    NocacheFullFsync,
 }
 
 /// A method taken apart into what the device is asked to do.
@@ -57,6 +76,54 @@ impl Method {
         Method::DirectDsync,
     ];
 
+    /// The methods of Windows, in the order of the published table.
+    pub const WINDOWS: [Method; 6] = [
+        Method::Buffered,
+        Method::Flush,
+        Method::FlushData,
+        Method::WriteThrough,
+        Method::NoBuffering,
+        Method::NoBufferingWriteThrough,
+    ];
+
+    /// The methods of macOS.
+    pub const MACOS: [Method; 5] = [
+        Method::Buffered,
+        Method::Fsync,
+        Method::OrderBarrier,
+        Method::FullFsync,
+        Method::NocacheFullFsync,
+    ];
+
+    /// All methods of all systems.
+    pub const ALL: [Method; 15] = [
+        Method::Buffered,
+        Method::Fsync,
+        Method::Fdatasync,
+        Method::Dsync,
+        Method::Direct,
+        Method::DirectFdatasync,
+        Method::DirectDsync,
+        Method::Flush,
+        Method::FlushData,
+        Method::WriteThrough,
+        Method::NoBuffering,
+        Method::NoBufferingWriteThrough,
+        Method::OrderBarrier,
+        Method::FullFsync,
+        Method::NocacheFullFsync,
+    ];
+
+    /// The methods of the system that this program was compiled for.
+    pub fn here() -> &'static [Method] {
+        Platform::HERE.methods()
+    }
+
+    /// Whether `platform` has this method.
+    pub fn is_of(self, platform: Platform) -> bool {
+        platform.methods().contains(&self)
+    }
+
     /// The name used on the command line and in reports, such as `direct+dsync`.
     pub fn name(self) -> &'static str {
         match self {
@@ -67,20 +134,32 @@ impl Method {
             Method::Direct => "direct",
             Method::DirectFdatasync => "direct+fdatasync",
             Method::DirectDsync => "direct+dsync",
+            Method::Flush => "flush",
+            Method::FlushData => "flush-data",
+            Method::WriteThrough => "write-through",
+            Method::NoBuffering => "no-buffering",
+            Method::NoBufferingWriteThrough => "no-buffering+write-through",
+            Method::OrderBarrier => "barrier",
+            Method::FullFsync => "full-fsync",
+            Method::NocacheFullFsync => "nocache+full-fsync",
         }
     }
 
     /// What the device is asked to do.
     pub fn plan(self) -> Plan {
         use ForceBy::{None, Through};
+        let by = ForceBy::Barrier;
         let (direct, force) = match self {
             Method::Buffered => (false, None),
-            Method::Fsync => (false, ForceBy::Barrier(Barrier::Full)),
-            Method::Fdatasync => (false, ForceBy::Barrier(Barrier::Data)),
-            Method::Dsync => (false, Through),
-            Method::Direct => (true, None),
-            Method::DirectFdatasync => (true, ForceBy::Barrier(Barrier::Data)),
-            Method::DirectDsync => (true, Through),
+            Method::Fsync => (false, by(Barrier::Fsync)),
+            Method::Fdatasync | Method::FlushData => (false, by(Barrier::Data)),
+            Method::Flush | Method::FullFsync => (false, by(Barrier::Full)),
+            Method::OrderBarrier => (false, by(Barrier::Order)),
+            Method::Dsync | Method::WriteThrough => (false, Through),
+            Method::Direct | Method::NoBuffering => (true, None),
+            Method::DirectFdatasync => (true, by(Barrier::Data)),
+            Method::NocacheFullFsync => (true, by(Barrier::Full)),
+            Method::DirectDsync | Method::NoBufferingWriteThrough => (true, Through),
         };
         Plan { direct, force }
     }
@@ -99,7 +178,7 @@ pub struct UnknownMethod(pub String);
 impl fmt::Display for UnknownMethod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "unknown method '{}'; known here:", self.0)?;
-        for m in Method::LINUX {
+        for m in Method::here() {
             write!(f, " {m}")?;
         }
         Ok(())
@@ -111,7 +190,7 @@ impl std::error::Error for UnknownMethod {}
 impl FromStr for Method {
     type Err = UnknownMethod;
     fn from_str(s: &str) -> Result<Self, UnknownMethod> {
-        Method::LINUX
+        Method::ALL
             .into_iter()
             .find(|m| m.name() == s)
             .ok_or_else(|| UnknownMethod(s.to_owned()))
@@ -170,16 +249,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_parse_back() {
-        for m in Method::LINUX {
+    fn names_parse_back_on_every_platform() {
+        for m in Method::ALL {
             assert_eq!(m.name().parse::<Method>(), Ok(m));
+            assert!(Platform::ALL.into_iter().any(|p| m.is_of(p)), "{m}");
         }
-        assert!(
-            "o_sync"
-                .parse::<Method>()
-                .unwrap_err()
-                .to_string()
-                .contains("direct+dsync")
-        );
+        for platform in Platform::ALL {
+            for m in platform.methods() {
+                assert!(Method::ALL.contains(m));
+            }
+        }
+        let error = "o_sync".parse::<Method>().unwrap_err().to_string();
+        for m in Method::here() {
+            assert!(error.contains(m.name()), "{error}");
+        }
+    }
+
+    #[test]
+    fn only_buffered_and_fsync_are_of_more_than_one_system() {
+        for m in Method::ALL {
+            let systems = Platform::ALL.into_iter().filter(|p| m.is_of(*p)).count();
+            let shared = match m {
+                Method::Buffered => 3,
+                Method::Fsync => 2,
+                _ => 1,
+            };
+            assert_eq!(systems, shared, "{m}");
+        }
     }
 }

@@ -107,7 +107,7 @@ pub fn conclude(rows: &[Row]) -> Conclusion {
 
 fn candidates(rows: &[&Row]) -> Vec<Candidate> {
     let mut candidates: Vec<Candidate> = Vec::new();
-    for method in Method::LINUX {
+    for method in Method::ALL {
         let of: Vec<(f64, f64)> = rows
             .iter()
             .filter(|r| r.method == method)

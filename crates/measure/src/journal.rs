@@ -177,7 +177,7 @@ fn lanes(options: &Options, setup: &Setup, facts: &Facts, size: u64) -> Vec<Lane
             };
             let assessment = facts.assess(method, state);
             let lane = match assessment {
-                None => Err(format!("{} offers no direct I/O here", facts.filesystem)),
+                None => Err(facts.why_not_offered(method)),
                 Some(_) if method.plan().direct && !options.chunk.is_multiple_of(unit) => {
                     Err(format!(
                         "direct I/O needs chunks that are a multiple of {} here, and {} is none",
@@ -233,7 +233,7 @@ fn log_lanes(
         bytes,
     });
     let Some(assessment) = library::assess(facts, method) else {
-        let reason = format!("{} offers no direct I/O here", facts.filesystem);
+        let reason = facts.why_not_offered(method);
         return keys
             .map(|key| Lane::NotOffered {
                 key,

@@ -117,8 +117,8 @@ pub fn run(options: &Options, setup: &Setup) -> Result<Outcome, MeasureError> {
         .unwrap_or_else(|| library::default_method(&facts));
     let Some(assessment) = library::assess(&facts, method) else {
         return Err(MeasureError::NotOffered(format!(
-            "{} offers no direct I/O here: choose another --method",
-            facts.filesystem
+            "{}: choose another --method",
+            facts.why_not_offered(method)
         )));
     };
     check_space(options, setup.space)?;

@@ -61,6 +61,7 @@ impl MemDirectory {
 /// ext4 over a disk with a volatile cache and no FUA.
 pub fn facts() -> Facts {
     Facts {
+        platform: Platform::Linux,
         filesystem: "ext4".to_owned(),
         kind: FilesystemKind::InPlace,
         mount_options: "rw".to_owned(),

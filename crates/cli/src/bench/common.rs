@@ -5,7 +5,7 @@ use crate::exit::Usage;
 use crate::output::{Sink, Target, complain};
 use crate::signal;
 use anyhow::bail;
-use logforce_device::{Directory, Method};
+use logforce_device::{Directory, Method, Platform};
 use logforce_measure::counters::{CounterSource, NoCounters};
 use logforce_measure::machine::Machine;
 use logforce_measure::workplace::{Workplace, leftovers};
@@ -172,8 +172,12 @@ pub fn terminal_width(to_stderr: bool) -> usize {
 
 /// Parses the name of a method.
 pub fn parse_method(text: &str) -> Result<Method, String> {
+    let unknown = || logforce_device::UnknownMethod(text.to_owned()).to_string();
+    // One of another system has a name as well, and cannot be measured here.
     text.parse()
-        .map_err(|e: logforce_device::UnknownMethod| e.to_string())
+        .ok()
+        .filter(|m: &Method| m.is_of(Platform::HERE))
+        .ok_or_else(unknown)
 }
 
 /// Runs `body` with a directory of its own in `dir`, which is gone afterwards, also after Ctrl-C.

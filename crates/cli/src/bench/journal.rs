@@ -76,11 +76,11 @@ impl Args {
         Ok(Options {
             size: self.size,
             chunk: usize::try_from(self.chunk)?,
-            methods: chosen(&self.method, &Method::LINUX),
+            methods: chosen(&self.method, Method::here()),
             states: chosen(&self.file_state, &FileState::ALL),
             log_methods: match self.method.as_slice() {
                 [] => Vec::new(),
-                asked => chosen(asked, &Method::LINUX),
+                asked => chosen(asked, Method::here()),
             },
             time: (!self.full).then_some(self.seconds),
         })

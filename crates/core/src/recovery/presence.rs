@@ -5,7 +5,8 @@ use crate::control_file::ControlFile;
 use crate::options::{Creation, Options};
 use crate::{Error, Result, names};
 use logforce_device::{
-    Assessment, Directory, Facts, FileState, Guarantee, Method, Runtime, System, Verdict,
+    Assessment, Barrier, Directory, Facts, FileState, ForceBy, Guarantee, Method, Plan, Runtime,
+    System, Verdict,
 };
 use logforce_format::{Control, LogId, Lsn};
 use std::io;
@@ -138,7 +139,7 @@ fn settle(method: Method, require: Guarantee, facts: &Facts, path: &Path) -> Res
         return Err(Error::Method {
             path: path.to_owned(),
             method,
-            why: format!("{} has no direct I/O here", facts.filesystem),
+            why: facts.why_not_offered(method),
         });
     };
     if guarantee < require {
@@ -150,16 +151,21 @@ fn settle(method: Method, require: Guarantee, facts: &Facts, path: &Path) -> Res
             evidence,
         });
     }
-    let unforced = if method.plan().direct {
-        Method::Direct
-    } else {
-        Method::Buffered
+    let plan = method.plan();
+    let unforced = Plan {
+        direct: plan.direct,
+        force: ForceBy::None,
     };
     let written = facts
-        .assess(unforced, state)
+        .assess_plan(unforced, state)
         .map_or(Guarantee::ProcessCrash, |a| a.guarantee);
+    // What the log's own barriers ask for, whatever the method.
+    let barrier = Plan {
+        direct: false,
+        force: ForceBy::Barrier(Barrier::Data),
+    };
     let barrier_is_durable = facts
-        .assess(Method::Fdatasync, state)
+        .assess_plan(barrier, state)
         .is_some_and(|a| a.guarantee == Guarantee::PowerLoss && a.verdict != Verdict::Contradicted);
     Ok(Chosen {
         method,

@@ -2,7 +2,7 @@
 
 use super::error::at;
 use super::{block, direct, filesystem, mounts, volume};
-use logforce_device::{DirectAlignment, Facts, FilesystemKind};
+use logforce_device::{DirectAlignment, Facts, FilesystemKind, Platform};
 use rustix::fs::{Mode, OFlags};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -118,6 +118,7 @@ fn gather_below(dir: BorrowedFd<'_>, path: &Path, depth: u32) -> io::Result<Fact
         None
     });
     Ok(Facts {
+        platform: Platform::Linux,
         filesystem: name,
         kind,
         mount_options: options,

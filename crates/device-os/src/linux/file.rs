@@ -338,7 +338,10 @@ impl File for OsFile {
         // interrupted call has promised nothing and lost no error.
         match barrier {
             Barrier::Data => uninterrupted(|| rustix::fs::fdatasync(&self.cached)),
-            Barrier::Full => uninterrupted(|| rustix::fs::fsync(&self.cached)),
+            // `fsync` is as much, and there is no call that only orders.
+            Barrier::Full | Barrier::Fsync | Barrier::Order => {
+                uninterrupted(|| rustix::fs::fsync(&self.cached))
+            }
         }
         .map_err(|e| at(e, "sync", &self.path))
     }

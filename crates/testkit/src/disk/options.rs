@@ -1,5 +1,5 @@
 use crate::Rng;
-use logforce_device::{BlockDevice, DirectAlignment, Facts, FilesystemKind, WriteCache};
+use logforce_device::{BlockDevice, DirectAlignment, Facts, FilesystemKind, Platform, WriteCache};
 
 /// What kind of disk and filesystem a [`SimDisk`](crate::SimDisk) is.
 #[derive(Debug, Clone)]
@@ -76,6 +76,7 @@ impl SimOptions {
     pub fn facts(&self) -> Facts {
         let unit = self.sector.max(self.physical_sector).max(4096);
         Facts {
+            platform: Platform::Linux,
             filesystem: if self.in_place { "simfs" } else { "simfs-cow" }.to_owned(),
             kind: if self.in_place {
                 FilesystemKind::InPlace

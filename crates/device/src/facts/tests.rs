@@ -1,0 +1,150 @@
+use super::*;
+
+fn facts(platform: Platform, write_cache: WriteCache, fua: Option<bool>) -> Facts {
+    let alignment = DirectAlignment {
+        memory: 4096,
+        offset: 4096,
+    };
+    Facts {
+        platform,
+        filesystem: "fs".to_owned(),
+        kind: FilesystemKind::InPlace,
+        mount_options: String::new(),
+        mount_point: String::new(),
+        barriers: true,
+        device: Some(BlockDevice {
+            name: "disk".to_owned(),
+            write_cache,
+            fua,
+            logical_sector: 512,
+            physical_sector: 4096,
+            rotational: None,
+            model: String::new(),
+        }),
+        direct: Some(alignment),
+        volume: String::new(),
+        capacity: None,
+        kernel: String::new(),
+        notes: Vec::new(),
+    }
+}
+
+fn of(facts: &Facts, method: Method) -> (Guarantee, Verdict) {
+    let a = facts.assess(method, FileState::Zeroed).unwrap();
+    assert!(!a.evidence.is_empty());
+    (a.guarantee, a.verdict)
+}
+
+const THROUGH: [Method; 2] = [Method::WriteThrough, Method::NoBufferingWriteThrough];
+
+#[test]
+fn methods_of_another_system_are_not_offered() {
+    for platform in Platform::ALL {
+        let facts = facts(platform, WriteCache::Back, None);
+        for method in Method::ALL {
+            let offered = facts.assess(method, FileState::Zeroed).is_some();
+            assert_eq!(offered, method.is_of(platform), "{platform} {method}");
+            if !offered {
+                let why = facts.why_not_offered(method);
+                assert!(why.contains(platform.name()), "{why}");
+            }
+        }
+        assert!(facts.default_method().is_of(platform));
+    }
+}
+
+#[test]
+fn write_through_is_worth_what_the_device_says() {
+    let known = [
+        (
+            WriteCache::Back,
+            None,
+            Guarantee::PowerLoss,
+            Verdict::Unknown,
+        ),
+        (
+            WriteCache::Unknown,
+            None,
+            Guarantee::PowerLoss,
+            Verdict::Unknown,
+        ),
+        (
+            WriteCache::Back,
+            Some(true),
+            Guarantee::PowerLoss,
+            Verdict::Declared,
+        ),
+        (
+            WriteCache::Back,
+            Some(false),
+            Guarantee::OsCrash,
+            Verdict::Contradicted,
+        ),
+        (
+            WriteCache::Through,
+            Some(false),
+            Guarantee::PowerLoss,
+            Verdict::Declared,
+        ),
+    ];
+    for (cache, fua, guarantee, verdict) in known {
+        let windows = facts(Platform::Windows, cache, fua);
+        for method in THROUGH {
+            assert_eq!(of(&windows, method), (guarantee, verdict), "{cache:?}");
+        }
+        assert_eq!(windows.write_through().verdict, verdict);
+        // Linux completes such a write by a flush where there is no FUA.
+        let linux = facts(Platform::Linux, WriteCache::Back, fua);
+        let durable = (Guarantee::PowerLoss, Verdict::Declared);
+        assert_eq!(of(&linux, Method::DirectDsync), durable);
+    }
+}
+
+#[test]
+fn the_default_of_windows_is_a_flush_whatever_the_device_says_of_write_through() {
+    for fua in [None, Some(false), Some(true)] {
+        for cache in [WriteCache::Back, WriteCache::Through, WriteCache::Unknown] {
+            let facts = facts(Platform::Windows, cache, fua);
+            assert_eq!(facts.default_method(), Method::Flush);
+        }
+    }
+    let back = facts(Platform::Windows, WriteCache::Back, None);
+    let durable = (Guarantee::PowerLoss, Verdict::Declared);
+    assert_eq!(of(&back, Method::Flush), durable);
+    assert_eq!(of(&back, Method::FlushData), durable);
+    let process = (Guarantee::ProcessCrash, Verdict::Declared);
+    assert_eq!(of(&back, Method::Buffered), process);
+    let os = (Guarantee::OsCrash, Verdict::Declared);
+    assert_eq!(of(&back, Method::NoBuffering), os);
+    // The user has told Windows that the cache needs no flushes, which proves nothing.
+    let mut told = back;
+    told.barriers = false;
+    let dropped = (Guarantee::OsCrash, Verdict::Contradicted);
+    for method in [Method::Flush, Method::WriteThrough] {
+        assert_eq!(of(&told, method), dropped);
+    }
+}
+
+#[test]
+fn on_macos_only_a_full_fsync_reaches_the_medium() {
+    let mac = facts(Platform::Macos, WriteCache::Back, None);
+    let os = (Guarantee::OsCrash, Verdict::Declared);
+    assert_eq!(of(&mac, Method::Fsync), os);
+    assert_eq!(of(&mac, Method::OrderBarrier), os);
+    let durable = (Guarantee::PowerLoss, Verdict::Declared);
+    for method in [Method::FullFsync, Method::NocacheFullFsync] {
+        assert_eq!(of(&mac, method), durable);
+    }
+    assert_eq!(mac.default_method(), Method::FullFsync);
+    assert!(!mac.reads_medium());
+    let linux = facts(Platform::Linux, WriteCache::Back, None);
+    assert_eq!(of(&linux, Method::Fsync), durable);
+    assert!(linux.reads_medium());
+    // What core asks of every barrier of its own.
+    let barrier = Plan {
+        direct: false,
+        force: ForceBy::Barrier(Barrier::Data),
+    };
+    let asked = mac.assess_plan(barrier, FileState::Zeroed).unwrap();
+    assert_eq!(asked.guarantee, Guarantee::PowerLoss);
+}
