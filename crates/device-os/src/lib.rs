@@ -1,12 +1,13 @@
 //! The device contract of [`logforce_device`] on an operating system.
 //!
-//! On Linux [`OsSystem`] is the whole of it: directories, files that can be forced by every
-//! method of [`logforce_device::Method::LINUX`], the writer's lock, the facts about filesystem
-//! and device, threads, waiting and time. Beside it are [`machine`], which says what computer
-//! this is, and [`Counter`], which reads the block device's own count of writes and flushes.
+//! [`OsSystem`] is the whole of it: directories, files that can be forced by every method of
+//! [`logforce_device::Method::here`], the writer's lock, the facts about filesystem and device,
+//! threads, waiting and time. Beside it are [`machine`], which says what computer this is, and
+//! [`Counter`], which reads the block device's own count of writes and flushes (Linux only:
+//! elsewhere it says that there is none). On Windows there is `windows::GatherFile` as well, for
+//! scattered pages.
 //!
-//! On Windows there is only `windows::OverlappedFile`, which shows that the contract can be met
-//! by overlapped writes. On other systems the crate is empty.
+//! There are backends for Linux and Windows; on other systems the crate is empty.
 //!
 //! This is the only crate of Logforce with `unsafe` code. Each module that has some says so with
 //! its own `allow` and gives the argument beside each block.
@@ -15,8 +16,20 @@
 
 #[cfg(target_os = "linux")]
 mod linux;
-#[cfg(target_os = "linux")]
-pub use linux::{Counter, DeviceCounters, Machine, OsSystem, block_device_counters, machine};
-
+#[cfg(any(target_os = "linux", windows))]
+mod machine;
 #[cfg(windows)]
+mod no_counters;
+// Elsewhere only what makes no call of Windows, for its tests.
+#[cfg(any(windows, test))]
+#[cfg_attr(not(windows), allow(dead_code))]
 pub mod windows;
+
+#[cfg(target_os = "linux")]
+pub use linux::{Counter, DeviceCounters, OsSystem, block_device_counters, machine};
+#[cfg(any(target_os = "linux", windows))]
+pub use machine::Machine;
+#[cfg(windows)]
+pub use no_counters::{Counter, DeviceCounters, block_device_counters};
+#[cfg(windows)]
+pub use windows::{OsSystem, machine};

@@ -1,8 +1,10 @@
 //! The suite that every backend has to pass, on every filesystem that can be had here.
-#![cfg(target_os = "linux")]
+#![cfg(any(target_os = "linux", windows))]
 
+#[cfg(target_os = "linux")]
 mod common;
 
+#[cfg(target_os = "linux")]
 use common::{in_memory, on_each};
 use logforce_device_os::OsSystem;
 use logforce_testkit::conformance::check;
@@ -13,6 +15,7 @@ fn on_disk() {
     check(&OsSystem::new(), &temp.path().join("log"));
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn in_shared_memory() {
     if let Some(temp) = in_memory() {
@@ -20,6 +23,7 @@ fn in_shared_memory() {
     }
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn on_each_filesystem() {
     let kinds = [

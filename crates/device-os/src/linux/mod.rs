@@ -26,5 +26,5 @@ mod transfer;
 mod volume;
 
 pub use counters::{Counter, DeviceCounters, block_device_counters};
-pub use machine::{Machine, machine};
+pub use machine::machine;
 pub use system::OsSystem;

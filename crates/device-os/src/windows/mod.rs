@@ -1,5 +1,60 @@
-//! Windows: not a backend yet, only the proof that the contract can be met there.
+//! The Windows backend.
+//!
+//! - `system`, `directory`, `file`: the three traits. `names` renames and removes what is open.
+//! - `in_flight`: writes under way, over what a test can put in the system's place; `overlapped`
+//!   (unsafe): the system's own, with the memory it works on. `flush` (unsafe), and `extent`, which
+//!   knows when a flush of the data alone is enough. `gather`: scattered pages.
+//! - `handle`, `security` (unsafe): opening; `path`, `checks`: what is opened.
+//! - `lock` (unsafe): one writer per directory.
+//! - `facts`, from `volume` and `control` (unsafe) by `storage`, which takes answers apart.
+//! - `runtime`, `machine` (unsafe): threads, waiting, random bits, the version.
+//!
+//! What makes no call of Windows (`checks`, `extent`, `in_flight`, `path`, `storage`) is compiled
+//! and tested on every system.
 
+mod checks;
+mod extent;
+mod in_flight;
+mod path;
+mod storage;
+
+#[cfg(windows)]
+mod control;
+#[cfg(windows)]
+mod directory;
+#[cfg(windows)]
+mod facts;
+#[cfg(windows)]
+mod file;
+#[cfg(windows)]
+mod flush;
+#[cfg(windows)]
+mod gather;
+#[cfg(windows)]
+mod handle;
+#[cfg(windows)]
+mod lock;
+#[cfg(windows)]
+mod machine;
+#[cfg(windows)]
+mod names;
+#[cfg(windows)]
 mod overlapped;
+#[cfg(windows)]
+mod runtime;
+#[cfg(windows)]
+mod security;
+#[cfg(windows)]
+mod system;
+#[cfg(windows)]
+mod volume;
 
-pub use overlapped::OverlappedFile;
+#[cfg(windows)]
+mod error;
+
+#[cfg(windows)]
+pub use gather::{GatherFile, Gathered};
+#[cfg(windows)]
+pub use machine::machine;
+#[cfg(windows)]
+pub use system::OsSystem;

@@ -1,400 +1,339 @@
-//! The contract's `submit` and `complete` by overlapped writes.
-//!
-//! This exists to keep the contract honest: it is type-checked for Windows, and is no backend.
-//! There is no `System`, no lock, no direct I/O and no facts here; they come with the Windows
-//! backend, which will replace this file. It has been compiled, and has not been run on Windows.
+//! Overlapped reads and writes: the system works on memory of ours after the call that gave it.
 
 #![allow(unsafe_code)]
 
-use logforce_device::{AlignedBuf, Barrier, Completion, File, ReadSource, Ticket, Write};
-use std::collections::HashMap;
-use std::ffi::c_void;
-use std::fs::OpenOptions;
+use super::handle;
+use super::in_flight::{Ended, Request, Starter};
+use logforce_device::AlignedBuf;
 use std::io;
 use std::ops::Range;
-use std::os::windows::fs::OpenOptionsExt;
-use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle, RawHandle};
-use std::path::{Path, PathBuf};
+use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle};
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use windows_sys::Win32::Foundation::{
+    ERROR_HANDLE_EOF, ERROR_IO_PENDING, GENERIC_WRITE, HANDLE, STATUS_PENDING,
+};
+use windows_sys::Win32::Storage::FileSystem::{
+    FILE_FLAG_OVERLAPPED, FILE_FLAG_WRITE_THROUGH, FILE_SEGMENT_ELEMENT, ReadFile, WriteFile,
+    WriteFileGather,
+};
+use windows_sys::Win32::System::IO::{GetOverlappedResult, OVERLAPPED};
+use windows_sys::Win32::System::Threading::CreateEventW;
 
-const FILE_FLAG_OVERLAPPED: u32 = 0x4000_0000;
-const FILE_FLAG_WRITE_THROUGH: u32 = 0x8000_0000;
-const ERROR_HANDLE_EOF: i32 = 38;
-const ERROR_IO_PENDING: i32 = 997;
+/// Events that wait for their next operation. One for each operation under way: the file's own
+/// handle is signalled by any of them, and would wake the wrong waiter.
+static EVENTS: Mutex<Vec<OwnedHandle>> = Mutex::new(Vec::new());
 
-/// `OVERLAPPED` of minwinbase.h, with the offset in place of its union.
-#[repr(C)]
-struct Overlapped {
-    internal: usize,
-    internal_high: usize,
-    offset_low: u32,
-    offset_high: u32,
-    event: RawHandle,
+/// So many are kept.
+const EVENTS_KEPT: usize = 64;
+
+/// An event that one operation uses.
+struct Event(Option<OwnedHandle>);
+
+impl Event {
+    fn new() -> io::Result<Event> {
+        let kept = EVENTS.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        if kept.is_some() {
+            return Ok(Event(kept));
+        }
+        // SAFETY: makes an event without name and attributes, to be reset by hand, not set.
+        let event = unsafe { CreateEventW(ptr::null(), 1, 0, ptr::null()) };
+        if event.is_null() {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the handle was made just now and is owned by nothing else.
+        Ok(Event(Some(unsafe { OwnedHandle::from_raw_handle(event) })))
+    }
+
+    fn raw(&self) -> HANDLE {
+        self.0
+            .as_ref()
+            .map_or(ptr::null_mut(), |e| e.as_raw_handle())
+    }
 }
 
-#[link(name = "kernel32")]
-unsafe extern "system" {
-    fn CreateEventW(security: *mut c_void, manual: i32, set: i32, name: *const u16) -> RawHandle;
-    fn WriteFile(
-        file: RawHandle,
-        bytes: *const u8,
-        len: u32,
-        written: *mut u32,
-        overlapped: *mut Overlapped,
-    ) -> i32;
-    fn ReadFile(
-        file: RawHandle,
-        bytes: *mut u8,
-        len: u32,
-        read: *mut u32,
-        overlapped: *mut Overlapped,
-    ) -> i32;
-    fn GetOverlappedResult(
-        file: RawHandle,
-        overlapped: *mut Overlapped,
-        transferred: *mut u32,
-        wait: i32,
-    ) -> i32;
+impl Drop for Event {
+    fn drop(&mut self) {
+        // Whoever starts the next operation with it resets it: the system does.
+        let mut kept = EVENTS.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() < EVENTS_KEPT {
+            kept.extend(self.0.take());
+        }
+    }
 }
 
-/// A file whose writes are in flight when [`submit`](File::submit) returns.
+fn overlapped_at(offset: u64, event: &Event) -> OVERLAPPED {
+    let mut overlapped = OVERLAPPED {
+        hEvent: event.raw(),
+        ..Default::default()
+    };
+    overlapped.Anonymous.Anonymous.Offset = offset as u32;
+    overlapped.Anonymous.Anonymous.OffsetHigh = (offset >> 32) as u32;
+    overlapped
+}
+
+/// Waits until the operation is over, whatever happens, and gives the number of bytes.
 ///
-/// On Windows it is the handle, not the write, that is written through: the file is held open
-/// twice. What was not handed to [`complete`](File::complete) is waited for when this is dropped.
-#[derive(Debug)]
-pub struct OverlappedFile {
-    path: PathBuf,
-    cached: std::fs::File,
-    through: std::fs::File,
-    next: AtomicU64,
-    pending: Mutex<HashMap<u64, Pending>>,
+/// # Safety
+/// `overlapped` is that of an operation that was started on `handle` and not refused, and lives.
+unsafe fn wait_over(handle: HANDLE, overlapped: *mut OVERLAPPED) -> io::Result<usize> {
+    loop {
+        let mut bytes = 0;
+        // SAFETY: by the contract; `bytes` is a live local.
+        if unsafe { GetOverlappedResult(handle, overlapped, &mut bytes, 1) } != 0 {
+            return Ok(bytes as usize);
+        }
+        let error = io::Error::last_os_error();
+        // SAFETY: the structure lives; the system may write to it at any time, so it is read by a
+        // volatile access through the raw pointer.
+        let status = unsafe { ptr::read_volatile(&raw const (*overlapped).Internal) };
+        if status != STATUS_PENDING as usize {
+            return Err(error);
+        }
+        // The wait failed, not the operation: to return now would free memory that the system is
+        // still working on.
+        std::thread::yield_now();
+    }
 }
 
-/// An operation that the system may be working on. Behind a raw pointer: the system writes to the
-/// `Overlapped` while it does, so that no reference to it may exist, nor may it move.
-#[derive(Debug)]
-struct Pending {
-    operation: NonNull<Operation>,
+/// What the system works on while a write is under way. Behind a raw pointer, since the system
+/// writes to the `OVERLAPPED` meanwhile: no reference to it may exist, nor may it move.
+struct Flight<M> {
+    overlapped: OVERLAPPED,
+    handle: Arc<OwnedHandle>,
+    _event: Event,
+    memory: M,
 }
 
-// SAFETY: the operation is owned by this value alone, and neither the event handle nor the buffer
-// in it belongs to a thread; Windows allows the wait on another thread than the start.
-unsafe impl Send for Pending {}
+/// A write that was handed to the system, with the memory it works on. Dropped, it waits.
+pub struct Operation<M>(Option<NonNull<Flight<M>>>);
 
-struct Operation {
-    overlapped: Overlapped,
-    /// Set by the system when the operation is done. One for each: waiting on the file's own
-    /// handle cannot tell two operations apart.
-    _event: OwnedHandle,
-    buf: AlignedBuf,
-    len: u32,
-    through: bool,
-}
+// SAFETY: the flight is owned by this value alone, and neither handle, event nor memory belongs to
+// a thread (`M` may be sent); Windows allows the wait on another thread than the start.
+unsafe impl<M: Send> Send for Operation<M> {}
 
-impl OverlappedFile {
-    /// Opens a file for reading and writing, and makes it if it is missing.
+impl<M> Operation<M> {
+    /// Starts an operation by `call`, which gets the handle and the `OVERLAPPED` and answers as
+    /// `WriteFile` does. `Err` gives the memory back: it was refused.
     ///
-    /// # Errors
-    /// What the system says, with the path.
-    pub fn open(path: &Path) -> io::Result<Self> {
-        let open = |flags| {
-            OpenOptions::new()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .custom_flags(FILE_FLAG_OVERLAPPED | flags)
-                .open(path)
-                .map_err(|e| {
-                    io::Error::new(e.kind(), format!("cannot open {}: {e}", path.display()))
-                })
+    /// # Safety
+    /// `call` makes one call that starts one operation on that handle with that `OVERLAPPED`, and
+    /// lets the system work on nothing that `memory` does not keep alive and in place. `handle` was
+    /// opened for overlapped I/O.
+    unsafe fn start(
+        handle: &Arc<OwnedHandle>,
+        offset: u64,
+        memory: M,
+        call: impl FnOnce(HANDLE, *mut OVERLAPPED, &mut M) -> i32,
+    ) -> Result<Self, (M, io::Error)> {
+        let event = match Event::new() {
+            Ok(event) => event,
+            Err(e) => return Err((memory, e)),
         };
-        Ok(OverlappedFile {
-            path: path.to_owned(),
-            cached: open(0)?,
-            through: open(FILE_FLAG_WRITE_THROUGH)?,
-            next: AtomicU64::new(1),
-            pending: Mutex::default(),
-        })
+        let flight = NonNull::from(Box::leak(Box::new(Flight {
+            overlapped: overlapped_at(offset, &event),
+            handle: Arc::clone(handle),
+            _event: event,
+            memory,
+        })));
+        // From here on a panic of `call` waits for an operation that may not have begun: its status
+        // is not pending then, and the wait ends with it.
+        let operation = Operation(Some(flight));
+        let at = flight.as_ptr();
+        // SAFETY: `at` is the live allocation leaked above; the references made of it are to other
+        // fields than the `OVERLAPPED`, of which only the address is taken.
+        let started = unsafe {
+            let raw = (*at).handle.as_raw_handle();
+            call(raw, &raw mut (*at).overlapped, &mut (*at).memory)
+        };
+        if started != 0 {
+            // Done at once: the event is set all the same, and the result is waited for as usual.
+            return Ok(operation);
+        }
+        let error = io::Error::last_os_error();
+        if error.raw_os_error() == Some(ERROR_IO_PENDING as i32) {
+            return Ok(operation);
+        }
+        std::mem::forget(operation);
+        // SAFETY: the operation was refused, so the system has no pointer into the allocation, and
+        // with `operation` forgotten this is its only owner.
+        let flight = unsafe { Box::from_raw(at) };
+        Err((flight.memory, error))
     }
 
-    fn table(&self) -> MutexGuard<'_, HashMap<u64, Pending>> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Waits until the system has let go. Once only.
+    fn end(&mut self) -> Option<(M, io::Result<usize>)> {
+        let flight = self.0.take()?.as_ptr();
+        // SAFETY: the live allocation that `start` leaked, of an operation that was not refused.
+        let bytes = unsafe {
+            let raw = (*flight).handle.as_raw_handle();
+            wait_over(raw, &raw mut (*flight).overlapped)
+        };
+        // SAFETY: the operation is over: the system no longer uses the memory, and `take` above
+        // makes this the only owner.
+        let flight = unsafe { Box::from_raw(flight) };
+        Some((flight.memory, bytes))
     }
+}
 
-    fn handle(&self, through: bool) -> RawHandle {
-        if through {
-            self.through.as_raw_handle()
-        } else {
-            self.cached.as_raw_handle()
+impl<M> Drop for Operation<M> {
+    fn drop(&mut self) {
+        drop(self.end());
+    }
+}
+
+/// Starts writes on a file: by its plain handle, or by one that writes through.
+pub struct Writer {
+    plain: Arc<OwnedHandle>,
+    /// The flags of the plain one.
+    flags: u32,
+    through: OnceLock<Arc<OwnedHandle>>,
+}
+
+impl Writer {
+    /// By `plain`, which was opened with `FILE_FLAG_OVERLAPPED` and `flags`.
+    pub fn new(plain: Arc<OwnedHandle>, flags: u32) -> Self {
+        Writer {
+            plain,
+            flags: flags | FILE_FLAG_OVERLAPPED,
+            through: OnceLock::new(),
         }
     }
 
-    fn start(&self, write: Write) -> Result<Pending, Completion> {
-        let Write {
+    /// The handle for such writes. That which writes through is opened when it is first needed: on
+    /// Windows it is the handle, not the write, that says so.
+    pub fn handle(&self, through: bool) -> io::Result<&Arc<OwnedHandle>> {
+        if !through {
+            return Ok(&self.plain);
+        }
+        if let Some(handle) = self.through.get() {
+            return Ok(handle);
+        }
+        let flags = self.flags | FILE_FLAG_WRITE_THROUGH;
+        let opened = handle::reopen(&self.plain, GENERIC_WRITE, flags)?;
+        // Of two threads that come here together one handle is kept, the other closed.
+        Ok(self.through.get_or_init(|| Arc::new(opened)))
+    }
+}
+
+impl Starter for Writer {
+    type Operation = Operation<(AlignedBuf, Range<usize>)>;
+
+    fn start(&self, request: Request) -> Result<Self::Operation, Ended> {
+        let Request {
             offset,
             buf,
             range,
             through,
-        } = write;
-        let refused = |buf, error: io::Error| Completion {
+        } = request;
+        let refused = |buf, error| Ended {
             buf,
-            result: Err(error),
+            written: Err(error),
         };
-        let bytes = match buf.get(range.clone()) {
-            Some(bytes) => bytes.as_ptr(),
-            None => {
-                let why = format!("bytes {range:?} are not in a buffer of {}", buf.len());
-                return Err(refused(
-                    buf,
-                    io::Error::new(io::ErrorKind::InvalidInput, why),
-                ));
-            }
-        };
-        let Ok(len) = u32::try_from(range.len()) else {
-            let why = format!("{} bytes are more than one write takes", range.len());
-            return Err(refused(
-                buf,
-                io::Error::new(io::ErrorKind::InvalidInput, why),
-            ));
-        };
-        let (overlapped, event) = match overlapped_at(offset) {
-            Ok(both) => both,
+        let handle = match self.handle(through) {
+            Ok(handle) => handle,
             Err(e) => return Err(refused(buf, e)),
         };
-        let operation = Box::new(Operation {
-            overlapped,
-            _event: event,
-            buf,
-            len,
-            through,
-        });
-        let pending = Pending {
-            operation: NonNull::from(Box::leak(operation)),
-        };
-        // SAFETY: the handle is open and was opened for overlapped I/O. The buffer (whose memory
-        // does not move with the `AlignedBuf`) and the `Overlapped` live in `operation`, which is
-        // freed by `finish` only, after the system has let go of both. No reference is made to
-        // the `Overlapped`: its address is taken from the raw pointer.
-        let started = unsafe {
-            WriteFile(
-                self.handle(through),
-                bytes,
-                len,
-                ptr::null_mut(),
-                &raw mut (*pending.operation.as_ptr()).overlapped,
-            )
-        };
-        // Also a write that was done at once sets the event: it is waited for all the same.
-        if started == 0 {
-            let e = io::Error::last_os_error();
-            if e.raw_os_error() != Some(ERROR_IO_PENDING) {
-                // SAFETY: the write was refused: the system has no pointer to it.
-                let operation = unsafe { Box::from_raw(pending.operation.as_ptr()) };
-                return Err(refused(operation.buf, e));
+        let call = |handle, overlapped, memory: &mut (AlignedBuf, Range<usize>)| {
+            let bytes = &memory.0[memory.1.clone()];
+            // SAFETY: `bytes` are memory that the flight owns and that does not move with the
+            // `AlignedBuf`; nobody has a reference to it until the operation is over.
+            unsafe {
+                WriteFile(
+                    handle,
+                    bytes.as_ptr(),
+                    bytes.len() as u32,
+                    ptr::null_mut(),
+                    overlapped,
+                )
             }
-        }
-        Ok(pending)
-    }
-
-    /// Waits until the system has let go of the operation.
-    fn finish(&self, pending: Pending) -> Completion {
-        let operation = pending.operation.as_ptr();
-        let mut written = 0;
-        // SAFETY: `operation` is the live allocation that `start` leaked; `through` is written to
-        // by nobody. The handle is the one that the write was started on.
-        let ended = unsafe {
-            GetOverlappedResult(
-                self.handle((*operation).through),
-                &raw mut (*operation).overlapped,
-                &mut written,
-                1,
-            )
         };
-        let failure = (ended == 0).then(io::Error::last_os_error);
-        // SAFETY: the wait is over, with success or with the operation's own error: the system no
-        // longer uses the memory, and this is its only owner.
-        let operation = unsafe { Box::from_raw(operation) };
-        let result = match failure {
-            Some(e) => Err(io::Error::new(
-                e.kind(),
-                format!("cannot write to {}: {e}", self.path.display()),
-            )),
-            None if written < operation.len => Err(io::Error::new(
-                io::ErrorKind::WriteZero,
-                format!(
-                    "{written} of {} bytes were written to {}",
-                    operation.len,
-                    self.path.display()
-                ),
-            )),
-            None => Ok(()),
-        };
-        Completion {
-            buf: operation.buf,
-            result,
-        }
-    }
-}
-
-impl Drop for OverlappedFile {
-    fn drop(&mut self) {
-        // The system still writes from the memory of what nobody has completed.
-        let left: Vec<Pending> = self.table().drain().map(|(_, pending)| pending).collect();
-        for pending in left {
-            drop(self.finish(pending));
-        }
-    }
-}
-
-fn overlapped_at(offset: u64) -> io::Result<(Overlapped, OwnedHandle)> {
-    // SAFETY: makes an event without name and attributes, to be set by hand, not set.
-    let event = unsafe { CreateEventW(ptr::null_mut(), 1, 0, ptr::null()) };
-    if event.is_null() {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the handle was made just now and is owned by nothing else.
-    let owned = unsafe { OwnedHandle::from_raw_handle(event) };
-    let overlapped = Overlapped {
-        internal: 0,
-        internal_high: 0,
-        offset_low: offset as u32,
-        offset_high: (offset >> 32) as u32,
-        event,
-    };
-    Ok((overlapped, owned))
-}
-
-impl File for OverlappedFile {
-    fn len(&self) -> io::Result<u64> {
-        Ok(self.cached.metadata()?.len())
+        // SAFETY: one `WriteFile` on an overlapped handle, of memory that it is given to keep. The
+        // length is at most 1 GiB (`in_flight::LONGEST`).
+        unsafe { Operation::start(handle, offset, (buf, range), call) }
+            .map_err(|((buf, _), error)| refused(buf, error))
     }
 
-    fn read_at(&self, offset: u64, buf: &mut [u8], source: ReadSource) -> io::Result<usize> {
-        if source == ReadSource::Medium {
-            return Err(io::ErrorKind::Unsupported.into());
-        }
-        let mut done = 0;
-        while done < buf.len() {
-            let rest = &mut buf[done..];
-            let len = u32::try_from(rest.len()).unwrap_or(u32::MAX);
-            let (mut overlapped, _event) = overlapped_at(offset + done as u64)?;
-            let overlapped = &raw mut overlapped;
-            let handle = self.cached.as_raw_handle();
-            let mut read = 0;
-            // SAFETY: `rest` is at least `len` bytes, and it and the `Overlapped` outlive the
-            // operation, which is waited for here: either the read was refused, or
-            // `GetOverlappedResult` returns after its end.
-            let ended = unsafe {
-                let started = ReadFile(handle, rest.as_mut_ptr(), len, ptr::null_mut(), overlapped);
-                let refused = started == 0
-                    && io::Error::last_os_error().raw_os_error() != Some(ERROR_IO_PENDING);
-                !refused && GetOverlappedResult(handle, overlapped, &mut read, 1) != 0
-            };
-            if !ended {
-                let e = io::Error::last_os_error();
-                if e.raw_os_error() == Some(ERROR_HANDLE_EOF) {
-                    break;
-                }
-                return Err(e);
-            }
-            if read == 0 {
-                break;
-            }
-            done += read as usize;
-        }
-        Ok(done)
-    }
-
-    fn submit(&self, write: Write) -> Ticket {
-        match self.start(write) {
-            Ok(pending) => {
-                let id = self.next.fetch_add(1, Ordering::Relaxed);
-                self.table().insert(id, pending);
-                Ticket { id, done: None }
-            }
-            Err(refused) => Ticket {
-                id: 0,
-                done: Some(refused),
-            },
-        }
-    }
-
-    fn complete(&self, ticket: Ticket) -> Completion {
-        if let Some(done) = ticket.done {
-            return done;
-        }
-        // Taken out before the wait: the table is not locked meanwhile, and other writes go on.
-        let pending = self.table().remove(&ticket.id);
-        match pending {
-            Some(pending) => self.finish(pending),
-            None => Completion {
+    fn wait(&self, mut operation: Self::Operation) -> Ended {
+        match operation.end() {
+            Some(((buf, _), written)) => Ended { buf, written },
+            None => Ended {
                 buf: AlignedBuf::zeroed(0, 1),
-                result: Err(io::Error::new(
-                    io::ErrorKind::InvalidInput,
-                    format!("this ticket is of no write to {}", self.path.display()),
-                )),
+                written: Err(io::Error::other("waited for twice")),
             },
         }
     }
-
-    fn barrier(&self, _: Barrier) -> io::Result<()> {
-        // FlushFileBuffers: both kinds, and for the file, not only for the handle.
-        self.cached.sync_all()
-    }
-
-    fn reserve(&self, len: u64) -> io::Result<bool> {
-        if self.len()? < len {
-            self.cached.set_len(len)?;
-        }
-        Ok(false)
-    }
-
-    fn drop_cache(&self, _: Range<u64>) {}
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Pages under way by `WriteFileGather`: the list that the system reads, and the pages themselves.
+pub struct Gathering {
+    list: Box<[FILE_SEGMENT_ELEMENT]>,
+    pages: Vec<AlignedBuf>,
+}
 
-    #[test]
-    fn writes_are_in_flight_together() {
-        let path = std::env::temp_dir().join(format!("logforce-overlapped-{}", std::process::id()));
-        let file = OverlappedFile::open(&path).unwrap();
-        let submit = |i: u64| {
-            let mut buf = AlignedBuf::zeroed(4096, 4096);
-            buf.fill(i as u8 + 1);
-            file.submit(Write {
-                offset: i * 4096,
-                buf,
-                range: 0..4096,
-                through: i % 2 == 0,
-            })
-        };
-        let mut tickets: Vec<Ticket> = (0..8).map(submit).collect();
-        // Left to the drop.
-        let _ = submit(8);
-        while let Some(ticket) = tickets.pop() {
-            let done = file.complete(ticket);
-            done.result.unwrap();
-            assert_eq!(done.buf.len(), 4096);
+// SAFETY: the list points into the pages, which are owned here and stay where they are.
+unsafe impl Send for Gathering {}
+
+/// Starts one write of whole memory pages, in their order, from `offset` on. Each buffer is exactly
+/// one page of the system, aligned as one, and the handle was opened with
+/// `FILE_FLAG_NO_BUFFERING | FILE_FLAG_OVERLAPPED`: the caller has checked both.
+pub fn gather(
+    handle: &Arc<OwnedHandle>,
+    offset: u64,
+    pages: Vec<AlignedBuf>,
+) -> Result<Operation<Gathering>, (Vec<AlignedBuf>, io::Error)> {
+    let len: usize = pages.iter().map(|p| p.len()).sum();
+    let element = |page: Option<&AlignedBuf>| FILE_SEGMENT_ELEMENT {
+        // 64 bits, also where a pointer has 32. A null one ends the list.
+        Alignment: page.map_or(0, |p| p.as_ptr() as u64),
+    };
+    let list = pages.iter().map(Some).chain([None]).map(element).collect();
+    let call = |handle, overlapped, memory: &mut Gathering| {
+        // SAFETY: list and pages are owned by the flight and do not move; each element points to as
+        // many bytes as a page has, by the caller's check, and a null element ends the list.
+        unsafe {
+            WriteFileGather(
+                handle,
+                memory.list.as_ptr(),
+                len as u32,
+                ptr::null(),
+                overlapped,
+            )
         }
-        file.barrier(Barrier::Full).unwrap();
-        let mut all = vec![0; 8 * 4096];
-        assert_eq!(
-            file.read_at(0, &mut all, ReadSource::Cache).unwrap(),
-            all.len()
-        );
-        assert!(
-            all.chunks(4096)
-                .enumerate()
-                .all(|(i, c)| c.iter().all(|&b| b == i as u8 + 1))
-        );
-        assert!(file.complete(Ticket { id: 99, done: None }).result.is_err());
-        drop(file);
-        assert_eq!(std::fs::metadata(&path).unwrap().len(), 9 * 4096);
-        std::fs::remove_file(&path).unwrap();
+    };
+    // SAFETY: one `WriteFileGather` on an overlapped handle, of memory that it is given to keep.
+    unsafe { Operation::start(handle, offset, Gathering { list, pages }, call) }
+        .map_err(|(memory, error)| (memory.pages, error))
+}
+
+/// Waits for a gathered write, and gives the pages back.
+pub fn gathered(mut operation: Operation<Gathering>) -> (Vec<AlignedBuf>, io::Result<usize>) {
+    match operation.end() {
+        Some((memory, bytes)) => (memory.pages, bytes),
+        None => (Vec::new(), Err(io::Error::other("waited for twice"))),
+    }
+}
+
+/// Reads once at `offset`; 0 at the end of the file. The handle was opened for overlapped I/O.
+pub fn read(handle: &OwnedHandle, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
+    let event = Event::new()?;
+    let mut overlapped = overlapped_at(offset, &event);
+    let overlapped = &raw mut overlapped;
+    let raw = handle.as_raw_handle();
+    let len = u32::try_from(buf.len()).unwrap_or(1 << 30);
+    // SAFETY: `buf` has `len` bytes at least, and both it and the `OVERLAPPED` outlive the
+    // operation: whatever comes, the code below does not leave (nor panic) before it is over.
+    let started = unsafe { ReadFile(raw, buf.as_mut_ptr(), len, ptr::null_mut(), overlapped) };
+    let result = if started == 0
+        && io::Error::last_os_error().raw_os_error() != Some(ERROR_IO_PENDING as i32)
+    {
+        Err(io::Error::last_os_error())
+    } else {
+        // SAFETY: the operation was started on this handle with this structure, which lives.
+        unsafe { wait_over(raw, overlapped) }
+    };
+    match result {
+        Err(e) if e.raw_os_error() == Some(ERROR_HANDLE_EOF as i32) => Ok(0),
+        result => result,
     }
 }

@@ -1,6 +1,7 @@
 //! Shared by the tests.
 #![allow(dead_code)]
 
+#[cfg(target_os = "linux")]
 pub use logforce_testkit::loopfs;
 
 use logforce_device::{Directory, System};
@@ -33,6 +34,7 @@ pub fn in_memory() -> Option<TempDir> {
 }
 
 /// Runs `test` with the directory of a filesystem of each kind that can be had here.
+#[cfg(target_os = "linux")]
 pub fn on_each(kinds: &[(&str, u64)], test: impl Fn(&str, &loopfs::LoopFs)) {
     let temp = TempDir::new().unwrap();
     for &(kind, mib) in kinds {

@@ -1,0 +1,24 @@
+/// What computer this is, for the head of a report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Machine {
+    /// Name of the operating system, such as `Linux`.
+    pub system: String,
+    /// Release of its kernel, such as `6.12.9-amd64`.
+    pub kernel: String,
+    /// Instruction set, such as `x86_64`.
+    pub architecture: String,
+    /// Processors that this process may use; 1 if the system does not say.
+    pub cpus: usize,
+}
+
+impl Machine {
+    /// This computer, as far as all systems tell it alike.
+    pub(crate) fn of(system: String, kernel: String, architecture: String) -> Machine {
+        Machine {
+            system,
+            kernel,
+            architecture,
+            cpus: std::thread::available_parallelism().map_or(1, usize::from),
+        }
+    }
+}

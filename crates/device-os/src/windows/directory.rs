@@ -1,0 +1,309 @@
+use super::error::at;
+use super::extent::Extent;
+use super::file::OsFile;
+use super::handle::{self, How, SHARE_ALL};
+use super::{checks, facts, flush, lock, names, path, volume};
+use logforce_device::{DirectAlignment, Directory, Entry, Facts, File, FileIdentity, OpenFile};
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::io;
+use std::os::windows::ffi::{OsStrExt, OsStringExt};
+use std::os::windows::fs::MetadataExt;
+use std::os::windows::io::OwnedHandle;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use windows_sys::Win32::Foundation::{
+    ERROR_ACCESS_DENIED, ERROR_CALL_NOT_IMPLEMENTED, ERROR_INVALID_FUNCTION, ERROR_INVALID_HANDLE,
+    ERROR_INVALID_PARAMETER, ERROR_NOT_SUPPORTED, GENERIC_READ, GENERIC_WRITE,
+};
+use windows_sys::Win32::Storage::FileSystem::{
+    CREATE_NEW, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_POINT, FILE_FLAG_BACKUP_SEMANTICS,
+    FILE_FLAG_DELETE_ON_CLOSE, FILE_FLAG_WRITE_THROUGH, FILE_SHARE_READ, FILE_SHARE_WRITE,
+    OPEN_EXISTING,
+};
+
+/// A directory held open, without letting others rename or remove it meanwhile: its path, by which
+/// everything is done, stays its path.
+pub struct OsDirectory {
+    open: Arc<OpenDirectory>,
+}
+
+/// The part that files keep alive.
+pub struct OpenDirectory {
+    /// As the user gave it.
+    path: PathBuf,
+    /// Without links, with the prefix for paths of any length, without a NUL.
+    wide: Vec<u16>,
+    handle: OwnedHandle,
+    identity: FileIdentity,
+    alignment: OnceLock<DirectAlignment>,
+    /// The ends of the files that are open.
+    extents: Mutex<HashMap<FileIdentity, Weak<Extent>>>,
+}
+
+impl OpenDirectory {
+    pub fn path_of(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Ends in a NUL.
+    pub fn wide_path_of(&self, name: &str) -> Vec<u16> {
+        path::child(&self.wide, name)
+    }
+
+    /// The same directory as std takes it.
+    pub fn std_path(&self) -> PathBuf {
+        PathBuf::from(OsString::from_wide(&self.wide))
+    }
+
+    pub fn handle(&self) -> &OwnedHandle {
+        &self.handle
+    }
+
+    pub fn wide(&self) -> &[u16] {
+        &self.wide
+    }
+
+    /// What unbuffered I/O needs here. Found out once.
+    pub fn alignment(&self) -> DirectAlignment {
+        *self.alignment.get_or_init(|| {
+            let unit = volume::sector(&self.wide).unwrap_or(4096);
+            DirectAlignment {
+                memory: unit,
+                offset: unit,
+            }
+        })
+    }
+
+    /// Refuses what is no regular file.
+    pub fn check_regular(&self, name: &str) -> io::Result<()> {
+        let path = self.path_of(name);
+        let full = self.std_path().join(name);
+        let found = std::fs::symlink_metadata(full).map_err(|e| at(e, "open", &path))?;
+        if found.file_attributes() & (FILE_ATTRIBUTE_DIRECTORY | FILE_ATTRIBUTE_REPARSE_POINT) != 0
+        {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("cannot open {}: it is not a regular file", path.display()),
+            ));
+        }
+        Ok(())
+    }
+
+    /// The ends of a file, the same for all its openings.
+    pub fn extent_of(&self, identity: FileIdentity) -> Arc<Extent> {
+        let mut extents = self.extents.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(extent) = extents.get(&identity).and_then(Weak::upgrade) {
+            return extent;
+        }
+        extents.retain(|_, extent| extent.strong_count() > 0);
+        let extent = Arc::new(Extent::default());
+        extents.insert(identity, Arc::downgrade(&extent));
+        extent
+    }
+
+    pub fn remove(&self, name: &str) -> io::Result<()> {
+        names::remove(&self.wide, name)
+    }
+
+    /// Makes what was done in the directory durable.
+    ///
+    /// A flush of the directory itself, where the filesystem has such a thing. Where it has not, of
+    /// a file made in it for that: NTFS writes down creations, renames and removals in one journal,
+    /// in their order, and to flush the last one is to flush those before it.
+    fn sync(&self) -> io::Result<()> {
+        let how = How {
+            access: GENERIC_READ | GENERIC_WRITE,
+            share: SHARE_ALL,
+            disposition: OPEN_EXISTING,
+            flags: FILE_FLAG_BACKUP_SEMANTICS,
+            owner: None,
+        };
+        let wide: Vec<u16> = self.wide.iter().copied().chain([0]).collect();
+        let flushed = handle::open(&wide, how).and_then(|dir| flush::all(&dir));
+        match flushed {
+            Err(e) if is_refusal(&e) => self.sync_by_a_file(),
+            other => other,
+        }
+    }
+
+    fn sync_by_a_file(&self) -> io::Result<()> {
+        const DELETE: u32 = 0x1_0000;
+        let how = How {
+            access: GENERIC_WRITE | DELETE,
+            share: SHARE_ALL,
+            disposition: CREATE_NEW,
+            flags: FILE_FLAG_WRITE_THROUGH | FILE_FLAG_DELETE_ON_CLOSE,
+            owner: None,
+        };
+        let name = names::hidden("sync");
+        flush::all(&handle::open(&self.wide_path_of(&name), how)?)
+    }
+}
+
+/// Whether the call was refused as one that there is not, rather than failed.
+pub fn is_refusal(e: &io::Error) -> bool {
+    let refusals = [
+        ERROR_ACCESS_DENIED,
+        ERROR_CALL_NOT_IMPLEMENTED,
+        ERROR_INVALID_FUNCTION,
+        ERROR_INVALID_HANDLE,
+        ERROR_INVALID_PARAMETER,
+        ERROR_NOT_SUPPORTED,
+    ];
+    e.raw_os_error()
+        .is_some_and(|code| refusals.contains(&(code as u32)))
+}
+
+impl OsDirectory {
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let fail = |e| at(e, "open the directory", path);
+        let absolute = std::path::absolute(path).map_err(fail)?;
+        let absolute: Vec<u16> = absolute.as_os_str().encode_wide().collect();
+        if absolute.contains(&0) {
+            return Err(fail(io::ErrorKind::InvalidInput.into()));
+        }
+        let mut wide = path::verbatim(&absolute);
+        wide.push(0);
+        let how = How {
+            access: GENERIC_READ,
+            // Not FILE_SHARE_DELETE: see above.
+            share: FILE_SHARE_READ | FILE_SHARE_WRITE,
+            disposition: OPEN_EXISTING,
+            flags: FILE_FLAG_BACKUP_SEMANTICS,
+            owner: None,
+        };
+        let handle = handle::open(&wide, how).map_err(fail)?;
+        let attributes = handle::attributes(&handle).map_err(fail)?;
+        if attributes & FILE_ATTRIBUTE_DIRECTORY == 0 {
+            return Err(fail(io::ErrorKind::NotADirectory.into()));
+        }
+        let identity = handle::identity(&handle).map_err(fail)?;
+        let wide = volume::final_path(&handle).unwrap_or_else(|_| {
+            wide.pop();
+            wide
+        });
+        Ok(OsDirectory {
+            open: Arc::new(OpenDirectory {
+                path: path.to_owned(),
+                wide,
+                handle,
+                identity,
+                alignment: OnceLock::new(),
+                extents: Mutex::default(),
+            }),
+        })
+    }
+
+    #[cfg(test)]
+    pub fn opened(&self) -> &Arc<OpenDirectory> {
+        &self.open
+    }
+
+    /// Makes this directory's own entry durable.
+    pub fn sync_parent(&self) -> io::Result<()> {
+        let own = self.open.std_path();
+        // The root of a volume is nobody's entry.
+        let Some(parent) = own.parent() else {
+            return Ok(());
+        };
+        let fail = |e| at(e, "make durable the entry of", &self.open.path);
+        match OsDirectory::open(parent).and_then(|parent| parent.open.sync()) {
+            // A parent that is not ours to write to: by the journal's order a later entry of our
+            // own does as well.
+            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
+                self.open.sync_by_a_file().map_err(fail)
+            }
+            other => other.map_err(fail),
+        }
+    }
+}
+
+impl Directory for OsDirectory {
+    fn path(&self) -> &Path {
+        &self.open.path
+    }
+
+    fn identity(&self) -> FileIdentity {
+        self.open.identity
+    }
+
+    fn entries(&self) -> io::Result<Vec<Entry>> {
+        let path = &self.open.path;
+        let fail = |e| at(e, "list the directory", path);
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir(self.open.std_path()).map_err(fail)? {
+            let entry = entry.map_err(fail)?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if names::is_hidden(&name) {
+                continue;
+            }
+            // Not the entry's own size: NTFS brings that up to date when a file is closed.
+            let metadata = match std::fs::symlink_metadata(entry.path()) {
+                Ok(metadata) => metadata,
+                // Removed since it was listed.
+                Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+                // Somebody opened it and shares nothing.
+                Err(_) => entry
+                    .metadata()
+                    .map_err(|e| at(e, "look at", &path.join(&name)))?,
+            };
+            let is_file = metadata.is_file();
+            found.push(Entry {
+                name,
+                len: if is_file { metadata.len() } else { 0 },
+                is_file,
+            });
+        }
+        Ok(found)
+    }
+
+    fn open(&self, name: &str, how: OpenFile) -> io::Result<Arc<dyn File>> {
+        Ok(Arc::new(OsFile::open(&self.open, name, how)?))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        checks::name(from)?;
+        checks::name(to)?;
+        let fail = |e| at(e, &format!("rename to {to}"), &self.open.path_of(from));
+        names::rename(&self.open.wide, from, to).map_err(fail)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        checks::name(name)?;
+        let fail = |e| at(e, "remove", &self.open.path_of(name));
+        self.open.remove(name).map_err(fail)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.open
+            .sync()
+            .map_err(|e| at(e, "sync the directory", &self.open.path))
+    }
+
+    fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
+        checks::name(name)?;
+        let open = &self.open;
+        let (wide, path) = (open.wide_path_of(name), open.path_of(name));
+        let lock = lock::take(&wide, open.identity, &path)?;
+        // What a crash left between two steps of ours. Whoever writes here now is us.
+        names::clean(&open.wide, &open.std_path());
+        Ok(Box::new(lock))
+    }
+
+    fn is_locked(&self, name: &str) -> io::Result<bool> {
+        checks::name(name)?;
+        let open = &self.open;
+        lock::is_taken(&open.wide_path_of(name), open.identity, &open.path_of(name))
+    }
+
+    fn facts(&self) -> io::Result<Facts> {
+        facts::gather(&self.open)
+    }
+
+    fn free_space(&self) -> io::Result<u64> {
+        volume::space(&self.open.wide)
+            .map(|(free, _)| free)
+            .map_err(|e| at(e, "ask for the free space of", &self.open.path))
+    }
+}

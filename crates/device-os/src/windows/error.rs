@@ -1,0 +1,52 @@
+use std::io;
+use std::path::Path;
+
+/// The same kind of error, saying what was being done to which path.
+pub fn at(error: io::Error, doing: &str, path: &Path) -> io::Error {
+    io::Error::new(
+        kind(&error),
+        format!("cannot {doing} {}: {error}", path.display()),
+    )
+}
+
+const ERROR_SHARING_VIOLATION: i32 = 32;
+const ERROR_LOCK_VIOLATION: i32 = 33;
+const ERROR_INVALID_NAME: i32 = 123;
+const ERROR_DIRECTORY: i32 = 267;
+
+/// The kind, also of what std has no kind for.
+fn kind(error: &io::Error) -> io::ErrorKind {
+    match error.raw_os_error() {
+        // Somebody has it open and does not share it (a virus scanner, a backup).
+        Some(ERROR_SHARING_VIOLATION | ERROR_LOCK_VIOLATION) => io::ErrorKind::ResourceBusy,
+        Some(ERROR_INVALID_NAME) => io::ErrorKind::InvalidInput,
+        Some(ERROR_DIRECTORY) => io::ErrorKind::NotADirectory,
+        _ => error.kind(),
+    }
+}
+
+#[cfg(all(test, windows))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kind_and_path_are_kept() {
+        for (code, kind) in [
+            (2, io::ErrorKind::NotFound),
+            (5, io::ErrorKind::PermissionDenied),
+            (32, io::ErrorKind::ResourceBusy),
+            (39, io::ErrorKind::StorageFull),
+            (80, io::ErrorKind::AlreadyExists),
+            (112, io::ErrorKind::StorageFull),
+            (1295, io::ErrorKind::QuotaExceeded),
+        ] {
+            let e = at(
+                io::Error::from_raw_os_error(code),
+                "write to",
+                Path::new("a/b"),
+            );
+            assert_eq!(e.kind(), kind, "{code}");
+            assert!(e.to_string().contains("a/b"), "{e}");
+        }
+    }
+}

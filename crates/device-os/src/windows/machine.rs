@@ -1,0 +1,57 @@
+#![allow(unsafe_code)]
+
+use crate::Machine;
+use std::sync::OnceLock;
+use windows_sys::Wdk::System::SystemServices::RtlGetVersion;
+use windows_sys::Win32::System::LibraryLoader::{GetModuleHandleW, GetProcAddress};
+use windows_sys::Win32::System::SystemInformation::{GetSystemInfo, OSVERSIONINFOW, SYSTEM_INFO};
+use windows_sys::{s, w};
+
+/// Asks the system what computer this is.
+pub fn machine() -> Machine {
+    let system = if is_wine() {
+        "Windows (Wine)"
+    } else {
+        "Windows"
+    };
+    Machine::of(
+        system.to_owned(),
+        kernel(),
+        std::env::consts::ARCH.to_owned(),
+    )
+}
+
+/// Version and build, such as `10.0.19045`; empty if the system does not say.
+pub fn kernel() -> String {
+    let mut version = OSVERSIONINFOW {
+        dwOSVersionInfoSize: size_of::<OSVERSIONINFOW>() as u32,
+        ..Default::default()
+    };
+    // SAFETY: the structure says its own size. Unlike GetVersionEx this does not depend on what the
+    // program declares to be compatible with.
+    if unsafe { RtlGetVersion(&mut version) } != 0 {
+        return String::new();
+    }
+    format!(
+        "{}.{}.{}",
+        version.dwMajorVersion, version.dwMinorVersion, version.dwBuildNumber
+    )
+}
+
+/// Whether this is Wine, which ignores the flags that matter here.
+pub fn is_wine() -> bool {
+    static WINE: OnceLock<bool> = OnceLock::new();
+    *WINE.get_or_init(|| {
+        // SAFETY: ntdll is part of every process and is never unloaded; both names end in a NUL.
+        unsafe { GetProcAddress(GetModuleHandleW(w!("ntdll.dll")), s!("wine_get_version")) }
+            .is_some()
+    })
+}
+
+/// Bytes of a page of memory.
+pub fn page_size() -> usize {
+    let mut info = SYSTEM_INFO::default();
+    // SAFETY: the pointer is to a live local.
+    unsafe { GetSystemInfo(&mut info) };
+    info.dwPageSize as usize
+}

@@ -1,0 +1,113 @@
+//! Renaming and removing files that somebody has open.
+//!
+//! Windows 10 does both on NTFS as other systems do: the name is free at once, and who has the file
+//! open keeps it. Elsewhere a file that is open can be renamed but not replaced, and a removed one
+//! keeps its name until the last handle is closed; so the name is taken away first, by a rename to
+//! one that `entries` does not show. A crash in between leaves a file of such a name, which the next
+//! writer removes.
+
+use super::directory::is_refusal;
+use super::handle::{self, How, SHARE_ALL};
+use super::path;
+use std::io;
+use std::os::windows::io::OwnedHandle;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use windows_sys::Win32::Storage::FileSystem::{
+    FILE_FLAG_OPEN_REPARSE_POINT, FILE_FLAG_WRITE_THROUGH, FILE_READ_ATTRIBUTES, OPEN_EXISTING,
+};
+
+const PREFIX: &str = "~logforce-";
+const DELETE: u32 = 0x1_0000;
+const SYNCHRONIZE: u32 = 0x10_0000;
+
+/// A name of ours that nobody else uses.
+pub fn hidden(what: &str) -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let (process, number) = (std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    let time = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |t| t.as_nanos() as u64);
+    format!("{PREFIX}{what}-{process:x}-{time:x}-{number:x}")
+}
+
+/// Whether a name is one of those.
+pub fn is_hidden(name: &str) -> bool {
+    name.starts_with(PREFIX)
+}
+
+/// Removes what crashes left. What another process is just using it cannot remove, or does itself.
+pub fn clean(base: &[u16], dir: &Path) {
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        if let Some(name) = entry.file_name().to_str().filter(|n| is_hidden(n)) {
+            let _ = remove_aside(&path::child(base, name));
+        }
+    }
+}
+
+/// Opens a file to rename or remove it, so that this is on the disk when the call returns.
+fn to_delete(wide: &[u16]) -> io::Result<OwnedHandle> {
+    handle::open(
+        wide,
+        How {
+            access: DELETE | SYNCHRONIZE | FILE_READ_ATTRIBUTES,
+            share: SHARE_ALL,
+            disposition: OPEN_EXISTING,
+            flags: FILE_FLAG_OPEN_REPARSE_POINT | FILE_FLAG_WRITE_THROUGH,
+            owner: None,
+        },
+    )
+}
+
+/// Removes the file `name`; the name is free when this returns.
+pub fn remove(base: &[u16], name: &str) -> io::Result<()> {
+    let wide = path::child(base, name);
+    let file = to_delete(&wide)?;
+    match handle::remove_name(&file) {
+        Err(e) if is_refusal(&e) => {}
+        other => return other,
+    }
+    drop(file);
+    let aside = path::child(base, &hidden("removed"));
+    handle::move_over(&wide, &aside)?;
+    remove_aside(&aside)
+}
+
+/// Lets a file go that has no name of the log's any more, with the last one who has it open. Opened
+/// by its new name: Wine removes it by the name that the handle was opened by.
+fn remove_aside(aside: &[u16]) -> io::Result<()> {
+    handle::remove_when_closed(&to_delete(aside)?)
+}
+
+/// Renames, over whatever has the new name.
+pub fn rename(base: &[u16], from: &str, to: &str) -> io::Result<()> {
+    let (wide_from, wide_to) = (path::child(base, from), path::child(base, to));
+    let error = match handle::move_over(&wide_from, &wide_to) {
+        Ok(()) => return Ok(()),
+        Err(e) => e,
+    };
+    // The usual reason: somebody has the target open.
+    if !is_refusal(&error) || from == to {
+        return Err(error);
+    }
+    let Ok(file) = to_delete(&wide_from) else {
+        return Err(error);
+    };
+    match handle::rename_over(&file, &wide_to) {
+        Err(e) if is_refusal(&e) => {}
+        other => return other,
+    }
+    drop(file);
+    // Not in one step, and so only where there is no other way: after a crash between the two, `to`
+    // is missing. Nothing of a log's is replaced while it is open.
+    if to_delete(&wide_to).is_err() {
+        return Err(error);
+    }
+    let aside = path::child(base, &hidden("replaced"));
+    handle::move_over(&wide_to, &aside)?;
+    if let Err(e) = handle::move_over(&wide_from, &wide_to) {
+        handle::move_over(&aside, &wide_to)?;
+        return Err(e);
+    }
+    remove_aside(&aside)
+}

@@ -1,0 +1,185 @@
+//! The answers of storage drivers, taken apart by hand.
+//!
+//! Byte by byte and not as structures: a driver may answer shorter than the structure is, and may
+//! put anything into what is declared a `bool`.
+
+use logforce_device::WriteCache;
+
+/// Little-endian, as all of Windows is.
+fn number(bytes: &[u8], at: usize) -> Option<u32> {
+    let four = bytes.get(at..at + 4)?;
+    Some(u32::from_le_bytes(four.try_into().ok()?))
+}
+
+/// `STORAGE_WRITE_CACHE_PROPERTY`: what the device says of its cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cache {
+    /// What follows from type and setting.
+    pub write_cache: WriteCache,
+    /// Whether it takes writes through its cache.
+    pub write_through: Option<bool>,
+    /// Whether its cache can be flushed.
+    pub flush: bool,
+    /// Somebody has told Windows that the cache needs no flush. No proof: it is a setting, and with
+    /// it Windows sends no flushes.
+    pub told_protected: bool,
+    /// It has a cache that is not volatile.
+    pub nv_cache: bool,
+}
+
+/// Takes the answer apart; `None` if it is too short.
+pub fn cache(answer: &[u8]) -> Option<Cache> {
+    let (kind, enabled, through) = (number(answer, 8)?, number(answer, 12)?, number(answer, 20)?);
+    let flag = |at: usize| answer.get(at).is_some_and(|b| *b != 0);
+    let flush = flag(24);
+    let write_cache = match (kind, enabled) {
+        // None at all; or there is one and it is off.
+        (1, _) | (_, 1) => WriteCache::Through,
+        // It writes through.
+        (3, _) => WriteCache::Through,
+        // A volatile cache that cannot be flushed would be `Back` with a promise that nobody keeps.
+        (2, _) if flush => WriteCache::Back,
+        _ => WriteCache::Unknown,
+    };
+    Some(Cache {
+        write_cache,
+        write_through: match through {
+            1 => Some(false),
+            2 => Some(true),
+            _ => None,
+        },
+        flush,
+        told_protected: flag(25),
+        nv_cache: flag(26),
+    })
+}
+
+/// `STORAGE_ACCESS_ALIGNMENT_DESCRIPTOR`: logical and physical sector, bytes.
+pub fn sectors(answer: &[u8]) -> Option<(u32, u32)> {
+    let sane = |n: u32| (n.is_power_of_two() && (512..=1 << 20).contains(&n)).then_some(n);
+    Some((sane(number(answer, 16)?)?, sane(number(answer, 20)?)?))
+}
+
+/// `DEVICE_SEEK_PENALTY_DESCRIPTOR`: whether seeking costs, which is whether it turns.
+pub fn turns(answer: &[u8]) -> Option<bool> {
+    answer.get(8).map(|b| *b != 0)
+}
+
+/// `STORAGE_DEVICE_DESCRIPTOR`: vendor and product, as far as they are given.
+pub fn model(answer: &[u8]) -> String {
+    let text = |at: usize| {
+        let start = number(answer, at)? as usize;
+        let bytes = answer.get(start..).filter(|_| start != 0)?;
+        let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
+        let text: String = bytes[..end]
+            .iter()
+            .map(|b| char::from(*b))
+            .filter(|c| c.is_ascii_graphic() || *c == ' ')
+            .collect();
+        Some(text.trim().to_owned()).filter(|t| !t.is_empty())
+    };
+    let words: Vec<String> = [12, 16].into_iter().filter_map(text).collect();
+    words.join(" ")
+}
+
+/// `FILE_REGION_OUTPUT` of a question for valid data: the end of the region at the file's start.
+pub fn first_region(answer: &[u8]) -> Option<u64> {
+    let long = |at: usize| {
+        let eight = answer.get(at..at + 8)?;
+        Some(i64::from_le_bytes(eight.try_into().ok()?))
+    };
+    const VALID_CACHED_DATA: u32 = 1;
+    let given = number(answer, 8)? > 0;
+    let valid = long(16)? == 0 && number(answer, 32)? & VALID_CACHED_DATA != 0;
+    (given && valid).then(|| long(24)?.try_into().ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn property(kind: u32, enabled: u32, through: u32, flags: [u8; 3]) -> Vec<u8> {
+        let mut bytes: Vec<u8> = [1u32, 28, kind, enabled, 0, through]
+            .into_iter()
+            .flat_map(u32::to_le_bytes)
+            .collect();
+        bytes.extend(flags);
+        bytes.push(0);
+        bytes
+    }
+
+    #[test]
+    fn what_a_device_says_of_its_cache() {
+        let of = |kind, enabled, flush| {
+            cache(&property(kind, enabled, 0, [flush, 0, 0]))
+                .unwrap()
+                .write_cache
+        };
+        assert_eq!(of(0, 0, 1), WriteCache::Unknown);
+        assert_eq!(of(1, 0, 0), WriteCache::Through);
+        assert_eq!(of(2, 2, 1), WriteCache::Back);
+        // It does not say whether it is on: it may be.
+        assert_eq!(of(2, 0, 1), WriteCache::Back);
+        assert_eq!(of(2, 1, 1), WriteCache::Through);
+        assert_eq!(of(3, 2, 1), WriteCache::Through);
+        assert_eq!(of(2, 2, 0), WriteCache::Unknown, "it cannot be flushed");
+
+        for (said, means) in [(0, None), (1, Some(false)), (2, Some(true)), (77, None)] {
+            let cache = cache(&property(2, 2, said, [1, 0, 0])).unwrap();
+            assert_eq!(cache.write_through, means);
+        }
+        // A `bool` that is none.
+        let told = cache(&property(2, 2, 0, [255, 2, 1])).unwrap();
+        assert!(told.flush && told.told_protected && told.nv_cache);
+        let full = property(2, 2, 2, [1, 1, 1]);
+        for len in 0..24 {
+            assert_eq!(cache(&full[..len]), None);
+        }
+        assert!(!cache(&full[..24]).unwrap().flush);
+    }
+
+    #[test]
+    fn sectors_are_believed_if_they_can_be() {
+        let answer = |logical: u32, physical: u32| {
+            let fields = [1, 28, 0, 0, logical, physical, 0];
+            sectors(&fields.map(u32::to_le_bytes).concat())
+        };
+        assert_eq!(answer(512, 4096), Some((512, 4096)));
+        assert_eq!(answer(0, 4096), None);
+        assert_eq!(answer(512, 3000), None);
+        assert_eq!(sectors(&[0; 10]), None);
+    }
+
+    #[test]
+    fn models_and_seeks() {
+        let mut bytes = vec![0; 40];
+        bytes[12..16].copy_from_slice(&40u32.to_le_bytes());
+        bytes[16..20].copy_from_slice(&46u32.to_le_bytes());
+        bytes.extend(b"ACME \0Disk 9\x07\0rest");
+        assert_eq!(model(&bytes), "ACME Disk 9");
+        assert_eq!(model(&bytes[..42]), "AC");
+        assert_eq!(model(&[]), "");
+        bytes[16..20].copy_from_slice(&u32::MAX.to_le_bytes());
+        assert_eq!(model(&bytes), "ACME");
+        assert_eq!(turns(&[0, 0, 0, 0, 0, 0, 0, 0, 1]), Some(true));
+        assert_eq!(turns(&[0; 8]), None);
+    }
+
+    #[test]
+    fn valid_data_ends_with_the_first_region() {
+        let answer = |start: i64, len: i64, usage: u32| {
+            let mut bytes = [0u32, 2, 1, 0].map(u32::to_le_bytes).concat();
+            bytes.extend(start.to_le_bytes());
+            bytes.extend(len.to_le_bytes());
+            bytes.extend(usage.to_le_bytes());
+            bytes.extend([0; 4]);
+            bytes
+        };
+        assert_eq!(first_region(&answer(0, 1 << 20, 1)), Some(1 << 20));
+        assert_eq!(first_region(&answer(0, 1 << 20, 2)), None);
+        assert_eq!(first_region(&answer(4096, 1 << 20, 1)), None);
+        assert_eq!(first_region(&answer(0, -1, 1)), None);
+        assert_eq!(first_region(&[0; 20]), None);
+        assert_eq!(first_region(&[0; 40]), None, "no region given");
+    }
+}

@@ -1,0 +1,65 @@
+use super::directory::OsDirectory;
+use super::error::at;
+use super::runtime::OsRuntime;
+use super::{handle, path};
+use logforce_device::{Directory, Runtime, System};
+use std::io;
+use std::os::windows::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// This operating system.
+///
+/// Every error carries the path it is about. Directories and files are made for their owner, the
+/// system and administrators only.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OsSystem;
+
+impl OsSystem {
+    /// This operating system.
+    pub fn new() -> Self {
+        OsSystem
+    }
+}
+
+impl System for OsSystem {
+    fn runtime(&self) -> Arc<dyn Runtime> {
+        Arc::new(OsRuntime)
+    }
+
+    fn directory(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {
+        Ok(Arc::new(OsDirectory::open(path)?))
+    }
+
+    fn make_directory(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {
+        let absolute = std::path::absolute(path).map_err(|e| at(e, "make the directory", path))?;
+        let absolute: Vec<u16> = absolute.as_os_str().encode_wide().collect();
+        let mut wide = path::verbatim(&absolute);
+        wide.push(0);
+        match handle::make_directory(&wide) {
+            Ok(()) => {}
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                return Err(io::Error::new(
+                    io::ErrorKind::NotFound,
+                    format!(
+                        "cannot make the directory {}: its parent does not exist",
+                        path.display()
+                    ),
+                ));
+            }
+            Err(e) => {
+                // Where nothing can be made (a read-only volume, a parent that is not ours), a
+                // directory that is there already is still good.
+                if !path.is_dir() {
+                    return Err(at(e, "make the directory", path));
+                }
+            }
+        }
+        let dir = OsDirectory::open(path)?;
+        // Also for one that was there: whoever made it may have crashed before its entry was
+        // durable, and a power cut would then take the directory with everything forced in it.
+        dir.sync_parent()?;
+        Ok(Arc::new(dir))
+    }
+}

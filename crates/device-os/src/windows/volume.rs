@@ -1,0 +1,188 @@
+//! What Windows tells of a path, a volume and the disk below it.
+
+#![allow(unsafe_code)]
+
+use super::control;
+use super::handle::{self, How, SHARE_ALL};
+use std::io;
+use std::os::windows::io::{AsRawHandle, OwnedHandle};
+use std::ptr;
+use windows_sys::Win32::Storage::FileSystem as fs;
+use windows_sys::Win32::System::Ioctl::{
+    IOCTL_STORAGE_GET_DEVICE_NUMBER, IOCTL_STORAGE_QUERY_PROPERTY, StorageAccessAlignmentProperty,
+    StorageDeviceProperty, StorageDeviceSeekPenaltyProperty, StorageDeviceWriteCacheProperty,
+};
+
+/// Longer than any path.
+const LONGEST: u32 = 33_000;
+
+/// Calls `fill` with a buffer for a text, and takes what it leaves before the first NUL.
+fn text(fill: impl FnOnce(*mut u16, u32) -> bool) -> io::Result<Vec<u16>> {
+    let mut buf = vec![0u16; LONGEST as usize];
+    if !fill(buf.as_mut_ptr(), LONGEST) {
+        return Err(io::Error::last_os_error());
+    }
+    buf.truncate(buf.iter().position(|c| *c == 0).unwrap_or(buf.len()));
+    Ok(buf)
+}
+
+fn ended(path: &[u16]) -> Vec<u16> {
+    path.iter().copied().chain([0]).collect()
+}
+
+/// The path of an open directory, without links and with the prefix `\\?\`.
+pub fn final_path(handle: &OwnedHandle) -> io::Result<Vec<u16>> {
+    text(|buf, len| {
+        // SAFETY: the handle is open, the buffer is as long as is said.
+        let got = unsafe { fs::GetFinalPathNameByHandleW(handle.as_raw_handle(), buf, len, 0) };
+        got > 0 && got < len
+    })
+}
+
+/// The root of the volume that a path is on, such as `\\?\C:\`.
+pub fn root(path: &[u16]) -> io::Result<Vec<u16>> {
+    let path = ended(path);
+    text(|buf, len| {
+        // SAFETY: the path ends in a NUL, the buffer is as long as is said.
+        unsafe { fs::GetVolumePathNameW(path.as_ptr(), buf, len) != 0 }
+    })
+}
+
+/// The volume's name by its GUID, such as `\\?\Volume{…}\`.
+pub fn guid(root: &[u16]) -> io::Result<Vec<u16>> {
+    let root = ended(root);
+    text(|buf, len| {
+        // SAFETY: as in `root`.
+        unsafe { fs::GetVolumeNameForVolumeMountPointW(root.as_ptr(), buf, len.min(1024)) != 0 }
+    })
+}
+
+/// `DRIVE_…`.
+pub fn drive_type(root: &[u16]) -> u32 {
+    let root = ended(root);
+    // SAFETY: the path ends in a NUL.
+    unsafe { fs::GetDriveTypeW(root.as_ptr()) }
+}
+
+/// Logical sector of the volume that a path is on, bytes.
+pub fn sector(path: &[u16]) -> Option<u32> {
+    let root = ended(&root(path).ok()?);
+    let (mut sectors, mut bytes, mut free, mut all) = (0, 0, 0, 0);
+    // SAFETY: the path ends in a NUL, the pointers are to live locals.
+    let ok = unsafe {
+        fs::GetDiskFreeSpaceW(root.as_ptr(), &mut sectors, &mut bytes, &mut free, &mut all)
+    };
+    let sane = bytes.is_power_of_two() && (512..=1 << 20).contains(&bytes);
+    (ok != 0 && sane).then_some(bytes)
+}
+
+/// Free for this user, and in all, bytes.
+pub fn space(path: &[u16]) -> io::Result<(u64, u64)> {
+    let path = ended(path);
+    let (mut free, mut all) = (0, 0);
+    // SAFETY: the path ends in a NUL, the pointers are to live locals.
+    let ok =
+        unsafe { fs::GetDiskFreeSpaceExW(path.as_ptr(), &mut free, &mut all, ptr::null_mut()) };
+    if ok == 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok((free, all))
+}
+
+/// What the filesystem of an open directory says of itself.
+#[derive(Debug, Default)]
+pub struct Filesystem {
+    /// Such as `NTFS`.
+    pub name: String,
+    /// The volume's serial number.
+    pub serial: u32,
+    /// `FILE_…` (`FILE_READ_ONLY_VOLUME` and the like).
+    pub flags: u32,
+}
+
+/// Asks for it.
+pub fn filesystem(handle: &OwnedHandle) -> io::Result<Filesystem> {
+    let mut found = Filesystem::default();
+    let name = text(|buf, len| {
+        // SAFETY: the handle is open, the buffer is as long as is said, the pointers are to live
+        // locals, and what may be null is.
+        unsafe {
+            fs::GetVolumeInformationByHandleW(
+                handle.as_raw_handle(),
+                ptr::null_mut(),
+                0,
+                &mut found.serial,
+                ptr::null_mut(),
+                &mut found.flags,
+                buf,
+                len.min(1024),
+            ) != 0
+        }
+    })?;
+    found.name = String::from_utf16_lossy(&name);
+    Ok(found)
+}
+
+/// A disk that can be asked.
+#[derive(Debug)]
+pub struct Disk {
+    /// Such as `PhysicalDrive0`; the volume's name where the disk has none.
+    pub name: String,
+    handle: OwnedHandle,
+}
+
+/// What a disk is asked for.
+#[derive(Debug, Clone, Copy)]
+pub enum Question {
+    Device,
+    Alignment,
+    SeekPenalty,
+    WriteCache,
+}
+
+impl Disk {
+    /// The disk below the volume `guid`. Without any right on it, so that every user may ask.
+    pub fn below(guid: &[u16]) -> io::Result<Disk> {
+        let volume = guid.strip_suffix(&[u16::from(b'\\')]).unwrap_or(guid);
+        let handle = open(volume)?;
+        let number = control::send(&handle, IOCTL_STORAGE_GET_DEVICE_NUMBER, &[], 12)
+            .ok()
+            .and_then(|a| a.get(4..8).map(|n| [n[0], n[1], n[2], n[3]]))
+            .map(u32::from_le_bytes);
+        if let Some(number) = number {
+            let name = format!("PhysicalDrive{number}");
+            let path: Vec<u16> = format!(r"\\.\{name}").encode_utf16().collect();
+            if let Ok(handle) = open(&path) {
+                return Ok(Disk { name, handle });
+            }
+        }
+        Ok(Disk {
+            name: String::from_utf16_lossy(volume),
+            handle,
+        })
+    }
+
+    /// The driver's answer, in its own bytes.
+    pub fn ask(&self, question: Question) -> io::Result<Vec<u8>> {
+        let id = match question {
+            Question::Device => StorageDeviceProperty,
+            Question::Alignment => StorageAccessAlignmentProperty,
+            Question::SeekPenalty => StorageDeviceSeekPenaltyProperty,
+            Question::WriteCache => StorageDeviceWriteCacheProperty,
+        };
+        // STORAGE_PROPERTY_QUERY: what, "the standard question" (0), and no parameters.
+        let query = [id as u32, 0, 0].map(u32::to_le_bytes).concat();
+        control::send(&self.handle, IOCTL_STORAGE_QUERY_PROPERTY, &query, 1024)
+    }
+}
+
+fn open(path: &[u16]) -> io::Result<OwnedHandle> {
+    let how = How {
+        access: 0,
+        share: SHARE_ALL,
+        disposition: fs::OPEN_EXISTING,
+        flags: 0,
+        owner: None,
+    };
+    handle::open(&ended(path), how)
+}
