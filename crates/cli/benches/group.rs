@@ -3,7 +3,6 @@
 //! not the one for temporary files, which is often in memory.
 
 use std::ffi::OsString;
-use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 fn main() -> std::io::Result<()> {
@@ -22,6 +21,11 @@ fn main() -> std::io::Result<()> {
     {
         command.arg("--dir").arg(dir);
     }
+    command.args(arguments);
     // In this one's place, so that Ctrl-C is the command's.
-    Err(command.args(arguments).exec())
+    #[cfg(unix)]
+    return Err(std::os::unix::process::CommandExt::exec(&mut command));
+    // Windows sends Ctrl-C to all processes of a console.
+    #[cfg(not(unix))]
+    std::process::exit(command.status()?.code().unwrap_or(1))
 }

@@ -1,5 +1,6 @@
 //! The built command, on a real disk, with so little to do that it takes no time. Nothing here
 //! depends on how fast that disk is.
+#![cfg(unix)]
 
 mod common;
 #[path = "common/runs.rs"]

@@ -1,4 +1,5 @@
 //! `logforce calibrate`. Nothing here depends on which method is fastest.
+#![cfg(unix)]
 
 mod common;
 #[allow(dead_code)]

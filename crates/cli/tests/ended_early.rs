@@ -1,4 +1,5 @@
 //! The built command when it is stopped, killed, or nobody listens.
+#![cfg(unix)]
 
 mod common;
 #[path = "common/runs.rs"]

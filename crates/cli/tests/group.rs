@@ -1,5 +1,6 @@
 //! `logforce bench group`, with so little to do that it takes no time. Nothing here depends on how
 //! fast the disk is.
+#![cfg(unix)]
 
 mod common;
 #[path = "common/runs.rs"]

@@ -1,6 +1,7 @@
 //! What `bench group` measures, on the real system, with so little to do that it takes no time:
 //! counts, never timings.
 
+use logforce_device::System;
 use logforce_device_os::OsSystem;
 use logforce_measure::counters::NoCounters;
 use logforce_measure::group::report::Subject;
@@ -20,7 +21,7 @@ fn setup(dir: &tempfile::TempDir, progress: Rc<dyn Progress>, interrupt: Interru
     Setup {
         system: Arc::new(OsSystem::new()),
         path: dir.path().to_owned(),
-        space: Space::at(dir.path()).unwrap(),
+        space: Space::of(&*OsSystem::new().directory(dir.path()).unwrap()).unwrap(),
         counters: Rc::new(NoCounters),
         interrupt,
         progress,

@@ -1,4 +1,5 @@
 //! `dump`, `verify` and `stat` on real logs, whole and damaged.
+#![cfg(unix)]
 
 mod common;
 #[path = "common/logs.rs"]

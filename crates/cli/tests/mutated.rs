@@ -1,6 +1,7 @@
 //! `dump`, `verify` and `stat` on directories that hold anything: logs with flipped bits, cut,
 //! exchanged and missing files, and headers that were forged under right checksums. They end in
 //! bounded memory, with a documented status, and what they write as JSON is JSON.
+#![cfg(unix)]
 
 mod common;
 

@@ -27,6 +27,9 @@ use std::sync::Arc;
 /// How often a position in a log that is being written is looked at again before it counts as
 /// damaged: the writer may have been in the middle of it.
 const LOOK_AGAIN: usize = 5;
+/// How often the directory is listed again where a segment went meanwhile: to list and open takes
+/// longer on some systems than a busy writer needs to truncate.
+const LIST_AGAIN: usize = 100;
 
 /// How segments are listed.
 type List = fn(&Arc<dyn Directory>, LogId) -> Result<Listing>;
@@ -183,7 +186,7 @@ impl Inspector {
             let listing = match list(&dir, loaded.control.log_id) {
                 // Truncated between the listing and the look at its header.
                 Err(Error::Io { source, .. })
-                    if source.kind() == std::io::ErrorKind::NotFound && looked < LOOK_AGAIN =>
+                    if source.kind() == std::io::ErrorKind::NotFound && looked < LIST_AGAIN =>
                 {
                     looked += 1;
                     continue;

@@ -7,19 +7,28 @@
 //! elsewhere it says that there is none). On Windows there is `windows::GatherFile` as well, for
 //! scattered pages.
 //!
-//! There are backends for Linux and Windows; on other systems the crate is empty.
+//! There are backends for Linux, Windows and macOS; on other systems the crate is empty.
 //!
 //! This is the only crate of Logforce with `unsafe` code. Each module that has some says so with
 //! its own `allow` and gives the argument beside each block.
 
 #![deny(unsafe_code)]
 
+#[cfg(any(windows, target_os = "macos", test))]
+#[cfg_attr(not(windows), allow(dead_code))]
+mod extent;
 #[cfg(target_os = "linux")]
 mod linux;
-#[cfg(any(target_os = "linux", windows))]
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod machine;
-#[cfg(windows)]
+#[cfg(target_os = "macos")]
+mod macos;
+#[cfg(any(target_os = "macos", windows))]
 mod no_counters;
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+mod unix;
+#[cfg(any(target_os = "macos", test))]
+mod waiting;
 // Elsewhere only what makes no call of Windows, for its tests.
 #[cfg(any(windows, test))]
 #[cfg_attr(not(windows), allow(dead_code))]
@@ -27,9 +36,11 @@ pub mod windows;
 
 #[cfg(target_os = "linux")]
 pub use linux::{Counter, DeviceCounters, OsSystem, block_device_counters, machine};
-#[cfg(any(target_os = "linux", windows))]
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
 pub use machine::Machine;
-#[cfg(windows)]
+#[cfg(target_os = "macos")]
+pub use macos::{OsSystem, machine};
+#[cfg(any(target_os = "macos", windows))]
 pub use no_counters::{Counter, DeviceCounters, block_device_counters};
 #[cfg(windows)]
 pub use windows::{OsSystem, machine};

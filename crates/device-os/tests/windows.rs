@@ -56,12 +56,12 @@ fn every_method_writes_what_every_reader_sees() {
             assert_eq!(first_bytes(&*file, source), [3, 0, 2, 0], "{method}");
             assert_eq!(first_bytes(&*reader, source), [3, 0, 2, 0], "{method}");
         }
-        dir.rename(&name, "renamed").unwrap();
-        force(&*file, method, 4096, 4);
-        assert_eq!(first_bytes(&*reader, ReadSource::Cache), [3, 4, 2, 0]);
         for barrier in [Barrier::Data, Barrier::Full, Barrier::Fsync, Barrier::Order] {
             reader.barrier(barrier).unwrap();
         }
+        dir.rename(&name, "renamed").unwrap();
+        force(&*file, method, 4096, 4);
+        assert_eq!(first_bytes(&*reader, ReadSource::Cache), [3, 4, 2, 0]);
         dir.remove("renamed").unwrap();
         assert!(dir.entries().unwrap().is_empty());
         // Whoever has it open keeps it, and the name is free at once.

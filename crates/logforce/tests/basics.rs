@@ -1,5 +1,5 @@
 //! What a log does when nothing is wrong, on the disk of the machine that runs the tests.
-#![cfg(target_os = "linux")]
+#![cfg(any(target_os = "linux", windows))]
 
 mod common;
 

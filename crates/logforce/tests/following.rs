@@ -1,5 +1,5 @@
 //! Followers on real files: in the process that writes, and in another.
-#![cfg(target_os = "linux")]
+#![cfg(any(target_os = "linux", windows))]
 
 mod common;
 

@@ -1,5 +1,5 @@
 //! Positions, sizes and options that cannot be.
-#![cfg(target_os = "linux")]
+#![cfg(any(target_os = "linux", windows))]
 
 mod common;
 

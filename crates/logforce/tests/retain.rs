@@ -1,5 +1,5 @@
 //! Metadata, pins and the cap on real files.
-#![cfg(target_os = "linux")]
+#![cfg(any(target_os = "linux", windows))]
 
 mod common;
 

@@ -1,5 +1,5 @@
 //! Many threads on one log: writers, readers, truncation, recycling.
-#![cfg(target_os = "linux")]
+#![cfg(any(target_os = "linux", windows))]
 
 mod common;
 

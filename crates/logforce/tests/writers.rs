@@ -1,5 +1,5 @@
 //! One writer at a time, whoever it is; and what a process that dies leaves behind.
-#![cfg(target_os = "linux")]
+#![cfg(any(target_os = "linux", windows))]
 
 mod common;
 

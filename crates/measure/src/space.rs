@@ -2,7 +2,7 @@
 
 use crate::MeasureError;
 use crate::numbers::bytes;
-use std::path::Path;
+use logforce_device::Directory;
 
 /// No smaller file than this unless the user asks for one: smaller ones fit into caches.
 pub const SMALLEST: u64 = 64 << 20;
@@ -37,15 +37,15 @@ impl Space {
         )))
     }
 
-    /// Of the filesystem that holds `path`.
-    pub fn at(path: &Path) -> Result<Space, MeasureError> {
-        let stat = rustix::fs::statvfs(path).map_err(|e| {
-            MeasureError::io(format!("asking {} for free space", path.display()))(e.into())
-        })?;
-        let block = stat.f_frsize.max(1);
+    /// Of the filesystem that holds `directory`. Where that does not say how large it is, what is
+    /// free is taken for all there is.
+    pub fn of(directory: &dyn Directory) -> Result<Space, MeasureError> {
+        let asking = || format!("asking {} for free space", directory.path().display());
+        let free = directory.free_space().map_err(MeasureError::io(asking()))?;
+        let facts = directory.facts().map_err(MeasureError::io(asking()))?;
         Ok(Space {
-            free: stat.f_bavail.saturating_mul(block),
-            total: stat.f_blocks.saturating_mul(block),
+            free,
+            total: facts.capacity.unwrap_or(free),
         })
     }
 }

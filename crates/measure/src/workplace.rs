@@ -10,7 +10,8 @@ pub const PREFIX: &str = "logforce-bench-";
 
 /// A directory that is removed, with all that is in it, when this is dropped.
 pub struct Workplace {
-    directory: Arc<dyn Directory>,
+    /// `None` when it is about to be removed: Windows removes no directory that is open.
+    directory: Option<Arc<dyn Directory>>,
     path: PathBuf,
 }
 
@@ -25,12 +26,19 @@ impl Workplace {
                 "cannot make files in {}",
                 parent.display()
             )))?;
-        Ok(Workplace { directory, path })
+        Ok(Workplace {
+            directory: Some(directory),
+            path,
+        })
     }
 
     /// The directory.
+    ///
+    /// # Panics
+    /// Never: it is there until this is dropped.
     pub fn directory(&self) -> Arc<dyn Directory> {
-        Arc::clone(&self.directory)
+        let directory = self.directory.as_ref().expect("taken by the drop only");
+        Arc::clone(directory)
     }
 
     /// Its path.
@@ -41,6 +49,7 @@ impl Workplace {
 
 impl Drop for Workplace {
     fn drop(&mut self) {
+        self.directory = None;
         // Nobody is left to tell; the name says what it is.
         let _ = std::fs::remove_dir_all(&self.path);
     }
@@ -72,6 +81,7 @@ pub fn leftovers(parent: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
+#[cfg(unix)]
 fn is_running(pid: u32) -> bool {
     let pid = i32::try_from(pid)
         .ok()
@@ -79,7 +89,13 @@ fn is_running(pid: u32) -> bool {
     pid.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
 }
 
-#[cfg(test)]
+/// Nobody asks there: what is left behind is not told of.
+#[cfg(not(unix))]
+fn is_running(_pid: u32) -> bool {
+    true
+}
+
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
 

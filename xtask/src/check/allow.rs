@@ -70,6 +70,11 @@ pub const ALLOWED: &[Allowed] = &[
     },
     Allowed {
         ban: "unsafe",
+        path: "crates/device-os/src/macos/calls.rs",
+        why: "F_BARRIERFSYNC and F_PREALLOCATE, which rustix has not or has otherwise",
+    },
+    Allowed {
+        ban: "unsafe",
         path: "crates/device-os/tests/fork.rs",
         why: "a test of what happens after fork has to fork",
     },

@@ -45,7 +45,7 @@ const GROUPS: &[Group] = &[
         packages: &[package("g++", "compiles libFuzzer")],
     },
     Group {
-        what_for: "the Windows check",
+        what_for: "the Windows code",
         packages: &[
             package(
                 "rustc-web",
@@ -56,6 +56,8 @@ const GROUPS: &[Group] = &[
                 "those sources: rustup has no such target here",
             ),
             package("cargo-web", "the cargo that fits"),
+            package("rust-web-clippy", "the clippy that fits"),
+            package("wine64", "runs the Windows tests"),
             package(
                 "gcc-mingw-w64-x86-64-posix",
                 "Windows' libraries and linker",

@@ -70,7 +70,7 @@ impl Stage {
             Stage::Examples => "compiles the examples as users do",
             Stage::Tests => "all tests and doctests, and that they leave nothing behind",
             Stage::Lives => "10,000 random lives of a log on a simulated disk",
-            Stage::Windows => "type-checks the Windows code",
+            Stage::Windows => "clippy on the Windows code, and its tests under Wine",
             Stage::Planted => "known bugs, each of which its suite has to find",
             Stage::Fuzz => "replays what fuzzing found, and fuzzes each target for a short while",
             Stage::Interleavings => {

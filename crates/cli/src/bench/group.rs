@@ -121,7 +121,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         let setup = Setup {
             system: Arc::new(os::system()),
             path: place.path().to_owned(),
-            space: Space::at(place.path())?,
+            space: Space::of(&*place.directory())?,
             counters: counters(place.path()).0,
             interrupt,
             progress: Rc::clone(&bar) as Rc<_>,

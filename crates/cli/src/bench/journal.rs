@@ -128,7 +128,7 @@ fn measure_in(
     let setup = Setup {
         directory,
         logs: Some(place.path().to_owned()),
-        space: Space::at(place.path())?,
+        space: Space::of(&*place.directory())?,
         counters,
         interrupt,
         progress: Rc::clone(&bar) as Rc<_>,

@@ -94,7 +94,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         let bar = Rc::new(Bar::new());
         let setup = Setup {
             directory: place.directory(),
-            space: Space::at(place.path())?,
+            space: Space::of(&*place.directory())?,
             child,
             interrupt,
             progress: Rc::clone(&bar) as Rc<_>,

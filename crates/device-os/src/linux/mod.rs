@@ -11,7 +11,6 @@ mod block;
 mod counters;
 mod direct;
 mod directory;
-mod error;
 mod facts;
 mod file;
 mod filesystem;
@@ -22,8 +21,9 @@ mod mounts;
 mod ofd;
 mod runtime;
 mod system;
-mod transfer;
 mod volume;
+
+use crate::unix::{error, transfer};
 
 pub use counters::{Counter, DeviceCounters, block_device_counters};
 pub use machine::machine;

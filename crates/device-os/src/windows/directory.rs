@@ -1,8 +1,8 @@
 use super::error::at;
-use super::extent::Extent;
 use super::file::OsFile;
 use super::handle::{self, How, SHARE_ALL};
 use super::{checks, facts, flush, lock, names, path, volume};
+use crate::extent::Extent;
 use logforce_device::{DirectAlignment, Directory, Entry, Facts, File, FileIdentity, OpenFile};
 use std::collections::HashMap;
 use std::ffi::OsString;

@@ -1,11 +1,11 @@
 use super::directory::OpenDirectory;
 use super::error::at;
-use super::extent::Extent;
 use super::handle::{self, How, SHARE_ALL};
 use super::in_flight::InFlight;
 use super::overlapped::{self, Writer};
 use super::security::Owner;
 use super::{checks, control, flush, machine};
+use crate::extent::Extent;
 use logforce_device::{
     Access, AlignedBuf, Barrier, Completion, DirectAlignment, File, OpenFile, ReadSource, Ticket,
     Write,
@@ -101,19 +101,17 @@ impl OsFile {
             flushing: OnceLock::new(),
             plain: OnceLock::new(),
         };
-        if machine::is_wine() {
+        if writable && machine::is_wine() {
             file.open_all();
         }
         Ok(file)
     }
 
     /// Opens now what is otherwise opened when it is needed: Wine finds a file for `ReOpenFile` by
-    /// the name that it was opened by, and no more once it is renamed.
+    /// the name that it was opened by, and no more once it is renamed. (What is only read, the log
+    /// renames when it does not need it any more.)
     fn open_all(&self) {
-        if self.writable {
-            let _ = self.in_flight.starter().handle(true);
-        }
-        let _ = self.flush_handle();
+        let _ = self.in_flight.starter().handle(true);
         let _ = self.medium();
     }
 

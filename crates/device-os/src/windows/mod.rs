@@ -2,18 +2,17 @@
 //!
 //! - `system`, `directory`, `file`: the three traits. `names` renames and removes what is open.
 //! - `in_flight`: writes under way, over what a test can put in the system's place; `overlapped`
-//!   (unsafe): the system's own, with the memory it works on. `flush` (unsafe), and `extent`, which
-//!   knows when a flush of the data alone is enough. `gather`: scattered pages.
+//!   (unsafe): the system's own, with the memory it works on. `flush` (unsafe), and the crate's `extent`
+//!   knows when one of the data alone is enough. `gather`: scattered pages.
 //! - `handle`, `security` (unsafe): opening; `path`, `checks`: what is opened.
 //! - `lock` (unsafe): one writer per directory.
 //! - `facts`, from `volume` and `control` (unsafe) by `storage`, which takes answers apart.
 //! - `runtime`, `machine` (unsafe): threads, waiting, random bits, the version.
 //!
-//! What makes no call of Windows (`checks`, `extent`, `in_flight`, `path`, `storage`) is compiled
+//! What makes no call of Windows (`checks`, `in_flight`, `path`, `storage`) is compiled
 //! and tested on every system.
 
 mod checks;
-mod extent;
 mod in_flight;
 mod path;
 mod storage;

@@ -3,19 +3,20 @@
 
 pub mod examples;
 
-pub use logforce_testkit::loopfs::LoopFs;
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(target_os = "linux")]
+#[allow(unused_imports)]
+pub use linux::*;
 
 use logforce::{Error, ErrorKind, Guarantee, Log, Lsn, Method, Options};
 use std::ffi::OsStr;
 use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
 use tempfile::TempDir;
 
 pub const SEGMENT: u64 = 256 << 10;
-pub const NOBODY: u32 = 65534;
 
 /// Small segments, and content with what a test machine's `/tmp` can give (it may be in memory).
 pub fn options() -> Options {
@@ -97,25 +98,11 @@ pub fn methods(dir: &Path) -> Vec<Method> {
     if !direct {
         println!("skipped: no direct I/O in {}", dir.display());
     }
-    Method::LINUX
-        .into_iter()
+    Method::here()
+        .iter()
+        .copied()
         .filter(|m| direct || !m.plan().direct)
         .collect()
-}
-
-pub fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
-}
-
-/// A filesystem of the test's own, or a line that says why not.
-pub fn loop_fs(kind: &str, mib: u64, home: &TempDir) -> Option<LoopFs> {
-    match LoopFs::new(kind, mib, home.path()) {
-        Ok(fs) => Some(fs),
-        Err(skip) => {
-            println!("{skip} ({kind})");
-            None
-        }
-    }
 }
 
 /// This test program again, to run only the test `name` with the variable set to `value`: how a
@@ -135,41 +122,6 @@ fn same_test(program: PathBuf, name: &str, variable: &str, value: impl AsRef<OsS
 /// The value of that variable, in the second process.
 pub fn told(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable).map(PathBuf::from)
-}
-
-/// Runs the test `name` of this program as an unprivileged user, with the variable set to `value`,
-/// and checks that it passed. False, and a line, where that cannot be done.
-pub fn as_nobody(name: &str, variable: &str, value: impl AsRef<OsStr>) -> bool {
-    if !is_root() {
-        println!("skipped: not root, so no test can be run as another user");
-        return false;
-    }
-    // A copy: the build's directory may lie where others may not look.
-    let place = open_to_all(temp());
-    let program = place.path().join("test");
-    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
-    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
-    let mut command = same_test(program, name, variable, value);
-    let output = command.uid(NOBODY).gid(NOBODY).current_dir("/").output();
-    match output {
-        Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => {
-            println!(
-                "skipped: an unprivileged user cannot run {}",
-                command.get_program().display()
-            );
-            false
-        }
-        output => {
-            assert_passed(&output.unwrap());
-            true
-        }
-    }
-}
-
-/// Everybody may look into it and write to it.
-pub fn open_to_all(dir: TempDir) -> TempDir {
-    std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o777)).unwrap();
-    dir
 }
 
 #[track_caller]

@@ -127,7 +127,7 @@ impl Bench {
     /// Where reads can come from here.
     fn sources(&self) -> &[ReadSource] {
         let all = &[ReadSource::Cache, ReadSource::Medium];
-        if self.facts.direct.is_some() {
+        if self.facts.reads_medium() {
             all
         } else {
             &all[..1]

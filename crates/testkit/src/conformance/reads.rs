@@ -53,7 +53,7 @@ pub fn from_the_medium(t: &Bench) {
     let file = t.create("a", false);
     expect(finish(&*file, t.write(0, 2, 1, false)).result, "write");
     let mut buf = AlignedBuf::zeroed(2 * unit, unit);
-    if t.facts.direct.is_none() {
+    if !t.facts.reads_medium() {
         let read = file.read_at(0, &mut buf, ReadSource::Medium);
         expect_kind(
             read,

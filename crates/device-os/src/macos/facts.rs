@@ -1,0 +1,89 @@
+//! What the system tells of the filesystem below a directory. Of the device below, and of its
+//! cache, macOS tells a program nothing.
+
+use super::error::{at, uninterrupted};
+use super::file::UNIT;
+use logforce_device::{BlockDevice, DirectAlignment, Facts, FilesystemKind, Platform, WriteCache};
+use rustix::io::Errno;
+use std::ffi::c_char;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+
+/// The facts of the open directory `dir`; `path` is for messages.
+pub fn gather(dir: BorrowedFd<'_>, path: &Path) -> io::Result<Facts> {
+    let stat = rustix::fs::fstatfs(dir).map_err(|e| at(e, "ask for the filesystem of", path))?;
+    let name = text(&stat.f_fstypename);
+    let mut notes = Vec::new();
+    // Asked of the directory: a filesystem that does not flush for it does not for its files.
+    let barriers = match uninterrupted(|| rustix::fs::fcntl_fullfsync(dir)) {
+        Err(Errno::NOTSUP | Errno::OPNOTSUPP | Errno::NOTTY | Errno::INVAL) => {
+            notes.push(format!(
+                "{name} knows no F_FULLFSYNC: nothing reaches the medium for sure here."
+            ));
+            false
+        }
+        _ => true,
+    };
+    let source = text(&stat.f_mntfromname);
+    let device = source.strip_prefix("/dev/").map(|name| BlockDevice {
+        name: name.to_owned(),
+        write_cache: WriteCache::Unknown,
+        fua: None,
+        logical_sector: 512,
+        physical_sector: 4096,
+        rotational: None,
+        model: String::new(),
+    });
+    if device.is_some() {
+        notes.push("macOS does not tell what cache the device has.".to_owned());
+    }
+    let capacity = stat.f_blocks.saturating_mul(stat.f_bsize.into());
+    let id = rustix::fs::fstatvfs(dir).map_or(0, |s| s.f_fsid);
+    Ok(Facts {
+        platform: Platform::Macos,
+        kind: kind(&name),
+        filesystem: name,
+        mount_options: if barriers {
+            String::new()
+        } else {
+            "no F_FULLFSYNC".to_owned()
+        },
+        mount_point: text(&stat.f_mntonname),
+        barriers,
+        device,
+        direct: Some(DirectAlignment {
+            memory: UNIT,
+            offset: UNIT,
+        }),
+        volume: if id == 0 {
+            String::new()
+        } else {
+            format!("fsid:{id:016x}")
+        },
+        capacity: (capacity > 0).then_some(capacity),
+        kernel: super::machine::kernel(),
+        notes,
+    })
+}
+
+fn kind(name: &str) -> FilesystemKind {
+    match name {
+        "hfs" | "msdos" | "exfat" => FilesystemKind::InPlace,
+        // Copies on write where a snapshot or a clone shares the blocks, which nobody tells.
+        "apfs" => FilesystemKind::Relocating,
+        "tmpfs" | "devfs" => FilesystemKind::Volatile,
+        "smbfs" | "nfs" | "afpfs" | "webdav" => FilesystemKind::Remote,
+        _ => FilesystemKind::Other,
+    }
+}
+
+/// The text before the first NUL.
+fn text(chars: &[c_char]) -> String {
+    let bytes: Vec<u8> = chars
+        .iter()
+        .map(|c| *c as u8)
+        .take_while(|b| *b != 0)
+        .collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}

@@ -1,0 +1,56 @@
+use super::directory::OsDirectory;
+use super::error::at;
+use super::runtime::OsRuntime;
+use logforce_device::{Directory, Runtime, System};
+use rustix::fs::Mode;
+use rustix::io::Errno;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// This operating system.
+///
+/// Every error carries the path it is about. Directories are made for their owner only (0700),
+/// files too (0600), both further narrowed by the umask.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OsSystem;
+
+impl OsSystem {
+    /// This operating system.
+    pub fn new() -> Self {
+        OsSystem
+    }
+}
+
+impl System for OsSystem {
+    fn runtime(&self) -> Arc<dyn Runtime> {
+        Arc::new(OsRuntime)
+    }
+
+    fn directory(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {
+        Ok(Arc::new(OsDirectory::open(path)?))
+    }
+
+    fn make_directory(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {
+        match rustix::fs::mkdir(path, Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(Errno::NOENT) => {
+                return Err(io::Error::new(
+                    io::ErrorKind::NotFound,
+                    format!(
+                        "cannot make the directory {}: its parent does not exist",
+                        path.display()
+                    ),
+                ));
+            }
+            // Where nothing can be made, a directory that is there already is still good.
+            Err(e) if !path.is_dir() => return Err(at(e, "make the directory", path)),
+            Err(_) => {}
+        }
+        let dir = OsDirectory::open(path)?;
+        // Also for one that was there: whoever made it may have crashed before its entry was
+        // durable, and a power cut would then take the directory with everything forced in it.
+        dir.sync_parent()?;
+        Ok(Arc::new(dir))
+    }
+}

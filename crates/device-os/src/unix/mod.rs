@@ -1,0 +1,4 @@
+//! What Linux and macOS have in common.
+
+pub mod error;
+pub mod transfer;

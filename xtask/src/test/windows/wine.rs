@@ -1,0 +1,107 @@
+//! A Wine of the stage's own: its files below the target folder, its server ended afterwards.
+
+use crate::test::{Setting, child};
+use anyhow::{Context, Result, bail};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+const WINE: &str = "/usr/lib/wine/wine64";
+const SERVER: &str = "/usr/lib/wine/wineserver64";
+const COMPILER: &str = "/usr/bin/x86_64-w64-mingw32-gcc";
+
+/// What makes a DLL that Wine 8 lacks.
+const PRNG: &str = include_str!("prng.c");
+
+/// Longer than any of the small steps takes.
+const STEP: Duration = Duration::from_secs(180);
+
+/// A prefix whose server runs until this is dropped.
+pub struct Wine<'s> {
+    setting: &'s Setting,
+    prefix: PathBuf,
+    /// Where the server keeps its socket: not in `/tmp`, where it would be a file left behind.
+    temp: PathBuf,
+}
+
+impl<'s> Wine<'s> {
+    /// Makes the prefix, or takes the one that an earlier run made.
+    pub fn start(setting: &'s Setting) -> Result<Wine<'s>> {
+        let prefix = setting.workspace.target.join("wine");
+        let temp = setting.workspace.target.join("wine-tmp");
+        for folder in [&prefix, &temp] {
+            std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+        }
+        let wine = Wine {
+            setting,
+            prefix,
+            temp,
+        };
+        // What an earlier run left, if it was killed.
+        wine.end();
+        let system = wine.prefix.join("drive_c/windows/system32");
+        if !wine.prefix.join("system.reg").exists() || !system.is_dir() {
+            wine.step(Command::new(WINE).args(["wineboot", "-i"]))?;
+            wine.step(Command::new(SERVER).arg("-w"))?;
+        }
+        let dll = system.join("bcryptprimitives.dll");
+        if !dll.exists() {
+            wine.make(&dll)?;
+        }
+        // Kept between the test programs: to start it for each takes longer than most of them.
+        wine.step(Command::new(SERVER).arg("-p60"))?;
+        Ok(wine)
+    }
+
+    fn make(&self, dll: &Path) -> Result<()> {
+        let source = self.prefix.join("prng.c");
+        std::fs::write(&source, PRNG).with_context(|| source.display().to_string())?;
+        let mut compiler = Command::new(COMPILER);
+        compiler.args(["-O2", "-shared", "-s", "-o"]).arg(dll);
+        self.step(compiler.arg(&source).arg("-ladvapi32"))
+    }
+
+    /// Programs that cargo builds run by this Wine.
+    pub fn lend(&self, command: &mut Command) {
+        self.environment(command);
+        command.env("CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER", WINE);
+    }
+
+    fn environment(&self, command: &mut Command) {
+        command
+            .env("WINEPREFIX", &self.prefix)
+            .env("TMPDIR", &self.temp)
+            .env("WINEDEBUG", "-all")
+            // No menus, and nothing is asked for that a prefix could be without.
+            .env("WINEDLLOVERRIDES", "mscoree,mshtml=;winemenubuilder.exe=d")
+            .env_remove("DISPLAY");
+    }
+
+    fn step(&self, command: &mut Command) -> Result<()> {
+        self.environment(command);
+        let log = self.setting.logs.join("wine.log");
+        let ended = child::run(command, &log, STEP.min(self.setting.clock.limit()))?;
+        if !ended.ok {
+            bail!("{}\n{}", ended.how, ended.text());
+        }
+        Ok(())
+    }
+
+    /// Ends what runs in this prefix, and nothing else.
+    fn end(&self) {
+        let mut kill = Command::new(SERVER);
+        self.environment(kill.arg("-k"));
+        // It fails where no server runs.
+        let log = self.setting.logs.join("wineserver.log");
+        let _ = child::run(&mut kill, &log, STEP);
+        let mut wait = Command::new(SERVER);
+        self.environment(wait.arg("-w"));
+        let _ = child::run(&mut wait, &log, STEP);
+    }
+}
+
+impl Drop for Wine<'_> {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
