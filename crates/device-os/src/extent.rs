@@ -8,15 +8,20 @@
 //!
 //! Shared by all openings of a file in this process: what one of them extends another may flush.
 
-use std::sync::RwLock;
+use logforce_device::FileIdentity;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, RwLock, Weak};
+
+/// Those of the files that are open.
+static OPEN: LazyLock<Mutex<HashMap<FileIdentity, Weak<Extent>>>> = LazyLock::new(Mutex::default);
 
 /// The ends of one file.
 #[derive(Debug, Default)]
 pub struct Extent {
     /// The end of what was submitted, by any opening.
     submitted: AtomicU64,
-    /// The end of what was written, by any opening.
+    /// The end of what was written and completed, by any opening.
     written: AtomicU64,
     /// Up to here size and valid data length are durable.
     settled: AtomicU64,
@@ -26,6 +31,18 @@ pub struct Extent {
 }
 
 impl Extent {
+    /// That of the file `identity`, which is open, and so the same for all its openings.
+    pub fn of(identity: FileIdentity) -> Arc<Extent> {
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(extent) = open.get(&identity).and_then(Weak::upgrade) {
+            return extent;
+        }
+        open.retain(|_, extent| extent.strong_count() > 0);
+        let extent = Arc::new(Extent::default());
+        open.insert(identity, Arc::downgrade(&extent));
+        extent
+    }
+
     /// Runs `start`, which submits a write that ends at `end`.
     pub fn submitting<T>(&self, end: u64, start: impl FnOnce() -> T) -> T {
         if end <= self.submitted.load(SeqCst) {
@@ -36,7 +53,8 @@ impl Extent {
         start()
     }
 
-    /// A write that ends at `end` is over. (Also one that failed: any part of it may be there.)
+    /// A write that ends at `end` is over, and its caller is about to know. (Also one that failed: any
+    /// part of it may be there.)
     pub fn ended(&self, end: u64) {
         self.written.fetch_max(end, SeqCst);
     }

@@ -1,5 +1,5 @@
 //! The suite that every backend has to pass, on every filesystem that can be had here.
-#![cfg(any(target_os = "linux", windows))]
+#![cfg(any(target_os = "linux", target_os = "macos", windows))]
 
 #[cfg(target_os = "linux")]
 mod common;

@@ -1,5 +1,5 @@
 //! One writer: against this process, against another, and after a fork.
-#![cfg(any(target_os = "linux", windows))]
+#![cfg(any(target_os = "linux", target_os = "macos", windows))]
 
 mod common;
 

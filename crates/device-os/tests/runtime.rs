@@ -1,5 +1,5 @@
 //! Threads, waiting, time.
-#![cfg(any(target_os = "linux", windows))]
+#![cfg(any(target_os = "linux", target_os = "macos", windows))]
 
 use logforce_device::System;
 use logforce_device_os::{OsSystem, machine};

@@ -1,6 +1,6 @@
 //! Commits that nobody waits for in a thread: on tokio, on smol, on a bare `block_on`; polled,
 //! dropped, forgotten.
-#![cfg(any(target_os = "linux", windows))]
+#![cfg(any(target_os = "linux", target_os = "macos", windows))]
 
 mod common;
 

@@ -1,5 +1,5 @@
 //! What a log does when nothing is wrong, on the disk of the machine that runs the tests.
-#![cfg(any(target_os = "linux", windows))]
+#![cfg(any(target_os = "linux", target_os = "macos", windows))]
 
 mod common;
 

@@ -1,6 +1,6 @@
 //! Logs that lost a part, or got one of another: refused with what and where, changed only when
 //! asked to.
-#![cfg(any(target_os = "linux", windows))]
+#![cfg(any(target_os = "linux", target_os = "macos", windows))]
 
 mod common;
 

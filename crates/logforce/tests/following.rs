@@ -1,5 +1,5 @@
 //! Followers on real files: in the process that writes, and in another.
-#![cfg(any(target_os = "linux", windows))]
+#![cfg(any(target_os = "linux", target_os = "macos", windows))]
 
 mod common;
 

@@ -1,5 +1,5 @@
 //! Positions, sizes and options that cannot be.
-#![cfg(any(target_os = "linux", windows))]
+#![cfg(any(target_os = "linux", target_os = "macos", windows))]
 
 mod common;
 

@@ -1,5 +1,5 @@
 //! Metadata, pins and the cap on real files.
-#![cfg(any(target_os = "linux", windows))]
+#![cfg(any(target_os = "linux", target_os = "macos", windows))]
 
 mod common;
 

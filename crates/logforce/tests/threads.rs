@@ -1,5 +1,5 @@
 //! Many threads on one log: writers, readers, truncation, recycling.
-#![cfg(any(target_os = "linux", windows))]
+#![cfg(any(target_os = "linux", target_os = "macos", windows))]
 
 mod common;
 

@@ -1,5 +1,5 @@
 //! One writer at a time, whoever it is; and what a process that dies leaves behind.
-#![cfg(any(target_os = "linux", windows))]
+#![cfg(any(target_os = "linux", target_os = "macos", windows))]
 
 mod common;
 

@@ -1,15 +1,13 @@
 use super::error::{at, uninterrupted};
 use super::file::OsFile;
 use super::{facts, lock};
-use crate::extent::Extent;
 use logforce_device::{Directory, Entry, Facts, File, FileIdentity, OpenFile};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
-use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::Arc;
 
 /// A directory held open: what is done in it stays in it, whatever happens to its path.
 pub struct OsDirectory {
@@ -21,8 +19,6 @@ pub struct OpenDirectory {
     path: PathBuf,
     fd: OwnedFd,
     identity: FileIdentity,
-    /// The ends of the files that are open.
-    extents: Mutex<HashMap<FileIdentity, Weak<Extent>>>,
 }
 
 impl OpenDirectory {
@@ -32,18 +28,6 @@ impl OpenDirectory {
 
     pub fn path_of(&self, name: &str) -> PathBuf {
         self.path.join(name)
-    }
-
-    /// The ends of a file, the same for all its openings.
-    pub fn extent_of(&self, identity: FileIdentity) -> Arc<Extent> {
-        let mut extents = self.extents.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(extent) = extents.get(&identity).and_then(Weak::upgrade) {
-            return extent;
-        }
-        extents.retain(|_, extent| extent.strong_count() > 0);
-        let extent = Arc::new(Extent::default());
-        extents.insert(identity, Arc::downgrade(&extent));
-        extent
     }
 }
 
@@ -76,7 +60,6 @@ impl OsDirectory {
                 path: path.to_owned(),
                 fd,
                 identity: identity_of(&stat),
-                extents: Mutex::default(),
             }),
         })
     }

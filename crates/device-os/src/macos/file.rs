@@ -76,7 +76,7 @@ impl OsFile {
         Ok(OsFile {
             path,
             writable,
-            extent: dir.extent_of(super::directory::identity_of(&ours)),
+            extent: Extent::of(super::directory::identity_of(&ours)),
             cached,
             uncached,
         })

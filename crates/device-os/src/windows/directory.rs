@@ -2,16 +2,14 @@ use super::error::at;
 use super::file::OsFile;
 use super::handle::{self, How, SHARE_ALL};
 use super::{checks, facts, flush, lock, names, path, volume};
-use crate::extent::Extent;
 use logforce_device::{DirectAlignment, Directory, Entry, Facts, File, FileIdentity, OpenFile};
-use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io;
 use std::os::windows::ffi::{OsStrExt, OsStringExt};
 use std::os::windows::fs::MetadataExt;
 use std::os::windows::io::OwnedHandle;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock};
 use windows_sys::Win32::Foundation::{
     ERROR_ACCESS_DENIED, ERROR_CALL_NOT_IMPLEMENTED, ERROR_INVALID_FUNCTION, ERROR_INVALID_HANDLE,
     ERROR_INVALID_PARAMETER, ERROR_NOT_SUPPORTED, GENERIC_READ, GENERIC_WRITE,
@@ -37,8 +35,6 @@ pub struct OpenDirectory {
     handle: OwnedHandle,
     identity: FileIdentity,
     alignment: OnceLock<DirectAlignment>,
-    /// The ends of the files that are open.
-    extents: Mutex<HashMap<FileIdentity, Weak<Extent>>>,
 }
 
 impl OpenDirectory {
@@ -88,18 +84,6 @@ impl OpenDirectory {
             ));
         }
         Ok(())
-    }
-
-    /// The ends of a file, the same for all its openings.
-    pub fn extent_of(&self, identity: FileIdentity) -> Arc<Extent> {
-        let mut extents = self.extents.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(extent) = extents.get(&identity).and_then(Weak::upgrade) {
-            return extent;
-        }
-        extents.retain(|_, extent| extent.strong_count() > 0);
-        let extent = Arc::new(Extent::default());
-        extents.insert(identity, Arc::downgrade(&extent));
-        extent
     }
 
     pub fn remove(&self, name: &str) -> io::Result<()> {
@@ -190,7 +174,6 @@ impl OsDirectory {
                 handle,
                 identity,
                 alignment: OnceLock::new(),
-                extents: Mutex::default(),
             }),
         })
     }

@@ -93,7 +93,7 @@ impl OsFile {
             in_flight: InFlight::new(writer),
             path,
             writable,
-            extent: dir.extent_of(identity),
+            extent: Extent::of(identity),
             cached,
             needed: dir.alignment(),
             direct: how.direct,
@@ -186,11 +186,7 @@ impl OsFile {
         };
         let end = offset + range.len() as u64;
         Ok(self.extent.submitting(end, || {
-            let ticket = self.in_flight.submit(offset, buf, range, through, unit);
-            // Counted at once: what a flush of the data alone would leave out is what *may* have
-            // been written, not only what the caller knows of.
-            self.extent.ended(end);
-            ticket
+            self.in_flight.submit(offset, buf, range, through, unit)
         }))
     }
 
@@ -235,7 +231,7 @@ impl File for OsFile {
     }
 
     fn complete(&self, ticket: Ticket) -> Completion {
-        let Some(mut done) = self.in_flight.complete(ticket) else {
+        let Some((mut done, end)) = self.in_flight.complete(ticket) else {
             return Completion {
                 buf: AlignedBuf::zeroed(0, 1),
                 result: Err(io::Error::new(
@@ -244,6 +240,9 @@ impl File for OsFile {
                 )),
             };
         };
+        // Not before: a full flush that began while this write was in flight did not cover the ends
+        // that it moved, and one of the data alone must not be taken for enough afterwards.
+        self.extent.ended(end);
         if let Err(e) = done.result {
             // Our own refusals say already what they are about.
             done.result = Err(match e.raw_os_error() {

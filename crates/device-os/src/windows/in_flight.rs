@@ -60,6 +60,8 @@ pub struct InFlight<S: Starter> {
 struct UnderWay<O> {
     operation: O,
     rest: Rest,
+    /// Where the whole write ends in the file.
+    end: u64,
 }
 
 /// What a write still has to do when the call under way is over.
@@ -138,6 +140,7 @@ impl<S: Starter> InFlight<S> {
         if range.is_empty() {
             return Ticket::ready(buf, Ok(()));
         }
+        let end = offset + range.len() as u64;
         let rest = Rest {
             offset,
             range,
@@ -148,26 +151,35 @@ impl<S: Starter> InFlight<S> {
             Err(Ended { buf, written }) => Ticket::ready(buf, written.map(drop)),
             Ok(operation) => {
                 let id = self.next.fetch_add(1, Ordering::Relaxed);
-                self.table().insert(id, UnderWay { operation, rest });
+                let under_way = UnderWay {
+                    operation,
+                    rest,
+                    end,
+                };
+                self.table().insert(id, under_way);
                 Ticket { id, done: None }
             }
         }
     }
 
-    /// Waits for the write of a ticket. `None` for a ticket that is of no write here.
-    pub fn complete(&self, ticket: Ticket) -> Option<Completion> {
-        if ticket.done.is_some() {
-            return ticket.done;
+    /// Waits for the write of a ticket, and gives the end of what it may have written as well.
+    /// `None` for a ticket that is of no write here.
+    pub fn complete(&self, ticket: Ticket) -> Option<(Completion, u64)> {
+        if let Some(done) = ticket.done {
+            // Refused, or empty.
+            return Some((done, 0));
         }
         // Taken out before the wait: the table is not locked meanwhile, and other writes go on.
         let under_way = self.table().remove(&ticket.id)?;
-        Some(self.finish(under_way))
+        let end = under_way.end;
+        Some((self.finish(under_way), end))
     }
 
     fn finish(&self, under_way: UnderWay<S::Operation>) -> Completion {
         let UnderWay {
             mut operation,
             mut rest,
+            end: _,
         } = under_way;
         loop {
             let Ended { buf, written } = self.starter.wait(operation);

@@ -107,3 +107,22 @@ fn a_file_that_is_read_can_be_flushed_and_openings_share_its_ends() {
     assert!(extent.upgrade().is_none());
     dir.remove("a").unwrap();
 }
+
+#[test]
+fn a_flush_settles_nothing_of_a_write_that_is_in_flight() {
+    let (_temp, _dir, file) = opened(false);
+    let ticket = file.submit(Write {
+        offset: 0,
+        buf: AlignedBuf::zeroed(4096, 4096),
+        range: 0..4096,
+        through: false,
+    });
+    file.barrier(Barrier::Full).unwrap();
+    file.complete(ticket).result.unwrap();
+    assert!(
+        !file.extent.is_settled(),
+        "it may have moved the ends since"
+    );
+    file.barrier(Barrier::Data).unwrap();
+    assert!(file.extent.is_settled());
+}

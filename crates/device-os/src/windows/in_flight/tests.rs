@@ -149,9 +149,9 @@ fn completions_come_in_any_order_and_bring_their_own_memory() {
         shared.release(call);
     }
     for (i, ticket) in tickets.into_iter().enumerate().rev() {
-        let done = file.complete(ticket).unwrap();
+        let (done, end) = file.complete(ticket).unwrap();
         done.result.unwrap();
-        assert_eq!(done.buf[0], i as u8);
+        assert_eq!((done.buf[0], end), (i as u8, (i as u64 + 1) * 4096));
     }
     assert_eq!(shared.held(), 0);
 }
@@ -165,11 +165,11 @@ fn a_late_write_keeps_nobody_waiting_but_its_own() {
     std::thread::scope(|s| {
         let file = &file;
         let of_late = send.clone();
-        s.spawn(move || of_late.send(file.complete(late).unwrap().buf[0]));
+        s.spawn(move || of_late.send(file.complete(late).unwrap().0.buf[0]));
         // While the other thread waits for the late one (or is about to).
-        assert_eq!(file.complete(early).unwrap().buf[0], 2);
+        assert_eq!(file.complete(early).unwrap().0.buf[0], 2);
         let more = submit(file, 8192, 3);
-        assert_eq!(file.complete(more).unwrap().buf[0], 3);
+        assert_eq!(file.complete(more).unwrap().0.buf[0], 3);
         let nothing = receive.recv_timeout(Duration::from_millis(20));
         assert!(nothing.is_err(), "it was not released yet");
         shared.release(0);
@@ -184,7 +184,7 @@ fn a_failure_is_its_own_writes_and_the_memory_comes_back() {
     let kinds: Vec<_> = tickets
         .into_iter()
         .map(|t| {
-            let done = file.complete(t).unwrap();
+            let done = file.complete(t).unwrap().0;
             assert_eq!(done.buf.len(), 4096);
             done.result.err().map(|e| e.kind())
         })
@@ -206,9 +206,9 @@ fn short_writes_are_continued() {
     }
     let whole = buf.to_vec();
     let ticket = file.submit(0, buf, 4096..8192, true, 512);
-    let done = file.complete(ticket).unwrap();
+    let (done, end) = file.complete(ticket).unwrap();
     done.result.unwrap();
-    assert_eq!(done.buf.len(), 8192);
+    assert_eq!((done.buf.len(), end), (8192, 4096));
     assert_eq!(*shared.bytes.lock().unwrap(), whole[4096..]);
 }
 
@@ -223,9 +223,9 @@ fn what_cannot_be_continued_is_an_error_and_never_a_success() {
     ] {
         let (file, shared) = told(&script);
         let ticket = file.submit(0, filled(4096, 1), 0..4096, false, unit);
-        let done = file.complete(ticket).unwrap();
+        let (done, end) = file.complete(ticket).unwrap();
         assert!(done.result.is_err(), "{script:?}");
-        assert_eq!(done.buf.len(), 4096);
+        assert_eq!((done.buf.len(), end), (4096, 4096));
         assert_eq!(shared.held(), 0);
     }
 }
@@ -269,6 +269,6 @@ fn foreign_and_ready_tickets() {
     let (file, _) = told(&[]);
     assert!(file.complete(Ticket { id: 9, done: None }).is_none());
     let empty = file.submit(0, filled(4096, 1), 7..7, false, 512);
-    file.complete(empty).unwrap().result.unwrap();
+    file.complete(empty).unwrap().0.result.unwrap();
     assert_eq!(file.starter().calls.load(Ordering::SeqCst), 0);
 }
