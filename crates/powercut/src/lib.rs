@@ -11,6 +11,8 @@ pub mod check;
 pub mod disk;
 pub mod ledger;
 pub mod live;
+pub mod replay;
 pub mod report;
 pub mod rig;
+pub mod selfcheck;
 pub mod subject;
