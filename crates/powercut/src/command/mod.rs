@@ -1,5 +1,6 @@
 //! The command line.
 
+mod planted;
 mod print;
 mod suite;
 
@@ -22,6 +23,8 @@ struct Cli {
 enum Command {
     /// Runs everything: self-checks first, then live cuts, then replayed states.
     Suite(suite::Args),
+    /// Turns known bugs of the log on, one by one, each of which the cuts have to find.
+    Planted(planted::Args),
     /// The disk's process.
     #[command(hide = true)]
     Disk { setup: String },
@@ -49,6 +52,7 @@ pub fn main() -> ExitCode {
 fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::Suite(args) => enclosed(&args),
+        Command::Planted(args) => planted::run(&args),
         Command::Disk { setup } => {
             disk::run(&serde_json::from_str(&setup)?).map(|()| ExitCode::SUCCESS)
         }

@@ -46,6 +46,9 @@ pub struct Args {
     /// Leaves the self-checks out. What is found then says little.
     #[arg(long)]
     unchecked: bool,
+    /// Ends at the first thing that breaks.
+    #[arg(long)]
+    first: bool,
 }
 
 impl Args {
@@ -72,6 +75,9 @@ impl Args {
         self.threads.unwrap_or(here).max(1)
     }
 }
+
+/// Findings after which nothing more is learnt.
+const MANY: usize = 50;
 
 /// What was counted of one kind of cuts.
 #[derive(Debug, Serialize)]
@@ -205,7 +211,7 @@ fn section(
         .minutes
         .map(|m| started + Duration::from_secs_f64((m * 30.0).max(0.0)));
     let least = wanted.div_ceil(cells.len() as u64);
-    let sink = Sink::new(until);
+    let sink = Sink::new(until, if args.first { 1 } else { MANY });
     let mut rng = Rng::new(args.seed ^ wanted);
     loop {
         let seeded: Vec<_> = cells.iter().map(|c| (*c, rng.bits())).collect();
