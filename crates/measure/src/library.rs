@@ -26,10 +26,7 @@ const IMPATIENCE: Duration = Duration::from_millis(500);
 
 /// The method that the library takes where nobody asks for one.
 pub fn default_method(facts: &Facts) -> Method {
-    match facts.direct {
-        Some(_) => Method::DirectDsync,
-        None => Method::Dsync,
-    }
+    facts.default_method()
 }
 
 /// What a commit by `method` through the log is worth: its segments are filled beforehand. `None`

@@ -83,6 +83,7 @@ pub fn facts() -> Facts {
         capacity: None,
         kernel: String::new(),
         notes: Vec::new(),
+        tried: Vec::new(),
     }
 }
 
