@@ -29,6 +29,12 @@ pub fn facts(path: impl AsRef<Path>, cache: Option<&Path>) -> Result<Facts> {
     Ok(facts)
 }
 
+/// What is recorded in `cache` of the place of these facts.
+pub fn known(facts: &Facts, cache: Option<&Path>) -> Vec<Tried> {
+    let runs = cache.map(recorded).unwrap_or_default();
+    verdicts::tried(&runs, facts)
+}
+
 /// All that is recorded in the directory `path`, of all places; nothing where there is nothing that
 /// can be read.
 pub fn recorded(path: impl AsRef<Path>) -> Vec<CutRun> {

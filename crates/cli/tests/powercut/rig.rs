@@ -203,7 +203,7 @@ impl Rig {
     pub fn checked(&self, status: i32) -> Value {
         let out = self.check(&["--json", "-"]);
         assert_eq!(out.status.code(), Some(status), "{out:?}");
-        serde_json::from_slice(&out.stdout).unwrap()
+        serde_json::from_slice(&out.stdout).unwrap_or_else(|e| panic!("{e}: {out:?}"))
     }
 }
 

@@ -49,6 +49,8 @@ struct Exam<'a> {
     promised: &'a Promised<'a>,
     next: usize,
     last: HashMap<u16, u64>,
+    /// It is known to be damaged: that records are missing is counted, and no finding of its own.
+    has_gaps: bool,
     examined: Examined,
 }
 
@@ -88,6 +90,7 @@ impl Exam<'_> {
         let last = self.last.insert(name.stream, name.sequence);
         if let Some(last) = last
             && name.sequence != last + 1
+            && !(self.has_gaps && name.sequence > last)
         {
             self.examined.wrong(format!(
                 "at LSN {at} record {} of committer {} follows its record {last}",
@@ -102,6 +105,13 @@ impl Exam<'_> {
                 self.miss(ack);
             }
         }
+    }
+
+    /// From the beginning, by another way to read; findings stay.
+    fn again(&mut self) {
+        self.next = 0;
+        self.last.clear();
+        (self.examined.found, self.examined.missing) = (0, 0);
     }
 
     fn end(mut self) -> Examined {
@@ -119,6 +129,7 @@ pub fn examine(home: &Home, method: Method, promised: &Promised<'_>) -> Result<E
         promised,
         next: 0,
         last: HashMap::new(),
+        has_gaps: false,
         examined: Examined::default(),
     };
     let options = Options::new()
@@ -126,7 +137,14 @@ pub fn examine(home: &Home, method: Method, promised: &Promised<'_>) -> Result<E
         .require(Guarantee::Nothing)
         .live_stats(false);
     match logforce::open_existing(home.log(), options) {
-        Ok(log) => read(&log, &mut exam)?,
+        Ok(log) => {
+            let is_whole = read(&log, &mut exam)?;
+            drop(log);
+            if !is_whole {
+                exam.again();
+                salvage(home, &mut exam);
+            }
+        }
         Err(e) if is_loss(&e) => {
             exam.examined
                 .wrong(format!("the log cannot be opened: {e}"));
@@ -144,7 +162,8 @@ fn is_loss(e: &Error) -> bool {
     )
 }
 
-fn read(log: &Log, exam: &mut Exam<'_>) -> Result<(), CutError> {
+/// Whether all of it could be read; what kept it from that is a finding.
+fn read(log: &Log, exam: &mut Exam<'_>) -> Result<bool, CutError> {
     let front = log.front_lsn();
     if front > Lsn(exam.promised.front) {
         exam.examined.wrong(format!(
@@ -152,17 +171,24 @@ fn read(log: &Log, exam: &mut Exam<'_>) -> Result<(), CutError> {
             exam.promised.front
         ));
     }
-    for entry in log.read_from(front)? {
+    let damaged = |exam: &mut Exam<'_>, e: Error| {
+        if !is_loss(&e) {
+            return Err(e.into());
+        }
+        exam.examined.wrong(e.to_string());
+        Ok(false)
+    };
+    let reader = match log.read_from(front) {
+        Ok(reader) => reader,
+        Err(e) => return damaged(exam, e),
+    };
+    for entry in reader {
         match entry {
             Ok(entry) => exam.entry(&entry),
-            Err(e) if is_loss(&e) => {
-                exam.examined.wrong(e.to_string());
-                return Ok(());
-            }
-            Err(e) => return Err(e.into()),
+            Err(e) => return damaged(exam, e),
         }
     }
-    Ok(())
+    Ok(true)
 }
 
 /// Takes what can still be read, to tell how much is lost.
@@ -171,6 +197,8 @@ fn salvage(home: &Home, exam: &mut Exam<'_>) {
         return;
     };
     let front = exam.promised.front;
+    // Behind damage a committer's records go on further up.
+    exam.has_gaps = true;
     let _ = inspector.walk(&mut |visit| {
         if let Visit::Record { entry, .. } = visit
             && entry.start.0 >= front
@@ -221,6 +249,7 @@ mod tests {
             promised: &promised,
             next: 0,
             last: HashMap::new(),
+            has_gaps: false,
             examined: Examined::default(),
         };
         entries.iter().for_each(|e| exam.entry(e));

@@ -83,7 +83,7 @@ pub enum CutError {
     #[error("{0}")]
     Witness(String),
     /// The log refused or failed.
-    #[error("the log: {0}")]
+    #[error(transparent)]
     Log(#[from] logforce::Error),
     /// The system refused something.
     #[error("{what}: {cause}")]
