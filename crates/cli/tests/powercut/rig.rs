@@ -183,8 +183,9 @@ impl Rig {
         let seen = self.reaches(number, commits, 20);
         let (file, before) = (self.dir().join(name), self.path("before"));
         fs::copy(&file, &before).unwrap();
-        // At least 40 of them are not in the copy, whatever was under way.
-        self.reaches(number, seen.acknowledged + commits, seen.unforced + 1000);
+        // What is acknowledged from now on is not in the copy.
+        let copied = self.round().unwrap().unforced;
+        self.reaches(number, seen.acknowledged + commits, copied + 20);
         writer.signal(Signal::KILL);
         writer.ended();
         fs::copy(&before, &file).unwrap();
