@@ -1,0 +1,79 @@
+//! The command line.
+
+mod print;
+mod suite;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use logforce_powercut::rig::{enclosure, needs};
+use logforce_powercut::{disk, subject};
+use std::process::ExitCode;
+
+/// Real power cuts on real filesystems: pulls the plug of a disk under the log, thousands of
+/// times, and compares what is left with what was acknowledged.
+#[derive(Debug, Parser)]
+#[command(name = "logforce-powercut", arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Runs everything: self-checks first, then live cuts, then replayed states.
+    Suite(suite::Args),
+    /// The disk's process.
+    #[command(hide = true)]
+    Disk { setup: String },
+    /// The subject's process.
+    #[command(hide = true)]
+    Work { job: String },
+    /// The process of a small program with a known mistake.
+    #[command(hide = true)]
+    Raw { job: String },
+}
+
+/// Something that it takes is missing here.
+const SKIPPED: u8 = 77;
+
+pub fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(code) => code,
+        Err(e) => {
+            eprintln!("error: {e:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(command: Command) -> Result<ExitCode> {
+    match command {
+        Command::Suite(args) => enclosed(&args),
+        Command::Disk { setup } => {
+            disk::run(&serde_json::from_str(&setup)?).map(|()| ExitCode::SUCCESS)
+        }
+        Command::Work { job } => Ok(ended(subject::run(&serde_json::from_str(&job)?))),
+        Command::Raw { job } => Ok(ended(subject::raw::run(&serde_json::from_str(&job)?))),
+    }
+}
+
+/// A subject whose disk went ends with an error, as it should: nobody wants to read thousands.
+fn ended(ended: Result<()>) -> ExitCode {
+    ExitCode::from(u8::from(ended.is_err()))
+}
+
+fn enclosed(args: &suite::Args) -> Result<ExitCode> {
+    if enclosure::is_inside() {
+        let home = enclosure::settle()?;
+        return suite::run(args, &home);
+    }
+    let missing = needs::missing(&args.filesystems());
+    if !missing.is_empty() {
+        println!("skipped: real power cuts need what is not here:");
+        for what in missing {
+            println!("    {what}");
+        }
+        return Ok(ExitCode::from(SKIPPED));
+    }
+    enclosure::run_inside()
+}
