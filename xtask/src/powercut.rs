@@ -7,6 +7,14 @@ use std::process::Command;
 /// Builds it and passes the words on.
 pub fn command(words: &[&str]) -> Result<bool> {
     let workspace = Workspace::find()?;
+    // Its own test of the command needs the command, beside it.
+    let mut build = Command::new(cargo());
+    build
+        .current_dir(&workspace.root)
+        .args(["build", "--quiet", "--locked", "-p", "logforce-cli"]);
+    if !build.status().context("cargo")?.success() {
+        return Ok(false);
+    }
     let mut command = Command::new(cargo());
     command
         .current_dir(&workspace.root)

@@ -106,7 +106,7 @@ impl Report {
             _ => Vec::new(),
         };
         Report {
-            schema: "logforce-powercut",
+            schema: "logforce-powercut-check",
             version: 1,
             command: command_line(),
             run: c.run.to_string(),

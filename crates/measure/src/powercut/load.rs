@@ -17,6 +17,9 @@ use std::time::{Duration, Instant};
 
 /// Between two writes to the file that nothing forces.
 const PACE: Duration = Duration::from_millis(4);
+/// The same where each of the log's forces takes that file along: only what was written since the
+/// last one is lost.
+const HASTE: Duration = Duration::from_micros(100);
 /// Commits that a submitting thread keeps under way.
 const UNDER_WAY: usize = 16;
 /// Every so many commits of the first committer are a place to truncate to.
@@ -69,6 +72,8 @@ pub struct Load<'a> {
     /// Commits, and unforced writes, that were sent.
     pub sent: AtomicU64,
     pub unforced: AtomicU64,
+    /// A force takes along what others have written.
+    pub takes_all: bool,
     /// Where records begin, lately.
     pub marks: Mutex<VecDeque<Lsn>>,
 }
@@ -200,7 +205,7 @@ impl Load<'_> {
             if out.send(Out::Ack(ack)).is_err() {
                 return;
             }
-            thread::sleep(PACE);
+            thread::sleep(if self.takes_all { HASTE } else { PACE });
         }
     }
 

@@ -156,10 +156,21 @@ pub fn write(
         // What the system's cache alone has is lost in any cut.
         Phase::Measured => (CANARY, Control::Buffered),
     };
-    let unit = home.facts(None)?.write_unit();
-    let file = slots.create(&*dir, name, control, unit)?;
+    let facts = home.facts(None)?;
+    let file = slots.create(&*dir, name, control, facts.write_unit())?;
     started(&begun);
-    run_round(write, client, open, file, begun, progress)
+    // ext4 then forces all data of all files with each commit of its journal.
+    let mut options = facts.mount_options.split(',');
+    let load = Load {
+        run,
+        round,
+        halt: &Halt::default(),
+        sent: AtomicU64::new(0),
+        unforced: AtomicU64::new(0),
+        takes_all: options.any(|o| o == "data=journal"),
+        marks: Mutex::default(),
+    };
+    run_round(write, client, open, file, begun, &load, progress)
 }
 
 /// The directory's run and that it is known, or a new one's name.
@@ -321,17 +332,10 @@ fn run_round(
     log: Option<Log>,
     file: super::slots::Writer,
     started: Started,
+    load: &Load<'_>,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Written, CutError> {
-    let halt = Halt::default();
-    let load = Load {
-        run: started.run,
-        round: started.round,
-        halt: &halt,
-        sent: AtomicU64::new(0),
-        unforced: AtomicU64::new(0),
-        marks: Mutex::default(),
-    };
+    let halt = load.halt;
     let witness = client.witness.clone();
     let cloned = client.stream.try_clone();
     let reader = Client {
@@ -341,7 +345,6 @@ fn run_round(
     let (out, outgoing) = sync_channel(ON_THEIR_WAY);
     let (asked, asks) = channel();
     let ended = thread::scope(|scope| {
-        let (load, halt) = (&load, &halt);
         scope.spawn(move || send(client, &outgoing, &asked, halt));
         scope.spawn(move || hear(reader, &asks, halt));
         let mut threads = Vec::new();
