@@ -40,12 +40,13 @@ pub struct Place {
 }
 
 impl Place {
-    /// The place of these facts; `None` where the system does not tell one filesystem from others.
+    /// The place of these facts; `None` where the system does not tell one filesystem from
+    /// others for good ([`Facts::lasting_volume`]).
     pub fn of(facts: &Facts) -> Option<Place> {
         let bounded = crate::key::bounded;
         let model = facts.device.as_ref().map(|d| d.model.as_str());
-        (!facts.volume.is_empty()).then(|| Place {
-            volume: bounded(&facts.volume),
+        facts.lasting_volume().map(|volume| Place {
+            volume: bounded(volume),
             filesystem: bounded(&facts.filesystem),
             mount_options: bounded(&facts.mount_options),
             model: bounded(model.unwrap_or_default()),

@@ -100,6 +100,18 @@ impl Facts {
         device.max(direct).max(4096).next_power_of_two()
     }
 
+    /// [`volume`](Self::volume), where it stays the same as long as the filesystem exists. Some
+    /// filesystems (xfs) derive the number in its place from the number of the device, which is
+    /// another's after a restart: it has no more than 32 bits, and does not count.
+    pub fn lasting_volume(&self) -> Option<&str> {
+        let is_number_of_device = self
+            .volume
+            .strip_prefix("fsid:")
+            .and_then(|digits| u64::from_str_radix(digits, 16).ok())
+            .is_some_and(|number| u32::try_from(number).is_ok());
+        (!self.volume.is_empty() && !is_number_of_device).then_some(&*self.volume)
+    }
+
     /// What the system says of `method` on a file in `state`: [`assess`](Self::assess) without what
     /// was tried.
     pub(crate) fn declared(&self, method: Method, state: FileState) -> Option<Assessment> {

@@ -156,6 +156,20 @@ mod tests {
     }
 
     #[test]
+    fn the_number_of_a_device_is_no_filesystems() {
+        let mut f = facts(true, &[]);
+        for (volume, lasts) in [
+            ("", false),
+            ("fsid:0000000000000701", false),
+            ("fsid:6501ec3f4a8722b4", true),
+            ("0d3a-uuid", true),
+        ] {
+            f.volume = volume.to_owned();
+            assert_eq!(f.lasting_volume(), lasts.then_some(volume));
+        }
+    }
+
+    #[test]
     fn proven_makes_nothing_stronger() {
         let mut f = facts(true, &[(Method::Buffered, true), (Method::Fdatasync, true)]);
         let before = (Guarantee::ProcessCrash, Verdict::Declared);

@@ -91,7 +91,7 @@ pub fn rig() -> Option<Rig> {
     let home = place();
     let facts = logforce::facts(home.path()).unwrap();
     let assessed = facts.assess(Method::Fdatasync, FileState::Zeroed).unwrap();
-    if assessed.guarantee < Guarantee::PowerLoss || facts.volume.is_empty() {
+    if assessed.guarantee < Guarantee::PowerLoss || facts.lasting_volume().is_none() {
         println!("skipped: {assessed:?}, volume '{}'", facts.volume);
         return None;
     }

@@ -221,7 +221,7 @@ fn new_subject(write: &Write<'_>) -> Result<Subject, CutError> {
     Ok(Subject {
         method: method.to_string(),
         control: write.control.unwrap_or(Control::Buffered),
-        volume: line(&facts.volume),
+        volume: line(facts.lasting_volume().unwrap_or_default()),
         place: describe(&facts),
         tool: line(write.tool),
     })
@@ -278,7 +278,8 @@ fn next_phase(write: &Write<'_>, state: &State) -> Result<Phase, CutError> {
 /// Refuses a directory that is not on the run's filesystem: a copy, or something not mounted.
 pub fn same_place(home: &Home, state: &State) -> Result<(), CutError> {
     let facts = home.facts(None)?;
-    let (here, there) = (line(&facts.volume), &state.subject.volume);
+    let here = line(facts.lasting_volume().unwrap_or_default());
+    let there = &state.subject.volume;
     if here != *there && !here.is_empty() && !there.is_empty() {
         return Err(CutError::refused(format!(
             "{} is on another filesystem ({}, {here}) than the run's ({}, {there}): is it mounted? \

@@ -290,7 +290,10 @@ fn share<T: Send>(
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                while let Some(next) = lock(&left).pop_front() {
+                loop {
+                    // By itself: a guard in a `while let` would be held while the work is done.
+                    let next = lock(&left).pop_front();
+                    let Some(next) = next else { break };
                     if let Err(e) = work(next) {
                         lock(&left).clear();
                         lock(&error).get_or_insert(e);
