@@ -154,3 +154,30 @@ fn what_is_no_witness_is_told() {
     }
     liar.join().unwrap();
 }
+
+#[test]
+fn a_later_connection_takes_the_run_over() {
+    let Some(rig) = rig() else { return };
+    let mut first = connect(&rig);
+    first.write_all(&then("Write", &[NEW, BEGIN])).unwrap();
+    let known = || {
+        let (_, state) = Client::connect(&rig.witness.address, Role::Look, RunId(5)).ok()?;
+        Some(state?.rounds.len())
+    };
+    until("the round begins", || known().filter(|n| *n == 1));
+    // As after a cut: nobody has closed the first.
+    let mut second = connect(&rig);
+    second.write_all(&hello("Check")).unwrap();
+    second.shutdown(Shutdown::Write).unwrap();
+    let mut said = Vec::new();
+    second.read_to_end(&mut said).unwrap();
+    assert!(String::from_utf8_lossy(&said).contains("rounds"));
+    let mut ack = vec![b'A', 255, 255];
+    ack.extend(1_u64.to_le_bytes());
+    ack.extend([0; 8]);
+    first.write_all(&frame(&ack)).unwrap();
+    let mut said = Vec::new();
+    let _ = first.read_to_end(&mut said);
+    let said = String::from_utf8_lossy(&said);
+    assert!(said.contains("has taken the run over"), "{said}");
+}
