@@ -17,10 +17,19 @@ const RUN: [&str; 6] = [
 /// Builds it and passes the words on. With `planted` the known bugs are compiled in.
 pub fn command(words: &[&str]) -> Result<bool> {
     let workspace = Workspace::find()?;
-    let mut command = match words.first() {
+    let cargo = || match words.first() {
         Some(&"planted") => sim::with_bugs(&workspace),
         _ => Command::new(cargo()),
     };
+    // Its own test of the command needs the command, beside it.
+    let mut build = cargo();
+    build
+        .current_dir(&workspace.root)
+        .args(["build", "--quiet", "--locked", "-p", "logforce-cli"]);
+    if !build.status().context("cargo")?.success() {
+        return Ok(false);
+    }
+    let mut command = cargo();
     command.current_dir(&workspace.root).args(RUN);
     command.args(if words.is_empty() { &["suite"] } else { words });
     let status = command.status().context("cargo")?;

@@ -8,6 +8,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 use logforce_powercut::rig::{enclosure, needs};
 use logforce_powercut::{disk, subject};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Real power cuts on real filesystems: pulls the plug of a disk under the log, thousands of
@@ -23,6 +24,8 @@ struct Cli {
 enum Command {
     /// Runs everything: self-checks first, then live cuts, then replayed states.
     Suite(suite::Args),
+    /// Runs `logforce powercut` alone, on disks that are honest and on disks that lie.
+    Own(suite::Args),
     /// Turns known bugs of the log on, one by one, each of which the cuts have to find.
     Planted(planted::Args),
     /// The disk's process.
@@ -51,7 +54,8 @@ pub fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<ExitCode> {
     match command {
-        Command::Suite(args) => enclosed(&args),
+        Command::Suite(args) => enclosed(&args, suite::run),
+        Command::Own(args) => enclosed(&args, suite::own),
         Command::Planted(args) => planted::run(&args),
         Command::Disk { setup } => {
             disk::run(&serde_json::from_str(&setup)?).map(|()| ExitCode::SUCCESS)
@@ -66,10 +70,13 @@ fn ended(ended: Result<()>) -> ExitCode {
     ExitCode::from(u8::from(ended.is_err()))
 }
 
-fn enclosed(args: &suite::Args) -> Result<ExitCode> {
+fn enclosed(
+    args: &suite::Args,
+    run: fn(&suite::Args, &Path) -> Result<ExitCode>,
+) -> Result<ExitCode> {
     if enclosure::is_inside() {
         let home = enclosure::settle()?;
-        return suite::run(args, &home);
+        return run(args, &home);
     }
     let missing = needs::missing(&args.filesystems());
     if !missing.is_empty() {
