@@ -58,9 +58,12 @@ impl Mounted {
             bail!("losetup: {}", String::from_utf8_lossy(&out.stderr).trim());
         }
         let device = String::from_utf8(out.stdout)?.trim().to_owned();
-        let mounted = Self::device(filesystem, Path::new(&device), home);
-        // While it is mounted this lets the device go with the mount; else it goes now.
+        // A device that is detached while it is open goes when it is closed the last time: with the
+        // mount, or now if there will be none. Done first, since a kill may come at any time.
+        let open = fs::File::open(&device).with_context(|| device.clone())?;
         let _ = Command::new("losetup").args(["--detach", &device]).output();
+        let mounted = Self::device(filesystem, Path::new(&device), home);
+        drop(open);
         mounted
     }
 
