@@ -44,6 +44,8 @@ impl Run {
     ) -> Result<Run> {
         let ledger = Ledger::new()?;
         let record = Image::new(0)?;
+        // What a machine does before it mounts what a cut left.
+        cell.filesystem.check_at_boot(&start)?;
         let stable = Image::new(start.len())?;
         stable.copy_from(&start)?;
         let current = Image::new(start.len())?;

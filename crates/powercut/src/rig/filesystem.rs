@@ -80,13 +80,15 @@ impl Filesystem {
     }
 
     fn mkfs_arguments(self) -> &'static [&'static str] {
-        // A small journal comes round within one run. Without lazy initialisation a kernel
+        // Blocks as on larger disks; mkfs would make smaller ones. A small journal comes round within one run. Without lazy initialisation a kernel
         // thread does not go on writing beside the log.
         const JOURNAL: &[&str] = &[
             "-q",
             "-F",
             "-m",
             "0",
+            "-b",
+            "4096",
             "-J",
             "size=4",
             "-E",
@@ -97,6 +99,8 @@ impl Filesystem {
             "-F",
             "-m",
             "0",
+            "-b",
+            "4096",
             "-O",
             "^has_journal",
             "-E",
