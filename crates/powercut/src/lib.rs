@@ -11,6 +11,7 @@ pub mod check;
 pub mod disk;
 pub mod ledger;
 pub mod live;
+pub mod process;
 pub mod report;
 pub mod rig;
 pub mod subject;

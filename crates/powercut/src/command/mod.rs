@@ -26,12 +26,19 @@ fn run() -> Result<ExitCode> {
             logforce_powercut::subject::run(&serde_json::from_str(&args[1])?)?;
             return Ok(ExitCode::SUCCESS);
         }
+        name if logforce_powercut::process::is_role(name) => {
+            logforce_powercut::process::role(name, &args[1])?;
+            return Ok(ExitCode::SUCCESS);
+        }
         _ => {}
     }
     if !enclosure::is_inside() {
         return enclosure::run_inside();
     }
     let home = enclosure::settle()?;
+    if args[0] == "process" {
+        return process(&home, &args[1..]);
+    }
     let sink = Sink::new(None);
     let filesystem: Filesystem = args[1].parse().map_err(anyhow::Error::msg)?;
     let method: Method = args[2].parse()?;
@@ -47,4 +54,23 @@ fn run() -> Result<ExitCode> {
     println!("{:?}", sink.rows());
     println!("{:?} {:?}", sink.total(), t.elapsed());
     Ok(ExitCode::SUCCESS)
+}
+
+/// `process [--kills N] [--seed S] [--only PART]`.
+fn process(home: &std::path::Path, args: &[String]) -> Result<ExitCode> {
+    use logforce_powercut::process::{self, Plan};
+    let value = |name: &str| {
+        let at = args.iter().position(|a| a == name)?;
+        args.get(at + 1).cloned()
+    };
+    let seed = value("--seed").map_or(Ok(1), |s| s.parse())?;
+    let mut plan = Plan::ci(seed);
+    if let Some(kills) = value("--kills") {
+        plan.kills = kills.parse()?;
+    }
+    let rows = process::run(home, &plan, value("--only").as_deref(), &mut |row| {
+        println!("{row}");
+    })?;
+    let broken = rows.iter().any(|r| !r.broken.is_empty());
+    Ok(ExitCode::from(u8::from(broken)))
 }

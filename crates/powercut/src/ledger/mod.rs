@@ -52,6 +52,11 @@ impl Ledger {
         self.image.path()
     }
 
+    /// Its memory, to be inherited.
+    pub fn file(&self) -> &File {
+        self.image.file()
+    }
+
     /// How many entries there are now.
     ///
     /// # Errors
