@@ -78,6 +78,11 @@ impl Bench {
             scratch: image()?,
         })
     }
+
+    /// What is stable, and room for a copy of it.
+    pub fn disk(&self) -> (&Image, &Image) {
+        (&self.stable, &self.current)
+    }
 }
 
 /// A disk that goes through several lives and cuts.

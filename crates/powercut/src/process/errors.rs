@@ -1,5 +1,264 @@
-//! x
-use super::{Counted, Plan};
-pub fn run(_: &std::path::Path, _: &Plan) -> anyhow::Result<Vec<Counted>> {
-    Ok(vec![])
+//! Single operations of the disk fail: the nth write, flush or read is answered by EIO, once or
+//! from then on, while the log recovers and works.
+//!
+//! The log has to end by itself, without a panic and without waiting for ever. Then the power goes,
+//! and on a good disk everything has to be there that was acknowledged, whatever the filesystem
+//! answered after the error: a sync that succeeds on a second try has lost what the first one had
+//! to write. The kernel's filesystem may have gone read-only; that is its right.
+
+use super::kill::FILESYSTEMS;
+use super::seam::Fault;
+use super::started::{Role, Started, Strain, User, ledger_path};
+use super::{Counted, Plan, two_at_a_time};
+use crate::check::{Life, Opening, Promises, check};
+use crate::disk::{Command, Cut, Fail, FailKind, Report, Settings, Survival};
+use crate::ledger::{Entry, Kind, Ledger};
+use crate::live::Bench;
+use crate::rig::{Filesystem, Image, Mounted, Powered, Switched};
+use crate::subject::{Job, Space};
+use anyhow::{Context, Result};
+use logforce::{Guarantee, Method};
+use logforce_testkit::Rng;
+use std::path::Path;
+
+/// Commits after which a subject ends that no error reached.
+const COMMITS: u64 = 150;
+
+/// The methods that force.
+const METHODS: [Method; 5] = [
+    Method::DirectDsync,
+    Method::Fdatasync,
+    Method::Dsync,
+    Method::DirectFdatasync,
+    Method::Fsync,
+];
+
+const KINDS: [FailKind; 3] = [FailKind::Write, FailKind::Flush, FailKind::Read];
+
+/// A filesystem with a log that a cut left, which each run starts from.
+struct Rig<'a> {
+    filesystem: Filesystem,
+    home: &'a Path,
+    bench: Bench,
+    base: Image,
+    promises: Promises,
+    life: u64,
+    rng: Rng,
+}
+
+/// How a life on the disk went.
+struct Ended {
+    report: Report,
+    life: Life,
+    /// What was wrong with how it ended.
+    bad: Option<String>,
+}
+
+impl<'a> Rig<'a> {
+    fn new(home: &'a Path, filesystem: Filesystem, seed: u64) -> Result<Rig<'a>> {
+        let mut rig = Rig {
+            filesystem,
+            home,
+            bench: Bench::new(filesystem)?,
+            base: filesystem.make()?,
+            promises: Promises::default(),
+            life: 0,
+            rng: Rng::new(seed),
+        };
+        // The log as it is found: not closed, so that there is something to recover.
+        let first = rig.live(Method::DirectDsync, Fault::None, None)?;
+        rig.promises.add(first.life);
+        let (stable, _) = rig.bench.disk();
+        rig.base.copy_from(stable)?;
+        Ok(rig)
+    }
+
+    /// A life of a subject on a copy of the base, and the cut that comes when it has ended.
+    fn live(&mut self, method: Method, fault: Fault, fail: Option<Fail>) -> Result<Ended> {
+        self.life += 1;
+        let (stable, current) = self.bench.disk();
+        stable.copy_from(&self.base)?;
+        let ledger = Ledger::new()?;
+        let switched = Switched {
+            filesystem: self.filesystem,
+            stable,
+            current,
+            ledger: &ledger,
+            record: None,
+            settings: Settings::honest(self.rng.bits(), self.rng.pick(&[0, 20])),
+        };
+        let mut powered = Powered::on(switched, self.home, None)?;
+        let dir = powered.mounted().context("a disk that stays dark")?;
+        let strain = Strain {
+            job: Job {
+                dir: dir.join("log"),
+                ledger: ledger_path(),
+                method: method.name().to_owned(),
+                life: self.life,
+                seed: self.rng.bits(),
+                demanding: true,
+                forgetful: false,
+                commits: COMMITS,
+            },
+            fault,
+            space: Space::Little,
+        };
+        if let Some(fail) = fail {
+            powered.tell(Command::Fail(fail))?;
+        }
+        let theirs = ledger.try_clone()?;
+        let mut subject = Started::with(theirs, Role::Work, &strain, User::Root)?;
+        let bad = match fail {
+            Some(_) => subject.end(false)?,
+            None => {
+                subject.until(Kind::Acked, COMMITS / 2)?;
+                subject.kill()?;
+                None
+            }
+        };
+        let report = powered.cut(Cut {
+            survival: Survival {
+                seed: self.rng.bits(),
+                grain: self.rng.pick(self.filesystem.grains()),
+                keep: self.rng.pick(&[0, 0, 50]),
+            },
+        })?;
+        powered.off()?;
+        let life = Life {
+            number: self.life,
+            claimed: ledger.entries(&report.counters)?,
+            all: subject.entries()?,
+        };
+        Ok(Ended { report, life, bad })
+    }
+
+    /// One run: one operation fails, or all from one on.
+    fn run(&mut self, method: Method, fault: Fault, fail: Fail) -> Result<Counted> {
+        let mut run = Counted::default();
+        let ended = self.live(method, fault, Some(fail))?;
+        run.add("operations failed", ended.report.failed);
+        if ended.report.failed == 0 {
+            run.add("runs without a failure", 1);
+        } else {
+            run.add("runs", 1);
+            run.add(met(&ended.life), 1);
+        }
+        let named = format!(
+            "{method}, {:?} {}{}",
+            fail.kind,
+            fail.nth,
+            if fail.on { " and on" } else { "" }
+        );
+        if let Some(bad) = &ended.bad {
+            run.breaks(format!("{named}: {bad}"));
+        }
+        for lane in &ended.life.all {
+            if acknowledged_after_failure(lane) {
+                run.breaks(format!("{named}: a thread went on after the log failed"));
+            }
+        }
+        let mut promises = self.promises.clone();
+        promises.add(ended.life);
+        let (stable, _) = self.bench.disk();
+        self.filesystem.check_at_boot(stable)?;
+        let mounted = Mounted::image(self.filesystem, stable, self.home)?;
+        let opening = Opening {
+            method,
+            claims: Guarantee::PowerLoss,
+        };
+        let outcome = check(&mounted.path().join("log"), opening, &mut promises)?;
+        mounted.unmount()?;
+        run.add("acknowledged", outcome.acknowledged);
+        run.add("lost", outcome.lost);
+        for broken in outcome.broken {
+            run.breaks(format!("{named}: {broken}"));
+        }
+        Ok(run)
+    }
+}
+
+/// What came of the error for the log.
+fn met(life: &Life) -> &'static str {
+    if life.all(Kind::Failed).next().is_some() {
+        "logs that stopped"
+    } else if life.all(Kind::Opened).next().is_none() {
+        "openings refused"
+    } else {
+        "logs that never noticed"
+    }
+}
+
+/// Whether a thread was promised something by a log that it had seen fail.
+fn acknowledged_after_failure(lane: &[Entry]) -> bool {
+    let failed = lane.iter().position(|e| e.kind == Kind::Failed);
+    let acked = |e: &Entry| matches!(e.kind, Kind::Acked | Kind::Forced);
+    failed.is_some_and(|at| lane[at..].iter().any(acked))
+}
+
+/// Each filesystem; a row for each.
+///
+/// # Errors
+/// Of the machine.
+pub fn run(home: &Path, plan: &Plan) -> Result<Vec<Counted>> {
+    let mut rng = Rng::new(plan.seed ^ 0xE10);
+    let tasks: Vec<_> = FILESYSTEMS.iter().map(|f| (*f, rng.bits())).collect();
+    let each = plan.errors.div_ceil(FILESYSTEMS.len() as u64);
+    two_at_a_time(tasks, |(filesystem, seed)| {
+        let mut rig = Rig::new(home, filesystem, seed)?;
+        let mut row = Counted::new(format!("errors of the disk, {filesystem}"));
+        for kind in [FailKind::Write, FailKind::Flush] {
+            let mut found = Vec::new();
+            for nth in [40, 20, 60, 10] {
+                let fail = Fail {
+                    kind,
+                    nth,
+                    on: true,
+                };
+                if found.is_empty() {
+                    found = rig.run(Method::DirectDsync, Fault::Deaf, fail)?.broken;
+                }
+            }
+            row.caught(&format!("{kind:?} errors pass for success"), &found);
+        }
+        // Every nth, until enough have met something; reads that never come do not count.
+        'all: for nth in 1.. {
+            for kind in KINDS {
+                for on in [false, true] {
+                    // Once opened, a log reads little.
+                    if kind == FailKind::Read && nth > READS {
+                        continue;
+                    }
+                    let method = METHODS[(nth % METHODS.len() as u64) as usize];
+                    let fail = Fail { kind, nth, on };
+                    row.take(&rig.run(method, Fault::None, fail)?);
+                    let tried = row.count("runs") + row.count("runs without a failure");
+                    if row.count("runs") >= each || row.broken.len() > 5 || tried > each * 3 {
+                        break 'all;
+                    }
+                }
+            }
+        }
+        row.demand("runs", each);
+        row.demand("operations failed", each);
+        row.demand("logs that stopped", each / 4);
+        Ok(row)
+    })
+}
+
+/// Reads that a recovery may need.
+const READS: u64 = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_promise_after_a_failure_is_seen() {
+        let lane = |kinds: &[Kind]| kinds.iter().map(|k| Entry::of(*k)).collect::<Vec<_>>();
+        let after = |kinds: &[Kind]| acknowledged_after_failure(&lane(kinds));
+        assert!(!after(&[Kind::Acked, Kind::Failed]));
+        assert!(!after(&[Kind::Acked, Kind::Appended]));
+        assert!(after(&[Kind::Acked, Kind::Failed, Kind::Acked]));
+        assert!(after(&[Kind::Failed, Kind::Forced]));
+    }
 }

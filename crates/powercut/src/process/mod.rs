@@ -7,6 +7,7 @@
 
 pub mod errors;
 pub mod fight;
+mod filler;
 pub mod full;
 pub mod kill;
 pub mod readers;

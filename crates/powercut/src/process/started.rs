@@ -95,6 +95,7 @@ pub struct Started {
     pub ledger: Ledger,
     errors: Image,
     status: Option<ExitStatus>,
+    killed: bool,
 }
 
 impl Started {
@@ -132,6 +133,7 @@ impl Started {
             ledger,
             errors,
             status: None,
+            killed: false,
         })
     }
 
@@ -158,6 +160,7 @@ impl Started {
     pub fn kill(&mut self) -> Result<()> {
         if !self.has_ended()? {
             self.child.kill()?;
+            self.killed = true;
             self.status = Some(self.child.wait()?);
         }
         Ok(())
@@ -179,6 +182,11 @@ impl Started {
         let crashed = status.signal().is_some() || status.code() == Some(101);
         let bad = crashed || (must_succeed && !status.success());
         bad.then(|| format!("the process ended with {status}: {}", self.said()))
+    }
+
+    /// Whether it ended other than by [`kill`](Self::kill), and badly.
+    pub fn status_is_bad(&self, must_succeed: bool) -> bool {
+        !self.killed && self.ended_badly(must_succeed).is_some()
     }
 
     /// Waits for it to end by itself; kills it and says so if it does not.
