@@ -8,7 +8,7 @@
 
 use super::kill::FILESYSTEMS;
 use super::seam::Fault;
-use super::started::{Role, Started, Strain, User, ledger_path};
+use super::started::{Role, Started, Strain, User, Waited, ledger_path};
 use super::{Counted, Plan, two_at_a_time};
 use crate::check::{Life, Opening, Promises, check};
 use crate::disk::{Command, Cut, Fail, FailKind, Report, Settings, Survival};
@@ -19,6 +19,7 @@ use crate::subject::{Job, Space};
 use anyhow::{Context, Result};
 use logforce::{Guarantee, Method};
 use logforce_testkit::Rng;
+use std::fmt;
 use std::path::Path;
 
 /// Commits after which a subject ends that no error reached.
@@ -44,6 +45,26 @@ struct Rig<'a> {
     promises: Promises,
     life: u64,
     rng: Rng,
+}
+
+/// What fails, and when that begins to be counted.
+#[derive(Debug, Clone, Copy)]
+struct Trouble {
+    fail: Fail,
+    /// After so many acknowledgements; 0: before the log is opened.
+    from: u64,
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Fail { kind, nth, on } = self.fail;
+        let on = if on { " and all that follow" } else { "" };
+        write!(
+            f,
+            "{kind:?} {nth}{on}, counted from {} commits on",
+            self.from
+        )
+    }
 }
 
 /// How a life on the disk went.
@@ -74,7 +95,7 @@ impl<'a> Rig<'a> {
     }
 
     /// A life of a subject on a copy of the base, and the cut that comes when it has ended.
-    fn live(&mut self, method: Method, fault: Fault, fail: Option<Fail>) -> Result<Ended> {
+    fn live(&mut self, method: Method, fault: Fault, trouble: Option<Trouble>) -> Result<Ended> {
         self.life += 1;
         let (stable, current) = self.bench.disk();
         stable.copy_from(&self.base)?;
@@ -103,12 +124,18 @@ impl<'a> Rig<'a> {
             fault,
             space: Space::Little,
         };
-        if let Some(fail) = fail {
+        if let Some(Trouble { fail, from: 0 }) = trouble {
             powered.tell(Command::Fail(fail))?;
         }
         let theirs = ledger.try_clone()?;
         let mut subject = Started::with(theirs, Role::Work, &strain, User::Root)?;
-        let bad = match fail {
+        if let Some(Trouble { fail, from }) = trouble
+            && from > 0
+            && subject.until(Kind::Acked, from)? == Waited::There
+        {
+            powered.tell(Command::Fail(fail))?;
+        }
+        let bad = match trouble {
             Some(_) => subject.end(false)?,
             None => {
                 subject.until(Kind::Acked, COMMITS / 2)?;
@@ -133,9 +160,9 @@ impl<'a> Rig<'a> {
     }
 
     /// One run: one operation fails, or all from one on.
-    fn run(&mut self, method: Method, fault: Fault, fail: Fail) -> Result<Counted> {
+    fn run(&mut self, method: Method, fault: Fault, trouble: Trouble) -> Result<Counted> {
         let mut run = Counted::default();
-        let ended = self.live(method, fault, Some(fail))?;
+        let ended = self.live(method, fault, Some(trouble))?;
         run.add("operations failed", ended.report.failed);
         if ended.report.failed == 0 {
             run.add("runs without a failure", 1);
@@ -143,12 +170,7 @@ impl<'a> Rig<'a> {
             run.add("runs", 1);
             run.add(met(&ended.life), 1);
         }
-        let named = format!(
-            "{method}, {:?} {}{}",
-            fail.kind,
-            fail.nth,
-            if fail.on { " and on" } else { "" }
-        );
+        let named = format!("{method}, {trouble}");
         if let Some(bad) = &ended.bad {
             run.breaks(format!("{named}: {bad}"));
         }
@@ -209,33 +231,21 @@ pub fn run(home: &Path, plan: &Plan) -> Result<Vec<Counted>> {
         for kind in [FailKind::Write, FailKind::Flush] {
             let mut found = Vec::new();
             for nth in [40, 20, 60, 10] {
-                let fail = Fail {
-                    kind,
-                    nth,
-                    on: true,
-                };
+                let on = true;
+                let fail = Fail { kind, nth, on };
+                let trouble = Trouble { fail, from: 5 };
                 if found.is_empty() {
-                    found = rig.run(Method::DirectDsync, Fault::Deaf, fail)?.broken;
+                    found = rig.run(Method::DirectDsync, Fault::Deaf, trouble)?.broken;
                 }
             }
             row.caught(&format!("{kind:?} errors pass for success"), &found);
         }
-        // Every nth, until enough have met something; reads that never come do not count.
-        'all: for nth in 1.. {
-            for kind in KINDS {
-                for on in [false, true] {
-                    // Once opened, a log reads little.
-                    if kind == FailKind::Read && nth > READS {
-                        continue;
-                    }
-                    let method = METHODS[(nth % METHODS.len() as u64) as usize];
-                    let fail = Fail { kind, nth, on };
-                    row.take(&rig.run(method, Fault::None, fail)?);
-                    let tried = row.count("runs") + row.count("runs without a failure");
-                    if row.count("runs") >= each || row.broken.len() > 5 || tried > each * 3 {
-                        break 'all;
-                    }
-                }
+        let mut round = 0;
+        while row.count("runs") < each && row.broken.len() <= 5 && round < each {
+            round += 1;
+            for trouble in troubles(round, &mut rig.rng) {
+                let method = rig.rng.pick(&METHODS);
+                row.take(&rig.run(method, Fault::None, trouble)?);
             }
         }
         row.demand("runs", each);
@@ -245,12 +255,46 @@ pub fn run(home: &Path, plan: &Plan) -> Result<Vec<Counted>> {
     })
 }
 
-/// Reads that a recovery may need.
-const READS: u64 = 8;
+/// Rounds in which the nth operation is that of the round.
+const EVERY: u64 = 6;
+
+/// What is tried in a round: in the first ones every operation, then some further on. Reads come
+/// while a log is opened, and are few.
+fn troubles(round: u64, rng: &mut Rng) -> Vec<Trouble> {
+    let mut troubles = Vec::new();
+    for kind in KINDS {
+        for on in [false, true] {
+            for from in [0, 5] {
+                let nth = match kind {
+                    FailKind::Read if from > 0 || round > EVERY => continue,
+                    _ if round <= EVERY => round,
+                    FailKind::Flush => EVERY + 1 + rng.below(30),
+                    _ => EVERY + 1 + rng.below(80),
+                };
+                let fail = Fail { kind, nth, on };
+                troubles.push(Trouble { fail, from });
+            }
+        }
+    }
+    troubles
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_one_of_the_first_operations_fails() {
+        let mut rng = Rng::new(1);
+        for round in 1..=EVERY {
+            let troubles = troubles(round, &mut rng);
+            assert_eq!(troubles.len(), 10);
+            assert!(troubles.iter().all(|t| t.fail.nth == round));
+        }
+        let later = troubles(EVERY + 1, &mut rng);
+        assert_eq!(later.len(), 8);
+        assert!(later.iter().all(|t| t.fail.nth > EVERY));
+    }
 
     #[test]
     fn a_promise_after_a_failure_is_seen() {

@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 pub struct Plan {
     /// Kills that met a working log.
     pub kills: u64,
-    /// Operations of the disk that were made to fail.
+    /// Lives in which an operation of the disk failed.
     pub errors: u64,
     /// Times that the writer is killed beneath its readers, for each filesystem.
     pub readers: u64,
@@ -44,7 +44,7 @@ impl Plan {
     pub fn ci(seed: u64) -> Plan {
         Plan {
             kills: 2100,
-            errors: 180,
+            errors: 240,
             readers: 20,
             wins: 150,
             seed,
