@@ -8,7 +8,7 @@ use logforce::{Error, ErrorKind, Inspector, Lsn, ReadOnly, RemoteFollower, Visit
 use logforce_testkit::Rng;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How a process reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -48,6 +48,9 @@ pub struct Reading {
     /// Of everything random.
     pub seed: u64,
 }
+
+/// How often a follower of a kind that lags does so before it ends.
+const LAGS: u32 = 2;
 
 /// What the number of a shown record's owner is made of.
 pub fn owner(life: u64, lane: u64) -> u64 {
@@ -119,13 +122,15 @@ impl Reader<'_> {
     /// What a follower shows until it ends, or is given up. Answers where the next one begins.
     fn follow_on(&mut self, mut follower: RemoteFollower) -> Result<Lsn> {
         let mut group = Group::default();
+        let mut lags = LAGS;
         while self.goes_on() {
             match follower.try_next() {
                 Ok(Some(entry)) => {
                     let id = self.shown(&entry)?;
                     group.next(id)?;
-                    if self.reading.how == How::Lag && self.rng.one_in(60) {
-                        std::thread::sleep(Duration::from_millis(self.rng.below(150)));
+                    if self.reading.how == How::Lag && lags > 0 && self.rng.one_in(100) {
+                        lags -= 1;
+                        self.let_the_front_pass(entry.end);
                     }
                     // A reader may die as well, and go on later where it was.
                     if self.rng.one_in(150) && group.left == 0 {
@@ -141,6 +146,18 @@ impl Reader<'_> {
             }
         }
         Ok(follower.position())
+    }
+
+    /// Waits for the front to move above `at`, unless nobody moves it any more.
+    fn let_the_front_pass(&self, at: Lsn) {
+        let until = Instant::now() + Duration::from_secs(2);
+        while self.goes_on() && Instant::now() < until {
+            let log = ReadOnly::open(&self.system, &self.reading.dir);
+            if log.is_ok_and(|log| log.front_lsn() > at) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// Notes an answer that a reader has to expect, and says where to go on; the others are errors.

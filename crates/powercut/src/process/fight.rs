@@ -1,8 +1,0 @@
-//! x
-use super::{Counted, Plan};
-pub fn run(_: &std::path::Path, _: &Plan) -> anyhow::Result<Vec<Counted>> {
-    Ok(vec![])
-}
-pub fn role_fight(_: &str) -> anyhow::Result<()> {
-    Ok(())
-}
