@@ -12,6 +12,8 @@ pub mod disk;
 pub mod ledger;
 pub mod live;
 pub mod process;
+pub mod replay;
 pub mod report;
 pub mod rig;
+pub mod selfcheck;
 pub mod subject;

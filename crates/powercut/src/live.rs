@@ -10,7 +10,7 @@ use crate::ledger::Ledger;
 use crate::report::{Cycle, Sink};
 use crate::rig::{Filesystem, Image, Mounted, Powered, Switched};
 use crate::subject::Job;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use logforce::{Guarantee, Method};
 use logforce_testkit::Rng;
 use std::os::unix::process::ExitStatusExt;
@@ -46,6 +46,27 @@ impl Cell {
     }
 }
 
+/// The filesystems and methods that are to survive a loss of power. A filesystem that journals its
+/// data offers no direct I/O, so no method that needs it.
+pub fn cells(filesystems: &[Filesystem], methods: &[Method]) -> Vec<Cell> {
+    let offered = |cell: &Cell| {
+        cell.filesystem != Filesystem::Ext4DataJournal || !cell.method().plan().direct
+    };
+    let all = filesystems
+        .iter()
+        .flat_map(|f| methods.iter().map(|m| Cell::new(*f, *m)));
+    all.filter(offered).collect()
+}
+
+/// The methods that force.
+pub const DURABLE: [Method; 5] = [
+    Method::Fsync,
+    Method::Fdatasync,
+    Method::Dsync,
+    Method::DirectFdatasync,
+    Method::DirectDsync,
+];
+
 /// How the disk and the subject of a cycle behave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Manner {
@@ -78,7 +99,9 @@ impl Bench {
             scratch: image()?,
         })
     }
+}
 
+impl Bench {
     /// What is stable, and room for a copy of it.
     pub fn disk(&self) -> (&Image, &Image) {
         (&self.stable, &self.current)
@@ -103,6 +126,8 @@ pub struct Ended {
     pub report: Report,
     /// What was found.
     pub outcome: Outcome,
+    /// The pieces, in bytes, in which writes tore.
+    pub grain: u64,
 }
 
 impl<'a> Chain<'a> {
@@ -180,7 +205,11 @@ impl<'a> Chain<'a> {
         self.promises.add(life);
         let mut outcome = self.look(manner)?;
         outcome.broken.extend(broken);
-        Ok(Ended { report, outcome })
+        Ok(Ended {
+            report,
+            outcome,
+            grain: cut.survival.grain,
+        })
     }
 
     fn start(&self, dir: &Path, ledger: &Ledger, manner: Manner) -> Result<Child> {
@@ -203,27 +232,42 @@ impl<'a> Chain<'a> {
             method: self.cell.method(),
             claims: manner.claims,
         };
-        let in_place = self.rng.one_in(2);
-        let image = if in_place {
-            &self.bench.stable
-        } else {
-            self.bench.scratch.copy_from(&self.bench.stable)?;
-            &self.bench.scratch
-        };
-        self.cell.filesystem.check_at_boot(image)?;
-        let mounted = match Mounted::image(self.cell.filesystem, image, self.home) {
-            Ok(mounted) => mounted,
-            Err(e) => bail!("after a cut: {e:#}"),
-        };
-        let log = mounted.path().join("log");
-        let outcome = if in_place {
-            check(&log, opening, &mut self.promises)
-        } else {
-            check(&log, opening, &mut self.promises.clone())
-        };
-        mounted.unmount()?;
-        outcome
+        let filesystem = self.cell.filesystem;
+        if self.rng.one_in(2) {
+            let stable = &self.bench.stable;
+            return survivor(filesystem, stable, self.home, opening, &mut self.promises);
+        }
+        let scratch = &self.bench.scratch;
+        scratch.copy_from(&self.bench.stable)?;
+        let mut promises = self.promises.clone();
+        survivor(filesystem, scratch, self.home, opening, &mut promises)
     }
+}
+
+/// Mounts what a cut left, as the next boot would, and compares the log there with the promises.
+///
+/// # Errors
+/// Of the machine.
+pub fn survivor(
+    filesystem: Filesystem,
+    image: &Image,
+    home: &Path,
+    opening: Opening,
+    promises: &mut Promises,
+) -> Result<Outcome> {
+    filesystem.check_at_boot(image)?;
+    let mounted = match Mounted::image(filesystem, image, home) {
+        Ok(mounted) => mounted,
+        Err(e) => {
+            return Ok(Outcome {
+                filesystem_lost: Some(format!("{e:#}")),
+                ..Outcome::default()
+            });
+        }
+    };
+    let outcome = check(&mounted.path().join("log"), opening, promises);
+    mounted.unmount()?;
+    outcome
 }
 
 /// Starts another process of this program.
@@ -280,7 +324,7 @@ pub fn cell(cell: Cell, cycles: u64, home: &Path, seed: u64, sink: &Sink) -> Res
             let ended = chain.cycle(manner)?;
             let cycle = Cycle::new(&ended);
             counted += u64::from(cycle.counts());
-            let clean = cycle.broken.is_empty();
+            let clean = cycle.broken.is_empty() && cycle.filesystem_lost.is_none();
             sink.cycle(cell, cycle);
             if !clean || counted >= cycles || sink.is_over() {
                 break;

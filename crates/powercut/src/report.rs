@@ -1,5 +1,7 @@
 //! What was counted, as lines and as JSON.
 
+use crate::check::Outcome;
+use crate::disk::Met;
 use crate::live::{Cell, Ended};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -19,23 +21,39 @@ pub struct Cycle {
     pub held: u64,
     /// What broke.
     pub broken: Vec<String>,
+    /// The filesystem did not survive a tear inside of its own blocks.
+    pub filesystem_lost: Option<String>,
 }
+
+/// The pieces, in bytes, that every filesystem here takes for whole: what is lost by tears inside
+/// of them is the filesystem's loss, what is lost without is not excused by anything.
+const WHOLE: u64 = 4096;
 
 impl Cycle {
     /// Of a live cut.
     pub fn new(ended: &Ended) -> Cycle {
-        Cycle {
-            acknowledged: ended.outcome.acknowledged,
-            lost: ended.outcome.lost,
-            unflushed: ended.report.met.unflushed_sectors,
-            held: ended.report.met.in_flight,
-            broken: ended.outcome.broken.clone(),
+        Cycle::of(ended.outcome.clone(), ended.report.met, ended.grain)
+    }
+
+    /// Of what was found after a cut that met this, and tore in pieces of `grain` bytes.
+    pub fn of(outcome: Outcome, met: Met, grain: u64) -> Cycle {
+        let mut cycle = Cycle {
+            acknowledged: outcome.acknowledged,
+            lost: outcome.lost,
+            unflushed: met.unflushed_sectors,
+            held: met.in_flight,
+            broken: outcome.broken,
+            filesystem_lost: outcome.filesystem_lost,
+        };
+        if let Some(why) = cycle.filesystem_lost.take_if(|_| grain >= WHOLE) {
+            cycle.broken.push(format!("the filesystem is lost: {why}"));
         }
+        cycle
     }
 
     /// A cut that took nothing away shows nothing.
     pub fn counts(&self) -> bool {
-        self.unflushed > 0
+        self.unflushed > 0 && self.filesystem_lost.is_none()
     }
 }
 
@@ -44,6 +62,7 @@ impl Cycle {
 struct Tally {
     cycles: u64,
     empty: u64,
+    filesystem_lost: u64,
     acknowledged: u64,
     lost: u64,
     unflushed: Vec<u64>,
@@ -61,6 +80,9 @@ pub struct Row {
     pub cycles: u64,
     /// Cuts that met none; they do not count.
     pub empty: u64,
+    /// Cuts after which the filesystem itself was lost, because a write tore inside of one of its
+    /// 4096-byte blocks; they do not count.
+    pub filesystem_lost: u64,
     /// Acknowledged records that had to be there, summed over the cuts.
     pub acknowledged: u64,
     /// Of those, not there.
@@ -105,6 +127,8 @@ impl Sink {
                 tally.acknowledged += cycle.acknowledged;
                 tally.unflushed.push(cycle.unflushed);
                 tally.held.push(cycle.held);
+            } else if cycle.filesystem_lost.is_some() {
+                tally.filesystem_lost += 1;
             } else {
                 tally.empty += 1;
             }
@@ -138,6 +162,7 @@ impl Sink {
             method: cell.method().name(),
             cycles: tally.cycles,
             empty: tally.empty,
+            filesystem_lost: tally.filesystem_lost,
             acknowledged: tally.acknowledged,
             lost: tally.lost,
             median_unflushed_sectors: median(&tally.unflushed),
@@ -157,6 +182,7 @@ impl Sink {
         Tallied {
             cycles: sum(|t| t.cycles),
             empty: sum(|t| t.empty),
+            filesystem_lost: sum(|t| t.filesystem_lost),
             acknowledged: sum(|t| t.acknowledged),
             lost: sum(|t| t.lost),
             median_unflushed_sectors: all(|t| &t.unflushed),
@@ -172,6 +198,9 @@ pub struct Tallied {
     pub cycles: u64,
     /// Cuts that met none; they do not count.
     pub empty: u64,
+    /// Cuts after which the filesystem itself was lost, because a write tore inside of one of its
+    /// 4096-byte blocks; they do not count.
+    pub filesystem_lost: u64,
     /// Acknowledged records that had to be there, summed over the cuts.
     pub acknowledged: u64,
     /// Of those, not there.

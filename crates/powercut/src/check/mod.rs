@@ -35,6 +35,8 @@ pub struct Outcome {
     pub present: u64,
     /// What broke, in words, one line each.
     pub broken: Vec<String>,
+    /// The filesystem itself did not survive, in its words: nothing is said about the log.
+    pub filesystem_lost: Option<String>,
 }
 
 impl Outcome {
@@ -83,6 +85,10 @@ pub fn check(dir: &Path, opening: Opening, promises: &mut Promises) -> Result<Ou
     let log = match Log::open(&system, dir, creation, options) {
         Ok(log) => log,
         Err(e) if e.kind() == ErrorKind::Unavailable => return Err(e).context("opening"),
+        Err(e) if is_corruption(&e) => {
+            outcome.filesystem_lost = Some(e.to_string());
+            return Ok(outcome);
+        }
         Err(e) => {
             let required = promises.required(claims, 0, &[]).len() as u64;
             outcome.acknowledged = required;
@@ -99,6 +105,25 @@ pub fn check(dir: &Path, opening: Opening, promises: &mut Promises) -> Result<Ou
         outcome.breaks(format!("the recovered log does not close: {e}"));
     }
     Ok(outcome)
+}
+
+/// Whether the filesystem says that its own metadata is damaged.
+fn is_corruption(error: &logforce::Error) -> bool {
+    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(e) = source {
+        if let Some(e) = e.downcast_ref::<std::io::Error>() {
+            let code = e.raw_os_error().map(rustix::io::Errno::from_raw_os_error);
+            // EFSBADCRC and EFSCORRUPTED are these.
+            if matches!(
+                code,
+                Some(rustix::io::Errno::BADMSG | rustix::io::Errno::UCLEAN)
+            ) {
+                return true;
+            }
+        }
+        source = e.source();
+    }
+    false
 }
 
 /// Everything that the log shows.

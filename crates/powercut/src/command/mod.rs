@@ -1,12 +1,57 @@
+//! The command line.
+
+mod print;
+mod process;
+mod suite;
+
 use anyhow::Result;
-use logforce::Method;
-use logforce_powercut::live::{self, Cell};
-use logforce_powercut::report::Sink;
-use logforce_powercut::rig::{Filesystem, enclosure};
+use clap::{Parser, Subcommand};
+use logforce_powercut::process::Role;
+use logforce_powercut::rig::{Filesystem, enclosure, needs};
+use logforce_powercut::{disk, subject};
+use std::path::Path;
 use std::process::ExitCode;
 
+/// Real power cuts on real filesystems: pulls the plug of a disk under the log, thousands of
+/// times, and compares what is left with what was acknowledged.
+#[derive(Debug, Parser)]
+#[command(name = "logforce-powercut", arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Runs everything: self-checks first, then live cuts, then replayed states.
+    Suite(suite::Args),
+    /// Process faults: kills, full disks, errors, readers, several writers.
+    Process(process::Args),
+    /// The disk's process.
+    #[command(hide = true)]
+    Disk { setup: String },
+    /// The subject's process.
+    #[command(hide = true)]
+    Work { job: String },
+    /// The process of a small program with a known mistake.
+    #[command(hide = true)]
+    Raw { job: String },
+    /// The subject's process, under one of the process faults.
+    #[command(hide = true)]
+    ProcessWork { job: String },
+    /// A process that reads a log while others write it.
+    #[command(hide = true)]
+    ProcessRead { job: String },
+    /// A process that opens a log again and again.
+    #[command(hide = true)]
+    ProcessFight { job: String },
+}
+
+/// Something that it takes is missing here.
+const SKIPPED: u8 = 77;
+
 pub fn main() -> ExitCode {
-    match run() {
+    match run(Cli::parse().command) {
         Ok(code) => code,
         Err(e) => {
             eprintln!("error: {e:#}");
@@ -15,62 +60,47 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn run() -> Result<ExitCode> {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    match args[0].as_str() {
-        "disk" => {
-            logforce_powercut::disk::run(&serde_json::from_str(&args[1])?)?;
-            return Ok(ExitCode::SUCCESS);
+fn run(command: Command) -> Result<ExitCode> {
+    match command {
+        Command::Suite(args) => enclosed(&args.filesystems(), |home| suite::run(&args, home)),
+        Command::Process(args) => enclosed(&args.filesystems(), |home| process::run(&args, home)),
+        Command::ProcessWork { job } => role(Role::Work, &job),
+        Command::ProcessRead { job } => role(Role::Read, &job),
+        Command::ProcessFight { job } => role(Role::Fight, &job),
+        Command::Disk { setup } => {
+            disk::run(&serde_json::from_str(&setup)?).map(|()| ExitCode::SUCCESS)
         }
-        "work" => {
-            logforce_powercut::subject::run(&serde_json::from_str(&args[1])?)?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        name if logforce_powercut::process::is_role(name) => {
-            logforce_powercut::process::role(name, &args[1])?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        _ => {}
+        Command::Work { job } => Ok(ended(subject::run(&serde_json::from_str(&job)?))),
+        Command::Raw { job } => Ok(ended(subject::raw::run(&serde_json::from_str(&job)?))),
     }
-    if !enclosure::is_inside() {
-        return enclosure::run_inside();
-    }
-    let home = enclosure::settle()?;
-    if args[0] == "process" {
-        return process(&home, &args[1..]);
-    }
-    let sink = Sink::new(None);
-    let filesystem: Filesystem = args[1].parse().map_err(anyhow::Error::msg)?;
-    let method: Method = args[2].parse()?;
-    let n: u64 = args[3].parse()?;
-    let t = std::time::Instant::now();
-    live::cell(
-        Cell::new(filesystem, method),
-        n,
-        &home,
-        args.get(4).map_or(1, |s| s.parse().unwrap()),
-        &sink,
-    )?;
-    println!("{:?}", sink.rows());
-    println!("{:?} {:?}", sink.total(), t.elapsed());
-    Ok(ExitCode::SUCCESS)
 }
 
-/// `process [--kills N] [--seed S] [--only PART]`.
-fn process(home: &std::path::Path, args: &[String]) -> Result<ExitCode> {
-    use logforce_powercut::process::{self, Plan};
-    let value = |name: &str| {
-        let at = args.iter().position(|a| a == name)?;
-        args.get(at + 1).cloned()
-    };
-    let seed = value("--seed").map_or(Ok(1), |s| s.parse())?;
-    let mut plan = Plan::ci(seed);
-    if let Some(kills) = value("--kills") {
-        plan.kills = kills.parse()?;
+/// A subject whose disk went ends with an error, as it should: nobody wants to read thousands.
+fn ended(ended: Result<()>) -> ExitCode {
+    ExitCode::from(u8::from(ended.is_err()))
+}
+
+/// How these end is read by the suite that started them.
+fn role(role: Role, job: &str) -> Result<ExitCode> {
+    role.run(job).map(|()| ExitCode::SUCCESS)
+}
+
+/// Runs something where nothing of it is left behind, if what it takes is here.
+fn enclosed(
+    filesystems: &[Filesystem],
+    run: impl FnOnce(&Path) -> Result<ExitCode>,
+) -> Result<ExitCode> {
+    if enclosure::is_inside() {
+        let home = enclosure::settle()?;
+        return run(&home);
     }
-    let rows = process::run(home, &plan, value("--only").as_deref(), &mut |row| {
-        println!("{row}");
-    })?;
-    let broken = rows.iter().any(|r| !r.broken.is_empty());
-    Ok(ExitCode::from(u8::from(broken)))
+    let missing = needs::missing(filesystems);
+    if !missing.is_empty() {
+        println!("skipped: real power cuts need what is not here:");
+        for what in missing {
+            println!("    {what}");
+        }
+        return Ok(ExitCode::from(SKIPPED));
+    }
+    enclosure::run_inside()
 }

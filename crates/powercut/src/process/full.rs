@@ -9,10 +9,9 @@
 //! prepared segment can find no space either; there the log may stop, and be opened again.
 
 use super::filler::{self, Filler};
-use super::kill::FILESYSTEMS;
 use super::seam::Fault;
 use super::started::{NOBODY, Role, Started, Strain, User, Waited, ledger_path};
-use super::{Counted, PATIENCE, Plan, two_at_a_time};
+use super::{Counted, FILESYSTEMS, PATIENCE, Plan, in_halves};
 use crate::check::{Life, Opening, Promises, check};
 use crate::disk::{Cut, Settings, Survival};
 use crate::ledger::{Kind, Ledger};
@@ -380,23 +379,26 @@ const CUTS: [Method; 4] = [
 /// # Errors
 /// Of the machine.
 pub fn run(home: &Path, plan: &Plan) -> Result<Vec<Counted>> {
-    let mut rng = Rng::new(plan.seed ^ 0xF011);
-    let tasks: Vec<_> = FILESYSTEMS.iter().map(|f| (*f, rng.bits())).collect();
-    two_at_a_time(tasks, |(filesystem, seed)| {
-        let mut row = Counted::new(format!("full disk, {filesystem}"));
+    let name = "full disk";
+    let mut rows = in_halves(name, plan.seed ^ 0xF011, |filesystem, half, seed| {
+        let mut row = Counted::default();
         let mut rng = Rng::new(seed);
-        let deaf = killed(home, filesystem, User::Nobody, Fault::Deaf, rng.bits())?;
-        row.caught("errors pass for success on a full disk", &deaf.broken);
-        let method = Method::DirectDsync;
-        let forgetful = cut(home, filesystem, method, Fault::Forgetful, rng.bits())?;
-        row.caught("no force reaches the disk", &forgetful.broken);
-        for user in [User::Root, User::Nobody] {
-            let part = killed(home, filesystem, user, Fault::None, rng.bits())?;
-            row.take(&part);
+        if half == 0 {
+            let deaf = killed(home, filesystem, User::Nobody, Fault::Deaf, rng.bits())?;
+            row.caught("errors pass for success on a full disk", &deaf.broken);
+            for method in CUTS {
+                row.take(&cut(home, filesystem, method, Fault::None, rng.bits())?);
+            }
+        } else {
+            let method = Method::DirectDsync;
+            let forgetful = cut(home, filesystem, method, Fault::Forgetful, rng.bits())?;
+            row.caught("no force reaches the disk", &forgetful.broken);
         }
-        for method in CUTS {
-            row.take(&cut(home, filesystem, method, Fault::None, rng.bits())?);
-        }
+        let user = [User::Root, User::Nobody][half];
+        row.take(&killed(home, filesystem, user, Fault::None, rng.bits())?);
+        Ok(row)
+    })?;
+    for (row, filesystem) in rows.iter_mut().zip(FILESYSTEMS) {
         row.demand("cut while full", CUTS.len() as u64);
         row.demand("refusals", REFUSED);
         if filesystem != Filesystem::Btrfs {
@@ -405,6 +407,6 @@ pub fn run(home: &Path, plan: &Plan) -> Result<Vec<Counted>> {
             row.demand("went on when a file shrank", 3 * 2);
             row.demand("went on when the front moved", 3 * 3 * 2);
         }
-        Ok(row)
-    })
+    }
+    Ok(rows)
 }

@@ -6,19 +6,16 @@
 
 use super::seam::Fault;
 use super::started::{Role, Started, Strain, User, ledger_path};
-use super::{Counted, PATIENCE, Plan, two_at_a_time};
+use super::{Counted, FILESYSTEMS, PATIENCE, Plan, in_halves};
 use crate::check::{Opening, Promises, check};
 use crate::ledger::Kind;
-use crate::rig::{Filesystem, Mounted};
+use crate::rig::Mounted;
 use crate::subject::{Job, Space};
 use anyhow::Result;
 use logforce::{Guarantee, Method};
 use logforce_testkit::Rng;
 use std::path::Path;
 use std::time::{Duration, Instant};
-
-/// Those that are everybody's.
-pub const FILESYSTEMS: [Filesystem; 3] = [Filesystem::Ext4, Filesystem::Xfs, Filesystem::Btrfs];
 
 /// Kills of one log, before another one is made: creation is killed too.
 const CHAIN: u64 = 30;
@@ -145,63 +142,33 @@ fn cell(home: &Path, method: Method, fault: Fault, kills: u64, rng: &mut Rng) ->
 /// Kills that a known fault may take to be found.
 const PLANTED: u64 = 60;
 
-/// What is run on one mount.
-struct Task {
-    filesystem: Filesystem,
-    cells: Vec<(Method, Fault, u64)>,
-    seed: u64,
-}
-
 /// All filesystems and methods; a row for each filesystem.
 ///
 /// # Errors
 /// Of the machine.
 pub fn run(home: &Path, plan: &Plan) -> Result<Vec<Counted>> {
-    let mut rng = Rng::new(plan.seed);
     let methods = Method::LINUX;
     let each = plan
         .kills
         .div_ceil((FILESYSTEMS.len() * methods.len()) as u64);
-    let mut tasks = Vec::new();
-    for filesystem in FILESYSTEMS {
-        for (half, planted) in methods
-            .chunks(methods.len().div_ceil(2))
-            .zip([Method::Buffered, Method::DirectDsync])
-        {
-            let mut cells = vec![(planted, Fault::Late, PLANTED)];
-            cells.extend(half.iter().map(|m| (*m, Fault::None, each)));
-            tasks.push(Task {
-                filesystem,
-                cells,
-                seed: rng.bits(),
-            });
-        }
-    }
-    let done = two_at_a_time(tasks, |task| {
-        let image = task.filesystem.make()?;
-        let mounted = Mounted::image(task.filesystem, &image, home)?;
-        let mut rng = Rng::new(task.seed);
+    let mut rows = in_halves("kill -9", plan.seed, |filesystem, half, seed| {
+        let image = filesystem.make()?;
+        let mounted = Mounted::image(filesystem, &image, home)?;
+        let mut rng = Rng::new(seed);
         let mut row = Counted::default();
-        for (method, fault, kills) in task.cells {
-            let counted = cell(mounted.path(), method, fault, kills, &mut rng)?;
-            if fault == Fault::None {
-                row.add("methods", u64::from(counted.count("kills") >= kills));
-                row.take(&counted);
-            } else {
-                let what = format!("writes kept in the process, {method}");
-                row.caught(&what, &counted.broken);
-            }
+        let planted = [Method::Buffered, Method::DirectDsync][half];
+        let found = cell(mounted.path(), planted, Fault::Late, PLANTED, &mut rng)?.broken;
+        row.caught(&format!("writes kept in the process, {planted}"), &found);
+        for method in methods.into_iter().skip(half).step_by(2) {
+            let counted = cell(mounted.path(), method, Fault::None, each, &mut rng)?;
+            row.add("methods", u64::from(counted.count("kills") >= each));
+            row.take(&counted);
         }
         mounted.unmount()?;
-        Ok((task.filesystem, row))
+        Ok(row)
     })?;
-    let rows = FILESYSTEMS.map(|filesystem| {
-        let mut row = Counted::new(format!("kill -9, {filesystem}"));
-        for (_, part) in done.iter().filter(|d| d.0 == filesystem) {
-            row.take(part);
-        }
+    for row in &mut rows {
         row.demand("methods", methods.len() as u64);
-        row
-    });
-    Ok(rows.into())
+    }
+    Ok(rows)
 }

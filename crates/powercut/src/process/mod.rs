@@ -16,13 +16,18 @@ mod started;
 
 pub use started::{Role, Started, Strain, User, role_work};
 
+use crate::rig::Filesystem;
 use anyhow::{Context, Result};
+use logforce_testkit::Rng;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+/// Those that are everybody's.
+pub const FILESYSTEMS: [Filesystem; 3] = [Filesystem::Ext4, Filesystem::Xfs, Filesystem::Btrfs];
 
 /// How much of it is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,23 +140,8 @@ fn shortened(line: &str) -> String {
     line.chars().take(160).collect()
 }
 
-/// Whether a first argument of this program names a role of this module.
-pub fn is_role(name: &str) -> bool {
-    Role::ALL.iter().any(|r| r.name() == name)
-}
-
-/// Does what a role does, in a process of its own.
-///
-/// # Errors
-/// As the role says.
-pub fn role(name: &str, json: &str) -> Result<()> {
-    match Role::ALL.iter().find(|r| r.name() == name) {
-        Some(Role::Work) => role_work(json),
-        Some(Role::Read) => readers::role_read(json),
-        Some(Role::Fight) => fight::role_fight(json),
-        None => anyhow::bail!("no role '{name}'"),
-    }
-}
+/// The names of the parts.
+pub const PARTS: [&str; 5] = ["kill", "full", "errors", "readers", "fight"];
 
 /// Runs all parts, or one of them, one after the other; `tell` hears of each when it is done.
 ///
@@ -164,15 +154,9 @@ pub fn run(
     tell: &mut dyn FnMut(&Counted),
 ) -> Result<Vec<Counted>> {
     type Part = fn(&Path, &Plan) -> Result<Vec<Counted>>;
-    let parts: [(&str, Part); 5] = [
-        ("kill", kill::run),
-        ("full", full::run),
-        ("errors", errors::run),
-        ("readers", readers::run),
-        ("fight", fight::run),
-    ];
+    let parts: [Part; 5] = [kill::run, full::run, errors::run, readers::run, fight::run];
     let mut all = Vec::new();
-    for (name, part) in parts {
+    for (name, part) in PARTS.into_iter().zip(parts) {
         if only.is_some_and(|only| only != name) {
             continue;
         }
@@ -188,6 +172,36 @@ pub fn run(
         all.extend(rows);
     }
     Ok(all)
+}
+
+/// Does each filesystem's work in halves, two at a time, and puts what the halves counted together
+/// in one row for each filesystem.
+///
+/// # Errors
+/// The first one of a half.
+pub(crate) fn in_halves(
+    name: &str,
+    seed: u64,
+    work: impl Fn(Filesystem, usize, u64) -> Result<Counted> + Sync,
+) -> Result<Vec<Counted>> {
+    let mut rng = Rng::new(seed);
+    let mut tasks = Vec::new();
+    for filesystem in FILESYSTEMS {
+        for half in 0..2 {
+            tasks.push((filesystem, half, rng.bits()));
+        }
+    }
+    let done = two_at_a_time(tasks, |(filesystem, half, seed)| {
+        Ok((filesystem, work(filesystem, half, seed)?))
+    })?;
+    let row = |filesystem: Filesystem| {
+        let mut row = Counted::new(format!("{name}, {filesystem}"));
+        for (_, half) in done.iter().filter(|d| d.0 == filesystem) {
+            row.take(half);
+        }
+        row
+    };
+    Ok(FILESYSTEMS.map(row).into())
 }
 
 /// How long anything may take that has to come by itself. It ends a hang; how fast things are

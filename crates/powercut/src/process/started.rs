@@ -26,8 +26,17 @@ pub enum Role {
 }
 
 impl Role {
-    /// All of them.
-    pub const ALL: [Role; 3] = [Role::Work, Role::Read, Role::Fight];
+    /// Does it, as `job` (JSON) says.
+    ///
+    /// # Errors
+    /// As the role says.
+    pub fn run(self, job: &str) -> Result<()> {
+        match self {
+            Role::Work => role_work(job),
+            Role::Read => super::readers::role_read(job),
+            Role::Fight => super::fight::role_fight(job),
+        }
+    }
 
     /// The first argument.
     pub fn name(self) -> &'static str {

@@ -154,7 +154,9 @@ impl Filesystem {
         if !out.status.success() {
             bail!("{}: {}", self.mkfs(), String::from_utf8_lossy(&out.stderr));
         }
-        Ok(image)
+        let sparse = Image::new(self.size())?;
+        sparse.copy_from(&image)?;
+        Ok(sparse)
     }
 }
 

@@ -5,6 +5,7 @@
 //! Each writes numbered blocks in order and acknowledges each in lane 0 of the ledger.
 
 use crate::ledger::{Entry, Kind, Lane};
+use crate::rig::Filesystem;
 use anyhow::{Context, Result, bail};
 use logforce_device::AlignedBuf;
 use logforce_testkit::Rng;
@@ -70,6 +71,20 @@ impl Program {
             Program::Synced => "write, then sync",
             Program::SyncedNeighbour => "two writes, then sync",
             Program::SyncedRename => "rename, then directory sync",
+        }
+    }
+
+    /// Whether the filesystem lets the mistake show. What masks it there is no promise.
+    pub fn shows_on(self, filesystem: Filesystem) -> bool {
+        match self {
+            // A filesystem that journals its data offers no direct I/O.
+            Program::Direct | Program::Overlap => filesystem != Filesystem::Ext4DataJournal,
+            // A journal for data takes all data along in its commits; and btrfs writes out the
+            // whole file for a write through to a part of it.
+            Program::Neighbour => {
+                !matches!(filesystem, Filesystem::Ext4DataJournal | Filesystem::Btrfs)
+            }
+            _ => true,
         }
     }
 
@@ -153,7 +168,8 @@ pub fn run(job: &RawJob) -> Result<()> {
         return overlap(&file, ack);
     }
     for pair in 0..BLOCKS / 2 {
-        let (first, second) = (pair * 2, pair * 2 + 1);
+        // Far apart: what shares a folio of the page cache is written out together.
+        let (first, second) = (pair, BLOCKS / 2 + pair);
         write(first)?;
         match job.program {
             Program::Neighbour => {

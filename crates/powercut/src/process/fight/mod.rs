@@ -9,10 +9,9 @@ mod role;
 
 pub use role::{Fighting, role_fight};
 
-use super::kill::FILESYSTEMS;
 use super::seam::Fault;
 use super::started::{Role, Started, User, ledger_path};
-use super::{Counted, PATIENCE, Plan, two_at_a_time};
+use super::{Counted, PATIENCE, Plan, in_halves};
 use crate::check::{Life, Opening, Promises, check};
 use crate::ledger::{Entry, Kind};
 use crate::rig::Mounted;
@@ -203,23 +202,27 @@ fn arena(disk: &Path, home: &Path, fault: Fault, wins: u64, seed: u64) -> Result
 /// # Errors
 /// Of the machine.
 pub fn run(home: &Path, plan: &Plan) -> Result<Vec<Counted>> {
-    let mut rng = Rng::new(plan.seed ^ 0xF167);
-    let tasks: Vec<_> = FILESYSTEMS.iter().map(|f| (*f, rng.bits())).collect();
     let wins = plan.wins;
-    two_at_a_time(tasks, |(filesystem, seed)| {
-        let mut row = Counted::new(format!("fight for one log, {filesystem}"));
-        let mut rng = Rng::new(seed);
+    let name = "fight for one log";
+    let mut rows = in_halves(name, plan.seed ^ 0xF167, |filesystem, half, seed| {
+        let mut row = Counted::default();
         let image = filesystem.make()?;
         let mounted = Mounted::image(filesystem, &image, home)?;
-        let unlocked = arena(mounted.path(), home, Fault::Unlocked, wins, rng.bits())?;
-        row.caught("a lock that everybody gets", &unlocked.broken);
-        row.take(&arena(mounted.path(), home, Fault::None, wins, rng.bits())?);
+        if half == 0 {
+            let unlocked = arena(mounted.path(), home, Fault::Unlocked, wins, seed)?;
+            row.caught("a lock that everybody gets", &unlocked.broken);
+        } else {
+            row = arena(mounted.path(), home, Fault::None, wins, seed)?;
+        }
         mounted.unmount()?;
+        Ok(row)
+    })?;
+    for row in &mut rows {
         row.demand("wins", wins);
         row.demand("refused", 1);
         row.demand("killed", 1);
-        Ok(row)
-    })
+    }
+    Ok(rows)
 }
 
 #[cfg(test)]

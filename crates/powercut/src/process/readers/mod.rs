@@ -13,10 +13,9 @@ mod role;
 pub use replica::{Places, Replica};
 pub use role::{How, Reading, role_read};
 
-use super::kill::FILESYSTEMS;
 use super::seam::Fault;
 use super::started::{Role, Started, Strain, User, Waited, ledger_path};
-use super::{Counted, PATIENCE, Plan, two_at_a_time};
+use super::{Counted, PATIENCE, Plan, in_halves};
 use crate::check::{Life, Opening, Promises, check};
 use crate::disk::{Cut, Settings, Survival};
 use crate::ledger::{Kind, Ledger};
@@ -325,63 +324,69 @@ const CUTS: [Method; 5] = [
     Method::DirectDsync,
 ];
 
+/// On a mounted filesystem, where only processes are killed.
+fn mounted(home: &Path, filesystem: Filesystem, lives: u64, rng: &mut Rng) -> Result<Counted> {
+    let mut row = Counted::default();
+    let image = filesystem.make()?;
+    let mounted = Mounted::image(filesystem, &image, home)?;
+    for (fault, name) in [
+        (Fault::Blind, "reads find zeroes"),
+        (Fault::Stale, "reads of the control file are stale"),
+    ] {
+        let method = Method::DirectDsync;
+        let part = beside(mounted.path(), home, method, fault, 4, rng.bits())?;
+        row.caught(name, &part.broken);
+    }
+    for (method, lives) in [
+        (Method::DirectDsync, lives),
+        (Method::Fdatasync, lives.div_ceil(2)),
+        (Method::Buffered, lives.div_ceil(2)),
+    ] {
+        let fault = Fault::None;
+        let part = beside(mounted.path(), home, method, fault, lives, rng.bits())?;
+        row.take(&part);
+    }
+    mounted.unmount()?;
+    Ok(row)
+}
+
+/// Over the disk whose plug can be pulled.
+fn pulled(home: &Path, filesystem: Filesystem, rng: &mut Rng) -> Result<Counted> {
+    let mut row = Counted::default();
+    let template = filesystem.make()?;
+    let bench = Bench::new(filesystem)?;
+    let mut pull = |method, fault| {
+        bench.disk().0.copy_from(&template)?;
+        cut(home, filesystem, &bench, method, fault, rng.bits())
+    };
+    let mut found = Vec::new();
+    for _ in 0..5 {
+        if found.is_empty() {
+            found = pull(Method::DirectDsync, Fault::Forgetful)?.broken;
+            found.retain(|f| f.contains("shown and gone"));
+        }
+    }
+    row.caught("shown before it was forced", &found);
+    for method in CUTS {
+        row.take(&pull(method, Fault::None)?);
+    }
+    Ok(row)
+}
+
 /// Each filesystem; a row for each.
 ///
 /// # Errors
 /// Of the machine.
 pub fn run(home: &Path, plan: &Plan) -> Result<Vec<Counted>> {
-    let mut rng = Rng::new(plan.seed ^ 0x4EAD);
-    let tasks: Vec<_> = FILESYSTEMS.iter().map(|f| (*f, rng.bits())).collect();
     let lives = plan.readers;
-    two_at_a_time(tasks, |(filesystem, seed)| {
-        let mut row = Counted::new(format!("readers, {filesystem}"));
+    let mut rows = in_halves("readers", plan.seed ^ 0x4EAD, |filesystem, half, seed| {
         let mut rng = Rng::new(seed);
-        let template = filesystem.make()?;
-        {
-            let image = filesystem.make()?;
-            let mounted = Mounted::image(filesystem, &image, home)?;
-            for (fault, name) in [
-                (Fault::Blind, "reads find zeroes"),
-                (Fault::Stale, "reads of the control file are stale"),
-            ] {
-                let method = Method::DirectDsync;
-                let part = beside(mounted.path(), home, method, fault, 4, rng.bits())?;
-                row.caught(name, &part.broken);
-            }
-            for (method, lives) in [
-                (Method::DirectDsync, lives),
-                (Method::Fdatasync, lives.div_ceil(2)),
-                (Method::Buffered, lives.div_ceil(2)),
-            ] {
-                let fault = Fault::None;
-                let part = beside(mounted.path(), home, method, fault, lives, rng.bits())?;
-                row.take(&part);
-            }
-            mounted.unmount()?;
+        match half {
+            0 => mounted(home, filesystem, lives, &mut rng),
+            _ => pulled(home, filesystem, &mut rng),
         }
-        let bench = Bench::new(filesystem)?;
-        let mut found = Vec::new();
-        for _ in 0..5 {
-            if found.is_empty() {
-                bench.disk().0.copy_from(&template)?;
-                let (method, fault) = (Method::DirectDsync, Fault::Forgetful);
-                let part = cut(home, filesystem, &bench, method, fault, rng.bits())?;
-                found = part.broken;
-                found.retain(|f| f.contains("shown and gone"));
-            }
-        }
-        row.caught("shown before it was forced", &found);
-        for method in CUTS {
-            bench.disk().0.copy_from(&template)?;
-            row.take(&cut(
-                home,
-                filesystem,
-                &bench,
-                method,
-                Fault::None,
-                rng.bits(),
-            )?);
-        }
+    })?;
+    for row in &mut rows {
         row.demand("writers killed", 2 * lives);
         row.demand("cuts", CUTS.len() as u64);
         row.demand("shown to followers", 20 * lives);
@@ -389,6 +394,6 @@ pub fn run(home: &Path, plan: &Plan) -> Result<Vec<Counted>> {
         row.demand("told that the front passed", 1);
         row.demand("scans", 1);
         row.demand("inspections", 1);
-        Ok(row)
-    })
+    }
+    Ok(rows)
 }

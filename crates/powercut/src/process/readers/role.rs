@@ -50,7 +50,7 @@ pub struct Reading {
 }
 
 /// How often a follower of a kind that lags does so before it ends.
-const LAGS: u32 = 2;
+const LAGS: u32 = 4;
 
 /// What the number of a shown record's owner is made of.
 pub fn owner(life: u64, lane: u64) -> u64 {
@@ -62,6 +62,8 @@ struct Reader<'a> {
     system: Faulty,
     lane: Lane,
     rng: Rng,
+    /// How often it may still let the front pass.
+    lags: u32,
 }
 
 /// Reads until it is told to stop.
@@ -75,6 +77,7 @@ pub fn role_read(json: &str) -> Result<()> {
         lane: Lane::open(&reading.ledger, reading.lane).context("the ledger")?,
         rng: Rng::new(reading.seed),
         reading: &reading,
+        lags: LAGS,
     };
     match reading.how {
         How::Follow | How::Lag => reader.follow(),
@@ -122,14 +125,13 @@ impl Reader<'_> {
     /// What a follower shows until it ends, or is given up. Answers where the next one begins.
     fn follow_on(&mut self, mut follower: RemoteFollower) -> Result<Lsn> {
         let mut group = Group::default();
-        let mut lags = LAGS;
         while self.goes_on() {
             match follower.try_next() {
                 Ok(Some(entry)) => {
                     let id = self.shown(&entry)?;
                     group.next(id)?;
-                    if self.reading.how == How::Lag && lags > 0 && self.rng.one_in(100) {
-                        lags -= 1;
+                    if self.reading.how == How::Lag && self.lags > 0 && self.rng.one_in(100) {
+                        self.lags -= 1;
                         self.let_the_front_pass(entry.end);
                     }
                     // A reader may die as well, and go on later where it was.
