@@ -33,6 +33,8 @@ cargo xtask powercut [suite OPTIONS...]
     Real power cuts on real filesystems, over a disk whose plug is pulled: self-checks, 1,000 live
     cuts, 20,000 replayed crash states. As root on Linux. `cargo xtask powercut suite --help`
     prints the options: --minutes M goes on for so long.
+cargo xtask powercut planted [NAME]...
+    Turns known bugs of the log on, one by one, each of which the cuts have to find.
 
 cargo xtask fuzz [--minutes M] [--minimise] [TARGET]...
     Builds the fuzz targets, replays what is kept in fuzz/, and fuzzes each target for 20 seconds.

@@ -193,8 +193,10 @@ impl Options {
     }
 
     /// A directory kept for that (made if it is missing) in which programs of one user share what
-    /// they measured, in its file `calibration`. Without it, or where it cannot be used, that is kept in the log's own directory, in the file
-    /// `calibration`. Within a process logs share it in any case.
+    /// they measured, in its file `calibration`, and what cuts of power have shown, in its file
+    /// `verdicts`. Without it, or where it cannot be used, the former is kept in the log's own
+    /// directory, in the file `calibration`; within a process logs share it in any case. A file
+    /// `verdicts` in the log's own directory counts in any case.
     pub fn calibration_cache(mut self, dir: impl Into<PathBuf>) -> Self {
         self.calibration_cache = Some(dir.into());
         self
@@ -206,6 +208,11 @@ impl Options {
     pub fn default_advisor(mut self, advisor: Arc<dyn Advisor>) -> Self {
         self.advisor.get_or_insert(advisor);
         self
+    }
+
+    /// The advisor, whatever the user settled.
+    pub(crate) fn advisor(&self) -> Option<&Arc<dyn Advisor>> {
+        self.advisor.as_ref()
     }
 
     /// The advisor, unless the user settled the method or wants no measuring.

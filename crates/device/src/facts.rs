@@ -1,4 +1,4 @@
-use crate::{Assessment, FileState, ForceBy, Guarantee, Method, Verdict};
+use crate::{Assessment, FileState, ForceBy, Guarantee, Method, Tried, Verdict};
 
 /// What a filesystem does with a write, as far as durability goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -83,6 +83,9 @@ pub struct Facts {
     pub kernel: String,
     /// Things worth telling the user, in sentences.
     pub notes: Vec<String>,
+    /// What cuts of power have shown of methods here. The system does not know: it is put in by
+    /// whoever keeps such evidence.
+    pub tried: Vec<Tried>,
 }
 
 impl Facts {
@@ -97,20 +100,21 @@ impl Facts {
         device.max(direct).max(4096).next_power_of_two()
     }
 
-    /// The method that is used where the user names none and nothing was measured: `direct+dsync`
-    /// where direct I/O is offered, else `dsync`.
-    pub fn default_method(&self) -> Method {
-        if self.direct.is_some() {
-            Method::DirectDsync
-        } else {
-            Method::Dsync
-        }
+    /// [`volume`](Self::volume), where it stays the same as long as the filesystem exists. Some
+    /// filesystems (xfs) derive the number in its place from the number of the device, which is
+    /// another's after a restart: it has no more than 32 bits, and does not count.
+    pub fn lasting_volume(&self) -> Option<&str> {
+        let is_number_of_device = self
+            .volume
+            .strip_prefix("fsid:")
+            .and_then(|digits| u64::from_str_radix(digits, 16).ok())
+            .is_some_and(|number| u32::try_from(number).is_ok());
+        (!self.volume.is_empty() && !is_number_of_device).then_some(&*self.volume)
     }
 
-    /// The guarantee of `method` on a file in `state` here, with its evidence.
-    ///
-    /// `None` where the method is not offered (direct I/O on a filesystem without it).
-    pub fn assess(&self, method: Method, state: FileState) -> Option<Assessment> {
+    /// What the system says of `method` on a file in `state`: [`assess`](Self::assess) without what
+    /// was tried.
+    pub(crate) fn declared(&self, method: Method, state: FileState) -> Option<Assessment> {
         let plan = method.plan();
         if plan.direct && self.direct.is_none() {
             return None;

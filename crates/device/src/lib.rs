@@ -18,6 +18,7 @@ mod guarantee;
 mod method;
 mod runtime;
 pub mod sync;
+mod tried;
 
 pub use buffer::AlignedBuf;
 pub use directory::{Access, Directory, Entry, FileIdentity, OpenFile, System};
@@ -26,3 +27,4 @@ pub use file::{Barrier, Completion, File, ReadSource, Ticket, Write};
 pub use guarantee::{Assessment, Guarantee, Verdict};
 pub use method::{FileState, ForceBy, Method, Plan, UnknownMethod};
 pub use runtime::{Joiner, Panicked, Runtime};
+pub use tried::Tried;

@@ -11,6 +11,7 @@ pub mod check;
 pub mod disk;
 pub mod ledger;
 pub mod live;
+pub mod own;
 pub mod process;
 pub mod replay;
 pub mod report;

@@ -99,6 +99,7 @@ pub struct Sink {
     tallies: Mutex<BTreeMap<Cell, Tally>>,
     broken: Mutex<Vec<String>>,
     until: Option<Instant>,
+    enough: usize,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -106,12 +107,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Sink {
-    /// An empty one; over at `until`.
-    pub fn new(until: Option<Instant>) -> Sink {
+    /// An empty one; over at `until`, or when so much is broken.
+    pub fn new(until: Option<Instant>, enough: usize) -> Sink {
         Sink {
             tallies: Mutex::default(),
             broken: Mutex::default(),
             until,
+            enough,
         }
     }
 
@@ -146,7 +148,7 @@ impl Sink {
 
     /// Whether to stop: too much is broken, or the time is over.
     pub fn is_over(&self) -> bool {
-        lock(&self.broken).len() > 50 || self.until.is_some_and(|u| Instant::now() >= u)
+        lock(&self.broken).len() >= self.enough || self.until.is_some_and(|u| Instant::now() >= u)
     }
 
     /// Everything that broke.

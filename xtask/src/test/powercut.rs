@@ -13,6 +13,8 @@ const SKIPPED: &str = "skipped:";
 pub fn run(setting: &Setting) -> Result<Outcome> {
     let mut build = host::cargo_command(setting);
     build.args(["build", "--workspace", "--bin", "logforce-powercut"]);
+    // Its own test of the command needs the command, beside it.
+    build.args(["--bin", "logforce"]);
     build.args(["--features", host::FEATURES, "--locked"]);
     let built = host::one_command(setting, Stage::Powercut, &mut build)?;
     if built.counts.failed > 0 {

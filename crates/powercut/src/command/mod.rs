@@ -1,5 +1,6 @@
 //! The command line.
 
+mod planted;
 mod print;
 mod process;
 mod suite;
@@ -27,6 +28,10 @@ enum Command {
     Suite(suite::Args),
     /// Process faults: kills, full disks, errors, readers, several writers.
     Process(process::Args),
+    /// Runs `logforce powercut` alone, on disks that are honest and on disks that lie.
+    Own(suite::Args),
+    /// Turns known bugs of the log on, one by one, each of which the cuts have to find.
+    Planted(planted::Args),
     /// The disk's process.
     #[command(hide = true)]
     Disk { setup: String },
@@ -67,6 +72,8 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::ProcessWork { job } => role(Role::Work, &job),
         Command::ProcessRead { job } => role(Role::Read, &job),
         Command::ProcessFight { job } => role(Role::Fight, &job),
+        Command::Own(args) => enclosed(&args.filesystems(), |home| suite::own(&args, home)),
+        Command::Planted(args) => planted::run(&args),
         Command::Disk { setup } => {
             disk::run(&serde_json::from_str(&setup)?).map(|()| ExitCode::SUCCESS)
         }

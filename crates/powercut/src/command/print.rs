@@ -2,6 +2,7 @@
 
 use super::suite::Section;
 use comfy_table::{Table, presets};
+use logforce_powercut::own::OwnRun;
 use logforce_powercut::report::{Row, Tallied};
 use logforce_powercut::selfcheck::Checked;
 
@@ -94,4 +95,19 @@ pub fn section(name: &str, section: &Section) {
         section.seconds,
         total(&section.total)
     );
+}
+
+/// One run of `logforce powercut`.
+pub fn own(run: &OwnRun) -> String {
+    format!(
+        "{:<16} {:<11} {}: {}",
+        run.filesystem,
+        if run.lying_disk {
+            "lying disk"
+        } else {
+            "honest disk"
+        },
+        run.verdict,
+        run.conclusion
+    )
 }

@@ -5,6 +5,7 @@ use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
 use logforce_device::Method;
 use logforce_powercut::live::{Cell, DURABLE, cells};
+use logforce_powercut::own::{self, OwnRun};
 use logforce_powercut::report::{Row, Sink, Tallied};
 use logforce_powercut::rig::Filesystem;
 use logforce_powercut::selfcheck::{self, Checked};
@@ -46,6 +47,9 @@ pub struct Args {
     /// Leaves the self-checks out. What is found then says little.
     #[arg(long)]
     unchecked: bool,
+    /// Ends at the first thing that breaks.
+    #[arg(long)]
+    first: bool,
 }
 
 impl Args {
@@ -73,6 +77,9 @@ impl Args {
     }
 }
 
+/// Findings after which nothing more is learnt.
+const MANY: usize = 50;
+
 /// What was counted of one kind of cuts.
 #[derive(Debug, Serialize)]
 pub struct Section {
@@ -94,6 +101,7 @@ struct Document {
     kernel: String,
     seed: u64,
     selfchecks: Vec<Checked>,
+    own: Vec<OwnRun>,
     live: Section,
     replayed: Section,
     broken: Vec<String>,
@@ -119,6 +127,9 @@ pub fn run(args: &Args, home: &Path) -> Result<ExitCode> {
         }
         found
     };
+    println!("logforce powercut:");
+    let (own, wrong) = own_runs(args, home)?;
+    broken.extend(wrong);
     let (mut live, mut replayed) = (None, None);
     if broken.is_empty() {
         live = Some(section(
@@ -152,6 +163,7 @@ pub fn run(args: &Args, home: &Path) -> Result<ExitCode> {
                 .into_owned(),
             seed: args.seed,
             selfchecks,
+            own,
             live,
             replayed,
             broken: broken.clone(),
@@ -187,6 +199,39 @@ fn checks(args: &Args, cells: &[Cell], home: &Path) -> Result<Vec<Checked>> {
     Ok(found.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
+/// `logforce powercut` on each filesystem, on an honest disk and on one that lies. Fails if one of
+/// its verdicts is wrong.
+///
+/// # Errors
+/// Of the machine.
+pub fn own(args: &Args, home: &Path) -> Result<ExitCode> {
+    let broken = own_runs(args, home)?.1;
+    broken.iter().for_each(|b| println!("FAILED: {b}"));
+    Ok(ExitCode::from(u8::from(!broken.is_empty())))
+}
+
+fn own_runs(args: &Args, home: &Path) -> Result<(Vec<OwnRun>, Vec<String>)> {
+    let program = own::program()?;
+    let mut rng = Rng::new(args.seed);
+    let all = args.filesystems().into_iter();
+    let seeded: Vec<_> = all
+        .flat_map(|f| [(f, false), (f, true)])
+        .map(|(f, lying)| (f, lying, rng.bits()))
+        .collect();
+    let found = Mutex::new(Vec::new());
+    share(args.threads(), seeded, |(filesystem, lying, seed)| {
+        let run = own::run(&program, filesystem, lying, home, seed)
+            .with_context(|| format!("logforce powercut on {filesystem}, lying disk: {lying}"))?;
+        println!("    {}", print::own(&run));
+        lock(&found).push(run);
+        Ok(())
+    })?;
+    let runs: Vec<OwnRun> = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let wrong = runs.iter().filter(|r| !r.is_as_it_should_be());
+    let broken = wrong.map(print::own).collect();
+    Ok((runs, broken))
+}
+
 type Work = fn(Cell, u64, &Path, u64, &Sink) -> Result<()>;
 
 /// One kind of cuts over all cells.
@@ -205,7 +250,7 @@ fn section(
         .minutes
         .map(|m| started + Duration::from_secs_f64((m * 30.0).max(0.0)));
     let least = wanted.div_ceil(cells.len() as u64);
-    let sink = Sink::new(until);
+    let sink = Sink::new(until, if args.first { 1 } else { MANY });
     let mut rng = Rng::new(args.seed ^ wanted);
     loop {
         let seeded: Vec<_> = cells.iter().map(|c| (*c, rng.bits())).collect();
@@ -251,7 +296,10 @@ fn share<T: Send>(
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                while let Some(next) = lock(&left).pop_front() {
+                loop {
+                    // By itself: a guard in a `while let` would be held while the work is done.
+                    let next = lock(&left).pop_front();
+                    let Some(next) = next else { break };
                     if let Err(e) = work(next) {
                         lock(&left).clear();
                         lock(&error).get_or_insert(e);

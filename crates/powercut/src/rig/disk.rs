@@ -83,30 +83,12 @@ impl Powered {
         if let Some(command) = first {
             powered.tell(command)?;
         }
-        match powered.mount(switched.filesystem) {
+        match Mounted::file(switched.filesystem, &powered.file, true, &powered.home) {
             Ok(mounted) => powered.mounted = Some(mounted),
             Err(e) if first.is_none() => return Err(e),
             Err(_) => {}
         }
         Ok(powered)
-    }
-
-    fn mount(&self, filesystem: Filesystem) -> Result<Mounted> {
-        let out = std::process::Command::new("losetup")
-            .args(["--direct-io=on", "--find", "--show"])
-            .arg(&self.file)
-            .output()
-            .context("losetup")?;
-        if !out.status.success() {
-            bail!("losetup: {}", String::from_utf8_lossy(&out.stderr).trim());
-        }
-        let device = String::from_utf8(out.stdout)?.trim().to_owned();
-        let mounted = Mounted::device(filesystem, Path::new(&device), &self.home);
-        // While it is mounted this lets the device go with the mount; else it goes now.
-        let _ = std::process::Command::new("losetup")
-            .args(["--detach", &device])
-            .output();
-        mounted
     }
 
     /// The filesystem; `None` if the power went before it was mounted.

@@ -68,7 +68,7 @@ impl Filesystem {
         mib << 20
     }
 
-    /// Mount options beside `loop`.
+    /// Mount options.
     pub fn options(self) -> &'static str {
         match self {
             Filesystem::Ext4 | Filesystem::Ext4NoJournal => "errors=continue",

@@ -29,7 +29,8 @@ impl Image {
     /// # Errors
     /// Where the system refuses memory files.
     pub fn new(len: u64) -> io::Result<Image> {
-        let fd = rustix::fs::memfd_create("logforce-powercut", MemfdFlags::CLOEXEC)?;
+        let name = super::enclosure::name();
+        let fd = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC)?;
         let file = File::from(fd);
         file.set_len(len)?;
         Ok(Image { file, len })

@@ -31,25 +31,48 @@ impl Mounted {
     /// # Errors
     /// With what `mount` says: a filesystem that a cut destroyed, or no loop device.
     pub fn image(filesystem: Filesystem, image: &Image, home: &Path) -> Result<Mounted> {
-        let options = format!("loop,{}", filesystem.options());
-        Self::new(filesystem, &image.path(), &options, home)
+        Self::file(filesystem, &image.path(), false, home)
     }
 
-    /// Mounts the filesystem on a device.
+    /// Mounts the filesystem in a file, over a loop device that goes with it: past the cache of
+    /// the file if `direct`.
     ///
     /// # Errors
-    /// With what `mount` says.
-    pub fn device(filesystem: Filesystem, device: &Path, home: &Path) -> Result<Mounted> {
-        Self::new(filesystem, device, filesystem.options(), home)
+    /// With what `losetup` or `mount` says.
+    pub(super) fn file(
+        filesystem: Filesystem,
+        file: &Path,
+        direct: bool,
+        home: &Path,
+    ) -> Result<Mounted> {
+        let mut losetup = Command::new("losetup");
+        if direct {
+            losetup.arg("--direct-io=on");
+        }
+        // Not `mount -o loop`: that takes a device which still has this file, and with it what it
+        // remembers of the file's former contents. It does, now and then, because programs that
+        // look for a free device hold others open for a moment, and so keep them from going.
+        let out = losetup.args(["--find", "--show"]).arg(file).output();
+        let out = out.context("losetup")?;
+        if !out.status.success() {
+            bail!("losetup: {}", String::from_utf8_lossy(&out.stderr).trim());
+        }
+        let device = String::from_utf8(out.stdout)?.trim().to_owned();
+        // A device that is detached while it is open goes when it is closed the last time: with the
+        // mount, or now if there will be none. Done first, since a kill may come at any time.
+        let open = fs::File::open(&device).with_context(|| device.clone())?;
+        let _ = Command::new("losetup").args(["--detach", &device]).output();
+        let mounted = Self::device(filesystem, Path::new(&device), home);
+        drop(open);
+        mounted
     }
 
-    fn new(filesystem: Filesystem, source: &Path, options: &str, home: &Path) -> Result<Mounted> {
+    fn device(filesystem: Filesystem, device: &Path, home: &Path) -> Result<Mounted> {
         let at = fresh(home)?;
-        // util-linux finds a free loop device and sets it to go with the mount; `-n`: nothing is
-        // written below /run, which is not ours.
+        // `-n`: nothing is written below /run, which is not ours.
         let out = Command::new("mount")
-            .args(["-n", "-t", filesystem.kind(), "-o", options])
-            .arg(source)
+            .args(["-n", "-t", filesystem.kind(), "-o", filesystem.options()])
+            .arg(device)
             .arg(&at)
             .output()
             .context("mount")?;

@@ -102,6 +102,7 @@ impl SimOptions {
             capacity: self.capacity,
             kernel: "simulated".to_owned(),
             notes: Vec::new(),
+            tried: Vec::new(),
         }
     }
 
