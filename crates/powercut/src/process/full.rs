@@ -207,7 +207,13 @@ impl Story<'_> {
         let filler = Filler::new(self.disk, ROOM)?;
         let mut subject = self.start(Space::UntilFull, 0)?;
         for round in 1..=3 {
-            if !self.wait(&mut subject, Kind::FrontDone, round)? {
+            if self.in_place() {
+                if !self.wait(&mut subject, Kind::FrontDone, round)? {
+                    break;
+                }
+            } else if subject.until_within(Kind::FrontDone, round, PATIENCE / 8)? != Waited::There {
+                // To move the front takes a write, and there a write takes space.
+                self.counted.add("the front could not move", 1);
                 break;
             }
             self.goes_on(&mut subject, "went on when the front moved")?;
@@ -384,8 +390,15 @@ pub fn run(home: &Path, plan: &Plan) -> Result<Vec<Counted>> {
         let mut row = Counted::default();
         let mut rng = Rng::new(seed);
         if half == 0 {
-            let deaf = killed(home, filesystem, User::Nobody, Fault::Deaf, rng.bits())?;
-            row.caught("errors pass for success on a full disk", &deaf.broken);
+            // A full btrfs may find some space just when it is asked to, and no error comes.
+            let mut found = Vec::new();
+            for _ in 0..5 {
+                if found.is_empty() {
+                    let seed = rng.bits();
+                    found = killed(home, filesystem, User::Nobody, Fault::Deaf, seed)?.broken;
+                }
+            }
+            row.caught("errors pass for success on a full disk", &found);
             for method in CUTS {
                 row.take(&cut(home, filesystem, method, Fault::None, rng.bits())?);
             }

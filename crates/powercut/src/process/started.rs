@@ -236,7 +236,15 @@ impl Started {
     /// # Errors
     /// Of the system.
     pub fn until(&mut self, kind: Kind, count: u64) -> Result<Waited> {
-        let until = Instant::now() + PATIENCE;
+        self.until_within(kind, count, PATIENCE)
+    }
+
+    /// The same, for so long.
+    ///
+    /// # Errors
+    /// Of the system.
+    pub fn until_within(&mut self, kind: Kind, count: u64, within: Duration) -> Result<Waited> {
+        let until = Instant::now() + within;
         loop {
             let ended = self.has_ended()?;
             if self.count(kind)? >= count {
