@@ -12,6 +12,7 @@ pub mod disk;
 pub mod ledger;
 pub mod live;
 pub mod own;
+pub mod process;
 pub mod replay;
 pub mod report;
 pub mod rig;

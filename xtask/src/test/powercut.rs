@@ -8,7 +8,8 @@ use std::process::Command;
 /// What its program says when something that it takes is missing.
 const SKIPPED: &str = "skipped:";
 
-/// Runs the suite. What it counted is in `powercut.json` beside the transcripts.
+/// Runs the suite. What it counted is in `powercut.json` and
+/// `process-faults.json` beside the transcripts.
 pub fn run(setting: &Setting) -> Result<Outcome> {
     let mut build = host::cargo_command(setting);
     build.args(["build", "--workspace", "--bin", "logforce-powercut"]);
@@ -19,14 +20,25 @@ pub fn run(setting: &Setting) -> Result<Outcome> {
     if built.counts.failed > 0 {
         return Ok(built);
     }
+    let mut outcome = part(setting, "suite", "powercut")?;
+    if outcome.counts == Counts::PASSED {
+        let faults = part(setting, "process", "process-faults")?;
+        outcome.counts += faults.counts;
+        outcome.lines.extend(faults.lines);
+    }
+    Ok(outcome)
+}
+
+/// One of its commands; its files beside the transcripts are called `name`.
+fn part(setting: &Setting, command: &str, name: &str) -> Result<Outcome> {
     let mark = leftovers::fresh_mark();
     let mut suite = Command::new(setting.workspace.target.join("debug/logforce-powercut"));
     suite
         .current_dir(&setting.workspace.root)
-        .args(["suite", "--json"])
-        .arg(setting.logs.join("powercut.json"))
+        .args([command, "--json"])
+        .arg(setting.logs.join(format!("{name}.json")))
         .env(leftovers::MARK, &mark);
-    let log = setting.logs.join("powercut.log");
+    let log = setting.logs.join(format!("{name}.log"));
     let ended = child::run(&mut suite, &log, setting.clock.limit())?;
     let text = ended.text();
     let mut outcome = Outcome::of(Counts::PASSED, shown(&text));
@@ -53,7 +65,7 @@ fn shown(text: &str) -> Vec<String> {
     let mut lines = transcript::without_progress(text);
     let expected = |l: &String| {
         let l = l.trim_start();
-        l.starts_with("caught ") || l.starts_with("kept all ")
+        l.starts_with("caught ") || l.starts_with("caught: ") || l.starts_with("kept all ")
     };
     lines.retain(|l| !expected(l));
     lines

@@ -2,11 +2,13 @@
 
 mod planted;
 mod print;
+mod process;
 mod suite;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use logforce_powercut::rig::{enclosure, needs};
+use logforce_powercut::process::Role;
+use logforce_powercut::rig::{Filesystem, enclosure, needs};
 use logforce_powercut::{disk, subject};
 use std::path::Path;
 use std::process::ExitCode;
@@ -24,6 +26,8 @@ struct Cli {
 enum Command {
     /// Runs everything: self-checks first, then live cuts, then replayed states.
     Suite(suite::Args),
+    /// Process faults: kills, full disks, errors, readers, several writers.
+    Process(process::Args),
     /// Runs `logforce powercut` alone, on disks that are honest and on disks that lie.
     Own(suite::Args),
     /// Turns known bugs of the log on, one by one, each of which the cuts have to find.
@@ -37,6 +41,15 @@ enum Command {
     /// The process of a small program with a known mistake.
     #[command(hide = true)]
     Raw { job: String },
+    /// The subject's process, under one of the process faults.
+    #[command(hide = true)]
+    ProcessWork { job: String },
+    /// A process that reads a log while others write it.
+    #[command(hide = true)]
+    ProcessRead { job: String },
+    /// A process that opens a log again and again.
+    #[command(hide = true)]
+    ProcessFight { job: String },
 }
 
 /// Something that it takes is missing here.
@@ -54,8 +67,12 @@ pub fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<ExitCode> {
     match command {
-        Command::Suite(args) => enclosed(&args, suite::run),
-        Command::Own(args) => enclosed(&args, suite::own),
+        Command::Suite(args) => enclosed(&args.filesystems(), |home| suite::run(&args, home)),
+        Command::Process(args) => enclosed(&args.filesystems(), |home| process::run(&args, home)),
+        Command::ProcessWork { job } => role(Role::Work, &job),
+        Command::ProcessRead { job } => role(Role::Read, &job),
+        Command::ProcessFight { job } => role(Role::Fight, &job),
+        Command::Own(args) => enclosed(&args.filesystems(), |home| suite::own(&args, home)),
         Command::Planted(args) => planted::run(&args),
         Command::Disk { setup } => {
             disk::run(&serde_json::from_str(&setup)?).map(|()| ExitCode::SUCCESS)
@@ -70,15 +87,21 @@ fn ended(ended: Result<()>) -> ExitCode {
     ExitCode::from(u8::from(ended.is_err()))
 }
 
+/// How these end is read by the suite that started them.
+fn role(role: Role, job: &str) -> Result<ExitCode> {
+    role.run(job).map(|()| ExitCode::SUCCESS)
+}
+
+/// Runs something where nothing of it is left behind, if what it takes is here.
 fn enclosed(
-    args: &suite::Args,
-    run: fn(&suite::Args, &Path) -> Result<ExitCode>,
+    filesystems: &[Filesystem],
+    run: impl FnOnce(&Path) -> Result<ExitCode>,
 ) -> Result<ExitCode> {
     if enclosure::is_inside() {
         let home = enclosure::settle()?;
-        return run(args, &home);
+        return run(&home);
     }
-    let missing = needs::missing(&args.filesystems());
+    let missing = needs::missing(filesystems);
     if !missing.is_empty() {
         println!("skipped: real power cuts need what is not here:");
         for what in missing {

@@ -26,9 +26,19 @@ pub enum Kind {
     MetaDone,
     /// The log refused to go on.
     Failed,
+    /// There was no room; nothing was accepted.
+    Refused,
+    /// A reader was shown record `sequence`, at these LSNs; `guarantee` says whose it is.
+    Shown,
+    /// A reader was told that what lies in `start..end` was taken back.
+    Voided,
+    /// A reader was told that the front passed it, and went on at `start`.
+    Passed,
+    /// A process gives the log back.
+    Closing,
 }
 
-const KINDS: [Kind; 11] = [
+const KINDS: [Kind; 16] = [
     Kind::Opened,
     Kind::Appended,
     Kind::Acked,
@@ -40,6 +50,11 @@ const KINDS: [Kind; 11] = [
     Kind::MetaIntent,
     Kind::MetaDone,
     Kind::Failed,
+    Kind::Refused,
+    Kind::Shown,
+    Kind::Voided,
+    Kind::Passed,
+    Kind::Closing,
 ];
 
 /// One thing that the subject saw.

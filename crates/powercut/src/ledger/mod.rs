@@ -52,6 +52,20 @@ impl Ledger {
         self.image.path()
     }
 
+    /// The same one, for another owner.
+    ///
+    /// # Errors
+    /// Of the system.
+    pub fn try_clone(&self) -> io::Result<Ledger> {
+        let image = self.image.try_clone()?;
+        Ok(Ledger { image })
+    }
+
+    /// Its memory, to be inherited.
+    pub fn file(&self) -> &File {
+        self.image.file()
+    }
+
     /// How many entries there are now.
     ///
     /// # Errors

@@ -36,6 +36,17 @@ impl Image {
         Ok(Image { file, len })
     }
 
+    /// The same memory, for another owner.
+    ///
+    /// # Errors
+    /// Of the system.
+    pub fn try_clone(&self) -> io::Result<Image> {
+        Ok(Image {
+            file: self.file.try_clone()?,
+            len: self.len,
+        })
+    }
+
     /// Its bytes.
     pub fn file(&self) -> &File {
         &self.file

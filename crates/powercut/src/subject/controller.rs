@@ -1,14 +1,18 @@
 //! The thread that truncates at both ends, sets the metadata, and claims what is durable.
 
-use super::{Work, rank};
+use super::{Space, Work, rank};
 use crate::ledger::{Entry, Kind, Lane};
 use logforce::Lsn;
 use logforce_testkit::Rng;
 use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Bytes of log that are kept: a few segments, so that they come round often.
 const KEPT: u64 = 600 << 10;
+
+/// Refusals by which a disk counts as full.
+const REFUSALS: u64 = 8;
 
 /// The metadata of a number, which tells its number and shows that it is whole.
 pub fn metadata(life: u64, number: u64) -> Vec<u8> {
@@ -61,11 +65,16 @@ pub(super) fn control(work: &Work<'_>, mut lane: Lane) {
 
 /// Moves the front up to what is to be kept.
 fn front(work: &Work<'_>, lane: &mut Lane) -> logforce::Result<()> {
-    let tail = work.log.durable_lsn().0;
-    let upto = tail.saturating_sub(KEPT);
     let front = {
         let starts = work.starts();
-        starts.iter().copied().filter(|s| *s <= upto).max()
+        let below = |upto: u64| starts.iter().copied().filter(|s| *s <= upto).max();
+        match work.space {
+            Space::Little => below(work.log.durable_lsn().0.saturating_sub(KEPT)),
+            Space::UntilFull if work.refused.load(Ordering::Relaxed) >= REFUSALS => {
+                starts.get(starts.len() / 2).copied().and_then(below)
+            }
+            Space::All | Space::UntilFull => None,
+        }
     };
     let Some(front) = front.filter(|f| *f > work.log.front_lsn().0) else {
         return Ok(());
@@ -73,6 +82,7 @@ fn front(work: &Work<'_>, lane: &mut Lane) -> logforce::Result<()> {
     lane.put(Entry::range(Kind::FrontIntent, front, front));
     work.log.truncate_front(Lsn(front))?;
     lane.put(Entry::range(Kind::FrontDone, front, front));
+    work.refused.store(0, Ordering::Relaxed);
     work.starts().retain(|s| *s >= front);
     Ok(())
 }

@@ -14,6 +14,7 @@ use crate::ledger::{Entry, Kind, Lane};
 use anyhow::{Context, Result};
 use forgetful::Forgetful;
 use logforce::{Creation, ErrorKind, Guarantee, Log, Method, Options};
+use logforce_device::System;
 use logforce_device_os::OsSystem;
 use logforce_testkit::Rng;
 use serde::{Deserialize, Serialize};
@@ -51,10 +52,24 @@ pub struct Job {
     pub commits: u64,
 }
 
+/// What a subject does about the space that its log takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Space {
+    /// Keeps a few segments.
+    Little,
+    /// Gives nothing back: the disk fills up.
+    All,
+    /// Gives half of it back whenever the disk is full.
+    UntilFull,
+}
+
 /// What the threads of a subject share.
 #[derive(Debug)]
 struct Work<'a> {
     job: &'a Job,
+    space: Space,
+    /// Refusals for lack of space since some was given back.
+    refused: std::sync::atomic::AtomicU64,
     log: &'a Log,
     /// Starts of durable records, those of atomic groups by their first: where one may truncate.
     starts: Mutex<VecDeque<u64>>,
@@ -96,8 +111,15 @@ impl Work<'_> {
     /// Whether the thread goes on after an error. After one of the device it does not.
     fn survives(&self, error: &logforce::Error, lane: &mut Lane) -> bool {
         match error.kind() {
-            // Taken back by the thread that truncates; or no room on the disk just now.
-            ErrorKind::Voided | ErrorKind::Truncated | ErrorKind::NoSpace => {
+            // No room on the disk just now.
+            ErrorKind::NoSpace => {
+                lane.put(Entry::of(Kind::Refused));
+                self.refused.fetch_add(1, Ordering::Relaxed);
+                std::thread::sleep(Duration::from_millis(2));
+                true
+            }
+            // Taken back by the thread that truncates.
+            ErrorKind::Voided | ErrorKind::Truncated => {
                 std::thread::sleep(Duration::from_millis(1));
                 true
             }
@@ -140,19 +162,26 @@ fn options(job: &Job, method: Method) -> Options {
 /// # Errors
 /// If the log cannot be opened. That is how it ends where the cut came before or while opening.
 pub fn run(job: &Job) -> Result<()> {
+    let real = OsSystem::new();
+    if job.forgetful {
+        run_on(job, &Forgetful::new(real), Space::Little)
+    } else {
+        run_on(job, &real, Space::Little)
+    }
+}
+
+/// The same, on a system that may have a fault of its own.
+///
+/// # Errors
+/// If the log cannot be opened.
+pub fn run_on(job: &Job, system: &dyn System, space: Space) -> Result<()> {
     let method: Method = job.method.parse()?;
     let mut lanes = (0..=CONTROL)
         .map(|n| Lane::open(&job.ledger, n))
         .collect::<std::io::Result<Vec<_>>>()
         .context("the ledger")?;
     let options = options(job, method);
-    let real = OsSystem::new();
-    let creation = Creation::OpenOrCreate;
-    let log = if job.forgetful {
-        Log::open(&Forgetful::new(real), &job.dir, creation, options)
-    } else {
-        Log::open(&real, &job.dir, creation, options)
-    }?;
+    let log = Log::open(system, &job.dir, Creation::OpenOrCreate, options)?;
     let mut control = lanes.pop().context("lanes")?;
     control.put(Entry {
         guarantee: rank(log.guarantee()),
@@ -160,6 +189,8 @@ pub fn run(job: &Job) -> Result<()> {
     });
     let work = Work {
         job,
+        space,
+        refused: 0.into(),
         log: &log,
         starts: Mutex::default(),
         appending: RwLock::default(),
