@@ -161,7 +161,9 @@ impl Options {
     }
 
     /// How many device writes may be in flight at once, at least 1. Default 4. More than one is begun
-    /// only where many bytes wait. Methods that need a barrier have one in flight.
+    /// only where many bytes wait. Methods that need a barrier have one in flight, and so has `dsync`
+    /// through the system's cache: of several there, one may be told another's failure, and that one
+    /// success.
     pub fn writes_in_flight(mut self, count: usize) -> Self {
         self.writes_in_flight = count.max(1);
         self

@@ -386,10 +386,7 @@ impl Opening {
             max_batch.next_multiple_of(longest_unit),
             self.options.staging,
             Durability::new(self.chosen.method.plan(), self.chosen.guarantee),
-            Flying {
-                most: self.options.writes_in_flight,
-                from: self.options.worth_a_flight,
-            },
+            Flying::of(self.chosen.method.plan(), &self.options),
             line,
         );
         let mut options = self.options;

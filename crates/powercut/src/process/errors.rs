@@ -9,14 +9,14 @@
 use super::seam::Fault;
 use super::started::{Role, Started, Strain, User, Waited, ledger_path};
 use super::{Counted, FILESYSTEMS, Plan, in_halves};
-use crate::check::{Life, Opening, Outcome, Promises, check};
+use crate::check::{Life, Opening, Promises, check};
 use crate::disk::{Command, Cut, Fail, FailKind, Report, Settings, Survival};
 use crate::ledger::{Entry, Kind, Ledger};
 use crate::live::Bench;
 use crate::rig::{Filesystem, Image, Mounted, Powered, Switched};
 use crate::subject::{Job, Space};
 use anyhow::{Context, Result};
-use logforce::{Creation, Guarantee, Log, Method, OnDamage, Options};
+use logforce::{Guarantee, Method};
 use logforce_testkit::Rng;
 use std::fmt;
 use std::path::Path;
@@ -161,15 +161,6 @@ impl<'a> Rig<'a> {
         Ok(Ended { report, life, bad })
     }
 
-    /// Whether the log says that a segment is gone, on ext4. A sync of a directory succeeds there
-    /// when the commit of its journal that it would have waited for has failed before: so a segment
-    /// that was just named, and that the control file counts, can be gone after the cut. The log
-    /// says so and refuses; what was acknowledged must be there all the same.
-    fn lost_a_name(&self, outcome: &Outcome) -> bool {
-        let first = outcome.broken.first();
-        self.filesystem == Filesystem::Ext4 && first.is_some_and(|b| b.contains("segment-lost"))
-    }
-
     /// One run: one operation fails, or all from one on.
     fn run(&mut self, method: Method, fault: Fault, trouble: Trouble) -> Result<Counted> {
         let mut run = Counted::default();
@@ -200,17 +191,7 @@ impl<'a> Rig<'a> {
             claims: Guarantee::PowerLoss,
         };
         let log = mounted.path().join("log");
-        let mut outcome = check(&log, opening, &mut promises.clone())?;
-        if self.lost_a_name(&outcome) {
-            run.add("names that ext4 lost", 1);
-            let options = Options::new()
-                .method(method)
-                .calibrate(false)
-                .on_damage(OnDamage::Truncate);
-            let system = logforce_device_os::OsSystem::new();
-            Log::open(&system, &log, Creation::OpenExisting, options)?.close()?;
-            outcome = check(&log, opening, &mut promises)?;
-        }
+        let outcome = check(&log, opening, &mut promises)?;
         mounted.unmount()?;
         run.add("acknowledged", outcome.acknowledged);
         run.add("lost", outcome.lost);
