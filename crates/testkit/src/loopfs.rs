@@ -201,7 +201,7 @@ impl Drop for LoopFs {
 /// closing its files, and one that another thread is just starting has all files of this one.
 fn patiently(mut act: impl FnMut() -> Result<(), Skip>) -> Result<(), Skip> {
     let mut done = act();
-    for _ in 0..50 {
+    for _ in 0..30 {
         if done.is_ok() {
             break;
         }
