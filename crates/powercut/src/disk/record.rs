@@ -96,7 +96,7 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Reads what a [`Recorder`] wrote.
+    /// Reads what a recorder wrote.
     ///
     /// # Errors
     /// If it is cut short: the disk did not end it.

@@ -108,7 +108,7 @@ pub struct Started {
 }
 
 impl Started {
-    /// Starts one. Its ledger is at [`ledger_path`].
+    /// Starts one. Its ledger is at `ledger_path`.
     ///
     /// # Errors
     /// If it does not start.

@@ -26,7 +26,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// The record's bytes, `len` of them (at least [`SHORTEST`]).
+    /// The record's bytes, `len` of them (at least `SHORTEST`).
     pub fn record(&self, len: usize) -> Vec<u8> {
         let len = len.max(SHORTEST);
         let words = [
