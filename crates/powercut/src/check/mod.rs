@@ -6,6 +6,8 @@
 
 mod promises;
 mod rules;
+#[cfg(test)]
+mod tests;
 
 pub use promises::{Life, Promises, Survivor};
 

@@ -7,7 +7,7 @@ mod forgetful;
 pub mod raw;
 mod record;
 
-pub use controller::read_metadata;
+pub use controller::{metadata, read_metadata};
 pub use record::Identity;
 
 use crate::ledger::{Entry, Kind, Lane};
