@@ -4,7 +4,7 @@ use logforce_device::{Facts, Platform};
 const PROCEDURE: u32 = 1;
 
 /// Texts longer than this are cut in the evidence, in bytes; what was cut goes into a checksum.
-const LONGEST: usize = 400;
+pub(crate) const LONGEST: usize = 400;
 
 /// What evidence is valid for: the place as the system describes it. All of it has to be the same
 /// again; what is unknown is empty, and has to be unknown again.
@@ -67,7 +67,7 @@ impl ValidFor {
 
 /// The text, or its beginning and a checksum (FNV-1a) of all of it: an overlay's mount options may
 /// be pages long.
-fn bounded(text: &str) -> String {
+pub(crate) fn bounded(text: &str) -> String {
     if text.len() <= LONGEST {
         return text.to_owned();
     }

@@ -4,6 +4,7 @@
 //! facts, what the default one does. The way: [`shortlist`] → [`measure`] (interleaved, within a
 //! budget of time) → [`decide`] (the default, unless another wins by more than a tenth beyond the
 //! noise) → a [`Calibration`], kept in [`Memory`] and in the file [`store::NAME`] of a directory.
+//! Beside it lies what cuts of power have shown: [`verdicts`].
 //! [`settle`] is all of that; [`observe`] tells it what commits cost in real use.
 
 mod calibration;
@@ -17,6 +18,7 @@ mod shortlist;
 pub mod store;
 mod stored;
 mod trial;
+pub mod verdicts;
 
 pub use calibration::{Calibration, Live};
 pub use decide::{Decision, Figure, Interval, decide};

@@ -48,7 +48,7 @@ pub fn write(
     written
 }
 
-fn put(dir: &Arc<dyn Directory>, name: &str, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn put(dir: &Arc<dyn Directory>, name: &str, bytes: &[u8]) -> io::Result<()> {
     let file = dir.open(name, OpenFile::CREATE)?;
     let mut buf = AlignedBuf::zeroed(bytes.len(), 4096);
     buf.copy_from_slice(bytes);
@@ -67,13 +67,14 @@ fn all(dir: &Arc<dyn Directory>) -> Vec<Calibration> {
     // What is no regular file is refused by the directory.
     let bytes = dir
         .open(NAME, OpenFile::READ)
-        .and_then(|file| contents(&*file));
+        .and_then(|file| contents(&*file, LONGEST));
     bytes.map_or_else(|_| Vec::new(), |b| stored::decode(&b))
 }
 
-fn contents(file: &dyn File) -> io::Result<Vec<u8>> {
+/// All bytes of a file of at most `longest`; none of a longer one.
+pub(crate) fn contents(file: &dyn File, longest: u64) -> io::Result<Vec<u8>> {
     let len = file.len()?;
-    if len > LONGEST {
+    if len > longest {
         return Ok(Vec::new());
     }
     let mut bytes = vec![0; len as usize];

@@ -1,4 +1,5 @@
-//! How a command ends: 0 done, 1 failed or damage found, 2 unusable arguments, 130 interrupted.
+//! How a command ends: 0 done, 1 failed or damage found, 2 unusable arguments, 3 nothing can be
+//! concluded, 130 interrupted.
 
 use crate::output::complain;
 use std::io;
@@ -11,6 +12,8 @@ pub enum End {
     Done,
     /// What was looked at is damaged; that has been told.
     Damaged,
+    /// What was done says nothing; that has been told.
+    Inconclusive,
     /// The user stopped it.
     Interrupted,
 }
@@ -35,6 +38,7 @@ pub fn code(result: anyhow::Result<End>) -> ExitCode {
     match result {
         Ok(End::Done) => ExitCode::SUCCESS,
         Ok(End::Damaged) => ExitCode::from(1),
+        Ok(End::Inconclusive) => ExitCode::from(3),
         Ok(End::Interrupted) => ExitCode::from(INTERRUPTED),
         // Whoever read our output has seen enough.
         Err(e) if is_broken_pipe(&e) => ExitCode::SUCCESS,

@@ -7,6 +7,7 @@ mod exit;
 mod live;
 mod look;
 mod output;
+mod powercut;
 mod progress;
 mod signal;
 mod size;
@@ -33,7 +34,8 @@ Examples:
   logforce dump sales.log --limit 20  what is in it?
 
 Logs may be looked into while a program has them open.
-Exit status: 0 done, 1 failed or damage found, 2 unusable arguments, 130 interrupted.";
+Exit status: 0 done, 1 failed or damage found, 2 unusable arguments, 3 inconclusive (powercut),
+130 interrupted.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -45,6 +47,8 @@ enum Command {
     Dump(dump::Args),
     /// Check every byte of a log that counts; exits with 1 if something is damaged.
     Verify(verify::Args),
+    /// Cut the power of this machine, and tell what a log kept; proves or contradicts a method.
+    Powercut(powercut::Args),
     /// Tell what a log is and what it takes up, without reading its records.
     Stat(stat::Args),
 }
@@ -56,6 +60,7 @@ fn main() -> ExitCode {
         Command::Calibrate(args) => calibrate::run(args),
         Command::Dump(args) => dump::run(args),
         Command::Verify(args) => verify::run(args),
+        Command::Powercut(args) => powercut::run(args),
         Command::Stat(args) => stat::run(args),
     };
     exit::code(result)
@@ -79,6 +84,9 @@ mod tests {
             "bench journal --size 1MiB --full --json -",
             "calibrate",
             "calibrate --dir x --again --seconds 1.5 --json -",
+            "powercut witness --listen [::1]:0 --store x",
+            "powercut write --witness h:1 d --for 30s --control direct --method dsync",
+            "powercut check --witness h d --run 0123456789abcdef0123456789abcdef --json -",
         ] {
             let parsed = Cli::try_parse_from(["logforce"].into_iter().chain(words.split(' ')));
             assert!(parsed.is_ok(), "{words}: {parsed:?}");
@@ -90,6 +98,10 @@ mod tests {
             "bench --full --seconds 3",
             "bench --seconds -1",
             "calibrate --seconds 3",
+            "powercut write d",
+            "powercut write --witness h d --control fsync",
+            "powercut write --witness h d --committers 0",
+            "powercut check --witness h d --run 12",
             "calibrate --again --seconds 0",
         ] {
             let parsed =

@@ -1,7 +1,8 @@
-//! Who is asked which method to use where the user named none.
+//! Who is asked which method to use where the user named none, and what is known of methods from
+//! cuts of power.
 
 use crate::log::Shared;
-use logforce_device::{Directory, Facts, Guarantee, Method, Runtime};
+use logforce_device::{Directory, Facts, Guarantee, Method, Runtime, Tried};
 use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use std::time::Duration;
 /// What an [`Advisor`] is told of a log.
 pub struct Question<'a> {
     /// The log's directory. Files with names that the advisor keeps for itself (`calibration`,
-    /// `calibration-<16 hexadecimal digits>.tmp`) may be made in it.
+    /// `verdicts`, either with `-<16 hexadecimal digits>.tmp` behind it) may be made in it.
     pub dir: &'a Arc<dyn Directory>,
     /// The log's runtime.
     pub runtime: &'a dyn Runtime,
@@ -35,11 +36,21 @@ pub struct Observation {
     pub p50: Duration,
 }
 
-/// Knows which method is fastest somewhere. The crate `logforce` has one that measures.
+/// Knows which method is fastest somewhere, and which was seen to lose or to keep what it
+/// acknowledged. The crate `logforce` has one that measures and reads what was kept.
 ///
-/// It advises on speed only: the log does not take a method that the facts do not allow, or that
-/// guarantees less than the default one.
+/// On methods it advises on speed only: the log does not take one that the facts do not allow, or
+/// that guarantees less than the default one.
 pub trait Advisor: Debug + Send + Sync {
+    /// What cuts of power have shown of methods in this place. A loss makes the log refuse the
+    /// method where [`Options::require`](crate::Options::require) asks for more than a crash of the
+    /// system, also if the user named it; nothing makes a guarantee stronger. Called at each opening,
+    /// before the writer's lock is taken; it must only read, and come back soon.
+    fn tried(&self, question: &Question<'_>) -> Vec<Tried> {
+        let _ = question;
+        Vec::new()
+    }
+
     /// The method to use, if it knows. Called once for each opening, by the thread that opens,
     /// with the writer's lock held. It may take time, and must come back.
     fn method(&self, question: &Question<'_>) -> Option<Method>;

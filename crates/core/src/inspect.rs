@@ -471,7 +471,7 @@ impl Inspector {
                 lost.retain(|l| *l >= first);
                 continue;
             }
-            if self.in_use && looked < LOOK_AGAIN {
+            if looked < LOOK_AGAIN && self.may_have_changed() {
                 looked += 1;
                 continue;
             }
@@ -516,10 +516,19 @@ impl Inspector {
         Ok(found)
     }
 
-    /// Where the first segment begins now, if somebody has the log open and may have moved it.
+    /// Whether somebody has had the log open since this began to look. Nobody may have had it
+    /// then: an opening that came since writes over what the last one left behind a torn batch.
+    fn may_have_changed(&self) -> bool {
+        self.in_use
+            || self.dir.is_locked(names::LOCK).unwrap_or(false)
+            || ControlFile::load(&self.dir)
+                .is_ok_and(|now| now.control.sequence != self.control.sequence)
+    }
+
+    /// Where the first segment begins now, if somebody has had the log open and may have moved it.
     fn truncated_to(&self) -> Option<Lsn> {
         let now = ControlFile::load(&self.dir).ok()?;
-        (self.in_use && now.control.log_id == self.control.log_id)
+        (now.control.log_id == self.control.log_id && self.may_have_changed())
             .then_some(now.control.first_segment)
     }
 

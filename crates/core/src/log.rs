@@ -13,7 +13,7 @@ use crate::view::View;
 use crate::wakers::Wakers;
 use crate::{Damage, Error, Result, recovery, trace};
 use logforce_device::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard};
-use logforce_device::{Guarantee, Joiner, Method, Plan, System};
+use logforce_device::{Guarantee, Joiner, Method, Plan, System, Verdict};
 use logforce_format::{Case, Epoch, LogId, Lsn, planted};
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -89,6 +89,10 @@ pub(crate) struct Shared {
     pub(crate) plan: Plan,
     /// What a force by the method guarantees here.
     pub(crate) guarantee: Guarantee,
+    /// How far that is to be believed.
+    pub(crate) verdict: Verdict,
+    /// Why, in words.
+    pub(crate) evidence: String,
     /// What is written and not forced survives.
     pub(crate) written_guarantee: Guarantee,
     /// Write unit of new segments.
@@ -573,6 +577,17 @@ impl Log {
     /// What a force guarantees.
     pub fn guarantee(&self) -> Guarantee {
         self.shared().guarantee
+    }
+
+    /// How far that is to be believed, as known when the log was opened: [`Verdict::Proven`] where
+    /// `logforce powercut` recorded that everything was kept, else what the device declares.
+    pub fn verdict(&self) -> Verdict {
+        self.shared().verdict
+    }
+
+    /// The evidence for [`Log::verdict`], in words.
+    pub fn evidence(&self) -> &str {
+        &self.shared().evidence
     }
 
     /// How a force is done.

@@ -7,6 +7,8 @@ pub(crate) const CONTROL_NEW: &str = "control.tmp";
 pub(crate) const LOCK: &str = "lock";
 /// What calibration keeps here, and its files under way: `calibration-<16 digits>.tmp`.
 const CALIBRATION: &str = "calibration";
+/// What cuts of power have shown, and files of it under way.
+const VERDICTS: &str = "verdicts";
 /// Statistics for whoever looks; nothing depends on it.
 pub(crate) const LIVE: &str = "live";
 const SEGMENT: &str = ".seg";
@@ -23,8 +25,8 @@ pub(crate) enum NameKind {
     Segment,
     Preparing,
     Spare,
-    /// Of calibration: nothing that the log depends on.
-    Calibration,
+    /// Of calibration or power cuts: no part of the log.
+    Evidence,
     /// Belongs to the filesystem: a log may live in a mount's root.
     System,
     Foreign,
@@ -59,13 +61,13 @@ pub(crate) fn kind(name: &str) -> NameKind {
         CONTROL => NameKind::Control,
         CONTROL_NEW => NameKind::ControlNew,
         LOCK => NameKind::Lock,
-        CALIBRATION => NameKind::Calibration,
+        CALIBRATION | VERDICTS => NameKind::Evidence,
         LIVE => NameKind::Live,
         "lost+found" => NameKind::System,
         _ if hex(SEGMENT) => NameKind::Segment,
         _ if hex(PREPARING) => NameKind::Preparing,
         _ if hex(SPARE) => NameKind::Spare,
-        _ if is_calibration_under_way(name) => NameKind::Calibration,
+        _ if is_evidence_under_way(name) => NameKind::Evidence,
         _ => NameKind::Foreign,
     }
 }
@@ -74,10 +76,12 @@ fn is_number(digits: &str) -> bool {
     digits.len() == 16 && digits.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
-fn is_calibration_under_way(name: &str) -> bool {
-    name.strip_prefix(CALIBRATION)
-        .and_then(|rest| rest.strip_prefix('-')?.strip_suffix(PREPARING))
-        .is_some_and(is_number)
+fn is_evidence_under_way(name: &str) -> bool {
+    [CALIBRATION, VERDICTS].into_iter().any(|kept| {
+        name.strip_prefix(kept)
+            .and_then(|rest| rest.strip_prefix('-')?.strip_suffix(PREPARING))
+            .is_some_and(is_number)
+    })
 }
 
 #[cfg(test)]
@@ -85,11 +89,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_calibration_leaves_is_known() {
-        for name in ["calibration", "calibration-0123456789abcdef.tmp"] {
-            assert_eq!(kind(name), NameKind::Calibration, "{name}");
+    fn what_is_kept_as_evidence_is_known() {
+        for name in [
+            "calibration",
+            "calibration-0123456789abcdef.tmp",
+            "verdicts",
+            "verdicts-0123456789abcdef.tmp",
+        ] {
+            assert_eq!(kind(name), NameKind::Evidence, "{name}");
         }
-        for name in ["calibration-", "calibration-0123.tmp", "calibration.tmp"] {
+        for name in ["calibration-", "verdicts-0123.tmp", "calibration.tmp"] {
             assert_eq!(kind(name), NameKind::Foreign, "{name}");
         }
         assert_eq!(kind("0123456789abcdef.tmp"), NameKind::Preparing);

@@ -161,7 +161,9 @@ impl Options {
     }
 
     /// How many device writes may be in flight at once, at least 1. Default 4. More than one is begun
-    /// only where many bytes wait. Methods that need a barrier have one in flight.
+    /// only where many bytes wait. Methods that need a barrier have one in flight, and so has `dsync`
+    /// through the system's cache: of several there, one may be told another's failure, and that one
+    /// success.
     pub fn writes_in_flight(mut self, count: usize) -> Self {
         self.writes_in_flight = count.max(1);
         self
@@ -193,8 +195,10 @@ impl Options {
     }
 
     /// A directory kept for that (made if it is missing) in which programs of one user share what
-    /// they measured, in its file `calibration`. Without it, or where it cannot be used, that is kept in the log's own directory, in the file
-    /// `calibration`. Within a process logs share it in any case.
+    /// they measured, in its file `calibration`, and what cuts of power have shown, in its file
+    /// `verdicts`. Without it, or where it cannot be used, the former is kept in the log's own
+    /// directory, in the file `calibration`; within a process logs share it in any case. A file
+    /// `verdicts` in the log's own directory counts in any case.
     pub fn calibration_cache(mut self, dir: impl Into<PathBuf>) -> Self {
         self.calibration_cache = Some(dir.into());
         self
@@ -206,6 +210,11 @@ impl Options {
     pub fn default_advisor(mut self, advisor: Arc<dyn Advisor>) -> Self {
         self.advisor.get_or_insert(advisor);
         self
+    }
+
+    /// The advisor, whatever the user settled.
+    pub(crate) fn advisor(&self) -> Option<&Arc<dyn Advisor>> {
+        self.advisor.as_ref()
     }
 
     /// The advisor, unless the user settled the method or wants no measuring.

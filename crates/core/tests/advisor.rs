@@ -2,6 +2,7 @@
 
 use logforce_core::{
     Advisor, Creation, ErrorKind, Guarantee, Log, Method, Observation, Options, Question, Result,
+    Tried, Verdict,
 };
 use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
 use std::sync::{Arc, Mutex};
@@ -10,9 +11,14 @@ use std::sync::{Arc, Mutex};
 struct Oracle {
     answer: Option<Method>,
     asked: Mutex<Vec<Guarantee>>,
+    tried: Vec<Tried>,
 }
 
 impl Advisor for Oracle {
+    fn tried(&self, _: &Question<'_>) -> Vec<Tried> {
+        self.tried.clone()
+    }
+
     fn method(&self, question: &Question<'_>) -> Option<Method> {
         assert!(
             question.dir.is_locked("lock").unwrap(),
@@ -101,5 +107,80 @@ fn the_first_advisor_that_is_named_stays() {
         let (first, second) = (oracle(Method::Dsync), oracle(Method::Fdatasync));
         let log = open(options(&first).default_advisor(second)).unwrap();
         assert_eq!(log.method(), Method::Dsync);
+    });
+}
+
+fn tried(method: Method, kept: bool) -> Arc<Oracle> {
+    let evidence = "three cuts on 2026-11-21".to_owned();
+    Arc::new(Oracle {
+        answer: Some(method),
+        tried: vec![Tried {
+            method,
+            kept,
+            evidence,
+        }],
+        ..Oracle::default()
+    })
+}
+
+#[test]
+fn what_a_cut_of_power_proved_is_what_the_log_says() {
+    in_simulation(|open| {
+        let oracle = tried(Method::Fdatasync, true);
+        let log = open(options(&oracle)).unwrap();
+        let said = (log.method(), log.guarantee(), log.verdict());
+        let proven = (Method::Fdatasync, Guarantee::PowerLoss, Verdict::Proven);
+        assert_eq!(said, proven);
+        assert!(log.evidence().contains("three cuts"), "{}", log.evidence());
+        log.close().unwrap();
+        let log = open(options(&oracle).method(Method::Dsync)).unwrap();
+        assert_eq!(log.verdict(), Verdict::Declared);
+    });
+}
+
+#[test]
+fn a_method_that_lost_is_refused_also_by_name() {
+    in_simulation(|open| {
+        let oracle = tried(Method::DirectDsync, false);
+        for options in [options(&oracle), options(&oracle).calibrate(false)] {
+            let refused = open(options.method(Method::DirectDsync)).map(drop);
+            let refused = refused.unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::Unavailable);
+            let said = refused.to_string();
+            assert!(
+                said.contains("guarantees os-crash here, power-loss"),
+                "{said}"
+            );
+            assert!(said.contains("three cuts on 2026-11-21"), "{said}");
+        }
+        // Who asks for no more may have it, and is told.
+        let less = options(&oracle).require(Guarantee::OsCrash);
+        let log = open(less.method(Method::DirectDsync)).unwrap();
+        assert_eq!(log.verdict(), Verdict::Contradicted);
+        assert_eq!(log.guarantee(), Guarantee::OsCrash);
+    });
+}
+
+#[test]
+fn where_the_default_lost_another_is_used_or_none() {
+    in_simulation(|open| {
+        // By FUA alone: the flush is not touched by that.
+        let log = open(options(&tried(Method::DirectDsync, false))).unwrap();
+        assert_eq!(log.method(), Method::DirectFdatasync);
+        assert_eq!(log.guarantee(), Guarantee::PowerLoss);
+        log.close().unwrap();
+        let both = Oracle {
+            tried: [Method::DirectDsync, Method::Fdatasync]
+                .map(|method| Tried {
+                    method,
+                    kept: false,
+                    evidence: "lost 5".to_owned(),
+                })
+                .to_vec(),
+            ..Oracle::default()
+        };
+        let refused = open(options(&Arc::new(both))).map(drop).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Unavailable);
+        assert!(refused.to_string().contains("lost 5"), "{refused}");
     });
 }

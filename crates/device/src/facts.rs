@@ -1,4 +1,6 @@
-use crate::{Assessment, Barrier, FileState, ForceBy, Guarantee, Method, Plan, Platform, Verdict};
+use crate::{
+    Assessment, Barrier, FileState, ForceBy, Guarantee, Method, Plan, Platform, Tried, Verdict,
+};
 
 /// What a filesystem does with a write, as far as durability goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -86,6 +88,9 @@ pub struct Facts {
     pub kernel: String,
     /// Things worth telling the user, in sentences.
     pub notes: Vec<String>,
+    /// What cuts of power have shown of methods here. The system does not know: it is put in by
+    /// whoever keeps such evidence.
+    pub tried: Vec<Tried>,
 }
 
 impl Facts {
@@ -100,17 +105,16 @@ impl Facts {
         device.max(direct).max(4096).next_power_of_two()
     }
 
-    /// The method that is used where the user names none and nothing was measured. On Linux
-    /// `direct+dsync` where direct I/O is offered, else `dsync`: where the device has no FUA, the
-    /// kernel flushes. On Windows `flush` and on macOS `full-fsync`: what the device does with a
-    /// write through is its own affair there, and a flush is at least asked for.
-    pub fn default_method(&self) -> Method {
-        match self.platform {
-            Platform::Windows => Method::Flush,
-            Platform::Macos => Method::FullFsync,
-            Platform::Linux if self.direct.is_some() => Method::DirectDsync,
-            Platform::Linux => Method::Dsync,
-        }
+    /// [`volume`](Self::volume), where it stays the same as long as the filesystem exists. Some
+    /// filesystems (xfs) derive the number in its place from the number of the device, which is
+    /// another's after a restart: it has no more than 32 bits, and does not count.
+    pub fn lasting_volume(&self) -> Option<&str> {
+        let is_number_of_device = self
+            .volume
+            .strip_prefix("fsid:")
+            .and_then(|digits| u64::from_str_radix(digits, 16).ok())
+            .is_some_and(|number| u32::try_from(number).is_ok());
+        (!self.volume.is_empty() && !is_number_of_device).then_some(&*self.volume)
     }
 
     /// Whether a [`ReadSource::Medium`](crate::ReadSource::Medium) read can be had. Not on macOS:
@@ -128,11 +132,9 @@ impl Facts {
         }
     }
 
-    /// The guarantee of `method` on a file in `state` here, with its evidence.
-    ///
-    /// `None` where the method is not offered (one of another system, direct I/O on a filesystem
-    /// without it).
-    pub fn assess(&self, method: Method, state: FileState) -> Option<Assessment> {
+    /// What the system says of `method` on a file in `state`: [`assess`](Self::assess) without what
+    /// was tried. `None` for a method of another system too.
+    pub(crate) fn declared(&self, method: Method, state: FileState) -> Option<Assessment> {
         let known = method.is_of(self.platform);
         known.then(|| self.assess_plan(method.plan(), state))?
     }

@@ -19,6 +19,7 @@ mod method;
 mod platform;
 mod runtime;
 pub mod sync;
+mod tried;
 
 pub use buffer::AlignedBuf;
 pub use directory::{Access, Directory, Entry, FileIdentity, OpenFile, System};
@@ -28,3 +29,4 @@ pub use guarantee::{Assessment, Guarantee, Verdict};
 pub use method::{FileState, ForceBy, Method, Plan, UnknownMethod};
 pub use platform::Platform;
 pub use runtime::{Joiner, Panicked, Runtime};
+pub use tried::Tried;

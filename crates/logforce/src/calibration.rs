@@ -13,7 +13,7 @@ pub use logforce_calibrate::{
 use crate::{Error, Facts, Guarantee, Result};
 use logforce_calibrate::{Limits, Memory, Settled, Site, measure_anew, settle, shortlist};
 use logforce_core::{Advisor, Observation, Question};
-use logforce_device::{Directory, Method, Runtime, System};
+use logforce_device::{Directory, Method, Runtime, System, Tried};
 use logforce_device_os::OsSystem;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ use std::time::Duration;
 static MEMORY: Memory = Memory::new();
 
 /// How far up a cache's missing parents are made.
-const DEEPEST: u32 = 8;
+pub(crate) const DEEPEST: u32 = 8;
 
 /// What is known of a place, and how.
 #[derive(Debug, Clone)]
@@ -120,7 +120,7 @@ impl Place {
             source: Arc::new(source),
         };
         let dir = system.directory(path).map_err(fail)?;
-        let facts = dir.facts().map_err(fail)?;
+        let mut facts = dir.facts().map_err(fail)?;
         let (mut stores, mut not_stored) = (Vec::new(), None);
         if let Some(cache) = cache {
             let opened = if make {
@@ -137,6 +137,7 @@ impl Place {
         if crate::inspect(path).is_ok() {
             stores.push(dir.clone());
         }
+        facts.tried = crate::cuts::tried(&dir, cache, &facts);
         Ok(Place {
             dir,
             runtime: system.runtime(),
@@ -197,7 +198,11 @@ impl Place {
 }
 
 /// Makes the directory and its parents, as far as they are missing, for their owner only.
-fn make_directories(system: &OsSystem, path: &Path, depth: u32) -> io::Result<Arc<dyn Directory>> {
+pub(crate) fn make_directories(
+    system: &OsSystem,
+    path: &Path,
+    depth: u32,
+) -> io::Result<Arc<dyn Directory>> {
     match system.directory(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => {}
         other => return other,
@@ -236,6 +241,10 @@ impl Calibrator {
 }
 
 impl Advisor for Calibrator {
+    fn tried(&self, question: &Question<'_>) -> Vec<Tried> {
+        crate::cuts::tried(question.dir, question.cache, question.facts)
+    }
+
     fn method(&self, question: &Question<'_>) -> Option<Method> {
         let stores = Self::stores(question);
         let settled = settle(&Self::site(question, &stores), Limits::AT_OPENING);

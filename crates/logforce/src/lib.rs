@@ -26,6 +26,7 @@
 //! survives a loss of power) cannot be had. `docs/durability.md` lists what is assumed.
 
 pub mod calibration;
+pub mod cuts;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -35,7 +36,8 @@ pub use logforce_core::{
     Entry, Epoch, Error, ErrorKind, Facts, FileState, Finding, Follower, Forcing, Guarantee,
     HistogramSnapshot, Inspection, Inspector, LiveStats, LiveSummary, Log, LogId, Lsn,
     MAX_META_LEN, MAX_RECORD_LEN, Method, OnDamage, Options, Pin, Policy, ReadOnly, Reader,
-    Recovered, RemoteFollower, Result, SegmentInfo, Stats, Submitted, Submitting, Verdict, Visit,
+    Recovered, RemoteFollower, Result, SegmentInfo, Stats, Submitted, Submitting, Tried, Verdict,
+    Visit,
 };
 
 /// With an advisor that measures, asked where the user settled no method.

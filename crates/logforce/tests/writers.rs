@@ -130,3 +130,39 @@ fn inspecting_beside_a_writer() {
     assert!(!seen.summary().in_use && !seen.summary().clean);
     logforce::open_existing(dir.path(), options()).unwrap();
 }
+
+/// A writer that comes, and recycles what is being looked at, is no damage to somebody who began to
+/// look when nobody had the log open.
+#[test]
+fn a_writer_comes_beneath_an_inspector() {
+    let dir = temp();
+    let log = logforce::create_new(dir.path(), options()).unwrap();
+    for n in 0..40 {
+        log.commit(&record(n, 9000)).unwrap();
+    }
+    drop(log);
+    let seen = logforce::inspect(dir.path()).unwrap();
+    assert!(!seen.summary().in_use && seen.summary().segments.len() > 2);
+    let mut writer = None;
+    let mut damage = Vec::new();
+    let found = seen
+        .walk(&mut |visit| {
+            if let logforce::Visit::Damage(d) = visit {
+                damage.push(d.to_string());
+            }
+            if writer.is_none() {
+                let log = logforce::open_existing(dir.path(), options()).unwrap();
+                for n in 0..100 {
+                    let at = log.commit(&record(n, 9000)).unwrap();
+                    if n % 10 == 9 {
+                        log.truncate_front(at.start).unwrap();
+                    }
+                }
+                writer = Some(log);
+            }
+            true
+        })
+        .unwrap();
+    assert_eq!(damage, [""; 0], "{found:?}");
+    assert_eq!(found.damages, 0);
+}

@@ -81,9 +81,7 @@ pub struct Outcome {
 /// Measures.
 pub fn run(options: &Options, setup: &Setup) -> Result<Outcome, MeasureError> {
     let start = Instant::now();
-    let facts = setup
-        .directory
-        .facts()
+    let facts = library::facts(&*setup.directory)
         .map_err(MeasureError::io("asking about the filesystem"))?;
     let log_methods = match (&setup.logs, options.log_methods.as_slice()) {
         (None, _) => Vec::new(),

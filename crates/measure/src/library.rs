@@ -6,8 +6,10 @@ use crate::progress::Progress;
 use crate::subject::{Limit, RowKey, Subject, SubjectKind};
 use crate::{Interrupt, MeasureError, Recorder};
 pub(crate) use committers::Job;
-use logforce::{Creation, Facts, FileState, Guarantee, Inspector, Log, Lsn, Method, Options};
-use logforce_device::{Assessment, ForceBy, System};
+use logforce::{
+    Creation, Facts, FileState, Guarantee, Inspector, Log, Lsn, Method, Options, calibration, cuts,
+};
+use logforce_device::{Assessment, Directory, ForceBy, System};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -27,6 +29,14 @@ const IMPATIENCE: Duration = Duration::from_millis(500);
 /// The method that the library takes where nobody asks for one.
 pub fn default_method(facts: &Facts) -> Method {
     facts.default_method()
+}
+
+/// What the system tells of a directory, and what cuts of power have shown there, as far as that is
+/// kept where the command keeps it.
+pub fn facts(dir: &dyn Directory) -> std::io::Result<Facts> {
+    let mut facts = dir.facts()?;
+    facts.tried = cuts::known(&facts, calibration::default_cache().as_deref());
+    Ok(facts)
 }
 
 /// What a commit by `method` through the log is worth: its segments are filled beforehand. `None`
@@ -126,6 +136,10 @@ impl SharedLog {
             .segment_len(self.setup.segment_len)
             // A log that falls idle puts down a stamp: that must not happen in another row's slice.
             .idle_stamp(Duration::from_secs(3600));
+        if let Some(cache) = calibration::default_cache() {
+            // It heeds what `facts` has told.
+            options = options.calibration_cache(cache);
+        }
         if let Some(spares) = self.spares {
             options = options.spares(spares);
         }

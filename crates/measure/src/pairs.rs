@@ -108,9 +108,7 @@ struct Bench<'a> {
 
 /// Compares.
 pub fn run(options: &Options, setup: &Setup) -> Result<Outcome, MeasureError> {
-    let facts: Facts = setup
-        .directory
-        .facts()
+    let facts: Facts = library::facts(&*setup.directory)
         .map_err(MeasureError::io("asking about the filesystem"))?;
     let method = options
         .method

@@ -84,6 +84,7 @@ pub fn facts() -> Facts {
         capacity: None,
         kernel: String::new(),
         notes: Vec::new(),
+        tried: Vec::new(),
     }
 }
 
@@ -164,8 +165,12 @@ impl File for MemFile {
     fn len(&self) -> io::Result<u64> {
         Ok(self.bytes.lock().unwrap().len() as u64)
     }
-    fn read_at(&self, _: u64, _: &mut [u8], _: ReadSource) -> io::Result<usize> {
-        Err(io::ErrorKind::Unsupported.into())
+    fn read_at(&self, offset: u64, buf: &mut [u8], _: ReadSource) -> io::Result<usize> {
+        let bytes = self.bytes.lock().unwrap();
+        let rest = bytes.get(offset as usize..).unwrap_or_default();
+        let len = rest.len().min(buf.len());
+        buf[..len].copy_from_slice(&rest[..len]);
+        Ok(len)
     }
     fn submit(&self, write: Write) -> Ticket {
         if write.through && self.shared.bad_through.load(Relaxed) {

@@ -162,7 +162,7 @@ impl LoopFs {
     /// # Errors
     /// [`Skip`] with what `umount` or `mount` said.
     pub fn mount_again(&mut self) -> Result<(), Skip> {
-        run(Command::new("umount").arg(&self.mount_point))?;
+        patiently(|| run(Command::new("umount").arg(&self.mount_point)))?;
         self.mount()
     }
 
@@ -171,24 +171,20 @@ impl LoopFs {
     /// # Errors
     /// [`Skip`] with what `mount` said.
     pub fn remount(&self, options: &str) -> Result<(), Skip> {
-        run(Command::new("mount")
-            .args(["-o", &format!("remount,{options}")])
-            .arg(&self.mount_point))
+        patiently(|| {
+            run(Command::new("mount")
+                .args(["-o", &format!("remount,{options}")])
+                .arg(&self.mount_point))
+        })
     }
 }
 
 impl Drop for LoopFs {
     fn drop(&mut self) {
-        // A process that was just killed may still be closing its files.
-        for _ in 0..50 {
-            if mounted_device(&self.mount_point).is_none() {
-                break;
-            }
-            if run(Command::new("umount").arg(&self.mount_point)).is_ok() {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(100));
-        }
+        let _ = patiently(|| match mounted_device(&self.mount_point) {
+            None => Ok(()),
+            Some(_) => run(Command::new("umount").arg(&self.mount_point)),
+        });
         if mounted_device(&self.mount_point).is_some() {
             // Somebody keeps a file open: the kernel unmounts when they close it.
             eprintln!("{} is busy: unmounted lazily", self.mount_point.display());
@@ -199,6 +195,20 @@ impl Drop for LoopFs {
         let _ = fs::remove_file(self.home.join("image"));
         let _ = fs::remove_dir(&self.home);
     }
+}
+
+/// Tries again for some seconds while it is busy: a process that was just killed may still be
+/// closing its files, and one that another thread is just starting has all files of this one.
+fn patiently(mut act: impl FnMut() -> Result<(), Skip>) -> Result<(), Skip> {
+    let mut done = act();
+    for _ in 0..30 {
+        if done.is_ok() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+        done = act();
+    }
+    done
 }
 
 /// The effective user is root.

@@ -72,6 +72,17 @@ pub const TABLE: &[Row] = &[
         why: "the face wires the log to the operating system; the bytes stay core's affair",
     },
     Row {
+        name: "logforce-powercut",
+        may_use: &[
+            "logforce",
+            "logforce-device",
+            "logforce-device-os",
+            "logforce-testkit",
+        ],
+        why: "it works the shipped log on real filesystems, and lays a seam that forgets forces \
+              below it; nothing may use it",
+    },
+    Row {
         name: "logforce-measure",
         may_use: &["logforce", "logforce-device"],
         why: "it measures what users get, and the raw device beside it; the device is handed in",

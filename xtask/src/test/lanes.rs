@@ -25,12 +25,18 @@ const LANES: [&[Stage]; 2] = [
         Stage::Interleavings,
         Stage::Planted,
         Stage::Fuzz,
+        Stage::Powercut,
     ],
 ];
 
 /// What a stage waits for in the other lane.
 fn needs(stage: Stage) -> Option<Stage> {
-    (stage == Stage::Tests).then_some(Stage::Packages)
+    match stage {
+        Stage::Tests => Some(Stage::Packages),
+        // It is compiled with the tests; cargo would keep one lane waiting for the other.
+        Stage::Powercut => Some(Stage::Build),
+        _ => None,
+    }
 }
 
 /// What the lanes know of each other.

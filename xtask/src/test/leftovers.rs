@@ -54,12 +54,11 @@ impl Watch {
     /// Takes the first look. `temp` is the temporary directory of the tests, empty now.
     pub fn start(setting: &Setting, temp: &Path) -> Watch {
         let root = setting.workspace.root.clone();
-        let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
         Watch {
             before: look(&root),
             target: setting.workspace.target.clone(),
             temp: temp.to_owned(),
-            mark: format!("{}-{}", std::process::id(), since.as_nanos()),
+            mark: fresh_mark(),
             strict: setting.ci,
             root,
         }
@@ -130,15 +129,51 @@ impl Found {
     }
 }
 
+/// A value of [`MARK`] that no other run has.
+pub fn fresh_mark() -> String {
+    let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
+    format!("{}-{}", std::process::id(), since.as_nanos())
+}
+
+/// What the suite of power cuts left: processes, and loop devices of its images in memory. Its
+/// mounts are in a namespace that goes with its processes. Processes that are left are ended.
+pub fn of_powercut(mark: &str) -> Vec<String> {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let processes = marked(mark);
+        let ours = |file: &Path| file.to_string_lossy().contains("memfd:logforce-powercut");
+        let devices = loop_devices().into_iter().filter(|(file, _)| ours(file));
+        let mut left: Vec<String> = devices
+            .map(|(file, device)| format!("the loop device {device} of {}", file.display()))
+            .collect();
+        left.extend(
+            processes
+                .iter()
+                .map(|(id, line)| format!("the process {id}: {line}")),
+        );
+        if left.is_empty() || Instant::now() >= end {
+            for (id, _) in processes {
+                finish(id);
+            }
+            return left;
+        }
+        sleep(Duration::from_millis(100));
+    }
+}
+
+/// The files behind loop devices, with the device.
+fn loop_devices() -> BTreeSet<(PathBuf, String)> {
+    let devices = entries(Path::new("/sys/block")).into_iter();
+    let backed = devices.filter_map(|d| {
+        let file = std::fs::read_to_string(d.join("loop/backing_file")).ok()?;
+        let device = d.file_name()?.to_string_lossy().into_owned();
+        Some((PathBuf::from(file.trim_end()), device))
+    });
+    backed.collect()
+}
+
 fn look(root: &Path) -> View {
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    let loops = entries(Path::new("/sys/block"))
-        .into_iter()
-        .filter_map(|d| {
-            let file = std::fs::read_to_string(d.join("loop/backing_file")).ok()?;
-            let device = d.file_name()?.to_string_lossy().into_owned();
-            Some((PathBuf::from(file.trim_end()), device))
-        });
     let files = TEMPORARY.iter().flat_map(|d| entries(Path::new(d)));
     let git = Command::new("git")
         .args(["status", "--porcelain"])
@@ -147,7 +182,7 @@ fn look(root: &Path) -> View {
     let changed = git.map(|o| o.stdout).unwrap_or_default();
     View {
         mounts: mount_points(&mounts),
-        loops: loops.collect(),
+        loops: loop_devices(),
         files: files.filter(|f| may_be_ours(f)).collect(),
         changed: String::from_utf8_lossy(&changed)
             .lines()

@@ -15,6 +15,7 @@ mod lanes;
 mod leftovers;
 mod lives;
 mod packages;
+mod powercut;
 mod stage;
 mod suites;
 mod transcript;

@@ -1,7 +1,7 @@
 //! The stages, and what one reports.
 
 use super::counts::Counts;
-use super::{Setting, fuzzing, host, interleavings, lives, packages, suites, windows};
+use super::{Setting, fuzzing, host, interleavings, lives, packages, powercut, suites, windows};
 use crate::check;
 use anyhow::Result;
 use std::time::Duration;
@@ -22,10 +22,11 @@ pub enum Stage {
     Planted,
     Fuzz,
     Interleavings,
+    Powercut,
 }
 
 impl Stage {
-    pub const ALL: [Stage; 13] = [
+    pub const ALL: [Stage; 14] = [
         Stage::Packages,
         Stage::Fmt,
         Stage::Check,
@@ -39,6 +40,7 @@ impl Stage {
         Stage::Planted,
         Stage::Fuzz,
         Stage::Interleavings,
+        Stage::Powercut,
     ];
 
     pub fn name(self) -> &'static str {
@@ -56,6 +58,7 @@ impl Stage {
             Stage::Planted => "planted",
             Stage::Fuzz => "fuzz",
             Stage::Interleavings => "interleavings",
+            Stage::Powercut => "powercut",
         }
     }
 
@@ -76,6 +79,7 @@ impl Stage {
             Stage::Interleavings => {
                 "the log under shuttle and loom, and that they catch known bugs"
             }
+            Stage::Powercut => "real power cuts on real filesystems, and that they show losses",
         }
     }
 
@@ -101,6 +105,7 @@ impl Stage {
             Stage::Planted => lives::planted(setting),
             Stage::Fuzz => fuzzing::run(setting),
             Stage::Interleavings => interleavings::run(setting),
+            Stage::Powercut => powercut::run(setting),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What `logforce calibrate` tells, as data and for people. Field names are kept compatible; see
 //! `docs/cli-json.md`.
 
+use logforce::FileState;
 use logforce::calibration::{self, Calibration, Figure, Origin};
 use logforce_measure::machine::Machine;
 use logforce_measure::numbers::short;
@@ -20,6 +21,9 @@ pub struct Report {
     method: String,
     decided: bool,
     why: String,
+    guarantee: Option<&'static str>,
+    verdict: Option<&'static str>,
+    verdict_why: Option<String>,
     /// `measured`, `known`, `skipped` or `failed`.
     origin: &'static str,
     candidates: Vec<Candidate>,
@@ -121,6 +125,7 @@ fn time(unix_millis: u64) -> Option<String> {
 impl Report {
     pub fn new(command: String, machine: Machine, found: &calibration::Report) -> Self {
         let d = &found.decision;
+        let assessed = found.facts.assess(d.method, FileState::Zeroed);
         Report {
             schema: "logforce-calibrate",
             version: 1,
@@ -130,6 +135,9 @@ impl Report {
             method: d.method.to_string(),
             decided: d.decided,
             why: d.why.clone(),
+            guarantee: assessed.as_ref().map(|a| a.guarantee.name()),
+            verdict: assessed.as_ref().map(|a| a.verdict.name()),
+            verdict_why: assessed.map(|a| a.evidence),
             origin: match &found.origin {
                 Some(Origin::Measured) => "measured",
                 Some(Origin::Known) => "known",
@@ -173,6 +181,11 @@ impl Report {
         };
         line("method", &format!("{}{is_default}{settled}", self.method));
         line("why", &self.why);
+        if let (Some(guarantee), Some(verdict), Some(why)) =
+            (self.guarantee, self.verdict, &self.verdict_why)
+        {
+            line("guarantee", &format!("{guarantee}, {verdict}: {why}"));
+        }
         for (n, l) in self.left_out.iter().enumerate() {
             let what = if n == 0 { "left out" } else { "" };
             line(what, &format!("{}: {}", l.method, l.why));

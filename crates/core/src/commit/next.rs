@@ -2,8 +2,9 @@
 //! staged, what is in the air and what somebody waits for.
 
 use super::line::{Durability, How, Kind, Launch};
+use crate::Options;
 use crate::stage::{Building, Stage};
-use logforce_device::Barrier;
+use logforce_device::{Barrier, Plan};
 use logforce_format::planted;
 use std::time::Duration;
 
@@ -19,6 +20,25 @@ pub(crate) struct Flying {
     /// A further one only for so many bytes: whoever sends off every record at once halves the
     /// records per write, and the device's writes are what limits small ones.
     pub(crate) from: usize,
+}
+
+impl Flying {
+    /// What the options ask for, as far as the method allows it.
+    ///
+    /// Past the system's cache each write is told its own failure. Through it, Linux tells a failed
+    /// write-back to whoever asks first of the file description, and each failure once: of two
+    /// writes through in flight one would be told the other's, and the one that failed be told
+    /// success, and acknowledged. Seen in real errors of a disk: an acknowledged record was gone.
+    pub(crate) fn of(plan: Plan, options: &Options) -> Flying {
+        let most = match plan.direct {
+            true => options.writes_in_flight,
+            false => 1,
+        };
+        Flying {
+            most,
+            from: options.worth_a_flight,
+        }
+    }
 }
 
 /// A claimed job: nobody else writes these batches, and whoever has it must carry it out.
@@ -143,5 +163,19 @@ impl Stage {
             launch,
             oldest_submission,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use logforce_device::Method;
+
+    #[test]
+    fn through_the_cache_one_write_is_in_flight() {
+        let options = Options::new().writes_in_flight(4);
+        let most = |method: Method| Flying::of(method.plan(), &options).most;
+        assert_eq!(most(Method::DirectDsync), 4);
+        assert_eq!(most(Method::Dsync), 1);
     }
 }

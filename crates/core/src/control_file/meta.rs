@@ -4,11 +4,11 @@
 //! one is durable and whole**, and the first slot is always the first to get new bytes. So whatever
 //! a crash tears, the other slot tells either the last acknowledged value or the one in flight.
 
-use super::{ControlFile, READ_LEN, read_slot, write_slot};
+use super::{ControlFile, READ_LEN, read_slot, write, write_slot};
 use crate::poison::Poison;
 use crate::{Damage, Error, Result, names};
 use logforce_device::sync::MutexGuard;
-use logforce_device::{Barrier, Directory, OpenFile};
+use logforce_device::{AlignedBuf, Barrier, Directory, OpenFile};
 use logforce_format::{
     CONTROL_FILE_LEN, Case, Control, Lsn, MAX_META_LEN, META_SLOT_LEN, META_SLOT_OFFSETS, Meta,
     MetaReject, MetaSlots, newest_meta, planted,
@@ -217,6 +217,8 @@ impl ControlFile {
         self.file
             .reserve(CONTROL_FILE_LEN)
             .map_err(Error::io("reserve space in", &path))?;
+        let zeroes = AlignedBuf::zeroed((CONTROL_FILE_LEN - len) as usize, META_SLOT_LEN);
+        write(&*self.file, len, zeroes).map_err(|e| poison.set(Error::io("fill", &path)(e)))?;
         // The size and the blocks are durable, with all the file's metadata, before a slot lies behind
         // the old end: from then on a change is an overwrite like any other.
         self.file

@@ -110,9 +110,16 @@ impl ControlFile {
             .map_err(Error::io("create", &path))?;
         file.reserve(CONTROL_FILE_LEN)
             .map_err(Error::io("reserve space in", &path))?;
+        // All of it is written, not the slots alone: a later first write to a reserved block would
+        // change the file's extents, and a filesystem without a journal may be left by a cut with an
+        // inode that points to a tree of extents which was not written yet. Its repair drops the
+        // whole file then, and with it what had been forced.
+        let mut buf = AlignedBuf::zeroed(CONTROL_FILE_LEN as usize, CONTROL_SLOT_LEN);
         for offset in CONTROL_SLOT_OFFSETS {
-            write_slot(&*file, offset, &control.encode()).map_err(Error::io("write", &path))?;
+            let at = offset as usize;
+            buf[at..at + CONTROL_SLOT_LEN].copy_from_slice(&control.encode());
         }
+        write(&*file, 0, buf).map_err(Error::io("write", &path))?;
         if !logforce_format::planted!("control-named-before-forced") {
             file.barrier(Barrier::Full)
                 .map_err(Error::io("sync", &path))?;
@@ -258,10 +265,15 @@ fn read_slot(
 fn write_slot(file: &dyn File, offset: u64, bytes: &[u8; CONTROL_SLOT_LEN]) -> std::io::Result<()> {
     let mut buf = AlignedBuf::zeroed(CONTROL_SLOT_LEN, CONTROL_SLOT_LEN);
     buf.copy_from_slice(bytes);
+    write(file, offset, buf)
+}
+
+fn write(file: &dyn File, offset: u64, buf: AlignedBuf) -> std::io::Result<()> {
+    let range = 0..buf.len();
     let ticket = file.submit(Write {
         offset,
         buf,
-        range: 0..CONTROL_SLOT_LEN,
+        range,
         through: false,
     });
     file.complete(ticket).result

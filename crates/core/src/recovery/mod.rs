@@ -32,7 +32,7 @@ use logforce_device::{AlignedBuf, Barrier, Directory, Runtime, System, Write};
 use logforce_format::{
     Anchor, BatchHeader, BatchKind, Case, Control, Epoch, LogId, Lsn, planted, seal,
 };
-use presence::{Chosen, advise, choose, create, look, unusable_directory};
+use presence::{Chosen, advise, choose, create, facts, look, unusable_directory};
 use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
@@ -56,9 +56,7 @@ pub(crate) fn open(
     let metrics = Metrics::new(&*runtime);
     let dir = metrics.meter(dir, runtime.clone());
     look(&dir, creation)?;
-    let facts = dir
-        .facts()
-        .map_err(Error::io("look at the filesystem of", path))?;
+    let facts = facts(&options, &dir, &*runtime)?;
     let unit = options.resolve_write_unit(facts.write_unit())?;
     let chosen = choose(&options, &facts, path)?;
     let lock = dir.lock(names::LOCK).map_err(|e| match e.kind() {
@@ -388,10 +386,7 @@ impl Opening {
             max_batch.next_multiple_of(longest_unit),
             self.options.staging,
             Durability::new(self.chosen.method.plan(), self.chosen.guarantee),
-            Flying {
-                most: self.options.writes_in_flight,
-                from: self.options.worth_a_flight,
-            },
+            Flying::of(self.chosen.method.plan(), &self.options),
             line,
         );
         let mut options = self.options;
@@ -418,6 +413,8 @@ impl Opening {
             plan: self.chosen.method.plan(),
             method: self.chosen.method,
             guarantee: self.chosen.guarantee,
+            verdict: self.chosen.verdict,
+            evidence: self.chosen.evidence,
             written_guarantee: self.chosen.written,
             unit: self.unit,
             fill: self.fill,

@@ -90,9 +90,32 @@ pub(super) fn create(dir: &Arc<dyn Directory>, runtime: &dyn Runtime) -> Result<
 pub(super) struct Chosen {
     pub(super) method: Method,
     pub(super) guarantee: Guarantee,
+    pub(super) verdict: Verdict,
+    pub(super) evidence: String,
     /// What is written and not forced survives.
     pub(super) written: Guarantee,
     pub(super) barrier_is_durable: bool,
+}
+
+/// The facts of a directory, with what is known there from cuts of power.
+pub(super) fn facts(
+    options: &Options,
+    dir: &Arc<dyn Directory>,
+    runtime: &dyn Runtime,
+) -> Result<Facts> {
+    let looking = "look at the filesystem of";
+    let mut facts = dir.facts().map_err(Error::io(looking, dir.path()))?;
+    if let Some(advisor) = options.advisor() {
+        facts.tried = advisor.tried(&Question {
+            dir,
+            runtime,
+            facts: &facts,
+            write_unit: facts.write_unit(),
+            require: options.require,
+            cache: options.calibration_cache.as_deref(),
+        });
+    }
+    Ok(facts)
 }
 
 /// Settles the method, and refuses what cannot be had.
@@ -132,7 +155,7 @@ fn settle(method: Method, require: Guarantee, facts: &Facts, path: &Path) -> Res
     let state = FileState::Zeroed;
     let Some(Assessment {
         guarantee,
-        verdict: _,
+        verdict,
         evidence,
     }) = facts.assess(method, state)
     else {
@@ -170,6 +193,8 @@ fn settle(method: Method, require: Guarantee, facts: &Facts, path: &Path) -> Res
     Ok(Chosen {
         method,
         guarantee,
+        verdict,
+        evidence,
         written: written.min(guarantee),
         barrier_is_durable,
     })

@@ -132,6 +132,7 @@ fn gather_below(dir: BorrowedFd<'_>, path: &Path, depth: u32) -> io::Result<Fact
         capacity,
         kernel: super::machine::kernel(),
         notes,
+        tried: Vec::new(),
     })
 }
 

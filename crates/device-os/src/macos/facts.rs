@@ -64,6 +64,7 @@ pub fn gather(dir: BorrowedFd<'_>, path: &Path) -> io::Result<Facts> {
         capacity: (capacity > 0).then_some(capacity),
         kernel: super::machine::kernel(),
         notes,
+        tried: Vec::new(),
     })
 }
 

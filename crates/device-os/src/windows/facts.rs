@@ -68,6 +68,7 @@ pub fn gather(dir: &OpenDirectory) -> io::Result<Facts> {
         capacity: volume::space(dir.wide()).ok().map(|(_, all)| all),
         kernel: machine::kernel(),
         notes,
+        tried: Vec::new(),
     })
 }
 

@@ -26,6 +26,7 @@ fn facts(platform: Platform, write_cache: WriteCache, fua: Option<bool>) -> Fact
         capacity: None,
         kernel: String::new(),
         notes: Vec::new(),
+        tried: Vec::new(),
     }
 }
 

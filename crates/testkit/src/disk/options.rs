@@ -103,6 +103,7 @@ impl SimOptions {
             capacity: self.capacity,
             kernel: "simulated".to_owned(),
             notes: Vec::new(),
+            tried: Vec::new(),
         }
     }
 

@@ -1,0 +1,242 @@
+//! What cuts of power have shown, in a file of a directory: a log's own, or one that programs share.
+//!
+//! It lies beside the calibrations and not among them: those may be dropped and measured again, and
+//! a program that knows nothing of verdicts rewrites their file. What is read may have been written
+//! by anybody: it is taken only if it could have been written here, and it can make a log refuse a
+//! method, never trust one more than the system's facts allow.
+
+mod stored;
+
+use crate::store::{contents, put};
+use logforce_device::{Directory, Facts, Method, OpenFile, Runtime, Tried};
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// The file's name.
+pub const NAME: &str = "verdicts";
+
+/// Runs that a file holds; the oldest that lost nothing gives way.
+const MOST: usize = 64;
+
+/// A longer file is none of ours, in bytes: an entry takes about 2 KiB.
+const LONGEST: u64 = 512 << 10;
+
+/// Where evidence of cuts holds: the filesystem, on that device, mounted like that.
+///
+/// Not the device's kernel name, which changes with the order in which devices are found; not the
+/// kernel, which a device that drops flushes does not care for (it is told with the evidence); not
+/// the write unit, since a flush covers all.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// Which filesystem it is: [`Facts::volume`].
+    pub volume: String,
+    /// The filesystem's name.
+    pub filesystem: String,
+    /// Its mount options.
+    pub mount_options: String,
+    /// The device's model.
+    pub model: String,
+}
+
+impl Place {
+    /// The place of these facts; `None` where the system does not tell one filesystem from
+    /// others for good ([`Facts::lasting_volume`]).
+    pub fn of(facts: &Facts) -> Option<Place> {
+        let bounded = crate::key::bounded;
+        let model = facts.device.as_ref().map(|d| d.model.as_str());
+        facts.lasting_volume().map(|volume| Place {
+            volume: bounded(volume),
+            filesystem: bounded(&facts.filesystem),
+            mount_options: bounded(&facts.mount_options),
+            model: bounded(model.unwrap_or_default()),
+        })
+    }
+}
+
+/// What one run of cuts has shown of one method, up to now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CutRun {
+    /// Where.
+    pub place: Place,
+    /// Of which method.
+    pub method: Method,
+    /// Tells the run from others.
+    pub run: u128,
+    /// Cuts that were seen to lose what nothing had forced, at least 1; or the log's loss showed.
+    pub cuts: u32,
+    /// Commits that were acknowledged before them.
+    pub acknowledged: u64,
+    /// How many of these were not there afterwards. More than 0 contradicts the method.
+    pub lost: u64,
+    /// What the run's first phase lost, by a method that is known to be unsafe.
+    pub control_lost: u64,
+    /// When the latest cut was looked at, in milliseconds since 1970 by the system's clock.
+    pub at: u64,
+    /// The kernel's release.
+    pub kernel: String,
+    /// The version of Logforce.
+    pub tool: String,
+}
+
+/// What the directory's file knows, of all places.
+pub fn read(dir: &Arc<dyn Directory>) -> Vec<CutRun> {
+    // What is no regular file is refused by the directory.
+    let bytes = dir
+        .open(NAME, OpenFile::READ)
+        .and_then(|file| contents(&*file, LONGEST));
+    bytes.map_or_else(|_| Vec::new(), |b| stored::decode(&b))
+}
+
+/// Takes the run into the directory's file, in place of what it had of the same run, and forces it.
+/// A loss that is there stays.
+///
+/// # Errors
+/// Of the device; also if there is a file of another form under the name, which is left alone. The
+/// file is then as it was.
+pub fn record(dir: &Arc<dyn Directory>, runtime: &dyn Runtime, run: &CutRun) -> io::Result<()> {
+    let mut runs = match dir.open(NAME, OpenFile::READ) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(e) => return Err(e),
+        Ok(file) => {
+            let bytes = contents(&*file, LONGEST)?;
+            let runs = stored::decode(&bytes);
+            if runs.is_empty() && !stored::is_ours(&bytes) {
+                let why = format!(
+                    "{} holds something else: move it away",
+                    dir.path().join(NAME).display()
+                );
+                return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+            }
+            runs
+        }
+    };
+    let same = |r: &CutRun| (r.run, r.method, &r.place) == (run.run, run.method, &run.place);
+    if runs.iter().any(|r| same(r) && r.lost > 0) && run.lost == 0 {
+        return Ok(());
+    }
+    runs.retain(|r| !same(r));
+    while runs.len() >= MOST {
+        let kept = runs.iter().position(|r| r.lost == 0);
+        runs.remove(kept.unwrap_or(0));
+    }
+    runs.push(run.clone());
+    let name = format!("{NAME}-{:016x}.tmp", runtime.random());
+    let written = put(dir, &name, &stored::encode(&runs))
+        .and_then(|()| dir.rename(&name, NAME))
+        .and_then(|()| dir.sync());
+    if written.is_err() {
+        let _ = dir.remove(&name);
+    }
+    written
+}
+
+/// What is known of the methods in the place of these facts, by these runs. Several runs of one
+/// method that lost nothing are counted together; one that lost goes before them all.
+pub fn tried(runs: &[CutRun], facts: &Facts) -> Vec<Tried> {
+    let Some(place) = Place::of(facts) else {
+        return Vec::new();
+    };
+    Method::LINUX
+        .into_iter()
+        .filter_map(|method| {
+            let mut here: Vec<&CutRun> = Vec::new();
+            for run in runs {
+                let counts = run.method == method && run.place == place;
+                // The same run may be kept beside the log and in a cache.
+                if counts
+                    && !here
+                        .iter()
+                        .any(|r| r.run == run.run && (r.lost > 0) == (run.lost > 0))
+                {
+                    here.push(run);
+                }
+            }
+            let losses = here.iter().filter(|r| r.lost > 0);
+            let evidence = match losses.max_by_key(|r| r.at) {
+                Some(run) => loss(run),
+                None => kept(&here)?,
+            };
+            Some(Tried {
+                method,
+                kept: here.iter().all(|r| r.lost == 0),
+                evidence,
+            })
+        })
+        .collect()
+}
+
+fn kept(runs: &[&CutRun]) -> Option<String> {
+    let latest = runs.iter().max_by_key(|r| r.at)?;
+    let cuts: u64 = runs.iter().map(|r| u64::from(r.cuts)).sum();
+    let acknowledged = runs
+        .iter()
+        .fold(0, |n: u64, r| n.saturating_add(r.acknowledged));
+    Some(format!(
+        "over {cuts} cut{} of power all of {acknowledged} acknowledged commits were kept{}",
+        if cuts == 1 { "" } else { "s" },
+        told(latest)
+    ))
+}
+
+fn loss(run: &CutRun) -> String {
+    format!(
+        "a cut of power lost {} of {} acknowledged commits by {}{}. Use another disk or method; if \
+         the cause is mended, remove the file '{NAME}' beside the log and in the shared cache, and \
+         run `logforce powercut` again",
+        run.lost,
+        run.acknowledged,
+        run.method,
+        told(run)
+    )
+}
+
+/// When and under which kernel.
+fn told(run: &CutRun) -> String {
+    let mut text = String::new();
+    if let Some(date) = date(run.at) {
+        text.push_str(&format!(" on {date}"));
+    }
+    if !run.kernel.is_empty() {
+        text.push_str(&format!(", kernel {}", run.kernel));
+    }
+    text.push_str(&format!(" (run {:032x})", run.run));
+    text
+}
+
+/// The day, UTC, as in `2026-11-21`; `None` if it is unknown or none that has four digits of years.
+fn date(unix_millis: u64) -> Option<String> {
+    const LAST: u64 = 253_402_300_799_999;
+    if unix_millis == 0 || unix_millis > LAST {
+        return None;
+    }
+    // The civil calendar in eras of 400 years that begin on 1 March.
+    let days = unix_millis / 86_400_000 + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let of_year = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let (month, next) = if month < 10 {
+        (month + 3, 0)
+    } else {
+        (month - 9, 1)
+    };
+    Some(format!(
+        "{:04}-{month:02}-{day:02}",
+        era * 400 + year + next
+    ))
+}
+
+/// Now, as in [`CutRun::at`].
+pub fn now() -> u64 {
+    SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or(Duration::ZERO)
+        .as_millis()
+        .try_into()
+        .unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,170 @@
+use super::*;
+use logforce_device::Verdict;
+use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
+
+fn run(number: u128, method: Method, lost: u64) -> CutRun {
+    CutRun {
+        place: Place::of(&SimOptions::default().facts()).unwrap(),
+        method,
+        run: number,
+        cuts: 3,
+        acknowledged: 1000,
+        lost,
+        control_lost: 5,
+        at: 1_795_263_535_000,
+        kernel: "6.1".to_owned(),
+        tool: "0.1.0".to_owned(),
+    }
+}
+
+fn with_directory(body: impl Fn(&Arc<dyn Directory>, &dyn Runtime)) {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    SimRuntime::run(1, |rt| {
+        let system = disk.system(rt);
+        let dir = system.make_directory(std::path::Path::new("/d")).unwrap();
+        body(&dir, &*system.runtime());
+    });
+}
+
+#[test]
+fn what_is_recorded_is_read_again() {
+    with_directory(|dir, runtime| {
+        assert_eq!(read(dir), []);
+        let (a, b) = (run(1, Method::Dsync, 0), run(2, Method::Dsync, 7));
+        record(dir, runtime, &a).unwrap();
+        record(dir, runtime, &b).unwrap();
+        assert_eq!(read(dir), [a.clone(), b.clone()]);
+        let more = CutRun { cuts: 4, ..a };
+        record(dir, runtime, &more).unwrap();
+        assert_eq!(read(dir), [b.clone(), more], "the same run, later");
+        let back = CutRun {
+            lost: 0,
+            ..b.clone()
+        };
+        record(dir, runtime, &back).unwrap();
+        assert!(read(dir).contains(&b), "a loss stays");
+        let names: Vec<String> = dir.entries().unwrap().into_iter().map(|e| e.name).collect();
+        assert_eq!(names, [NAME]);
+    });
+}
+
+#[test]
+fn a_file_that_is_full_keeps_its_losses() {
+    with_directory(|dir, runtime| {
+        record(dir, runtime, &run(0, Method::Dsync, 1)).unwrap();
+        for number in 1..=MOST as u128 {
+            record(dir, runtime, &run(number, Method::Dsync, 0)).unwrap();
+        }
+        let runs = read(dir);
+        assert_eq!(runs.len(), MOST);
+        assert!(runs.iter().any(|r| r.lost > 0));
+        assert!(runs.iter().all(|r| r.run != 1), "the oldest gave way");
+    });
+}
+
+#[test]
+fn runs_add_up_and_a_loss_goes_before_them() {
+    let facts = SimOptions::default().facts();
+    let kept = run(1, Method::Dsync, 0);
+    let again = run(2, Method::Dsync, 0);
+    let twice = [kept.clone(), kept.clone(), again];
+    let known = tried(&twice, &facts);
+    assert_eq!(known.len(), 1);
+    assert!(known[0].kept);
+    let words = "over 6 cuts of power all of 2000 acknowledged commits were kept on 2026-11-21";
+    assert!(
+        known[0].evidence.starts_with(words),
+        "{}",
+        known[0].evidence
+    );
+    let known = tried(&[kept, run(3, Method::Dsync, 7)], &facts);
+    assert!(!known[0].kept && known.len() == 1);
+    let evidence = &known[0].evidence;
+    assert!(evidence.contains("lost 7 of 1000"), "{evidence}");
+    assert!(
+        evidence.contains("remove the file 'verdicts'"),
+        "{evidence}"
+    );
+}
+
+#[test]
+fn another_place_is_another_matter() {
+    let facts = SimOptions::default().facts();
+    let runs = [run(1, Method::Dsync, 3)];
+    let changes: [fn(&mut Facts); 4] = [
+        |f| f.volume.push('x'),
+        |f| f.filesystem.push('x'),
+        |f| f.mount_options.push_str(",nobarrier"),
+        |f| f.device.as_mut().unwrap().model.push('x'),
+    ];
+    for change in changes {
+        let mut other = facts.clone();
+        change(&mut other);
+        assert_eq!(tried(&runs, &other), []);
+    }
+    let mut same = facts.clone();
+    same.kernel.push('x');
+    same.device.as_mut().unwrap().name = "sdz".to_owned();
+    assert_eq!(tried(&runs, &same).len(), 1, "found under another name");
+    same.volume.clear();
+    assert_eq!(tried(&runs, &same), [], "it could be any filesystem");
+}
+
+#[test]
+fn rubbish_is_ignored_and_not_overwritten() {
+    for rubbish in [&b"\xff\xfe"[..], b"", b"{}", b"[1,2", b"{\"schema\":\"x\"}"] {
+        with_directory(|dir, runtime| {
+            put(dir, NAME, rubbish).unwrap();
+            assert_eq!(read(dir), []);
+            let refused = record(dir, runtime, &run(1, Method::Dsync, 0)).unwrap_err();
+            assert!(refused.to_string().contains("something else"), "{refused}");
+        });
+    }
+}
+
+#[test]
+fn what_could_not_have_been_written_here_is_left_out() {
+    let good = run(1, Method::Dsync, 0);
+    let text = String::from_utf8(stored::encode(std::slice::from_ref(&good))).unwrap();
+    assert_eq!(stored::decode(text.as_bytes()), [good]);
+    for (from, to) in [
+        ("\"cuts\": 3", "\"cuts\": 0"),
+        ("\"acknowledged\": 1000", "\"acknowledged\": 0"),
+        ("\"acknowledged\": 1000", "\"acknowledged\": -1"),
+        ("\"control_lost\": 5", "\"control_lost\": 0"),
+        ("\"lost\": 0", "\"lost\": 1001"),
+        ("\"method\": \"dsync\"", "\"method\": \"buffered\""),
+        ("\"method\": \"dsync\"", "\"method\": \"wishing\""),
+        ("\"volume\": \"sim\"", "\"volume\": \"\""),
+        ("\"kernel\": \"6.1\"", "\"kernel\": \"\\u001b[2J\""),
+        ("\"tool\": \"0.1.0\"", "\"tool\": 7"),
+    ] {
+        let changed = text.replace(from, to);
+        assert_ne!(changed, text, "{from}");
+        assert_eq!(stored::decode(changed.as_bytes()), [], "{to}");
+    }
+}
+
+#[test]
+fn days() {
+    for (millis, day) in [
+        (1, "1970-01-01"),
+        (951_782_400_000, "2000-02-29"),
+        (951_868_800_000, "2000-03-01"),
+        (1_735_689_599_000, "2024-12-31"),
+        (253_402_300_799_999, "9999-12-31"),
+    ] {
+        assert_eq!(date(millis).as_deref(), Some(day));
+    }
+    assert_eq!(date(0), None);
+    assert_eq!(date(u64::MAX), None);
+}
+
+#[test]
+fn what_is_known_reaches_the_assessment() {
+    let mut facts = SimOptions::default().facts();
+    facts.tried = tried(&[run(1, Method::DirectDsync, 0)], &facts);
+    let state = logforce_device::FileState::Zeroed;
+    let a = facts.assess(Method::DirectDsync, state).unwrap();
+    assert_eq!(a.verdict, Verdict::Proven);
+}

@@ -1,0 +1,88 @@
+//! `logforce powercut write`.
+
+use super::{TOOL, Write as Args};
+use crate::bench::os;
+use crate::exit::End;
+use crate::output::{complain, print};
+use crate::signal;
+use logforce_measure::Interrupt;
+use logforce_measure::powercut::{Ended, Home, Phase, Started, Write, write};
+use std::io::IsTerminal;
+use std::sync::{Arc, Mutex};
+
+/// Writes until the plug is pulled.
+pub fn run(args: &Args) -> anyhow::Result<End> {
+    let interrupt = Interrupt::new();
+    signal::install(interrupt.clone(), Arc::new(Mutex::new(None)))?;
+    let (system, cache) = (os::system(), args.run.cache());
+    let what = Write {
+        system: &system,
+        home: Home::new(&args.run.dir),
+        witness: args.run.witness.clone(),
+        method: args.method,
+        control: args.control,
+        size: args.size,
+        committers: args.committers,
+        submitters: args.submitters,
+        duration: args.duration,
+        cache: cache.as_deref(),
+        interrupt,
+        tool: TOOL,
+    };
+    let shows_progress = std::io::stderr().is_terminal();
+    let written = write(
+        &what,
+        &mut |started| {
+            // Who cannot read it will pull the plug all the same.
+            let _ = print(&begun(started, args), false);
+        },
+        &mut |acknowledged, unforced| {
+            if shows_progress {
+                complain(&format!(
+                    "{acknowledged} commits and {unforced} unforced writes acknowledged"
+                ));
+            }
+        },
+    )?;
+    let why = match written.ended {
+        Ended::Interrupted => "interrupted",
+        Ended::Elapsed => "the time is over",
+    };
+    complain(&format!(
+        "{why}: {} commits and {} unforced writes were acknowledged, and no cut took place. Round {} \
+         is void; there is nothing to check",
+        written.acknowledged, written.unforced, written.started.round
+    ));
+    Ok(match written.ended {
+        Ended::Interrupted => End::Interrupted,
+        Ended::Elapsed => End::Done,
+    })
+}
+
+fn begun(started: &Started, args: &Args) -> String {
+    let Started {
+        run,
+        round,
+        phase,
+        subject,
+    } = started;
+    let what = match phase {
+        Phase::Control => format!(
+            "CONTROL PHASE: {} writes that nothing forces. The cut must lose some of them, else this \
+             run cannot see loss",
+            subject.control.name()
+        ),
+        Phase::Measured => format!(
+            "MEASURED: a log commits by {}, with {} committers and {} that submit; a small file \
+             beside it is not forced, to see that there was a cut",
+            subject.method, args.committers, args.submitters
+        ),
+    };
+    format!(
+        "run {run}, round {round}, on {}\n{what}.\nPull the plug now, or when enough is acknowledged. \
+         After the restart:\n  logforce powercut check --witness {} {}\n",
+        subject.place,
+        args.run.witness,
+        args.run.dir.display()
+    )
+}

@@ -1,0 +1,285 @@
+//! `logforce powercut`: the whole way, and all that can go wrong on it. The cuts are the test's own.
+#![cfg(target_os = "linux")]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod hostile;
+mod rig;
+
+use common::text;
+use logforce::{ErrorKind, Method, Options, Verdict, cuts};
+use rig::{Rig, rig, wipe_log, witness};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::fs;
+use std::io::Read;
+
+fn open_beside(rig: &Rig) -> logforce::Result<logforce::Log> {
+    let options = Options::new()
+        .method(Method::Fdatasync)
+        .calibration_cache(rig.path("cache"));
+    logforce::open_or_create(rig.path("somebodys.log"), options)
+}
+
+fn assert_documented(report: &Value) {
+    let document = include_str!("../../../../docs/cli-json.md");
+    for part in [report, &report["rounds"][0]] {
+        for name in part.as_object().unwrap().keys() {
+            let is_documented = document.contains(&format!("`{name}`"));
+            assert!(is_documented, "{name} is not documented");
+        }
+    }
+}
+
+#[test]
+fn a_log_that_keeps_everything_is_proven_and_one_that_does_not_is_contradicted() {
+    let Some(rig) = rig() else { return };
+    rig.ready();
+    assert_ne!(open_beside(&rig).unwrap().verdict(), Verdict::Proven);
+    for (round, cuts) in [(2, 1), (3, 2)] {
+        rig.cut(round, "canary");
+        let report = rig.checked(0);
+        assert_eq!(report["verdict"], "proven", "{report}");
+        assert_eq!(
+            (&report["cuts"], &report["lost"]),
+            (&cuts.into(), &0.into())
+        );
+        assert!(report["expected"].as_u64().unwrap() > 0);
+        assert!(report["control_lost"].as_u64().unwrap() > 0);
+        let sum = format!("kept all of {} acknowledged commits", report["expected"]);
+        assert!(report["conclusion"].as_str().unwrap().contains(&sum));
+        assert_eq!(report["same_boot"], true);
+        let files = [
+            rig.dir().join(cuts::NAME),
+            rig.path("cache").join(cuts::NAME),
+        ];
+        assert_eq!(
+            report["recorded"],
+            Value::from(files.map(|f| f.display().to_string()).to_vec())
+        );
+        assert_documented(&report);
+        // Again: the same, and nothing is counted twice.
+        assert_eq!(rig.checked(0)["expected"], report["expected"]);
+        assert_eq!(cuts::recorded(rig.path("cache"))[0].cuts, cuts);
+    }
+    let log = open_beside(&rig).unwrap();
+    assert_eq!(log.verdict(), Verdict::Proven);
+    assert!(
+        log.evidence().starts_with("over 2 cuts of power all of"),
+        "{}",
+        log.evidence()
+    );
+    drop(log);
+
+    rig.cut(4, "canary");
+    wipe_log(&rig.dir());
+    let report = rig.checked(1);
+    assert_eq!(report["verdict"], "contradicted", "{report}");
+    assert!(report["lost"].as_u64().unwrap() > 0);
+    assert!(!report["findings"].as_array().unwrap().is_empty());
+    let said = rig.refused_to_write(&[]);
+    assert!(said.contains("is over: fdatasync lost"), "{said}");
+    for _ in 0..2 {
+        let refused = open_beside(&rig).map(drop).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Unavailable);
+        assert!(
+            refused.to_string().contains("a cut of power lost"),
+            "{refused}"
+        );
+    }
+}
+
+#[test]
+fn without_a_loss_in_the_control_phase_nothing_is_measured() {
+    let Some(rig) = rig() else { return };
+    for round in [1, 2] {
+        let mut writer = rig.write(&[]);
+        rig.reaches(round, 0, 50);
+        writer.signal(Signal::KILL);
+        writer.ended();
+        let said = rig.refused_to_write(&[]);
+        assert!(said.contains("was not checked yet"), "{said}");
+        let report = rig.checked(3);
+        assert_eq!(report["verdict"], "inconclusive");
+        let conclusion = report["conclusion"].as_str().unwrap();
+        assert!(conclusion.contains("has not shown yet"), "{conclusion}");
+        assert!(conclusion.contains("Pull the plug"), "{conclusion}");
+        let phases = report["rounds"].as_array().unwrap();
+        assert!(phases.iter().all(|r| r["phase"] == "control"));
+    }
+    assert!(!rig.path("cache").join(cuts::NAME).exists());
+}
+
+#[test]
+fn a_round_without_a_cut_counts_as_nothing() {
+    let Some(rig) = rig() else { return };
+    rig.ready();
+    let mut writer = rig.write(&[]);
+    rig.reaches(2, 300, 50);
+    writer.signal(Signal::KILL);
+    writer.ended();
+    let report = rig.checked(3);
+    assert_eq!(report["verdict"], "inconclusive", "{report}");
+    assert_eq!(
+        (&report["cuts"], &report["without_cut"]),
+        (&0.into(), &1.into())
+    );
+    assert!(
+        report["conclusion"]
+            .as_str()
+            .unwrap()
+            .contains("No cut can be seen")
+    );
+    assert_eq!(report["recorded"], Value::Array(Vec::new()));
+    rig.cut(3, "canary");
+    assert_eq!(rig.checked(0)["verdict"], "proven");
+}
+
+#[test]
+fn a_writer_that_is_ended_in_order_leaves_a_void_round() {
+    let Some(rig) = rig() else { return };
+    let mut writer = rig.write(&[]);
+    rig.reaches(1, 0, 5);
+    let said = rig.refused_to_write(&[]);
+    assert!(
+        said.contains("another `logforce powercut` is at work"),
+        "{said}"
+    );
+    let out = rig.check(&[]);
+    assert!(text(&out.stderr).contains("is at work"), "{out:?}");
+    writer.signal(Signal::INT);
+    assert_eq!(writer.ended(), 130);
+    let mut said = String::new();
+    writer
+        .0
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut said)
+        .unwrap();
+    assert!(said.contains("no cut took place"), "{said}");
+    let out = rig.check(&[]);
+    assert_eq!(out.status.code(), Some(1));
+    assert!(text(&out.stderr).contains("ended in order"), "{out:?}");
+    let mut timed = rig.write(&["--for", "50ms"]);
+    assert_eq!(timed.ended(), 0);
+    let said = rig.refused_to_write(&["--method", "dsync"]);
+    assert!(said.contains("begun with --method fdatasync"), "{said}");
+}
+
+#[test]
+fn a_log_that_vanished_is_a_loss_and_a_wrong_directory_is_none() {
+    let Some(rig) = rig() else { return };
+    rig.ready();
+    rig.cut(2, "canary");
+    let run = rig.run_id().to_string();
+    // The wrong directory, in every way.
+    let foreign = rig.path("foreign");
+    fs::create_dir(&foreign).unwrap();
+    fs::write(foreign.join("letter"), "x").unwrap();
+    let empty = rig.path("empty");
+    fs::create_dir(&empty).unwrap();
+    for (dir, words) in [
+        (rig.path("nosuch"), "does not exist"),
+        (empty, "is empty"),
+        (foreign.clone(), "holds other things"),
+    ] {
+        let out = rig.command("check", &dir, &[]).output().unwrap();
+        assert_eq!(out.status.code(), Some(1));
+        let said = text(&out.stderr);
+        assert!(said.contains(words) && said.contains("--run ID"), "{said}");
+    }
+    let out = rig.command("write", &foreign, &[]).output().unwrap();
+    assert!(text(&out.stderr).contains("holds other things"), "{out:?}");
+    // Another run's.
+    let other = "0123456789abcdef0123456789abcdef";
+    let out = rig.check(&["--run", other]);
+    assert!(text(&out.stderr).contains("is of run"), "{out:?}");
+    let stranger = witness(&rig.path("another-store"));
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_logforce"));
+    command.args(["powercut", "check", "--witness", &stranger.address]);
+    let out = command.arg(rig.dir()).output().unwrap();
+    assert_eq!(out.status.code(), Some(1));
+    assert!(text(&out.stderr).contains("does not know run"), "{out:?}");
+    // None of that was a verdict, or changed anything.
+    assert!(!rig.path("cache").join(cuts::NAME).exists());
+    // The right one, with its log gone, and then with everything gone.
+    fs::remove_dir_all(rig.dir()).unwrap();
+    let out = rig.check(&[]);
+    assert_eq!(out.status.code(), Some(1));
+    assert!(text(&out.stderr).contains("does not exist"), "{out:?}");
+    let out = rig.check(&["--run", &run, "--json", "-"]);
+    assert_eq!(out.status.code(), Some(1), "{out:?}");
+    let report: Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!(report["verdict"], "contradicted");
+    assert_eq!(report["lost"], report["expected"]);
+    assert_eq!(cuts::recorded(rig.path("cache")).len(), 1);
+}
+
+#[test]
+fn a_log_whose_files_are_gone_is_a_loss() {
+    let Some(rig) = rig() else { return };
+    rig.ready();
+    rig.cut(2, "canary");
+    fs::remove_dir_all(rig.dir().join("log")).unwrap();
+    let report = rig.checked(1);
+    assert_eq!(report["verdict"], "contradicted", "{report}");
+    assert_eq!(report["lost"], report["expected"]);
+    let finding = report["findings"][0].as_str().unwrap();
+    assert!(finding.contains("cannot be opened"), "{finding}");
+}
+
+#[test]
+fn a_witness_that_goes_stops_the_writer_and_knows_it_all_when_it_is_back() {
+    let Some(mut rig) = rig() else { return };
+    rig.ready();
+    let mut writer = rig.write(&[]);
+    let seen = rig.reaches(2, 300, 50);
+    rig.witness.process.signal(Signal::KILL);
+    rig.witness.process.ended();
+    assert_eq!(writer.ended(), 1);
+    let mut said = String::new();
+    writer
+        .0
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut said)
+        .unwrap();
+    for words in [
+        "the witness at 127.0.0.1",
+        "gone",
+        "commits",
+        "same --store",
+    ] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+    let out = rig.check(&[]);
+    assert_eq!(out.status.code(), Some(1));
+    let said = text(&out.stderr);
+    assert!(said.contains("cannot be reached"), "{said}");
+    assert!(said.contains(&rig.witness.address), "{said}");
+    rig.witness = witness(&rig.path("store"));
+    let known = rig.round().unwrap();
+    assert!(known.acknowledged >= seen.acknowledged, "{known:?}");
+    let report = rig.checked(3);
+    assert_eq!(report["rounds"][1]["acknowledged"], known.acknowledged);
+    assert_eq!(report["rounds"][1]["lost"], 0);
+    rig.cut(3, "canary");
+    assert_eq!(rig.checked(0)["verdict"], "proven");
+    rig.witness.process.signal(Signal::INT);
+    assert_eq!(rig.witness.process.ended(), 0);
+}
+
+#[test]
+fn two_witnesses_do_not_share_a_store() {
+    let Some(rig) = rig() else { return };
+    let mut second = std::process::Command::new(env!("CARGO_BIN_EXE_logforce"));
+    second.args(["powercut", "witness", "--listen", "127.0.0.1:0", "--store"]);
+    let out = second.arg(rig.path("store")).output().unwrap();
+    assert_eq!(out.status.code(), Some(1));
+    assert!(
+        text(&out.stderr).contains("another witness uses"),
+        "{out:?}"
+    );
+}

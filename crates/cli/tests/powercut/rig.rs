@@ -1,0 +1,222 @@
+//! A witness and a writer on this machine, and cuts that the test makes: the writer is killed, and
+//! what "was not forced" is put back to an earlier state.
+
+use crate::common::{place, text};
+use logforce::{FileState, Guarantee, Method};
+use logforce_measure::powercut::client::{Client, Role};
+use logforce_measure::powercut::{Round, RunId};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Ends with the test, whatever happens.
+pub struct Running(pub Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Running {
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.0), signal).unwrap();
+    }
+
+    /// Its status; it has to end.
+    pub fn ended(&mut self) -> i32 {
+        until("the command ends", || self.0.try_wait().unwrap())
+            .code()
+            .unwrap_or(-1)
+    }
+}
+
+/// Waits for something that has to happen.
+pub fn until<T>(what: &str, mut happened: impl FnMut() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(value) = happened() {
+            return value;
+        }
+        assert!(began.elapsed() < Duration::from_secs(120), "never: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+pub struct Witness {
+    pub process: Running,
+    pub address: String,
+    _stdout: BufReader<ChildStdout>,
+}
+
+pub fn witness(store: &Path) -> Witness {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_logforce"))
+        .args(["powercut", "witness", "--listen", "127.0.0.1:0", "--store"])
+        .arg(store)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let process = Running(child);
+    let mut line = String::new();
+    stdout.read_line(&mut line).unwrap();
+    let address = line
+        .strip_prefix("listening at ")
+        .and_then(|l| l.split(';').next());
+    let address = address
+        .unwrap_or_else(|| panic!("it said: {line}"))
+        .to_owned();
+    Witness {
+        process,
+        address,
+        _stdout: stdout,
+    }
+}
+
+pub struct Rig {
+    pub home: TempDir,
+    pub witness: Witness,
+}
+
+/// `None`, saying why, where no log survives a loss of power by the facts.
+pub fn rig() -> Option<Rig> {
+    let home = place();
+    let facts = logforce::facts(home.path()).unwrap();
+    let assessed = facts.assess(Method::Fdatasync, FileState::Zeroed).unwrap();
+    if assessed.guarantee < Guarantee::PowerLoss || facts.lasting_volume().is_none() {
+        println!("skipped: {assessed:?}, volume '{}'", facts.volume);
+        return None;
+    }
+    let witness = witness(&home.path().join("store"));
+    Some(Rig { home, witness })
+}
+
+impl Rig {
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    /// The run's directory.
+    pub fn dir(&self) -> PathBuf {
+        self.path("run")
+    }
+
+    pub fn run_id(&self) -> RunId {
+        let file = self.dir().join("powercut.json");
+        let json: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
+        json["run"].as_str().unwrap().parse().unwrap()
+    }
+
+    pub fn command(&self, part: &str, dir: &Path, more: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_logforce"));
+        command
+            .args([
+                "powercut",
+                part,
+                "--witness",
+                &self.witness.address,
+                "--cache",
+            ])
+            .arg(self.path("cache"))
+            .arg(dir)
+            .args(more)
+            .stdin(Stdio::null());
+        command
+    }
+
+    pub fn check(&self, more: &[&str]) -> Output {
+        self.command("check", &self.dir(), more).output().unwrap()
+    }
+
+    pub fn write(&self, more: &[&str]) -> Running {
+        let small = [
+            "--method",
+            "fdatasync",
+            "--size",
+            "4MiB",
+            "--committers",
+            "2",
+        ];
+        let mut command = self.command("write", &self.dir(), &[&small, more].concat());
+        let child = command.stdout(Stdio::null()).stderr(Stdio::piped());
+        Running(child.spawn().unwrap())
+    }
+
+    /// A writer that has to be refused.
+    pub fn refused_to_write(&self, more: &[&str]) -> String {
+        let out = self.command("write", &self.dir(), more).output().unwrap();
+        assert_eq!(out.status.code(), Some(1), "{out:?}");
+        text(&out.stderr)
+    }
+
+    /// The witness's latest round.
+    pub fn round(&self) -> Option<Round> {
+        let run = self.run_id();
+        let (_, state) = Client::connect(&self.witness.address, Role::Look, run).unwrap();
+        state?.rounds.pop()
+    }
+
+    /// Waits until round `number` has so many commits and unforced writes acknowledged.
+    pub fn reaches(&self, number: u32, acknowledged: u64, unforced: u64) -> Round {
+        let file = self.dir().join("powercut.json");
+        until("the run begins", || file.exists().then_some(()));
+        until("enough is acknowledged", || {
+            self.round().filter(|r| {
+                r.number == number && r.acknowledged >= acknowledged && r.unforced >= unforced
+            })
+        })
+    }
+
+    /// A round that is cut: the writer is killed, and what was written to the unforced file `name`
+    /// (in the control phase `control`, else `canary`) lately is gone.
+    pub fn cut(&self, number: u32, name: &str) {
+        let commits = if name == "control" { 0 } else { 300 };
+        let mut writer = self.write(&[]);
+        let seen = self.reaches(number, commits, 20);
+        let (file, before) = (self.dir().join(name), self.path("before"));
+        fs::copy(&file, &before).unwrap();
+        // What is acknowledged from now on is not in the copy.
+        let copied = self.round().unwrap().unforced;
+        self.reaches(number, seen.acknowledged + commits, copied + 20);
+        writer.signal(Signal::KILL);
+        writer.ended();
+        fs::copy(&before, &file).unwrap();
+    }
+
+    /// The control phase, with a loss.
+    pub fn ready(&self) {
+        self.cut(1, "control");
+        let out = self.check(&[]);
+        assert_eq!(out.status.code(), Some(0), "{out:?}");
+        let said = text(&out.stdout);
+        assert!(said.contains("READY: The control phase lost"), "{said}");
+    }
+
+    /// The report of a check that ended with `status`.
+    pub fn checked(&self, status: i32) -> Value {
+        let out = self.check(&["--json", "-"]);
+        assert_eq!(out.status.code(), Some(status), "{out:?}");
+        serde_json::from_slice(&out.stdout).unwrap_or_else(|e| panic!("{e}: {out:?}"))
+    }
+}
+
+/// All that a file of the run's log held is gone but its beginning.
+pub fn wipe_log(dir: &Path) {
+    for entry in fs::read_dir(dir.join("log")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|x| x == "seg") {
+            let len = fs::metadata(&path).unwrap().len();
+            let file = fs::File::options().write(true).open(&path).unwrap();
+            file.set_len(4096).unwrap();
+            file.set_len(len).unwrap();
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! What cuts of power have shown, over what the system says.
+
+use crate::{Assessment, Facts, FileState, ForceBy, Guarantee, Method, Platform, Verdict};
+
+/// What cuts of power have shown of a method in a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tried {
+    /// Which.
+    pub method: Method,
+    /// Everything that was acknowledged was there after each of the cuts.
+    pub kept: bool,
+    /// When, how many cuts and how much, in words for the user.
+    pub evidence: String,
+}
+
+/// What a log takes where nothing is known, the first choice first. On Linux, among equals: what
+/// goes past the cache saves a copy and keeps the cache for others; a write that is durable by
+/// itself is one call, and where the device has no FUA the kernel flushes. Elsewhere what the device
+/// does with a write through is its own affair, and a flush is at least asked for.
+fn preference(platform: Platform) -> &'static [Method] {
+    match platform {
+        Platform::Linux => &[
+            Method::DirectDsync,
+            Method::DirectFdatasync,
+            Method::Dsync,
+            Method::Fdatasync,
+        ],
+        Platform::Windows => &[Method::Flush],
+        Platform::Macos => &[Method::FullFsync],
+    }
+}
+
+impl Facts {
+    /// The method that is used where the user names none and nothing was measured. On Linux
+    /// `direct+dsync` where direct I/O is offered, else `dsync`; on Windows `flush`; on macOS
+    /// `full-fsync`. One that lost acknowledged data in a cut of power gives way to the first that
+    /// did not, if there is one.
+    pub fn default_method(&self) -> Method {
+        let is_offered = |m: &&Method| !m.plan().direct || self.direct.is_some();
+        let mut offered = preference(self.platform).iter().filter(is_offered);
+        let preferred = offered.clone().next().unwrap_or(&Method::Dsync);
+        *offered
+            .find(|m| self.lost_by(**m).is_none())
+            .unwrap_or(preferred)
+    }
+
+    /// The guarantee of `method` on a file in `state` here, with its evidence. What cuts of power
+    /// have shown ([`Facts::tried`]) goes before what the system says; it never makes a guarantee
+    /// stronger.
+    ///
+    /// `None` where the method is not offered (direct I/O on a filesystem without it).
+    pub fn assess(&self, method: Method, state: FileState) -> Option<Assessment> {
+        let mut known = self.declared(method, state)?;
+        if let Some(evidence) = self.lost_by(method) {
+            // Nothing was shown about a crash of the system alone.
+            if known.guarantee > Guarantee::OsCrash {
+                known.guarantee = Guarantee::OsCrash;
+                known.verdict = Verdict::Contradicted;
+                known.evidence = evidence;
+            }
+        } else if known.guarantee == Guarantee::PowerLoss
+            && matches!(known.verdict, Verdict::Declared | Verdict::Unknown)
+            // Logs write to nothing else, so nothing else was cut.
+            && state.is_written()
+            && let Some(tried) = self.tried_by(method).find(|t| t.kept)
+        {
+            known.verdict = Verdict::Proven;
+            known.evidence = format!("{}; {}", tried.evidence, known.evidence);
+        }
+        Some(known)
+    }
+
+    fn tried_by(&self, method: Method) -> impl Iterator<Item = &Tried> {
+        self.tried.iter().filter(move |t| t.method == method)
+    }
+
+    /// Why the method is known to lose what it acknowledges: it did, or another did that relies on
+    /// the same command to the device, unless it was itself seen to keep everything.
+    fn lost_by(&self, method: Method) -> Option<String> {
+        if let Some(own) = self.tried_by(method).find(|t| !t.kept) {
+            return Some(own.evidence.clone());
+        }
+        if self.tried_by(method).next().is_some() || method.plan().force == ForceBy::None {
+            return None;
+        }
+        let alike = |t: &&Tried| {
+            !t.kept
+                && t.method.plan().force != ForceBy::None
+                && self.is_by_fua(t.method) == self.is_by_fua(method)
+        };
+        let other = self.tried.iter().find(alike)?;
+        Some(format!(
+            "{method} relies on the device's flush as {} does, of which is known: {}",
+            other.method, other.evidence
+        ))
+    }
+
+    /// Linux takes FUA for writes past the cache only; all else is a write and a flush.
+    fn is_by_fua(&self, method: Method) -> bool {
+        method == Method::DirectDsync && self.device.as_ref().is_some_and(|d| d.fua == Some(true))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{BlockDevice, DirectAlignment, FilesystemKind, WriteCache};
+
+    fn facts(fua: bool, tried: &[(Method, bool)]) -> Facts {
+        Facts {
+            platform: Platform::Linux,
+            filesystem: "ext4".to_owned(),
+            kind: FilesystemKind::InPlace,
+            mount_options: "rw".to_owned(),
+            mount_point: "/".to_owned(),
+            barriers: true,
+            device: Some(BlockDevice {
+                name: "sdx".to_owned(),
+                write_cache: WriteCache::Back,
+                fua: Some(fua),
+                logical_sector: 512,
+                physical_sector: 4096,
+                rotational: Some(false),
+                model: "test".to_owned(),
+            }),
+            direct: Some(DirectAlignment {
+                memory: 512,
+                offset: 512,
+            }),
+            volume: "v".to_owned(),
+            capacity: None,
+            kernel: String::new(),
+            notes: Vec::new(),
+            tried: tried
+                .iter()
+                .map(|&(method, kept)| Tried {
+                    method,
+                    kept,
+                    evidence: format!("tried {method}"),
+                })
+                .collect(),
+        }
+    }
+
+    fn verdict(facts: &Facts, method: Method) -> (Guarantee, Verdict) {
+        let a = facts.assess(method, FileState::Zeroed).unwrap();
+        (a.guarantee, a.verdict)
+    }
+
+    const DECLARED: (Guarantee, Verdict) = (Guarantee::PowerLoss, Verdict::Declared);
+    const PROVEN: (Guarantee, Verdict) = (Guarantee::PowerLoss, Verdict::Proven);
+    const CONTRADICTED: (Guarantee, Verdict) = (Guarantee::OsCrash, Verdict::Contradicted);
+
+    #[test]
+    fn proven_replaces_the_devices_word_for_that_method_only() {
+        let f = facts(true, &[(Method::Dsync, true)]);
+        assert_eq!(verdict(&f, Method::Dsync), PROVEN);
+        assert_eq!(verdict(&f, Method::Fdatasync), DECLARED);
+        let a = f.assess(Method::Dsync, FileState::Zeroed).unwrap();
+        assert!(
+            a.evidence.starts_with("tried dsync; the device has"),
+            "{a:?}"
+        );
+        let growing = f.assess(Method::Dsync, FileState::Growing).unwrap();
+        assert_eq!(growing.verdict, Verdict::Declared, "nobody cut that");
+    }
+
+    #[test]
+    fn the_number_of_a_device_is_no_filesystems() {
+        let mut f = facts(true, &[]);
+        for (volume, lasts) in [
+            ("", false),
+            ("fsid:0000000000000701", false),
+            ("fsid:6501ec3f4a8722b4", true),
+            ("0d3a-uuid", true),
+        ] {
+            f.volume = volume.to_owned();
+            assert_eq!(f.lasting_volume(), lasts.then_some(volume));
+        }
+    }
+
+    #[test]
+    fn proven_makes_nothing_stronger() {
+        let mut f = facts(true, &[(Method::Buffered, true), (Method::Fdatasync, true)]);
+        let before = (Guarantee::ProcessCrash, Verdict::Declared);
+        assert_eq!(verdict(&f, Method::Buffered), before);
+        f.barriers = false;
+        assert_eq!(verdict(&f, Method::Fdatasync), CONTRADICTED);
+    }
+
+    #[test]
+    fn a_loss_by_fua_leaves_the_flush() {
+        let f = facts(true, &[(Method::DirectDsync, false)]);
+        assert_eq!(verdict(&f, Method::DirectDsync), CONTRADICTED);
+        assert_eq!(verdict(&f, Method::DirectFdatasync), DECLARED);
+        assert_eq!(f.default_method(), Method::DirectFdatasync);
+    }
+
+    #[test]
+    fn a_loss_by_the_flush_takes_all_that_rely_on_it() {
+        let f = facts(true, &[(Method::Fdatasync, false)]);
+        for method in [Method::Fsync, Method::Dsync, Method::DirectFdatasync] {
+            assert_eq!(verdict(&f, method), CONTRADICTED, "{method}");
+        }
+        assert_eq!(verdict(&f, Method::DirectDsync), DECLARED);
+        let a = f.assess(Method::Dsync, FileState::Zeroed).unwrap();
+        assert!(a.evidence.contains("as fdatasync does"), "{a:?}");
+        let without = facts(false, &[(Method::DirectDsync, false)]);
+        assert_eq!(verdict(&without, Method::Fdatasync), CONTRADICTED);
+        assert_eq!(
+            without.default_method(),
+            Method::DirectDsync,
+            "none is left"
+        );
+    }
+
+    #[test]
+    fn what_was_itself_seen_to_keep_everything_is_not_taken_along() {
+        let tried = [(Method::Fdatasync, false), (Method::Dsync, true)];
+        let f = facts(false, &tried);
+        assert_eq!(verdict(&f, Method::Dsync), PROVEN);
+        assert_eq!(f.default_method(), Method::Dsync);
+        let both = [(Method::Dsync, true), (Method::Dsync, false)];
+        assert_eq!(verdict(&facts(false, &both), Method::Dsync), CONTRADICTED);
+    }
+
+    #[test]
+    fn what_forces_nothing_is_not_contradicted() {
+        let f = facts(false, &[(Method::Fdatasync, false)]);
+        let direct = (Guarantee::OsCrash, Verdict::Declared);
+        assert_eq!(verdict(&f, Method::Direct), direct);
+    }
+}

@@ -1,0 +1,163 @@
+//! What cuts of power have shown is heeded by whoever opens a log there.
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use common::{assert_error, options, record};
+use logforce::cuts::{self, CutRun, NAME, Place};
+use logforce::{ErrorKind, FileState, Guarantee, Method, Options, Verdict, calibration};
+use std::fs;
+use std::path::Path;
+use tempfile::TempDir;
+
+/// A directory where `dsync` is said to survive a loss of power, and its place; `None`, saying why,
+/// where it is not.
+fn place() -> Option<(TempDir, Place)> {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let facts = logforce::facts(dir.path()).unwrap();
+    let assessed = facts.assess(Method::Dsync, FileState::Zeroed).unwrap();
+    let place = Place::of(&facts);
+    match place {
+        Some(place) if assessed.guarantee == Guarantee::PowerLoss => Some((dir, place)),
+        _ => {
+            println!("skipped: {assessed:?}, volume {:?}", facts.volume);
+            None
+        }
+    }
+}
+
+fn run(place: &Place, method: Method, lost: u64) -> CutRun {
+    CutRun {
+        place: place.clone(),
+        method,
+        run: 0xabc,
+        cuts: 2,
+        acknowledged: 500,
+        lost,
+        control_lost: 1,
+        at: cuts::now(),
+        kernel: String::new(),
+        tool: "test".to_owned(),
+    }
+}
+
+fn strict(method: Method) -> Options {
+    options().require(Guarantee::PowerLoss).method(method)
+}
+
+fn verdict(dir: &Path, options: Options) -> Verdict {
+    let log = logforce::open_or_create(dir, options).unwrap();
+    let verdict = log.verdict();
+    log.close().unwrap();
+    verdict
+}
+
+#[test]
+fn proven_shows_beside_the_log_and_from_the_cache() {
+    let Some((home, place)) = place() else { return };
+    let (log, cache) = (home.path().join("log"), home.path().join("deep/cache"));
+    let before = verdict(&log, strict(Method::Dsync));
+    assert_ne!(before, Verdict::Proven);
+    let file = cuts::record(&cache, &run(&place, Method::Dsync, 0)).unwrap();
+    assert_eq!(file, cache.join(NAME));
+    assert_eq!(
+        verdict(&log, strict(Method::Dsync)),
+        before,
+        "not asked to look there"
+    );
+    let sharing = || strict(Method::Dsync).calibration_cache(&cache);
+    assert_eq!(verdict(&log, sharing()), Verdict::Proven);
+    cuts::record(&log, &run(&place, Method::Dsync, 0)).unwrap();
+    for _ in 0..2 {
+        assert_eq!(verdict(&log, strict(Method::Dsync)), Verdict::Proven);
+    }
+    let facts = cuts::facts(&log, None).unwrap();
+    assert!(
+        facts.tried[0]
+            .evidence
+            .contains("over 2 cuts of power all of 500")
+    );
+    let report = calibration::known(&log, None).unwrap();
+    assert_eq!(report.facts.tried, facts.tried);
+}
+
+#[test]
+fn contradicted_is_refused_again_and_again() {
+    let Some((home, place)) = place() else { return };
+    let dir = home.path().join("log");
+    let log = logforce::create_new(&dir, strict(Method::Dsync)).unwrap();
+    let kept = log.commit(&record(1, 100)).unwrap();
+    log.close().unwrap();
+    cuts::record(&dir, &run(&place, Method::Dsync, 3)).unwrap();
+    for _ in 0..2 {
+        assert_error(
+            logforce::open_existing(&dir, strict(Method::Dsync)),
+            ErrorKind::Unavailable,
+            &["lost 3 of 500 acknowledged commits by dsync", "verdicts"],
+        );
+        let less = strict(Method::Dsync).require(Guarantee::OsCrash);
+        let log = logforce::open_existing(&dir, less).unwrap();
+        assert_eq!(log.verdict(), Verdict::Contradicted);
+        assert_eq!(log.read_at(kept.start).unwrap().data, record(1, 100));
+        log.close().unwrap();
+    }
+    let left_out = calibration::known(&dir, None).unwrap().left_out;
+    let why = &left_out
+        .iter()
+        .find(|l| l.method == Method::Dsync)
+        .unwrap()
+        .why;
+    assert!(why.contains("contradicted: a cut of power lost 3"), "{why}");
+    // Withdrawn.
+    fs::remove_file(dir.join(NAME)).unwrap();
+    assert_ne!(verdict(&dir, strict(Method::Dsync)), Verdict::Contradicted);
+}
+
+#[test]
+fn without_a_named_method_a_log_goes_by_another_or_refuses() {
+    let Some((home, place)) = place() else { return };
+    let dir = home.path().join("log");
+    fs::create_dir(&dir).unwrap();
+    let facts = logforce::facts(&dir).unwrap();
+    let default = facts.default_method();
+    cuts::record(&dir, &run(&place, default, 3)).unwrap();
+    let auto = options().require(Guarantee::PowerLoss);
+    let expected = cuts::facts(&dir, None).unwrap().default_method();
+    match logforce::create_new(&dir, auto) {
+        Ok(log) => {
+            assert_ne!(log.method(), default);
+            assert_eq!(log.method(), expected);
+        }
+        Err(e) => {
+            assert_eq!(expected, default, "no method is left: {e}");
+            assert_eq!(e.kind(), ErrorKind::Unavailable);
+            assert!(e.to_string().contains("lost 3 of 500"), "{e}");
+        }
+    }
+}
+
+#[test]
+fn another_place_and_rubbish_are_ignored() {
+    let Some((home, place)) = place() else { return };
+    let dir = home.path().join("log");
+    let before = verdict(&dir, strict(Method::Dsync));
+    let mut elsewhere = place;
+    elsewhere.volume.push_str("-of-another-disk");
+    cuts::record(&dir, &run(&elsewhere, Method::Dsync, 3)).unwrap();
+    assert_eq!(verdict(&dir, strict(Method::Dsync)), before);
+    let file = dir.join(NAME);
+    for rubbish in [
+        &b"{\"schema\":\"logforce-verdicts\""[..],
+        &[0xff; 999],
+        &[b'['; 2 << 20],
+    ] {
+        fs::write(&file, rubbish).unwrap();
+        assert_eq!(verdict(&dir, strict(Method::Dsync)), before);
+        assert_eq!(cuts::recorded(&dir), []);
+    }
+    fs::remove_file(&file).unwrap();
+    fs::create_dir(&file).unwrap();
+    assert_eq!(verdict(&dir, strict(Method::Dsync)), before);
+    let refused = cuts::record(&dir, &run(&elsewhere, Method::Dsync, 0)).unwrap_err();
+    assert!(refused.to_string().contains(NAME), "{refused}");
+}

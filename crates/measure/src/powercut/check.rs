@@ -1,0 +1,262 @@
+//! After the restart: what was acknowledged, what is there, and what follows.
+
+use super::client::{Client, Role};
+use super::exam::{Promised, examine};
+use super::home::{CANARY, CONTROL, Found, Home, line};
+use super::ledger::{Outcome, Phase, Round, RoundState, State};
+use super::slots::Slots;
+use super::verdict::{Conclusion, Judgement, Totals, conclude};
+use super::wire::Ask;
+use super::write::same_place;
+use super::{CutError, RunId, boot};
+use logforce::Method;
+use logforce::cuts::{self, CutRun, Place};
+use logforce_device::System;
+use std::path::{Path, PathBuf};
+
+/// What to check.
+pub struct Check<'a> {
+    /// Files and directories.
+    pub system: &'a dyn System,
+    /// The run's directory.
+    pub home: Home,
+    /// `HOST:PORT`.
+    pub witness: String,
+    /// The run, where the user insists that a directory that does not say so is its.
+    pub run: Option<RunId>,
+    /// Where evidence is shared.
+    pub cache: Option<&'a Path>,
+    /// The version of the program.
+    pub tool: &'a str,
+}
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checked {
+    /// Which run.
+    pub run: RunId,
+    /// All rounds.
+    pub state: State,
+    /// The latest round.
+    pub round: Round,
+    /// All rounds, added up.
+    pub totals: Totals,
+    /// The verdict, in words.
+    pub conclusion: Conclusion,
+    /// The machine was not restarted since the round was written, as far as the system tells.
+    pub same_boot: bool,
+    /// The files that hold the verdict now.
+    pub recorded: Vec<PathBuf>,
+    /// Why a file does not.
+    pub not_recorded: Vec<String>,
+}
+
+/// Looks at what a round has left, tells the witness, and records the verdict if there is one. A
+/// round that was looked at already is reported again.
+///
+/// # Errors
+/// If it is not the run's directory, the witness cannot be reached or does not know the run, nothing
+/// was written since the last check, somebody is writing still, or the directory cannot be read.
+/// None of these is a verdict.
+pub fn check(check: &Check<'_>) -> Result<Checked, CutError> {
+    let (run, has_run_file) = identify(check)?;
+    let _lock = match check.home.path().is_dir() {
+        true => Some(check.home.lock(check.system)?),
+        false => None,
+    };
+    let (mut client, state) = Client::connect(&check.witness, Role::Check, run)?;
+    let Some(mut state) = state else {
+        return Err(CutError::refused(format!(
+            "the witness at {} does not know run {run}: is it the right witness, and was it started \
+             with the --store of then?",
+            client.witness
+        )));
+    };
+    same_place(&check.home, &state)?;
+    let Some(mut round) = state.rounds.last().cloned() else {
+        return Err(CutError::refused(
+            "nothing was written yet: run `logforce powercut write`".to_owned(),
+        ));
+    };
+    match round.state {
+        RoundState::Void => {
+            return Err(CutError::refused(format!(
+                "round {} was ended in order, so there was no cut and nothing to check: run \
+                 `logforce powercut write`, and pull the plug",
+                round.number
+            )));
+        }
+        RoundState::Checked(_) => {}
+        RoundState::Open => {
+            let outcome = look(check, run, &state, &round, &mut client, has_run_file)?;
+            client.tell(&Ask::Checked(outcome.clone()))?;
+            if round.phase == Phase::Control && !has_run_file {
+                // On a disk that keeps nothing the run could not go on otherwise.
+                check.home.claim(check.system, run)?;
+            }
+            round.state = RoundState::Checked(outcome);
+            state.rounds.pop();
+            state.rounds.push(round.clone());
+        }
+    }
+    let conclusion = conclude(&state, &round);
+    let totals = Totals::of(&state);
+    let same_boot = match &round.state {
+        RoundState::Checked(o) => !o.boot.is_empty() && o.boot == round.boot,
+        _ => false,
+    };
+    let (recorded, not_recorded) = record(check, run, &state, &totals)?;
+    Ok(Checked {
+        run,
+        state,
+        round,
+        totals,
+        conclusion,
+        same_boot,
+        recorded,
+        not_recorded,
+    })
+}
+
+/// Which run, and whether the directory says so itself.
+fn identify(check: &Check<'_>) -> Result<(RunId, bool), CutError> {
+    let path = check.home.path().display();
+    let what = match (check.home.look()?, check.run) {
+        (Found::Run(here), Some(asked)) if here != asked => {
+            return Err(CutError::refused(format!(
+                "{path} is of run {here}, not of {asked}"
+            )));
+        }
+        (Found::Run(run), _) => return Ok((run, true)),
+        (_, Some(run)) => return Ok((run, false)),
+        (Found::Missing, None) => "does not exist",
+        (Found::Empty, None) => "is empty",
+        (Found::Foreign, None) => "holds other things and no run of a power cut",
+    };
+    Err(CutError::refused(format!(
+        "{path} {what}: is it the right directory, and is its filesystem mounted? If it is, and the \
+         cut took the run's file away, insist with --run ID (`write` printed the ID)"
+    )))
+}
+
+fn look(
+    check: &Check<'_>,
+    run: RunId,
+    state: &State,
+    round: &Round,
+    client: &mut Client,
+    has_run_file: bool,
+) -> Result<Outcome, CutError> {
+    let number = round.number;
+    let slots = Slots { run, round: number };
+    let name = match round.phase {
+        Phase::Control => CONTROL,
+        Phase::Measured => CANARY,
+    };
+    let (unforced, unforced_lost) = if check.home.path().is_dir() {
+        let dir = check.system.directory(check.home.path());
+        let opening = format!("opening {}", check.home.path().display());
+        slots.lost(&*dir.map_err(CutError::io(opening))?, name, round.unforced)?
+    } else {
+        (round.unforced, round.unforced)
+    };
+    let mut outcome = Outcome {
+        expected: 0,
+        found: 0,
+        lost: 0,
+        unforced,
+        unforced_lost,
+        boot: line(&boot()),
+        findings: Vec::new(),
+    };
+    if round.phase == Phase::Control {
+        return Ok(outcome);
+    }
+    let acks = client.acks()?;
+    if acks.is_empty() {
+        // Not even the log has to be there.
+        return Ok(outcome);
+    }
+    let method: Method =
+        state
+            .subject
+            .method
+            .parse()
+            .map_err(|e: logforce_device::UnknownMethod| {
+                CutError::Witness(format!("of the witness: {e}"))
+            })?;
+    let promised = Promised {
+        run,
+        round: number,
+        front: round.front,
+        acks: &acks,
+    };
+    let examined = examine(&check.home, method, &promised)?;
+    outcome.expected = acks.len() as u64;
+    outcome.lost = examined.missing;
+    outcome.findings = examined.findings;
+    // A log that cannot be opened has lost what it was to keep, also if a tool finds it.
+    if examined.wrong > 0 || !has_run_file {
+        outcome.lost = outcome.lost.max(1);
+    }
+    if !has_run_file {
+        let finding = "the file that names the run is gone, though it was forced";
+        outcome.findings.insert(0, finding.to_owned());
+    }
+    outcome.found = outcome.expected - outcome.lost;
+    Ok(outcome)
+}
+
+/// Keeps the verdict, if there is one, in the run's directory and in the cache.
+fn record(
+    check: &Check<'_>,
+    run: RunId,
+    state: &State,
+    totals: &Totals,
+) -> Result<(Vec<PathBuf>, Vec<String>), CutError> {
+    let (mut recorded, mut not) = (Vec::new(), Vec::new());
+    let facts = check.home.facts(None)?;
+    let (Ok(method), true) = (
+        state.subject.method.parse::<Method>(),
+        totals.cuts > 0 && totals.sees_loss(),
+    ) else {
+        return Ok((recorded, not));
+    };
+    let Some(place) = Place::of(&facts) else {
+        not.push(
+            "the system does not tell this filesystem from others, so nothing is recorded"
+                .to_owned(),
+        );
+        return Ok((recorded, not));
+    };
+    let entry = CutRun {
+        place,
+        method,
+        run: run.0,
+        cuts: totals.cuts,
+        acknowledged: totals.expected,
+        lost: totals.lost,
+        control_lost: totals.control_lost,
+        at: cuts::now(),
+        kernel: line(&facts.kernel),
+        tool: check.tool.chars().take(60).collect(),
+    };
+    let home = check.home.path().is_dir().then_some(check.home.path());
+    for dir in home.into_iter().chain(check.cache) {
+        match cuts::record(dir, &entry) {
+            Ok(path) => recorded.push(path),
+            Err(e) => not.push(e.to_string()),
+        }
+    }
+    if check.cache.is_none() {
+        not.push("there is no shared cache: name one with --cache".to_owned());
+    }
+    Ok((recorded, not))
+}
+
+impl Checked {
+    /// Whether something acknowledged was lost.
+    pub fn is_loss(&self) -> bool {
+        self.conclusion.verdict == Judgement::Contradicted
+    }
+}

@@ -1,0 +1,309 @@
+//! What is left of a log, compared with what was acknowledged.
+
+use super::home::{Home, line};
+use super::ledger::Ack;
+use super::record::Name;
+use super::{CutError, RunId};
+use logforce::{Entry, Error, ErrorKind, Guarantee, Log, Lsn, Method, Options, Visit};
+use std::collections::HashMap;
+
+/// Findings that are told at most.
+const TOLD: usize = 6;
+
+/// What had to be there.
+pub struct Promised<'a> {
+    pub run: RunId,
+    pub round: u32,
+    /// Records below may be gone.
+    pub front: u64,
+    /// What was acknowledged, in order of LSNs.
+    pub acks: &'a [Ack],
+}
+
+/// What was there.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Examined {
+    pub found: u64,
+    /// Acknowledged and not there, or there as something else.
+    pub missing: u64,
+    /// Records that cannot be: never appended, of another round, out of order, twice; and damage.
+    pub wrong: u64,
+    pub findings: Vec<String>,
+}
+
+impl Examined {
+    fn note(&mut self, finding: String) {
+        if self.findings.len() < TOLD {
+            self.findings.push(line(&finding));
+        }
+    }
+
+    fn wrong(&mut self, finding: String) {
+        self.wrong += 1;
+        self.note(finding);
+    }
+}
+
+/// Goes through a log in order of LSNs.
+struct Exam<'a> {
+    promised: &'a Promised<'a>,
+    next: usize,
+    last: HashMap<u16, u64>,
+    /// It is known to be damaged: that records are missing is counted, and no finding of its own.
+    has_gaps: bool,
+    examined: Examined,
+}
+
+impl Exam<'_> {
+    fn miss(&mut self, ack: Ack) {
+        self.examined.missing += 1;
+        self.examined.note(format!(
+            "record {} of committer {}, acknowledged at LSN {}, is not there",
+            ack.sequence, ack.stream, ack.lsn
+        ));
+    }
+
+    fn miss_below(&mut self, lsn: u64) {
+        while let Some(&ack) = self.promised.acks.get(self.next).filter(|a| a.lsn < lsn) {
+            self.next += 1;
+            self.miss(ack);
+        }
+    }
+
+    fn entry(&mut self, entry: &Entry) {
+        let at = entry.start;
+        self.miss_below(at.0);
+        let Some(name) = Name::of(&entry.data) else {
+            let bytes = entry.data.len();
+            let what = format!("what lies at LSN {at} ({bytes} bytes) was never appended");
+            self.examined.wrong(what);
+            return;
+        };
+        if (name.run, name.round) != (self.promised.run, self.promised.round) {
+            // Before this round began all that there was had been truncated.
+            self.examined.wrong(format!(
+                "the record at LSN {at} is of round {} of run {}",
+                name.round, name.run
+            ));
+            return;
+        }
+        let last = self.last.insert(name.stream, name.sequence);
+        if let Some(last) = last
+            && name.sequence != last + 1
+            && !(self.has_gaps && name.sequence > last)
+        {
+            self.examined.wrong(format!(
+                "at LSN {at} record {} of committer {} follows its record {last}",
+                name.sequence, name.stream
+            ));
+        }
+        if let Some(&ack) = self.promised.acks.get(self.next).filter(|a| a.lsn == at.0) {
+            self.next += 1;
+            if (ack.stream, ack.sequence) == (name.stream, name.sequence) {
+                self.examined.found += 1;
+            } else {
+                self.miss(ack);
+            }
+        }
+    }
+
+    /// From the beginning, by another way to read; findings stay.
+    fn again(&mut self) {
+        self.next = 0;
+        self.last.clear();
+        (self.examined.found, self.examined.missing) = (0, 0);
+    }
+
+    fn end(mut self) -> Examined {
+        self.miss_below(u64::MAX);
+        self.examined
+    }
+}
+
+/// Opens what is left of the log, as a program would, and compares.
+///
+/// A log that is damaged, or is none any more, is a finding; what keeps it from being looked at at
+/// all is an error.
+pub fn examine(home: &Home, method: Method, promised: &Promised<'_>) -> Result<Examined, CutError> {
+    let mut exam = Exam {
+        promised,
+        next: 0,
+        last: HashMap::new(),
+        has_gaps: false,
+        examined: Examined::default(),
+    };
+    let options = Options::new()
+        .method(method)
+        .require(Guarantee::Nothing)
+        .live_stats(false);
+    match logforce::open_existing(home.log(), options) {
+        Ok(log) => {
+            let is_whole = read(&log, &mut exam)?;
+            drop(log);
+            if !is_whole {
+                exam.again();
+                salvage(home, &mut exam);
+            }
+        }
+        Err(e) if is_loss(&e) => {
+            exam.examined
+                .wrong(format!("the log cannot be opened: {e}"));
+            salvage(home, &mut exam);
+        }
+        Err(e) => return Err(e.into()),
+    }
+    Ok(exam.end())
+}
+
+fn is_loss(e: &Error) -> bool {
+    matches!(
+        e.kind(),
+        ErrorKind::NoLog | ErrorKind::NotALog | ErrorKind::Damaged
+    )
+}
+
+/// Whether all of it could be read; what kept it from that is a finding.
+fn read(log: &Log, exam: &mut Exam<'_>) -> Result<bool, CutError> {
+    let front = log.front_lsn();
+    if front > Lsn(exam.promised.front) {
+        exam.examined.wrong(format!(
+            "the log begins at LSN {front}, and was not truncated beyond LSN {}",
+            exam.promised.front
+        ));
+    }
+    let damaged = |exam: &mut Exam<'_>, e: Error| {
+        if !is_loss(&e) {
+            return Err(e.into());
+        }
+        exam.examined.wrong(e.to_string());
+        Ok(false)
+    };
+    let reader = match log.read_from(front) {
+        Ok(reader) => reader,
+        Err(e) => return damaged(exam, e),
+    };
+    for entry in reader {
+        match entry {
+            Ok(entry) => exam.entry(&entry),
+            Err(e) => return damaged(exam, e),
+        }
+    }
+    Ok(true)
+}
+
+/// Takes what can still be read, to tell how much is lost.
+fn salvage(home: &Home, exam: &mut Exam<'_>) {
+    let Ok(inspector) = logforce::salvage(home.log()) else {
+        return;
+    };
+    let front = exam.promised.front;
+    // Behind damage a committer's records go on further up.
+    exam.has_gaps = true;
+    let _ = inspector.walk(&mut |visit| {
+        if let Visit::Record { entry, .. } = visit
+            && entry.start.0 >= front
+        {
+            exam.entry(entry);
+        }
+        true
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RUN: RunId = RunId(9);
+
+    fn entry(stream: u16, sequence: u64, start: u64) -> Entry {
+        let name = Name {
+            run: RUN,
+            round: 2,
+            stream,
+            sequence,
+        };
+        let data = name.record();
+        Entry {
+            start: Lsn(start),
+            end: Lsn(start + data.len() as u64),
+            data,
+        }
+    }
+
+    fn ack(stream: u16, sequence: u64, lsn: u64) -> Ack {
+        Ack {
+            stream,
+            sequence,
+            lsn,
+        }
+    }
+
+    fn exam(acks: &[Ack], entries: &[Entry]) -> Examined {
+        let promised = Promised {
+            run: RUN,
+            round: 2,
+            front: 0,
+            acks,
+        };
+        let mut exam = Exam {
+            promised: &promised,
+            next: 0,
+            last: HashMap::new(),
+            has_gaps: false,
+            examined: Examined::default(),
+        };
+        entries.iter().for_each(|e| exam.entry(e));
+        exam.end()
+    }
+
+    #[test]
+    fn what_was_acknowledged_must_be_there_as_it_was() {
+        let acks = [ack(0, 4, 100), ack(1, 7, 300), ack(0, 5, 500)];
+        let all = [entry(0, 4, 100), entry(1, 7, 300), entry(0, 5, 500)];
+        let good = exam(&acks, &all);
+        assert_eq!((good.found, good.missing, good.wrong), (3, 0, 0));
+        // What nobody acknowledged may be there, or not.
+        let more = exam(&acks[..2], &all);
+        assert_eq!((more.found, more.missing, more.wrong), (2, 0, 0));
+        let cut = exam(&acks, &all[..1]);
+        assert_eq!((cut.found, cut.missing), (1, 2));
+        assert!(cut.findings[0].contains("record 7 of committer 1"));
+        let gap = exam(&acks, &[all[0].clone(), all[2].clone()]);
+        assert_eq!((gap.found, gap.missing, gap.wrong), (2, 1, 0));
+        let moved = exam(&[ack(0, 4, 99)], &all[..1]);
+        assert_eq!((moved.found, moved.missing), (0, 1));
+        let exchanged = exam(&[ack(1, 4, 100)], &all[..1]);
+        assert_eq!((exchanged.found, exchanged.missing), (0, 1));
+    }
+
+    #[test]
+    fn what_cannot_be_is_told() {
+        for (entries, words) in [
+            (vec![entry(0, 4, 1), entry(0, 4, 2)], "follows its record 4"),
+            (vec![entry(0, 4, 1), entry(0, 6, 2)], "follows its record 4"),
+            (vec![entry(0, 4, 1), entry(0, 3, 2)], "follows its record 4"),
+            (
+                vec![Entry {
+                    start: Lsn(1),
+                    end: Lsn(9),
+                    data: vec![0; 8],
+                }],
+                "never appended",
+            ),
+        ] {
+            let e = exam(&[], &entries);
+            assert_eq!(e.wrong, 1);
+            assert!(e.findings[0].contains(words), "{e:?}");
+        }
+        let mut other = entry(0, 1, 1);
+        other.data = Name {
+            run: RUN,
+            round: 1,
+            stream: 0,
+            sequence: 1,
+        }
+        .record();
+        let e = exam(&[], &[other]);
+        assert!(e.findings[0].contains("round 1"), "{e:?}");
+    }
+}

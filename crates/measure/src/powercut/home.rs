@@ -1,0 +1,183 @@
+//! The directory of a run on the machine whose plug is pulled.
+
+use super::{CutError, RunId};
+use logforce::Facts;
+use logforce_device::System;
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Says which run the directory is of.
+const RUN_FILE: &str = "powercut.json";
+const LOCK: &str = "powercut.lock";
+/// The log's directory.
+const LOG: &str = "log";
+/// What the control phase writes to.
+pub const CONTROL: &str = "control";
+/// What is written beside the log.
+pub const CANARY: &str = "canary";
+
+const SCHEMA: &str = "logforce-powercut-run";
+const LONGEST: u64 = 4096;
+
+#[derive(Serialize, Deserialize)]
+struct RunFile {
+    schema: String,
+    version: u32,
+    run: RunId,
+}
+
+/// What a directory says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// It is a run's.
+    Run(RunId),
+    /// There is nothing in it.
+    Empty,
+    /// There is no such directory.
+    Missing,
+    /// It holds other things.
+    Foreign,
+}
+
+/// The directory of a run.
+#[derive(Debug, Clone)]
+pub struct Home {
+    path: PathBuf,
+}
+
+impl Home {
+    /// The directory `path`, whether or not it is there.
+    pub fn new(path: impl Into<PathBuf>) -> Home {
+        Home { path: path.into() }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where its log is.
+    pub fn log(&self) -> PathBuf {
+        self.path.join(LOG)
+    }
+
+    fn named(&self, doing: &str) -> impl FnOnce(io::Error) -> CutError + use<> {
+        CutError::io(format!("{doing} {}", self.path.display()))
+    }
+
+    /// What it says of itself.
+    ///
+    /// # Errors
+    /// If it cannot be looked at, or its file of the run is damaged.
+    pub fn look(&self) -> Result<Found, CutError> {
+        let file = self.path.join(RUN_FILE);
+        let mut entries = match fs::read_dir(&self.path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Found::Missing),
+            other => other.map_err(self.named("looking into"))?,
+        };
+        match fs::metadata(&file) {
+            Ok(m) if m.len() <= LONGEST && m.is_file() => {
+                let bytes = fs::read(&file).map_err(self.named("reading the run's file in"))?;
+                let run = serde_json::from_slice::<RunFile>(&bytes).ok();
+                run.filter(|r| r.schema == SCHEMA && r.version == 1)
+                    .map(|r| Found::Run(r.run))
+                    .ok_or_else(|| self.damaged())
+            }
+            Ok(_) => Err(self.damaged()),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                let ours = |name: &str| name == "lost+found" || name == LOCK;
+                let foreign = entries
+                    .any(|e| e.map_or(true, |e| e.file_name().to_str().is_none_or(|n| !ours(n))));
+                Ok(if foreign {
+                    Found::Foreign
+                } else {
+                    Found::Empty
+                })
+            }
+            Err(e) => Err(self.named("looking for the run's file in")(e)),
+        }
+    }
+
+    fn damaged(&self) -> CutError {
+        CutError::refused(format!(
+            "{} is damaged: it was forced before anything was acknowledged. If this is the right \
+             directory, remove that file and insist with --run ID (`write` printed the ID)",
+            self.path.join(RUN_FILE).display()
+        ))
+    }
+
+    /// Makes the directory, if need be, and says in it, durably, which run it is of.
+    pub fn claim(&self, system: &dyn System, run: RunId) -> Result<(), CutError> {
+        // Its own entry is made durable as well.
+        system
+            .make_directory(&self.path)
+            .map_err(self.named("making"))?;
+        let content = RunFile {
+            schema: SCHEMA.to_owned(),
+            version: 1,
+            run,
+        };
+        let mut bytes = serde_json::to_vec_pretty(&content).unwrap_or_default();
+        bytes.push(b'\n');
+        let new = self.path.join(format!("{RUN_FILE}.tmp"));
+        let written = File::create(&new).and_then(|mut f| {
+            f.write_all(&bytes)?;
+            f.sync_all()
+        });
+        written
+            .and_then(|()| fs::rename(&new, self.path.join(RUN_FILE)))
+            .and_then(|()| File::open(&self.path)?.sync_all())
+            .map_err(self.named("writing the run's file in"))
+    }
+
+    /// Keeps others from writing or checking here.
+    pub fn lock(&self, system: &dyn System) -> Result<Box<dyn Send + Sync>, CutError> {
+        let dir = system
+            .directory(&self.path)
+            .map_err(self.named("opening"))?;
+        dir.lock(LOCK).map_err(|e| match e.kind() {
+            io::ErrorKind::WouldBlock => CutError::refused(format!(
+                "another `logforce powercut` is at work in {}",
+                self.path.display()
+            )),
+            _ => self.named("locking")(e),
+        })
+    }
+
+    /// Facts of the directory, or of the nearest one above it that is there.
+    pub fn facts(&self, cache: Option<&Path>) -> Result<Facts, CutError> {
+        let absolute = std::path::absolute(&self.path).map_err(self.named("finding"))?;
+        let mut path = absolute.as_path();
+        while !path.is_dir() {
+            match path.parent() {
+                Some(parent) => path = parent,
+                None => break,
+            }
+        }
+        Ok(logforce::cuts::facts(path, cache)?)
+    }
+}
+
+/// A place for people, in a line.
+pub fn describe(facts: &Facts) -> String {
+    let device = facts.device.as_ref();
+    let (name, model) = device.map_or(("", ""), |d| (&*d.name, &*d.model));
+    let text = format!(
+        "{} at {} on {name} {model}, {}",
+        facts.filesystem, facts.mount_point, facts.mount_options
+    );
+    line(&text)
+}
+
+/// A text as a line that a witness takes.
+pub fn line(text: &str) -> String {
+    let most = super::ledger::LONGEST;
+    let mut text: String = text
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    text.truncate(text.floor_char_boundary(most));
+    text
+}

@@ -1,0 +1,356 @@
+//! The witness: takes acknowledgements in, keeps them, and tells them again.
+
+use super::ledger::{Event, Ledger, RoundState};
+use super::store::{Book, Store, locked};
+use super::wire::{self, Ask, Frame, GREETING, Reply, Role};
+use super::{CutError, RunId};
+use crate::Interrupt;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+/// Connections at a time; a run needs one, and one for somebody who looks.
+const MOST_CONNECTIONS: usize = 64;
+/// How often the listener looks whether it is to stop.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A witness that listens.
+pub struct Witness {
+    listener: TcpListener,
+    address: SocketAddr,
+    store: Arc<Store>,
+}
+
+/// What a witness may want to tell its user.
+pub trait Serving: Send + Sync {
+    /// Something that happened, in a line.
+    fn happened(&self, line: &str);
+}
+
+impl Witness {
+    /// Listens at `address` (`HOST:PORT`; port 0: a free one), and keeps what it is told in the
+    /// directory `store`, made if it is missing.
+    ///
+    /// # Errors
+    /// If the address cannot be had, or another witness uses the directory.
+    pub fn bind(address: &str, store: &Path) -> Result<Witness, CutError> {
+        let store = Arc::new(Store::open(store)?);
+        let listener =
+            TcpListener::bind(address).map_err(CutError::io(format!("listening at {address}")))?;
+        let listening = || CutError::io(format!("listening at {address}"));
+        listener.set_nonblocking(true).map_err(listening())?;
+        let address = listener.local_addr().map_err(listening())?;
+        Ok(Witness {
+            listener,
+            address,
+            store,
+        })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Serves until `interrupt` is raised; then ends all connections and returns.
+    pub fn serve(&self, interrupt: &Interrupt, told: &dyn Serving) {
+        let busy = AtomicUsize::new(0);
+        thread::scope(|scope| {
+            while !interrupt.is_raised() {
+                let (stream, peer) = match self.listener.accept() {
+                    Ok(accepted) => accepted,
+                    // Nobody there, or gone again, or no descriptors left: it passes.
+                    Err(_) => {
+                        thread::sleep(LOOK);
+                        continue;
+                    }
+                };
+                if busy.fetch_add(1, Ordering::SeqCst) >= MOST_CONNECTIONS {
+                    busy.fetch_sub(1, Ordering::SeqCst);
+                    turn_away(stream);
+                    continue;
+                }
+                let (busy, store) = (&busy, &self.store);
+                let name = "logforce-witness".to_owned();
+                let session = move || {
+                    let ended =
+                        Session::new(stream, store, interrupt, told, peer).and_then(Session::run);
+                    if let Err(e) = ended
+                        && !interrupt.is_raised()
+                    {
+                        told.happened(&format!("{peer}: {e}"));
+                    }
+                    busy.fetch_sub(1, Ordering::SeqCst);
+                };
+                if thread::Builder::new()
+                    .name(name)
+                    .spawn_scoped(scope, session)
+                    .is_err()
+                {
+                    busy.fetch_sub(1, Ordering::SeqCst);
+                }
+            }
+        });
+    }
+}
+
+fn turn_away(mut stream: TcpStream) {
+    // It fits into the socket's buffer, so this waits for nobody.
+    let refused =
+        Reply::Refused("the witness has too many connections: try again later".to_owned());
+    let _ = stream.set_nonblocking(true);
+    let _ = stream.write_all(&GREETING);
+    let _ = wire::send(&mut stream, &wire::message(&refused));
+    let _ = stream.shutdown(Shutdown::Write);
+    // What was said and not read would make the system throw the answer away. Not for long: others
+    // wait to be let in.
+    for _ in 0..10 {
+        match stream.read(&mut [0; 4096]) {
+            Ok(0) => return,
+            _ => thread::sleep(Duration::from_millis(5)),
+        }
+    }
+}
+
+/// One connection.
+struct Session<'a> {
+    stream: TcpStream,
+    store: &'a Arc<Store>,
+    interrupt: &'a Interrupt,
+    told: &'a dyn Serving,
+    peer: SocketAddr,
+}
+
+impl<'a> Session<'a> {
+    fn new(
+        stream: TcpStream,
+        store: &'a Arc<Store>,
+        interrupt: &'a Interrupt,
+        told: &'a dyn Serving,
+        peer: SocketAddr,
+    ) -> io::Result<Self> {
+        stream.set_nonblocking(false)?;
+        stream.set_nodelay(true)?;
+        stream.set_write_timeout(Some(wire::PATIENCE))?;
+        Ok(Session {
+            stream,
+            store,
+            interrupt,
+            told,
+            peer,
+        })
+    }
+
+    fn receive(&mut self, idle: Duration) -> io::Result<Option<Frame<Ask>>> {
+        let interrupt = self.interrupt;
+        let over = || interrupt.is_raised();
+        let payload = wire::receive(&mut self.stream, wire::TO_WITNESS, idle, &over)?;
+        payload.map(|p| wire::parse(&p)).transpose()
+    }
+
+    fn reply(&mut self, reply: &Reply) -> io::Result<()> {
+        wire::send(&mut self.stream, &wire::message(reply))
+    }
+
+    /// Answers no, and ends the connection.
+    fn refuse(&mut self, why: String) -> io::Error {
+        let told = self.reply(&Reply::Refused(why.clone()));
+        // What it said on and nobody read would make the system throw the answer away.
+        if told
+            .and_then(|()| self.stream.shutdown(Shutdown::Write))
+            .is_ok()
+        {
+            let mut rest = [0; 4096];
+            let quiet = Duration::from_millis(200);
+            for _ in 0..64 {
+                match wire::fill(&mut self.stream, &mut rest[..1], quiet, &|| false) {
+                    Ok(true) => {}
+                    _ => break,
+                }
+                let _ = self.stream.set_read_timeout(Some(Duration::from_millis(1)));
+                let _ = self.stream.read(&mut rest);
+            }
+        }
+        wire::invalid(why)
+    }
+
+    fn run(mut self) -> io::Result<()> {
+        let mut theirs = [0; GREETING.len()];
+        let interrupt = self.interrupt;
+        if !wire::fill(&mut self.stream, &mut theirs, wire::PATIENCE, &|| {
+            interrupt.is_raised()
+        })? {
+            return Ok(());
+        }
+        self.stream.write_all(&GREETING)?;
+        if theirs != GREETING {
+            let why = if theirs[..6] == GREETING[..6] {
+                format!(
+                    "version {} of the protocol, this witness speaks {}: use the same version of \
+                     logforce on both machines",
+                    theirs[7],
+                    wire::VERSION
+                )
+            } else {
+                "what connected is no `logforce powercut`".to_owned()
+            };
+            return Err(self.refuse(why));
+        }
+        let (role, run) = match self.receive(wire::PATIENCE) {
+            Ok(Some(Frame::Message(Ask::Hello { role, run }))) => (role, run),
+            Ok(None) => return Ok(()),
+            Ok(Some(_)) => return Err(self.refuse("it has to begin with a hello".to_owned())),
+            Err(e) => return Err(self.refuse(e.to_string())),
+        };
+        let book = match self.store.find(run) {
+            Ok(book) => book,
+            Err(e) => return Err(self.refuse(e.to_string())),
+        };
+        let mut holder = 0;
+        let state = book.as_ref().map(|book| {
+            let mut book = locked(book);
+            if role != Role::Look {
+                book.holder += 1;
+                holder = book.holder;
+            }
+            book.ledger.state.clone()
+        });
+        self.reply(&Reply::Run(state))?;
+        let mut held = Held {
+            role,
+            run,
+            book,
+            holder,
+        };
+        let ended = loop {
+            let frame = match self.receive(wire::IDLE) {
+                Ok(Some(frame)) => frame,
+                Ok(None) => break Ok(()),
+                Err(e) if e.kind() == io::ErrorKind::InvalidData => {
+                    break Err(self.refuse(e.to_string()));
+                }
+                Err(e) => break Err(e),
+            };
+            match held.answer(&mut self, frame) {
+                Ok(Ok(())) => {}
+                Ok(Err(why)) => break Err(self.refuse(why)),
+                Err(e) => break Err(self.refuse(e.to_string())),
+            }
+        };
+        if let Some(book) = held.book {
+            if role != Role::Look {
+                self.tell(run, &locked(&book));
+            }
+            self.store.forget(run, book);
+        }
+        ended
+    }
+
+    /// Says how far a run is.
+    fn tell(&self, run: RunId, book: &Book) {
+        if let Some(round) = book.ledger.state.rounds.last() {
+            let state = match round.state {
+                RoundState::Open => "open",
+                RoundState::Void => "void",
+                RoundState::Checked(_) => "checked",
+            };
+            self.told.happened(&format!(
+                "{}: run {run}, round {} ({}, {state}): {} commits acknowledged, {} unforced writes",
+                self.peer,
+                round.number,
+                round.phase.name(),
+                round.acknowledged,
+                round.unforced
+            ));
+        }
+    }
+}
+
+/// The run that a connection is about.
+struct Held {
+    role: Role,
+    run: RunId,
+    book: Option<Arc<Mutex<Book>>>,
+    holder: u64,
+}
+
+impl Held {
+    /// Does what is asked; the inner error is a no, after which the connection ends.
+    fn answer(
+        &mut self,
+        session: &mut Session<'_>,
+        frame: Frame<Ask>,
+    ) -> io::Result<Result<(), String>> {
+        if frame == Frame::Message(Ask::Ping) {
+            return session.reply(&Reply::Done).map(Ok);
+        }
+        if let Frame::Message(Ask::New(subject)) = frame {
+            return self.begin_run(session, subject);
+        }
+        let Some(book) = self.book.clone() else {
+            return Ok(Err("the run is not known here".to_owned()));
+        };
+        let mut book = locked(&book);
+        if self.role != Role::Look && book.holder != self.holder {
+            return Ok(Err("another connection has taken the run over".to_owned()));
+        }
+        let event = match (self.role, frame) {
+            (Role::Write, Frame::Acks(acks)) => Event::Acks(acks),
+            (Role::Write, Frame::Message(Ask::Begin { phase, boot, front })) => {
+                let event = Event::Begin { phase, boot, front };
+                if let Err(why) = book.take(event)? {
+                    return Ok(Err(why));
+                }
+                session.tell(self.run, &book);
+                let number = book.ledger.state.rounds.len() as u32;
+                drop(book);
+                return session.reply(&Reply::Round(number)).map(Ok);
+            }
+            (Role::Write, Frame::Message(Ask::Front(front))) => Event::Front(front),
+            (Role::Write, Frame::Message(Ask::Void)) => Event::Void,
+            (Role::Check, Frame::Message(Ask::Checked(outcome))) => Event::Checked(outcome),
+            (Role::Check, Frame::Message(Ask::Acks)) => {
+                let acks = book.ledger.acks();
+                drop(book);
+                for payload in super::ledger::chunks(&acks) {
+                    wire::send(&mut session.stream, &payload)?;
+                }
+                return session.reply(&Reply::Done).map(Ok);
+            }
+            _ => return Ok(Err("that is not to be said here".to_owned())),
+        };
+        let is_list = matches!(event, Event::Acks(_));
+        if let Err(why) = book.take(event)? {
+            return Ok(Err(why));
+        }
+        drop(book);
+        // Who sends acknowledgements does not wait: what was received counts.
+        if is_list {
+            Ok(Ok(()))
+        } else {
+            session.reply(&Reply::Done).map(Ok)
+        }
+    }
+
+    fn begin_run(
+        &mut self,
+        session: &mut Session<'_>,
+        subject: super::Subject,
+    ) -> io::Result<Result<(), String>> {
+        if self.book.is_some() || self.role != Role::Write {
+            return Ok(Err("the run is there already".to_owned()));
+        }
+        let ledger = match Ledger::new(subject) {
+            Ok(ledger) => ledger,
+            Err(why) => return Ok(Err(why)),
+        };
+        let book = session.store.make(self.run, ledger)?;
+        locked(&book).holder = 1;
+        (self.book, self.holder) = (Some(book), 1);
+        session.reply(&Reply::Done).map(Ok)
+    }
+}

@@ -1,0 +1,187 @@
+//! A small file that nothing forces: what the control phase writes to, and the canary beside the log.
+//!
+//! It is filled and forced once; after that its slots are overwritten in place, round and round.
+//! Appending would not do: ext4 forces the data of a file that grew along with any commit of its
+//! journal, and the log's forces would force the canary.
+
+use super::record::mix;
+use super::{Control, CutError, RunId};
+use logforce_device::{AlignedBuf, Barrier, Directory, File, OpenFile, ReadSource};
+use std::io;
+use std::sync::Arc;
+
+/// Bytes of a slot: a page, and a write unit of most devices.
+const SLOT: usize = 4096;
+const MAGIC: [u8; 8] = *b"LFCUTSLT";
+/// Slots of a file.
+pub const SLOTS: u64 = 2048;
+/// The oldest ones are not looked for: a write that was under way may have torn them.
+const MARGIN: u64 = 64;
+
+/// Which file.
+#[derive(Debug, Clone, Copy)]
+pub struct Slots {
+    pub run: RunId,
+    pub round: u32,
+}
+
+/// An open file.
+pub struct Writer {
+    slots: Slots,
+    file: Arc<dyn File>,
+    buf: Option<AlignedBuf>,
+    alignment: usize,
+}
+
+impl Slots {
+    fn slot(&self, sequence: u64, into: &mut [u8]) {
+        let mut head = Vec::with_capacity(40);
+        head.extend(MAGIC);
+        head.extend(self.run.0.to_le_bytes());
+        head.extend(self.round.to_le_bytes());
+        head.extend(sequence.to_le_bytes());
+        into[..head.len()].copy_from_slice(&head);
+        let mut x = mix(sequence ^ (self.run.0 as u64));
+        for word in into[head.len()..].chunks_mut(8) {
+            x = mix(x);
+            word.copy_from_slice(&x.to_le_bytes()[..word.len()]);
+        }
+    }
+
+    /// Makes the file `name` anew, with nothing in it.
+    pub fn create(
+        self,
+        dir: &dyn Directory,
+        name: &str,
+        control: Control,
+        unit: u32,
+    ) -> Result<Writer, CutError> {
+        let path = dir.path().join(name);
+        let named = |doing: &str| CutError::io(format!("{doing} {}", path.display()));
+        match dir.remove(name) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(named("removing")(e)),
+            _ => {}
+        }
+        let file = dir.open(name, OpenFile::CREATE).map_err(named("making"))?;
+        let alignment = (unit as usize).max(SLOT);
+        let len = 1 << 20;
+        let mut buf = AlignedBuf::zeroed(len, alignment);
+        for n in 0..(SLOTS * SLOT as u64) / len as u64 {
+            buf = submit(&*file, buf, n * len as u64, len).map_err(named("filling"))?;
+        }
+        file.barrier(Barrier::Full).map_err(named("syncing"))?;
+        dir.sync().map_err(named("syncing the directory of"))?;
+        let file = match control {
+            Control::Buffered => file,
+            Control::Direct => {
+                let how = OpenFile {
+                    direct: true,
+                    ..OpenFile::WRITE
+                };
+                dir.open(name, how)
+                    .map_err(named("opening for direct I/O (try `--control buffered`)"))?
+            }
+        };
+        Ok(Writer {
+            slots: self,
+            file,
+            buf: Some(AlignedBuf::zeroed(SLOT, alignment)),
+            alignment,
+        })
+    }
+
+    /// How many of the records that were acknowledged had to be in the file, and how many are not.
+    pub fn lost(
+        self,
+        dir: &dyn Directory,
+        name: &str,
+        acknowledged: u64,
+    ) -> Result<(u64, u64), CutError> {
+        let first = (acknowledged + MARGIN + 1).saturating_sub(SLOTS).max(1);
+        let expected = (acknowledged + 1).saturating_sub(first);
+        let path = dir.path().join(name);
+        let file = match dir.open(name, OpenFile::READ) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok((expected, expected)),
+            other => other.map_err(CutError::io(format!("opening {}", path.display())))?,
+        };
+        let (mut found, mut wanted) = (vec![0; SLOT], vec![0; SLOT]);
+        let mut lost = 0;
+        for sequence in first..=acknowledged {
+            let offset = sequence % SLOTS * SLOT as u64;
+            let read = file.read_at(offset, &mut found, ReadSource::Cache);
+            // Of a sector that cannot be read nothing is left either.
+            let is_whole = matches!(read, Ok(SLOT));
+            let is = |sequence: u64, wanted: &mut [u8]| {
+                self.slot(sequence, wanted);
+                is_whole && *wanted == found
+            };
+            // A later one may have been written that nobody acknowledged.
+            if !is(sequence, &mut wanted) && !is(sequence + SLOTS, &mut wanted) {
+                lost += 1;
+            }
+        }
+        Ok((expected, lost))
+    }
+}
+
+impl Writer {
+    /// Writes a record; they count from 1.
+    pub fn write(&mut self, sequence: u64) -> io::Result<()> {
+        let mut buf = self
+            .buf
+            .take()
+            .unwrap_or_else(|| AlignedBuf::zeroed(SLOT, self.alignment));
+        self.slots.slot(sequence, &mut buf);
+        let offset = sequence % SLOTS * SLOT as u64;
+        self.buf = Some(submit(&*self.file, buf, offset, SLOT)?);
+        Ok(())
+    }
+}
+
+fn submit(file: &dyn File, buf: AlignedBuf, offset: u64, len: usize) -> io::Result<AlignedBuf> {
+    crate::prepare::write(file, buf, offset, len, false)
+}
+
+const _: () = assert!((SLOTS as usize * SLOT).is_multiple_of(1 << 20));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::MemDirectory;
+
+    const RUN: Slots = Slots {
+        run: RunId(77),
+        round: 3,
+    };
+
+    fn written(to: u64) -> (Arc<MemDirectory>, u64) {
+        let dir = MemDirectory::new();
+        let mut writer = RUN
+            .create(&*dir, "canary", Control::Buffered, 4096)
+            .unwrap();
+        for sequence in 1..=to {
+            writer.write(sequence).unwrap();
+        }
+        (dir, to)
+    }
+
+    #[test]
+    fn what_is_there_is_found_and_what_is_missing_is_lost() {
+        for to in [1, 100, SLOTS, 3 * SLOTS + 5] {
+            let (dir, to) = written(to);
+            let lost =
+                |slots: Slots, acknowledged| slots.lost(&*dir, "canary", acknowledged).unwrap().1;
+            assert_eq!(lost(RUN, to), 0);
+            assert_eq!(lost(RUN, to - 1), 0, "one more than acknowledged");
+            assert_eq!(lost(RUN, to + 7), 7);
+            let other = Slots { round: 4, ..RUN };
+            assert_eq!(lost(other, to), RUN.lost(&*dir, "nosuch", to).unwrap().1);
+        }
+    }
+
+    #[test]
+    fn nothing_acknowledged_is_nothing_lost() {
+        let (dir, _) = written(5);
+        assert_eq!(RUN.lost(&*dir, "nosuch", 0).unwrap(), (0, 0));
+    }
+}

@@ -1,0 +1,262 @@
+//! What rounds amount to.
+
+use super::ledger::{Control, Phase, Round, RoundState, State};
+use logforce::Verdict;
+
+/// A run's rounds, added up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Totals {
+    /// Rounds of the control phase that were looked at.
+    pub controls: u32,
+    /// Acknowledged writes that these lost.
+    pub control_lost: u64,
+    /// Measured rounds in which the canary, or the log, lost something: cuts.
+    pub cuts: u32,
+    /// Measured rounds that showed no cut.
+    pub without_cut: u32,
+    /// Commits that were acknowledged in the cuts' rounds, and had to be there.
+    pub expected: u64,
+    /// How many of them were not there.
+    pub lost: u64,
+}
+
+/// What is known at the end of a check.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Conclusion {
+    /// The verdict, as far as there is one.
+    pub verdict: Judgement,
+    /// In words, with what to do next.
+    pub text: String,
+}
+
+/// A run's verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Judgement {
+    /// Everything that had to be there was, over one cut at least.
+    Proven,
+    /// Something was not.
+    Contradicted,
+    /// The control phase has shown that the run sees loss; nothing was measured yet.
+    Ready,
+    /// Nothing can be said.
+    Inconclusive,
+}
+
+impl Judgement {
+    /// The name used in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Judgement::Proven => Verdict::Proven.name(),
+            Judgement::Contradicted => Verdict::Contradicted.name(),
+            Judgement::Ready => "ready",
+            Judgement::Inconclusive => "inconclusive",
+        }
+    }
+}
+
+impl Totals {
+    /// Of these rounds.
+    pub fn of(state: &State) -> Totals {
+        let mut t = Totals::default();
+        for round in &state.rounds {
+            let RoundState::Checked(o) = &round.state else {
+                continue;
+            };
+            match round.phase {
+                Phase::Control => {
+                    t.controls += 1;
+                    t.control_lost += o.unforced_lost;
+                }
+                Phase::Measured if o.lost > 0 || (o.unforced_lost > 0 && o.expected > 0) => {
+                    t.cuts += 1;
+                    t.expected += o.expected;
+                    t.lost += o.lost;
+                }
+                Phase::Measured => t.without_cut += 1,
+            }
+        }
+        t
+    }
+
+    /// Whether the control phase has lost something.
+    pub fn sees_loss(&self) -> bool {
+        self.control_lost > 0
+    }
+}
+
+const NO_CUT: &str = "Pull the plug (or cut the power of a virtual machine's host) while `write` \
+                      runs; ending a process, shutting down, or resetting a virtual machine is no cut";
+
+/// What is to be said after the latest round was looked at.
+pub fn conclude(state: &State, round: &Round) -> Conclusion {
+    let t = Totals::of(state);
+    let method = &state.subject.method;
+    let say = |verdict, text| Conclusion { verdict, text };
+    if t.lost > 0 {
+        return say(
+            Judgement::Contradicted,
+            format!(
+                "{method} lost {} of {} acknowledged commits over {} cut{}. Do not trust it here: \
+                 logs that ask for power-loss refuse it from now on.",
+                t.lost,
+                t.expected,
+                t.cuts,
+                plural(t.cuts)
+            ),
+        );
+    }
+    if !t.sees_loss() {
+        let why = match state.subject.control {
+            Control::Buffered => {
+                format!(
+                    "nothing was written by the control phase that this cut took away. {NO_CUT}."
+                )
+            }
+            Control::Direct => format!(
+                "nothing was lost that lay in the device's cache alone: it has none, or protects it \
+                 against loss of power, or had written it out in time. {NO_CUT}; or begin again in \
+                 an empty directory with `--control buffered`."
+            ),
+        };
+        return say(
+            Judgement::Inconclusive,
+            format!("This run has not shown yet that it can see loss: {why}"),
+        );
+    }
+    if round.phase == Phase::Control {
+        return say(
+            Judgement::Ready,
+            format!(
+                "The control phase lost {} acknowledged writes: this run can see loss. Now run \
+                 `logforce powercut write` again; it measures {method}.",
+                t.control_lost
+            ),
+        );
+    }
+    let this_showed_a_cut = matches!(&round.state,
+        RoundState::Checked(o) if o.unforced_lost > 0 && o.expected > 0);
+    if !this_showed_a_cut {
+        let before = match t.cuts {
+            0 => String::new(),
+            n => format!(
+                " Before, {method} kept all of {} acknowledged commits over {n} cut{}.",
+                t.expected,
+                plural(n)
+            ),
+        };
+        return say(
+            Judgement::Inconclusive,
+            format!(
+                "No cut can be seen in round {}: nothing that was not forced is missing. {NO_CUT}. \
+                 The round counts as nothing.{before}",
+                round.number
+            ),
+        );
+    }
+    say(
+        Judgement::Proven,
+        format!(
+            "{method} kept all of {} acknowledged commits over {} cut{}. More rounds make it surer.",
+            t.expected,
+            t.cuts,
+            plural(t.cuts)
+        ),
+    )
+}
+
+fn plural(n: u32) -> &'static str {
+    if n == 1 { "" } else { "s" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::powercut::{Outcome, Subject};
+
+    fn state(rounds: &[(Phase, u64, u64, u64)]) -> State {
+        let rounds = rounds.iter().enumerate();
+        State {
+            subject: Subject {
+                method: "dsync".to_owned(),
+                control: Control::Buffered,
+                volume: "v".to_owned(),
+                place: "p".to_owned(),
+                tool: "t".to_owned(),
+            },
+            rounds: rounds
+                .map(|(n, &(phase, expected, lost, unforced_lost))| Round {
+                    number: n as u32 + 1,
+                    phase,
+                    boot: String::new(),
+                    acknowledged: expected,
+                    unforced: 100,
+                    front: 0,
+                    state: RoundState::Checked(Outcome {
+                        expected,
+                        found: expected - lost,
+                        lost,
+                        unforced: 100,
+                        unforced_lost,
+                        boot: String::new(),
+                        findings: Vec::new(),
+                    }),
+                })
+                .collect(),
+        }
+    }
+
+    fn concluded(rounds: &[(Phase, u64, u64, u64)]) -> (Judgement, String) {
+        let state = state(rounds);
+        let c = conclude(&state, state.rounds.last().unwrap());
+        (c.verdict, c.text)
+    }
+
+    use Phase::{Control as C, Measured as M};
+
+    #[test]
+    fn what_rounds_amount_to() {
+        for (rounds, verdict, words) in [
+            (&[(C, 0, 0, 0)][..], Judgement::Inconclusive, "can see loss"),
+            (&[(C, 0, 0, 0), (C, 0, 0, 9)], Judgement::Ready, "lost 9"),
+            (
+                &[(C, 0, 0, 9), (M, 500, 0, 3)],
+                Judgement::Proven,
+                "all of 500 acknowledged commits over 1 cut.",
+            ),
+            (
+                &[(C, 0, 0, 9), (M, 500, 0, 3), (M, 100, 0, 1)],
+                Judgement::Proven,
+                "all of 600 acknowledged commits over 2 cuts",
+            ),
+            (
+                &[(C, 0, 0, 9), (M, 500, 0, 0)],
+                Judgement::Inconclusive,
+                "No cut can be seen in round 2",
+            ),
+            (
+                &[(C, 0, 0, 9), (M, 500, 0, 2), (M, 70, 0, 0)],
+                Judgement::Inconclusive,
+                "Before, dsync kept all of 500",
+            ),
+            (
+                &[(C, 0, 0, 9), (M, 0, 0, 5)],
+                Judgement::Inconclusive,
+                "No cut",
+            ),
+            (
+                &[(C, 0, 0, 9), (M, 500, 0, 2), (M, 70, 1, 2)],
+                Judgement::Contradicted,
+                "lost 1 of 570",
+            ),
+            (
+                &[(C, 0, 0, 9), (M, 500, 1, 0)],
+                Judgement::Contradicted,
+                "lost 1 of 500",
+            ),
+        ] {
+            let (got, text) = concluded(rounds);
+            assert_eq!(got, verdict, "{rounds:?}: {text}");
+            assert!(text.contains(words), "{text}");
+        }
+    }
+}

@@ -1,0 +1,462 @@
+//! The machine whose plug is pulled: writes until then, and acknowledges to the witness.
+
+use super::client::{Client, Role};
+use super::home::{CANARY, CONTROL, Found, Home, describe, line};
+use super::ledger::{Control, Phase, RoundState, State, Subject};
+use super::load::{Halt, Load, Out, hear, send};
+use super::slots::Slots;
+use super::verdict::Totals;
+use super::wire::{self, Ask, Reply};
+use super::{CutError, RunId, boot};
+use crate::Interrupt;
+use logforce::{FileState, Guarantee, Log, Lsn, Method, Options};
+use logforce_device::System;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The least that a log may take, bytes.
+pub const LEAST_SIZE: u64 = 4 << 20;
+/// Acknowledgements on their way to the witness at most; then committers wait.
+const ON_THEIR_WAY: usize = 1 << 14;
+/// How often the length of the log and the user's wishes are looked at.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// What to write.
+pub struct Write<'a> {
+    /// Files and directories.
+    pub system: &'a dyn System,
+    /// The run's directory.
+    pub home: Home,
+    /// `HOST:PORT`.
+    pub witness: String,
+    /// The method that is tested; `None` for what a log opened there would use.
+    pub method: Option<Method>,
+    /// How the control phase writes.
+    pub control: Option<Control>,
+    /// Bytes that the log may take up.
+    pub size: u64,
+    /// Threads that commit and wait.
+    pub committers: u16,
+    /// Threads that submit and wait later.
+    pub submitters: u16,
+    /// When to end without a cut, for a dry run.
+    pub duration: Option<Duration>,
+    /// Where evidence is shared.
+    pub cache: Option<&'a Path>,
+    /// The user's wish to stop.
+    pub interrupt: Interrupt,
+    /// The version of the program.
+    pub tool: &'a str,
+}
+
+/// What began.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Started {
+    /// Which run.
+    pub run: RunId,
+    /// Which round.
+    pub round: u32,
+    /// What for.
+    pub phase: Phase,
+    /// What is tested.
+    pub subject: Subject,
+}
+
+/// How a round ended that was not cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// The user stopped it.
+    Interrupted,
+    /// The time was over.
+    Elapsed,
+}
+
+/// A round without a cut.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// What it was.
+    pub started: Started,
+    /// Commits that were sent to the witness.
+    pub acknowledged: u64,
+    /// Writes to the unforced file that were.
+    pub unforced: u64,
+    /// Why it ended.
+    pub ended: Ended,
+}
+
+/// Writes until the power goes. Tells when it has begun, and about once a second how many commits
+/// and unforced writes were sent.
+///
+/// # Errors
+/// If the directory or the run do not allow another round, the guarantee cannot be had here, the
+/// log fails, or the witness goes away. It comes back without one only where there was no cut.
+pub fn write(
+    write: &Write<'_>,
+    started: &mut dyn FnMut(&Started),
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Written, CutError> {
+    let home = &write.home;
+    let (run, is_known) = identify(write)?;
+    // Before the witness hears of it: it would end the connection of who is at work here.
+    let lock = match home.path().is_dir() {
+        true => Some(home.lock(write.system)?),
+        false => None,
+    };
+    let (mut client, state) = Client::connect(&write.witness, Role::Write, run)?;
+    let state = match (is_known, state) {
+        (true, None) => {
+            return Err(CutError::refused(format!(
+                "the witness at {} does not know run {run} of {}: was it started with another \
+                 --store? To begin a run anew, use an empty directory",
+                client.witness,
+                home.path().display()
+            )));
+        }
+        (_, Some(state)) => state,
+        (_, None) => {
+            let subject = new_subject(write)?;
+            client.tell(&Ask::New(subject.clone()))?;
+            home.claim(write.system, run)?;
+            let rounds = Vec::new();
+            State { subject, rounds }
+        }
+    };
+    let _lock = match lock {
+        Some(lock) => lock,
+        None => home.lock(write.system)?,
+    };
+    let phase = next_phase(write, &state)?;
+    let open = match phase {
+        Phase::Control => None,
+        Phase::Measured => Some(open_log(write, &state)?),
+    };
+    let front = open.as_ref().map_or(0, |log| log.tail_lsn().0);
+    let boot = line(&boot());
+    let round = match client.ask(&Ask::Begin { phase, boot, front })? {
+        Reply::Round(round) => round,
+        other => return Err(client.unexpected(&other)),
+    };
+    let begun = Started {
+        run,
+        round,
+        phase,
+        subject: state.subject.clone(),
+    };
+    let dir = write
+        .system
+        .directory(home.path())
+        .map_err(CutError::io(format!("opening {}", home.path().display())))?;
+    let slots = Slots { run, round };
+    let (name, control) = match phase {
+        Phase::Control => (CONTROL, state.subject.control),
+        // What the system's cache alone has is lost in any cut.
+        Phase::Measured => (CANARY, Control::Buffered),
+    };
+    let facts = home.facts(None)?;
+    let file = slots.create(&*dir, name, control, facts.write_unit())?;
+    started(&begun);
+    // ext4 then forces all data of all files with each commit of its journal.
+    let mut options = facts.mount_options.split(',');
+    let load = Load {
+        run,
+        round,
+        halt: &Halt::default(),
+        sent: AtomicU64::new(0),
+        unforced: AtomicU64::new(0),
+        takes_all: options.any(|o| o == "data=journal"),
+        marks: Mutex::default(),
+    };
+    run_round(write, client, open, file, begun, &load, progress)
+}
+
+/// The directory's run and that it is known, or a new one's name.
+fn identify(write: &Write<'_>) -> Result<(RunId, bool), CutError> {
+    let path = write.home.path().display();
+    match write.home.look()? {
+        Found::Run(run) => Ok((run, true)),
+        Found::Empty | Found::Missing => {
+            let runtime = write.system.runtime();
+            let id = (u128::from(runtime.random()) << 64) | u128::from(runtime.random());
+            Ok((RunId(id), false))
+        }
+        Found::Foreign => Err(CutError::refused(format!(
+            "{path} holds other things and no run of a power cut: name a new or an empty directory \
+             on the disk in question"
+        ))),
+    }
+}
+
+fn new_subject(write: &Write<'_>) -> Result<Subject, CutError> {
+    let facts = write.home.facts(write.cache)?;
+    let method = match write.method {
+        Some(method) => method,
+        None if write.home.path().is_dir() => {
+            logforce::calibration::settled(write.home.path(), write.cache)?
+                .decision
+                .method
+        }
+        None => facts.default_method(),
+    };
+    let path = write.home.path().display();
+    match facts.assess(method, FileState::Zeroed) {
+        Some(a) if a.guarantee >= Guarantee::PowerLoss => {}
+        Some(a) => {
+            return Err(CutError::refused(format!(
+                "{path}: {method} guarantees {} here and not power-loss, so a cut can show nothing: \
+                 {}",
+                a.guarantee, a.evidence
+            )));
+        }
+        None => {
+            return Err(CutError::refused(format!(
+                "{path}: {method} is not offered here: {} has no direct I/O",
+                facts.filesystem
+            )));
+        }
+    }
+    Ok(Subject {
+        method: method.to_string(),
+        control: write.control.unwrap_or(Control::Buffered),
+        volume: line(facts.lasting_volume().unwrap_or_default()),
+        place: describe(&facts),
+        tool: line(write.tool),
+    })
+}
+
+fn next_phase(write: &Write<'_>, state: &State) -> Result<Phase, CutError> {
+    let path = write.home.path().display();
+    let subject = &state.subject;
+    let asked = [
+        (
+            "--method",
+            write.method.map(|m| m.to_string()),
+            &*subject.method,
+        ),
+        (
+            "--control",
+            write.control.map(|c| c.name().to_owned()),
+            subject.control.name(),
+        ),
+    ];
+    for (flag, asked, of_run) in asked {
+        if let Some(asked) = asked.filter(|a| a != of_run) {
+            return Err(CutError::refused(format!(
+                "the run in {path} was begun with {flag} {of_run}: for {asked} begin another in an \
+                 empty directory"
+            )));
+        }
+    }
+    same_place(&write.home, state)?;
+    if let Some(last) = state.rounds.last()
+        && last.state == RoundState::Open
+        && last.acknowledged + last.unforced > 0
+    {
+        return Err(CutError::refused(format!(
+            "round {} in {path} was not checked yet: run `logforce powercut check` first",
+            last.number
+        )));
+    }
+    let totals = Totals::of(state);
+    if totals.lost > 0 {
+        return Err(CutError::refused(format!(
+            "the run in {path} is over: {} lost {} of {} acknowledged commits. For another, use an \
+             empty directory",
+            subject.method, totals.lost, totals.expected
+        )));
+    }
+    Ok(if totals.sees_loss() {
+        Phase::Measured
+    } else {
+        Phase::Control
+    })
+}
+
+/// Refuses a directory that is not on the run's filesystem: a copy, or something not mounted.
+pub fn same_place(home: &Home, state: &State) -> Result<(), CutError> {
+    let facts = home.facts(None)?;
+    let here = line(facts.lasting_volume().unwrap_or_default());
+    let there = &state.subject.volume;
+    if here != *there && !here.is_empty() && !there.is_empty() {
+        return Err(CutError::refused(format!(
+            "{} is on another filesystem ({}, {here}) than the run's ({}, {there}): is it mounted? \
+             A copy of the directory tells nothing about the disk it came from",
+            home.path().display(),
+            describe(&facts),
+            state.subject.place
+        )));
+    }
+    Ok(())
+}
+
+fn open_log(write: &Write<'_>, state: &State) -> Result<Log, CutError> {
+    let path = write.home.log();
+    let method: Method = state
+        .subject
+        .method
+        .parse()
+        .map_err(|e: logforce_device::UnknownMethod| CutError::refused(e.to_string()))?;
+    let size = write.size.max(LEAST_SIZE);
+    // Small ones, so that segments are changed and used again all the time.
+    let segment = (size / 16).clamp(256 << 10, 16 << 20) / (64 << 10) * (64 << 10);
+    let mut options = Options::new()
+        .method(method)
+        .require(Guarantee::PowerLoss)
+        .segment_len(segment)
+        .max_log_len(size);
+    if let Some(cache) = write.cache {
+        options = options.calibration_cache(cache);
+    }
+    // What was acknowledged in earlier rounds was found there.
+    let is_there = |r: &super::Round| r.phase == Phase::Measured && r.acknowledged > 0;
+    if !state.rounds.iter().any(is_there) {
+        match std::fs::remove_dir_all(&path) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                return Err(CutError::io(format!("removing {}", path.display()))(e));
+            }
+            _ => {}
+        }
+        return Ok(logforce::create_new(&path, options)?);
+    }
+    let log = logforce::open_existing(&path, options)?;
+    // Each round begins with nothing; the segments are used again.
+    log.truncate_front(log.tail_lsn())?;
+    Ok(log)
+}
+
+fn run_round(
+    write: &Write<'_>,
+    client: Client,
+    log: Option<Log>,
+    file: super::slots::Writer,
+    started: Started,
+    load: &Load<'_>,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Written, CutError> {
+    let halt = load.halt;
+    let witness = client.witness.clone();
+    let cloned = client.stream.try_clone();
+    let reader = Client {
+        stream: cloned.map_err(CutError::io("sharing the connection to the witness"))?,
+        witness: witness.clone(),
+    };
+    let (out, outgoing) = sync_channel(ON_THEIR_WAY);
+    let (asked, asks) = channel();
+    let ended = thread::scope(|scope| {
+        scope.spawn(move || send(client, &outgoing, &asked, halt));
+        scope.spawn(move || hear(reader, &asks, halt));
+        let mut threads = Vec::new();
+        if let Some(log) = &log {
+            for stream in 0..write.committers + write.submitters {
+                let out = out.clone();
+                threads.push(scope.spawn(move || {
+                    if stream < write.committers {
+                        load.commit(log, stream, &out);
+                    } else {
+                        load.submit(log, stream, &out);
+                    }
+                }));
+            }
+        }
+        let its = out.clone();
+        threads.push(scope.spawn(move || load.dribble(file, &its)));
+        let ended = attend(write, log.as_ref(), load, &out, progress);
+        halt.stop();
+        for thread in threads {
+            let _ = thread.join();
+        }
+        // In order, so the round is void.
+        let is_void = ended.is_some() && ask(&out, Ask::Void, &Halt::default());
+        drop(out);
+        ended.filter(|_| is_void)
+    });
+    let (acknowledged, unforced) = (load.sent.load(Relaxed), load.unforced.load(Relaxed));
+    let failure = halt.why();
+    if let Some(log) = log {
+        // What counts was decided; an error here would only hide what happened before.
+        let _ = log.close();
+    }
+    match (ended, failure) {
+        (Some(ended), None) => Ok(Written {
+            started,
+            acknowledged,
+            unforced,
+            ended,
+        }),
+        (_, Some(CutError::Witness(why))) => Err(CutError::Witness(format!(
+            "{why}. Round {} stopped after {acknowledged} commits and {unforced} unforced writes \
+             were sent; no cut took place so far. Start the witness again with the same --store, \
+             run `logforce powercut check`, then `write` again",
+            started.round
+        ))),
+        (_, Some(other)) => Err(other),
+        (None, None) => Err(CutError::Witness(format!(
+            "the witness at {witness} could not be told that round {} ended without a cut: run \
+             `logforce powercut check`",
+            started.round
+        ))),
+    }
+}
+
+/// Keeps the log short, and looks at the clock and the user, until something ends the round;
+/// `None` where that was an error.
+fn attend(
+    write: &Write<'_>,
+    log: Option<&Log>,
+    load: &Load<'_>,
+    out: &SyncSender<Out>,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Option<Ended> {
+    let size = write.size.max(LEAST_SIZE);
+    let began = Instant::now();
+    let mut told = began;
+    while !load.halt.is_on() {
+        if write.interrupt.is_raised() {
+            return Some(Ended::Interrupted);
+        }
+        if write.duration.is_some_and(|d| began.elapsed() >= d) {
+            return Some(Ended::Elapsed);
+        }
+        if told.elapsed() >= Duration::from_secs(1) {
+            told = Instant::now();
+            progress(load.sent.load(Relaxed), load.unforced.load(Relaxed));
+        }
+        if let Some(log) = log {
+            let (tail, front) = (log.tail_lsn(), log.front_lsn());
+            let keep = Lsn(tail.0.saturating_sub(size / 4));
+            if tail.since(front) > size / 2
+                && let Some(to) = load.mark_below(keep)
+            {
+                // The witness has to know first: else a cut would look like a loss.
+                if ask(out, Ask::Front(to.0), load.halt)
+                    && let Err(e) = log.truncate_front(to)
+                {
+                    load.halt.fail(e.into());
+                }
+                continue;
+            }
+        }
+        thread::sleep(LOOK);
+    }
+    None
+}
+
+/// Asks the witness in turn with the acknowledgements, and waits until it is done.
+fn ask(out: &SyncSender<Out>, what: Ask, halt: &Halt) -> bool {
+    let (done, is_done): (_, Receiver<()>) = sync_channel(1);
+    if out.send(Out::Ask(what, done)).is_err() {
+        return false;
+    }
+    let until = Instant::now() + 2 * wire::PATIENCE;
+    while !halt.is_on() && Instant::now() < until {
+        match is_done.recv_timeout(LOOK) {
+            Ok(()) => return true,
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return false,
+        }
+    }
+    false
+}

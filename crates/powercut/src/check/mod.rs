@@ -1,0 +1,162 @@
+//! Compares what a cut left with what had been promised.
+//!
+//! The survivor is opened with the library itself: that is the recovery under test. Then
+//! everything in it is read, and each rule is looked at by itself, so that a finding names the
+//! invariant of `docs/durability.md` that broke.
+
+mod promises;
+mod rules;
+#[cfg(test)]
+mod tests;
+
+pub use promises::{Life, Promises, Survivor};
+
+use crate::subject::Identity;
+use anyhow::{Context, Result};
+use logforce::{Creation, ErrorKind, Guarantee, Log, Method, Options};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// A record that is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Present {
+    /// Which.
+    pub identity: Identity,
+    /// Its exclusive end.
+    pub end: u64,
+}
+
+/// What a comparison found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Acknowledged records that had to be there.
+    pub acknowledged: u64,
+    /// How many of them were not.
+    pub lost: u64,
+    /// Records that were there.
+    pub present: u64,
+    /// What broke, in words, one line each.
+    pub broken: Vec<String>,
+    /// The filesystem itself did not survive, in its words: nothing is said about the log.
+    pub filesystem_lost: Option<String>,
+}
+
+impl Outcome {
+    /// A finding that is no lost record.
+    fn breaks(&mut self, what: String) {
+        // The first ones tell; a log that is gone breaks everything.
+        if self.broken.len() < 20 {
+            self.broken.push(what);
+        }
+    }
+}
+
+/// How the survivor is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Opening {
+    /// With which method the log was written, and goes on.
+    pub method: Method,
+    /// What its acknowledgements are worth: the lowest guarantee that a promise must have given.
+    pub claims: Guarantee,
+}
+
+/// Opens the log in `dir`, which is what a cut left there, and compares. What it holds now is
+/// what the next comparison has to find.
+///
+/// # Errors
+/// Only where the machine fails; what is wrong with the log is in the outcome.
+pub fn check(dir: &Path, opening: Opening, promises: &mut Promises) -> Result<Outcome> {
+    let mut outcome = Outcome::default();
+    let require = if opening.claims == Guarantee::PowerLoss {
+        Guarantee::PowerLoss
+    } else {
+        Guarantee::Nothing
+    };
+    let options = Options::new()
+        .method(opening.method)
+        .require(require)
+        .calibrate(false)
+        .segment_len(128 << 10);
+    let claims = crate::subject::rank(opening.claims);
+    let creation = if promises.log_must_exist() {
+        Creation::OpenExisting
+    } else {
+        Creation::OpenOrCreate
+    };
+    let system = logforce_device_os::OsSystem::new();
+    let log = match Log::open(&system, dir, creation, options) {
+        Ok(log) => log,
+        Err(e) if e.kind() == ErrorKind::Unavailable => return Err(e).context("opening"),
+        Err(e) if is_corruption(&e) => {
+            outcome.filesystem_lost = Some(e.to_string());
+            return Ok(outcome);
+        }
+        Err(e) => {
+            let required = promises.required(claims, 0, &[]).len() as u64;
+            outcome.acknowledged = required;
+            outcome.lost = required;
+            outcome.breaks(format!("the log does not open: {e}"));
+            return Ok(outcome);
+        }
+    };
+    let survivor = read(&log, &mut outcome);
+    rules::compare(promises, claims, &survivor, &mut outcome);
+    outcome.present = survivor.present.len() as u64;
+    promises.settle(survivor);
+    if let Err(e) = log.close() {
+        outcome.breaks(format!("the recovered log does not close: {e}"));
+    }
+    Ok(outcome)
+}
+
+/// Whether the filesystem says that its own metadata is damaged.
+fn is_corruption(error: &logforce::Error) -> bool {
+    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(e) = source {
+        if let Some(e) = e.downcast_ref::<std::io::Error>() {
+            let code = e.raw_os_error().map(rustix::io::Errno::from_raw_os_error);
+            // EFSBADCRC and EFSCORRUPTED are these.
+            if matches!(
+                code,
+                Some(rustix::io::Errno::BADMSG | rustix::io::Errno::UCLEAN)
+            ) {
+                return true;
+            }
+        }
+        source = e.source();
+    }
+    false
+}
+
+/// Everything that the log shows.
+fn read(log: &Log, outcome: &mut Outcome) -> Survivor {
+    let mut present = BTreeMap::new();
+    let front = log.front_lsn();
+    match log.read_from(front) {
+        Err(e) => outcome.breaks(format!("reading from the front {front}: {e}")),
+        Ok(reader) => {
+            for entry in reader {
+                let entry = match entry {
+                    Ok(entry) => entry,
+                    Err(e) => {
+                        outcome.breaks(format!("reading: {e}"));
+                        break;
+                    }
+                };
+                match Identity::read(&entry.data) {
+                    Ok(identity) => {
+                        let end = entry.end.0;
+                        present.insert(entry.start.0, Present { identity, end });
+                    }
+                    Err(why) => outcome.breaks(format!("at LSN {}: {why}", entry.start)),
+                }
+            }
+        }
+    }
+    Survivor {
+        front: front.0,
+        end: log.recovered().end.0,
+        present,
+        meta: log.meta(),
+    }
+}

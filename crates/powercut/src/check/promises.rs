@@ -1,0 +1,163 @@
+//! What a log was promised to hold, over several lives and cuts.
+
+use super::Present;
+use crate::ledger::{Entry, Kind};
+use crate::subject::Identity;
+use std::collections::BTreeMap;
+
+/// Parts of the log, from an LSN up to another.
+pub type Ranges = Vec<(u64, u64)>;
+
+/// One process of the subject: what it had been promised when the power went, and everything it
+/// may have done.
+#[derive(Debug, Clone, Default)]
+pub struct Life {
+    /// Its number.
+    pub number: u64,
+    /// The entries of each lane that were there before the cut: claims.
+    pub claimed: Vec<Vec<Entry>>,
+    /// All entries: what was begun in the instant of the cut may have come to pass as well.
+    pub all: Vec<Vec<Entry>>,
+}
+
+impl Life {
+    /// Its claims of one kind.
+    pub fn claims(&self, kind: Kind) -> impl Iterator<Item = &Entry> {
+        self.claimed
+            .iter()
+            .flatten()
+            .filter(move |e| e.kind == kind)
+    }
+
+    /// Everything of one kind.
+    pub fn all(&self, kind: Kind) -> impl Iterator<Item = &Entry> {
+        self.all.iter().flatten().filter(move |e| e.kind == kind)
+    }
+
+    /// The records whose positions are known, by their starts.
+    pub fn records(&self) -> BTreeMap<u64, Present> {
+        let mut records = BTreeMap::new();
+        for (lane, entries) in self.all.iter().enumerate() {
+            for e in entries {
+                if matches!(e.kind, Kind::Appended | Kind::Acked) {
+                    records.insert(e.start, self.record(lane, e));
+                }
+            }
+        }
+        records
+    }
+
+    fn record(&self, lane: usize, entry: &Entry) -> Present {
+        let identity = Identity {
+            life: self.number,
+            lane: lane as u64,
+            sequence: entry.sequence,
+            // Unknown to the ledger; only whose record it is gets compared.
+            first: entry.sequence,
+            count: 1,
+        };
+        Present {
+            identity,
+            end: entry.end,
+        }
+    }
+
+    /// The records that were acknowledged with a guarantee of that rank at least.
+    fn required(&self, rank: u64) -> BTreeMap<u64, Present> {
+        let mut required = BTreeMap::new();
+        for (lane, entries) in self.claimed.iter().enumerate() {
+            for e in entries {
+                if e.kind == Kind::Acked && e.guarantee >= rank {
+                    required.insert(e.start, self.record(lane, e));
+                }
+            }
+        }
+        let forced = self.claims(Kind::Forced).filter(|e| e.guarantee >= rank);
+        if let Some(upto) = forced.map(|e| e.end).max() {
+            let below = self.records().into_iter().filter(|(_, r)| r.end <= upto);
+            required.extend(below);
+        }
+        required
+    }
+}
+
+/// What a log holds.
+#[derive(Debug, Clone, Default)]
+pub struct Survivor {
+    /// Its front.
+    pub front: u64,
+    /// The exclusive end of what was recovered.
+    pub end: u64,
+    /// Its records, by their starts.
+    pub present: BTreeMap<u64, Present>,
+    /// The metadata.
+    pub meta: Option<Vec<u8>>,
+}
+
+/// Everything that was promised since a log was last known whole, and what it held then.
+#[derive(Debug, Clone, Default)]
+pub struct Promises {
+    /// What an opening showed: durable, since it was shown.
+    pub base: Option<Survivor>,
+    /// The lives since.
+    pub lives: Vec<Life>,
+}
+
+impl Promises {
+    /// Another life has ended.
+    pub fn add(&mut self, life: Life) {
+        self.lives.push(life);
+    }
+
+    /// Whether somebody has seen the log open.
+    pub fn log_must_exist(&self) -> bool {
+        let opened = |l: &Life| l.claims(Kind::Opened).next().is_some();
+        self.base.is_some() || self.lives.iter().any(opened)
+    }
+
+    /// The records that have to be there, of those at or above `front` and outside of what was
+    /// taken back.
+    pub fn required(
+        &self,
+        rank: u64,
+        front: u64,
+        taken_back: &[(u64, u64)],
+    ) -> BTreeMap<u64, Present> {
+        let mut required = self
+            .base
+            .as_ref()
+            .map_or_else(BTreeMap::new, |b| b.present.clone());
+        for life in &self.lives {
+            required.extend(life.required(rank));
+        }
+        required.retain(|start, _| *start >= front && !within(*start, taken_back));
+        required
+    }
+
+    /// Ranges that were taken back for sure, and those where it was begun only.
+    pub fn taken_back(&self) -> (Ranges, Ranges) {
+        let ranges = |entries: &mut dyn Iterator<Item = &Entry>| -> Ranges {
+            entries.map(|e| (e.start, e.end)).collect()
+        };
+        let (mut done, mut begun) = (Ranges::new(), Ranges::new());
+        for life in &self.lives {
+            done.extend(ranges(&mut life.claims(Kind::BackDone)));
+            begun.extend(ranges(&mut life.all(Kind::BackIntent)));
+        }
+        begun.retain(|r| !done.contains(r));
+        (done, begun)
+    }
+
+    /// From now on this is what was promised.
+    pub fn settle(&mut self, survivor: Survivor) {
+        self.base = Some(survivor);
+        self.lives.clear();
+    }
+}
+
+/// Whether a position lies in one of the ranges.
+pub fn within(at: u64, ranges: &[(u64, u64)]) -> bool {
+    ranges
+        .iter()
+        .any(|(start, end)| (*start..*end).contains(&at))
+}

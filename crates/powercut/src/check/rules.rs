@@ -1,0 +1,216 @@
+//! The rules, each by itself.
+
+use super::promises::within;
+use super::{Outcome, Present, Promises, Survivor};
+use crate::ledger::Kind;
+use crate::subject::read_metadata;
+use std::collections::{BTreeMap, HashMap};
+
+type Ranges = [(u64, u64)];
+
+/// Compares what is there with what was promised by acknowledgements of at least that rank.
+pub fn compare(promises: &Promises, rank: u64, survivor: &Survivor, outcome: &mut Outcome) {
+    let (done, begun) = promises.taken_back();
+    front(promises, survivor, outcome);
+    lost(promises, rank, survivor, (&done, &begun), outcome);
+    resurrected(survivor, &done, outcome);
+    places(promises, survivor, outcome);
+    gaps(promises, survivor, (&done, &begun), outcome);
+    order(survivor, outcome);
+    groups(survivor, outcome);
+    metadata(promises, survivor, outcome);
+}
+
+/// The front is where somebody moved it, and never behind where it was promised to be.
+fn front(promises: &Promises, survivor: &Survivor, outcome: &mut Outcome) {
+    let mut possible: Vec<u64> = promises.base.iter().map(|b| b.front).collect();
+    let mut least = possible.first().copied().unwrap_or(0);
+    for life in &promises.lives {
+        possible.extend(life.all(Kind::FrontIntent).map(|e| e.start));
+        possible.extend(life.all(Kind::Opened).map(|e| e.start));
+        let done = life.claims(Kind::FrontDone).map(|e| e.start).max();
+        least = least.max(done.unwrap_or(0));
+    }
+    let front = survivor.front;
+    if front < least {
+        outcome.breaks(format!("the front is {front}, and was moved to {least}"));
+    }
+    // Of a log that nobody saw open the front is where logs begin.
+    if !possible.is_empty() && !possible.contains(&front) && promises.log_must_exist() {
+        outcome.breaks(format!("the front is {front}, where nobody moved it"));
+    }
+}
+
+/// Invariant 1: what was acknowledged is there.
+fn lost(
+    promises: &Promises,
+    rank: u64,
+    survivor: &Survivor,
+    (done, begun): (&Ranges, &Ranges),
+    outcome: &mut Outcome,
+) {
+    let required = promises.required(rank, survivor.front, done);
+    outcome.acknowledged = required.len() as u64;
+    // What was begun to be taken back is there whole, or not at all.
+    let taken: Vec<_> = begun
+        .iter()
+        .filter(|(start, end)| survivor.present.range(start..end).next().is_none())
+        .copied()
+        .collect();
+    for (start, wanted) in &required {
+        let there = survivor.present.get(start);
+        if there.is_some_and(|p| same(p, wanted)) || (there.is_none() && within(*start, &taken)) {
+            continue;
+        }
+        outcome.lost += 1;
+        let id = wanted.identity;
+        outcome.breaks(format!(
+            "lost: record {} of lane {} of life {}, acknowledged at LSN {start}",
+            id.sequence, id.lane, id.life
+        ));
+    }
+}
+
+/// Whether it is that record.
+fn same(there: &Present, wanted: &Present) -> bool {
+    let key = |p: &Present| (p.identity.life, p.identity.lane, p.identity.sequence);
+    key(there) == key(wanted) && there.end == wanted.end
+}
+
+/// Invariant 10: what was taken back does not come again.
+fn resurrected(survivor: &Survivor, done: &Ranges, outcome: &mut Outcome) {
+    for start in survivor.present.keys() {
+        if within(*start, done) {
+            outcome.breaks(format!("the record at LSN {start} was taken back"));
+        }
+    }
+}
+
+/// Records lie where they were appended, and no position is used twice.
+fn places(promises: &Promises, survivor: &Survivor, outcome: &mut Outcome) {
+    let mut where_appended: HashMap<(u64, u64, u64), u64> = HashMap::new();
+    let mut opened = promises.base.as_ref().map_or(0, |b| b.end);
+    for life in &promises.lives {
+        if let Some(e) = life.all(Kind::Opened).next() {
+            if e.end < opened {
+                outcome.breaks(format!(
+                    "life {} recovered up to {} what reached {opened}",
+                    life.number, e.end
+                ));
+            }
+            opened = e.end;
+        }
+        for (start, record) in life.records() {
+            let id = record.identity;
+            where_appended.insert((id.life, id.lane, id.sequence), start);
+            if start < opened {
+                outcome.breaks(format!("LSN {start} was used twice"));
+            }
+        }
+    }
+    if let Some(base) = promises.base.as_ref().filter(|b| survivor.end < b.end) {
+        let (end, before) = (survivor.end, base.end);
+        outcome.breaks(format!(
+            "the log ends at {end}, and was shown up to {before}"
+        ));
+    }
+    for (start, there) in &survivor.present {
+        let id = there.identity;
+        let appended = where_appended.get(&(id.life, id.lane, id.sequence));
+        if appended.is_some_and(|at| at != start) {
+            outcome.breaks(format!(
+                "{id:?} was appended elsewhere, and is at LSN {start}"
+            ));
+        }
+        if there.end > survivor.end {
+            outcome.breaks(format!("LSN {start} lies above the end {}", survivor.end));
+        }
+    }
+}
+
+/// Invariant 2: what is there of a life is a prefix of what it appended.
+fn gaps(
+    promises: &Promises,
+    survivor: &Survivor,
+    (done, begun): (&Ranges, &Ranges),
+    outcome: &mut Outcome,
+) {
+    for life in &promises.lives {
+        let mine = survivor
+            .present
+            .iter()
+            .filter(|(_, p)| p.identity.life == life.number);
+        let Some(last) = mine.map(|(start, _)| *start).max() else {
+            continue;
+        };
+        for (start, record) in life.records().range(survivor.front..last) {
+            let there = survivor.present.contains_key(start);
+            if !there && !within(*start, done) && !within(*start, begun) {
+                let id = record.identity;
+                outcome.breaks(format!(
+                    "a gap: record {} of lane {} of life {} at LSN {start} is missing, \
+                     and one at {last} is there",
+                    id.sequence, id.lane, id.life
+                ));
+            }
+        }
+    }
+}
+
+/// A lane's records are in the order in which it appended them, each once.
+fn order(survivor: &Survivor, outcome: &mut Outcome) {
+    let mut last: HashMap<(u64, u64), u64> = HashMap::new();
+    let mut end = 0;
+    for (start, there) in &survivor.present {
+        let id = there.identity;
+        let before = last.insert((id.life, id.lane), id.sequence);
+        if before.is_some_and(|b| b >= id.sequence) {
+            outcome.breaks(format!("out of order at LSN {start}: {id:?}"));
+        }
+        if *start < end {
+            outcome.breaks(format!("records overlap at LSN {start}"));
+        }
+        end = there.end;
+    }
+}
+
+/// What was appended atomically is there whole or not at all. Nobody truncates inside of it.
+fn groups(survivor: &Survivor, outcome: &mut Outcome) {
+    let mut members: BTreeMap<(u64, u64, u64), u64> = BTreeMap::new();
+    let grouped = survivor.present.values().map(|p| p.identity);
+    for id in grouped.clone() {
+        *members.entry((id.life, id.lane, id.first)).or_default() += 1;
+    }
+    for id in grouped.filter(|id| id.sequence == id.first || id.count > 1) {
+        let there = members[&(id.life, id.lane, id.first)];
+        if there != id.count {
+            outcome.breaks(format!("{there} of {} that are one: {id:?}", id.count));
+        }
+    }
+}
+
+/// The metadata is what was last set, or what was being set.
+fn metadata(promises: &Promises, survivor: &Survivor, outcome: &mut Outcome) {
+    let base = promises.base.as_ref().and_then(|b| b.meta.clone());
+    let base = base.as_deref().and_then(read_metadata);
+    let mut least = base;
+    let mut possible: Vec<Option<(u64, u64)>> = vec![base];
+    for life in &promises.lives {
+        let numbered = |e: &crate::ledger::Entry| Some((life.number, e.sequence));
+        possible.extend(life.all(Kind::MetaIntent).map(numbered));
+        let done = life.claims(Kind::MetaDone).filter_map(numbered).max();
+        least = least.max(done);
+    }
+    let found = match &survivor.meta {
+        None => None,
+        Some(bytes) => match read_metadata(bytes) {
+            Some(found) => Some(found),
+            None => return outcome.breaks("the metadata is none that was set".to_owned()),
+        },
+    };
+    if found < least || !possible.contains(&found) {
+        outcome.breaks(format!(
+            "the metadata is {found:?}, and {least:?} had been set"
+        ));
+    }
+}

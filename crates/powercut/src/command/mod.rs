@@ -1,0 +1,113 @@
+//! The command line.
+
+mod planted;
+mod print;
+mod process;
+mod suite;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use logforce_powercut::process::Role;
+use logforce_powercut::rig::{Filesystem, enclosure, needs};
+use logforce_powercut::{disk, subject};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Real power cuts on real filesystems: pulls the plug of a disk under the log, thousands of
+/// times, and compares what is left with what was acknowledged.
+#[derive(Debug, Parser)]
+#[command(name = "logforce-powercut", arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Runs everything: self-checks first, then live cuts, then replayed states.
+    Suite(suite::Args),
+    /// Process faults: kills, full disks, errors, readers, several writers.
+    Process(process::Args),
+    /// Runs `logforce powercut` alone, on disks that are honest and on disks that lie.
+    Own(suite::Args),
+    /// Turns known bugs of the log on, one by one, each of which the cuts have to find.
+    Planted(planted::Args),
+    /// The disk's process.
+    #[command(hide = true)]
+    Disk { setup: String },
+    /// The subject's process.
+    #[command(hide = true)]
+    Work { job: String },
+    /// The process of a small program with a known mistake.
+    #[command(hide = true)]
+    Raw { job: String },
+    /// The subject's process, under one of the process faults.
+    #[command(hide = true)]
+    ProcessWork { job: String },
+    /// A process that reads a log while others write it.
+    #[command(hide = true)]
+    ProcessRead { job: String },
+    /// A process that opens a log again and again.
+    #[command(hide = true)]
+    ProcessFight { job: String },
+}
+
+/// Something that it takes is missing here.
+const SKIPPED: u8 = 77;
+
+pub fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(code) => code,
+        Err(e) => {
+            eprintln!("error: {e:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(command: Command) -> Result<ExitCode> {
+    match command {
+        Command::Suite(args) => enclosed(&args.filesystems(), |home| suite::run(&args, home)),
+        Command::Process(args) => enclosed(&args.filesystems(), |home| process::run(&args, home)),
+        Command::ProcessWork { job } => role(Role::Work, &job),
+        Command::ProcessRead { job } => role(Role::Read, &job),
+        Command::ProcessFight { job } => role(Role::Fight, &job),
+        Command::Own(args) => enclosed(&args.filesystems(), |home| suite::own(&args, home)),
+        Command::Planted(args) => planted::run(&args),
+        Command::Disk { setup } => {
+            disk::run(&serde_json::from_str(&setup)?).map(|()| ExitCode::SUCCESS)
+        }
+        Command::Work { job } => Ok(ended(subject::run(&serde_json::from_str(&job)?))),
+        Command::Raw { job } => Ok(ended(subject::raw::run(&serde_json::from_str(&job)?))),
+    }
+}
+
+/// A subject whose disk went ends with an error, as it should: nobody wants to read thousands.
+fn ended(ended: Result<()>) -> ExitCode {
+    ExitCode::from(u8::from(ended.is_err()))
+}
+
+/// How these end is read by the suite that started them.
+fn role(role: Role, job: &str) -> Result<ExitCode> {
+    role.run(job).map(|()| ExitCode::SUCCESS)
+}
+
+/// Runs something where nothing of it is left behind, if what it takes is here.
+fn enclosed(
+    filesystems: &[Filesystem],
+    run: impl FnOnce(&Path) -> Result<ExitCode>,
+) -> Result<ExitCode> {
+    if enclosure::is_inside() {
+        let home = enclosure::settle()?;
+        return run(&home);
+    }
+    let missing = needs::missing(filesystems);
+    if !missing.is_empty() {
+        println!("skipped: real power cuts need what is not here:");
+        for what in missing {
+            println!("    {what}");
+        }
+        return Ok(ExitCode::from(SKIPPED));
+    }
+    enclosure::run_inside()
+}

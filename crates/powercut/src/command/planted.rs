@@ -1,0 +1,97 @@
+//! Known bugs of the shipped code, each of which the cuts have to find.
+
+use anyhow::{Context, Result, bail};
+use clap::Args as ClapArgs;
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+/// The bugs that show on real filesystems; `--cfg planted` compiles them in. The other ones either
+/// need a fault that no honest disk has, or the filesystems make up for them.
+const BUGS: &[(&str, &str)] = &[
+    ("barrier-left-out", "acknowledged before the barrier"),
+    (
+        "unforced-neighbour",
+        "a write through behind an unforced one counts as a force",
+    ),
+    (
+        "barrier-covers-what-came-later",
+        "a barrier covers what was written while it ran",
+    ),
+    (
+        "hole-under-watermark",
+        "the watermark passes a write that has not landed",
+    ),
+    (
+        "guarantee-overstated",
+        "what is only written is said to survive loss of power",
+    ),
+    ("payload-checksum-ignored", "a torn payload is accepted"),
+    (
+        "segment-unforced",
+        "a segment is used before its header is durable",
+    ),
+    (
+        "segment-unannounced",
+        "a segment is used that the control file does not know",
+    ),
+    ("control-unforced", "the control file is not forced"),
+    ("control-in-one-slot", "a torn control slot leaves none"),
+    (
+        "front-not-written-down",
+        "segments go before the control file says so",
+    ),
+    ("void-not-forced", "what was taken back is there again"),
+    ("metadata-unforced", "the metadata is not forced"),
+    ("metadata-in-one-slot", "torn metadata leaves none"),
+    ("resumption-ignored", "what an opening gave up comes back"),
+];
+
+#[derive(Debug, ClapArgs)]
+pub struct Args {
+    /// Only these.
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// Of everything random.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// Turns each on in turn. Fails if one is not found.
+pub fn run(args: &Args) -> Result<ExitCode> {
+    if !cfg!(planted) {
+        bail!("known bugs are not compiled in; use `cargo xtask powercut planted`");
+    }
+    for name in &args.names {
+        if !BUGS.iter().any(|(known, _)| known == name) {
+            let known: Vec<_> = BUGS.iter().map(|(n, _)| *n).collect();
+            bail!("no known bug '{name}'; there are {}", known.join(", "));
+        }
+    }
+    let wanted = |name: &str| args.names.is_empty() || args.names.iter().any(|n| n == name);
+    let mut missed = 0;
+    for (name, what) in BUGS.iter().filter(|(name, _)| wanted(name)) {
+        let started = Instant::now();
+        let out = Command::new(std::env::current_exe()?)
+            .args(["suite", "--unchecked", "--first"])
+            .args(["--filesystem", "ext4,xfs", "--cycles", "120"])
+            .args(["--states", "2400", "--seed", &args.seed.to_string()])
+            .env("LOGFORCE_PLANTED", name)
+            .output()
+            .context("the suite")?;
+        let text = String::from_utf8_lossy(&out.stdout);
+        let broken = text.lines().skip_while(|l| *l != "FAILED:").nth(1);
+        match broken.filter(|_| out.status.code() == Some(1)) {
+            Some(found) => println!(
+                "caught     {name} ({what}), {:.0?}: {}",
+                started.elapsed(),
+                found.trim()
+            ),
+            None => {
+                missed += 1;
+                println!("NOT CAUGHT {name} ({what}), {:.0?}", started.elapsed());
+                println!("{}", String::from_utf8_lossy(&out.stderr));
+            }
+        }
+    }
+    Ok(ExitCode::from(u8::from(missed > 0)))
+}

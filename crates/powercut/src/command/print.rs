@@ -1,0 +1,113 @@
+//! What is shown.
+
+use super::suite::Section;
+use comfy_table::{Table, presets};
+use logforce_powercut::own::OwnRun;
+use logforce_powercut::report::{Row, Tallied};
+use logforce_powercut::selfcheck::Checked;
+
+/// A self-check, in a line.
+pub fn checked(c: &Checked) -> String {
+    let said = match (c.is_as_it_should_be(), c.wrong) {
+        (true, true) => "caught",
+        (true, false) => "kept all",
+        (false, true) => "NOT CAUGHT",
+        (false, false) => "ACCUSED",
+    };
+    let filesystem = match c.filesystem_lost {
+        0 => String::new(),
+        n => format!(", the filesystem itself {n} times"),
+    };
+    format!(
+        "{said:<10} {:<16} {}: lost {} of {} in {} cuts{filesystem}",
+        c.filesystem, c.planted, c.lost, c.acknowledged, c.cycles
+    )
+}
+
+/// Why a self-check fails the suite.
+pub fn unexpected(c: &Checked) -> String {
+    if c.wrong {
+        format!(
+            "self-check: nothing was lost by what has to lose something: {}",
+            checked(c)
+        )
+    } else {
+        format!(
+            "self-check: something was lost by what does it right: {}",
+            checked(c)
+        )
+    }
+}
+
+/// Why a count fails the suite.
+pub fn too_few(name: &str, row: &Row, least: u64) -> String {
+    format!(
+        "{name}: {} {}: {} count, fewer than {least}",
+        row.filesystem, row.method, row.cycles
+    )
+}
+
+/// A sum, in a line.
+pub fn total(t: &Tallied) -> String {
+    format!(
+        "{} count ({} met nothing unflushed, {} tore the filesystem itself), {} acknowledged, {} lost; \
+         at the cut {} sectors unflushed and {} writes in flight (medians)",
+        t.cycles,
+        t.empty,
+        t.filesystem_lost,
+        t.acknowledged,
+        t.lost,
+        t.median_unflushed_sectors,
+        t.median_held_writes
+    )
+}
+
+/// All rows of a section.
+pub fn section(name: &str, section: &Section) {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header([
+        "filesystem",
+        "method",
+        "cuts",
+        "empty",
+        "fs lost",
+        "acknowledged",
+        "lost",
+        "unflushed",
+        "in flight",
+    ]);
+    for row in &section.rows {
+        table.add_row([
+            row.filesystem.to_owned(),
+            row.method.to_owned(),
+            row.cycles.to_string(),
+            row.empty.to_string(),
+            row.filesystem_lost.to_string(),
+            row.acknowledged.to_string(),
+            row.lost.to_string(),
+            row.median_unflushed_sectors.to_string(),
+            row.median_held_writes.to_string(),
+        ]);
+    }
+    println!("{name}:\n{table}");
+    println!(
+        "{name} in {:.0} s: {}",
+        section.seconds,
+        total(&section.total)
+    );
+}
+
+/// One run of `logforce powercut`.
+pub fn own(run: &OwnRun) -> String {
+    format!(
+        "{:<16} {:<11} {}: {}",
+        run.filesystem,
+        if run.lying_disk {
+            "lying disk"
+        } else {
+            "honest disk"
+        },
+        run.verdict,
+        run.conclusion
+    )
+}

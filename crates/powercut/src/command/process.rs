@@ -1,0 +1,78 @@
+//! `process`: what a log has to bear while the machine stays up.
+
+use anyhow::{Context, Result};
+use clap::Args as ClapArgs;
+use logforce_powercut::process::{self, Counted, FILESYSTEMS, PARTS, Plan};
+use logforce_powercut::rig::Filesystem;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+#[derive(Debug, ClapArgs)]
+pub struct Args {
+    /// Kills that met a working log.
+    #[arg(long)]
+    kills: Option<u64>,
+    /// Everything else so many times as often as in CI.
+    #[arg(long, default_value_t = 1)]
+    times: u64,
+    /// Of everything random. Which fault comes when depends on the machine too.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Only this part.
+    #[arg(long, value_name = "PART", value_parser = PARTS)]
+    only: Option<String>,
+    /// Writes everything that was counted into this file.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+impl Args {
+    /// The filesystems that it takes.
+    pub fn filesystems(&self) -> Vec<Filesystem> {
+        FILESYSTEMS.to_vec()
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Document {
+    schema: &'static str,
+    version: u32,
+    seed: u64,
+    seconds: f64,
+    rows: Vec<Counted>,
+}
+
+/// Runs it. Fails if something broke, or a known fault was not caught.
+///
+/// # Errors
+/// Of the machine.
+pub fn run(args: &Args, home: &Path) -> Result<ExitCode> {
+    let began = Instant::now();
+    let ci = Plan::ci(args.seed);
+    let plan = Plan {
+        kills: args.kills.unwrap_or(ci.kills * args.times),
+        errors: ci.errors * args.times,
+        readers: ci.readers * args.times,
+        wins: ci.wins * args.times,
+        ..ci
+    };
+    let rows = process::run(home, &plan, args.only.as_deref(), &mut |row| {
+        println!("{row}");
+    })?;
+    let broken: usize = rows.iter().map(|r| r.broken.len()).sum();
+    let document = Document {
+        schema: "logforce-process-faults",
+        version: 1,
+        seed: args.seed,
+        seconds: began.elapsed().as_secs_f64(),
+        rows,
+    };
+    println!("process faults: {:.0} s, {broken} broken", document.seconds);
+    if let Some(path) = &args.json {
+        let json = serde_json::to_string_pretty(&document)?;
+        std::fs::write(path, json).with_context(|| path.display().to_string())?;
+    }
+    Ok(ExitCode::from(u8::from(broken > 0)))
+}

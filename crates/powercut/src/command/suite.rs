@@ -1,0 +1,315 @@
+//! The order of things.
+
+use super::print;
+use anyhow::{Context, Result};
+use clap::Args as ClapArgs;
+use logforce_device::Method;
+use logforce_powercut::live::{Cell, DURABLE, cells};
+use logforce_powercut::own::{self, OwnRun};
+use logforce_powercut::report::{Row, Sink, Tallied};
+use logforce_powercut::rig::Filesystem;
+use logforce_powercut::selfcheck::{self, Checked};
+use logforce_powercut::{live, replay};
+use logforce_testkit::Rng;
+use serde::Serialize;
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+#[derive(Debug, ClapArgs)]
+pub struct Args {
+    /// Live cuts that count: those that met something unflushed.
+    #[arg(long, default_value_t = 1000)]
+    cycles: u64,
+    /// Replayed crash states that count.
+    #[arg(long, default_value_t = 20_000)]
+    states: u64,
+    /// Goes on for so long, round after round, each as large as asked for above.
+    #[arg(long)]
+    minutes: Option<f64>,
+    /// Of everything random. Which cuts come when depends on the machine too.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// At a time.
+    #[arg(long)]
+    threads: Option<usize>,
+    /// Writes everything that was counted into this file.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Only these filesystems.
+    #[arg(long, value_delimiter = ',', value_name = "NAME")]
+    filesystem: Vec<Filesystem>,
+    /// Only these methods.
+    #[arg(long, value_delimiter = ',', value_name = "NAME")]
+    method: Vec<Method>,
+    /// Leaves the self-checks out. What is found then says little.
+    #[arg(long)]
+    unchecked: bool,
+    /// Ends at the first thing that breaks.
+    #[arg(long)]
+    first: bool,
+}
+
+impl Args {
+    /// The filesystems asked for.
+    pub fn filesystems(&self) -> Vec<Filesystem> {
+        if self.filesystem.is_empty() {
+            Filesystem::ALL.to_vec()
+        } else {
+            self.filesystem.clone()
+        }
+    }
+
+    fn cells(&self) -> Vec<Cell> {
+        let methods = if self.method.is_empty() {
+            &DURABLE[..]
+        } else {
+            &self.method[..]
+        };
+        cells(&self.filesystems(), methods)
+    }
+
+    fn threads(&self) -> usize {
+        let here = std::thread::available_parallelism().map_or(2, |n| n.get());
+        self.threads.unwrap_or(here).max(1)
+    }
+}
+
+/// Findings after which nothing more is learnt.
+const MANY: usize = 50;
+
+/// What was counted of one kind of cuts.
+#[derive(Debug, Serialize)]
+pub struct Section {
+    /// The sum.
+    pub total: Tallied,
+    /// By filesystem and method.
+    pub rows: Vec<Row>,
+    /// The least that each row had to reach.
+    pub least: u64,
+    /// How long it took.
+    pub seconds: f64,
+}
+
+/// The whole.
+#[derive(Debug, Serialize)]
+struct Document {
+    schema: &'static str,
+    version: u32,
+    kernel: String,
+    seed: u64,
+    selfchecks: Vec<Checked>,
+    own: Vec<OwnRun>,
+    live: Section,
+    replayed: Section,
+    broken: Vec<String>,
+}
+
+/// Runs everything. Fails if a self-check was not caught, a count was not reached, or an invariant
+/// broke.
+///
+/// # Errors
+/// Of the machine.
+pub fn run(args: &Args, home: &Path) -> Result<ExitCode> {
+    let cells = args.cells();
+    if cells.is_empty() {
+        anyhow::bail!("none of these filesystems offers any of these methods");
+    }
+    let mut broken = Vec::new();
+    let selfchecks = if args.unchecked {
+        Vec::new()
+    } else {
+        let found = checks(args, &cells, home)?;
+        for check in found.iter().filter(|c| !c.is_as_it_should_be()) {
+            broken.push(print::unexpected(check));
+        }
+        found
+    };
+    println!("logforce powercut:");
+    let (own, wrong) = own_runs(args, home)?;
+    broken.extend(wrong);
+    let (mut live, mut replayed) = (None, None);
+    if broken.is_empty() {
+        live = Some(section(
+            args,
+            "live cuts",
+            args.cycles,
+            &cells,
+            home,
+            live::cell,
+            &mut broken,
+        )?);
+    }
+    if broken.is_empty() {
+        replayed = Some(section(
+            args,
+            "replayed states",
+            args.states,
+            &cells,
+            home,
+            replay::cell,
+            &mut broken,
+        )?);
+    }
+    if let (Some(path), Some(live), Some(replayed)) = (&args.json, live, replayed) {
+        let document = Document {
+            schema: "logforce-powercut",
+            version: 1,
+            kernel: rustix::system::uname()
+                .release()
+                .to_string_lossy()
+                .into_owned(),
+            seed: args.seed,
+            selfchecks,
+            own,
+            live,
+            replayed,
+            broken: broken.clone(),
+        };
+        let json = serde_json::to_string_pretty(&document)?;
+        std::fs::write(path, json + "\n").with_context(|| path.display().to_string())?;
+    }
+    if broken.is_empty() {
+        println!("nothing that was acknowledged was lost");
+        return Ok(ExitCode::SUCCESS);
+    }
+    println!("FAILED:");
+    for what in &broken {
+        println!("    {what}");
+    }
+    Ok(ExitCode::FAILURE)
+}
+
+fn checks(args: &Args, cells: &[Cell], home: &Path) -> Result<Vec<Checked>> {
+    let started = Instant::now();
+    let all = selfcheck::all(cells, &args.filesystems());
+    println!("self-checks: {} of them", all.len());
+    let found = Mutex::new(Vec::new());
+    let mut rng = Rng::new(args.seed);
+    let seeded: Vec<_> = all.into_iter().map(|c| (c, rng.bits())).collect();
+    share(args.threads(), seeded, |(check, seed)| {
+        let checked = check.run(home, seed)?;
+        println!("    {}", print::checked(&checked));
+        lock(&found).push(checked);
+        Ok(())
+    })?;
+    println!("self-checks took {:.0?}", started.elapsed());
+    Ok(found.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// `logforce powercut` on each filesystem, on an honest disk and on one that lies. Fails if one of
+/// its verdicts is wrong.
+///
+/// # Errors
+/// Of the machine.
+pub fn own(args: &Args, home: &Path) -> Result<ExitCode> {
+    let broken = own_runs(args, home)?.1;
+    broken.iter().for_each(|b| println!("FAILED: {b}"));
+    Ok(ExitCode::from(u8::from(!broken.is_empty())))
+}
+
+fn own_runs(args: &Args, home: &Path) -> Result<(Vec<OwnRun>, Vec<String>)> {
+    let program = own::program()?;
+    let mut rng = Rng::new(args.seed);
+    let all = args.filesystems().into_iter();
+    let seeded: Vec<_> = all
+        .flat_map(|f| [(f, false), (f, true)])
+        .map(|(f, lying)| (f, lying, rng.bits()))
+        .collect();
+    let found = Mutex::new(Vec::new());
+    share(args.threads(), seeded, |(filesystem, lying, seed)| {
+        let run = own::run(&program, filesystem, lying, home, seed)
+            .with_context(|| format!("logforce powercut on {filesystem}, lying disk: {lying}"))?;
+        println!("    {}", print::own(&run));
+        lock(&found).push(run);
+        Ok(())
+    })?;
+    let runs: Vec<OwnRun> = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let wrong = runs.iter().filter(|r| !r.is_as_it_should_be());
+    let broken = wrong.map(print::own).collect();
+    Ok((runs, broken))
+}
+
+type Work = fn(Cell, u64, &Path, u64, &Sink) -> Result<()>;
+
+/// One kind of cuts over all cells.
+fn section(
+    args: &Args,
+    name: &str,
+    wanted: u64,
+    cells: &[Cell],
+    home: &Path,
+    work: Work,
+    broken: &mut Vec<String>,
+) -> Result<Section> {
+    let started = Instant::now();
+    // Half of the time each.
+    let until = args
+        .minutes
+        .map(|m| started + Duration::from_secs_f64((m * 30.0).max(0.0)));
+    let least = wanted.div_ceil(cells.len() as u64);
+    let sink = Sink::new(until, if args.first { 1 } else { MANY });
+    let mut rng = Rng::new(args.seed ^ wanted);
+    loop {
+        let seeded: Vec<_> = cells.iter().map(|c| (*c, rng.bits())).collect();
+        share(args.threads(), seeded, |(cell, seed)| {
+            work(cell, least, home, seed, &sink)
+        })?;
+        if until.is_none() || sink.is_over() {
+            break;
+        }
+        println!("{name} so far: {}", print::total(&sink.total()));
+    }
+    let section = Section {
+        total: sink.total(),
+        rows: sink.rows(),
+        least,
+        seconds: started.elapsed().as_secs_f64(),
+    };
+    print::section(name, &section);
+    broken.extend(sink.all_broken());
+    if until.is_none() {
+        for row in section.rows.iter().filter(|r| r.cycles < least) {
+            broken.push(print::too_few(name, row, least));
+        }
+        if section.rows.len() < cells.len() {
+            broken.push(format!("{name}: a filesystem or method is missing"));
+        }
+    }
+    Ok(section)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Does all of it, several at a time. The first error ends it.
+fn share<T: Send>(
+    threads: usize,
+    all: Vec<T>,
+    work: impl Fn(T) -> Result<()> + Sync,
+) -> Result<()> {
+    let left = Mutex::new(VecDeque::from(all));
+    let error = Mutex::new(None);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    // By itself: a guard in a `while let` would be held while the work is done.
+                    let next = lock(&left).pop_front();
+                    let Some(next) = next else { break };
+                    if let Err(e) = work(next) {
+                        lock(&left).clear();
+                        lock(&error).get_or_insert(e);
+                    }
+                }
+            });
+        }
+    });
+    match lock(&error).take() {
+        Some(e) => Err(e),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,213 @@
+//! The disk's process: what it is told, and what it answers.
+
+use super::cache::{Met, Survival};
+use super::power::{Flushes, Power, Settings};
+use super::record::Recorder;
+use super::serve;
+use crate::ledger::Counters;
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// What a disk serves, and how.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setup {
+    /// The empty file over which it is mounted.
+    pub at: PathBuf,
+    /// What is stable.
+    pub stable: PathBuf,
+    /// A copy of that, to be written to.
+    pub current: PathBuf,
+    /// Whose counters are sampled.
+    pub ledger: PathBuf,
+    /// Where to record everything.
+    pub record: Option<PathBuf>,
+    /// How it behaves.
+    pub settings: Settings,
+}
+
+/// A loss of power.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cut {
+    /// What of the unflushed survives it.
+    pub survival: Survival,
+}
+
+/// Which operations may fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum FailKind {
+    /// Reads.
+    Read = 0,
+    /// Writes.
+    Write = 1,
+    /// Flushes.
+    Flush = 2,
+}
+
+/// Which operation fails, counted from the command on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fail {
+    /// Of which kind.
+    pub kind: FailKind,
+    /// The first one that fails, from 1.
+    pub nth: u64,
+    /// All that follow fail too.
+    pub on: bool,
+}
+
+impl Fail {
+    pub(super) fn hits(&self, number: u64) -> bool {
+        number == self.nth || (self.on && number > self.nth)
+    }
+}
+
+/// What the disk is told, one line each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Command {
+    /// The power goes now.
+    Cut(Cut),
+    /// The power goes when `writes` more writes have come, at the latest after `millis`.
+    CutAfter {
+        /// So many writes from now.
+        writes: u64,
+        /// Milliseconds from now.
+        millis: u64,
+        /// The loss.
+        cut: Cut,
+    },
+    /// Lets an operation fail.
+    Fail(Fail),
+}
+
+/// What the disk says of a cut.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// What had been acknowledged.
+    pub counters: Counters,
+    /// What was not flushed.
+    pub met: Met,
+    /// Reads that came.
+    pub reads: u64,
+    /// Writes that came.
+    pub writes: u64,
+    /// Flushes that came.
+    pub flushes: u64,
+    /// Operations that were made to fail.
+    pub failed: u64,
+}
+
+/// The state, as its threads share it.
+pub(super) type Shared = Arc<Mutex<Power>>;
+
+pub(super) fn lock(power: &Shared) -> MutexGuard<'_, Power> {
+    power.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Is the disk until its input ends.
+///
+/// # Errors
+/// If it cannot be mounted.
+pub fn run(setup: &Setup) -> Result<()> {
+    // Where there is no right to, it works all the same while memory is plenty.
+    let _ = rustix::mm::mlockall(rustix::mm::MlockAllFlags::CURRENT);
+    let _ = rustix::process::configure_io_flusher_behavior(true);
+    let open = |path: &Path| -> Result<File> {
+        OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(path)
+            .with_context(|| path.display().to_string())
+    };
+    let recorder = setup.record.as_deref().map(open).transpose()?;
+    let current = open(&setup.current)?;
+    let len = current.metadata()?.len();
+    let power = Arc::new(Mutex::new(Power::new(
+        setup.settings,
+        current,
+        open(&setup.stable)?,
+        open(&setup.ledger)?,
+        recorder.map(Recorder::new),
+    )));
+    let session = serve::mount(&setup.at, len, power.clone())?;
+    std::thread::spawn(move || session.run());
+    let releasing = power.clone();
+    if setup.settings.hold > 0 {
+        std::thread::spawn(move || release(&releasing));
+    }
+    say(&"ready")?;
+    obey(&power)?;
+    // The process ends, and with it the connection: whoever still waits gets an error.
+    Ok(())
+}
+
+fn release(power: &Shared) {
+    loop {
+        let next = lock(power).release();
+        let pause = next.map(|n| n.saturating_duration_since(Instant::now()));
+        // Short: a write that comes meanwhile may be due before.
+        std::thread::sleep(
+            pause
+                .unwrap_or(SHORT)
+                .clamp(Duration::from_micros(100), SHORT),
+        );
+    }
+}
+
+const SHORT: Duration = Duration::from_micros(500);
+
+fn obey(power: &Shared) -> Result<()> {
+    for line in std::io::stdin().lock().lines() {
+        match serde_json::from_str(&line?)? {
+            Command::Fail(fail) => lock(power).fail(fail),
+            Command::Cut(cut) => {
+                let report = lock(power).cut(cut)?;
+                say(&report)?;
+            }
+            Command::CutAfter {
+                writes,
+                millis,
+                cut,
+            } => {
+                lock(power).arm(writes, cut);
+                wait(power, Duration::from_millis(millis));
+                // Then in the midst of the next write, if there is one.
+                lock(power).arm(0, cut);
+                wait(power, Duration::from_millis(100));
+                let report = lock(power).cut(cut)?;
+                say(&report)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Waits for the power to go.
+fn wait(power: &Shared, at_most: Duration) {
+    let until = Instant::now() + at_most;
+    while lock(power).report().is_none() && Instant::now() < until {
+        std::thread::sleep(SHORT);
+    }
+}
+
+fn say<T: Serialize>(what: &T) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    serde_json::to_writer(&mut out, what)?;
+    out.write_all(b"\n")?;
+    out.flush()?;
+    Ok(())
+}
+
+impl Settings {
+    /// A disk that does what it says.
+    pub fn honest(seed: u64, hold: u64) -> Settings {
+        Settings {
+            seed,
+            hold,
+            flushes: Flushes::Honest,
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! The disk's state: what is stable, what is cached, what is held back, and whether it has power.
+
+use super::cache::{Cache, SECTOR};
+use super::control::{Cut, Fail, FailKind, Report};
+use super::record::{EventKind, Recorder};
+use crate::ledger::{self, Counters};
+use fuser::{Errno, ReplyWrite};
+use logforce_testkit::Rng;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::time::{Duration, Instant};
+
+/// What the disk makes of a flush.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Flushes {
+    /// What it should.
+    Honest,
+    /// It says that it is done, and does nothing.
+    Ignored,
+    /// It does not know the command; the kernel stops asking then, and tells nobody.
+    Unknown,
+}
+
+/// How a disk behaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settings {
+    /// Of what is held.
+    pub seed: u64,
+    /// How many of a hundred writes are held in flight for a while.
+    pub hold: u64,
+    /// What it does with flushes.
+    pub flushes: Flushes,
+}
+
+/// A write whose completion is not told yet.
+struct Held {
+    id: u64,
+    until: Instant,
+    len: u32,
+    reply: ReplyWrite,
+}
+
+/// The state, behind one lock.
+pub struct Power {
+    settings: Settings,
+    /// What a reader sees: with everything that was written.
+    current: File,
+    /// What a loss of power leaves in any case.
+    stable: File,
+    ledger: File,
+    cache: Cache,
+    held: Vec<Held>,
+    recorder: Option<Recorder>,
+    rng: Rng,
+    /// To be cut when so many writes have come.
+    trigger: Option<(u64, Cut)>,
+    fail: Option<Fail>,
+    operations: [u64; 3],
+    /// What was there when the power went.
+    report: Option<Report>,
+    failed: u64,
+}
+
+impl Power {
+    /// Switched on.
+    pub fn new(
+        settings: Settings,
+        current: File,
+        stable: File,
+        ledger: File,
+        recorder: Option<Recorder>,
+    ) -> Power {
+        Power {
+            settings,
+            current,
+            stable,
+            ledger,
+            cache: Cache::default(),
+            held: Vec::new(),
+            recorder,
+            rng: Rng::new(settings.seed),
+            trigger: None,
+            fail: None,
+            operations: [0; 3],
+            report: None,
+            failed: 0,
+        }
+    }
+
+    fn counters(&self) -> io::Result<Counters> {
+        ledger::counters(&self.ledger)
+    }
+
+    /// Notes an event with what was acknowledged before it.
+    fn record(&mut self, kind: EventKind, id: u64, offset: u64, data: &[u8]) -> io::Result<()> {
+        if self.recorder.is_none() {
+            return Ok(());
+        }
+        let counters = self.counters()?;
+        if let Some(recorder) = &mut self.recorder {
+            recorder.put(kind, id, offset, data, &counters)?;
+        }
+        Ok(())
+    }
+
+    /// Whether this operation is one that has to fail.
+    fn fails(&mut self, kind: FailKind) -> bool {
+        let number = &mut self.operations[kind as usize];
+        *number += 1;
+        let number = *number;
+        let fails = self
+            .fail
+            .as_ref()
+            .is_some_and(|f| f.kind == kind && f.hits(number));
+        self.failed += u64::from(fails);
+        fails
+    }
+
+    /// Reads what was written last.
+    pub fn read(&mut self, offset: u64, buffer: &mut [u8]) -> Result<(), Errno> {
+        if self.report.is_some() || self.fails(FailKind::Read) {
+            return Err(Errno::EIO);
+        }
+        self.current
+            .read_exact_at(buffer, offset)
+            .map_err(|_| Errno::EIO)
+    }
+
+    /// Takes a write in, and answers it now or later.
+    pub fn write(&mut self, offset: u64, data: &[u8], reply: ReplyWrite) {
+        if let Some((at, cut)) = self.trigger
+            && self.operations[FailKind::Write as usize] >= at
+        {
+            self.trigger = None;
+            // The power goes in the midst of this write.
+            self.cache.write(offset, data, true);
+            let _ = self.cut(cut);
+        }
+        // What the kernel asks for is whole sectors; anything else is no disk's business.
+        let whole = offset.is_multiple_of(SECTOR) && (data.len() as u64).is_multiple_of(SECTOR);
+        if self.report.is_some() || !whole || self.fails(FailKind::Write) {
+            return reply.error(Errno::EIO);
+        }
+        let hold = self.rng.below(100) < self.settings.hold;
+        let held_for = Duration::from_micros(200 + self.rng.below(4000));
+        let written = self.current.write_all_at(data, offset);
+        let id = self.cache.write(offset, data, hold);
+        let kind = if hold {
+            EventKind::WriteHeld
+        } else {
+            EventKind::Write
+        };
+        if written
+            .and_then(|()| self.record(kind, id, offset, data))
+            .is_err()
+        {
+            return reply.error(Errno::EIO);
+        }
+        let len = data.len() as u32;
+        if !hold {
+            return reply.written(len);
+        }
+        self.held.push(Held {
+            id,
+            until: Instant::now() + held_for,
+            len,
+            reply,
+        });
+    }
+
+    /// Makes stable what was completed.
+    pub fn flush(&mut self) -> Result<(), Errno> {
+        if self.report.is_some() || self.fails(FailKind::Flush) {
+            return Err(Errno::EIO);
+        }
+        match self.settings.flushes {
+            Flushes::Honest => {}
+            Flushes::Ignored => return Ok(()),
+            Flushes::Unknown => return Err(Errno::ENOSYS),
+        }
+        self.record(EventKind::Flush, 0, 0, &[])
+            .and_then(|()| self.cache.flush(&self.stable))
+            .map_err(|_| Errno::EIO)
+    }
+
+    /// Tells the completions that are due. Answers when the next one is.
+    pub fn release(&mut self) -> Option<Instant> {
+        let now = Instant::now();
+        let (due, later) = std::mem::take(&mut self.held)
+            .into_iter()
+            .partition(|h| h.until <= now);
+        self.held = later;
+        for held in due {
+            self.cache.complete(held.id);
+            // Noted before it is told: what the subject does next comes after it.
+            let _ = self.record(EventKind::Complete, held.id, 0, &[]);
+            held.reply.written(held.len);
+        }
+        self.held.iter().map(|h| h.until).min()
+    }
+
+    /// Lets operations fail from now on.
+    pub fn fail(&mut self, fail: Fail) {
+        self.fail = Some(fail);
+        self.operations = [0; 3];
+    }
+
+    /// Has the power go when so many more writes have come.
+    pub fn arm(&mut self, writes: u64, cut: Cut) {
+        let at = self.operations[FailKind::Write as usize] + writes;
+        self.trigger = Some((at, cut));
+    }
+
+    /// Takes the power away: a random part of what was not flushed survives.
+    pub fn cut(&mut self, cut: Cut) -> io::Result<Report> {
+        if let Some(report) = &self.report {
+            return Ok(report.clone());
+        }
+        // Sampled first: what is acknowledged after this is not claimed to have survived.
+        let counters = self.counters()?;
+        let met = self.cache.met();
+        let [reads, writes, flushes] = self.operations;
+        let report = Report {
+            counters,
+            met,
+            reads,
+            writes,
+            flushes,
+            failed: self.failed,
+        };
+        self.report = Some(report.clone());
+        self.cache.survive(cut.survival, &self.stable)?;
+        for held in self.held.drain(..) {
+            held.reply.error(Errno::EIO);
+        }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.end()?;
+        }
+        Ok(report)
+    }
+
+    /// What was there when the power went; `None` while it is on.
+    pub fn report(&self) -> Option<&Report> {
+        self.report.as_ref()
+    }
+}

@@ -1,0 +1,142 @@
+//! One regular file, by FUSE.
+
+use super::control::{Shared, lock};
+use anyhow::{Context, Result};
+use fuser::{
+    Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, INodeNo, InitFlags,
+    KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyEmpty, ReplyOpen, ReplyWrite,
+    Request, Session, SessionACL, WriteFlags,
+};
+use rustix::mount::MountFlags;
+use std::fs::OpenOptions;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
+
+/// Requests that the kernel may have under way: as many as a loop device sends.
+const QUEUE: u16 = 128;
+
+/// The file.
+pub struct Served {
+    len: u64,
+    power: Shared,
+}
+
+/// Mounts the disk over the regular file `at`.
+pub fn mount(at: &Path, len: u64, power: Shared) -> Result<Session<Served>> {
+    let fuse = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open("/dev/fuse")
+        .context("/dev/fuse")?;
+    // 0100600: the root of the filesystem is a regular file.
+    let options = format!(
+        "fd={},rootmode=100600,user_id=0,group_id=0,allow_other",
+        fuse.as_raw_fd()
+    );
+    let options = std::ffi::CString::new(options)?;
+    rustix::mount::mount(
+        "logforce-powercut",
+        at,
+        "fuse",
+        MountFlags::NOSUID | MountFlags::NODEV,
+        options.as_c_str(),
+    )
+    .with_context(|| format!("mounting a FUSE file at {}", at.display()))?;
+    let served = Served { len, power };
+    let session = Session::from_fd(served, fuse.into(), SessionACL::All, Config::default());
+    session.context("talking to /dev/fuse")
+}
+
+impl Served {
+    fn attributes(&self) -> FileAttr {
+        FileAttr {
+            ino: INodeNo(1),
+            size: self.len,
+            blocks: self.len / 512,
+            atime: UNIX_EPOCH,
+            mtime: UNIX_EPOCH,
+            ctime: UNIX_EPOCH,
+            crtime: UNIX_EPOCH,
+            kind: FileType::RegularFile,
+            perm: 0o600,
+            nlink: 1,
+            uid: 0,
+            gid: 0,
+            rdev: 0,
+            blksize: 4096,
+            flags: 0,
+        }
+    }
+}
+
+impl Filesystem for Served {
+    fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
+        // Without it each write of a loop device would wait for the one before, and holding one
+        // back would hold back all.
+        let _ = config.add_capabilities(InitFlags::FUSE_ASYNC_DIO);
+        let _ = config.set_max_background(QUEUE);
+        let _ = config.set_max_write(1 << 20);
+        Ok(())
+    }
+
+    fn getattr(&self, _: &Request, _: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        reply.attr(&Duration::from_secs(3600), &self.attributes());
+    }
+
+    fn open(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        let flags = FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES;
+        reply.opened(FileHandle(1), flags);
+    }
+
+    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        // That of close(2), no flush of a disk.
+        reply.ok();
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        size: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        let len = u64::from(size).min(self.len.saturating_sub(offset));
+        let mut buffer = vec![0; len as usize];
+        match lock(&self.power).read(offset, &mut buffer) {
+            Ok(()) => reply.data(&buffer),
+            Err(e) => reply.error(e),
+        }
+    }
+
+    fn write(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        data: &[u8],
+        _: WriteFlags,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        if offset.saturating_add(data.len() as u64) > self.len {
+            return reply.error(Errno::ENOSPC);
+        }
+        lock(&self.power).write(offset, data, reply);
+    }
+
+    fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        let flushed = lock(&self.power).flush();
+        match flushed {
+            Ok(()) => reply.ok(),
+            Err(e) => reply.error(e),
+        }
+    }
+}

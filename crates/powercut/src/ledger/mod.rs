@@ -1,0 +1,186 @@
+//! What the subject was promised, written where a cut of the disk cannot reach it.
+//!
+//! A ledger lies in memory that the subject, the disk and the suite share by path. Each thread of
+//! the subject has a *lane* of entries, and a counter of how many there are: an entry is there
+//! before its counter says so. The disk samples all counters *before* it freezes, so an entry below
+//! a sampled counter was written before the cut: what it acknowledges must survive.
+
+mod entry;
+
+pub use entry::{Entry, Kind};
+
+use crate::rig::Image;
+use anyhow::{Context, Result};
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// Threads of a subject that may write.
+pub const LANES: usize = 16;
+
+/// Entries that a lane holds. It is memory only as far as it is used.
+pub const ENTRIES: u64 = 1 << 17;
+
+/// How many entries each lane had.
+pub type Counters = [u64; LANES];
+
+const COUNTERS_LEN: u64 = 4096;
+
+fn place(lane: usize, number: u64) -> u64 {
+    COUNTERS_LEN + (lane as u64 * ENTRIES + number) * entry::LEN as u64
+}
+
+/// The suite's side.
+#[derive(Debug)]
+pub struct Ledger {
+    image: Image,
+}
+
+impl Ledger {
+    /// An empty one.
+    ///
+    /// # Errors
+    /// Where the system refuses memory files.
+    pub fn new() -> io::Result<Ledger> {
+        let image = Image::new(place(LANES, 0))?;
+        Ok(Ledger { image })
+    }
+
+    /// By which the subject and the disk find it.
+    pub fn path(&self) -> PathBuf {
+        self.image.path()
+    }
+
+    /// The same one, for another owner.
+    ///
+    /// # Errors
+    /// Of the system.
+    pub fn try_clone(&self) -> io::Result<Ledger> {
+        let image = self.image.try_clone()?;
+        Ok(Ledger { image })
+    }
+
+    /// Its memory, to be inherited.
+    pub fn file(&self) -> &File {
+        self.image.file()
+    }
+
+    /// How many entries there are now.
+    ///
+    /// # Errors
+    /// Of the system.
+    pub fn counters(&self) -> io::Result<Counters> {
+        counters(self.image.file())
+    }
+
+    /// The first so many entries of each lane.
+    ///
+    /// # Errors
+    /// Of the system, or if an entry is none.
+    pub fn entries(&self, upto: &Counters) -> Result<Vec<Vec<Entry>>> {
+        (0..LANES)
+            .map(|lane| {
+                let count = upto[lane].min(ENTRIES) as usize;
+                let mut bytes = vec![0; count * entry::LEN];
+                self.image
+                    .file()
+                    .read_exact_at(&mut bytes, place(lane, 0))?;
+                bytes
+                    .chunks(entry::LEN)
+                    .map(|b| Entry::decode(b).context("an entry of the ledger is none"))
+                    .collect()
+            })
+            .collect()
+    }
+}
+
+/// Samples the counters of a ledger.
+///
+/// # Errors
+/// Of the system.
+pub fn counters(file: &File) -> io::Result<Counters> {
+    let mut bytes = [0; LANES * 8];
+    file.read_exact_at(&mut bytes, 0)?;
+    let mut counters = [0; LANES];
+    for (counter, bytes) in counters.iter_mut().zip(bytes.chunks(8)) {
+        *counter = u64::from_le_bytes(bytes.try_into().unwrap_or_default());
+    }
+    Ok(counters)
+}
+
+/// The subject's side of a lane.
+#[derive(Debug)]
+pub struct Lane {
+    file: File,
+    lane: usize,
+    count: u64,
+}
+
+impl Lane {
+    /// Opens lane number `lane` of an empty ledger.
+    ///
+    /// # Errors
+    /// Of the system.
+    pub fn open(ledger: &Path, lane: usize) -> io::Result<Lane> {
+        assert!(lane < LANES);
+        let file = OpenOptions::new().read(true).write(true).open(ledger)?;
+        Ok(Lane {
+            file,
+            lane,
+            count: 0,
+        })
+    }
+
+    /// Whether it holds no more entries: the subject ends then.
+    pub fn is_full(&self) -> bool {
+        self.count >= ENTRIES
+    }
+
+    /// Whether a thread should stop writing into it.
+    pub fn is_nearly_full(&self) -> bool {
+        self.count + 64 >= ENTRIES
+    }
+
+    /// Writes an entry, then says that it is there.
+    ///
+    /// # Panics
+    /// If the memory cannot be written: nothing that follows would mean anything.
+    pub fn put(&mut self, entry: Entry) {
+        assert!(!self.is_full(), "the ledger is full");
+        self.file
+            .write_all_at(&entry.encode(), place(self.lane, self.count))
+            .expect("the ledger can be written");
+        self.count += 1;
+        self.file
+            .write_all_at(&self.count.to_le_bytes(), self.lane as u64 * 8)
+            .expect("the ledger can be written");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_there_as_far_as_the_counters_say() {
+        let ledger = Ledger::new().unwrap();
+        let mut lane = Lane::open(&ledger.path(), 3).unwrap();
+        let entry = |n| Entry {
+            kind: Kind::Acked,
+            sequence: n,
+            start: n * 10,
+            end: n * 10 + 5,
+            guarantee: 3,
+        };
+        for n in 0..5 {
+            lane.put(entry(n));
+        }
+        let mut counters = ledger.counters().unwrap();
+        assert_eq!(counters[3], 5);
+        assert_eq!(counters.iter().sum::<u64>(), 5);
+        counters[3] = 2;
+        let read = ledger.entries(&counters).unwrap();
+        assert_eq!(read[3], [entry(0), entry(1)]);
+    }
+}

@@ -1,0 +1,335 @@
+//! Live cuts: the plug is pulled while the subject works, and what is left is looked at.
+//!
+//! Cycles come in chains on one disk. After each cut the survivor is looked at, either in place,
+//! so that the next life starts from a log that was recovered in peace, or in a copy, so that the
+//! next life has to recover it on a disk whose plug is pulled again, perhaps meanwhile.
+
+use crate::check::{Life, Opening, Outcome, Promises, check};
+use crate::disk::{Command, Cut, Report, Settings, Survival};
+use crate::ledger::Ledger;
+use crate::report::{Cycle, Sink};
+use crate::rig::{Filesystem, Image, Mounted, Powered, Switched};
+use crate::subject::Job;
+use anyhow::{Context, Result};
+use logforce::{Guarantee, Method};
+use logforce_testkit::Rng;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+/// Cycles of a chain.
+const CHAIN: usize = 6;
+
+/// What is tried: one filesystem, one method.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Cell {
+    /// The filesystem.
+    pub filesystem: Filesystem,
+    /// The method, by its place in [`Method::LINUX`], so that cells have an order.
+    method: usize,
+}
+
+impl Cell {
+    /// Of these two.
+    pub fn new(filesystem: Filesystem, method: Method) -> Cell {
+        let place = Method::LINUX.iter().position(|m| *m == method);
+        Cell {
+            filesystem,
+            method: place.unwrap_or(0),
+        }
+    }
+
+    /// The method.
+    pub fn method(&self) -> Method {
+        Method::LINUX[self.method]
+    }
+}
+
+/// The filesystems and methods that are to survive a loss of power. A filesystem that journals its
+/// data offers no direct I/O, so no method that needs it.
+pub fn cells(filesystems: &[Filesystem], methods: &[Method]) -> Vec<Cell> {
+    let offered = |cell: &Cell| {
+        cell.filesystem != Filesystem::Ext4DataJournal || !cell.method().plan().direct
+    };
+    let all = filesystems
+        .iter()
+        .flat_map(|f| methods.iter().map(|m| Cell::new(*f, *m)));
+    all.filter(offered).collect()
+}
+
+/// The methods that force.
+pub const DURABLE: [Method; 5] = [
+    Method::Fsync,
+    Method::Fdatasync,
+    Method::Dsync,
+    Method::DirectFdatasync,
+    Method::DirectDsync,
+];
+
+/// How the disk and the subject of a cycle behave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Manner {
+    /// The disk.
+    pub settings: Settings,
+    /// The subject leaves every force out.
+    pub forgetful: bool,
+    /// What an acknowledgement is held to be worth.
+    pub claims: Guarantee,
+}
+
+/// The images that a chain of cycles uses, made once.
+#[derive(Debug)]
+pub struct Bench {
+    stable: Image,
+    current: Image,
+    scratch: Image,
+}
+
+impl Bench {
+    /// For one filesystem.
+    ///
+    /// # Errors
+    /// Where there is no memory.
+    pub fn new(filesystem: Filesystem) -> Result<Bench> {
+        let image = || Image::new(filesystem.size());
+        Ok(Bench {
+            stable: image()?,
+            current: image()?,
+            scratch: image()?,
+        })
+    }
+}
+
+impl Bench {
+    /// What is stable, and room for a copy of it.
+    pub fn disk(&self) -> (&Image, &Image) {
+        (&self.stable, &self.current)
+    }
+}
+
+/// A disk that goes through several lives and cuts.
+#[derive(Debug)]
+pub struct Chain<'a> {
+    cell: Cell,
+    bench: &'a Bench,
+    home: &'a Path,
+    promises: Promises,
+    rng: Rng,
+    life: u64,
+}
+
+/// How a cycle went.
+#[derive(Debug)]
+pub struct Ended {
+    /// What the disk said of the cut.
+    pub report: Report,
+    /// What was found.
+    pub outcome: Outcome,
+    /// The pieces, in bytes, in which writes tore.
+    pub grain: u64,
+}
+
+impl<'a> Chain<'a> {
+    /// Starts from a fresh filesystem.
+    ///
+    /// # Errors
+    /// Of the machine.
+    pub fn new(
+        cell: Cell,
+        template: &Image,
+        bench: &'a Bench,
+        home: &'a Path,
+        seed: u64,
+    ) -> Result<Self> {
+        bench.stable.copy_from(template)?;
+        Ok(Chain {
+            cell,
+            bench,
+            home,
+            promises: Promises::default(),
+            rng: Rng::new(seed),
+            life: 0,
+        })
+    }
+
+    /// One life, one cut, one look.
+    ///
+    /// # Errors
+    /// Of the machine, not of the log.
+    pub fn cycle(&mut self, manner: Manner) -> Result<Ended> {
+        self.life += 1;
+        let ledger = Ledger::new()?;
+        let switched = Switched {
+            filesystem: self.cell.filesystem,
+            stable: &self.bench.stable,
+            current: &self.bench.current,
+            ledger: &ledger,
+            record: None,
+            settings: manner.settings,
+        };
+        let cut = Cut {
+            survival: Survival {
+                seed: self.rng.bits(),
+                grain: self.rng.pick(self.cell.filesystem.grains()),
+                keep: self.rng.pick(&[0, 0, 20, 50, 80, 100]),
+            },
+        };
+        // Either anywhere, while mounting and recovering too, or well into the work.
+        let early = self.life > 1 && self.rng.one_in(3);
+        let command = Command::CutAfter {
+            writes: 1 + self.rng.below(if early { 150 } else { 1200 }),
+            millis: if early { 150 } else { 40 + self.rng.below(160) },
+            cut,
+        };
+        self.cell.filesystem.check_at_boot(&self.bench.stable)?;
+        let mut powered = Powered::on(switched, self.home, early.then_some(command))?;
+        let mut subject = match powered.mounted() {
+            Some(dir) => Some(self.start(dir, &ledger, manner)?),
+            None => None,
+        };
+        if !early {
+            powered.tell(command)?;
+        }
+        let report = powered.cut_by_itself()?;
+        let mut broken = Vec::new();
+        if let Some(subject) = &mut subject {
+            broken.extend(end(subject)?);
+        }
+        powered.off()?;
+        let life = Life {
+            number: self.life,
+            claimed: ledger.entries(&report.counters)?,
+            all: ledger.entries(&ledger.counters()?)?,
+        };
+        self.promises.add(life);
+        let mut outcome = self.look(manner)?;
+        outcome.broken.extend(broken);
+        Ok(Ended {
+            report,
+            outcome,
+            grain: cut.survival.grain,
+        })
+    }
+
+    fn start(&self, dir: &Path, ledger: &Ledger, manner: Manner) -> Result<Child> {
+        let job = Job {
+            dir: dir.join("log"),
+            ledger: ledger.path(),
+            method: self.cell.method().name().to_owned(),
+            life: self.life,
+            seed: manner.settings.seed ^ self.life,
+            demanding: manner.claims == Guarantee::PowerLoss,
+            forgetful: manner.forgetful,
+            commits: 0,
+        };
+        spawn("work", &serde_json::to_string(&job)?)
+    }
+
+    /// Looks at the survivor: in place, or in a copy.
+    fn look(&mut self, manner: Manner) -> Result<Outcome> {
+        let opening = Opening {
+            method: self.cell.method(),
+            claims: manner.claims,
+        };
+        let filesystem = self.cell.filesystem;
+        if self.rng.one_in(2) {
+            let stable = &self.bench.stable;
+            return survivor(filesystem, stable, self.home, opening, &mut self.promises);
+        }
+        let scratch = &self.bench.scratch;
+        scratch.copy_from(&self.bench.stable)?;
+        let mut promises = self.promises.clone();
+        survivor(filesystem, scratch, self.home, opening, &mut promises)
+    }
+}
+
+/// Mounts what a cut left, as the next boot would, and compares the log there with the promises.
+///
+/// # Errors
+/// Of the machine.
+pub fn survivor(
+    filesystem: Filesystem,
+    image: &Image,
+    home: &Path,
+    opening: Opening,
+    promises: &mut Promises,
+) -> Result<Outcome> {
+    filesystem.check_at_boot(image)?;
+    let mounted = match Mounted::image(filesystem, image, home) {
+        Ok(mounted) => mounted,
+        Err(e) => {
+            return Ok(Outcome {
+                filesystem_lost: Some(format!("{e:#}")),
+                ..Outcome::default()
+            });
+        }
+    };
+    let outcome = check(&mounted.path().join("log"), opening, promises);
+    mounted.unmount()?;
+    outcome
+}
+
+/// Starts another process of this program.
+///
+/// # Errors
+/// If it does not start.
+pub fn spawn(role: &str, job: &str) -> Result<Child> {
+    std::process::Command::new(std::env::current_exe()?)
+        .args([role, job])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .with_context(|| format!("the process '{role}'"))
+}
+
+/// How long a subject may take to notice that its disk is gone.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Waits for a subject whose disk is gone. Says what was wrong with how it ended.
+///
+/// # Errors
+/// Of the system.
+pub fn end(subject: &mut Child) -> Result<Option<String>> {
+    let until = Instant::now() + PATIENCE;
+    while Instant::now() < until {
+        if let Some(status) = subject.try_wait()? {
+            let bad = status.signal().is_some() || status.code() == Some(101);
+            return Ok(bad.then(|| format!("the subject panicked or crashed: {status}")));
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    subject.kill()?;
+    subject.wait()?;
+    Ok(Some("the subject hung when its disk was gone".to_owned()))
+}
+
+/// Chains of cycles over one cell, until so many cuts counted or the sink has had enough.
+///
+/// # Errors
+/// Of the machine.
+pub fn cell(cell: Cell, cycles: u64, home: &Path, seed: u64, sink: &Sink) -> Result<()> {
+    let template = cell.filesystem.make()?;
+    let bench = Bench::new(cell.filesystem)?;
+    let mut rng = Rng::new(seed);
+    let mut counted = 0;
+    while counted < cycles && !sink.is_over() {
+        let mut chain = Chain::new(cell, &template, &bench, home, rng.bits())?;
+        for _ in 0..CHAIN {
+            let manner = Manner {
+                settings: Settings::honest(rng.bits(), rng.pick(&[0, 30, 50])),
+                forgetful: false,
+                claims: Guarantee::PowerLoss,
+            };
+            let ended = chain.cycle(manner)?;
+            let cycle = Cycle::new(&ended);
+            counted += u64::from(cycle.counts());
+            let clean = cycle.broken.is_empty() && cycle.filesystem_lost.is_none();
+            sink.cycle(cell, cycle);
+            if !clean || counted >= cycles || sink.is_over() {
+                break;
+            }
+        }
+    }
+    Ok(())
+}

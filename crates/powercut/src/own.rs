@@ -1,0 +1,282 @@
+//! `logforce powercut`, the test for users' own machines, on this disk: the built command, its
+//! witness on loopback, and a real loss of power in each round. On an honest disk it has to prove
+//! the log; on one that lies about flushes it has to contradict it.
+
+use crate::disk::{Cut, Flushes, Settings, Survival};
+use crate::ledger::Ledger;
+use crate::live::Bench;
+use crate::rig::{Filesystem, Image, Mounted, Powered, Switched};
+use anyhow::{Context, Result, bail};
+use logforce_testkit::Rng;
+use serde::Serialize;
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Bytes by which the witness's file grows until the plug is pulled: some hundred unforced writes,
+/// some thousand commits.
+const CONTROL: u64 = 4 << 10;
+const MEASURED: u64 = 32 << 10;
+/// Rounds until one shows a cut.
+const ROUNDS: u32 = 8;
+/// The longest that may take.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// How a run of the command went.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct OwnRun {
+    /// On which filesystem.
+    pub filesystem: &'static str,
+    /// The disk tells that a flush is done, and does nothing.
+    pub lying_disk: bool,
+    /// What the command said in the end.
+    pub verdict: String,
+    /// Commits that were acknowledged and had to be there.
+    pub expected: u64,
+    /// How many were not.
+    pub lost: u64,
+    /// What the control phase lost.
+    pub control_lost: u64,
+    /// What it said, in words.
+    pub conclusion: String,
+}
+
+impl OwnRun {
+    /// Proven on an honest disk, contradicted on one that lies.
+    pub fn is_as_it_should_be(&self) -> bool {
+        self.control_lost > 0
+            && self.expected > 0
+            && match self.lying_disk {
+                false => self.verdict == "proven" && self.lost == 0,
+                true => self.verdict == "contradicted" && self.lost > 0,
+            }
+    }
+}
+
+/// The built command, beside this program.
+///
+/// # Errors
+/// If it is not there.
+pub fn program() -> Result<PathBuf> {
+    let path = std::env::current_exe()?.with_file_name("logforce");
+    if !path.is_file() {
+        bail!(
+            "{} is missing: `cargo xtask powercut` builds it",
+            path.display()
+        );
+    }
+    Ok(path)
+}
+
+/// Ends with its owner.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+struct Witness {
+    _process: Process,
+    address: String,
+    store: PathBuf,
+}
+
+struct Run<'a> {
+    program: &'a Path,
+    filesystem: Filesystem,
+    settings: Settings,
+    bench: &'a Bench,
+    home: &'a Path,
+    place: &'a Path,
+    witness: Witness,
+}
+
+/// One run: the control phase and one measured round, each with a cut.
+///
+/// # Errors
+/// Of the machine, or if the command does something that it should not.
+pub fn run(
+    program: &Path,
+    filesystem: Filesystem,
+    lying: bool,
+    home: &Path,
+    seed: u64,
+) -> Result<OwnRun> {
+    let mut rng = Rng::new(seed);
+    let bench = Bench::new(filesystem)?;
+    bench.disk().0.copy_from(&filesystem.make()?)?;
+    let place = home.join(format!("own-{filesystem}-{lying}"));
+    fs::create_dir(&place)?;
+    let run = Run {
+        program,
+        filesystem,
+        settings: Settings {
+            seed: rng.bits(),
+            hold: 0,
+            flushes: if lying {
+                Flushes::Ignored
+            } else {
+                Flushes::Honest
+            },
+        },
+        bench: &bench,
+        home,
+        place: &place,
+        witness: witness(program, &place.join("store"))?,
+    };
+    let id = run.round(CONTROL, &mut rng)?;
+    let mut report = run.check(&id)?;
+    // Where the filesystem forces what nobody asked it to, a cut may not show.
+    for _ in 0..ROUNDS {
+        if !matches!(report["verdict"].as_str(), Some("ready" | "inconclusive")) {
+            break;
+        }
+        run.round(MEASURED, &mut rng)?;
+        report = run.check(&id)?;
+    }
+    drop(run);
+    fs::remove_dir_all(&place)?;
+    let number = |name: &str| report[name].as_u64().unwrap_or(0);
+    let text = |name: &str| report[name].as_str().unwrap_or_default().to_owned();
+    Ok(OwnRun {
+        filesystem: filesystem.name(),
+        lying_disk: lying,
+        verdict: text("verdict"),
+        expected: number("expected"),
+        lost: number("lost"),
+        control_lost: number("control_lost"),
+        conclusion: text("conclusion"),
+    })
+}
+
+fn witness(program: &Path, store: &Path) -> Result<Witness> {
+    let child = Command::new(program)
+        .args(["powercut", "witness", "--listen", "127.0.0.1:0", "--store"])
+        .arg(store)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .context("the witness")?;
+    let mut process = Process(child);
+    let mut line = String::new();
+    let out = process.0.stdout.take().context("no pipe")?;
+    BufReader::new(out).read_line(&mut line)?;
+    let address = line
+        .strip_prefix("listening at ")
+        .and_then(|l| l.split(';').next())
+        .with_context(|| format!("the witness says {line:?}"))?
+        .to_owned();
+    Ok(Witness {
+        _process: process,
+        address,
+        store: store.to_owned(),
+    })
+}
+
+impl Run<'_> {
+    fn command(&self, part: &str, dir: &Path) -> Command {
+        let mut command = Command::new(self.program);
+        command
+            .args(["powercut", part, "--witness", &self.witness.address])
+            .arg("--cache")
+            .arg(self.place.join("cache"))
+            .arg(dir.join("run"))
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// What the witness has written down, in bytes.
+    fn told(&self) -> Result<u64> {
+        let mut sum = 0;
+        for entry in fs::read_dir(&self.witness.store)? {
+            sum += entry?.metadata()?.len();
+        }
+        Ok(sum)
+    }
+
+    /// Writes until enough is acknowledged, and pulls the plug. The run's id.
+    fn round(&self, enough: u64, rng: &mut Rng) -> Result<String> {
+        let ledger = Ledger::new()?;
+        let (stable, current) = self.bench.disk();
+        self.filesystem.check_at_boot(stable)?;
+        let switched = Switched {
+            filesystem: self.filesystem,
+            stable,
+            current,
+            ledger: &ledger,
+            record: None,
+            settings: self.settings,
+        };
+        let mut powered = Powered::on(switched, self.home, None)?;
+        let dir = powered.mounted().context("not mounted")?.to_owned();
+        let child = self
+            .command("write", &dir)
+            .args(["--method", "fdatasync", "--size", "4MiB"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .context("the writer")?;
+        let mut writer = Process(child);
+        let mut line = String::new();
+        let out = writer.0.stdout.take().context("no pipe")?;
+        BufReader::new(out).read_line(&mut line)?;
+        let Some(id) = line.strip_prefix("run ").and_then(|l| l.get(..32)) else {
+            let out = writer.0.stderr.take().context("no pipe")?;
+            let said = std::io::read_to_string(out)?;
+            bail!("the writer says {line:?} {said}");
+        };
+        let (from, began) = (self.told()?, Instant::now());
+        while self.told()? < from + enough {
+            if began.elapsed() > PATIENCE || writer.0.try_wait()?.is_some() {
+                bail!("the writer acknowledges nothing any more");
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let survival = Survival {
+            seed: rng.bits(),
+            grain: rng.pick(self.filesystem.grains()),
+            // Of a disk that lies nothing is left; a filesystem in shreds would end the test.
+            keep: match self.settings.flushes {
+                Flushes::Honest => 50,
+                _ => 0,
+            },
+        };
+        powered.cut(Cut { survival })?;
+        // The machine is gone with its disk.
+        drop(writer);
+        powered.off()?;
+        Ok(id.to_owned())
+    }
+
+    /// Looks, as after a restart.
+    fn check(&self, id: &str) -> Result<Value> {
+        let stable: &Image = self.bench.disk().0;
+        self.filesystem.check_at_boot(stable)?;
+        let mounted = Mounted::image(self.filesystem, stable, self.home)?;
+        let out = self
+            .command("check", mounted.path())
+            .args(["--json", "-", "--run", id])
+            .output()
+            .context("the check")?;
+        mounted.unmount()?;
+        let said = String::from_utf8_lossy(&out.stderr);
+        let report: Value = serde_json::from_slice(&out.stdout)
+            .with_context(|| format!("the check says {}", said.trim()))?;
+        let expected = match report["verdict"].as_str() {
+            Some("proven" | "ready") => 0,
+            Some("contradicted") => 1,
+            _ => 3,
+        };
+        if out.status.code() != Some(expected) {
+            bail!("the check ends with {}: {}", out.status, said.trim());
+        }
+        Ok(report)
+    }
+}

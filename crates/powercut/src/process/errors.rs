@@ -1,0 +1,315 @@
+//! Single operations of the disk fail: the nth write, flush or read is answered by EIO, once or
+//! from then on, while the log recovers and works.
+//!
+//! The log has to end by itself, without a panic and without waiting for ever. Then the power goes,
+//! and on a good disk everything has to be there that was acknowledged, whatever the filesystem
+//! answered after the error: a sync that succeeds on a second try has lost what the first one had
+//! to write. The kernel's filesystem may have gone read-only; that is its right.
+
+use super::seam::Fault;
+use super::started::{Role, Started, Strain, User, Waited, ledger_path};
+use super::{Counted, FILESYSTEMS, Plan, in_halves};
+use crate::check::{Life, Opening, Promises, check};
+use crate::disk::{Command, Cut, Fail, FailKind, Report, Settings, Survival};
+use crate::ledger::{Entry, Kind, Ledger};
+use crate::live::Bench;
+use crate::rig::{Filesystem, Image, Mounted, Powered, Switched};
+use crate::subject::{Job, Space};
+use anyhow::{Context, Result};
+use logforce::{Guarantee, Method};
+use logforce_testkit::Rng;
+use std::fmt;
+use std::path::Path;
+
+/// Commits after which a subject ends that no error reached.
+const COMMITS: u64 = 150;
+
+/// The methods that force.
+const METHODS: [Method; 5] = [
+    Method::DirectDsync,
+    Method::Fdatasync,
+    Method::Dsync,
+    Method::DirectFdatasync,
+    Method::Fsync,
+];
+
+const KINDS: [FailKind; 3] = [FailKind::Write, FailKind::Flush, FailKind::Read];
+
+/// A filesystem with a log that a cut left, which each run starts from.
+struct Rig<'a> {
+    filesystem: Filesystem,
+    home: &'a Path,
+    bench: Bench,
+    base: Image,
+    promises: Promises,
+    life: u64,
+    rng: Rng,
+}
+
+/// What fails, and when that begins to be counted.
+#[derive(Debug, Clone, Copy)]
+struct Trouble {
+    fail: Fail,
+    /// After so many acknowledgements; 0: before the log is opened.
+    from: u64,
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Fail { kind, nth, on } = self.fail;
+        let on = if on { " and all that follow" } else { "" };
+        write!(
+            f,
+            "{kind:?} {nth}{on}, counted from {} commits on",
+            self.from
+        )
+    }
+}
+
+/// How a life on the disk went.
+struct Ended {
+    report: Report,
+    life: Life,
+    /// What was wrong with how it ended.
+    bad: Option<String>,
+}
+
+impl<'a> Rig<'a> {
+    fn new(home: &'a Path, filesystem: Filesystem, seed: u64) -> Result<Rig<'a>> {
+        let mut rig = Rig {
+            filesystem,
+            home,
+            bench: Bench::new(filesystem)?,
+            base: filesystem.make()?,
+            promises: Promises::default(),
+            life: 0,
+            rng: Rng::new(seed),
+        };
+        // The log as it is found: not closed, so that there is something to recover.
+        let first = rig.live(Method::DirectDsync, Fault::None, None)?;
+        rig.promises.add(first.life);
+        let (stable, _) = rig.bench.disk();
+        rig.base.copy_from(stable)?;
+        Ok(rig)
+    }
+
+    /// A life of a subject on a copy of the base, and the cut that comes when it has ended.
+    fn live(&mut self, method: Method, fault: Fault, trouble: Option<Trouble>) -> Result<Ended> {
+        self.life += 1;
+        let (stable, current) = self.bench.disk();
+        stable.copy_from(&self.base)?;
+        let ledger = Ledger::new()?;
+        let switched = Switched {
+            filesystem: self.filesystem,
+            stable,
+            current,
+            ledger: &ledger,
+            record: None,
+            settings: Settings::honest(self.rng.bits(), self.rng.pick(&[0, 20])),
+        };
+        let mut powered = Powered::on(switched, self.home, None)?;
+        let dir = powered.mounted().context("a disk that stays dark")?;
+        let strain = Strain {
+            job: Job {
+                dir: dir.join("log"),
+                ledger: ledger_path(),
+                method: method.name().to_owned(),
+                life: self.life,
+                seed: self.rng.bits(),
+                demanding: true,
+                forgetful: false,
+                commits: COMMITS,
+            },
+            fault,
+            space: Space::Little,
+        };
+        if let Some(Trouble { fail, from: 0 }) = trouble {
+            powered.tell(Command::Fail(fail))?;
+        }
+        let theirs = ledger.try_clone()?;
+        let mut subject = Started::with(theirs, Role::Work, &strain, User::Root)?;
+        if let Some(Trouble { fail, from }) = trouble
+            && from > 0
+            && subject.until(Kind::Acked, from)? == Waited::There
+        {
+            powered.tell(Command::Fail(fail))?;
+        }
+        let bad = match trouble {
+            Some(_) => subject.end(false)?,
+            None => {
+                subject.until(Kind::Acked, COMMITS / 2)?;
+                subject.kill()?;
+                None
+            }
+        };
+        let report = powered.cut(Cut {
+            survival: Survival {
+                seed: self.rng.bits(),
+                // Whole blocks. After an error of the disk xfs leaves its own metadata unflushed,
+                // and takes a torn block of it for a new one (its header says so) when it replays
+                // its journal: then it does not mount. That is not what is looked for here.
+                grain: 4096,
+                keep: self.rng.pick(&[0, 0, 50]),
+            },
+        })?;
+        powered.off()?;
+        let life = Life {
+            number: self.life,
+            claimed: ledger.entries(&report.counters)?,
+            all: subject.entries()?,
+        };
+        Ok(Ended { report, life, bad })
+    }
+
+    /// One run: one operation fails, or all from one on.
+    fn run(&mut self, method: Method, fault: Fault, trouble: Trouble) -> Result<Counted> {
+        let mut run = Counted::default();
+        let ended = self.live(method, fault, Some(trouble))?;
+        run.add("operations failed", ended.report.failed);
+        if ended.report.failed == 0 {
+            run.add("runs without a failure", 1);
+        } else {
+            run.add("runs", 1);
+            run.add(met(&ended.life), 1);
+        }
+        let named = format!("{method}, {trouble}");
+        if let Some(bad) = &ended.bad {
+            run.breaks(format!("{named}: {bad}"));
+        }
+        for lane in &ended.life.all {
+            if acknowledged_after_failure(lane) {
+                run.breaks(format!("{named}: a thread went on after the log failed"));
+            }
+        }
+        let mut promises = self.promises.clone();
+        promises.add(ended.life);
+        let (stable, _) = self.bench.disk();
+        self.filesystem.check_at_boot(stable)?;
+        let mounted = Mounted::image(self.filesystem, stable, self.home).context(named.clone())?;
+        let opening = Opening {
+            method,
+            claims: Guarantee::PowerLoss,
+        };
+        let log = mounted.path().join("log");
+        let outcome = check(&log, opening, &mut promises)?;
+        mounted.unmount()?;
+        run.add("acknowledged", outcome.acknowledged);
+        run.add("lost", outcome.lost);
+        for broken in outcome.broken {
+            run.breaks(format!("{named}: {broken}"));
+        }
+        Ok(run)
+    }
+}
+
+/// What came of the error for the log.
+fn met(life: &Life) -> &'static str {
+    if life.all(Kind::Failed).next().is_some() {
+        "logs that stopped"
+    } else if life.all(Kind::Opened).next().is_none() {
+        "openings refused"
+    } else {
+        "logs that never noticed"
+    }
+}
+
+/// Whether a thread was promised something by a log that it had seen fail.
+fn acknowledged_after_failure(lane: &[Entry]) -> bool {
+    let failed = lane.iter().position(|e| e.kind == Kind::Failed);
+    let acked = |e: &Entry| matches!(e.kind, Kind::Acked | Kind::Forced);
+    failed.is_some_and(|at| lane[at..].iter().any(acked))
+}
+
+/// Each filesystem; a row for each.
+///
+/// # Errors
+/// Of the machine.
+pub fn run(home: &Path, plan: &Plan) -> Result<Vec<Counted>> {
+    let each = plan.errors.div_ceil(2 * FILESYSTEMS.len() as u64);
+    let name = "errors of the disk";
+    let mut rows = in_halves(name, plan.seed ^ 0xE10, |filesystem, half, seed| {
+        let mut rig = Rig::new(home, filesystem, seed)?;
+        let mut row = Counted::default();
+        let kind = [FailKind::Write, FailKind::Flush][half];
+        let mut found = Vec::new();
+        for nth in [40, 20, 60, 10] {
+            let on = true;
+            let fail = Fail { kind, nth, on };
+            let trouble = Trouble { fail, from: 5 };
+            if found.is_empty() {
+                found = rig.run(Method::DirectDsync, Fault::Deaf, trouble)?.broken;
+            }
+        }
+        row.caught(&format!("{kind:?} errors pass for success"), &found);
+        let mut round = 0;
+        while row.count("runs") < each && row.broken.len() <= 5 && round < each {
+            round += 1;
+            for trouble in troubles(round, &mut rig.rng) {
+                // Once, and from then on: one for each half.
+                if trouble.fail.on == (half == 1) {
+                    let method = rig.rng.pick(&METHODS);
+                    row.take(&rig.run(method, Fault::None, trouble)?);
+                }
+            }
+        }
+        Ok(row)
+    })?;
+    for row in &mut rows {
+        row.demand("runs", 2 * each);
+        row.demand("operations failed", 2 * each);
+        row.demand("logs that stopped", each / 2);
+    }
+    Ok(rows)
+}
+
+/// Rounds in which the nth operation is that of the round.
+const EVERY: u64 = 6;
+
+/// What is tried in a round: in the first ones every operation, then some further on. Reads come
+/// while a log is opened, and are few.
+fn troubles(round: u64, rng: &mut Rng) -> Vec<Trouble> {
+    let mut troubles = Vec::new();
+    for kind in KINDS {
+        for on in [false, true] {
+            for from in [0, 5] {
+                let nth = match kind {
+                    FailKind::Read if from > 0 || round > EVERY => continue,
+                    _ if round <= EVERY => round,
+                    FailKind::Flush => EVERY + 1 + rng.below(30),
+                    _ => EVERY + 1 + rng.below(80),
+                };
+                let fail = Fail { kind, nth, on };
+                troubles.push(Trouble { fail, from });
+            }
+        }
+    }
+    troubles
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_one_of_the_first_operations_fails() {
+        let mut rng = Rng::new(1);
+        for round in 1..=EVERY {
+            let troubles = troubles(round, &mut rng);
+            assert_eq!(troubles.len(), 10);
+            assert!(troubles.iter().all(|t| t.fail.nth == round));
+        }
+        let later = troubles(EVERY + 1, &mut rng);
+        assert_eq!(later.len(), 8);
+        assert!(later.iter().all(|t| t.fail.nth > EVERY));
+    }
+
+    #[test]
+    fn a_promise_after_a_failure_is_seen() {
+        let lane = |kinds: &[Kind]| kinds.iter().map(|k| Entry::of(*k)).collect::<Vec<_>>();
+        let after = |kinds: &[Kind]| acknowledged_after_failure(&lane(kinds));
+        assert!(!after(&[Kind::Acked, Kind::Failed]));
+        assert!(!after(&[Kind::Acked, Kind::Appended]));
+        assert!(after(&[Kind::Acked, Kind::Failed, Kind::Acked]));
+        assert!(after(&[Kind::Failed, Kind::Forced]));
+    }
+}

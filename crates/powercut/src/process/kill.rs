@@ -1,0 +1,174 @@
+//! SIGKILL at random points: while starting, while recovering what the last kill left, and while
+//! many threads commit.
+//!
+//! The kernel stays up, so what counts is every acknowledgement that says `process-crash` or more,
+//! under every method. Cannot be found here: what the kernel had not written to the disk.
+
+use super::seam::Fault;
+use super::started::{Role, Started, Strain, User, ledger_path};
+use super::{Counted, FILESYSTEMS, PATIENCE, Plan, in_halves};
+use crate::check::{Opening, Promises, check};
+use crate::ledger::Kind;
+use crate::rig::Mounted;
+use crate::subject::{Job, Space};
+use anyhow::Result;
+use logforce::{Guarantee, Method};
+use logforce_testkit::Rng;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Kills of one log, before another one is made: creation is killed too.
+const CHAIN: u64 = 30;
+
+/// One chain of lives.
+#[derive(Debug)]
+struct Chain<'a> {
+    dir: &'a Path,
+    method: Method,
+    fault: Fault,
+    rng: Rng,
+    promises: Promises,
+    life: u64,
+}
+
+impl Chain<'_> {
+    /// A life that is killed somewhere. Whether the kill met a working log.
+    fn life(&mut self, counted: &mut Counted) -> Result<bool> {
+        self.life += 1;
+        let strain = Strain {
+            job: Job {
+                dir: self.dir.to_owned(),
+                ledger: ledger_path(),
+                method: self.method.name().to_owned(),
+                life: self.life,
+                seed: self.rng.bits(),
+                demanding: false,
+                forgetful: false,
+                commits: 0,
+            },
+            fault: self.fault,
+            space: Space::Little,
+        };
+        let mut subject = Started::new(Role::Work, &strain, User::Root)?;
+        if self.rng.one_in(3) {
+            // Anywhere: while it starts, creates, recovers.
+            std::thread::sleep(Duration::from_micros(self.rng.below(9000)));
+        } else {
+            self.wait(&mut subject, counted)?;
+        }
+        if subject.has_ended()? {
+            let how = subject.ended_badly(true);
+            let how = how.unwrap_or_else(|| "it ended in order".to_owned());
+            counted.breaks(format!("{}: a life that nobody ended: {how}", self.method));
+        }
+        subject.kill()?;
+        let life = subject.life(self.life)?;
+        if life.all(Kind::Failed).next().is_some() {
+            counted.breaks(format!("{}: the log failed on a whole disk", self.method));
+        }
+        let met = life.all.iter().flatten().next().is_some();
+        self.promises.add(life);
+        Ok(met)
+    }
+
+    /// Until some entries are written.
+    fn wait(&mut self, subject: &mut Started, counted: &mut Counted) -> Result<()> {
+        let enough = 1 + self.rng.below(250);
+        let until = Instant::now() + PATIENCE;
+        while subject.ledger.counters()?.iter().sum::<u64>() < enough && !subject.has_ended()? {
+            if Instant::now() > until {
+                counted.breaks(format!("{}: a life hung", self.method));
+                break;
+            }
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        Ok(())
+    }
+
+    /// Opens the log in this process, which also shows that the lock is free, and compares.
+    fn look(&mut self, counted: &mut Counted) -> Result<()> {
+        let opening = Opening {
+            method: self.method,
+            claims: Guarantee::ProcessCrash,
+        };
+        let outcome = check(self.dir, opening, &mut self.promises)?;
+        counted.add("looks", 1);
+        counted.add("acknowledged", outcome.acknowledged);
+        counted.add("lost", outcome.lost);
+        counted.add("present", outcome.present);
+        for broken in outcome.broken {
+            counted.breaks(format!("{}, life {}: {broken}", self.method, self.life));
+        }
+        Ok(())
+    }
+}
+
+/// Kills logs of one method until `kills` of them were working. Stops at what breaks.
+fn cell(home: &Path, method: Method, fault: Fault, kills: u64, rng: &mut Rng) -> Result<Counted> {
+    let mut counted = Counted::default();
+    for number in 0.. {
+        let dir = home.join(format!("{method}-{fault:?}-{number}"));
+        let mut chain = Chain {
+            dir: &dir,
+            method,
+            fault,
+            rng: Rng::new(rng.bits()),
+            promises: Promises::default(),
+            life: 0,
+        };
+        while chain.life < CHAIN {
+            // Some openings find what several lives left.
+            for _ in 0..=rng.below(4) {
+                let met = chain.life(&mut counted)?;
+                counted.add(
+                    if met {
+                        "kills"
+                    } else {
+                        "kills before it began"
+                    },
+                    1,
+                );
+            }
+            chain.look(&mut counted)?;
+            if counted.count("kills") >= kills || !counted.broken.is_empty() {
+                return Ok(counted);
+            }
+        }
+        std::fs::remove_dir_all(&dir)?;
+    }
+    Ok(counted)
+}
+
+/// Kills that a known fault may take to be found.
+const PLANTED: u64 = 60;
+
+/// All filesystems and methods; a row for each filesystem.
+///
+/// # Errors
+/// Of the machine.
+pub fn run(home: &Path, plan: &Plan) -> Result<Vec<Counted>> {
+    let methods = Method::LINUX;
+    let each = plan
+        .kills
+        .div_ceil((FILESYSTEMS.len() * methods.len()) as u64);
+    let mut rows = in_halves("kill -9", plan.seed, |filesystem, half, seed| {
+        let image = filesystem.make()?;
+        let mounted = Mounted::image(filesystem, &image, home)?;
+        let mut rng = Rng::new(seed);
+        let mut row = Counted::default();
+        let planted = [Method::Buffered, Method::DirectDsync][half];
+        let found = cell(mounted.path(), planted, Fault::Late, PLANTED, &mut rng)?.broken;
+        row.caught(&format!("writes kept in the process, {planted}"), &found);
+        for method in methods.into_iter().skip(half).step_by(2) {
+            let counted = cell(mounted.path(), method, Fault::None, each, &mut rng)?;
+            row.add("methods", u64::from(counted.count("kills") >= each));
+            row.take(&counted);
+        }
+        mounted.unmount()?;
+        Ok(row)
+    })?;
+    for row in &mut rows {
+        row.demand("methods", methods.len() as u64);
+    }
+    Ok(rows)
+}

@@ -1,0 +1,277 @@
+//! Faults of processes: what a log has to bear while the machine stays up.
+//!
+//! Processes are killed at random points ([`kill`]), the disk fills up ([`full`]), single
+//! operations of the disk fail ([`errors`]), other processes read while files are truncated and
+//! recycled ([`readers`]), and several fight for one log ([`fight`]). Each of them first shows that
+//! it finds a known fault ([`seam`]).
+
+pub mod errors;
+pub mod fight;
+mod filler;
+pub mod full;
+pub mod kill;
+pub mod readers;
+pub mod seam;
+mod started;
+
+pub use started::{Role, Started, Strain, User, role_work};
+
+use crate::rig::Filesystem;
+use anyhow::{Context, Result};
+use logforce_testkit::Rng;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Those that are everybody's.
+pub const FILESYSTEMS: [Filesystem; 3] = [Filesystem::Ext4, Filesystem::Xfs, Filesystem::Btrfs];
+
+/// How much of it is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plan {
+    /// Kills that met a working log.
+    pub kills: u64,
+    /// Lives in which an operation of the disk failed.
+    pub errors: u64,
+    /// Times that the writer is killed beneath its readers, for each filesystem.
+    pub readers: u64,
+    /// Openings that were won, for each filesystem.
+    pub wins: u64,
+    /// Of everything random.
+    pub seed: u64,
+}
+
+impl Plan {
+    /// What CI runs.
+    pub fn ci(seed: u64) -> Plan {
+        Plan {
+            kills: 2100,
+            errors: 240,
+            readers: 20,
+            wins: 150,
+            seed,
+        }
+    }
+}
+
+/// What one part counted and found.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Counted {
+    /// Which part.
+    pub name: String,
+    /// What was counted.
+    pub counts: BTreeMap<&'static str, u64>,
+    /// The known faults that it found: it can see.
+    pub caught: Vec<String>,
+    /// What broke.
+    pub broken: Vec<String>,
+}
+
+impl Counted {
+    /// Nothing yet.
+    pub fn new(name: impl Into<String>) -> Counted {
+        Counted {
+            name: name.into(),
+            ..Counted::default()
+        }
+    }
+
+    /// Counts.
+    pub fn add(&mut self, what: &'static str, count: u64) {
+        *self.counts.entry(what).or_default() += count;
+    }
+
+    /// How many.
+    pub fn count(&self, what: &str) -> u64 {
+        self.counts.get(what).copied().unwrap_or(0)
+    }
+
+    /// Something is wrong. The first ones tell; a log that is gone breaks everything.
+    pub fn breaks(&mut self, what: impl Into<String>) {
+        if self.broken.len() < 20 {
+            self.broken.push(what.into());
+        }
+    }
+
+    /// Takes in what a part of it counted.
+    fn take(&mut self, part: &Counted) {
+        part.counts.iter().for_each(|(what, n)| self.add(what, *n));
+        self.caught.extend(part.caught.iter().cloned());
+        part.broken.iter().for_each(|b| self.breaks(b));
+    }
+
+    /// What a run with a known fault found, instead of what it broke.
+    fn caught(&mut self, fault: &str, found: &[String]) {
+        match found.first() {
+            Some(first) => self.caught.push(format!("{fault}: {first}")),
+            None => self.breaks(format!("not caught: {fault}")),
+        }
+    }
+
+    /// At least so many, or the run has shown nothing.
+    fn demand(&mut self, what: &'static str, least: u64) {
+        let count = self.count(what);
+        if count < least {
+            self.breaks(format!("{what}: {count}, and {least} were asked for"));
+        }
+    }
+}
+
+impl fmt::Display for Counted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:", self.name)?;
+        for (i, (what, count)) in self.counts.iter().enumerate() {
+            write!(f, "{} {what} {count}", if i > 0 { "," } else { "" })?;
+        }
+        for caught in &self.caught {
+            write!(f, "\n  caught: {}", shortened(caught))?;
+        }
+        for broken in &self.broken {
+            write!(f, "\n  BROKEN: {broken}")?;
+        }
+        Ok(())
+    }
+}
+
+fn shortened(line: &str) -> String {
+    line.chars().take(160).collect()
+}
+
+/// The names of the parts.
+pub const PARTS: [&str; 5] = ["kill", "full", "errors", "readers", "fight"];
+
+/// Runs all parts, or one of them, one after the other; `tell` hears of each when it is done.
+///
+/// # Errors
+/// Of the machine. What is wrong with the log is in [`Counted::broken`].
+pub fn run(
+    home: &Path,
+    plan: &Plan,
+    only: Option<&str>,
+    tell: &mut dyn FnMut(&Counted),
+) -> Result<Vec<Counted>> {
+    type Part = fn(&Path, &Plan) -> Result<Vec<Counted>>;
+    let parts: [Part; 5] = [kill::run, full::run, errors::run, readers::run, fight::run];
+    let mut all = Vec::new();
+    for (name, part) in PARTS.into_iter().zip(parts) {
+        if only.is_some_and(|only| only != name) {
+            continue;
+        }
+        let began = Instant::now();
+        let mut rows = part(home, plan).with_context(|| format!("process faults: {name}"))?;
+        if let Some(first) = rows.first_mut() {
+            first.add(
+                "milliseconds of the part",
+                began.elapsed().as_millis() as u64,
+            );
+        }
+        rows.iter().for_each(&mut *tell);
+        all.extend(rows);
+    }
+    Ok(all)
+}
+
+/// Does each filesystem's work in halves, two at a time, and puts what the halves counted together
+/// in one row for each filesystem.
+///
+/// # Errors
+/// The first one of a half.
+pub(crate) fn in_halves(
+    name: &str,
+    seed: u64,
+    work: impl Fn(Filesystem, usize, u64) -> Result<Counted> + Sync,
+) -> Result<Vec<Counted>> {
+    let mut rng = Rng::new(seed);
+    let mut tasks = Vec::new();
+    for filesystem in FILESYSTEMS {
+        for half in 0..2 {
+            tasks.push((filesystem, half, rng.bits()));
+        }
+    }
+    let done = two_at_a_time(tasks, |(filesystem, half, seed)| {
+        Ok((filesystem, work(filesystem, half, seed)?))
+    })?;
+    let row = |filesystem: Filesystem| {
+        let mut row = Counted::new(format!("{name}, {filesystem}"));
+        for (_, half) in done.iter().filter(|d| d.0 == filesystem) {
+            row.take(half);
+        }
+        row
+    };
+    Ok(FILESYSTEMS.map(row).into())
+}
+
+/// How long anything may take that has to come by itself. It ends a hang; how fast things are
+/// decides nothing.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(40);
+
+/// Does each task, two at a time; the answers are in the tasks' order.
+///
+/// # Errors
+/// The first one of a task. The others are not begun then.
+pub(crate) fn two_at_a_time<T: Send, A: Send>(
+    tasks: Vec<T>,
+    work: impl Fn(T) -> Result<A> + Sync,
+) -> Result<Vec<A>> {
+    let tasks = Mutex::new(tasks.into_iter().enumerate());
+    let answers = Mutex::new(Vec::new());
+    let next = || tasks.lock().unwrap_or_else(PoisonError::into_inner).next();
+    std::thread::scope(|scope| -> Result<()> {
+        let worker = || -> Result<()> {
+            while let Some((place, task)) = next() {
+                let answer = work(task).inspect_err(|_| while next().is_some() {})?;
+                let mut answers = answers.lock().unwrap_or_else(PoisonError::into_inner);
+                answers.push((place, answer));
+            }
+            Ok(())
+        };
+        let workers = [scope.spawn(worker), scope.spawn(worker)];
+        for worker in workers {
+            match worker.join() {
+                Ok(ended) => ended?,
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        Ok(())
+    })?;
+    let mut answers = answers.into_inner().unwrap_or_else(PoisonError::into_inner);
+    answers.sort_by_key(|(place, _)| *place);
+    Ok(answers.into_iter().map(|(_, answer)| answer).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_in_order_and_an_error_ends_it() {
+        let doubled = two_at_a_time((0..50).collect(), |n: u32| Ok(n * 2)).unwrap();
+        assert_eq!(doubled, (0..50).map(|n| n * 2).collect::<Vec<_>>());
+        let begun = Mutex::new(0);
+        let failed = two_at_a_time((0..1000).collect(), |n: u32| {
+            *begun.lock().unwrap() += 1;
+            anyhow::ensure!(n != 3, "three");
+            std::thread::sleep(Duration::from_millis(1));
+            Ok(())
+        });
+        assert!(failed.is_err());
+        assert!(*begun.lock().unwrap() < 1000);
+    }
+
+    #[test]
+    fn what_is_not_caught_or_not_counted_is_broken() {
+        let mut counted = Counted::new("x");
+        counted.add("kills", 2);
+        counted.add("kills", 3);
+        counted.demand("kills", 5);
+        counted.caught("a fault", &["found".to_owned()]);
+        assert!(counted.broken.is_empty());
+        assert_eq!(counted.caught, ["a fault: found"]);
+        counted.demand("kills", 6);
+        counted.caught("another", &[]);
+        assert_eq!(counted.broken.len(), 2);
+    }
+}

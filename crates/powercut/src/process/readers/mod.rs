@@ -1,0 +1,399 @@
+//! Other processes read a log while it is written: truncated at both ends, its segments recycled,
+//! its writer killed beneath them and another one going on; and, over the disk whose plug can be
+//! pulled, while the power goes.
+//!
+//! What they are shown must be what was appended, whole, in order, where it was appended, and never
+//! twice. Whoever keeps what a follower shows, and undoes what it is told was taken back, has in
+//! the end what the log has; and after a cut the log still has what any follower was shown. They
+//! may be told `Truncated` and `Voided`, and nothing else.
+
+mod replica;
+mod role;
+
+pub use replica::{Places, Replica};
+pub use role::{How, Reading, role_read};
+
+use super::seam::Fault;
+use super::started::{Role, Started, Strain, User, Waited, ledger_path};
+use super::{Counted, PATIENCE, Plan, in_halves};
+use crate::check::{Life, Opening, Promises, check};
+use crate::disk::{Cut, Settings, Survival};
+use crate::ledger::{Kind, Ledger};
+use crate::live::Bench;
+use crate::rig::{Filesystem, Mounted, Powered, Switched};
+use crate::subject::{CONTROL, Job, Space};
+use anyhow::{Context, Result};
+use logforce::{Guarantee, Method};
+use logforce_testkit::Rng;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Those that read one log at the same time.
+const READERS: [How; 4] = [How::Follow, How::Lag, How::Scan, How::Walk];
+
+/// A log, its writers one after the other, and its readers.
+struct Story {
+    method: Method,
+    dir: PathBuf,
+    promises: Promises,
+    places: Places,
+    rng: Rng,
+    life: u64,
+    counted: Counted,
+}
+
+impl Story {
+    fn write(&mut self, commits: u64) -> Result<Started> {
+        self.life += 1;
+        let strain = Strain {
+            job: Job {
+                dir: self.dir.clone(),
+                ledger: ledger_path(),
+                method: self.method.name().to_owned(),
+                life: self.life,
+                seed: self.rng.bits(),
+                demanding: false,
+                forgetful: false,
+                commits,
+            },
+            fault: Fault::None,
+            space: Space::Little,
+        };
+        Started::new(Role::Work, &strain, User::Root)
+    }
+
+    fn ended(&mut self, mut writer: Started) -> Result<()> {
+        writer.kill()?;
+        let life = writer.life(self.life)?;
+        self.places.add(&life);
+        self.promises.add(life);
+        Ok(())
+    }
+
+    /// A writer that is killed.
+    fn life(&mut self) -> Result<()> {
+        let mut writer = self.write(0)?;
+        let enough = 20 + self.rng.below(200);
+        if writer.until(Kind::Acked, enough)? != Waited::There {
+            let said = writer.said();
+            self.counted.breaks(format!("a writer that stops: {said}"));
+        }
+        self.counted.add("writers killed", 1);
+        self.ended(writer)
+    }
+
+    fn look(&mut self) -> Result<()> {
+        let opening = Opening {
+            method: self.method,
+            claims: Guarantee::ProcessCrash,
+        };
+        let outcome = check(&self.dir, opening, &mut self.promises)?;
+        self.counted.add("acknowledged", outcome.acknowledged);
+        self.counted.add("lost", outcome.lost);
+        for broken in outcome.broken {
+            self.counted.breaks(broken);
+        }
+        Ok(())
+    }
+}
+
+/// Lives of writers beneath readers on a mounted filesystem.
+fn beside(
+    disk: &Path,
+    home: &Path,
+    method: Method,
+    fault: Fault,
+    lives: u64,
+    seed: u64,
+) -> Result<Counted> {
+    let mut story = Story {
+        method,
+        dir: disk.join(format!("{method}-{fault:?}")),
+        promises: Promises::default(),
+        places: Places::default(),
+        rng: Rng::new(seed),
+        life: 0,
+        counted: Counted::default(),
+    };
+    // There is a log when they come.
+    story.look()?;
+    let stop = home.join(format!("stop-{seed:x}"));
+    let mut readers = Vec::new();
+    for how in READERS {
+        let reading = Reading {
+            dir: story.dir.clone(),
+            ledger: ledger_path(),
+            lane: 0,
+            how,
+            fault,
+            stop: stop.clone(),
+            seed: story.rng.bits(),
+        };
+        readers.push((how, Started::new(Role::Read, &reading, User::Root)?));
+    }
+    for _ in 0..lives {
+        story.life()?;
+        if story.rng.one_in(3) {
+            story.look()?;
+        }
+        if !story.counted.broken.is_empty() || over(&mut readers)? {
+            break;
+        }
+    }
+    let mut last = story.write(100)?;
+    if let Some(bad) = last.end(true)? {
+        story.counted.breaks(format!("the last writer: {bad}"));
+    }
+    story.ended(last)?;
+    story.look()?;
+    let Some(log) = story.promises.base.clone() else {
+        return Ok(story.counted);
+    };
+    // Closed in order, all of it is proven: followers get to its end.
+    let patience = if fault == Fault::None {
+        PATIENCE
+    } else {
+        PATIENCE / 25
+    };
+    let until = Instant::now() + patience;
+    let wanted = log.present.last_key_value().map(|(start, _)| *start);
+    for (how, reader) in &mut readers {
+        while how.follows()
+            && Replica::of(&reader.entries()?[0]).last() < wanted
+            && !reader.has_ended()?
+            && Instant::now() < until
+        {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+    std::fs::File::create(&stop)?;
+    for (how, reader) in &mut readers {
+        if let Some(bad) = reader.end(true)? {
+            story.counted.breaks(format!("{how:?}: {bad}"));
+        }
+        let entries = &reader.entries()?[0];
+        let mut broken = story.places.wrong(entries, story.life);
+        let shown = entries.iter().filter(|e| e.kind == Kind::Shown).count();
+        let rounds = entries.iter().filter(|e| e.kind == Kind::Closing);
+        match how {
+            How::Follow | How::Lag => {
+                let replica = Replica::of(entries);
+                broken.extend(replica.too_much(&log, &[]));
+                broken.extend(replica.too_little(&log));
+                story.counted.add("shown to followers", replica.shown);
+                story
+                    .counted
+                    .add("told of what was taken back", replica.voided);
+                story
+                    .counted
+                    .add("told that the front passed", replica.passed);
+                broken.extend(replica.broken);
+            }
+            How::Scan => story.counted.add("scans", rounds.count() as u64),
+            How::Walk => story.counted.add("inspections", rounds.count() as u64),
+        }
+        if shown == 0 && *how != How::Walk {
+            broken.push("was shown nothing".to_owned());
+        }
+        for broken in broken.iter().take(3) {
+            story.counted.breaks(format!("{method}, {how:?}: {broken}"));
+        }
+    }
+    std::fs::remove_file(&stop)?;
+    std::fs::remove_dir_all(&story.dir)?;
+    Ok(story.counted)
+}
+
+/// Whether a reader ended before it was told to.
+fn over(readers: &mut [(How, Started)]) -> Result<bool> {
+    for (_, reader) in readers {
+        if reader.has_ended()? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The power goes while a follower follows: the log has what it was shown.
+fn cut(
+    home: &Path,
+    filesystem: Filesystem,
+    bench: &Bench,
+    method: Method,
+    fault: Fault,
+    seed: u64,
+) -> Result<Counted> {
+    let mut rng = Rng::new(seed);
+    let mut counted = Counted::default();
+    let (stable, current) = bench.disk();
+    let ledger = Ledger::new()?;
+    let switched = Switched {
+        filesystem,
+        stable,
+        current,
+        ledger: &ledger,
+        record: None,
+        settings: Settings::honest(rng.bits(), rng.pick(&[0, 30, 50])),
+    };
+    let mut powered = Powered::on(switched, home, None)?;
+    let dir = powered.mounted().context("a disk that stays dark")?;
+    let dir = dir.join("log");
+    let strain = Strain {
+        job: Job {
+            dir: dir.clone(),
+            ledger: ledger_path(),
+            method: method.name().to_owned(),
+            life: 1,
+            seed: rng.bits(),
+            demanding: true,
+            forgetful: false,
+            commits: 0,
+        },
+        fault,
+        space: Space::Little,
+    };
+    let stop = home.join(format!("stop-{seed:x}"));
+    let reading = Reading {
+        dir,
+        ledger: ledger_path(),
+        lane: CONTROL + 1,
+        how: How::Follow,
+        fault: Fault::None,
+        stop: stop.clone(),
+        seed: rng.bits(),
+    };
+    let mut writer = Started::with(ledger.try_clone()?, Role::Work, &strain, User::Root)?;
+    writer.until(Kind::Opened, 1)?;
+    let mut reader = Started::with(ledger.try_clone()?, Role::Read, &reading, User::Root)?;
+    let waited = reader.until(Kind::Shown, 30 + rng.below(300))?;
+    if waited != Waited::There {
+        let said = reader.said();
+        counted.breaks(format!("before a cut the reader is {waited:?}: {said}"));
+    }
+    let report = powered.cut(Cut {
+        survival: Survival {
+            seed: rng.bits(),
+            grain: rng.pick(filesystem.grains()),
+            keep: rng.pick(&[0, 0, 50]),
+        },
+    })?;
+    std::fs::File::create(&stop)?;
+    // Their disk is gone: that they say so is no finding, that they panic is.
+    for process in [&mut writer, &mut reader] {
+        if let Some(bad) = process.end(false)? {
+            counted.breaks(format!("when the disk was gone: {bad}"));
+        }
+    }
+    powered.off()?;
+    std::fs::remove_file(&stop)?;
+    let claimed = ledger.entries(&report.counters)?;
+    let shown = Replica::of(&claimed[CONTROL + 1]);
+    let mut promises = Promises::default();
+    promises.add(Life {
+        number: 1,
+        claimed,
+        all: writer.entries()?,
+    });
+    let (mut excused, begun) = promises.taken_back();
+    excused.extend(begun);
+    let mounted = Mounted::image(filesystem, stable, home)?;
+    let opening = Opening {
+        method,
+        claims: Guarantee::PowerLoss,
+    };
+    let outcome = check(&mounted.path().join("log"), opening, &mut promises)?;
+    mounted.unmount()?;
+    counted.add("lost", outcome.lost);
+    counted.add("cuts", 1);
+    counted.add("shown before a cut", shown.shown);
+    let log = promises.base.unwrap_or_default();
+    let gone = shown.too_much(&log, &excused);
+    counted.add("shown and gone", gone.len() as u64);
+    for broken in gone.into_iter().take(5).chain(outcome.broken) {
+        counted.breaks(format!("{method}: {broken}"));
+    }
+    Ok(counted)
+}
+
+/// Cuts of each filesystem.
+const CUTS: [Method; 5] = [
+    Method::DirectDsync,
+    Method::Fdatasync,
+    Method::Dsync,
+    Method::DirectFdatasync,
+    Method::DirectDsync,
+];
+
+/// On a mounted filesystem, where only processes are killed.
+fn mounted(home: &Path, filesystem: Filesystem, lives: u64, rng: &mut Rng) -> Result<Counted> {
+    let mut row = Counted::default();
+    let image = filesystem.make()?;
+    let mounted = Mounted::image(filesystem, &image, home)?;
+    for (fault, name) in [
+        (Fault::Blind, "reads find zeroes"),
+        (Fault::Stale, "reads of the control file are stale"),
+    ] {
+        let method = Method::DirectDsync;
+        let part = beside(mounted.path(), home, method, fault, 4, rng.bits())?;
+        row.caught(name, &part.broken);
+    }
+    for (method, lives) in [
+        (Method::DirectDsync, lives),
+        (Method::Fdatasync, lives.div_ceil(2)),
+        (Method::Buffered, lives.div_ceil(2)),
+    ] {
+        let fault = Fault::None;
+        let part = beside(mounted.path(), home, method, fault, lives, rng.bits())?;
+        row.take(&part);
+    }
+    mounted.unmount()?;
+    Ok(row)
+}
+
+/// Over the disk whose plug can be pulled.
+fn pulled(home: &Path, filesystem: Filesystem, rng: &mut Rng) -> Result<Counted> {
+    let mut row = Counted::default();
+    let template = filesystem.make()?;
+    let bench = Bench::new(filesystem)?;
+    let mut pull = |method, fault| {
+        bench.disk().0.copy_from(&template)?;
+        cut(home, filesystem, &bench, method, fault, rng.bits())
+    };
+    let mut found = Vec::new();
+    for _ in 0..5 {
+        if found.is_empty() {
+            found = pull(Method::DirectDsync, Fault::Forgetful)?.broken;
+            found.retain(|f| f.contains("shown and gone"));
+        }
+    }
+    row.caught("shown before it was forced", &found);
+    for method in CUTS {
+        row.take(&pull(method, Fault::None)?);
+    }
+    Ok(row)
+}
+
+/// Each filesystem; a row for each.
+///
+/// # Errors
+/// Of the machine.
+pub fn run(home: &Path, plan: &Plan) -> Result<Vec<Counted>> {
+    let lives = plan.readers;
+    let mut rows = in_halves("readers", plan.seed ^ 0x4EAD, |filesystem, half, seed| {
+        let mut rng = Rng::new(seed);
+        match half {
+            0 => mounted(home, filesystem, lives, &mut rng),
+            _ => pulled(home, filesystem, &mut rng),
+        }
+    })?;
+    for row in &mut rows {
+        row.demand("writers killed", 2 * lives);
+        row.demand("cuts", CUTS.len() as u64);
+        row.demand("shown to followers", 20 * lives);
+        row.demand("told of what was taken back", 1);
+        row.demand("told that the front passed", 1);
+        row.demand("scans", 1);
+        row.demand("inspections", 1);
+    }
+    Ok(rows)
+}

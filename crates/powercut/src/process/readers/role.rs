@@ -1,0 +1,306 @@
+//! The process that reads a log while others write it.
+
+use crate::ledger::{Entry, Kind, Lane};
+use crate::process::seam::{Fault, Faulty};
+use crate::subject::Identity;
+use anyhow::{Context, Result, bail};
+use logforce::{Error, ErrorKind, Inspector, Lsn, ReadOnly, RemoteFollower, Visit};
+use logforce_testkit::Rng;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// How a process reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum How {
+    /// Follows, from the front on, through truncations, kills and openings.
+    Follow,
+    /// The same, so slowly that the front passes it.
+    Lag,
+    /// Opens it for reading and reads it to its end, again and again.
+    Scan,
+    /// Inspects it, again and again.
+    Walk,
+}
+
+impl How {
+    /// Whether it is to be shown everything.
+    pub fn follows(self) -> bool {
+        matches!(self, How::Follow | How::Lag)
+    }
+}
+
+/// What a reader is to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reading {
+    /// The log's directory.
+    pub dir: PathBuf,
+    /// Where it writes down what it is shown.
+    pub ledger: PathBuf,
+    /// In which lane.
+    pub lane: usize,
+    /// How it reads.
+    pub how: How,
+    /// What is wrong with its system.
+    pub fault: Fault,
+    /// It ends when this file is there.
+    pub stop: PathBuf,
+    /// Of everything random.
+    pub seed: u64,
+}
+
+/// How often a follower of a kind that lags does so before it ends.
+const LAGS: u32 = 4;
+
+/// What the number of a shown record's owner is made of.
+pub fn owner(life: u64, lane: u64) -> u64 {
+    life << 8 | lane
+}
+
+struct Reader<'a> {
+    reading: &'a Reading,
+    system: Faulty,
+    lane: Lane,
+    rng: Rng,
+    /// How often it may still let the front pass.
+    lags: u32,
+}
+
+/// Reads until it is told to stop.
+///
+/// # Errors
+/// What no reader may be shown or told; that is what the suite looks for.
+pub fn role_read(json: &str) -> Result<()> {
+    let reading: Reading = serde_json::from_str(json)?;
+    let mut reader = Reader {
+        system: Faulty::new(reading.fault),
+        lane: Lane::open(&reading.ledger, reading.lane).context("the ledger")?,
+        rng: Rng::new(reading.seed),
+        reading: &reading,
+        lags: LAGS,
+    };
+    match reading.how {
+        How::Follow | How::Lag => reader.follow(),
+        How::Scan => reader.again_and_again(Reader::scan),
+        How::Walk => reader.again_and_again(Reader::walk),
+    }
+}
+
+impl Reader<'_> {
+    fn goes_on(&self) -> bool {
+        !self.lane.is_nearly_full() && !self.reading.stop.exists()
+    }
+
+    fn shown(&mut self, entry: &logforce::Entry) -> Result<Identity> {
+        let id = authentic(entry)?;
+        self.lane.put(Entry {
+            sequence: id.sequence,
+            guarantee: owner(id.life, id.lane),
+            ..Entry::range(Kind::Shown, entry.start.0, entry.end.0)
+        });
+        Ok(id)
+    }
+
+    fn follow(&mut self) -> Result<()> {
+        let mut at: Option<Lsn> = None;
+        while self.goes_on() {
+            let log = match ReadOnly::open(&self.system, &self.reading.dir) {
+                Ok(log) => log,
+                // Not made yet.
+                Err(e) if e.kind() == ErrorKind::NoLog && at.is_none() => {
+                    std::thread::sleep(Duration::from_millis(1));
+                    continue;
+                }
+                Err(e) => return Err(e).context("opening for reading"),
+            };
+            let from = at.unwrap_or(log.front_lsn());
+            at = Some(match log.follow(from) {
+                Ok(follower) => self.follow_on(follower)?,
+                Err(e) => self.told(&e).context(format!("following from {from}"))?,
+            });
+        }
+        Ok(())
+    }
+
+    /// What a follower shows until it ends, or is given up. Answers where the next one begins.
+    fn follow_on(&mut self, mut follower: RemoteFollower) -> Result<Lsn> {
+        let mut group = Group::default();
+        while self.goes_on() {
+            match follower.try_next() {
+                Ok(Some(entry)) => {
+                    let id = self.shown(&entry)?;
+                    group.next(id)?;
+                    if self.reading.how == How::Lag && self.lags > 0 && self.rng.one_in(100) {
+                        self.lags -= 1;
+                        self.let_the_front_pass(entry.end);
+                    }
+                    // A reader may die as well, and go on later where it was.
+                    if self.rng.one_in(150) && group.left == 0 {
+                        return Ok(follower.position());
+                    }
+                }
+                Ok(None) => std::thread::sleep(Duration::from_millis(1)),
+                Err(e @ Error::Voided { .. }) => {
+                    group = Group::default();
+                    self.told(&e)?;
+                }
+                Err(e) => return self.told(&e),
+            }
+        }
+        Ok(follower.position())
+    }
+
+    /// Waits for the front to move above `at`, unless nobody moves it any more.
+    fn let_the_front_pass(&self, at: Lsn) {
+        let until = Instant::now() + Duration::from_secs(2);
+        while self.goes_on() && Instant::now() < until {
+            let log = ReadOnly::open(&self.system, &self.reading.dir);
+            if log.is_ok_and(|log| log.front_lsn() > at) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Notes an answer that a reader has to expect, and says where to go on; the others are errors.
+    fn told(&mut self, e: &Error) -> Result<Lsn> {
+        match e {
+            Error::Voided { from, to, .. } => {
+                self.lane.put(Entry::range(Kind::Voided, from.0, to.0));
+                Ok(*from)
+            }
+            Error::Truncated { front, .. } => {
+                self.lane.put(Entry::range(Kind::Passed, front.0, front.0));
+                Ok(*front)
+            }
+            e => bail!("a reader was told: {e}"),
+        }
+    }
+
+    fn again_and_again(&mut self, read: fn(&mut Self) -> Result<u64>) -> Result<()> {
+        while self.goes_on() {
+            let records = read(self)?;
+            self.lane.put(Entry {
+                sequence: records,
+                ..Entry::of(Kind::Closing)
+            });
+            std::thread::sleep(Duration::from_micros(self.rng.below(3000)));
+        }
+        Ok(())
+    }
+
+    /// Reads everything once. The front may pass it, and the end may be taken back.
+    fn scan(&mut self) -> Result<u64> {
+        let log = ReadOnly::open(&self.system, &self.reading.dir).context("opening for reading")?;
+        let (front, durable) = (log.front_lsn(), log.durable_lsn());
+        let expected = |e: Error| match e.kind() {
+            ErrorKind::Truncated | ErrorKind::Voided => Ok(()),
+            _ => Err(anyhow::Error::new(e).context("reading")),
+        };
+        let reader = match log.read_from(front) {
+            Ok(reader) => reader,
+            Err(e) => return expected(e).map(|()| 0),
+        };
+        let (mut records, mut end, mut group) = (0, front, Group::default());
+        for entry in reader {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(e) => return expected(e).map(|()| records),
+            };
+            if entry.start < end || entry.end > durable {
+                bail!(
+                    "shown {}..{} behind {end}, of a log durable up to {durable}",
+                    entry.start,
+                    entry.end
+                );
+            }
+            end = entry.end;
+            group.next(authentic(&entry)?)?;
+            records += 1;
+            // Enough of them to be compared.
+            if records % 32 == 1 {
+                self.shown(&entry)?;
+            }
+        }
+        Ok(records)
+    }
+
+    /// Inspects everything once.
+    fn walk(&mut self) -> Result<u64> {
+        let look = Inspector::open(&self.system, &self.reading.dir).context("opening to look")?;
+        let mut wrong = None;
+        let mut records = 0;
+        look.walk(&mut |visit| {
+            match visit {
+                Visit::Record { entry, .. } => {
+                    records += 1;
+                    wrong = authentic(entry).err().map(|e| e.to_string());
+                }
+                Visit::Damage(d) => wrong = Some(format!("damage where there is none: {d}")),
+                Visit::Batch(_) => {}
+            }
+            wrong.is_none()
+        })
+        .context("walking")?;
+        match wrong {
+            Some(wrong) => bail!("inspecting: {wrong}"),
+            None => Ok(records),
+        }
+    }
+}
+
+fn authentic(entry: &logforce::Entry) -> Result<Identity> {
+    Identity::read(&entry.data)
+        .map_err(anyhow::Error::msg)
+        .with_context(|| format!("shown at LSN {}", entry.start))
+}
+
+/// Records that were appended atomically are shown together.
+#[derive(Debug, Default)]
+struct Group {
+    last: Option<Identity>,
+    /// Records of the group that have to follow.
+    left: u64,
+}
+
+impl Group {
+    fn next(&mut self, id: Identity) -> Result<()> {
+        if let Some(last) = self.last.filter(|_| self.left > 0) {
+            let expected = Identity {
+                sequence: last.sequence + 1,
+                ..last
+            };
+            if id != expected {
+                bail!("{id:?} was shown amidst what is one: behind {last:?}");
+            }
+        } else if id.sequence != id.first {
+            bail!("{id:?} was shown without what is one with it");
+        }
+        self.left = (id.first + id.count).saturating_sub(id.sequence + 1);
+        self.last = Some(id);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_is_whole() {
+        let id = |sequence, first, count| Identity {
+            life: 1,
+            lane: 2,
+            sequence,
+            first,
+            count,
+        };
+        let shown = |ids: &[Identity]| {
+            let mut group = Group::default();
+            ids.iter().try_for_each(|id| group.next(*id))
+        };
+        assert!(shown(&[id(0, 0, 1), id(1, 1, 2), id(2, 1, 2), id(3, 3, 1)]).is_ok());
+        assert!(shown(&[id(2, 1, 2)]).is_err());
+        assert!(shown(&[id(1, 1, 2), id(3, 3, 1)]).is_err());
+    }
+}

@@ -1,0 +1,262 @@
+//! The operating system with one known fault, laid under the shipped log at its own seam. A suite
+//! that does not see the fault sees nothing.
+
+use logforce_device::{
+    AlignedBuf, Barrier, Completion, Directory, Entry, Facts, File, FileIdentity, OpenFile,
+    ReadSource, Runtime, System, Ticket, Write,
+};
+use logforce_device_os::OsSystem;
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What is wrong with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Fault {
+    /// Nothing.
+    None,
+    /// Before the next barrier the last few writes stay in the process's own memory, and are said
+    /// to be done: a kill takes what was acknowledged.
+    Late,
+    /// Errors of writes, of barriers and of reserving space pass for success: what was
+    /// acknowledged after one is not there.
+    Deaf,
+    /// No write goes through and no barrier is done: a cut takes what was acknowledged, and what
+    /// readers were shown.
+    Forgetful,
+    /// Everybody gets the lock: two processes write one log.
+    Unlocked,
+    /// Reads of segments find nothing behind their first 16 KiB.
+    Blind,
+    /// The control file always reads as it did at first: nobody hears of truncations and openings.
+    Stale,
+}
+
+/// Writes that [`Fault::Late`] keeps.
+const KEPT: usize = 8;
+
+/// The system with a fault.
+pub struct Faulty {
+    real: OsSystem,
+    fault: Fault,
+}
+
+impl Faulty {
+    /// With this one.
+    pub fn new(fault: Fault) -> Self {
+        Faulty {
+            real: OsSystem::new(),
+            fault,
+        }
+    }
+
+    fn wrap(&self, real: Arc<dyn Directory>) -> Arc<dyn Directory> {
+        if self.fault == Fault::None {
+            return real;
+        }
+        Arc::new(Names {
+            real,
+            fault: self.fault,
+            control: Arc::default(),
+        })
+    }
+}
+
+impl System for Faulty {
+    fn runtime(&self) -> Arc<dyn Runtime> {
+        self.real.runtime()
+    }
+
+    fn directory(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {
+        Ok(self.wrap(self.real.directory(path)?))
+    }
+
+    fn make_directory(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {
+        Ok(self.wrap(self.real.make_directory(path)?))
+    }
+}
+
+type Remembered = Arc<Mutex<Vec<(u64, Vec<u8>)>>>;
+
+struct Names {
+    real: Arc<dyn Directory>,
+    fault: Fault,
+    control: Remembered,
+}
+
+impl Directory for Names {
+    fn path(&self) -> &Path {
+        self.real.path()
+    }
+
+    fn identity(&self) -> FileIdentity {
+        self.real.identity()
+    }
+
+    fn entries(&self) -> io::Result<Vec<Entry>> {
+        self.real.entries()
+    }
+
+    fn open(&self, name: &str, how: OpenFile) -> io::Result<Arc<dyn File>> {
+        Ok(Arc::new(Bytes {
+            real: self.real.open(name, how)?,
+            fault: self.fault,
+            control: (name == "control").then(|| self.control.clone()),
+            late: Mutex::default(),
+        }))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.real.rename(from, to)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.real.remove(name)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        match self.fault {
+            Fault::Forgetful => Ok(()),
+            Fault::Deaf => self.real.sync().or(Ok(())),
+            _ => self.real.sync(),
+        }
+    }
+
+    fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
+        match self.fault {
+            Fault::Unlocked => Ok(Box::new(())),
+            _ => self.real.lock(name),
+        }
+    }
+
+    fn is_locked(&self, name: &str) -> io::Result<bool> {
+        self.real.is_locked(name)
+    }
+
+    fn facts(&self) -> io::Result<Facts> {
+        self.real.facts()
+    }
+
+    fn free_space(&self) -> io::Result<u64> {
+        self.real.free_space()
+    }
+}
+
+struct Bytes {
+    real: Arc<dyn File>,
+    fault: Fault,
+    /// What was read of the control file, by whoever reads it first.
+    control: Option<Remembered>,
+    /// Writes that were said to be done.
+    late: Mutex<Vec<Write>>,
+}
+
+impl Bytes {
+    fn do_late(&self, but: usize) {
+        let mut late = self.late.lock().unwrap_or_else(PoisonError::into_inner);
+        let due = late.len().saturating_sub(but);
+        for write in late.drain(..due) {
+            let ticket = self.real.submit(write);
+            let _ = self.real.complete(ticket);
+        }
+    }
+}
+
+impl Drop for Bytes {
+    fn drop(&mut self) {
+        self.do_late(0);
+    }
+}
+
+impl File for Bytes {
+    fn len(&self) -> io::Result<u64> {
+        self.real.len()
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8], source: ReadSource) -> io::Result<usize> {
+        self.do_late(0);
+        let len = self.real.read_at(offset, buf, source)?;
+        match (self.fault, &self.control) {
+            (Fault::Blind, None) => {
+                let seen = (16u64 << 10).saturating_sub(offset).min(len as u64) as usize;
+                buf[seen..len].fill(0);
+            }
+            (Fault::Stale, Some(control)) => {
+                let mut control = control.lock().unwrap_or_else(PoisonError::into_inner);
+                match control
+                    .iter()
+                    .find(|(at, was)| *at == offset && was.len() == len)
+                {
+                    Some((_, was)) => buf[..len].copy_from_slice(was),
+                    None => control.push((offset, buf[..len].to_vec())),
+                }
+            }
+            _ => {}
+        }
+        Ok(len)
+    }
+
+    fn submit(&self, write: Write) -> Ticket {
+        match self.fault {
+            Fault::Late => {
+                let mut copy = AlignedBuf::zeroed(write.buf.len(), 4096);
+                copy.copy_from_slice(&write.buf);
+                let mut late = self.late.lock().unwrap_or_else(PoisonError::into_inner);
+                late.push(Write {
+                    offset: write.offset,
+                    buf: copy,
+                    range: write.range,
+                    through: write.through,
+                });
+                drop(late);
+                self.do_late(KEPT);
+                Ticket::ready(write.buf, Ok(()))
+            }
+            Fault::Forgetful => self.real.submit(Write {
+                through: false,
+                ..write
+            }),
+            _ => self.real.submit(write),
+        }
+    }
+
+    fn complete(&self, mut ticket: Ticket) -> Completion {
+        if self.fault == Fault::Late
+            && let Some(done) = ticket.done.take()
+        {
+            return done;
+        }
+        let completion = self.real.complete(ticket);
+        if self.fault == Fault::Deaf {
+            return Completion {
+                result: Ok(()),
+                ..completion
+            };
+        }
+        completion
+    }
+
+    fn barrier(&self, barrier: Barrier) -> io::Result<()> {
+        match self.fault {
+            Fault::Forgetful => Ok(()),
+            Fault::Deaf => self.real.barrier(barrier).or(Ok(())),
+            _ => {
+                self.do_late(0);
+                self.real.barrier(barrier)
+            }
+        }
+    }
+
+    fn reserve(&self, len: u64) -> io::Result<bool> {
+        match self.fault {
+            Fault::Deaf => Ok(self.real.reserve(len).unwrap_or(true)),
+            _ => self.real.reserve(len),
+        }
+    }
+
+    fn drop_cache(&self, range: Range<u64>) {
+        self.real.drop_cache(range);
+    }
+}

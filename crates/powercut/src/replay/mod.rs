@@ -1,0 +1,154 @@
+//! Record and replay: one run is recorded, write by write, and crash states are built from it by
+//! the thousand.
+//!
+//! A state is a prefix of the recording and a random part of what was not flushed in it. What was
+//! acknowledged when the next event came has to be there. The second recording of a cell starts
+//! from a crash state of the first, so that its prefixes are recoveries that were cut short.
+
+mod states;
+
+use crate::check::{Life, Promises};
+use crate::disk::{Command, Cut, Recording, Settings, Survival};
+use crate::ledger::{Entry, Ledger};
+use crate::live::{Cell, end, spawn};
+use crate::report::Sink;
+use crate::rig::{Image, Powered, Switched};
+use crate::subject::Job;
+use anyhow::{Result, bail};
+use logforce_testkit::Rng;
+use states::States;
+use std::path::Path;
+
+/// A recorded run.
+#[derive(Debug)]
+struct Run {
+    /// What was on the disk before it.
+    start: Image,
+    recording: Recording,
+    life: u64,
+    /// All entries of each lane.
+    entries: Vec<Vec<Entry>>,
+    /// What had been promised before it.
+    promises: Promises,
+}
+
+impl Run {
+    /// Records a run that starts from `start`.
+    fn record(
+        cell: Cell,
+        start: Image,
+        promises: Promises,
+        life: u64,
+        rng: &mut Rng,
+        home: &Path,
+    ) -> Result<Run> {
+        let ledger = Ledger::new()?;
+        let record = Image::new(0)?;
+        // What a machine does before it mounts what a cut left.
+        cell.filesystem.check_at_boot(&start)?;
+        let stable = Image::new(start.len())?;
+        stable.copy_from(&start)?;
+        let current = Image::new(start.len())?;
+        let switched = Switched {
+            filesystem: cell.filesystem,
+            stable: &stable,
+            current: &current,
+            ledger: &ledger,
+            record: Some(&record),
+            settings: Settings::honest(rng.bits(), rng.pick(&[0, 30, 50])),
+        };
+        let mut powered = Powered::on(switched, home, None)?;
+        let Some(dir) = powered.mounted() else {
+            bail!("{} is not mounted", cell.filesystem);
+        };
+        let job = Job {
+            dir: dir.join("log"),
+            ledger: ledger.path(),
+            method: cell.method().name().to_owned(),
+            life,
+            seed: rng.bits(),
+            demanding: true,
+            forgetful: false,
+            commits: 0,
+        };
+        let mut subject = spawn("work", &serde_json::to_string(&job)?)?;
+        powered.tell(Command::CutAfter {
+            writes: WRITES,
+            millis: MILLIS,
+            cut: Cut {
+                survival: Survival {
+                    seed: 0,
+                    grain: 4096,
+                    keep: 0,
+                },
+            },
+        })?;
+        powered.cut_by_itself()?;
+        if let Some(wrong) = end(&mut subject)? {
+            bail!("while recording: {wrong}");
+        }
+        powered.off()?;
+        Ok(Run {
+            start,
+            recording: Recording::read(&record)?,
+            life,
+            entries: ledger.entries(&ledger.counters()?)?,
+            promises,
+        })
+    }
+
+    /// What had been promised when the event with these counters came.
+    fn promised(&self, counters: &crate::ledger::Counters) -> Promises {
+        let lanes = self.entries.iter().zip(counters);
+        let entries: Vec<Vec<Entry>> = lanes
+            .map(|(lane, count)| lane.iter().take(*count as usize).copied().collect())
+            .collect();
+        let mut promises = self.promises.clone();
+        // What was begun later had not been begun in this state: the same entries serve as what
+        // was promised and as what may have come to pass.
+        promises.add(Life {
+            number: self.life,
+            claimed: entries.clone(),
+            all: entries,
+        });
+        promises
+    }
+}
+
+/// Writes of a recording.
+const WRITES: u64 = 1500;
+/// And its longest duration, in milliseconds.
+const MILLIS: u64 = 400;
+
+/// States that are built from one recording, before another one is made.
+const OF_ONE: u64 = 400;
+
+/// Crash states of one cell, until so many counted or the sink has had enough.
+///
+/// # Errors
+/// Of the machine.
+pub fn cell(cell: Cell, states: u64, home: &Path, seed: u64, sink: &Sink) -> Result<()> {
+    let mut rng = Rng::new(seed);
+    let template = cell.filesystem.make()?;
+    let mut counted = 0;
+    while counted < states && !sink.is_over() {
+        let start = Image::new(template.len())?;
+        start.copy_from(&template)?;
+        let mut run = Run::record(cell, start, Promises::default(), 1, &mut rng, home)?;
+        for life in 2.. {
+            let wanted = OF_ONE.min(states - counted);
+            let mut built = States::new(cell, &run, home)?;
+            counted += built.some(wanted, &mut rng, sink)?;
+            let last = built.last();
+            if life > 2 || counted >= states || sink.is_over() {
+                break;
+            }
+            let Some((start, promises)) = last else {
+                break;
+            };
+            drop(built);
+            run = Run::record(cell, start, promises, life, &mut rng, home)?;
+        }
+    }
+    Ok(())
+}

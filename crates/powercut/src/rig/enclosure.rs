@@ -1,0 +1,150 @@
+//! Where the suite runs, so that nothing of it is left behind however it ends.
+//!
+//! The suite runs in namespaces of its own, of mounts and of processes. When its first process
+//! ends, in whatever way, the kernel kills the others and undoes the mounts, and the loop devices
+//! go with the mounts. That first process ends when the one that started it does, because its input
+//! ends then; and whoever presses Ctrl-C ends that. What a kill at the worst moment leaves even so,
+//! a loop device that no mount had taken yet, the process outside removes.
+
+use anyhow::{Context, Result, bail};
+use rustix::mount::MountFlags;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Set for the processes inside, to a name that no other suite has.
+const INSIDE: &str = "LOGFORCE_POWERCUT_INSIDE";
+
+/// Where a filesystem in memory is put for mount points; what the machine has there is not
+/// touched, only hidden from the suite.
+const HOMES: [&str; 3] = ["/mnt", "/media", "/tmp"];
+
+/// Whether this is the process inside.
+pub fn is_inside() -> bool {
+    std::env::var_os(INSIDE).is_some()
+}
+
+/// What images in memory are called: by it they are known as this suite's.
+pub(super) fn name() -> String {
+    let own = std::env::var(INSIDE).unwrap_or_default();
+    format!("logforce-powercut-{own}")
+}
+
+/// Runs this program again, with the same arguments, inside. Ends what runs there on Ctrl-C.
+///
+/// # Errors
+/// If it cannot be started.
+pub fn run_inside() -> Result<ExitCode> {
+    let interrupted = std::sync::Arc::new(AtomicBool::new(false));
+    let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
+    let own = format!("{}-{}", std::process::id(), since.as_nanos());
+    let child = Command::new("unshare")
+        .args(["--mount", "--propagation", "private", "--pid", "--fork"])
+        .args(["--kill-child", "--mount-proc", "--"])
+        .arg(std::env::current_exe()?)
+        .args(std::env::args_os().skip(1))
+        .env(INSIDE, &own)
+        // Never written to: it ends when this process does.
+        .stdin(Stdio::piped())
+        .spawn()
+        .context("unshare (package util-linux)")?;
+    let child = std::sync::Arc::new(Mutex::new(child));
+    let (theirs, flag) = (child.clone(), interrupted.clone());
+    ctrlc::set_handler(move || {
+        flag.store(true, Ordering::SeqCst);
+        if let Ok(mut child) = theirs.lock() {
+            // `--kill-child`: and with it everything inside.
+            let _ = child.kill();
+        }
+    })?;
+    let status = loop {
+        if let Some(status) = child
+            .lock()
+            .ok()
+            .and_then(|mut c| c.try_wait().ok())
+            .flatten()
+        {
+            break status;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    };
+    sweep(&own);
+    if interrupted.load(Ordering::SeqCst) {
+        eprintln!("interrupted; nothing is left behind");
+        return Ok(ExitCode::from(130));
+    }
+    match status.code() {
+        Some(code) => Ok(ExitCode::from(u8::try_from(code).unwrap_or(1))),
+        None => bail!("the suite was killed: {status}"),
+    }
+}
+
+/// Detaches the loop devices that are left of this suite, and of earlier ones that were killed with
+/// the process outside.
+fn sweep(own: &str) {
+    let devices = std::fs::read_dir("/sys/block").into_iter().flatten();
+    for device in devices.flatten() {
+        let backing = std::fs::read_to_string(device.path().join("loop/backing_file"));
+        if backing.is_ok_and(|b| is_left(b.trim_end(), own)) {
+            let path = Path::new("/dev").join(device.file_name());
+            let _ = Command::new("losetup").arg("--detach").arg(path).output();
+        }
+    }
+}
+
+/// Whether a loop device over this has outlived its suite: an image of ours, or of a process that is
+/// no more, or a FUSE disk whose mount is gone, of which only a `/` is left to see.
+fn is_left(backing: &str, own: &str) -> bool {
+    let Some((_, suite)) = backing.split_once("memfd:logforce-powercut-") else {
+        return backing == "/";
+    };
+    let process = suite.split('-').next().unwrap_or_default();
+    suite.starts_with(own) || !Path::new("/proc").join(process).exists()
+}
+
+/// Inside: ends this process when the one outside has ended, and gives the directory for mount
+/// points, in memory.
+///
+/// # Errors
+/// If nothing can be mounted.
+pub fn settle() -> Result<PathBuf> {
+    std::thread::spawn(|| {
+        let mut byte = [0];
+        let _ = std::io::stdin().read(&mut byte);
+        eprintln!("the process outside is gone");
+        std::process::exit(3);
+    });
+    let home = HOMES.iter().map(Path::new).find(|p| p.is_dir());
+    let home = home.context("no directory to mount at: /mnt is missing")?;
+    rustix::mount::mount(
+        "logforce-powercut",
+        home,
+        "tmpfs",
+        MountFlags::NOSUID | MountFlags::NODEV,
+        c"size=64m",
+    )
+    .with_context(|| format!("a tmpfs at {}", home.display()))?;
+    Ok(home.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_outlived_its_suite_is_left() {
+        let here = std::process::id();
+        let mine = format!("{here}-17");
+        let image = |suite: &str| format!("/memfd:logforce-powercut-{suite} (deleted)");
+        assert!(is_left(&image(&mine), &mine));
+        assert!(is_left("/", &mine));
+        assert!(
+            is_left(&image("999999999-3"), &mine),
+            "nobody has that number"
+        );
+        assert!(!is_left(&image(&format!("{here}-18")), &mine), "another's");
+        assert!(!is_left("/home/somebody/image", &mine));
+    }
+}

@@ -1,0 +1,144 @@
+use rustix::fs::{MemfdFlags, SeekFrom};
+use std::cell::RefCell;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+/// Bytes that are copied at a time.
+const PIECE: usize = 1 << 20;
+/// Bytes that are looked at together for being zero.
+const PART: usize = 32 << 10;
+
+thread_local! {
+    static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; PIECE]);
+}
+
+/// The contents of a disk, in memory: gone with the last process that holds it, and never written
+/// back by the kernel that is being tested.
+#[derive(Debug)]
+pub struct Image {
+    file: File,
+    len: u64,
+}
+
+impl Image {
+    /// `len` bytes of zero, which take no memory before they are written.
+    ///
+    /// # Errors
+    /// Where the system refuses memory files.
+    pub fn new(len: u64) -> io::Result<Image> {
+        let name = super::enclosure::name();
+        let fd = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC)?;
+        let file = File::from(fd);
+        file.set_len(len)?;
+        Ok(Image { file, len })
+    }
+
+    /// The same memory, for another owner.
+    ///
+    /// # Errors
+    /// Of the system.
+    pub fn try_clone(&self) -> io::Result<Image> {
+        Ok(Image {
+            file: self.file.try_clone()?,
+            len: self.len,
+        })
+    }
+
+    /// Its bytes.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Its length in bytes.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether it has no bytes at all.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// By this path any process of this user can open it while this one runs.
+    pub fn path(&self) -> PathBuf {
+        let (process, fd) = (std::process::id(), self.file.as_raw_fd());
+        PathBuf::from(format!("/proc/{process}/fd/{fd}"))
+    }
+
+    /// Makes it all zeroes again, and gives its memory back.
+    ///
+    /// # Errors
+    /// Of the system.
+    pub fn clear(&self) -> io::Result<()> {
+        self.file.set_len(0)?;
+        self.file.set_len(self.len)
+    }
+
+    /// Makes it the same as `other`; what is a hole there takes no memory here.
+    ///
+    /// # Errors
+    /// Of the system; no memory is the likely one.
+    pub fn copy_from(&self, other: &Image) -> io::Result<()> {
+        self.clear()?;
+        let mut at = 0;
+        while let Some((start, end)) = other.data_from(at)? {
+            self.copy_range(other, start, end)?;
+            at = end;
+        }
+        Ok(())
+    }
+
+    /// The next range that is no hole.
+    fn data_from(&self, at: u64) -> io::Result<Option<(u64, u64)>> {
+        if at >= self.len {
+            return Ok(None);
+        }
+        let start = match rustix::fs::seek(&self.file, SeekFrom::Data(at)) {
+            Ok(start) => start,
+            // Only a hole is left.
+            Err(rustix::io::Errno::NXIO) => return Ok(None),
+            Err(e) => return Err(e.into()),
+        };
+        let end = rustix::fs::seek(&self.file, SeekFrom::Hole(start))?;
+        Ok(Some((start, end.min(self.len))))
+    }
+
+    fn copy_range(&self, other: &Image, start: u64, end: u64) -> io::Result<()> {
+        BUFFER.with_borrow_mut(|buffer| {
+            let mut at = start;
+            while at < end {
+                let len = (end - at).min(PIECE as u64) as usize;
+                other.file.read_exact_at(&mut buffer[..len], at)?;
+                // What was written as zeroes, such as a fresh journal, need not be copied for
+                // ever: holes read the same.
+                for (i, part) in buffer[..len].chunks(PART).enumerate() {
+                    if part.iter().any(|b| *b != 0) {
+                        self.file.write_all_at(part, at + (i * PART) as u64)?;
+                    }
+                }
+                at += len as u64;
+            }
+            Ok(())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_is_the_same_and_what_was_there_is_gone() {
+        let (a, b) = (Image::new(10 << 20).unwrap(), Image::new(10 << 20).unwrap());
+        a.file().write_all_at(b"here", 5 << 20).unwrap();
+        b.file().write_all_at(b"there", 1 << 20).unwrap();
+        b.copy_from(&a).unwrap();
+        let mut all = vec![0; 10 << 20];
+        b.file().read_exact_at(&mut all, 0).unwrap();
+        assert_eq!(&all[5 << 20..(5 << 20) + 4], b"here");
+        assert_eq!(all.iter().filter(|b| **b != 0).count(), 4);
+    }
+}

@@ -1,0 +1,127 @@
+//! A filesystem that is mounted until it is dropped.
+
+use super::{Filesystem, Image};
+use anyhow::{Context, Result, bail};
+use rustix::mount::UnmountFlags;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// A directory that nobody else in this process uses, below the enclosure's.
+pub(super) fn fresh(home: &Path) -> Result<PathBuf> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let path = home.join(NEXT.fetch_add(1, Ordering::Relaxed).to_string());
+    fs::create_dir(&path).with_context(|| path.display().to_string())?;
+    Ok(path)
+}
+
+/// A mounted filesystem; unmounted when dropped.
+#[derive(Debug)]
+pub struct Mounted {
+    at: PathBuf,
+    gone: bool,
+}
+
+impl Mounted {
+    /// Mounts the filesystem in an image, over a loop device that goes with it. Its journal is
+    /// replayed now if it needs to be.
+    ///
+    /// # Errors
+    /// With what `mount` says: a filesystem that a cut destroyed, or no loop device.
+    pub fn image(filesystem: Filesystem, image: &Image, home: &Path) -> Result<Mounted> {
+        Self::file(filesystem, &image.path(), false, home)
+    }
+
+    /// Mounts the filesystem in a file, over a loop device that goes with it: past the cache of
+    /// the file if `direct`.
+    ///
+    /// # Errors
+    /// With what `losetup` or `mount` says.
+    pub(super) fn file(
+        filesystem: Filesystem,
+        file: &Path,
+        direct: bool,
+        home: &Path,
+    ) -> Result<Mounted> {
+        let mut losetup = Command::new("losetup");
+        if direct {
+            losetup.arg("--direct-io=on");
+        }
+        // Not `mount -o loop`: that takes a device which still has this file, and with it what it
+        // remembers of the file's former contents. It does, now and then, because programs that
+        // look for a free device hold others open for a moment, and so keep them from going.
+        let out = losetup.args(["--find", "--show"]).arg(file).output();
+        let out = out.context("losetup")?;
+        if !out.status.success() {
+            bail!("losetup: {}", String::from_utf8_lossy(&out.stderr).trim());
+        }
+        let device = String::from_utf8(out.stdout)?.trim().to_owned();
+        // A device that is detached while it is open goes when it is closed the last time: with the
+        // mount, or now if there will be none. Done first, since a kill may come at any time.
+        let open = fs::File::open(&device).with_context(|| device.clone())?;
+        let _ = Command::new("losetup").args(["--detach", &device]).output();
+        let mounted = Self::device(filesystem, Path::new(&device), home);
+        drop(open);
+        mounted
+    }
+
+    fn device(filesystem: Filesystem, device: &Path, home: &Path) -> Result<Mounted> {
+        let at = fresh(home)?;
+        // `-n`: nothing is written below /run, which is not ours.
+        let out = Command::new("mount")
+            .args(["-n", "-t", filesystem.kind(), "-o", filesystem.options()])
+            .arg(device)
+            .arg(&at)
+            .output()
+            .context("mount")?;
+        if !out.status.success() {
+            let _ = fs::remove_dir(&at);
+            let said = String::from_utf8_lossy(&out.stderr);
+            bail!("{filesystem} cannot be mounted: {}", said.trim());
+        }
+        Ok(Mounted { at, gone: false })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.at
+    }
+
+    /// Unmounts it.
+    ///
+    /// # Errors
+    /// If somebody keeps it busy for seconds.
+    pub fn unmount(mut self) -> Result<()> {
+        self.gone = true;
+        let ended = unmount(&self.at);
+        let _ = fs::remove_dir(&self.at);
+        ended
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        if !self.gone {
+            if unmount(&self.at).is_err() {
+                let _ = rustix::mount::unmount(&self.at, UnmountFlags::DETACH);
+            }
+            let _ = fs::remove_dir(&self.at);
+        }
+    }
+}
+
+/// Unmounts, with patience: a process that was just killed may still be closing its files.
+pub(super) fn unmount(at: &Path) -> Result<()> {
+    for attempt in 0..400 {
+        match rustix::mount::unmount(at, UnmountFlags::empty()) {
+            Ok(()) => return Ok(()),
+            Err(rustix::io::Errno::BUSY) => {
+                std::thread::sleep(Duration::from_millis(1 + attempt / 8));
+            }
+            Err(e) => return Err(e).with_context(|| format!("unmounting {}", at.display())),
+        }
+    }
+    bail!("{} stays busy", at.display())
+}

@@ -1,0 +1,199 @@
+//! The threads that append.
+
+use super::{Identity, Work, rank};
+use crate::ledger::{Entry, Kind, Lane};
+use logforce::{Committed, Guarantee, Policy, Submitted};
+use logforce_testkit::Rng;
+use std::collections::VecDeque;
+use std::sync::PoisonError;
+use std::time::Duration;
+
+/// Submissions that a thread has under way.
+const WINDOW: usize = 12;
+
+struct Writer<'a> {
+    work: &'a Work<'a>,
+    number: usize,
+    lane: Lane,
+    rng: Rng,
+    next: u64,
+}
+
+impl<'a> Writer<'a> {
+    fn new(work: &'a Work<'a>, number: usize, lane: Lane) -> Self {
+        Writer {
+            work,
+            number,
+            lane,
+            rng: Rng::new(work.job.seed ^ (number as u64 + 1) << 48),
+            next: 0,
+        }
+    }
+
+    fn len(&mut self) -> usize {
+        let (least, most) = match self.rng.below(100) {
+            0..60 => (60, 500),
+            60..85 => (500, 4 << 10),
+            85..97 => (4 << 10, 20 << 10),
+            _ => (20 << 10, 90 << 10),
+        };
+        (least + self.rng.below(most - least)) as usize
+    }
+
+    /// The next record, or the next few that belong together.
+    fn records(&mut self, count: u64) -> Vec<Vec<u8>> {
+        let first = self.next;
+        self.next += count;
+        (first..first + count)
+            .map(|sequence| {
+                let len = self.len();
+                let identity = Identity {
+                    life: self.work.job.life,
+                    lane: self.number as u64,
+                    sequence,
+                    first,
+                    count,
+                };
+                identity.record(len)
+            })
+            .collect()
+    }
+
+    fn policy(&mut self) -> Policy {
+        let within = Duration::from_millis(1 + self.rng.below(20));
+        match self.rng.below(10) {
+            0 => Policy::Write {
+                force_within: within,
+            },
+            1 => Policy::Interval { within },
+            _ => Policy::Force,
+        }
+    }
+
+    fn acked(&mut self, sequence: u64, done: &Committed) {
+        self.lane.put(Entry {
+            kind: Kind::Acked,
+            sequence,
+            start: done.start.0,
+            end: done.end.0,
+            guarantee: rank(done.guarantee),
+        });
+        if done.guarantee >= Guarantee::OsCrash || !self.work.job.demanding {
+            self.work.count_commit();
+        }
+    }
+
+    /// Where a truncation may go to: only what is durable is a boundary for the front.
+    fn boundary(&self, done: &Committed) {
+        if done.guarantee >= self.work.log.guarantee() {
+            self.work.durable(done.start.0);
+        }
+    }
+
+    /// One blocking commit, of one of several kinds.
+    fn step(&mut self) -> logforce::Result<()> {
+        let work = self.work;
+        let reading = work
+            .appending
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        match self.rng.below(20) {
+            0..4 => {
+                let sequence = self.next;
+                let record = &self.records(1)[0];
+                let at = work.log.append(record)?;
+                self.lane.put(Entry {
+                    sequence,
+                    ..Entry::range(Kind::Appended, at.start.0, at.end.0)
+                });
+                let guarantee = work.log.force(at.end)?;
+                let done = Committed {
+                    start: at.start,
+                    end: at.end,
+                    guarantee,
+                };
+                self.acked(sequence, &done);
+                self.boundary(&done);
+            }
+            4..7 => {
+                let sequence = self.next;
+                let count = 2 + self.rng.below(4);
+                let records = self.records(count);
+                let parts: Vec<&[u8]> = records.iter().map(Vec::as_slice).collect();
+                let done = work.log.commit_all(&parts)?;
+                for (i, done) in done.iter().enumerate() {
+                    self.acked(sequence + i as u64, done);
+                }
+                self.boundary(&done[0]);
+            }
+            _ => {
+                let policy = self.policy();
+                let sequence = self.next;
+                let record = &self.records(1)[0];
+                let done = work.log.commit_with(record, policy)?;
+                self.acked(sequence, &done);
+                self.boundary(&done);
+            }
+        }
+        drop(reading);
+        Ok(())
+    }
+
+    fn submit(&mut self) -> logforce::Result<(u64, Submitted)> {
+        let work = self.work;
+        let _reading = work
+            .appending
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        let policy = self.policy();
+        let sequence = self.next;
+        let record = &self.records(1)[0];
+        let submitted = work.log.submit_with(record, policy)?;
+        self.lane.put(Entry {
+            sequence,
+            ..Entry::range(Kind::Appended, submitted.start().0, submitted.end().0)
+        });
+        Ok((sequence, submitted))
+    }
+}
+
+/// Commits one after the other, each waiting for what it asked for.
+pub(super) fn blocking(work: &Work<'_>, number: usize, lane: Lane) {
+    let mut writer = Writer::new(work, number, lane);
+    while work.goes_on(&writer.lane) {
+        if let Err(e) = writer.step()
+            && !work.survives(&e, &mut writer.lane)
+        {
+            return;
+        }
+    }
+}
+
+/// Submits several, and waits for the oldest.
+pub(super) fn submitting(work: &Work<'_>, number: usize, lane: Lane) {
+    let mut writer = Writer::new(work, number, lane);
+    let mut under_way: VecDeque<(u64, Submitted)> = VecDeque::new();
+    while work.goes_on(&writer.lane) {
+        if under_way.len() < WINDOW {
+            match writer.submit() {
+                Ok(submitted) => under_way.push_back(submitted),
+                Err(e) if work.survives(&e, &mut writer.lane) => {}
+                Err(_) => return,
+            }
+            if !writer.rng.one_in(4) {
+                continue;
+            }
+        }
+        let Some((sequence, submitted)) = under_way.pop_front() else {
+            continue;
+        };
+        match submitted.wait() {
+            Ok(done) => {
+                writer.acked(sequence, &done);
+                writer.boundary(&done);
+            }
+            Err(e) if work.survives(&e, &mut writer.lane) => {}
+            Err(_) => return,
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The thread that truncates at both ends, sets the metadata, and claims what is durable.
+
+use super::{Space, Work, rank};
+use crate::ledger::{Entry, Kind, Lane};
+use logforce::Lsn;
+use logforce_testkit::Rng;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Bytes of log that are kept: a few segments, so that they come round often.
+const KEPT: u64 = 600 << 10;
+
+/// Refusals by which a disk counts as full.
+const REFUSALS: u64 = 8;
+
+/// The metadata of a number, which tells its number and shows that it is whole.
+pub fn metadata(life: u64, number: u64) -> Vec<u8> {
+    let mut rng = Rng::new(life << 32 ^ number);
+    let mut bytes = [life.to_le_bytes(), number.to_le_bytes()].concat();
+    let len = 16 + rng.below(3000) as usize;
+    while bytes.len() < len {
+        bytes.push(rng.bits() as u8);
+    }
+    bytes
+}
+
+/// The life and the number of metadata, if it is whole.
+pub fn read_metadata(bytes: &[u8]) -> Option<(u64, u64)> {
+    let life = u64::from_le_bytes(bytes.get(..8)?.try_into().ok()?);
+    let number = u64::from_le_bytes(bytes.get(8..16)?.try_into().ok()?);
+    (metadata(life, number) == bytes).then_some((life, number))
+}
+
+pub(super) fn control(work: &Work<'_>, mut lane: Lane) {
+    let mut rng = Rng::new(work.job.seed ^ 0xC0_47_01);
+    let mut metas = 0;
+    while work.goes_on(&lane) {
+        std::thread::sleep(Duration::from_micros(500 + rng.below(8000)));
+        let done = match rng.below(20) {
+            0..9 => front(work, &mut lane),
+            9..12 => back(work, &mut lane, &mut rng),
+            12..16 => {
+                metas += 1;
+                meta(work, &mut lane, metas)
+            }
+            16..18 => force(work, &mut lane),
+            _ => {
+                // Everything below what is called durable is promised, whoever asked for it.
+                let durable = work.log.durable_lsn();
+                lane.put(Entry {
+                    guarantee: rank(work.log.guarantee()),
+                    ..Entry::range(Kind::Forced, 0, durable.0)
+                });
+                Ok(())
+            }
+        };
+        if let Err(e) = done
+            && !work.survives(&e, &mut lane)
+        {
+            return;
+        }
+    }
+}
+
+/// Moves the front up to what is to be kept.
+fn front(work: &Work<'_>, lane: &mut Lane) -> logforce::Result<()> {
+    let front = {
+        let starts = work.starts();
+        let below = |upto: u64| starts.iter().copied().filter(|s| *s <= upto).max();
+        match work.space {
+            Space::Little => below(work.log.durable_lsn().0.saturating_sub(KEPT)),
+            Space::UntilFull if work.refused.load(Ordering::Relaxed) >= REFUSALS => {
+                starts.get(starts.len() / 2).copied().and_then(below)
+            }
+            Space::All | Space::UntilFull => None,
+        }
+    };
+    let Some(front) = front.filter(|f| *f > work.log.front_lsn().0) else {
+        return Ok(());
+    };
+    lane.put(Entry::range(Kind::FrontIntent, front, front));
+    work.log.truncate_front(Lsn(front))?;
+    lane.put(Entry::range(Kind::FrontDone, front, front));
+    work.refused.store(0, Ordering::Relaxed);
+    work.starts().retain(|s| *s >= front);
+    Ok(())
+}
+
+/// Takes back the last few records.
+fn back(work: &Work<'_>, lane: &mut Lane, rng: &mut Rng) -> logforce::Result<()> {
+    // Nobody appends meanwhile: what is taken back is known exactly.
+    let _alone = work
+        .appending
+        .write()
+        .unwrap_or_else(PoisonError::into_inner);
+    let mut last: Vec<u64> = work.starts().iter().copied().collect();
+    last.sort_unstable();
+    let behind = 1 + rng.below(12) as usize;
+    let Some(&from) = last.len().checked_sub(behind).and_then(|i| last.get(i)) else {
+        return Ok(());
+    };
+    let tail = work.log.tail_lsn().0;
+    lane.put(Entry::range(Kind::BackIntent, from, tail));
+    work.log.truncate_back(Lsn(from))?;
+    lane.put(Entry::range(Kind::BackDone, from, tail));
+    work.starts().retain(|s| *s < from);
+    Ok(())
+}
+
+fn meta(work: &Work<'_>, lane: &mut Lane, number: u64) -> logforce::Result<()> {
+    let entry = |kind| Entry {
+        sequence: number,
+        ..Entry::of(kind)
+    };
+    lane.put(entry(Kind::MetaIntent));
+    work.log.set_meta(&metadata(work.job.life, number))?;
+    lane.put(entry(Kind::MetaDone));
+    Ok(())
+}
+
+fn force(work: &Work<'_>, lane: &mut Lane) -> logforce::Result<()> {
+    let end = work.log.tail_lsn();
+    let guarantee = work.log.force(end)?;
+    lane.put(Entry {
+        guarantee: rank(guarantee),
+        ..Entry::range(Kind::Forced, 0, end.0)
+    });
+    Ok(())
+}

@@ -1,0 +1,217 @@
+//! What runs on the disk when its plug is pulled: the real library, worked hard by many threads in
+//! a process of its own. It writes into the ledger what it was promised.
+
+mod committers;
+mod controller;
+mod forgetful;
+pub mod raw;
+mod record;
+
+pub use controller::{metadata, read_metadata};
+pub use record::Identity;
+
+use crate::ledger::{Entry, Kind, Lane};
+use anyhow::{Context, Result};
+use forgetful::Forgetful;
+use logforce::{Creation, ErrorKind, Guarantee, Log, Method, Options};
+use logforce_device::System;
+use logforce_device_os::OsSystem;
+use logforce_testkit::Rng;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+
+/// Threads that block in each commit.
+pub const BLOCKING: usize = 6;
+/// Threads that submit and wait later.
+pub const SUBMITTING: usize = 3;
+/// The lane of the thread that truncates and sets the metadata.
+pub const CONTROL: usize = BLOCKING + SUBMITTING;
+
+/// What a subject is to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Job {
+    /// The log's directory.
+    pub dir: PathBuf,
+    /// Where it writes what it was promised: an empty ledger.
+    pub ledger: PathBuf,
+    /// By its name.
+    pub method: String,
+    /// Its number; no two on one disk have the same.
+    pub life: u64,
+    /// Of everything random.
+    pub seed: u64,
+    /// Demand the guarantee of a method that survives a loss of power.
+    pub demanding: bool,
+    /// Leave every force out, and say that it was done.
+    pub forgetful: bool,
+    /// End, in order, when so many commits were acknowledged; 0 is never.
+    pub commits: u64,
+}
+
+/// What a subject does about the space that its log takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Space {
+    /// Keeps a few segments.
+    Little,
+    /// Gives nothing back: the disk fills up.
+    All,
+    /// Gives half of it back whenever the disk is full.
+    UntilFull,
+}
+
+/// What the threads of a subject share.
+#[derive(Debug)]
+struct Work<'a> {
+    job: &'a Job,
+    space: Space,
+    /// Refusals for lack of space since some was given back.
+    refused: std::sync::atomic::AtomicU64,
+    log: &'a Log,
+    /// Starts of durable records, those of atomic groups by their first: where one may truncate.
+    starts: Mutex<VecDeque<u64>>,
+    /// Held to write by who takes records back.
+    appending: RwLock<()>,
+    stop: AtomicBool,
+    acknowledged: std::sync::atomic::AtomicU64,
+}
+
+/// Starts that are remembered.
+const STARTS: usize = 4000;
+
+impl Work<'_> {
+    fn starts(&self) -> MutexGuard<'_, VecDeque<u64>> {
+        self.starts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn goes_on(&self, lane: &Lane) -> bool {
+        // Room for what one step writes.
+        !self.stop.load(Ordering::Relaxed) && !lane.is_nearly_full()
+    }
+
+    /// A durable record or group is there.
+    fn durable(&self, start: u64) {
+        let mut starts = self.starts();
+        starts.push_back(start);
+        if starts.len() > STARTS {
+            starts.pop_front();
+        }
+    }
+
+    fn count_commit(&self) {
+        let count = self.acknowledged.fetch_add(1, Ordering::Relaxed) + 1;
+        if self.job.commits > 0 && count >= self.job.commits {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the thread goes on after an error. After one of the device it does not.
+    fn survives(&self, error: &logforce::Error, lane: &mut Lane) -> bool {
+        match error.kind() {
+            // No room on the disk just now.
+            ErrorKind::NoSpace => {
+                lane.put(Entry::of(Kind::Refused));
+                self.refused.fetch_add(1, Ordering::Relaxed);
+                std::thread::sleep(Duration::from_millis(2));
+                true
+            }
+            // Taken back by the thread that truncates.
+            ErrorKind::Voided | ErrorKind::Truncated => {
+                std::thread::sleep(Duration::from_millis(1));
+                true
+            }
+            _ => {
+                lane.put(Entry::of(Kind::Failed));
+                self.stop.store(true, Ordering::Relaxed);
+                false
+            }
+        }
+    }
+}
+
+/// The guarantee as a number, weakest first.
+pub fn rank(guarantee: Guarantee) -> u64 {
+    let all = Guarantee::ALL.iter().position(|g| *g == guarantee);
+    all.unwrap_or(0) as u64
+}
+
+/// Options of a life: they change from one to the next, as they may.
+fn options(job: &Job, method: Method) -> Options {
+    let mut rng = Rng::new(job.seed ^ 0x0971_0115);
+    let require = if job.demanding {
+        Guarantee::PowerLoss
+    } else {
+        Guarantee::Nothing
+    };
+    Options::new()
+        .method(method)
+        .require(require)
+        .calibrate(false)
+        .segment_len(rng.pick(&[64 << 10, 128 << 10, 256 << 10]))
+        .spares(rng.pick(&[0, 1, 2, 4]))
+        .worth_a_flight(rng.pick(&[4096, 16 << 10, 64 << 10]))
+        .writes_in_flight(rng.pick(&[1, 2, 4]))
+        .idle_stamp(Duration::from_millis(rng.pick(&[1, 5, 100])))
+}
+
+/// Runs until the log fails, the job is done, or the process is killed.
+///
+/// # Errors
+/// If the log cannot be opened. That is how it ends where the cut came before or while opening.
+pub fn run(job: &Job) -> Result<()> {
+    let real = OsSystem::new();
+    if job.forgetful {
+        run_on(job, &Forgetful::new(real), Space::Little)
+    } else {
+        run_on(job, &real, Space::Little)
+    }
+}
+
+/// The same, on a system that may have a fault of its own.
+///
+/// # Errors
+/// If the log cannot be opened.
+pub fn run_on(job: &Job, system: &dyn System, space: Space) -> Result<()> {
+    let method: Method = job.method.parse()?;
+    let mut lanes = (0..=CONTROL)
+        .map(|n| Lane::open(&job.ledger, n))
+        .collect::<std::io::Result<Vec<_>>>()
+        .context("the ledger")?;
+    let options = options(job, method);
+    let log = Log::open(system, &job.dir, Creation::OpenOrCreate, options)?;
+    let mut control = lanes.pop().context("lanes")?;
+    control.put(Entry {
+        guarantee: rank(log.guarantee()),
+        ..Entry::range(Kind::Opened, log.front_lsn().0, log.recovered().end.0)
+    });
+    let work = Work {
+        job,
+        space,
+        refused: 0.into(),
+        log: &log,
+        starts: Mutex::default(),
+        appending: RwLock::default(),
+        stop: AtomicBool::new(false),
+        acknowledged: 0.into(),
+    };
+    std::thread::scope(|scope| {
+        let work = &work;
+        for (number, lane) in lanes.into_iter().enumerate() {
+            scope.spawn(move || {
+                if number < BLOCKING {
+                    committers::blocking(work, number, lane);
+                } else {
+                    committers::submitting(work, number, lane);
+                }
+            });
+        }
+        controller::control(work, control);
+    });
+    drop(work);
+    // A log that failed says so; what matters is in the ledger.
+    let _ = log.close();
+    Ok(())
+}

@@ -1,0 +1,37 @@
+//! `cargo xtask powercut`: the program of crates/powercut, built and run.
+
+use crate::sim;
+use crate::workspace::{Workspace, cargo};
+use anyhow::{Context, Result};
+use std::process::Command;
+
+const RUN: [&str; 6] = [
+    "run",
+    "--quiet",
+    "--locked",
+    "-p",
+    "logforce-powercut",
+    "--",
+];
+
+/// Builds it and passes the words on. With `planted` the known bugs are compiled in.
+pub fn command(words: &[&str]) -> Result<bool> {
+    let workspace = Workspace::find()?;
+    let cargo = || match words.first() {
+        Some(&"planted") => sim::with_bugs(&workspace),
+        _ => Command::new(cargo()),
+    };
+    // Its own test of the command needs the command, beside it.
+    let mut build = cargo();
+    build
+        .current_dir(&workspace.root)
+        .args(["build", "--quiet", "--locked", "-p", "logforce-cli"]);
+    if !build.status().context("cargo")?.success() {
+        return Ok(false);
+    }
+    let mut command = cargo();
+    command.current_dir(&workspace.root).args(RUN);
+    command.args(if words.is_empty() { &["suite"] } else { words });
+    let status = command.status().context("cargo")?;
+    Ok(status.success())
+}

@@ -1,0 +1,86 @@
+//! Real power cuts and process faults.
+
+use super::stage::{Outcome, Stage};
+use super::{Setting, child, counts::Counts, host, leftovers, transcript};
+use anyhow::Result;
+use std::process::Command;
+
+/// What its program says when something that it takes is missing.
+const SKIPPED: &str = "skipped:";
+
+/// Runs the suite. What it counted is in `powercut.json` and
+/// `process-faults.json` beside the transcripts.
+pub fn run(setting: &Setting) -> Result<Outcome> {
+    let mut build = host::cargo_command(setting);
+    build.args(["build", "--workspace", "--bin", "logforce-powercut"]);
+    // Its own test of the command needs the command, beside it.
+    build.args(["--bin", "logforce"]);
+    build.args(["--features", host::FEATURES, "--locked"]);
+    let built = host::one_command(setting, Stage::Powercut, &mut build)?;
+    if built.counts.failed > 0 {
+        return Ok(built);
+    }
+    let mut outcome = part(setting, "suite", "powercut")?;
+    if outcome.counts == Counts::PASSED {
+        let faults = part(setting, "process", "process-faults")?;
+        outcome.counts += faults.counts;
+        outcome.lines.extend(faults.lines);
+    }
+    Ok(outcome)
+}
+
+/// One of its commands; its files beside the transcripts are called `name`.
+fn part(setting: &Setting, command: &str, name: &str) -> Result<Outcome> {
+    let mark = leftovers::fresh_mark();
+    let mut suite = Command::new(setting.workspace.target.join("debug/logforce-powercut"));
+    suite
+        .current_dir(&setting.workspace.root)
+        .args([command, "--json"])
+        .arg(setting.logs.join(format!("{name}.json")))
+        .env(leftovers::MARK, &mark);
+    let log = setting.logs.join(format!("{name}.log"));
+    let ended = child::run(&mut suite, &log, setting.clock.limit())?;
+    let text = ended.text();
+    let mut outcome = Outcome::of(Counts::PASSED, shown(&text));
+    if !ended.ok {
+        outcome.counts = Counts::FAILED;
+        if text.trim_start().starts_with(SKIPPED) {
+            outcome.counts = Counts::SKIPPED;
+        } else {
+            outcome.lines.push(ended.how);
+        }
+    }
+    let left = leftovers::of_powercut(&mark);
+    if !left.is_empty() {
+        outcome.counts += Counts::FAILED;
+        outcome
+            .lines
+            .extend(left.into_iter().map(|l| format!("left behind: {l}")));
+    }
+    Ok(outcome)
+}
+
+/// What the reader should see: not the self-checks that went as they should.
+fn shown(text: &str) -> Vec<String> {
+    let mut lines = transcript::without_progress(text);
+    let expected = |l: &String| {
+        let l = l.trim_start();
+        l.starts_with("caught ") || l.starts_with("caught: ") || l.starts_with("kept all ")
+    };
+    lines.retain(|l| !expected(l));
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_went_as_it_should_is_not_shown() {
+        let text = "self-checks: 2\n    caught     ext4 x: lost 3 of 3\n    NOT CAUGHT ext4 y\n\
+                    nothing that was acknowledged was lost\n";
+        let shown = shown(text);
+        assert_eq!(shown.len(), 3, "{shown:?}");
+        assert!(shown[1].contains("NOT CAUGHT"));
+    }
+}
