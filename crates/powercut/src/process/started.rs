@@ -87,7 +87,12 @@ pub struct Strain {
 /// If it is none, or the log cannot be opened.
 pub fn role_work(json: &str) -> Result<()> {
     let strain: Strain = serde_json::from_str(json)?;
-    subject::run_on(&strain.job, &Faulty::new(strain.fault), strain.space)
+    subject::run_on(
+        &strain.job,
+        &Faulty::new(strain.fault),
+        strain.space,
+        &|| (),
+    )
 }
 
 /// The path by which a process finds the ledger that it was started with: that of its standard

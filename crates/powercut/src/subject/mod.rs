@@ -46,7 +46,7 @@ pub struct Job {
     pub seed: u64,
     /// Demand the guarantee of a method that survives a loss of power.
     pub demanding: bool,
-    /// Leave every force out, and say that it was done.
+    /// Leave the forces of commits out, and say that they were done.
     pub forgetful: bool,
     /// End, in order, when so many commits were acknowledged; 0 is never.
     pub commits: u64,
@@ -164,17 +164,18 @@ fn options(job: &Job, method: Method) -> Options {
 pub fn run(job: &Job) -> Result<()> {
     let real = OsSystem::new();
     if job.forgetful {
-        run_on(job, &Forgetful::new(real), Space::Little)
+        let forgetful = Forgetful::new(real);
+        run_on(job, &forgetful, Space::Little, &|| forgetful.forget())
     } else {
-        run_on(job, &real, Space::Little)
+        run_on(job, &real, Space::Little, &|| ())
     }
 }
 
-/// The same, on a system that may have a fault of its own.
+/// The same, on a system that may have a fault of its own; `opened` is called when the log is open.
 ///
 /// # Errors
 /// If the log cannot be opened.
-pub fn run_on(job: &Job, system: &dyn System, space: Space) -> Result<()> {
+pub fn run_on(job: &Job, system: &dyn System, space: Space, opened: &dyn Fn()) -> Result<()> {
     let method: Method = job.method.parse()?;
     let mut lanes = (0..=CONTROL)
         .map(|n| Lane::open(&job.ledger, n))
@@ -182,6 +183,7 @@ pub fn run_on(job: &Job, system: &dyn System, space: Space) -> Result<()> {
         .context("the ledger")?;
     let options = options(job, method);
     let log = Log::open(system, &job.dir, Creation::OpenOrCreate, options)?;
+    opened();
     let mut control = lanes.pop().context("lanes")?;
     control.put(Entry {
         guarantee: rank(log.guarantee()),

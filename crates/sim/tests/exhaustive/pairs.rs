@@ -139,7 +139,7 @@ fn every_pair_of_crashes() {
             // One kind at each point; the neighbours have the others.
             let here = match all() {
                 true => kinds.clone(),
-                false => vec![kinds[first as usize % kinds.len()]],
+                false => vec![kinds[(first as usize + 1) % kinds.len()]],
             };
             todo.extend(here.into_iter().map(|kind| (first, kind)));
         }
