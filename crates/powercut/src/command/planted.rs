@@ -35,7 +35,6 @@ const BUGS: &[(&str, &str)] = &[
         "a segment is used that the control file does not know",
     ),
     ("control-unforced", "the control file is not forced"),
-    ("control-in-one-slot", "a torn control slot leaves none"),
     (
         "front-not-written-down",
         "segments go before the control file says so",
