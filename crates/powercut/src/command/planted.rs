@@ -42,7 +42,6 @@ const BUGS: &[(&str, &str)] = &[
     ("void-not-forced", "what was taken back is there again"),
     ("metadata-unforced", "the metadata is not forced"),
     ("metadata-in-one-slot", "torn metadata leaves none"),
-    ("resumption-ignored", "what an opening gave up comes back"),
 ];
 
 #[derive(Debug, ClapArgs)]
