@@ -10,6 +10,7 @@ use crate::ledger::Ledger;
 use crate::report::{Coverage, Cycle, Sink};
 use crate::rig::{Filesystem, Image, Mounted, Powered, Switched, Unmountable};
 use crate::subject::Job;
+use crate::subject::seam::Fault;
 use anyhow::{Context, Result};
 use logforce::{Guarantee, Method};
 use logforce_testkit::Rng;
@@ -73,7 +74,7 @@ pub struct Manner {
     /// The disk.
     pub settings: Settings,
     /// The subject leaves every force out.
-    pub forgetful: bool,
+    pub fault: Fault,
     /// What an acknowledgement is held to be worth.
     pub claims: Guarantee,
 }
@@ -224,7 +225,7 @@ impl<'a> Chain<'a> {
             life: self.life,
             seed: manner.settings.seed ^ self.life,
             demanding: manner.claims == Guarantee::PowerLoss,
-            forgetful: manner.forgetful,
+            fault: manner.fault,
             commits: 0,
         };
         spawn("work", &serde_json::to_string(&job)?)
@@ -325,7 +326,7 @@ pub fn cell(cell: Cell, cycles: u64, home: &Path, seed: u64, sink: &Sink) -> Res
         for _ in 0..CHAIN {
             let manner = Manner {
                 settings: Settings::honest(rng.bits(), rng.pick(&[0, 30, 50, 50])),
-                forgetful: false,
+                fault: Fault::None,
                 claims: Guarantee::PowerLoss,
             };
             tried += 1;

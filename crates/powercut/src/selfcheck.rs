@@ -10,6 +10,7 @@ use crate::live::{Bench, Cell, Chain, Manner, end, spawn};
 use crate::rig::Filesystem;
 use crate::rig::{Image, Mounted, Powered, Switched};
 use crate::subject::raw::{Program, RawJob, lost};
+use crate::subject::seam::Fault;
 use anyhow::{Result, bail};
 use logforce::{Guarantee, Method};
 use logforce_testkit::Rng;
@@ -179,7 +180,11 @@ fn log(
             hold: 30,
             flushes,
         },
-        forgetful,
+        fault: if forgetful {
+            Fault::Unforced
+        } else {
+            Fault::None
+        },
         claims: Guarantee::PowerLoss,
     })?;
     checked.cycles += 1;

@@ -14,6 +14,7 @@ use crate::live::{Cell, end, spawn};
 use crate::report::Sink;
 use crate::rig::{Image, Powered, Switched};
 use crate::subject::Job;
+use crate::subject::seam::Fault;
 use anyhow::{Result, bail};
 use logforce_testkit::Rng;
 use states::States;
@@ -68,7 +69,7 @@ impl Run {
             life,
             seed: rng.bits(),
             demanding: true,
-            forgetful: false,
+            fault: Fault::None,
             commits: 0,
         };
         let mut subject = spawn("work", &serde_json::to_string(&job)?)?;
