@@ -7,9 +7,10 @@
 use crate::check::{Life, Opening, Outcome, Promises, check};
 use crate::disk::{Command, Cut, Report, Settings, Survival};
 use crate::ledger::Ledger;
-use crate::report::{Cycle, Sink};
-use crate::rig::{Filesystem, Image, Mounted, Powered, Switched};
+use crate::report::{Coverage, Cycle, Sink};
+use crate::rig::{Filesystem, Image, Mounted, Powered, Switched, Unmountable};
 use crate::subject::Job;
+use crate::subject::seam::Fault;
 use anyhow::{Context, Result};
 use logforce::{Guarantee, Method};
 use logforce_testkit::Rng;
@@ -73,7 +74,7 @@ pub struct Manner {
     /// The disk.
     pub settings: Settings,
     /// The subject leaves every force out.
-    pub forgetful: bool,
+    pub fault: Fault,
     /// What an acknowledgement is held to be worth.
     pub claims: Guarantee,
 }
@@ -128,6 +129,8 @@ pub struct Ended {
     pub outcome: Outcome,
     /// The pieces, in bytes, in which writes tore.
     pub grain: u64,
+    /// What happened in the life that was cut.
+    pub coverage: Coverage,
 }
 
 impl<'a> Chain<'a> {
@@ -172,7 +175,7 @@ impl<'a> Chain<'a> {
             survival: Survival {
                 seed: self.rng.bits(),
                 grain: self.rng.pick(self.cell.filesystem.grains()),
-                keep: self.rng.pick(&[0, 0, 20, 50, 80, 100]),
+                keep: self.rng.pick(&[0, 0, 20, 50, 80]),
             },
         };
         // Either anywhere, while mounting and recovering too, or well into the work.
@@ -202,6 +205,7 @@ impl<'a> Chain<'a> {
             claimed: ledger.entries(&report.counters)?,
             all: ledger.entries(&ledger.counters()?)?,
         };
+        let coverage = Coverage::of(&life, report.met.in_flight, cut.survival.grain);
         self.promises.add(life);
         let mut outcome = self.look(manner)?;
         outcome.broken.extend(broken);
@@ -209,6 +213,7 @@ impl<'a> Chain<'a> {
             report,
             outcome,
             grain: cut.survival.grain,
+            coverage,
         })
     }
 
@@ -220,7 +225,7 @@ impl<'a> Chain<'a> {
             life: self.life,
             seed: manner.settings.seed ^ self.life,
             demanding: manner.claims == Guarantee::PowerLoss,
-            forgetful: manner.forgetful,
+            fault: manner.fault,
             commits: 0,
         };
         spawn("work", &serde_json::to_string(&job)?)
@@ -258,6 +263,7 @@ pub fn survivor(
     filesystem.check_at_boot(image)?;
     let mounted = match Mounted::image(filesystem, image, home) {
         Ok(mounted) => mounted,
+        Err(e) if !e.is::<Unmountable>() => return Err(e),
         Err(e) => {
             return Ok(Outcome {
                 filesystem_lost: Some(format!("{e:#}")),
@@ -313,15 +319,19 @@ pub fn cell(cell: Cell, cycles: u64, home: &Path, seed: u64, sink: &Sink) -> Res
     let bench = Bench::new(cell.filesystem)?;
     let mut rng = Rng::new(seed);
     let mut counted = 0;
-    while counted < cycles && !sink.is_over() {
+    // A subject that cannot work never makes a cut count: then the row has too few.
+    let mut tried = 0;
+    while counted < cycles && tried < 20 * cycles + 200 && !sink.is_over() {
         let mut chain = Chain::new(cell, &template, &bench, home, rng.bits())?;
         for _ in 0..CHAIN {
             let manner = Manner {
-                settings: Settings::honest(rng.bits(), rng.pick(&[0, 30, 50])),
-                forgetful: false,
+                settings: Settings::honest(rng.bits(), rng.pick(&[0, 30, 50, 50])),
+                fault: Fault::None,
                 claims: Guarantee::PowerLoss,
             };
+            tried += 1;
             let ended = chain.cycle(manner)?;
+            sink.life(ended.coverage);
             let cycle = Cycle::new(&ended);
             counted += u64::from(cycle.counts());
             let clean = cycle.broken.is_empty() && cycle.filesystem_lost.is_none();

@@ -1,8 +1,11 @@
 //! What was counted, as lines and as JSON.
 
-use crate::check::Outcome;
+use crate::check::{Life, Outcome};
 use crate::disk::Met;
+use crate::ledger::Kind;
 use crate::live::{Cell, Ended};
+use crate::subject;
+use logforce::Guarantee;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -51,9 +54,10 @@ impl Cycle {
         cycle
     }
 
-    /// A cut that took nothing away shows nothing.
+    /// A cut that could take nothing away shows nothing, nor does one before anything was
+    /// acknowledged.
     pub fn counts(&self) -> bool {
-        self.unflushed > 0 && self.filesystem_lost.is_none()
+        self.unflushed > 0 && self.acknowledged > 0 && self.filesystem_lost.is_none()
     }
 }
 
@@ -78,7 +82,7 @@ pub struct Row {
     pub method: &'static str,
     /// Cuts that met unflushed sectors.
     pub cycles: u64,
-    /// Cuts that met none; they do not count.
+    /// Cuts that met none, or came before anything was acknowledged; they do not count.
     pub empty: u64,
     /// Cuts after which the filesystem itself was lost, because a write tore inside of one of its
     /// 4096-byte blocks; they do not count.
@@ -93,9 +97,112 @@ pub struct Row {
     pub median_held_writes: u64,
 }
 
+/// What happened in the lives that were cut: a suite whose subject does less shows less.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Coverage {
+    /// Cuts while the filesystem was mounted or the log recovered.
+    pub cut_before_open: u64,
+    /// Cuts with writes held in flight.
+    pub cut_with_held: u64,
+    /// Cuts that tore writes in pieces of 512 bytes.
+    pub torn_fine: u64,
+    /// Fronts that were moved.
+    pub fronts: u64,
+    /// Times that records were taken back.
+    pub backs: u64,
+    /// Times that metadata was set.
+    pub metas: u64,
+    /// Commits by threads that block.
+    pub blocking: u64,
+    /// Commits by threads that submit.
+    pub submitted: u64,
+    /// Acknowledgements of less than a force.
+    pub weaker: u64,
+    /// Lives that appended further than four of the largest segments.
+    pub rolled_over: u64,
+}
+
+/// Bytes of log beyond which segments were filled and used again.
+const ROLLED_OVER: u64 = 1 << 20;
+
+impl Coverage {
+    /// Of one life and its cut.
+    pub fn of(life: &Life, held: u64, grain: u64) -> Coverage {
+        let count = |kind| life.claims(kind).count() as u64;
+        let acked = |lanes: std::ops::Range<usize>| -> u64 {
+            let lanes = life.claimed.iter().skip(lanes.start).take(lanes.len());
+            let acked = lanes.flatten().filter(|e| e.kind == Kind::Acked);
+            acked.count() as u64
+        };
+        let opened = life.claims(Kind::Opened).next();
+        let begun = opened.map_or(0, |e| e.end);
+        let furthest = life.claims(Kind::Acked).map(|e| e.end).max();
+        let power_loss = subject::rank(Guarantee::PowerLoss);
+        let weaker = life
+            .claims(Kind::Acked)
+            .filter(|e| e.guarantee < power_loss);
+        Coverage {
+            cut_before_open: u64::from(opened.is_none()),
+            cut_with_held: u64::from(held > 0),
+            torn_fine: u64::from(grain < WHOLE),
+            fronts: count(Kind::FrontDone),
+            backs: count(Kind::BackDone),
+            metas: count(Kind::MetaDone),
+            blocking: acked(0..subject::BLOCKING),
+            submitted: acked(subject::BLOCKING..subject::CONTROL),
+            weaker: weaker.count() as u64,
+            rolled_over: u64::from(furthest.is_some_and(|f| f - begun.min(f) > ROLLED_OVER)),
+        }
+    }
+
+    fn fields(&self) -> [(&'static str, u64); 10] {
+        [
+            ("cuts before the log was open", self.cut_before_open),
+            ("cuts with writes held", self.cut_with_held),
+            ("cuts that tore 512 bytes", self.torn_fine),
+            ("fronts moved", self.fronts),
+            ("records taken back", self.backs),
+            ("metadata set", self.metas),
+            ("blocking commits", self.blocking),
+            ("submitted commits", self.submitted),
+            ("weaker acknowledgements", self.weaker),
+            ("lives that came round the segments", self.rolled_over),
+        ]
+    }
+
+    /// What never happened.
+    pub fn missing(&self) -> impl Iterator<Item = &'static str> {
+        let never = self.fields().into_iter().filter(|(_, n)| *n == 0);
+        never.map(|(what, _)| what)
+    }
+}
+
+impl std::ops::AddAssign for Coverage {
+    fn add_assign(&mut self, more: Coverage) {
+        self.cut_before_open += more.cut_before_open;
+        self.cut_with_held += more.cut_with_held;
+        self.torn_fine += more.torn_fine;
+        self.fronts += more.fronts;
+        self.backs += more.backs;
+        self.metas += more.metas;
+        self.blocking += more.blocking;
+        self.submitted += more.submitted;
+        self.weaker += more.weaker;
+        self.rolled_over += more.rolled_over;
+    }
+}
+
+impl std::fmt::Display for Coverage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let fields = self.fields().map(|(what, n)| format!("{n} {what}"));
+        f.write_str(&fields.join(", "))
+    }
+}
+
 /// Takes what several threads find.
 #[derive(Debug)]
 pub struct Sink {
+    coverage: Mutex<Coverage>,
     tallies: Mutex<BTreeMap<Cell, Tally>>,
     broken: Mutex<Vec<String>>,
     until: Option<Instant>,
@@ -110,6 +217,7 @@ impl Sink {
     /// An empty one; over at `until`, or when so much is broken.
     pub fn new(until: Option<Instant>, enough: usize) -> Sink {
         Sink {
+            coverage: Mutex::default(),
             tallies: Mutex::default(),
             broken: Mutex::default(),
             until,
@@ -138,6 +246,16 @@ impl Sink {
         for broken in cycle.broken {
             self.broken(format!("{} {}: {broken}", cell.filesystem, cell.method()));
         }
+    }
+
+    /// Takes in what happened in a life.
+    pub fn life(&self, coverage: Coverage) {
+        *lock(&self.coverage) += coverage;
+    }
+
+    /// What happened in all lives.
+    pub fn coverage(&self) -> Coverage {
+        *lock(&self.coverage)
     }
 
     /// Something broke.
@@ -198,7 +316,7 @@ impl Sink {
 pub struct Tallied {
     /// Cuts that met unflushed sectors.
     pub cycles: u64,
-    /// Cuts that met none; they do not count.
+    /// Cuts that met none, or came before anything was acknowledged; they do not count.
     pub empty: u64,
     /// Cuts after which the filesystem itself was lost, because a write tore inside of one of its
     /// 4096-byte blocks; they do not count.

@@ -32,9 +32,9 @@ const GROUPS: &[Group] = &[
     Group {
         what_for: "tests on filesystems of their own",
         packages: &[
-            package("mount", "mount and umount of loop images"),
-            package("util-linux", "losetup, blkid"),
-            package("e2fsprogs", "mkfs.ext4, tune2fs, chattr"),
+            package("mount", "mount, umount, losetup"),
+            package("util-linux", "blkid, unshare"),
+            package("e2fsprogs", "mkfs.ext4, e2fsck, tune2fs, chattr"),
             package("xfsprogs", "mkfs.xfs"),
             package("btrfs-progs", "mkfs.btrfs"),
             package("strace", "which system calls a force makes"),

@@ -3,6 +3,7 @@
 use super::home::{Home, line};
 use super::ledger::Ack;
 use super::record::Name;
+use super::write::LEAST_SEGMENT;
 use super::{CutError, RunId};
 use logforce::{Entry, Error, ErrorKind, Guarantee, Log, Lsn, Method, Options, Visit};
 use std::collections::HashMap;
@@ -135,6 +136,9 @@ pub fn examine(home: &Home, method: Method, promised: &Promised<'_>) -> Result<E
     let options = Options::new()
         .method(method)
         .require(Guarantee::Nothing)
+        // Recovery may need a new segment. One of the usual size could be more than the next round
+        // allows the log to be, and its writer would wait for room for ever.
+        .segment_len(LEAST_SEGMENT)
         .live_stats(false);
     match logforce::open_existing(home.log(), options) {
         Ok(log) => {

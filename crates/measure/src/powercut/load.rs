@@ -76,7 +76,12 @@ pub struct Load<'a> {
     pub takes_all: bool,
     /// Where records begin, lately.
     pub marks: Mutex<VecDeque<Lsn>>,
+    /// How many commits were sent when room was first waited for in vain, and when that was.
+    pub stuck: Mutex<Option<(u64, Instant)>>,
 }
+
+/// How long all threads may find no room before the round is given up.
+const LONGEST_WAIT: Duration = Duration::from_secs(15);
 
 impl Load<'_> {
     fn name(&self, stream: u16, sequence: u64) -> Name {
@@ -95,11 +100,30 @@ impl Load<'_> {
             ErrorKind::Full | ErrorKind::NoSpace | ErrorKind::WouldBlock
         );
         if passes {
-            thread::sleep(Duration::from_millis(2));
+            self.wait_for_room();
         } else {
             self.halt.fail(e.clone().into());
         }
         passes
+    }
+
+    /// Waits a little. Gives up when nobody has committed anything for long.
+    fn wait_for_room(&self) {
+        thread::sleep(Duration::from_millis(2));
+        let sent = self.sent.load(Relaxed);
+        let mut stuck = self.stuck.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = match *stuck {
+            Some((before, since)) if before == sent => since,
+            _ => Instant::now(),
+        };
+        *stuck = Some((sent, since));
+        if since.elapsed() > LONGEST_WAIT {
+            self.halt.fail(CutError::refused(format!(
+                "no commit found room in the log for {} s: give the disk more space, or the run a \
+                 larger --size",
+                LONGEST_WAIT.as_secs()
+            )));
+        }
     }
 
     fn is_worth(&self, guarantee: Guarantee) -> bool {

@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 
 /// The least that a log may take, bytes.
 pub const LEAST_SIZE: u64 = 4 << 20;
+/// The smallest segments of a run's log, bytes.
+pub(super) const LEAST_SEGMENT: u64 = 256 << 10;
 /// Acknowledgements on their way to the witness at most; then committers wait.
 const ON_THEIR_WAY: usize = 1 << 14;
 /// How often the length of the log and the user's wishes are looked at.
@@ -169,6 +171,7 @@ pub fn write(
         unforced: AtomicU64::new(0),
         takes_all: options.any(|o| o == "data=journal"),
         marks: Mutex::default(),
+        stuck: Mutex::default(),
     };
     run_round(write, client, open, file, begun, &load, progress)
 }
@@ -301,7 +304,7 @@ fn open_log(write: &Write<'_>, state: &State) -> Result<Log, CutError> {
         .map_err(|e: logforce_device::UnknownMethod| CutError::refused(e.to_string()))?;
     let size = write.size.max(LEAST_SIZE);
     // Small ones, so that segments are changed and used again all the time.
-    let segment = (size / 16).clamp(256 << 10, 16 << 20) / (64 << 10) * (64 << 10);
+    let segment = (size / 16).clamp(LEAST_SEGMENT, 16 << 20) / (64 << 10) * (64 << 10);
     let mut options = Options::new()
         .method(method)
         .require(Guarantee::PowerLoss)

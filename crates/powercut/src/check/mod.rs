@@ -35,6 +35,8 @@ pub struct Outcome {
     pub lost: u64,
     /// Records that were there.
     pub present: u64,
+    /// The log could be opened: what is lost was looked for record by record.
+    pub opened: bool,
     /// What broke, in words, one line each.
     pub broken: Vec<String>,
     /// The filesystem itself did not survive, in its words: nothing is said about the log.
@@ -99,6 +101,7 @@ pub fn check(dir: &Path, opening: Opening, promises: &mut Promises) -> Result<Ou
             return Ok(outcome);
         }
     };
+    outcome.opened = true;
     let survivor = read(&log, &mut outcome);
     rules::compare(promises, claims, &survivor, &mut outcome);
     outcome.present = survivor.present.len() as u64;

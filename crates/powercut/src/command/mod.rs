@@ -77,7 +77,10 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Disk { setup } => {
             disk::run(&serde_json::from_str(&setup)?).map(|()| ExitCode::SUCCESS)
         }
-        Command::Work { job } => Ok(ended(subject::run(&serde_json::from_str(&job)?))),
+        Command::Work { job } => Ok(ended(subject::run(
+            &serde_json::from_str(&job)?,
+            subject::Space::Little,
+        ))),
         Command::Raw { job } => Ok(ended(subject::raw::run(&serde_json::from_str(&job)?))),
     }
 }

@@ -47,10 +47,18 @@ pub fn too_few(name: &str, row: &Row, least: u64) -> String {
     )
 }
 
+/// Why the filesystems' own losses fail the suite.
+pub fn too_many_lost(name: &str, row: &Row) -> String {
+    format!(
+        "{name}: {} {}: the filesystem itself was lost {} times of {}",
+        row.filesystem, row.method, row.filesystem_lost, row.cycles
+    )
+}
+
 /// A sum, in a line.
 pub fn total(t: &Tallied) -> String {
     format!(
-        "{} count ({} met nothing unflushed, {} tore the filesystem itself), {} acknowledged, {} lost; \
+        "{} count ({} met nothing unflushed or acknowledged, {} tore the filesystem itself), {} acknowledged, {} lost; \
          at the cut {} sectors unflushed and {} writes in flight (medians)",
         t.cycles,
         t.empty,
@@ -90,6 +98,7 @@ pub fn section(name: &str, section: &Section) {
         ]);
     }
     println!("{name}:\n{table}");
+    println!("{name}: {}", section.coverage);
     println!(
         "{name} in {:.0} s: {}",
         section.seconds,

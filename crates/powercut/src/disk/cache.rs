@@ -75,7 +75,8 @@ pub struct Survival {
 /// What a cut met.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Met {
-    /// Sectors that were written and not flushed, those in flight included.
+    /// Sectors that were written and not flushed, those in flight included, the write in whose midst
+    /// the power went not.
     pub unflushed_sectors: u64,
     /// Writes whose completion had not been told.
     pub in_flight: u64,

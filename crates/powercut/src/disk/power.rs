@@ -1,6 +1,6 @@
 //! The disk's state: what is stable, what is cached, what is held back, and whether it has power.
 
-use super::cache::{Cache, SECTOR};
+use super::cache::{Cache, Met, SECTOR};
 use super::control::{Cut, Fail, FailKind, Report};
 use super::record::{EventKind, Recorder};
 use crate::ledger::{self, Counters};
@@ -134,9 +134,11 @@ impl Power {
             && self.operations[FailKind::Write as usize] >= at
         {
             self.trigger = None;
-            // The power goes in the midst of this write.
+            // The power goes in the midst of this write. It is not counted with what was unflushed:
+            // there is always one.
+            let met = self.cache.met();
             self.cache.write(offset, data, true);
-            let _ = self.cut(cut);
+            let _ = self.cut_having_met(cut, met);
         }
         // What the kernel asks for is whole sectors; anything else is no disk's business.
         let whole = offset.is_multiple_of(SECTOR) && (data.len() as u64).is_multiple_of(SECTOR);
@@ -215,12 +217,16 @@ impl Power {
 
     /// Takes the power away: a random part of what was not flushed survives.
     pub fn cut(&mut self, cut: Cut) -> io::Result<Report> {
+        let met = self.cache.met();
+        self.cut_having_met(cut, met)
+    }
+
+    fn cut_having_met(&mut self, cut: Cut, met: Met) -> io::Result<Report> {
         if let Some(report) = &self.report {
             return Ok(report.clone());
         }
         // Sampled first: what is acknowledged after this is not claimed to have survived.
         let counters = self.counters()?;
-        let met = self.cache.met();
         let [reads, writes, flushes] = self.operations;
         let report = Report {
             counters,

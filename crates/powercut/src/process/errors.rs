@@ -6,7 +6,6 @@
 //! answered after the error: a sync that succeeds on a second try has lost what the first one had
 //! to write. The kernel's filesystem may have gone read-only; that is its right.
 
-use super::seam::Fault;
 use super::started::{Role, Started, Strain, User, Waited, ledger_path};
 use super::{Counted, FILESYSTEMS, Plan, in_halves};
 use crate::check::{Life, Opening, Promises, check};
@@ -14,6 +13,7 @@ use crate::disk::{Command, Cut, Fail, FailKind, Report, Settings, Survival};
 use crate::ledger::{Entry, Kind, Ledger};
 use crate::live::Bench;
 use crate::rig::{Filesystem, Image, Mounted, Powered, Switched};
+use crate::subject::seam::Fault;
 use crate::subject::{Job, Space};
 use anyhow::{Context, Result};
 use logforce::{Guarantee, Method};
@@ -117,10 +117,9 @@ impl<'a> Rig<'a> {
                 life: self.life,
                 seed: self.rng.bits(),
                 demanding: true,
-                forgetful: false,
+                fault,
                 commits: COMMITS,
             },
-            fault,
             space: Space::Little,
         };
         if let Some(Trouble { fail, from: 0 }) = trouble {

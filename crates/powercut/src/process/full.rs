@@ -9,7 +9,6 @@
 //! prepared segment can find no space either; there the log may stop, and be opened again.
 
 use super::filler::{self, Filler};
-use super::seam::Fault;
 use super::started::{NOBODY, Role, Started, Strain, User, Waited, ledger_path};
 use super::{Counted, FILESYSTEMS, PATIENCE, Plan, in_halves};
 use crate::check::{Life, Opening, Promises, check};
@@ -17,6 +16,7 @@ use crate::disk::{Cut, Settings, Survival};
 use crate::ledger::{Kind, Ledger};
 use crate::live::Bench;
 use crate::rig::{Filesystem, Mounted, Powered, Switched};
+use crate::subject::seam::Fault;
 use crate::subject::{Job, Space};
 use anyhow::Result;
 use logforce::{Guarantee, Method};
@@ -70,10 +70,9 @@ impl Story<'_> {
                 life: self.life,
                 seed: self.rng.bits(),
                 demanding: false,
-                forgetful: false,
+                fault: self.fault,
                 commits,
             },
-            fault: self.fault,
             space,
         }
     }

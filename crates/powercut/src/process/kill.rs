@@ -4,12 +4,12 @@
 //! The kernel stays up, so what counts is every acknowledgement that says `process-crash` or more,
 //! under every method. Cannot be found here: what the kernel had not written to the disk.
 
-use super::seam::Fault;
 use super::started::{Role, Started, Strain, User, ledger_path};
 use super::{Counted, FILESYSTEMS, PATIENCE, Plan, in_halves};
 use crate::check::{Opening, Promises, check};
 use crate::ledger::Kind;
 use crate::rig::Mounted;
+use crate::subject::seam::Fault;
 use crate::subject::{Job, Space};
 use anyhow::Result;
 use logforce::{Guarantee, Method};
@@ -43,10 +43,9 @@ impl Chain<'_> {
                 life: self.life,
                 seed: self.rng.bits(),
                 demanding: false,
-                forgetful: false,
+                fault: self.fault,
                 commits: 0,
             },
-            fault: self.fault,
             space: Space::Little,
         };
         let mut subject = Started::new(Role::Work, &strain, User::Root)?;

@@ -3,7 +3,7 @@
 //! Processes are killed at random points ([`kill`]), the disk fills up ([`full`]), single
 //! operations of the disk fail ([`errors`]), other processes read while files are truncated and
 //! recycled ([`readers`]), and several fight for one log ([`fight`]). Each of them first shows that
-//! it finds a known fault ([`seam`]).
+//! it finds a known fault ([`seam`](crate::subject::seam)).
 
 pub mod errors;
 pub mod fight;
@@ -11,7 +11,6 @@ mod filler;
 pub mod full;
 pub mod kill;
 pub mod readers;
-pub mod seam;
 mod started;
 
 pub use started::{Role, Started, Strain, User, role_work};

@@ -1,7 +1,6 @@
 //! Processes of this program that a fault meets.
 
 use super::PATIENCE;
-use super::seam::{Fault, Faulty};
 use crate::check::Life;
 use crate::ledger::{Entry, Kind, Ledger};
 use crate::rig::Image;
@@ -75,8 +74,6 @@ impl User {
 pub struct Strain {
     /// What it does.
     pub job: Job,
-    /// What is wrong with its system.
-    pub fault: Fault,
     /// What it does about space.
     pub space: Space,
 }
@@ -87,7 +84,7 @@ pub struct Strain {
 /// If it is none, or the log cannot be opened.
 pub fn role_work(json: &str) -> Result<()> {
     let strain: Strain = serde_json::from_str(json)?;
-    subject::run_on(&strain.job, &Faulty::new(strain.fault), strain.space)
+    subject::run(&strain.job, strain.space)
 }
 
 /// The path by which a process finds the ledger that it was started with: that of its standard

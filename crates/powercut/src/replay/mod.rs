@@ -14,6 +14,7 @@ use crate::live::{Cell, end, spawn};
 use crate::report::Sink;
 use crate::rig::{Image, Powered, Switched};
 use crate::subject::Job;
+use crate::subject::seam::Fault;
 use anyhow::{Result, bail};
 use logforce_testkit::Rng;
 use states::States;
@@ -68,7 +69,7 @@ impl Run {
             life,
             seed: rng.bits(),
             demanding: true,
-            forgetful: false,
+            fault: Fault::None,
             commits: 0,
         };
         let mut subject = spawn("work", &serde_json::to_string(&job)?)?;
@@ -131,12 +132,15 @@ pub fn cell(cell: Cell, states: u64, home: &Path, seed: u64, sink: &Sink) -> Res
     let mut rng = Rng::new(seed);
     let template = cell.filesystem.make()?;
     let mut counted = 0;
-    while counted < states && !sink.is_over() {
+    // A subject that cannot work never makes a state count: then the row has too few.
+    let mut tried = 0;
+    while counted < states && tried < 20 * states + 5 * OF_ONE && !sink.is_over() {
         let start = Image::new(template.len())?;
         start.copy_from(&template)?;
         let mut run = Run::record(cell, start, Promises::default(), 1, &mut rng, home)?;
         for life in 2.. {
             let wanted = OF_ONE.min(states - counted);
+            tried += wanted;
             let mut built = States::new(cell, &run, home)?;
             counted += built.some(wanted, &mut rng, sink)?;
             let last = built.last();

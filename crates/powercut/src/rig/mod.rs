@@ -11,4 +11,4 @@ pub mod needs;
 pub use disk::{Powered, Switched};
 pub use filesystem::Filesystem;
 pub use image::Image;
-pub use mounted::Mounted;
+pub use mounted::{Mounted, Unmountable};

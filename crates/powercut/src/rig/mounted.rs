@@ -9,6 +9,18 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+/// What `mount` said of a filesystem that it refused. A device that cannot be had is another error.
+#[derive(Debug)]
+pub struct Unmountable(String);
+
+impl std::fmt::Display for Unmountable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "cannot be mounted: {}", self.0)
+    }
+}
+
+impl std::error::Error for Unmountable {}
+
 /// A directory that nobody else in this process uses, below the enclosure's.
 pub(super) fn fresh(home: &Path) -> Result<PathBuf> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -79,7 +91,7 @@ impl Mounted {
         if !out.status.success() {
             let _ = fs::remove_dir(&at);
             let said = String::from_utf8_lossy(&out.stderr);
-            bail!("{filesystem} cannot be mounted: {}", said.trim());
+            return Err(Unmountable(format!("{filesystem}: {}", said.trim())).into());
         }
         Ok(Mounted { at, gone: false })
     }

@@ -3,20 +3,18 @@
 
 mod committers;
 mod controller;
-mod forgetful;
 pub mod raw;
 mod record;
+pub mod seam;
 
 pub use controller::{metadata, read_metadata};
 pub use record::Identity;
 
 use crate::ledger::{Entry, Kind, Lane};
 use anyhow::{Context, Result};
-use forgetful::Forgetful;
 use logforce::{Creation, ErrorKind, Guarantee, Log, Method, Options};
-use logforce_device::System;
-use logforce_device_os::OsSystem;
 use logforce_testkit::Rng;
+use seam::{Fault, Faulty};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -46,8 +44,8 @@ pub struct Job {
     pub seed: u64,
     /// Demand the guarantee of a method that survives a loss of power.
     pub demanding: bool,
-    /// Leave every force out, and say that it was done.
-    pub forgetful: bool,
+    /// What is wrong with the system below it.
+    pub fault: Fault,
     /// End, in order, when so many commits were acknowledged; 0 is never.
     pub commits: u64,
 }
@@ -161,27 +159,16 @@ fn options(job: &Job, method: Method) -> Options {
 ///
 /// # Errors
 /// If the log cannot be opened. That is how it ends where the cut came before or while opening.
-pub fn run(job: &Job) -> Result<()> {
-    let real = OsSystem::new();
-    if job.forgetful {
-        run_on(job, &Forgetful::new(real), Space::Little)
-    } else {
-        run_on(job, &real, Space::Little)
-    }
-}
-
-/// The same, on a system that may have a fault of its own.
-///
-/// # Errors
-/// If the log cannot be opened.
-pub fn run_on(job: &Job, system: &dyn System, space: Space) -> Result<()> {
+pub fn run(job: &Job, space: Space) -> Result<()> {
     let method: Method = job.method.parse()?;
     let mut lanes = (0..=CONTROL)
         .map(|n| Lane::open(&job.ledger, n))
         .collect::<std::io::Result<Vec<_>>>()
         .context("the ledger")?;
     let options = options(job, method);
-    let log = Log::open(system, &job.dir, Creation::OpenOrCreate, options)?;
+    let system = Faulty::new(job.fault);
+    let log = Log::open(&system, &job.dir, Creation::OpenOrCreate, options)?;
+    system.opened();
     let mut control = lanes.pop().context("lanes")?;
     control.put(Entry {
         guarantee: rank(log.guarantee()),

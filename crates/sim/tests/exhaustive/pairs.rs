@@ -136,10 +136,17 @@ fn every_pair_of_crashes() {
         let kinds = KINDS.into_iter().filter(|k| k.direct == direct);
         let kinds: Vec<Kind> = kinds.collect();
         for first in 0..operations(direct) {
-            // One kind at each point; the neighbours have the others.
-            let here = match all() {
-                true => kinds.clone(),
-                false => vec![kinds[first as usize % kinds.len()]],
+            // One kind at each point; the neighbours have the others. But what a process that ends
+            // leaves in a cache that cannot be read past is what recovery must force: that is tried
+            // everywhere, or which point has it would be a matter of counting.
+            let rotating = kinds[first as usize % kinds.len()];
+            let process = kinds.iter().copied().find(|k| k.first == Failure::Process);
+            let here = match (all(), process) {
+                (true, _) => kinds.clone(),
+                (_, Some(process)) if !direct && rotating.first != Failure::Process => {
+                    vec![rotating, process]
+                }
+                _ => vec![rotating],
             };
             todo.extend(here.into_iter().map(|kind| (first, kind)));
         }

@@ -9,12 +9,12 @@ mod role;
 
 pub use role::{Fighting, role_fight};
 
-use super::seam::Fault;
 use super::started::{Role, Started, User, ledger_path};
 use super::{Counted, PATIENCE, Plan, in_halves};
 use crate::check::{Life, Opening, Promises, check};
 use crate::ledger::{Entry, Kind};
 use crate::rig::Mounted;
+use crate::subject::seam::Fault;
 use anyhow::Result;
 use logforce::{Guarantee, Method};
 use logforce_testkit::Rng;

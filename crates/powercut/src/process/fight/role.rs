@@ -2,7 +2,7 @@
 
 use crate::ledger::{Entry, Kind, Lane};
 use crate::process::PATIENCE;
-use crate::process::seam::{Fault, Faulty};
+use crate::subject::seam::{Fault, Faulty};
 use crate::subject::{Identity, rank};
 use anyhow::{Context, Result, bail};
 use logforce::{Creation, ErrorKind, Log, Method, Options};

@@ -13,7 +13,6 @@ mod role;
 pub use replica::{Places, Replica};
 pub use role::{How, Reading, role_read};
 
-use super::seam::Fault;
 use super::started::{Role, Started, Strain, User, Waited, ledger_path};
 use super::{Counted, PATIENCE, Plan, in_halves};
 use crate::check::{Life, Opening, Promises, check};
@@ -21,6 +20,7 @@ use crate::disk::{Cut, Settings, Survival};
 use crate::ledger::{Kind, Ledger};
 use crate::live::Bench;
 use crate::rig::{Filesystem, Mounted, Powered, Switched};
+use crate::subject::seam::Fault;
 use crate::subject::{CONTROL, Job, Space};
 use anyhow::{Context, Result};
 use logforce::{Guarantee, Method};
@@ -53,10 +53,9 @@ impl Story {
                 life: self.life,
                 seed: self.rng.bits(),
                 demanding: false,
-                forgetful: false,
+                fault: Fault::None,
                 commits,
             },
-            fault: Fault::None,
             space: Space::Little,
         };
         Started::new(Role::Work, &strain, User::Root)
@@ -246,10 +245,9 @@ fn cut(
             life: 1,
             seed: rng.bits(),
             demanding: true,
-            forgetful: false,
+            fault,
             commits: 0,
         },
-        fault,
         space: Space::Little,
     };
     let stop = home.join(format!("stop-{seed:x}"));

@@ -1,8 +1,8 @@
 //! The process that reads a log while others write it.
 
 use crate::ledger::{Entry, Kind, Lane};
-use crate::process::seam::{Fault, Faulty};
 use crate::subject::Identity;
+use crate::subject::seam::{Fault, Faulty};
 use anyhow::{Context, Result, bail};
 use logforce::{Error, ErrorKind, Inspector, Lsn, ReadOnly, RemoteFollower, Visit};
 use logforce_testkit::Rng;

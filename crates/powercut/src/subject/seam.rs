@@ -7,10 +7,12 @@ use logforce_device::{
 };
 use logforce_device_os::OsSystem;
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What is wrong with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -26,6 +28,9 @@ pub enum Fault {
     /// No write goes through and no barrier is done: a cut takes what was acknowledged, and what
     /// readers were shown.
     Forgetful,
+    /// As `Forgetful`, but from when the log is open, of segments in use alone: the log opens after
+    /// the cut, with records missing.
+    Unforced,
     /// Everybody gets the lock: two processes write one log.
     Unlocked,
     /// Reads of segments find nothing behind their first 16 KiB.
@@ -41,6 +46,7 @@ const KEPT: usize = 8;
 pub struct Faulty {
     real: OsSystem,
     fault: Fault,
+    is_open: Arc<AtomicBool>,
 }
 
 impl Faulty {
@@ -49,7 +55,13 @@ impl Faulty {
         Faulty {
             real: OsSystem::new(),
             fault,
+            is_open: Arc::default(),
         }
+    }
+
+    /// The log on top of it is open.
+    pub fn opened(&self) {
+        self.is_open.store(true, Relaxed);
     }
 
     fn wrap(&self, real: Arc<dyn Directory>) -> Arc<dyn Directory> {
@@ -59,6 +71,8 @@ impl Faulty {
         Arc::new(Names {
             real,
             fault: self.fault,
+            is_open: self.is_open.clone(),
+            in_use: Mutex::default(),
             control: Arc::default(),
         })
     }
@@ -83,7 +97,20 @@ type Remembered = Arc<Mutex<Vec<(u64, Vec<u8>)>>>;
 struct Names {
     real: Arc<dyn Directory>,
     fault: Fault,
+    is_open: Arc<AtomicBool>,
+    /// Whether each file that was opened is a segment in use.
+    in_use: Mutex<HashMap<String, Arc<AtomicBool>>>,
     control: Remembered,
+}
+
+impl Names {
+    fn in_use(&self) -> MutexGuard<'_, HashMap<String, Arc<AtomicBool>>> {
+        self.in_use.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn is_segment(name: &str) -> bool {
+    name.ends_with(".seg")
 }
 
 impl Directory for Names {
@@ -100,15 +127,26 @@ impl Directory for Names {
     }
 
     fn open(&self, name: &str, how: OpenFile) -> io::Result<Arc<dyn File>> {
+        let real = self.real.open(name, how)?;
+        let in_use = self.in_use().entry(name.to_owned()).or_default().clone();
+        in_use.store(is_segment(name), Relaxed);
         Ok(Arc::new(Bytes {
-            real: self.real.open(name, how)?,
+            real,
             fault: self.fault,
+            is_open: self.is_open.clone(),
+            in_use,
             control: (name == "control").then(|| self.control.clone()),
             late: Mutex::default(),
         }))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        let mut in_use = self.in_use();
+        if let Some(file) = in_use.remove(from) {
+            file.store(is_segment(to), Relaxed);
+            in_use.insert(to.to_owned(), file);
+        }
+        drop(in_use);
         self.real.rename(from, to)
     }
 
@@ -147,6 +185,10 @@ impl Directory for Names {
 struct Bytes {
     real: Arc<dyn File>,
     fault: Fault,
+    is_open: Arc<AtomicBool>,
+    /// It is a segment, and no longer being prepared: without forces of those the log would miss
+    /// segments, and not open.
+    in_use: Arc<AtomicBool>,
     /// What was read of the control file, by whoever reads it first.
     control: Option<Remembered>,
     /// Writes that were said to be done.
@@ -154,6 +196,15 @@ struct Bytes {
 }
 
 impl Bytes {
+    /// Forces are left out, and said to be done.
+    fn forgets(&self) -> bool {
+        match self.fault {
+            Fault::Forgetful => true,
+            Fault::Unforced => self.is_open.load(Relaxed) && self.in_use.load(Relaxed),
+            _ => false,
+        }
+    }
+
     fn do_late(&self, but: usize) {
         let mut late = self.late.lock().unwrap_or_else(PoisonError::into_inner);
         let due = late.len().saturating_sub(but);
@@ -214,11 +265,10 @@ impl File for Bytes {
                 self.do_late(KEPT);
                 Ticket::ready(write.buf, Ok(()))
             }
-            Fault::Forgetful => self.real.submit(Write {
-                through: false,
+            _ => self.real.submit(Write {
+                through: write.through && !self.forgets(),
                 ..write
             }),
-            _ => self.real.submit(write),
         }
     }
 
@@ -240,7 +290,7 @@ impl File for Bytes {
 
     fn barrier(&self, barrier: Barrier) -> io::Result<()> {
         match self.fault {
-            Fault::Forgetful => Ok(()),
+            _ if self.forgets() => Ok(()),
             Fault::Deaf => self.real.barrier(barrier).or(Ok(())),
             _ => {
                 self.do_late(0);
