@@ -2,6 +2,7 @@
 
 mod check;
 mod fuzz;
+mod platform;
 mod powercut;
 mod sim;
 mod test;
@@ -21,6 +22,11 @@ cargo xtask test [--keep-going] [--only STAGE]...
     --only STAGE    only this stage; may be given several times
     LOGFORCE_SCHEDULES=N in the environment: so many schedules of each test of interleavings
     (600 unless set); LOGFORCE_SEED=N runs those of one seed again.
+
+cargo xtask platform [--dir DIR] [--seconds S] [--without-tests]
+    For Windows and macOS, where we have run nothing: tests and measures this system, and writes one
+    JSON file that you may send us. Measures the disk of DIR (the target folder unless named) for S
+    seconds (30). docs/platforms.md says what is in it.
 
 cargo xtask sim [--seeds N] [--from SEED] [--minutes M] [--threads T]
     Random lives of a log on a simulated disk: 10,000, or N, or for M minutes.
@@ -67,6 +73,7 @@ fn main() -> ExitCode {
         ["sim", options @ ..] => sim::lives(options),
         ["planted", options @ ..] => sim::planted(options),
         ["fuzz", options @ ..] => fuzz::command(options),
+        ["platform", options @ ..] => platform::command(options),
         ["powercut", options @ ..] => powercut::command(options),
         ["test", options @ ..] => test::command(options),
         other => Err(anyhow::anyhow!(

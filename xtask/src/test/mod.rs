@@ -4,7 +4,7 @@
 //! the machine. Only the tests wait for the other lane's packages.
 
 mod budget;
-mod child;
+pub mod child;
 mod clock;
 mod counts;
 mod excuses;
@@ -18,12 +18,14 @@ mod packages;
 mod powercut;
 mod stage;
 mod suites;
-mod transcript;
+pub mod transcript;
 mod windows;
 
 pub use budget::Budget;
 pub use child::end_all_on_ctrl_c;
+pub use counts::Counts;
 pub use stage::Stage;
+pub use transcript::SuiteResult;
 
 use crate::workspace::Workspace;
 use anyhow::{Context, Result, bail};

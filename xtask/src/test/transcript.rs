@@ -33,6 +33,14 @@ pub struct Transcript {
     failed_targets: Option<u64>,
 }
 
+/// What came of one suite.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SuiteResult {
+    /// The program, and its source.
+    pub name: String,
+    pub counts: Counts,
+}
+
 /// Where in a suite's output a line is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum At {
@@ -73,7 +81,7 @@ fn suite_name(line: &str) -> Option<String> {
     if let Some(rest) = line.strip_prefix("Running ") {
         // `unittests src/lib.rs (target/debug/deps/name-0123456789abcdef)`
         let (source, program) = rest.split_once(" (")?;
-        let program = program.trim_end_matches(')').rsplit('/').next()?;
+        let program = program.trim_end_matches(')').rsplit(['/', '\\']).next()?;
         let program = program.rsplit_once('-').map_or(program, |(name, _)| name);
         return Some(format!("{program} ({source})"));
     }
@@ -169,6 +177,15 @@ impl Transcript {
         }
         sum += Counts::of(0, self.missed(all_well), 0);
         sum
+    }
+
+    /// The suites, in their order; `all_well` is whether cargo said that everything passed.
+    pub fn results(&self, all_well: bool) -> Vec<SuiteResult> {
+        let result = |s: &Suite| SuiteResult {
+            name: s.name.clone(),
+            counts: s.counted(all_well),
+        };
+        self.suites.iter().map(result).collect()
     }
 
     /// How many failures cargo knows of that are not found in the suites: none, as long as this
@@ -340,6 +357,24 @@ error: 1 target failed:
         assert!(lines.contains("it is lost"));
         assert!(lines.contains("logforce (unittests src/lib.rs): d: ignored"));
         assert!(!lines.contains("all is well"));
+    }
+
+    #[test]
+    fn suites_are_told_apart_on_every_system() {
+        let text = "     Running tests\\lock.rs (target\\debug\\deps\\lock-0123456789abcdef.exe)\n\
+                    test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured\n";
+        let all = [TEXT, text].map(|t| read(t).results(false)).concat();
+        let shown: Vec<String> = all
+            .iter()
+            .map(|s| format!("{}: {}", s.name, s.counts))
+            .collect();
+        let expected = [
+            "logforce (unittests src/lib.rs): 2 passed, 0 failed, 2 skipped",
+            "power (tests/power.rs): 0 passed, 1 failed, 1 skipped",
+            "logforce (doctests): 1 passed, 0 failed, 0 skipped",
+            "lock (tests\\lock.rs): 2 passed, 0 failed, 1 skipped",
+        ];
+        assert_eq!(shown, expected);
     }
 
     #[test]
