@@ -85,7 +85,7 @@ mod tests {
             "calibrate",
             "calibrate --dir x --again --seconds 1.5 --json -",
             "powercut witness --listen [::1]:0 --store x",
-            "powercut write --witness h:1 d --for 30s --control direct --method dsync",
+            "powercut write --witness h:1 d --for 30s --control direct --method buffered",
             "powercut check --witness h d --run 0123456789abcdef0123456789abcdef --json -",
         ] {
             let parsed = Cli::try_parse_from(["logforce"].into_iter().chain(words.split(' ')));

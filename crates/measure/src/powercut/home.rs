@@ -121,14 +121,17 @@ impl Home {
         };
         let mut bytes = serde_json::to_vec_pretty(&content).unwrap_or_default();
         bytes.push(b'\n');
-        let new = self.path.join(format!("{RUN_FILE}.tmp"));
-        let written = File::create(&new).and_then(|mut f| {
+        let temporary = format!("{RUN_FILE}.tmp");
+        let written = File::create(self.path.join(&temporary)).and_then(|mut f| {
             f.write_all(&bytes)?;
             f.sync_all()
         });
         written
-            .and_then(|()| fs::rename(&new, self.path.join(RUN_FILE)))
-            .and_then(|()| File::open(&self.path)?.sync_all())
+            .and_then(|()| {
+                let dir = system.directory(&self.path)?;
+                dir.rename(&temporary, RUN_FILE)?;
+                dir.sync()
+            })
             .map_err(self.named("writing the run's file in"))
     }
 

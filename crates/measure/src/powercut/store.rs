@@ -9,7 +9,7 @@ use super::ledger::{Event, Ledger, file_name};
 use super::{CutError, RunId, wire};
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -101,7 +101,7 @@ impl Store {
         let path = self.dir.join(file_name(run));
         let file = OpenOptions::new()
             .create_new(true)
-            .append(true)
+            .write(true)
             .open(&path)?;
         let mut book = Book {
             path,
@@ -113,6 +113,9 @@ impl Store {
         let first = Event::New(book.ledger.state.subject.clone());
         book.append(&first)?;
         book.file.sync_all()?;
+        // Its entry as well. Windows opens no directory so, and needs not to: NTFS has the making of
+        // a file in the journal that a flush of that file writes.
+        #[cfg(unix)]
         File::open(&self.dir)?.sync_all()?;
         let book = Arc::new(Mutex::new(book));
         books.insert(run, Arc::clone(&book));
@@ -131,7 +134,8 @@ impl Store {
 
 impl Book {
     fn read(path: &Path) -> io::Result<Option<Book>> {
-        let mut file = match OpenOptions::new().read(true).append(true).open(path) {
+        // Not for appending: Windows does not let such a file be cut.
+        let mut file = match OpenOptions::new().read(true).write(true).open(path) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
             other => other?,
         };
@@ -155,6 +159,7 @@ impl Book {
         drop(bytes);
         // A witness that was killed left a part of an entry, which no one was told is there.
         file.set_len(whole)?;
+        file.seek(SeekFrom::Start(whole))?;
         let Some(ledger) = ledger else {
             return Err(broken("it is empty".to_owned()));
         };
@@ -205,8 +210,15 @@ impl Book {
         out.flush()?;
         drop(out);
         file.sync_all()?;
-        fs::rename(&new, &self.path)?;
-        self.file = OpenOptions::new().append(true).open(&self.path)?;
+        // Before the rename: not everywhere can a file be replaced while it is open.
+        let old = std::mem::replace(&mut self.file, file);
+        drop(old);
+        if let Err(e) = fs::rename(&new, &self.path) {
+            // What is told next has to go where the next witness looks for it.
+            self.file = OpenOptions::new().write(true).open(&self.path)?;
+            self.file.seek(SeekFrom::End(0))?;
+            return Err(e);
+        }
         self.grown = 0;
         Ok(())
     }
