@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::loopfs::LoopFs;
+use common::loopfs::{self, LoopFs};
 use common::{in_memory, on_disk, on_each};
 use logforce_device::{
     AlignedBuf, Barrier, Directory, Facts, FileState, FilesystemKind, Guarantee, Method, OpenFile,
@@ -213,8 +213,7 @@ fn an_overlay_says_that_it_is_one() {
             }
             let f = facts(Path::new(&merged));
             let e = block_device_counters(Path::new(&merged)).map(drop);
-            let unmounted = std::process::Command::new("umount").arg(&merged).status();
-            assert!(unmounted.is_ok_and(|s| s.success()));
+            loopfs::unmount(Path::new(&merged)).unwrap();
             assert_eq!(
                 (f.filesystem.as_str(), f.kind),
                 ("overlay", FilesystemKind::Other)

@@ -162,7 +162,7 @@ impl LoopFs {
     /// # Errors
     /// [`Skip`] with what `umount` or `mount` said.
     pub fn mount_again(&mut self) -> Result<(), Skip> {
-        patiently(|| run(Command::new("umount").arg(&self.mount_point)))?;
+        unmount(&self.mount_point)?;
         self.mount()
     }
 
@@ -195,6 +195,14 @@ impl Drop for LoopFs {
         let _ = fs::remove_file(self.home.join("image"));
         let _ = fs::remove_dir(&self.home);
     }
+}
+
+/// Unmounts what is mounted there. While it is busy, it tries again for some seconds.
+///
+/// # Errors
+/// [`Skip`] with what `umount` said.
+pub fn unmount(mount_point: &Path) -> Result<(), Skip> {
+    patiently(|| run(Command::new("umount").arg(mount_point)))
 }
 
 /// Tries again for some seconds while it is busy: a process that was just killed may still be
