@@ -41,7 +41,7 @@ pub fn gather(dir: &OpenDirectory) -> io::Result<Facts> {
         None => None,
     };
     if machine::is_wine() {
-        notes.push("This is Wine: what is said of the device is worth nothing, and times measured here mean nothing for Windows.".to_owned());
+        notes.push("This is Wine: what is said of the device is worth nothing, and times measured here mean nothing.".to_owned());
     }
     let volume = match guid {
         Some(guid) => String::from_utf16_lossy(&guid)
