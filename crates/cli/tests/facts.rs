@@ -192,7 +192,7 @@ fn what_may_not_be_looked_at_is_told() {
     let (closed, program) = (home.path().join("closed"), home.path().join("logforce"));
     fs::create_dir(&closed).unwrap();
     fs::copy(env!("CARGO_BIN_EXE_logforce"), &program).unwrap();
-    fs::set_permissions(&closed, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
     let run = |dir: &Path| {
         let mut command = Command::new(&program);
         command.arg("facts").arg(dir).stdin(Stdio::null());
