@@ -50,7 +50,10 @@ pub fn render(report: &Report, width: usize) -> String {
         text.push_str(&wrap(&format!("here: {LETTERS}."), width, 2));
     }
     text.push('\n');
-    for note in report.notes.iter().chain(&report.machine.notes) {
+    // The caveat is told above everything.
+    let is_told = |note: &&String| report.machine.caveat.as_ref() == Some(note);
+    let notes = report.notes.iter().chain(&report.machine.notes);
+    for note in notes.filter(|note| !is_told(note)) {
         text.push_str(&wrap(note, width, 2));
     }
     text.push('\n');
