@@ -92,7 +92,7 @@ fn objection(facts: &Facts, method: Method, floor: Guarantee) -> Option<String> 
     // the device's own affair: one that drops it would win every trial, and lose what was
     // acknowledged with the power.
     if method.plan().force == ForceBy::Through
-        && facts.platform != Platform::Linux
+        && !facts.platform.completes_write_through()
         && assessment.verdict == Verdict::Unknown
     {
         return Some(format!(

@@ -137,9 +137,9 @@ pub fn tried(runs: &[CutRun], facts: &Facts) -> Vec<Tried> {
     let Some(place) = Place::of(facts) else {
         return Vec::new();
     };
-    Method::LINUX
-        .into_iter()
-        .filter_map(|method| {
+    let methods = facts.platform.methods().iter();
+    methods
+        .filter_map(|&method| {
             let mut here: Vec<&CutRun> = Vec::new();
             for run in runs {
                 let counts = run.method == method && run.place == place;

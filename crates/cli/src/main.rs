@@ -4,6 +4,7 @@ mod bench;
 mod calibrate;
 mod dump;
 mod exit;
+mod facts;
 mod live;
 mod look;
 mod output;
@@ -29,6 +30,7 @@ const EXAMPLES: &str = "\
 Examples:
   logforce bench                      what does a commit cost on the disk of this directory?
   logforce bench --dir /data --json - | jq .conclusion
+  logforce facts /data                does that disk honour write-through? what is each method worth?
   logforce calibrate --dir /data      which commit method do logs use there, and why?
   logforce verify sales.log           is every acknowledged record still there?
   logforce dump sales.log --limit 20  what is in it?
@@ -43,6 +45,9 @@ enum Command {
     Bench(bench::Args),
     /// Show which commit method logs use on this disk, and why; measure where that is not known.
     Calibrate(calibrate::Args),
+    /// Tell what the system says of a disk, whether it honours write-through, and what each method is
+    /// worth there; measures and writes nothing.
+    Facts(facts::Args),
     /// List the batches and records of a log, and what is damaged.
     Dump(dump::Args),
     /// Check every byte of a log that counts; exits with 1 if something is damaged.
@@ -58,6 +63,7 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Bench(args) => bench::run(args),
         Command::Calibrate(args) => calibrate::run(args),
+        Command::Facts(args) => facts::run(args),
         Command::Dump(args) => dump::run(args),
         Command::Verify(args) => verify::run(args),
         Command::Powercut(args) => powercut::run(args),
@@ -84,6 +90,8 @@ mod tests {
             "bench journal --size 1MiB --full --json -",
             "calibrate",
             "calibrate --dir x --again --seconds 1.5 --json -",
+            "facts",
+            "facts x --json - --cache y",
             "powercut witness --listen [::1]:0 --store x",
             "powercut write --witness h:1 d --for 30s --control direct --method buffered",
             "powercut check --witness h d --run 0123456789abcdef0123456789abcdef --json -",

@@ -1,10 +1,11 @@
 //! `logforce stat`.
 
 use crate::exit::End;
+use crate::facts::next::Next;
 use crate::live::{LiveInfo, Source};
 use crate::look::{LogArgs, LogInfo, SegmentLine, files, metadata};
 use crate::output::print;
-use logforce::{Inspection, Lsn, Visit};
+use logforce::{Inspection, Lsn, Visit, calibration};
 use logforce_measure::numbers::bytes;
 use serde::Serialize;
 use std::io::Write;
@@ -32,6 +33,9 @@ struct Report {
     log: LogInfo,
     /// What the next opening reads at most, bytes.
     next_opening_scans_at_most: u64,
+    /// The method that the next opening uses if it names none, and what that is worth; null if the
+    /// place cannot be asked.
+    next_method: Option<Next>,
     /// What the log wrote down about itself; null if it did not.
     live: Option<LiveInfo>,
     scan: Option<Scan>,
@@ -89,6 +93,10 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         version: 1,
         log: LogInfo::new(&args.dir, &summary),
         next_opening_scans_at_most: to_scan(&summary, scan.as_ref()),
+        // Only what lies beside the log counts: a cache is what a program names.
+        next_method: calibration::known(&args.dir, None)
+            .ok()
+            .map(|known| Next::new(&known)),
         live: inspector
             .live()
             .map(|live| LiveInfo::new(&live, Source::of(&live, &summary))),
@@ -170,6 +178,12 @@ fn text(i: &Inspection, report: &Report) -> String {
         "next opening",
         format!("scans at most {}", bytes(report.next_opening_scans_at_most)),
     );
+    if let Some(next) = &report.next_method {
+        line("method", next.sentences());
+        if let Some(seen) = next.seen_in_use {
+            line("seen in use", seen.to_owned());
+        }
+    }
     if let Some(scan) = &report.scan {
         line(
             "records",

@@ -25,6 +25,10 @@ mod machine;
 mod macos;
 #[cfg(any(target_os = "macos", windows))]
 mod no_counters;
+// What makes no call of a system, for its tests elsewhere too.
+#[cfg(any(windows, test))]
+#[cfg_attr(not(windows), allow(dead_code))]
+mod nvme;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 mod unix;
 #[cfg(any(target_os = "macos", test))]

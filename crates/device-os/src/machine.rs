@@ -9,6 +9,9 @@ pub struct Machine {
     pub architecture: String,
     /// Processors that this process may use; 1 if the system does not say.
     pub cpus: usize,
+    /// Why times measured here mean nothing, in a sentence: something imitates the system. `None` if
+    /// they mean something.
+    pub caveat: Option<&'static str>,
 }
 
 impl Machine {
@@ -19,6 +22,7 @@ impl Machine {
             kernel,
             architecture,
             cpus: std::thread::available_parallelism().map_or(1, usize::from),
+            caveat: None,
         }
     }
 }

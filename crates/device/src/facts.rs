@@ -19,6 +19,19 @@ pub enum FilesystemKind {
     Other,
 }
 
+impl FilesystemKind {
+    /// The name used in reports, such as `in-place`.
+    pub fn name(self) -> &'static str {
+        match self {
+            FilesystemKind::InPlace => "in-place",
+            FilesystemKind::Relocating => "relocating",
+            FilesystemKind::Volatile => "volatile",
+            FilesystemKind::Remote => "remote",
+            FilesystemKind::Other => "other",
+        }
+    }
+}
+
 /// What the device says of its cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -146,14 +159,7 @@ impl Facts {
             return None;
         }
         if self.kind == FilesystemKind::Volatile {
-            return say(
-                Guarantee::ProcessCrash,
-                Verdict::Contradicted,
-                format!(
-                    "{} keeps files in memory: nothing survives a restart of the system",
-                    self.filesystem
-                ),
-            );
+            return Some(self.in_memory());
         }
         match (self.platform, plan.force) {
             (_, ForceBy::None) => Some(self.without_barrier(plan.direct, state)),
@@ -167,14 +173,7 @@ impl Facts {
                 Verdict::Declared,
                 "a barrier orders writes: after a power cut no later one is there without the earlier ones, but any number of the last may be missing",
             ),
-            _ if self.kind == FilesystemKind::Remote => say(
-                Guarantee::PowerLoss,
-                Verdict::Unknown,
-                format!(
-                    "{} is served by another machine: whether a sync reaches its medium is that machine's word",
-                    self.filesystem
-                ),
-            ),
+            _ if self.kind == FilesystemKind::Remote => Some(self.elsewhere()),
             (Platform::Windows, ForceBy::Through) => Some(self.write_through()),
             _ => Some(self.flushed()),
         }
@@ -186,6 +185,11 @@ impl Facts {
     /// On Linux and macOS the answer is about the device's own FUA; a write through is completed by
     /// a flush where there is none.
     pub fn write_through(&self) -> Assessment {
+        match self.kind {
+            FilesystemKind::Volatile => return self.in_memory(),
+            FilesystemKind::Remote => return self.elsewhere(),
+            _ => {}
+        }
         let (cache, fua) = self
             .device
             .as_ref()
@@ -225,6 +229,28 @@ impl Facts {
         }
     }
 
+    fn in_memory(&self) -> Assessment {
+        Assessment {
+            guarantee: Guarantee::ProcessCrash,
+            verdict: Verdict::Contradicted,
+            evidence: format!(
+                "{} keeps files in memory: nothing survives a restart of the system",
+                self.filesystem
+            ),
+        }
+    }
+
+    fn elsewhere(&self) -> Assessment {
+        Assessment {
+            guarantee: Guarantee::PowerLoss,
+            verdict: Verdict::Unknown,
+            evidence: format!(
+                "{} is served by another machine: whether a sync reaches its medium is that machine's word",
+                self.filesystem
+            ),
+        }
+    }
+
     /// What a flush of the device's cache is worth, be it by a barrier or behind a write through.
     fn flushed(&self) -> Assessment {
         let cache = self
@@ -259,7 +285,7 @@ impl Facts {
             (true, WriteCache::Unknown) => (
                 Guarantee::PowerLoss,
                 Verdict::Unknown,
-                "no device says anything about its cache".to_owned(),
+                "whether the device has a volatile cache is not known".to_owned(),
             ),
         };
         Assessment {

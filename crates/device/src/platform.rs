@@ -45,6 +45,12 @@ impl Platform {
             Platform::Macos => &Method::MACOS,
         }
     }
+
+    /// Whether the system itself completes a write through by a flush where the device has no FUA.
+    /// Linux does; elsewhere what the device makes of it is the device's own affair.
+    pub fn completes_write_through(self) -> bool {
+        self == Platform::Linux
+    }
 }
 
 impl fmt::Display for Platform {

@@ -30,6 +30,17 @@ fn preference(platform: Platform) -> &'static [Method] {
     }
 }
 
+impl Platform {
+    /// The method that is used where nothing speaks against it: the first choice of
+    /// [`Facts::default_method`].
+    pub fn first_choice(self) -> Method {
+        preference(self)
+            .first()
+            .copied()
+            .unwrap_or(Method::Buffered)
+    }
+}
+
 impl Facts {
     /// The method that is used where the user names none and nothing was measured. On Linux
     /// `direct+dsync` where direct I/O is offered, else `dsync`; on Windows `flush`; on macOS
@@ -42,6 +53,29 @@ impl Facts {
         *offered
             .find(|m| self.lost_by(**m).is_none())
             .unwrap_or(preferred)
+    }
+
+    /// Why [`default_method`](Self::default_method) is what it is, in words.
+    pub fn why_default(&self) -> String {
+        let (default, first) = (self.default_method(), self.platform.first_choice());
+        let why = match self.platform {
+            Platform::Linux if default.plan().force == ForceBy::Through => {
+                "a write that is durable by itself is one call, and where the device has no FUA the kernel flushes"
+            }
+            Platform::Linux => "the kernel flushes the device behind the write",
+            Platform::Windows => {
+                "the device is at least asked to flush; what it makes of a write through is its own affair"
+            }
+            Platform::Macos => "nothing else has the device's cache flushed",
+        };
+        let lost = |m: Method| self.tried_by(m).any(|t| !t.kept);
+        if default == first {
+            why.to_owned()
+        } else if lost(first) {
+            format!("{first} lost acknowledged data in a cut of power; {why}")
+        } else {
+            format!("{}; {why}", self.why_not_offered(first))
+        }
     }
 
     /// The guarantee of `method` on a file in `state` here, with its evidence. What cuts of power
@@ -89,15 +123,27 @@ impl Facts {
                 && self.is_by_fua(t.method) == self.is_by_fua(method)
         };
         let other = self.tried.iter().find(alike)?;
+        let on = if self.is_by_fua(method) {
+            "on the device's write-through"
+        } else {
+            "on the device's flush"
+        };
         Some(format!(
-            "{method} relies on the device's flush as {} does, of which is known: {}",
+            "{method} relies {on} as {} does, of which is known: {}",
             other.method, other.evidence
         ))
     }
 
-    /// Linux takes FUA for writes past the cache only; all else is a write and a flush.
+    /// Linux takes FUA for writes past the cache only, where the device has it; all else is a write
+    /// and a flush. Windows sends no flush in place of a missing FUA.
     fn is_by_fua(&self, method: Method) -> bool {
-        method == Method::DirectDsync && self.device.as_ref().is_some_and(|d| d.fua == Some(true))
+        match self.platform {
+            Platform::Linux => {
+                let has = self.device.as_ref().is_some_and(|d| d.fua == Some(true));
+                method == Method::DirectDsync && has
+            }
+            Platform::Windows | Platform::Macos => method.plan().force == ForceBy::Through,
+        }
     }
 }
 
@@ -212,6 +258,43 @@ mod tests {
             Method::DirectDsync,
             "none is left"
         );
+    }
+
+    #[test]
+    fn on_windows_a_loss_by_write_through_leaves_the_flush() {
+        let mut f = facts(true, &[(Method::WriteThrough, false)]);
+        f.platform = Platform::Windows;
+        assert_eq!(verdict(&f, Method::NoBufferingWriteThrough), CONTRADICTED);
+        for method in [Method::Flush, Method::FlushData] {
+            assert_eq!(verdict(&f, method), DECLARED, "{method}");
+        }
+        assert_eq!(f.default_method(), Method::Flush);
+        f.tried[0].method = Method::Flush;
+        assert_eq!(verdict(&f, Method::FlushData), CONTRADICTED);
+        assert_eq!(verdict(&f, Method::WriteThrough), DECLARED);
+    }
+
+    #[test]
+    fn the_default_says_why_it_is_not_the_first_choice() {
+        let mut f = facts(true, &[]);
+        assert!(f.why_default().starts_with("a write that is durable"));
+        f.direct = None;
+        let why = f.why_default();
+        assert!(why.starts_with("ext4 has no direct I/O here; a"), "{why}");
+        let f = facts(true, &[(Method::DirectDsync, false)]);
+        let why = f.why_default();
+        assert!(why.starts_with("direct+dsync lost"), "{why}");
+        assert!(why.ends_with("behind the write"), "{why}");
+    }
+
+    #[test]
+    fn the_first_choice_is_the_default_where_all_is_offered() {
+        let mut f = facts(true, &[]);
+        for platform in Platform::ALL {
+            f.platform = platform;
+            assert_eq!(f.default_method(), platform.first_choice());
+            assert!(platform.first_choice().is_of(platform));
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ pub use logforce_calibrate::{
 };
 
 use crate::{Error, Facts, Guarantee, Result};
-use logforce_calibrate::{Limits, Memory, Settled, Site, measure_anew, settle, shortlist};
+use logforce_calibrate::{Limits, Memory, Settled, Site, measure_anew, settle, shortlist, skip};
 use logforce_core::{Advisor, Observation, Question};
 use logforce_device::{Directory, Method, Runtime, System, Tried};
 use logforce_device_os::OsSystem;
@@ -67,11 +67,16 @@ pub fn known(path: impl AsRef<Path>, cache: Option<&Path>) -> Result<Report> {
     let place = Place::open(path.as_ref(), cache, false)?;
     let known = place.site().known();
     let default = place.facts.default_method();
-    let why = "nothing was measured yet, or not under these conditions";
-    let decision = known
-        .as_ref()
-        .map_or_else(|| Decision::undecided(default, why), |k| k.decision.clone());
     let list = shortlist(&place.facts, Guarantee::Nothing);
+    let decision = known.as_ref().map(|k| k.decision.clone());
+    let decision = decision.unwrap_or_else(|| {
+        let free = place.dir.free_space().unwrap_or(0);
+        let why = match skip(&place.facts, &list, free) {
+            Some(reason) => format!("nothing is measured here: {reason}"),
+            None => "nothing was measured yet, or not under these conditions".to_owned(),
+        };
+        Decision::undecided(default, why)
+    });
     let origin = known.is_some().then_some(Origin::Known);
     Ok(place.report(decision, known, origin, list.left_out))
 }

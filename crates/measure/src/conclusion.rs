@@ -3,10 +3,7 @@
 use crate::numbers::{bytes, short};
 use crate::report::Row;
 use crate::subject::SubjectKind;
-use logforce_device::{Guarantee, Method, Verdict};
-
-/// What is used where measuring does not decide.
-pub const DEFAULT: Method = Method::DirectDsync;
+use logforce_device::{ForceBy, Guarantee, Method, Platform, Verdict};
 
 /// A method must be faster by this share, beyond the noise, to be told apart from another.
 const MARGIN: f64 = 0.10;
@@ -37,8 +34,9 @@ struct Candidate {
     error: f64,
 }
 
-/// Draws the conclusion from the raw rows.
-pub fn conclude(rows: &[Row]) -> Conclusion {
+/// Draws the conclusion from the raw rows, measured on `platform`. Where they do not decide, it is
+/// the platform's first choice.
+pub fn conclude(rows: &[Row], platform: Platform) -> Conclusion {
     let raw: Vec<&Row> = rows
         .iter()
         .filter(|r| r.subject == SubjectKind::Raw)
@@ -50,10 +48,18 @@ pub fn conclude(rows: &[Row]) -> Conclusion {
             recommended: None,
         };
     }
-    let safe: Vec<&Row> = measured.iter().copied().filter(|r| r.is_safe()).collect();
+    let (unvouched, safe): (Vec<&Row>, Vec<&Row>) = measured
+        .iter()
+        .copied()
+        .filter(|r| r.is_safe())
+        .partition(|r| is_unvouched(r, platform));
     if safe.is_empty() {
+        let text = not_vouched(&unvouched).map_or_else(
+            || nothing_safe(&measured),
+            |why| format!("No method is recommended.{why}"),
+        );
         return Conclusion {
-            text: nothing_safe(&measured),
+            text,
             recommended: None,
         };
     }
@@ -70,6 +76,7 @@ pub fn conclude(rows: &[Row]) -> Conclusion {
     } else {
         (written, "on files filled beforehand")
     };
+    let default = platform.first_choice();
     let candidates = candidates(&base);
     let fastest = &candidates[0];
     let tied: Vec<&Candidate> = candidates
@@ -78,13 +85,13 @@ pub fn conclude(rows: &[Row]) -> Conclusion {
         .collect();
     let chosen = tied
         .iter()
-        .find(|c| c.method == DEFAULT)
+        .find(|c| c.method == default)
         .map_or(fastest, |c| c);
 
     let mut text = if tied.len() == 1 {
         decided(fastest, candidates.get(1), &base, on)
     } else {
-        undecided(&tied, chosen, &base, on)
+        undecided(&tied, chosen, default, &base, on)
     };
     text.push_str(&worth(chosen.method, &base));
     if let Some(sentence) = prepared_files_pay(chosen, &safe) {
@@ -94,6 +101,9 @@ pub fn conclude(rows: &[Row]) -> Conclusion {
         text.push_str(&sentence);
     }
     if let Some(sentence) = not_believed(&measured) {
+        text.push_str(&sentence);
+    }
+    if let Some(sentence) = not_vouched(&unvouched) {
         text.push_str(&sentence);
     }
     if let Some(sentence) = the_log(rows) {
@@ -167,13 +177,19 @@ fn decided(fastest: &Candidate, next: Option<&Candidate>, rows: &[&Row], on: &st
     )
 }
 
-fn undecided(tied: &[&Candidate], chosen: &Candidate, rows: &[&Row], on: &str) -> String {
+fn undecided(
+    tied: &[&Candidate],
+    chosen: &Candidate,
+    default: Method,
+    rows: &[&Row],
+    on: &str,
+) -> String {
     let list: Vec<String> = tied
         .iter()
         .map(|c| format!("{} ({})", c.method, ms(c.ms)))
         .collect();
     let first = tied.first().is_some_and(|c| c.method == chosen.method);
-    let why = match (chosen.method == DEFAULT, first) {
+    let why = match (chosen.method == default, first) {
         (true, true) => "the default and the fastest measured",
         (true, false) => "the default",
         _ => "the fastest measured",
@@ -337,6 +353,26 @@ fn not_believed(rows: &[&Row]) -> Option<String> {
         " Implausible, and so not recommended however fast: {} ({}).",
         names.join(", "),
         first.evidence.as_deref().unwrap_or("no reason recorded")
+    ))
+}
+
+/// A write through that nobody completes and nobody vouches for: a device that drops it is the fastest
+/// of all. Calibration leaves it out for the same reason.
+fn is_unvouched(row: &Row, platform: Platform) -> bool {
+    row.method.plan().force == ForceBy::Through
+        && !platform.completes_write_through()
+        && row.verdict == Some(Verdict::Unknown)
+}
+
+fn not_vouched(rows: &[&Row]) -> Option<String> {
+    let first = rows.first()?;
+    let mut names: Vec<&str> = rows.iter().map(|r| r.method.name()).collect();
+    names.sort_unstable();
+    names.dedup();
+    Some(format!(
+        " Not preferred to a flush, however fast: {} ({}).",
+        names.join(", "),
+        first.evidence.as_deref().unwrap_or("nobody vouches for it")
     ))
 }
 

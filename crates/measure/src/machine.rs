@@ -1,11 +1,15 @@
 //! What the numbers were measured on.
 
-use logforce_device::{Facts, WriteCache};
+use crate::layout::{WIDTH, wrap};
+use logforce_device::{Facts, Platform, WriteCache};
 use serde::Serialize;
 
 /// The system, the filesystem and the device, as far as they tell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Machine {
+    /// Whose methods are measured.
+    #[serde(skip)]
+    pub platform: Platform,
     /// Operating system, such as `Linux`.
     pub os: String,
     /// Kernel release.
@@ -38,8 +42,11 @@ pub struct Machine {
     pub physical_sector: Option<u32>,
     /// The smallest write that rewrites no neighbour, bytes.
     pub write_unit: u32,
-    /// What else is worth knowing, in sentences.
+    /// What else is worth knowing, in sentences; what speaks against all figures comes first.
     pub notes: Vec<String>,
+    /// Why times measured here mean nothing; among the notes too.
+    #[serde(skip)]
+    pub caveat: Option<String>,
 }
 
 /// What computer it is, apart from its disks.
@@ -53,6 +60,8 @@ pub struct Host {
     pub arch: String,
     /// Processors that this process may use.
     pub cpus: usize,
+    /// Why times measured on it mean nothing; `None` if they do.
+    pub caveat: Option<String>,
 }
 
 impl Machine {
@@ -64,8 +73,11 @@ impl Machine {
             kernel,
             arch,
             cpus,
+            caveat,
         } = host;
+        let notes = caveat.iter().chain(&facts.notes).cloned().collect();
         Machine {
+            platform: facts.platform,
             os,
             kernel,
             arch,
@@ -87,7 +99,16 @@ impl Machine {
             logical_sector: device.map(|d| d.logical_sector),
             physical_sector: device.map(|d| d.physical_sector),
             write_unit: facts.write_unit(),
-            notes: facts.notes.clone(),
+            notes,
+            caveat,
+        }
+    }
+
+    /// A report for people, under the [`caveat`](Self::caveat) if there is one.
+    pub fn under_caveat(&self, report: String) -> String {
+        match &self.caveat {
+            Some(caveat) => format!("{}\n{report}", wrap(caveat, WIDTH, 0)),
+            None => report,
         }
     }
 }
@@ -128,5 +149,34 @@ impl std::fmt::Display for Machine {
             write!(f, ", mounted without barriers")?;
         }
         write!(f, "; {os} {kernel}, {arch}, {cpus} cpus")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::facts;
+
+    fn host(caveat: Option<&str>) -> Host {
+        Host {
+            os: "Windows".to_owned(),
+            kernel: String::new(),
+            arch: "x86_64".to_owned(),
+            cpus: 1,
+            caveat: caveat.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn a_caveat_is_on_top_and_the_first_note() {
+        let mut facts = facts();
+        facts.notes = vec!["A note.".to_owned()];
+        let machine = Machine::new(&facts, host(Some("Not to be believed.")));
+        assert_eq!(machine.notes, ["Not to be believed.", "A note."]);
+        let text = machine.under_caveat("table".to_owned());
+        assert_eq!(text, "Not to be believed.\n\ntable");
+        let machine = Machine::new(&facts, host(None));
+        assert_eq!(machine.notes, ["A note."]);
+        assert_eq!(machine.under_caveat("table".to_owned()), "table");
     }
 }

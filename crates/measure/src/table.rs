@@ -2,10 +2,10 @@
 
 use crate::layout::{Column, empty_table, finish, fitted, sections};
 use crate::numbers::short;
-use crate::published::P1;
+use crate::published::Table;
 use crate::report::{Row, reference};
 use crate::subject::SubjectKind;
-use logforce_device::{FileState, Guarantee, Method, Verdict};
+use logforce_device::{FileState, Guarantee, Method, Platform, Verdict};
 
 pub use crate::layout::WIDTH;
 
@@ -109,9 +109,12 @@ pub fn plain(
     finish(table, left_aligned, 2)
 }
 
-/// The published rows beside ours, each as a multiple of buffered + fsync in its column. `None`
-/// without anything of ours to hold beside them.
-pub fn published_table(rows: &[Row]) -> Option<String> {
+/// The published rows of `platform` beside ours, each as a multiple of the table's base in its
+/// column; then what was measured here and not published. `None` without published rows, or without
+/// anything of ours to hold beside them.
+pub fn published_table(rows: &[Row], platform: Platform) -> Option<String> {
+    let figures = Table::of(platform)?;
+    let base = figures.base.method;
     let raw = |method: Method, state: FileState| {
         rows.iter().find(|r| {
             r.subject == SubjectKind::Raw
@@ -127,7 +130,7 @@ pub fn published_table(rows: &[Row]) -> Option<String> {
     };
     let states: Vec<FileState> = FileState::ALL
         .into_iter()
-        .filter(|&s| raw(Method::Fsync, s).is_some_and(|r| r.ms_per_commit.is_some()))
+        .filter(|&s| raw(base, s).is_some_and(|r| r.ms_per_commit.is_some()))
         .collect();
     if states.is_empty() {
         return None;
@@ -140,27 +143,32 @@ pub fn published_table(rows: &[Row]) -> Option<String> {
     ];
     header.extend(states.iter().map(|s| format!("here\n{s}")));
     table.set_header(header);
-    for published in P1 {
-        let (system, ssd) = published.ratios();
-        let mut cells = vec![published.name.to_owned(), short(system, 3), short(ssd, 3)];
-        for &state in &states {
-            let fsync = raw(Method::Fsync, state).and_then(|r| r.ms_per_commit);
-            let ours = raw(published.method, state);
+    let here = |method: Method| {
+        states.iter().map(move |&state| {
+            let base = raw(base, state).and_then(|r| r.ms_per_commit);
+            let ours = raw(method, state);
             let cell = ours
-                .zip(fsync)
-                .and_then(|(row, fsync)| Some((row.ms_per_commit? / fsync, row)));
-            cells.push(cell.map_or_else(
-                || {
-                    if is_there(published.method, state) {
-                        "n/a"
-                    } else {
-                        "-"
-                    }
-                    .to_owned()
-                },
-                |(ratio, row)| format!("{} {}", short(ratio, 3), letter(row)),
-            ));
-        }
+                .zip(base)
+                .and_then(|(row, base)| Some((row.ms_per_commit? / base, row)));
+            match cell {
+                Some((ratio, row)) => format!("{} {}", short(ratio, 3), letter(row)),
+                None if is_there(method, state) => "n/a".to_owned(),
+                None => "-".to_owned(),
+            }
+        })
+    };
+    for published in figures.rows {
+        let (system, ssd) = figures.ratios(published);
+        let mut cells = vec![published.name.to_owned(), short(system, 3), short(ssd, 3)];
+        cells.extend(here(published.method));
+        table.add_row(cells);
+    }
+    let is_ours = |m: &&Method| {
+        figures.rows.iter().all(|p| p.method != **m) && states.iter().any(|&s| is_there(**m, s))
+    };
+    for &method in platform.methods().iter().filter(is_ours) {
+        let mut cells = vec![method.name().to_owned(), "-".to_owned(), "-".to_owned()];
+        cells.extend(here(method));
         table.add_row(cells);
     }
     Some(finish(table, &[0], 2))
@@ -260,7 +268,7 @@ mod tests {
             error: Some("no".to_owned()),
             ..rows[5].clone()
         };
-        let table = published_table(&rows).unwrap();
+        let table = published_table(&rows, Platform::Linux).unwrap();
         assert!(
             table.contains("1.000 P") && table.contains("C") && table.contains("3.500 P"),
             "{table}"
@@ -269,6 +277,67 @@ mod tests {
             .into_iter()
             .filter(|r| r.method != Method::Fsync)
             .collect();
-        assert_eq!(published_table(&without_fsync), None);
+        assert_eq!(published_table(&without_fsync, Platform::Linux), None);
+    }
+
+    /// The first word of each line with figures, which is the method's name there.
+    fn names(table: &str) -> Vec<String> {
+        let lines = table
+            .lines()
+            .filter(|l| l.contains(" P") || l.contains(" C"));
+        lines
+            .filter_map(|l| Some(l.trim_start().split("  ").next()?.trim().to_owned()))
+            .collect()
+    }
+
+    #[test]
+    fn windows_is_held_beside_what_was_published_of_windows() {
+        let mut rows: Vec<Row> = Method::WINDOWS
+            .into_iter()
+            .map(|m| row(m, FileState::Fallocated, 0.2))
+            .collect();
+        rows[1].ms_per_commit = Some(0.4);
+        let table = published_table(&rows, Platform::Windows).unwrap();
+        assert_eq!(
+            names(&table),
+            [
+                "buffered",
+                "buffered + FlushFileBuffers",
+                "WRITE_THROUGH",
+                "NO_BUFFERING",
+                "NO_BUFFERING + WRITE_THROUGH",
+                "flush-data"
+            ],
+            "{table}"
+        );
+        let line = |name: &str| {
+            let of = |l: &&str| l.trim_start().starts_with(name);
+            table.lines().find(of).unwrap().to_owned()
+        };
+        // 58,376 and 10,029 ms by 121,403 and 21,077.
+        let through = line("WRITE_THROUGH");
+        for part in ["0.481", "0.476", "0.500 P"] {
+            assert!(through.contains(part), "{through}");
+        }
+        assert!(line("buffered + Flush").contains("1.000 P"), "{table}");
+        let ours: Vec<String> = line("flush-data")
+            .split_whitespace()
+            .map(str::to_owned)
+            .collect();
+        assert_eq!(ours, ["flush-data", "-", "-", "0.500", "P"]);
+        assert_eq!(published_table(&rows, Platform::Linux), None);
+    }
+
+    #[test]
+    fn nothing_was_published_of_macos() {
+        let rows: Vec<Row> = Method::MACOS
+            .into_iter()
+            .map(|m| row(m, FileState::Zeroed, 0.2))
+            .collect();
+        assert_eq!(published_table(&rows, Platform::Macos), None);
+        let (table, _) = main_table(&rows, WIDTH);
+        for method in Method::MACOS {
+            assert!(table.contains(method.name()), "{table}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::layout::wrap;
 use crate::numbers::bytes;
-use crate::published::{P1_MACHINE, P1_SOURCE};
+use crate::published::Table;
 use crate::report::{Report, fastest_safe};
 use crate::table::{LETTERS, main_table, published_table};
 
@@ -36,8 +36,13 @@ pub fn render(report: &Report, width: usize) -> String {
         );
         text.push_str(&wrap(&line, width, 2));
     }
-    if let Some(table) = published_table(&report.rows) {
-        let title = format!("As multiples of buffered + fsync, beside {P1_SOURCE} ({P1_MACHINE}):");
+    let platform = report.machine.platform;
+    if let Some((table, figures)) = published_table(&report.rows, platform).zip(Table::of(platform))
+    {
+        let title = format!(
+            "As multiples of {}, beside {} ({}):",
+            figures.base.name, figures.source, figures.machine
+        );
         text.push('\n');
         text.push_str(&wrap(&title, width, 0));
         text.push('\n');
@@ -45,7 +50,10 @@ pub fn render(report: &Report, width: usize) -> String {
         text.push_str(&wrap(&format!("here: {LETTERS}."), width, 2));
     }
     text.push('\n');
-    for note in report.notes.iter().chain(&report.machine.notes) {
+    // The caveat is told above everything.
+    let is_told = |note: &&String| report.machine.caveat.as_ref() == Some(note);
+    let notes = report.notes.iter().chain(&report.machine.notes);
+    for note in notes.filter(|note| !is_told(note)) {
         text.push_str(&wrap(note, width, 2));
     }
     text.push('\n');

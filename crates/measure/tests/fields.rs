@@ -61,6 +61,7 @@ fn row() -> Row {
 #[test]
 fn json_fields() {
     let machine = logforce_measure::machine::Machine {
+        platform: logforce_device::Platform::Linux,
         os: "linux".into(),
         kernel: "6".into(),
         arch: "x86_64".into(),
@@ -78,6 +79,7 @@ fn json_fields() {
         physical_sector: None,
         write_unit: 4096,
         notes: vec![],
+        caveat: None,
     };
     let report = Report {
         schema: SCHEMA,

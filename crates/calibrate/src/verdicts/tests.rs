@@ -1,5 +1,5 @@
 use super::*;
-use logforce_device::Verdict;
+use logforce_device::{Platform, Verdict};
 use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
 
 fn run(number: u128, method: Method, lost: u64) -> CutRun {
@@ -24,6 +24,20 @@ fn with_directory(body: impl Fn(&Arc<dyn Directory>, &dyn Runtime)) {
         let dir = system.make_directory(std::path::Path::new("/d")).unwrap();
         body(&dir, &*system.runtime());
     });
+}
+
+#[test]
+fn the_methods_of_every_system_count_there() {
+    let mut facts = SimOptions::default().facts();
+    for platform in Platform::ALL {
+        facts.platform = platform;
+        let runs: Vec<CutRun> = (1..)
+            .zip(Method::ALL)
+            .map(|(number, method)| run(number, method, 1))
+            .collect();
+        let known: Vec<Method> = tried(&runs, &facts).iter().map(|t| t.method).collect();
+        assert_eq!(known, platform.methods());
+    }
 }
 
 #[test]

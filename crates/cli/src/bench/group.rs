@@ -135,7 +135,8 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         other => other?,
     };
     let width = terminal_width(stdout_has_data);
-    print(&text(&outcome, &machine, width), stdout_has_data)?;
+    let told = machine.under_caveat(text(&outcome, &machine, width));
+    print(&told, stdout_has_data)?;
     let report = Report {
         schema: SCHEMA,
         version: VERSION,

@@ -9,7 +9,7 @@ use crate::output::print;
 use crate::progress::Bar;
 use crate::size;
 use anyhow::bail;
-use logforce_device::{FileState, Method};
+use logforce_device::{FileState, Method, Platform};
 use logforce_measure::journal::{Options, Outcome, Setup, run as measure};
 use logforce_measure::machine::Machine;
 use logforce_measure::report::{Report, SCHEMA, VERSION};
@@ -34,8 +34,8 @@ pub struct Args {
     /// Bytes per commit
     #[arg(long, value_name = "SIZE", default_value = "16KiB", value_parser = size::parse)]
     chunk: u64,
-    /// Methods, separated by commas [default: all]
-    #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = parse_method)]
+    #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = parse_method,
+        help = methods_help(Platform::HERE))]
     method: Vec<Method>,
     /// File states, separated by commas: fallocated, zeroed, recycled, growing [default: all]
     #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = parse_state)]
@@ -48,6 +48,15 @@ pub struct Args {
     full: bool,
     #[command(flatten)]
     files: Files,
+}
+
+/// Names the methods of `platform`.
+fn methods_help(platform: Platform) -> String {
+    let names: Vec<&str> = platform.methods().iter().map(|m| m.name()).collect();
+    format!(
+        "Methods, separated by commas: {} [default: all]",
+        names.join(", ")
+    )
 }
 
 fn parse_state(text: &str) -> Result<FileState, String> {
@@ -102,10 +111,8 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         other => other?,
     };
     let report = report(outcome, machine, started);
-    print(
-        &text::render(&report, terminal_width(stdout_has_data)),
-        stdout_has_data,
-    )?;
+    let text = text::render(&report, terminal_width(stdout_has_data));
+    print(&report.machine.under_caveat(text), stdout_has_data)?;
     sinks.fill(&report, &report.rows)?;
     if report.interrupted {
         return Ok(End::Interrupted);
@@ -152,7 +159,7 @@ fn report(outcome: Outcome, machine: Machine, started: SystemTime) -> Report {
     told.extend(notes::marks(&rows));
     told.extend(notes::counters(neighbours, flushes_counted));
     told.extend(notes::missing(&rows));
-    let mut conclusion = conclusion::conclude(&rows);
+    let mut conclusion = conclusion::conclude(&rows, machine.platform);
     if interrupted {
         conclusion.interrupted();
     }
@@ -167,5 +174,22 @@ fn report(outcome: Outcome, machine: Machine, started: SystemTime) -> Report {
         recommended: conclusion.recommended,
         notes: told,
         rows,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_names_the_methods_of_the_system_and_no_others() {
+        for platform in Platform::ALL {
+            let help = methods_help(platform);
+            let (_, list) = help.split_once(": ").unwrap();
+            let list = list.strip_suffix(" [default: all]").unwrap();
+            let named: Vec<&str> = list.split(", ").collect();
+            let known: Vec<&str> = platform.methods().iter().map(|m| m.name()).collect();
+            assert_eq!(named, known);
+        }
     }
 }

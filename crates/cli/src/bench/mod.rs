@@ -8,21 +8,28 @@ mod pairs;
 
 use crate::exit::End;
 use clap::Subcommand;
+use logforce_device::Platform;
 
-const MORE: &str = "\
+/// With an example of methods that `platform` has.
+fn more(platform: Platform) -> String {
+    let methods = format!("buffered,{}", platform.first_choice());
+    format!(
+        "\
 Examples:
   logforce bench                            about half a minute, on the disk of this directory
   logforce bench --dir /data --full         as published: 65,536 commits of 16 KiB for each row
-  logforce bench --method fdatasync,direct+dsync --file-state zeroed --json -
+  logforce bench --method {methods} --file-state zeroed --json -
   logforce bench pairs                      the library against a raw loop, pair by pair
   logforce bench group                      many threads: what each device write carries
 
 Files are made in a temporary directory and removed. Ctrl-C prints what was measured until then.
-A tenth of the disk is always left free.";
+A tenth of the disk is always left free."
+    )
+}
 
 /// Measures one scenario.
 #[derive(Debug, clap::Args)]
-#[command(args_conflicts_with_subcommands = true, after_help = MORE)]
+#[command(args_conflicts_with_subcommands = true, after_help = more(Platform::HERE))]
 pub struct Args {
     #[command(flatten)]
     journal: journal::Args,
@@ -59,6 +66,29 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         Some(Scenario::PairsChild { task }) => {
             logforce_measure::pairs::child::run(&task)?;
             Ok(End::Done)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use logforce_device::Method;
+
+    #[test]
+    fn the_example_names_methods_of_the_system() {
+        for platform in Platform::ALL {
+            let help = more(platform);
+            let (_, rest) = help.split_once("--method ").unwrap();
+            let named: Vec<Method> = rest
+                .split_whitespace()
+                .next()
+                .unwrap()
+                .split(',')
+                .map(|m| m.parse().unwrap())
+                .collect();
+            assert_eq!(named.len(), 2);
+            assert!(named.iter().all(|m| m.is_of(platform)), "{named:?}");
         }
     }
 }

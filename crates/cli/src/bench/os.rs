@@ -19,6 +19,7 @@ pub fn host() -> Host {
         kernel: machine.kernel,
         arch: machine.architecture,
         cpus: machine.cpus,
+        caveat: machine.caveat.map(str::to_owned),
     }
 }
 

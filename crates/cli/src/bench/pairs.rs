@@ -107,7 +107,8 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         Err(MeasureError::Interrupted) => return Ok(End::Interrupted),
         other => other?,
     };
-    print(&text(&outcome, &machine), stdout_has_data)?;
+    let told = machine.under_caveat(text(&outcome, &machine));
+    print(&told, stdout_has_data)?;
     let report = Report {
         schema: SCHEMA,
         version: VERSION,

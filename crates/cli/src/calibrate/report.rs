@@ -165,7 +165,7 @@ impl Report {
 
     /// For people.
     pub fn text(&self) -> String {
-        let mut text = format!("{}\n\n", self.machine);
+        let mut text = self.machine.under_caveat(format!("{}\n\n", self.machine));
         if !self.candidates.is_empty() {
             text.push_str(&self.table());
             text.push('\n');

@@ -3,7 +3,8 @@
 use super::directory::OpenDirectory;
 use super::error::at;
 use super::volume::{self, Disk, Filesystem, Question};
-use super::{handle, machine, storage};
+use super::{handle, machine, protocol, storage};
+use crate::nvme;
 use logforce_device::{BlockDevice, Facts, FilesystemKind, Platform, WriteCache};
 use std::io;
 use windows_sys::Win32::Storage::FileSystem::{
@@ -41,7 +42,7 @@ pub fn gather(dir: &OpenDirectory) -> io::Result<Facts> {
         None => None,
     };
     if machine::is_wine() {
-        notes.push("This is Wine: what is said of the device is worth nothing, and times measured here mean nothing for Windows.".to_owned());
+        notes.push("This is Wine: what is said of the device is worth nothing, and times measured here mean nothing.".to_owned());
     }
     let volume = match guid {
         Some(guid) => String::from_utf16_lossy(&guid)
@@ -112,8 +113,7 @@ fn describe(disk: &Disk, notes: &mut Vec<String>) -> (BlockDevice, bool) {
         .unwrap_or((512, 512));
     let rotational =
         ask(Question::SeekPenalty, "whether it turns").and_then(|a| storage::turns(&a));
-    let model =
-        ask(Question::Device, "what it is").map_or_else(String::new, |a| storage::model(&a));
+    let about = ask(Question::Device, "what it is").unwrap_or_default();
     let cache = ask(Question::WriteCache, "what cache it has").and_then(|a| storage::cache(&a));
     if let Some(cache) = &cache {
         if cache.told_protected {
@@ -126,14 +126,25 @@ fn describe(disk: &Disk, notes: &mut Vec<String>) -> (BlockDevice, bool) {
             notes.push("The disk says that it has a cache that is not volatile; whether all of its cache is, it does not say.".to_owned());
         }
     }
-    let device = BlockDevice {
+    let mut device = BlockDevice {
         name: disk.name.clone(),
         write_cache: cache.map_or(WriteCache::Unknown, |c| c.write_cache),
         fua: cache.and_then(|c| c.write_through),
         logical_sector: sectors.0,
         physical_sector: sectors.1,
         rotational,
-        model,
+        model: storage::model(&about),
     };
+    if storage::is_nvme(&about) {
+        let is_off = cache.is_some_and(|c| c.is_off);
+        let told = disk.identify();
+        match told.map(|t| protocol::data(&t).and_then(nvme::controller)) {
+            Ok(Some(controller)) => nvme::weigh(&controller, &mut device, is_off, notes),
+            Ok(None) => {
+                notes.push("The NVMe controller's answer on what it is makes no sense.".to_owned())
+            }
+            Err(e) => notes.push(format!("The NVMe controller does not say what it is: {e}.")),
+        }
+    }
     (device, cache.is_some_and(|c| c.told_protected))
 }

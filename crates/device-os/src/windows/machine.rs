@@ -7,18 +7,18 @@ use windows_sys::Win32::System::LibraryLoader::{GetModuleHandleW, GetProcAddress
 use windows_sys::Win32::System::SystemInformation::{GetSystemInfo, OSVERSIONINFOW, SYSTEM_INFO};
 use windows_sys::{s, w};
 
+const WINE: &str = "This is Wine, which ignores the flags that matter here: TIMES MEASURED HERE MEAN NOTHING, neither for Windows nor beside each other.";
+
 /// Asks the system what computer this is.
 pub fn machine() -> Machine {
-    let system = if is_wine() {
-        "Windows (Wine)"
-    } else {
-        "Windows"
-    };
-    Machine::of(
-        system.to_owned(),
-        kernel(),
-        std::env::consts::ARCH.to_owned(),
-    )
+    let arch = std::env::consts::ARCH.to_owned();
+    if !is_wine() {
+        return Machine::of("Windows".to_owned(), kernel(), arch);
+    }
+    Machine {
+        caveat: Some(WINE),
+        ..Machine::of("Windows (Wine)".to_owned(), kernel(), arch)
+    }
 }
 
 /// Version and build, such as `10.0.19045`; empty if the system does not say.

@@ -6,15 +6,17 @@
 //!   knows when one of the data alone is enough. `gather`: scattered pages.
 //! - `handle`, `security` (unsafe): opening; `path`, `checks`: what is opened.
 //! - `lock` (unsafe): one writer per directory.
-//! - `facts`, from `volume` and `control` (unsafe) by `storage`, which takes answers apart.
+//! - `facts`, from `volume` and `control` (unsafe) by `storage` and `protocol`, which take answers
+//!   apart.
 //! - `runtime`, `machine` (unsafe): threads, waiting, random bits, the version.
 //!
-//! What makes no call of Windows (`checks`, `in_flight`, `path`, `storage`) is compiled
+//! What makes no call of Windows (`checks`, `in_flight`, `path`, `protocol`, `storage`) is compiled
 //! and tested on every system.
 
 mod checks;
 mod in_flight;
 mod path;
+mod protocol;
 mod storage;
 
 #[cfg(windows)]

@@ -6,7 +6,7 @@
 use logforce_device::WriteCache;
 
 /// Little-endian, as all of Windows is.
-fn number(bytes: &[u8], at: usize) -> Option<u32> {
+pub fn number(bytes: &[u8], at: usize) -> Option<u32> {
     let four = bytes.get(at..at + 4)?;
     Some(u32::from_le_bytes(four.try_into().ok()?))
 }
@@ -25,6 +25,8 @@ pub struct Cache {
     pub told_protected: bool,
     /// It has a cache that is not volatile.
     pub nv_cache: bool,
+    /// Its cache is there and switched off.
+    pub is_off: bool,
 }
 
 /// Takes the answer apart; `None` if it is too short.
@@ -51,6 +53,7 @@ pub fn cache(answer: &[u8]) -> Option<Cache> {
         flush,
         told_protected: flag(25),
         nv_cache: flag(26),
+        is_off: enabled == 1 && kind != 1,
     })
 }
 
@@ -63,6 +66,12 @@ pub fn sectors(answer: &[u8]) -> Option<(u32, u32)> {
 /// `DEVICE_SEEK_PENALTY_DESCRIPTOR`: whether seeking costs, which is whether it turns.
 pub fn turns(answer: &[u8]) -> Option<bool> {
     answer.get(8).map(|b| *b != 0)
+}
+
+/// `STORAGE_DEVICE_DESCRIPTOR`: whether the disk is an NVMe one.
+pub fn is_nvme(answer: &[u8]) -> bool {
+    const BUS_TYPE_NVME: u32 = 17;
+    number(answer, 28) == Some(BUS_TYPE_NVME)
 }
 
 /// `STORAGE_DEVICE_DESCRIPTOR`: vendor and product, as far as they are given.
@@ -131,6 +140,13 @@ mod tests {
         // A `bool` that is none.
         let told = cache(&property(2, 2, 0, [255, 2, 1])).unwrap();
         assert!(told.flush && told.told_protected && told.nv_cache);
+        let is_off = |kind, enabled| {
+            cache(&property(kind, enabled, 0, [1, 0, 0]))
+                .unwrap()
+                .is_off
+        };
+        assert!(is_off(2, 1) && is_off(3, 1) && is_off(0, 1));
+        assert!(!is_off(2, 2) && !is_off(2, 0) && !is_off(1, 1) && !is_off(1, 0));
         let full = property(2, 2, 2, [1, 1, 1]);
         for len in 0..24 {
             assert_eq!(cache(&full[..len]), None);
@@ -161,6 +177,10 @@ mod tests {
         assert_eq!(model(&[]), "");
         bytes[16..20].copy_from_slice(&u32::MAX.to_le_bytes());
         assert_eq!(model(&bytes), "ACME");
+        let mut disk = [0; 32];
+        assert!(!is_nvme(&disk));
+        disk[28] = 17;
+        assert!(is_nvme(&disk) && !is_nvme(&disk[..31]));
         assert_eq!(turns(&[0, 0, 0, 0, 0, 0, 0, 0, 1]), Some(true));
         assert_eq!(turns(&[0; 8]), None);
     }

@@ -2,15 +2,17 @@
 
 #![allow(unsafe_code)]
 
-use super::control;
 use super::handle::{self, How, SHARE_ALL};
+use super::{control, protocol};
 use std::io;
 use std::os::windows::io::{AsRawHandle, OwnedHandle};
 use std::ptr;
 use windows_sys::Win32::Storage::FileSystem as fs;
 use windows_sys::Win32::System::Ioctl::{
     IOCTL_STORAGE_GET_DEVICE_NUMBER, IOCTL_STORAGE_QUERY_PROPERTY, StorageAccessAlignmentProperty,
-    StorageDeviceProperty, StorageDeviceSeekPenaltyProperty, StorageDeviceWriteCacheProperty,
+    StorageAdapterProtocolSpecificProperty, StorageDeviceProperty,
+    StorageDeviceProtocolSpecificProperty, StorageDeviceSeekPenaltyProperty,
+    StorageDeviceWriteCacheProperty,
 };
 
 /// Longer than any path.
@@ -173,6 +175,18 @@ impl Disk {
         // STORAGE_PROPERTY_QUERY: what, "the standard question" (0), and no parameters.
         let query = [id as u32, 0, 0].map(u32::to_le_bytes).concat();
         control::send(&self.handle, IOCTL_STORAGE_QUERY_PROPERTY, &query, 1024)
+    }
+
+    /// What an NVMe controller says of itself, in the driver's own bytes ([`protocol::data`]). Drivers
+    /// answer by the adapter's property, some by the disk's alone.
+    pub fn identify(&self) -> io::Result<Vec<u8>> {
+        let ask = |id: i32| {
+            let question = protocol::question(id as u32);
+            let code = IOCTL_STORAGE_QUERY_PROPERTY;
+            control::send(&self.handle, code, &question, protocol::LONGEST)
+        };
+        ask(StorageAdapterProtocolSpecificProperty)
+            .or_else(|_| ask(StorageDeviceProtocolSpecificProperty))
     }
 }
 

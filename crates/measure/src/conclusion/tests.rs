@@ -42,6 +42,10 @@ pub fn row(method: Method, state: FileState, ms: f64) -> Row {
     }
 }
 
+fn conclude(rows: &[Row]) -> Conclusion {
+    super::conclude(rows, Platform::Linux)
+}
+
 use FileState::{Fallocated, Growing, Recycled, Zeroed};
 use Method::{Buffered, Direct, DirectDsync, DirectFdatasync, Dsync, Fdatasync};
 
@@ -210,4 +214,60 @@ fn an_interrupted_one_says_so() {
     conclusion.interrupted();
     assert!(conclusion.text.contains("until the interruption"));
     assert!(conclusion.text.ends_with(&whole));
+}
+
+/// Every method of Windows on one file, a flush slower than the rest; what the device says of
+/// write-through has `verdict`.
+fn windows(verdict: Verdict) -> Vec<Row> {
+    let rows = Method::WINDOWS.map(|m| {
+        let through = m.plan().force == ForceBy::Through;
+        let mut row = row(m, Zeroed, if through { 0.1 } else { 0.4 });
+        if through {
+            row.verdict = Some(verdict);
+            row.evidence = Some("so it says of write-through".to_owned());
+        }
+        row
+    });
+    rows.into()
+}
+
+#[test]
+fn on_windows_a_write_through_is_named_only_if_somebody_vouches_for_it() {
+    let c = super::conclude(&windows(Verdict::Declared), Platform::Windows);
+    assert_eq!(c.recommended, Some(Method::WriteThrough), "{}", c.text);
+    let c = super::conclude(&windows(Verdict::Unknown), Platform::Windows);
+    assert_eq!(c.recommended, Some(Method::Flush), "{}", c.text);
+    for part in [
+        "Undecided between flush",
+        "Use flush, the default and the fastest",
+        "Not preferred to a flush, however fast: no-buffering+write-through, write-through (so it says",
+    ] {
+        assert!(c.text.contains(part), "{part}: {}", c.text);
+    }
+    // The same of Linux, where a flush completes it.
+    let mut rows = [row(DirectDsync, Zeroed, 0.1), row(Fdatasync, Zeroed, 0.4)];
+    rows[0].verdict = Some(Verdict::Unknown);
+    assert_eq!(conclude(&rows).recommended, Some(DirectDsync));
+}
+
+#[test]
+fn a_write_through_alone_that_nobody_vouches_for_is_not_recommended() {
+    let mut rows = windows(Verdict::Unknown);
+    rows.retain(|r| r.method.plan().force == ForceBy::Through);
+    let c = super::conclude(&rows, Platform::Windows);
+    assert_eq!(c.recommended, None);
+    assert!(c.text.contains("so it says of write-through"), "{}", c.text);
+}
+
+#[test]
+fn each_system_has_its_default_where_nothing_decides() {
+    for platform in Platform::ALL {
+        let rows: Vec<Row> = platform
+            .methods()
+            .iter()
+            .map(|&m| row(m, Zeroed, 0.1))
+            .collect();
+        let c = super::conclude(&rows, platform);
+        assert_eq!(c.recommended, Some(platform.first_choice()), "{}", c.text);
+    }
 }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::progress::Silent;
 use crate::testing::MemDirectory;
-use logforce_device::{Guarantee, Verdict};
+use logforce_device::{Guarantee, Platform, Verdict};
 use std::sync::atomic::Ordering::Relaxed;
 
 fn options() -> Options {
@@ -116,7 +116,10 @@ fn dropped_flushes_are_noticed() {
     {
         assert_eq!(row.verdict, Some(Verdict::Implausible), "{row:?}");
     }
-    assert_eq!(crate::conclusion::conclude(&outcome.rows).recommended, None);
+    assert_eq!(
+        crate::conclusion::conclude(&outcome.rows, Platform::Linux).recommended,
+        None
+    );
 }
 
 #[test]
@@ -156,4 +159,46 @@ fn no_room_is_said_before_anything_is_written() {
         Err(MeasureError::NoSpace(_))
     ));
     assert_eq!(dir.shared.writes.load(Relaxed), 0);
+}
+
+#[test]
+fn the_rows_are_the_methods_of_the_system_that_is_measured() {
+    let dir = MemDirectory::new();
+    let setup = Setup {
+        directory: Arc::clone(&dir) as Arc<dyn Directory>,
+        logs: None,
+        space: Space {
+            free: 1 << 30,
+            total: 1 << 30,
+        },
+        counters: Rc::new(dir.counters()),
+        interrupt: Interrupt::new(),
+        progress: Rc::new(Silent),
+    };
+    for platform in Platform::ALL {
+        let facts = Facts {
+            platform,
+            ..crate::testing::facts()
+        };
+        let asked = Options {
+            methods: Method::ALL.to_vec(),
+            states: vec![FileState::Zeroed],
+            ..options()
+        };
+        let lanes = lanes(&asked, &setup, &facts, 1 << 20);
+        let mut offered = Vec::new();
+        for lane in &lanes {
+            match lane {
+                Lane::Run(subject) => offered.push(subject.key().method),
+                Lane::NotOffered { key, reason } => assert_eq!(
+                    *reason,
+                    format!("{} is no method of {platform}", key.method)
+                ),
+            }
+        }
+        let has = |m: &Method| m.is_of(platform);
+        let expected: Vec<Method> = Method::ALL.into_iter().filter(has).collect();
+        assert_eq!(offered, expected, "{platform}");
+        assert_eq!(lanes.len(), Method::ALL.len());
+    }
 }

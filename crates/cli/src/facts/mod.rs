@@ -1,0 +1,75 @@
+//! `logforce facts`.
+
+pub mod next;
+mod report;
+mod text;
+
+use crate::bench::common::{command_line, terminal_width};
+use crate::bench::os;
+use crate::exit::{End, Usage};
+use crate::output::{Sink, Target, print};
+use anyhow::{Context, bail};
+use logforce::calibration;
+use logforce_measure::machine::Machine;
+use logforce_measure::output;
+use report::Report;
+use std::io;
+use std::path::{Path, PathBuf};
+
+const MORE: &str = "\
+Nothing is measured, and nothing is written in DIR. What is stored of measuring (`logforce
+calibrate`) and of cuts of power (`logforce powercut`) is looked for in --cache, and in DIR if that
+is a log.";
+
+/// Flags of the command.
+#[derive(Debug, clap::Args)]
+#[command(after_help = MORE)]
+pub struct Args {
+    /// A directory on the disk in question, perhaps a log
+    #[arg(value_name = "DIR", default_value = ".")]
+    dir: PathBuf,
+    /// Where results are shared [default: $XDG_CACHE_HOME/logforce or ~/.cache/logforce]
+    #[arg(long, value_name = "DIR")]
+    cache: Option<PathBuf>,
+    /// Write the result as JSON to FILE; - is standard output, and all else goes to standard error
+    #[arg(long, value_name = "FILE")]
+    json: Option<Target>,
+}
+
+/// Tells what the system says of a place, and what each method is worth there.
+pub fn run(args: Args) -> anyhow::Result<End> {
+    check_directory(&args.dir)?;
+    let json = args.json.as_ref().map(Sink::open).transpose()?;
+    let stdout_has_data = matches!(json, Some(Sink::Stdout));
+    let cache = args.cache.or_else(calibration::default_cache);
+    let known = calibration::known(&args.dir, cache.as_deref())?;
+    let machine = Machine::new(&known.facts, os::host());
+    let report = Report::new(command_line(), &args.dir, machine, &known);
+    let width = terminal_width(stdout_has_data);
+    print(&text::render(&report, width), stdout_has_data)?;
+    if let Some(sink) = json {
+        sink.fill(|out| output::json(&report, out))?;
+    }
+    Ok(End::Done)
+}
+
+/// Refuses what is no directory. What may not be looked at is no unusable argument, and an error.
+fn check_directory(dir: &Path) -> anyhow::Result<()> {
+    let unusable = |why: &str| {
+        let dir = dir.display();
+        bail!(Usage(format!(
+            "{dir} {why}: give a directory on the disk in question"
+        )))
+    };
+    match dir.metadata() {
+        Ok(found) if found.is_dir() => Ok(()),
+        Ok(_) => unusable("is no directory"),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => unusable("does not exist"),
+        Err(e) => Err(e).with_context(|| {
+            format!(
+                "cannot look at {}: nothing can be told of it",
+                dir.display()
+            )
+        }),
+    }
+}

@@ -1,0 +1,255 @@
+//! What `logforce facts` tells, as data. Field names are kept compatible; see `docs/cli-json.md`.
+
+use super::next::Next;
+use logforce::calibration::Report as Known;
+use logforce::{FileState, Guarantee, Method, Verdict};
+use logforce_device::{Assessment, Facts, FilesystemKind, ForceBy, Platform};
+use logforce_measure::machine::Machine;
+use serde::Serialize;
+use std::path::Path;
+
+/// One run of the command.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    schema: &'static str,
+    version: u32,
+    command: String,
+    /// The directory, as it was given.
+    pub directory: String,
+    /// Whose methods there are.
+    pub platform: &'static str,
+    /// System, filesystem and device.
+    pub machine: Machine,
+    /// What the filesystem does with a write.
+    pub kind: &'static str,
+    /// Tells the filesystem from others; null if unknown.
+    pub volume: Option<String>,
+    /// Whether that stays the same as long as the filesystem exists, so that evidence can be kept.
+    pub volume_lasts: bool,
+    /// Size of the filesystem in bytes.
+    pub capacity: Option<u64>,
+    /// What direct I/O has to be aligned to; null where it is not offered.
+    pub direct: Option<Direct>,
+    /// Whether the device honours write-through.
+    pub write_through: WriteThrough,
+    /// The method without measuring.
+    pub default: &'static str,
+    /// Why.
+    pub default_why: String,
+    /// Every method of this system.
+    pub methods: Vec<MethodLine>,
+    /// What a log opened here now would use.
+    pub next: Next,
+    /// What cuts of power have shown.
+    pub power_cuts: Vec<Cuts>,
+}
+
+/// Alignment in bytes.
+#[derive(Debug, Serialize)]
+pub struct Direct {
+    pub memory: u32,
+    pub offset: u32,
+}
+
+/// The answer to: does this device honour write-through?
+#[derive(Debug, Serialize)]
+pub struct WriteThrough {
+    /// `yes`, `no`, or `unknown`.
+    pub answer: &'static str,
+    pub guarantee: &'static str,
+    pub verdict: &'static str,
+    pub evidence: String,
+    /// The system completes a write through by a flush where the device has no FUA.
+    pub completed_by_flush: bool,
+    /// What therefore matters here, in sentences.
+    pub what_matters: String,
+}
+
+/// One method.
+#[derive(Debug, Serialize)]
+pub struct MethodLine {
+    pub method: &'static str,
+    pub is_default: bool,
+    /// Why it is not offered; null if it is, and then all that follows but `unprepared` is there.
+    pub why_not: Option<String>,
+    pub guarantee: Option<&'static str>,
+    pub verdict: Option<&'static str>,
+    pub evidence: Option<String>,
+    /// On a file that was not filled beforehand; null where that is the same.
+    pub unprepared: Option<Worth>,
+}
+
+/// What a force is worth.
+#[derive(Debug, Clone, Serialize)]
+pub struct Worth {
+    pub guarantee: &'static str,
+    pub verdict: &'static str,
+    pub evidence: String,
+}
+
+/// What cuts of power have shown of one method.
+#[derive(Debug, Serialize)]
+pub struct Cuts {
+    pub method: &'static str,
+    pub kept: bool,
+    pub evidence: String,
+}
+
+impl From<Assessment> for Worth {
+    fn from(a: Assessment) -> Worth {
+        Worth {
+            guarantee: a.guarantee.name(),
+            verdict: a.verdict.name(),
+            evidence: a.evidence,
+        }
+    }
+}
+
+impl Report {
+    /// From what is known of a place.
+    pub fn new(command: String, dir: &Path, machine: Machine, known: &Known) -> Report {
+        let facts = &known.facts;
+        Report {
+            schema: "logforce-facts",
+            version: 1,
+            command,
+            directory: dir.display().to_string(),
+            platform: facts.platform.name(),
+            machine,
+            kind: facts.kind.name(),
+            volume: Some(facts.volume.clone()).filter(|v| !v.is_empty()),
+            volume_lasts: facts.lasting_volume().is_some(),
+            capacity: facts.capacity,
+            direct: facts.direct.map(|d| Direct {
+                memory: d.memory,
+                offset: d.offset,
+            }),
+            write_through: WriteThrough::new(facts),
+            default: facts.default_method().name(),
+            default_why: facts.why_default(),
+            methods: facts
+                .platform
+                .methods()
+                .iter()
+                .map(|&m| MethodLine::new(facts, m))
+                .collect(),
+            next: Next::new(known),
+            power_cuts: facts
+                .tried
+                .iter()
+                .map(|t| Cuts {
+                    method: t.method.name(),
+                    kept: t.kept,
+                    evidence: t.evidence.clone(),
+                })
+                .collect(),
+        }
+    }
+}
+
+impl MethodLine {
+    fn new(facts: &Facts, method: Method) -> MethodLine {
+        let prepared = facts.assess(method, FileState::Zeroed).map(Worth::from);
+        // Of the states that a log's files are not in, the one that promises least.
+        let other = FileState::ALL
+            .into_iter()
+            .filter(|s| !s.is_written())
+            .filter_map(|s| facts.assess(method, s))
+            .min_by_key(|a| a.guarantee)
+            .map(Worth::from);
+        let same = |a: &Worth, b: &Worth| (a.guarantee, a.verdict) == (b.guarantee, b.verdict);
+        let unprepared = other.filter(|o| prepared.as_ref().is_some_and(|p| !same(p, o)));
+        let (guarantee, verdict, evidence) = match &prepared {
+            Some(p) => (Some(p.guarantee), Some(p.verdict), Some(p.evidence.clone())),
+            None => (None, None, None),
+        };
+        MethodLine {
+            method: method.name(),
+            is_default: method == facts.default_method(),
+            why_not: prepared.is_none().then(|| facts.why_not_offered(method)),
+            guarantee,
+            verdict,
+            evidence,
+            unprepared,
+        }
+    }
+}
+
+impl WriteThrough {
+    fn new(facts: &Facts) -> WriteThrough {
+        let told = facts.write_through();
+        // A cut of power knows better than the device's word.
+        let assessed = by_fua_alone(facts).and_then(|m| facts.assess(m, FileState::Zeroed));
+        let shown = assessed.filter(|a| {
+            !facts.tried.is_empty() && matches!(a.verdict, Verdict::Proven | Verdict::Contradicted)
+        });
+        let a = shown.unwrap_or(told);
+        WriteThrough {
+            answer: match (a.verdict, a.guarantee) {
+                (Verdict::Proven | Verdict::Declared, Guarantee::PowerLoss) => "yes",
+                (Verdict::Contradicted, _) => "no",
+                _ => "unknown",
+            },
+            guarantee: a.guarantee.name(),
+            verdict: a.verdict.name(),
+            evidence: a.evidence,
+            completed_by_flush: facts.platform.completes_write_through(),
+            what_matters: what_matters(facts),
+        }
+    }
+}
+
+/// A method here that relies on the device's own write-through, with no flush behind it.
+fn by_fua_alone(facts: &Facts) -> Option<Method> {
+    let has_fua = facts.device.as_ref().and_then(|d| d.fua) == Some(true);
+    match facts.platform {
+        Platform::Linux => has_fua.then_some(Method::DirectDsync),
+        platform => platform
+            .methods()
+            .iter()
+            .copied()
+            .find(|m| m.plan().force == ForceBy::Through),
+    }
+}
+
+fn what_matters(facts: &Facts) -> String {
+    let worth = |method: Method| {
+        facts
+            .assess(method, FileState::Zeroed)
+            .map_or_else(String::new, |a| {
+                format!(
+                    "{method} is {}, {}: {}.",
+                    a.guarantee, a.verdict, a.evidence
+                )
+            })
+    };
+    if facts.kind == FilesystemKind::Volatile {
+        return "There is no medium here: nothing that a method does matters.".to_owned();
+    }
+    match facts.platform {
+        Platform::Linux => {
+            let mut text = String::from(
+                "Linux completes a write through by a flush where the device has no FUA, so what matters is the flush: ",
+            );
+            text.push_str(&worth(Method::Dsync));
+            if by_fua_alone(facts).is_some() && facts.direct.is_some() {
+                text.push_str(&format!(
+                    " Where the device has FUA, as here, {} relies on that in place of a flush.",
+                    Method::DirectDsync
+                ));
+            }
+            text
+        }
+        Platform::Macos => format!(
+            "macOS has no write through: what matters is the flush that F_FULLFSYNC asks for: {}",
+            worth(Method::FullFsync)
+        ),
+        _ => format!(
+            "Windows sends no flush in place of a missing FUA, so the two methods with write-through are worth what the device makes of them. Those that flush do not depend on it: {}",
+            worth(Method::Flush)
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,192 @@
+use super::super::text::render;
+use super::*;
+use logforce::Tried;
+use logforce::calibration::Decision;
+use logforce_device::{BlockDevice, DirectAlignment, WriteCache};
+use logforce_measure::machine::Host;
+
+fn facts(platform: Platform, fua: Option<bool>) -> Facts {
+    Facts {
+        platform,
+        filesystem: "afs".to_owned(),
+        kind: FilesystemKind::InPlace,
+        mount_options: "rw".to_owned(),
+        mount_point: "/data".to_owned(),
+        barriers: true,
+        device: Some(BlockDevice {
+            name: "disk9".to_owned(),
+            write_cache: WriteCache::Back,
+            fua,
+            logical_sector: 512,
+            physical_sector: 4096,
+            rotational: Some(false),
+            model: "ACME 9".to_owned(),
+        }),
+        direct: Some(DirectAlignment {
+            memory: 512,
+            offset: 512,
+        }),
+        volume: "0d3a-uuid".to_owned(),
+        capacity: Some(1 << 30),
+        kernel: "1".to_owned(),
+        notes: vec!["A note.".to_owned()],
+        tried: Vec::new(),
+    }
+}
+
+fn report(facts: Facts) -> Report {
+    let host = Host {
+        os: facts.platform.name().to_owned(),
+        kernel: "1".to_owned(),
+        arch: "x86_64".to_owned(),
+        cpus: 2,
+        caveat: None,
+    };
+    let known = Known {
+        decision: Decision::undecided(facts.default_method(), "nothing was measured"),
+        facts,
+        calibration: None,
+        origin: None,
+        left_out: Vec::new(),
+        stored_in: Vec::new(),
+        not_stored: None,
+    };
+    let machine = Machine::new(&known.facts, host);
+    Report::new("logforce facts".to_owned(), Path::new("d"), machine, &known)
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn through(facts: Facts) -> (&'static str, &'static str, String) {
+    let report = report(facts);
+    let text = one_line(&render(&report, 80));
+    let w = report.write_through;
+    for part in [&w.evidence, &w.what_matters] {
+        assert!(text.contains(part.as_str()), "{part}: {text}");
+    }
+    (w.answer, w.verdict, w.what_matters)
+}
+
+#[test]
+fn the_device_s_word_on_write_through_is_the_answer() {
+    for platform in Platform::ALL {
+        for (fua, answer) in [
+            (Some(true), ("yes", "declared")),
+            (Some(false), ("no", "contradicted")),
+            (None, ("unknown", "unknown")),
+        ] {
+            let told = through(facts(platform, fua));
+            assert_eq!((told.0, told.1), answer, "{platform}");
+        }
+    }
+}
+
+#[test]
+fn what_matters_is_told_of_each_system() {
+    let (.., matters) = through(facts(Platform::Linux, Some(false)));
+    assert!(matters.contains("what matters is the flush: dsync is power-loss, declared"));
+    assert!(!matters.contains("as here"), "{matters}");
+    let (.., matters) = through(facts(Platform::Linux, Some(true)));
+    assert!(matters.contains("as here, direct+dsync relies on that"));
+    let (.., matters) = through(facts(Platform::Windows, None));
+    assert!(matters.contains("sends no flush in place") && matters.contains("flush is power-loss"));
+    let (.., matters) = through(facts(Platform::Macos, None));
+    assert!(matters.contains("full-fsync is power-loss"), "{matters}");
+    let in_memory = Facts {
+        kind: FilesystemKind::Volatile,
+        ..facts(Platform::Linux, None)
+    };
+    let (answer, _, matters) = through(in_memory);
+    assert_eq!(answer, "no");
+    assert!(matters.contains("no medium"), "{matters}");
+}
+
+#[test]
+fn a_cut_of_power_goes_before_the_device_s_word() {
+    for (platform, method) in [
+        (Platform::Linux, Method::DirectDsync),
+        (Platform::Windows, Method::WriteThrough),
+    ] {
+        for (kept, answer) in [(false, ("no", "contradicted")), (true, ("yes", "proven"))] {
+            let mut facts = facts(platform, Some(true));
+            let evidence = "seen by a cut".to_owned();
+            facts.tried = vec![Tried {
+                method,
+                kept,
+                evidence,
+            }];
+            let report = report(facts);
+            let w = &report.write_through;
+            assert_eq!((w.answer, w.verdict), answer, "{platform}");
+            assert!(w.evidence.contains("seen by a cut"));
+            let line = report.methods.iter().find(|l| l.method == method.name());
+            assert_eq!(line.unwrap().verdict, Some(answer.1));
+            assert!(render(&report, 80).contains(answer.1));
+        }
+    }
+    // A flush that lost something says nothing of FUA.
+    let mut flushed = facts(Platform::Windows, Some(true));
+    flushed.tried = vec![Tried {
+        method: Method::Flush,
+        kept: false,
+        evidence: "lost".to_owned(),
+    }];
+    assert_eq!(report(flushed).write_through.answer, "yes");
+}
+
+#[test]
+fn every_method_of_the_system_is_there_and_differs_where_it_does() {
+    for platform in Platform::ALL {
+        let report = report(facts(platform, Some(true)));
+        let named: Vec<&str> = report.methods.iter().map(|m| m.method).collect();
+        let known: Vec<&str> = platform.methods().iter().map(|m| m.name()).collect();
+        assert_eq!(named, known);
+        let defaults = report.methods.iter().filter(|m| m.is_default);
+        assert_eq!(
+            defaults.map(|m| m.method).collect::<Vec<_>>(),
+            [report.default]
+        );
+        for line in &report.methods {
+            let bare = ["direct", "no-buffering"].contains(&line.method);
+            assert_eq!(line.unprepared.is_some(), bare, "{line:?}");
+            assert_eq!((line.guarantee.is_some(), &line.why_not), (true, &None));
+        }
+    }
+    let without = Facts {
+        direct: None,
+        ..facts(Platform::Linux, None)
+    };
+    let report = report(without);
+    for line in &report.methods {
+        let direct = line.method.starts_with("direct");
+        assert_eq!(line.why_not.is_some(), direct, "{line:?}");
+        assert_eq!(line.guarantee.is_none(), direct, "{line:?}");
+    }
+    assert_eq!(report.default, "dsync");
+}
+
+#[test]
+fn the_text_fits_and_has_each_reason_once() {
+    let report = report(facts(Platform::Linux, Some(true)));
+    for width in [60, 120] {
+        let text = render(&report, width);
+        let head = text.split("What a force survives").next().unwrap();
+        let widest = head.lines().map(|l| l.chars().count()).max();
+        assert!(widest <= Some(width), "{text}");
+        assert_eq!(one_line(&text).matches("[1] the bytes are").count(), 1);
+        assert!(text.contains("direct+dsync (default)"), "{text}");
+        assert!(text.contains("os-crash, declared"), "{text}");
+    }
+}
+
+#[test]
+fn a_log_that_would_be_refused_is_told() {
+    let mut off = facts(Platform::Linux, Some(true));
+    off.barriers = false;
+    let report = report(off);
+    assert!(!report.next.is_enough);
+    let text = one_line(&render(&report, 80));
+    assert!(text.contains("BARRIERS ARE OFF") && text.contains("is refused here"));
+}
