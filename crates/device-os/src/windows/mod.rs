@@ -7,7 +7,7 @@
 //! - `handle`, `security` (unsafe): opening; `path`, `checks`: what is opened.
 //! - `lock` (unsafe): one writer per directory.
 //! - `facts`, from `volume` and `control` (unsafe) by `storage`, which takes answers apart.
-//! - `runtime`, `machine` (unsafe): threads, waiting, random bits, the version.
+//! - `runtime`, `machine` (unsafe): threads, waiting, random bits, the version, other processes.
 //!
 //! What makes no call of Windows (`checks`, `in_flight`, `path`, `storage`) is compiled
 //! and tested on every system.
@@ -54,6 +54,6 @@ mod error;
 #[cfg(windows)]
 pub use gather::{GatherFile, Gathered};
 #[cfg(windows)]
-pub use machine::machine;
+pub use machine::{is_running, machine};
 #[cfg(windows)]
 pub use system::OsSystem;
