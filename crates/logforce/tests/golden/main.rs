@@ -2,8 +2,8 @@
 //! they were, and opened here, whatever system this is. So a log that was written on one system
 //! opens on the other, and one that was written then opens now.
 //!
-//! Each is kept beside what its writer was told (`NAME.told`). Both are made anew, for the system it
-//! runs on, by `cargo test -p logforce --test golden -- --ignored golden_logs_are_made_anew`.
+//! Each is kept beside what its writer was told (`NAME.told`). `LOGFORCE_BLESS=1` makes those of the
+//! system that the tests run on anew.
 #![cfg(any(target_os = "linux", target_os = "macos", windows))]
 
 #[path = "../common/mod.rs"]
@@ -16,6 +16,7 @@ use common::{options, record, segments, temp};
 use logforce::{Entry, ErrorKind, Inspector, Log, Lsn, Visit};
 use packed::File;
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 use tempfile::TempDir;
 use told::{Event, State};
 
@@ -35,6 +36,31 @@ fn home(system: &str) -> PathBuf {
     here.join(system)
 }
 
+/// Writes those of this system anew, before any of them is looked at, if that is asked for.
+fn bless() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        if std::env::var_os("LOGFORCE_BLESS").is_none() {
+            return;
+        }
+        let home = home(std::env::consts::OS);
+        std::fs::create_dir_all(&home).unwrap();
+        for (name, write) in [
+            ("closed", writer::closed as fn(&Path) -> Vec<Event>),
+            ("killed", |dir| writer::killed(dir, SECOND_PROCESS)),
+        ] {
+            let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+            let dir = place.path().join("log");
+            let events = write(&dir);
+            std::fs::write(home.join(format!("{name}.hex")), packed::pack(&dir)).unwrap();
+            std::fs::write(home.join(format!("{name}.told")), told::print(&events)).unwrap();
+        }
+    });
+}
+
+/// The test that is a writer in the second process.
+const SECOND_PROCESS: &str = "golden_logs_have_something_of_everything";
+
 /// A golden log, and what its writer was told.
 struct Golden {
     name: String,
@@ -44,6 +70,7 @@ struct Golden {
 
 impl Golden {
     fn load(system: &str, name: &str) -> Golden {
+        bless();
         let text = |extension: &str| {
             let path = home(system).join(format!("{name}.{extension}"));
             let text = std::fs::read_to_string(&path);
@@ -110,6 +137,9 @@ fn entries(log: &Log) -> Vec<Entry> {
 /// Else the other tests could hold of next to nothing.
 #[test]
 fn golden_logs_have_something_of_everything() {
+    if writer::is_second_process() {
+        return writer::work_until_killed();
+    }
     for golden in Golden::all() {
         let name = &golden.name;
         let told = State::after(&golden.events);
@@ -260,28 +290,5 @@ fn a_change_of_a_golden_log_or_of_its_list_is_told() {
             damage.lsn <= hit.start && hit.start.0 < damage.lsn.0 + 4096,
             "{name}: {damage}"
         );
-    }
-}
-
-/// Writes those of this system anew.
-#[test]
-#[ignore = "writes into the repository"]
-fn golden_logs_are_made_anew() {
-    if writer::is_second_process() {
-        return writer::work_until_killed();
-    }
-    let home = home(std::env::consts::OS);
-    std::fs::create_dir_all(&home).unwrap();
-    for (name, write) in [
-        ("closed", writer::closed as fn(&Path) -> Vec<Event>),
-        ("killed", |dir| {
-            writer::killed(dir, "golden_logs_are_made_anew")
-        }),
-    ] {
-        let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        let dir = place.path().join("log");
-        let events = write(&dir);
-        std::fs::write(home.join(format!("{name}.hex")), packed::pack(&dir)).unwrap();
-        std::fs::write(home.join(format!("{name}.told")), told::print(&events)).unwrap();
     }
 }

@@ -148,7 +148,6 @@ pub fn killed(dir: &Path, name: &str) -> Vec<Event> {
     first.log.close().unwrap();
     for _ in 0..2 {
         let mut child = again(name, DIR, dir)
-            .arg("--ignored")
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
