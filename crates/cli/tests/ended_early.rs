@@ -1,13 +1,15 @@
 //! The built command when it is stopped, killed, or nobody listens.
-#![cfg(unix)]
 
 mod common;
+#[path = "common/methods.rs"]
+mod methods;
 #[path = "common/runs.rs"]
 mod runs;
 #[path = "common/tiny.rs"]
 mod tiny;
 
 use common::{place, text};
+use methods::{cached, direct};
 use runs::{assert_empty, command};
 use std::fs;
 use std::io::Read;
@@ -18,14 +20,8 @@ use std::time::Duration;
 use tiny::{TINY, tiny};
 
 fn running(dir: &Path) -> Child {
-    let arguments = [
-        "--seconds",
-        "600",
-        "--size",
-        "4MiB",
-        "--method",
-        "dsync,fsync",
-    ];
+    let methods = [cached(), direct()].join(",");
+    let arguments = ["--seconds", "600", "--size", "4MiB", "--method", &methods];
     let child = command(dir, &arguments)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -37,11 +33,13 @@ fn running(dir: &Path) -> Child {
     child
 }
 
+#[cfg(unix)]
 fn signal(child: &Child, signal: rustix::process::Signal) {
     let pid = rustix::process::Pid::from_child(child);
     rustix::process::kill_process(pid, signal).unwrap();
 }
 
+#[cfg(unix)]
 #[test]
 fn ctrl_c_removes_the_files_and_tells_what_was_measured() {
     for (wait, kind) in [
@@ -68,7 +66,8 @@ fn ctrl_c_removes_the_files_and_tells_what_was_measured() {
 fn what_kill_leaves_can_be_told_and_is() {
     let dir = place();
     let mut child = running(dir.path());
-    signal(&child, rustix::process::Signal::KILL);
+    // SIGKILL, or TerminateProcess.
+    child.kill().unwrap();
     child.wait().unwrap();
     let left = fs::read_dir(dir.path()).unwrap().next();
     let Some(left) = left else { return };
@@ -77,8 +76,8 @@ fn what_kill_leaves_can_be_told_and_is() {
         name.starts_with(&format!("logforce-bench-{}-", child.id())),
         "{name}"
     );
-    let out = tiny(dir.path(), &["--method", "dsync"]);
-    assert!(out.status.success());
+    let out = tiny(dir.path(), &["--method", cached()]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
     assert!(text(&out.stderr).contains(&name), "{}", text(&out.stderr));
 }
 
@@ -86,7 +85,7 @@ fn what_kill_leaves_can_be_told_and_is() {
 fn a_closed_pipe_is_no_panic() {
     for arguments in [&[][..], &["--json", "-"]] {
         let dir = place();
-        let arguments = [arguments, &["--method", "dsync"], &TINY].concat();
+        let arguments = [arguments, &["--method", cached()], &TINY].concat();
         let mut child = command(dir.path(), &arguments)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

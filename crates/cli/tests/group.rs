@@ -1,6 +1,5 @@
 //! `logforce bench group`, with so little to do that it takes no time. Nothing here depends on how
 //! fast the disk is.
-#![cfg(unix)]
 
 mod common;
 #[path = "common/runs.rs"]
@@ -9,7 +8,6 @@ mod runs;
 use common::{place, text};
 use runs::{assert_empty, command};
 use serde_json::Value;
-use std::process::Stdio;
 
 const TINY: [&str; 10] = [
     "--threads",
@@ -90,8 +88,10 @@ fn parts_are_chosen() {
     assert!(csv.contains("submit,handles,2,16,128,"), "{csv}");
 }
 
+#[cfg(unix)]
 #[test]
 fn ctrl_c_leaves_nothing_and_is_told() {
+    use std::process::Stdio;
     let dir = place();
     let arguments = [
         "group",

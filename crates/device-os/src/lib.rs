@@ -4,7 +4,7 @@
 //! [`logforce_device::Method::here`], the writer's lock, the facts about filesystem and device,
 //! threads, waiting and time. Beside it are [`machine`], which says what computer this is, and
 //! [`Counter`], which reads the block device's own count of writes and flushes (Linux only:
-//! elsewhere it says that there is none). On Windows there is `windows::GatherFile` as well, for
+//! elsewhere it says that there is none), and [`is_running`]. On Windows there is `windows::GatherFile` as well, for
 //! scattered pages.
 //!
 //! There are backends for Linux, Windows and macOS; on other systems the crate is empty.
@@ -46,5 +46,7 @@ pub use machine::Machine;
 pub use macos::{OsSystem, machine};
 #[cfg(any(target_os = "macos", windows))]
 pub use no_counters::{Counter, DeviceCounters, block_device_counters};
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+pub use unix::process::is_running;
 #[cfg(windows)]
-pub use windows::{OsSystem, machine};
+pub use windows::{OsSystem, is_running, machine};

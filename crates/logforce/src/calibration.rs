@@ -47,13 +47,17 @@ pub struct Report {
 
 /// The directory in which the command `logforce calibrate` shares its results with programs that
 /// set it as [`Options::calibration_cache`](crate::Options::calibration_cache):
-/// `$XDG_CACHE_HOME/logforce`, else `$HOME/.cache/logforce`; `None` where neither is set.
+/// `$XDG_CACHE_HOME/logforce`, else `$HOME/.cache/logforce`, and on Windows
+/// `%LOCALAPPDATA%\logforce\cache`; `None` where none of these is set.
 pub fn default_cache() -> Option<PathBuf> {
     let set = |name: &str| {
         let path = PathBuf::from(std::env::var_os(name)?);
         // A relative one is to be ignored, says the specification.
         path.is_absolute().then_some(path)
     };
+    if cfg!(windows) {
+        return Some(set("LOCALAPPDATA")?.join("logforce").join("cache"));
+    }
     let cache = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")))?;
     Some(cache.join("logforce"))
 }

@@ -1,5 +1,5 @@
 //! The first opening measures; what it found is kept, shared, and no danger to the log.
-#![cfg(target_os = "linux")]
+#![cfg(any(target_os = "linux", target_os = "macos", windows))]
 
 mod common;
 
@@ -7,6 +7,7 @@ use common::{assert_error, options, record};
 use logforce::calibration::{self, Origin};
 use logforce::{ErrorKind, Method, Options};
 use std::fs;
+#[cfg(unix)]
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -60,7 +61,9 @@ fn an_opening_uses_what_was_measured_and_keeps_it_beside_the_log() {
     assert_eq!(report.origin, Some(Origin::Known));
     assert_eq!(report.decision.method, log.method());
     assert_eq!(report.stored_in, [dir.join("calibration")]);
-    assert!(!report.left_out.is_empty() && !report.decision.figures.is_empty());
+    assert!(!report.left_out.is_empty());
+    // On a busy machine the time is over before there is anything to compare.
+    assert!(!report.decision.figures.is_empty() || !report.decision.decided);
     let spent = report.calibration.unwrap().spent;
     // One operation of a busy disk may come on top.
     assert!(spent < Duration::from_secs(3), "{spent:?}");
@@ -75,12 +78,11 @@ fn an_opening_uses_what_was_measured_and_keeps_it_beside_the_log() {
 #[test]
 fn a_method_that_is_named_is_not_measured() {
     let Some(home) = place() else { return };
-    for (n, options) in [
-        measuring().method(Method::Fdatasync),
-        measuring().calibrate(false),
-    ]
-    .into_iter()
-    .enumerate()
+    // Nowhere the default.
+    let named = Method::Buffered;
+    for (n, options) in [measuring().method(named), measuring().calibrate(false)]
+        .into_iter()
+        .enumerate()
     {
         let dir = home.path().join(n.to_string());
         let log = logforce::create_new(&dir, options).unwrap();
@@ -88,7 +90,7 @@ fn a_method_that_is_named_is_not_measured() {
             .unwrap()
             .facts
             .default_method();
-        assert_eq!(log.method(), [Method::Fdatasync, default][n]);
+        assert_eq!(log.method(), [named, default][n]);
         assert!(!is_kept(&dir));
     }
 }
@@ -104,8 +106,11 @@ fn a_cache_is_made_and_shared() {
         assert!(!is_kept(&dir), "it is in the cache");
         assert!(is_kept(&cache));
     }
-    let mode = fs::metadata(&cache).unwrap().permissions().mode();
-    assert_eq!(mode & 0o077, 0, "for its owner only");
+    #[cfg(unix)]
+    {
+        let mode = fs::metadata(&cache).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "for its owner only");
+    }
 }
 
 #[test]
@@ -113,7 +118,13 @@ fn a_cache_that_cannot_be_used_does_no_harm() {
     let Some(home) = place() else { return };
     let file = home.path().join("file");
     fs::write(&file, "x").unwrap();
-    for (n, cache) in [file.join("cache"), file, PathBuf::new(), "/proc/x/y".into()]
+    // Of names that nothing can have.
+    let never = if cfg!(windows) {
+        "C:\\a|b\\c"
+    } else {
+        "/proc/x/y"
+    };
+    for (n, cache) in [file.join("cache"), file, PathBuf::new(), never.into()]
         .into_iter()
         .enumerate()
     {
@@ -182,17 +193,19 @@ fn whatever_lies_there_under_the_name_the_log_opens() {
     let secret = home.path().join("secret");
     fs::write(&secret, "untouched").unwrap();
     type Make = fn(&Path, &Path);
-    let all: [Make; 5] = [
+    let all: &[Make] = &[
         |at, _| fs::write(at, vec![b'['; 2 << 20]).unwrap(),
         |at, _| fs::write(at, [0xff; 999]).unwrap(),
         |at, _| fs::create_dir(at).unwrap(),
+        #[cfg(unix)]
         |at, secret| symlink(secret, at).unwrap(),
+        #[cfg(target_os = "linux")]
         |at, _| {
             let fifo = rustix::fs::FileType::Fifo;
             rustix::fs::mknodat(rustix::fs::CWD, at, fifo, 0o600.into(), 0).unwrap();
         },
     ];
-    for (n, make) in all.into_iter().enumerate() {
+    for (n, make) in all.iter().enumerate() {
         let dir = home.path().join(n.to_string());
         logforce::create_new(&dir, options()).unwrap();
         make(&dir.join("calibration"), &secret);
@@ -205,6 +218,7 @@ fn whatever_lies_there_under_the_name_the_log_opens() {
     assert_eq!(fs::read_to_string(&secret).unwrap(), "untouched");
 }
 
+#[cfg(unix)]
 #[test]
 fn a_place_that_cannot_be_written_to_is_no_error() {
     let Some(home) = place() else { return };

@@ -1,11 +1,12 @@
 //! Directories that are not what they should be, and some that are unusual and good.
-#![cfg(target_os = "linux")]
+#![cfg(any(target_os = "linux", target_os = "macos", windows))]
 
 mod common;
 
 use common::*;
 use logforce::{Error, ErrorKind, Log, Options, Result};
 use std::fs;
+#[cfg(unix)]
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
@@ -217,23 +218,30 @@ fn strange_files_beside_a_log_are_left_alone() {
     }
 }
 
+#[cfg(target_os = "linux")]
+fn make_fifo(path: &Path) {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+}
+
+/// There is none in a directory.
+#[cfg(not(target_os = "linux"))]
+fn make_fifo(_: &Path) {
+    unreachable!("not asked for");
+}
+
 #[test]
 fn a_control_file_that_is_no_file() {
     for fifo in [false, true] {
+        if fifo && cfg!(not(target_os = "linux")) {
+            continue;
+        }
         let dir = temp();
         small_log(dir.path());
         let control = dir.path().join("control");
         fs::remove_file(&control).unwrap();
         if fifo {
-            let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
-            rustix::fs::mknodat(
-                rustix::fs::CWD,
-                &control,
-                rustix::fs::FileType::Fifo,
-                mode,
-                0,
-            )
-            .unwrap();
+            make_fifo(&control);
         } else {
             fs::create_dir(&control).unwrap();
         }
@@ -255,6 +263,7 @@ fn there_is_one_already() {
     assert_holds(&log, 0, 1, 100);
 }
 
+#[cfg(unix)]
 #[test]
 fn only_the_owner_may_look() {
     let home = temp();
@@ -275,6 +284,7 @@ fn only_the_owner_may_look() {
     }
 }
 
+#[cfg(unix)]
 #[test]
 fn by_a_symbolic_link_and_other_names() {
     let home = temp();
@@ -313,6 +323,7 @@ fn by_a_symbolic_link_and_other_names() {
     }
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn a_path_that_is_not_unicode() {
     use std::os::unix::ffi::OsStrExt;
@@ -336,7 +347,7 @@ fn relative_and_then_the_working_directory_changes() {
     std::env::set_current_dir(&home).unwrap();
     let log = logforce::create_new("log", options()).unwrap();
     log.commit(&record(0, 20_000)).unwrap();
-    std::env::set_current_dir("/").unwrap();
+    std::env::set_current_dir(home.parent().unwrap()).unwrap();
     for n in 1..60 {
         let at = log.commit(&record(n, 20_000)).unwrap();
         if n % 10 == 0 {
@@ -354,6 +365,62 @@ fn relative_and_then_the_working_directory_changes() {
     assert_holds(&log, 50, 60, 20_000);
 }
 
+/// Windows neither moves nor removes a directory in which something is open; the log goes on.
+#[cfg(windows)]
+#[test]
+fn while_it_is_open_it_stays() {
+    let home = temp();
+    let dir = home.path().join("log");
+    let log = logforce::create_new(&dir, options()).unwrap();
+    log.commit(&record(0, 20_000)).unwrap();
+    fs::rename(&dir, home.path().join("after")).unwrap_err();
+    fs::remove_dir(&dir).unwrap_err();
+    for n in 1..60 {
+        let at = log.commit(&record(n, 20_000)).unwrap();
+        if n % 10 == 0 {
+            log.truncate_front(at.start).unwrap();
+        }
+    }
+    log.close().unwrap();
+    let log = logforce::open_existing(&dir, options()).unwrap();
+    assert_holds(&log, 50, 60, 20_000);
+    log.close().unwrap();
+    // Nothing is held any more.
+    let after = home.path().join("after");
+    fs::rename(&dir, &after).unwrap();
+    fs::remove_dir_all(&after).unwrap();
+}
+
+#[cfg(windows)]
+#[test]
+fn by_other_names_of_it() {
+    let home = temp();
+    let dir = home.path().join("日本 ログ ünï 'quoted'");
+    small_log(&dir);
+    let name = dir.file_name().unwrap();
+    let mut slash = dir.clone().into_os_string();
+    slash.push("\\");
+    let ways = [
+        dir.clone(),
+        PathBuf::from(slash),
+        dir.join("."),
+        home.path().join("nosuch").join("..").join(name),
+        // Case makes no difference.
+        dir.with_file_name("日本 ログ ünÏ 'QUOTED'"),
+    ];
+    for path in &ways {
+        println!("{}", path.display());
+        let log = logforce::open_existing(path, options()).unwrap();
+        assert_holds(&log, 0, 1, 100);
+        for other in &ways {
+            let second = logforce::open_existing(other, options());
+            assert_error(second, ErrorKind::Locked, &[other.to_str().unwrap()]);
+        }
+        log.close().unwrap();
+    }
+}
+
+#[cfg(unix)]
 #[test]
 fn moved_while_open() {
     let home = temp();
@@ -376,6 +443,7 @@ fn moved_while_open() {
     assert_holds(&log, 50, 60, 20_000);
 }
 
+#[cfg(unix)]
 #[test]
 fn removed_while_open() {
     let home = temp();
@@ -394,6 +462,7 @@ fn removed_while_open() {
 }
 
 /// As root makes them for another user, and as that user finds them.
+#[cfg(target_os = "linux")]
 #[test]
 fn not_allowed() {
     const HOME: &str = "LOGFORCE_TEST_HOME";

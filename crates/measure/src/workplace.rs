@@ -61,8 +61,8 @@ pub fn remove(path: &Path) -> Result<(), MeasureError> {
 }
 
 /// What earlier runs left in `parent` when they were killed: directories of ours whose process
-/// is gone.
-pub fn leftovers(parent: &Path) -> Vec<PathBuf> {
+/// is gone, by the word of `is_running`.
+pub fn leftovers(parent: &Path, is_running: impl Fn(u32) -> bool) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(parent) else {
         return Vec::new();
     };
@@ -81,21 +81,7 @@ pub fn leftovers(parent: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-#[cfg(unix)]
-fn is_running(pid: u32) -> bool {
-    let pid = i32::try_from(pid)
-        .ok()
-        .and_then(rustix::process::Pid::from_raw);
-    pid.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
-}
-
-/// Nobody asks there: what is left behind is not told of.
-#[cfg(not(unix))]
-fn is_running(_pid: u32) -> bool {
-    true
-}
-
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -113,7 +99,7 @@ mod tests {
         ] {
             std::fs::create_dir_all(dir).unwrap();
         }
-        let found = leftovers(&parent);
+        let found = leftovers(&parent, |pid| pid == std::process::id());
         std::fs::remove_dir_all(&parent).unwrap();
         assert_eq!(found, [dead]);
     }

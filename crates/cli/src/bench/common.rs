@@ -188,7 +188,7 @@ pub fn leaving_nothing<T>(
     let interrupt = Interrupt::new();
     let path_to_remove = Arc::new(Mutex::new(None));
     signal::install(interrupt.clone(), Arc::clone(&path_to_remove))?;
-    for path in leftovers(dir) {
+    for path in leftovers(dir, os::is_running) {
         complain(&format!(
             "note: {} was left by a run that was killed; remove it",
             path.display()
@@ -220,9 +220,17 @@ pub fn machine(directory: &dyn Directory) -> Result<Machine, MeasureError> {
 /// The command line, quoted where a shell would need it.
 pub fn command_line() -> String {
     let quote = |word: String| {
-        let plain = |c: char| c.is_alphanumeric() || "-_./,=:+".contains(c);
+        // The shells of Windows know double quotes, and a backslash is part of a path there.
+        let unquoted = if cfg!(windows) {
+            "-_./,=:+\\"
+        } else {
+            "-_./,=:+"
+        };
+        let plain = |c: char| c.is_alphanumeric() || unquoted.contains(c);
         if !word.is_empty() && word.chars().all(plain) {
             word
+        } else if cfg!(windows) {
+            format!("\"{}\"", word.replace('"', "\\\""))
         } else {
             format!("'{}'", word.replace('\'', "'\\''"))
         }

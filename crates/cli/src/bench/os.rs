@@ -23,6 +23,11 @@ pub fn host() -> Host {
     }
 }
 
+/// Whether there is a process of that number.
+pub fn is_running(pid: u32) -> bool {
+    logforce_device_os::is_running(pid)
+}
+
 /// The counters of the device below a path; the error says why there are none.
 pub fn counters(path: &Path) -> io::Result<DeviceCounters> {
     logforce_device_os::Counter::of(path).map(DeviceCounters)

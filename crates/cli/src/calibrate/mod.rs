@@ -40,7 +40,8 @@ pub struct Args {
     /// How long --again may take, preparing included; at most 60
     #[arg(long, value_name = "S", default_value = "3", value_parser = parse_seconds, requires = "again")]
     seconds: Duration,
-    /// Where results are shared [default: $XDG_CACHE_HOME/logforce or ~/.cache/logforce]
+    /// Where results are shared [default: $XDG_CACHE_HOME/logforce or ~/.cache/logforce; on Windows
+    /// %LOCALAPPDATA%\logforce\cache]
     #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
     /// Write the result as JSON to FILE; - is standard output, and all else goes to standard error

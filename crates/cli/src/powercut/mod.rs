@@ -72,7 +72,8 @@ struct RunArgs {
     /// The witness; port 7133 if none is named
     #[arg(long, value_name = "HOST:PORT")]
     witness: String,
-    /// Where verdicts are shared [default: $XDG_CACHE_HOME/logforce or ~/.cache/logforce]
+    /// Where verdicts are shared [default: $XDG_CACHE_HOME/logforce or ~/.cache/logforce; on Windows
+    /// %LOCALAPPDATA%\logforce\cache]
     #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
 }

@@ -3,7 +3,7 @@
 use crate::common::text;
 use logforce::{Guarantee, Log, Lsn, Options};
 use std::fs::File;
-use std::os::unix::fs::FileExt;
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -59,10 +59,12 @@ pub fn segments(path: &Path) -> Vec<PathBuf> {
 
 /// Flips a bit.
 pub fn flip(file: &Path, offset: u64) {
-    let file = File::options().read(true).write(true).open(file).unwrap();
+    let mut file = File::options().read(true).write(true).open(file).unwrap();
     let mut byte = [0];
-    file.read_exact_at(&mut byte, offset).unwrap();
-    file.write_all_at(&[byte[0] ^ 4], offset).unwrap();
+    file.seek(SeekFrom::Start(offset)).unwrap();
+    file.read_exact(&mut byte).unwrap();
+    file.seek(SeekFrom::Start(offset)).unwrap();
+    file.write_all(&[byte[0] ^ 4]).unwrap();
 }
 
 /// Copies all files of a log, as they are now.

@@ -1,4 +1,5 @@
 //! What Linux and macOS have in common.
 
 pub mod error;
+pub mod process;
 pub mod transfer;

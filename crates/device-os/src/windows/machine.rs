@@ -1,10 +1,15 @@
 #![allow(unsafe_code)]
 
 use crate::Machine;
+use std::io;
+use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle};
 use std::sync::OnceLock;
 use windows_sys::Wdk::System::SystemServices::RtlGetVersion;
+use windows_sys::Win32::Foundation::{ERROR_INVALID_PARAMETER, WAIT_TIMEOUT};
+use windows_sys::Win32::Storage::FileSystem::SYNCHRONIZE;
 use windows_sys::Win32::System::LibraryLoader::{GetModuleHandleW, GetProcAddress};
 use windows_sys::Win32::System::SystemInformation::{GetSystemInfo, OSVERSIONINFOW, SYSTEM_INFO};
+use windows_sys::Win32::System::Threading::{OpenProcess, WaitForSingleObject};
 use windows_sys::{s, w};
 
 const WINE: &str = "This is Wine, which ignores the flags that matter here: TIMES MEASURED HERE MEAN NOTHING, neither for Windows nor beside each other.";
@@ -54,4 +59,20 @@ pub fn page_size() -> usize {
     // SAFETY: the pointer is to a live local.
     unsafe { GetSystemInfo(&mut info) };
     info.dwPageSize as usize
+}
+
+/// Whether there is a process of that number that has not ended.
+pub fn is_running(pid: u32) -> bool {
+    // SAFETY: the call takes no memory of ours.
+    let process = unsafe { OpenProcess(SYNCHRONIZE, 0, pid) };
+    if process.is_null() {
+        // Any other error says that it is there, and not ours to ask about.
+        let no_such = Some(ERROR_INVALID_PARAMETER as i32);
+        return io::Error::last_os_error().raw_os_error() != no_such;
+    }
+    // SAFETY: the call has just opened it, and nothing else owns it.
+    let process = unsafe { OwnedHandle::from_raw_handle(process) };
+    // It may have ended, and be kept by whoever has it open.
+    // SAFETY: the handle is open, with the right to wait.
+    unsafe { WaitForSingleObject(process.as_raw_handle(), 0) == WAIT_TIMEOUT }
 }

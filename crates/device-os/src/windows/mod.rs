@@ -8,7 +8,7 @@
 //! - `lock` (unsafe): one writer per directory.
 //! - `facts`, from `volume` and `control` (unsafe) by `storage` and `protocol`, which take answers
 //!   apart.
-//! - `runtime`, `machine` (unsafe): threads, waiting, random bits, the version.
+//! - `runtime`, `machine` (unsafe): threads, waiting, random bits, the version, other processes.
 //!
 //! What makes no call of Windows (`checks`, `in_flight`, `path`, `protocol`, `storage`) is compiled
 //! and tested on every system.
@@ -56,6 +56,6 @@ mod error;
 #[cfg(windows)]
 pub use gather::{GatherFile, Gathered};
 #[cfg(windows)]
-pub use machine::machine;
+pub use machine::{is_running, machine};
 #[cfg(windows)]
 pub use system::OsSystem;

@@ -1,0 +1,36 @@
+//! Whether a process is there.
+#![cfg(any(target_os = "linux", target_os = "macos", windows))]
+
+mod common;
+
+use common::{again, told};
+use logforce_device_os::is_running;
+use std::io::Read;
+use std::path::Path;
+use std::process::Stdio;
+
+const WAITER: &str = "LOGFORCE_TEST_WAITER";
+
+#[test]
+fn a_process_is_there_until_it_ends() {
+    if told(WAITER).is_some() {
+        // Until it is killed.
+        let _ = std::io::stdin().read(&mut [0]);
+        return;
+    }
+    assert!(is_running(std::process::id()));
+    let name = "a_process_is_there_until_it_ends";
+    let mut child = again(name, WAITER, Path::new("yes"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let pid = child.id();
+    assert!(is_running(pid));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // Also while its number is kept: `child` still has it open.
+    assert!(!is_running(pid));
+    // Numbers that no system gives.
+    assert!(!is_running(u32::MAX - 1));
+}

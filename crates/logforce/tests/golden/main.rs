@@ -1,0 +1,294 @@
+//! Golden logs: small logs that the library wrote on Linux and on Windows (under Wine), kept as
+//! they were, and opened here, whatever system this is. So a log that was written on one system
+//! opens on the other, and one that was written then opens now.
+//!
+//! Each is kept beside what its writer was told (`NAME.told`). `LOGFORCE_BLESS=1` makes those of the
+//! system that the tests run on anew.
+#![cfg(any(target_os = "linux", target_os = "macos", windows))]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod packed;
+mod told;
+mod writer;
+
+use common::{options, record, segments, temp};
+use logforce::{Entry, ErrorKind, Inspector, Log, Lsn, Visit};
+use packed::File;
+use std::path::{Path, PathBuf};
+use std::sync::Once;
+use tempfile::TempDir;
+use told::{Event, State};
+
+/// The smallest there is.
+const SEGMENT: u64 = 64 << 10;
+
+/// Who wrote them, and how they ended.
+const LOGS: [(&str, &str); 4] = [
+    ("linux", "closed"),
+    ("linux", "killed"),
+    ("windows", "closed"),
+    ("windows", "killed"),
+];
+
+fn home(system: &str) -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    here.join(system)
+}
+
+/// Writes those of this system anew, before any of them is looked at, if that is asked for.
+fn bless() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        if std::env::var_os("LOGFORCE_BLESS").is_none() {
+            return;
+        }
+        let home = home(std::env::consts::OS);
+        std::fs::create_dir_all(&home).unwrap();
+        for (name, write) in [
+            ("closed", writer::closed as fn(&Path) -> Vec<Event>),
+            ("killed", |dir| writer::killed(dir, SECOND_PROCESS)),
+        ] {
+            let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+            let dir = place.path().join("log");
+            let events = write(&dir);
+            std::fs::write(home.join(format!("{name}.hex")), packed::pack(&dir)).unwrap();
+            std::fs::write(home.join(format!("{name}.told")), told::print(&events)).unwrap();
+        }
+    });
+}
+
+/// The test that is a writer in the second process.
+const SECOND_PROCESS: &str = "golden_logs_have_something_of_everything";
+
+/// A golden log, and what its writer was told.
+struct Golden {
+    name: String,
+    files: Vec<File>,
+    events: Vec<Event>,
+}
+
+impl Golden {
+    fn load(system: &str, name: &str) -> Golden {
+        bless();
+        let text = |extension: &str| {
+            let path = home(system).join(format!("{name}.{extension}"));
+            let text = std::fs::read_to_string(&path);
+            text.unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+        };
+        Golden {
+            name: format!("{system}/{name}"),
+            files: packed::unpack(&text("hex")),
+            events: told::parse(&text("told")),
+        }
+    }
+
+    fn all() -> impl Iterator<Item = Golden> {
+        LOGS.iter().map(|(system, name)| Golden::load(system, name))
+    }
+
+    fn was_closed(&self) -> bool {
+        self.name.ends_with("closed")
+    }
+
+    /// A copy of the log, in a directory that goes with the test.
+    fn copy(&self) -> TempDir {
+        let dir = temp();
+        for file in &self.files {
+            std::fs::write(dir.path().join(&file.name), &file.bytes).unwrap();
+        }
+        dir
+    }
+}
+
+/// What differs between what is there and what its writer was told.
+fn compare(told: &State, found: &[Entry], meta: Option<&[u8]>) -> Result<(), String> {
+    let expected: Vec<String> = told.records.iter().map(Event::to_string).collect();
+    let found: Vec<String> = found.iter().map(|e| Event::of(e).to_string()).collect();
+    if let Some(n) = (0..expected.len().max(found.len())).find(|&n| expected.get(n) != found.get(n))
+    {
+        let (expected, found) = (expected.get(n), found.get(n));
+        return Err(format!("record {n}: told {expected:?}, found {found:?}"));
+    }
+    let expected = told.meta.as_deref().map(str::as_bytes);
+    if meta != expected {
+        return Err(format!("metadata: told {expected:?}, found {meta:?}"));
+    }
+    Ok(())
+}
+
+/// What `verify` finds, and the records.
+fn look(seen: &Inspector) -> (logforce::Finding, Vec<Entry>) {
+    let mut entries = Vec::new();
+    let found = seen.walk(&mut |visit| {
+        if let Visit::Record { entry, .. } = visit {
+            entries.push(entry.clone());
+        }
+        true
+    });
+    (found.unwrap(), entries)
+}
+
+fn entries(log: &Log) -> Vec<Entry> {
+    let all = log.read_from(log.front_lsn()).unwrap();
+    all.map(Result::unwrap).collect()
+}
+
+/// Else the other tests could hold of next to nothing.
+#[test]
+fn golden_logs_have_something_of_everything() {
+    if writer::is_second_process() {
+        return writer::work_until_killed();
+    }
+    for golden in Golden::all() {
+        let name = &golden.name;
+        let told = State::after(&golden.events);
+        let lengths: Vec<u64> = told.records.iter().filter_map(Event::record_len).collect();
+        assert!(lengths.len() >= 30, "{name}: {} records", lengths.len());
+        assert!(lengths.contains(&0), "{name}: an empty record");
+        assert!(lengths.iter().any(|&l| l > SEGMENT), "{name}: {lengths:?}");
+        assert!(told.front > Lsn(SEGMENT), "{name}: {:?}", told.front);
+        assert!(told.voided.len() >= 2 && told.meta.is_some(), "{name}");
+        let summary = {
+            let dir = golden.copy();
+            logforce::inspect(dir.path()).unwrap().summary()
+        };
+        assert!(summary.segments.len() >= 4, "{name}: {summary:?}");
+        assert!(summary.epoch.counter >= 3, "{name}: {summary:?}");
+        assert_eq!(summary.clean, golden.was_closed(), "{name}");
+        assert!(summary.strays.is_empty(), "{name}: {summary:?}");
+        for file in ["control", "lock"] {
+            assert!(
+                golden.files.iter().any(|f| f.name == file),
+                "{name}: {file}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_golden_log_is_healthy_and_holds_what_its_writer_was_told() {
+    for golden in Golden::all() {
+        let (name, dir) = (&golden.name, golden.copy());
+        let told = State::after(&golden.events);
+        let seen = logforce::inspect(dir.path()).unwrap();
+        let (found, records) = look(&seen);
+        println!("{name}: {found:?}");
+        let meta = seen.meta().unwrap();
+        compare(&told, &records, meta.as_deref()).unwrap_or_else(|e| panic!("{name}: {e}"));
+        assert_eq!(found.damages, 0, "{name}");
+        assert_eq!(seen.summary().front, told.front, "{name}");
+        // Nothing was changed by looking.
+        for file in &golden.files {
+            let now = std::fs::read(dir.path().join(&file.name)).unwrap();
+            assert!(now == file.bytes, "{name}: {}", file.name);
+        }
+    }
+}
+
+#[test]
+fn a_golden_log_is_opened_and_goes_on() {
+    for golden in Golden::all() {
+        let (name, dir) = (&golden.name, golden.copy());
+        let mut told = State::after(&golden.events);
+        // By this system's own default method.
+        let options = options().segment_len(SEGMENT);
+        let log = logforce::open_existing(dir.path(), options.clone()).unwrap();
+        println!("{name}: {} {:?}", log.method(), log.recovered());
+        assert_eq!(log.recovered().clean, golden.was_closed(), "{name}");
+        let meta = log.meta();
+        compare(&told, &entries(&log), meta.as_deref()).unwrap_or_else(|e| panic!("{name}: {e}"));
+        for &(from, _) in &told.voided {
+            if from >= told.front {
+                let gone = log.read_at(from).unwrap_err();
+                assert_eq!(gone.kind(), ErrorKind::Voided, "{name}: {gone}");
+            }
+        }
+        let gone = log.read_at(Lsn(SEGMENT - 4096)).unwrap_err();
+        assert_eq!(gone.kind(), ErrorKind::Truncated, "{name}: {gone}");
+
+        let used = golden.events.iter().filter_map(Event::end).max().unwrap();
+        for len in [0, 10, 300, 100_000, 5_000].repeat(5) {
+            let data = record(len as u64, len);
+            let at = log.commit(&data).unwrap();
+            assert!(at.start >= used, "{name}: {at:?} was used, up to {used}");
+            told.records.push(Event::record(at.start, at.end, &data));
+        }
+        log.set_meta(b"gone on").unwrap();
+        told.meta = Some("gone on".to_owned());
+        log.close().unwrap();
+
+        let log = logforce::open_existing(dir.path(), options).unwrap();
+        assert!(log.recovered().clean, "{name}");
+        let meta = log.meta();
+        compare(&told, &entries(&log), meta.as_deref()).unwrap_or_else(|e| panic!("{name}: {e}"));
+        log.close().unwrap();
+        let (found, records) = look(&logforce::inspect(dir.path()).unwrap());
+        assert_eq!(found.damages, 0, "{name}: {found:?}");
+        compare(&told, &records, meta.as_deref()).unwrap_or_else(|e| panic!("{name}: {e}"));
+    }
+}
+
+/// That the tests above find something where there is something to find: in the log, and in the
+/// list beside it.
+#[test]
+fn a_change_of_a_golden_log_or_of_its_list_is_told() {
+    for golden in Golden::all() {
+        let (name, dir) = (&golden.name, golden.copy());
+        let told = State::after(&golden.events);
+        let seen = logforce::inspect(dir.path()).unwrap();
+        let (_, records) = look(&seen);
+        let meta = seen.meta().unwrap();
+        for n in 0..told.records.len() {
+            let mut other = told.clone();
+            other.records.remove(n);
+            compare(&other, &records, meta.as_deref()).unwrap_err();
+            compare(
+                &told,
+                &[&records[..n], &records[n + 1..]].concat(),
+                meta.as_deref(),
+            )
+            .unwrap_err();
+        }
+        compare(&told, &records, None).unwrap_err();
+
+        // A bit of a record in the middle.
+        let middle = &records[records.len() / 2..];
+        let hit = middle.iter().find(|r| r.data.len() >= 300).unwrap();
+        let summary = seen.summary();
+        let segment = summary
+            .segments
+            .iter()
+            .rfind(|s| s.start <= hit.start)
+            .unwrap();
+        let file = segments(dir.path())
+            .into_iter()
+            .find(|f| f.ends_with(&segment.name))
+            .unwrap();
+        let at = (hit.start.0 - segment.start.0) as usize;
+        let bytes = std::fs::read(&file).unwrap();
+        let place = bytes[at..at + 200]
+            .windows(8)
+            .position(|w| w == &hit.data[..8]);
+        let at = at + place.unwrap_or_else(|| panic!("{name}: {hit:?} is not there"));
+        common::patch(&file, |bytes| bytes[at + 3] ^= 4);
+        let mut damage = None;
+        let walked = logforce::inspect(dir.path()).unwrap().walk(&mut |visit| {
+            if let Visit::Damage(found) = visit {
+                damage.get_or_insert_with(|| found.clone());
+            }
+            true
+        });
+        assert!(walked.unwrap().damages > 0, "{name}");
+        let damage = damage.unwrap();
+        assert_eq!(
+            damage.file.as_deref(),
+            Some(segment.name.as_str()),
+            "{name}"
+        );
+        assert!(
+            damage.lsn <= hit.start && hit.start.0 < damage.lsn.0 + 4096,
+            "{name}: {damage}"
+        );
+    }
+}
