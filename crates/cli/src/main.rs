@@ -70,6 +70,7 @@ fn main() -> ExitCode {
 mod tests {
     use super::Cli;
     use clap::{CommandFactory, Parser};
+    use logforce::Method;
 
     #[test]
     fn the_grammar_is_sound() {
@@ -78,14 +79,17 @@ mod tests {
 
     #[test]
     fn flags_work_with_and_without_the_name_of_the_scenario() {
+        let method = Method::here()[1];
+        let write =
+            format!("powercut write --witness h:1 d --for 30s --control direct --method {method}");
         for words in [
+            write.as_str(),
             "bench",
             "bench --size 1MiB --full",
             "bench journal --size 1MiB --full --json -",
             "calibrate",
             "calibrate --dir x --again --seconds 1.5 --json -",
             "powercut witness --listen [::1]:0 --store x",
-            "powercut write --witness h:1 d --for 30s --control direct --method dsync",
             "powercut check --witness h d --run 0123456789abcdef0123456789abcdef --json -",
         ] {
             let parsed = Cli::try_parse_from(["logforce"].into_iter().chain(words.split(' ')));

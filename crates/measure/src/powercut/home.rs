@@ -1,6 +1,6 @@
 //! The directory of a run on the machine whose plug is pulled.
 
-use super::{CutError, RunId};
+use super::{CutError, RunId, names};
 use logforce::Facts;
 use logforce_device::System;
 use serde::{Deserialize, Serialize};
@@ -128,7 +128,7 @@ impl Home {
         });
         written
             .and_then(|()| fs::rename(&new, self.path.join(RUN_FILE)))
-            .and_then(|()| File::open(&self.path)?.sync_all())
+            .and_then(|()| names::sync(&self.path))
             .map_err(self.named("writing the run's file in"))
     }
 

@@ -15,6 +15,7 @@ mod exam;
 mod home;
 mod ledger;
 mod load;
+mod names;
 mod record;
 mod server;
 mod slots;

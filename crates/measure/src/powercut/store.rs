@@ -6,7 +6,7 @@
 //! acknowledged.
 
 use super::ledger::{Event, Ledger, file_name};
-use super::{CutError, RunId, wire};
+use super::{CutError, RunId, names, wire};
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -113,7 +113,7 @@ impl Store {
         let first = Event::New(book.ledger.state.subject.clone());
         book.append(&first)?;
         book.file.sync_all()?;
-        File::open(&self.dir)?.sync_all()?;
+        names::sync(&self.dir)?;
         let book = Arc::new(Mutex::new(book));
         books.insert(run, Arc::clone(&book));
         Ok(book)
@@ -205,8 +205,11 @@ impl Book {
         out.flush()?;
         drop(out);
         file.sync_all()?;
-        fs::rename(&new, &self.path)?;
+        // Windows replaces no file that is open, so the old one is closed now.
+        self.file = file;
+        let renamed = fs::rename(&new, &self.path);
         self.file = OpenOptions::new().append(true).open(&self.path)?;
+        renamed?;
         self.grown = 0;
         Ok(())
     }
