@@ -5,6 +5,7 @@ use super::stage::{Outcome, Stage};
 use super::{Setting, child, transcript};
 use crate::workspace::cargo;
 use anyhow::Result;
+use std::path::PathBuf;
 use std::process::Command;
 
 /// Cargo in the workspace, without colours: its output is read.
@@ -15,6 +16,12 @@ pub fn cargo_command(setting: &Setting) -> Command {
         .env("CARGO_TERM_COLOR", "never")
         .env("CARGO_TERM_PROGRESS_WHEN", "never");
     command
+}
+
+/// A program that cargo built for this machine.
+pub fn built(setting: &Setting, name: &str) -> PathBuf {
+    let name = format!("{name}{}", std::env::consts::EXE_SUFFIX);
+    setting.workspace.target.join("debug").join(name)
 }
 
 /// What is off by default and tested all the same; the examples are built without.
@@ -57,7 +64,12 @@ pub fn run(stage: Stage, setting: &Setting) -> Result<Outcome> {
 
 /// A stage that is one command.
 pub fn one_command(setting: &Setting, stage: Stage, command: &mut Command) -> Result<Outcome> {
-    let log = setting.logs.join(format!("{}.log", stage.name()));
+    step(setting, stage.name(), command)
+}
+
+/// A command that counts as one test; its output goes into the transcript of that name.
+pub fn step(setting: &Setting, name: &str, command: &mut Command) -> Result<Outcome> {
+    let log = setting.logs.join(format!("{name}.log"));
     let ended = child::run(command, &log, setting.clock.limit())?;
     if ended.ok {
         return Ok(Outcome::of(Counts::PASSED, Vec::new()));

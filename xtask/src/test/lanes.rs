@@ -22,6 +22,8 @@ const LANES: [&[Stage]; 2] = [
     &[
         Stage::Packages,
         Stage::Windows,
+        Stage::Macos,
+        Stage::Aarch64,
         Stage::Interleavings,
         Stage::Planted,
         Stage::Fuzz,

@@ -16,7 +16,7 @@ pub fn run(setting: &Setting) -> Result<Outcome> {
     if built.counts.failed > 0 {
         return Ok(built);
     }
-    let mut lives = Command::new(setting.workspace.target.join("debug/logforce-sim"));
+    let mut lives = Command::new(host::built(setting, "logforce-sim"));
     lives.current_dir(&setting.workspace.root);
     said(setting, Stage::Lives, &mut lives)
 }

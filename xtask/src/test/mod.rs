@@ -3,10 +3,12 @@
 //! Two lanes run beside each other: what the compiler does to our own code, and what is done to
 //! the machine. Only the tests wait for the other lane's packages.
 
+mod aarch64;
 mod budget;
 pub mod child;
 mod clock;
 mod counts;
+mod debian;
 mod excuses;
 mod fuzzing;
 mod host;
@@ -14,6 +16,7 @@ mod interleavings;
 mod lanes;
 mod leftovers;
 mod lives;
+mod macos;
 mod packages;
 mod powercut;
 mod stage;

@@ -45,7 +45,7 @@ const GROUPS: &[Group] = &[
         packages: &[package("g++", "compiles libFuzzer")],
     },
     Group {
-        what_for: "the Windows code",
+        what_for: "other systems than this one",
         packages: &[
             package(
                 "rustc-web",
@@ -57,11 +57,34 @@ const GROUPS: &[Group] = &[
             ),
             package("cargo-web", "the cargo that fits"),
             package("rust-web-clippy", "the clippy that fits"),
+        ],
+    },
+    Group {
+        what_for: "the Windows code",
+        packages: &[
             package("wine64", "runs the Windows tests"),
             package(
                 "gcc-mingw-w64-x86-64-posix",
                 "Windows' libraries and linker",
             ),
+        ],
+    },
+    Group {
+        what_for: "the macOS code",
+        packages: &[
+            package("python3", "runs the linker"),
+            package(
+                "python3-venv",
+                "fetches the linker, into a place of its own",
+            ),
+        ],
+    },
+    Group {
+        what_for: "Linux on aarch64",
+        packages: &[
+            package("gcc-aarch64-linux-gnu", "its linker"),
+            package("libc6-dev-arm64-cross", "its C library"),
+            package("qemu-user", "runs its programs"),
         ],
     },
 ];

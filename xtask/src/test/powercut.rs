@@ -32,7 +32,7 @@ pub fn run(setting: &Setting) -> Result<Outcome> {
 /// One of its commands; its files beside the transcripts are called `name`.
 fn part(setting: &Setting, command: &str, name: &str) -> Result<Outcome> {
     let mark = leftovers::fresh_mark();
-    let mut suite = Command::new(setting.workspace.target.join("debug/logforce-powercut"));
+    let mut suite = Command::new(host::built(setting, "logforce-powercut"));
     suite
         .current_dir(&setting.workspace.root)
         .args([command, "--json"])

@@ -1,9 +1,13 @@
 //! The stages, and what one reports.
 
 use super::counts::Counts;
-use super::{Setting, fuzzing, host, interleavings, lives, packages, powercut, suites, windows};
+use super::{
+    Setting, aarch64, fuzzing, host, interleavings, lives, macos, packages, powercut, suites,
+    windows,
+};
 use crate::check;
 use anyhow::Result;
+use std::ops::AddAssign;
 use std::time::Duration;
 
 /// A part of the run, with its own time and result.
@@ -19,6 +23,8 @@ pub enum Stage {
     Tests,
     Lives,
     Windows,
+    Macos,
+    Aarch64,
     Planted,
     Fuzz,
     Interleavings,
@@ -26,7 +32,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    pub const ALL: [Stage; 14] = [
+    pub const ALL: [Stage; 16] = [
         Stage::Packages,
         Stage::Fmt,
         Stage::Check,
@@ -37,6 +43,8 @@ impl Stage {
         Stage::Tests,
         Stage::Lives,
         Stage::Windows,
+        Stage::Macos,
+        Stage::Aarch64,
         Stage::Planted,
         Stage::Fuzz,
         Stage::Interleavings,
@@ -55,6 +63,8 @@ impl Stage {
             Stage::Tests => "tests",
             Stage::Lives => "lives",
             Stage::Windows => "windows",
+            Stage::Macos => "macos",
+            Stage::Aarch64 => "aarch64",
             Stage::Planted => "planted",
             Stage::Fuzz => "fuzz",
             Stage::Interleavings => "interleavings",
@@ -74,6 +84,8 @@ impl Stage {
             Stage::Tests => "all tests and doctests, and that they leave nothing behind",
             Stage::Lives => "10,000 random lives of a log on a simulated disk",
             Stage::Windows => "clippy on the Windows code, and its tests under Wine",
+            Stage::Macos => "clippy on the macOS code, and its tests linked",
+            Stage::Aarch64 => "Linux on aarch64: linked, and some of it run under QEMU",
             Stage::Planted => "known bugs, each of which its suite has to find",
             Stage::Fuzz => "replays what fuzzing found, and fuzzes each target for a short while",
             Stage::Interleavings => {
@@ -83,8 +95,19 @@ impl Stage {
         }
     }
 
+    /// Takes what only a Linux has: packages of Debian's, or the kernel itself.
+    fn needs_linux(self) -> bool {
+        matches!(
+            self,
+            Stage::Packages | Stage::Windows | Stage::Macos | Stage::Aarch64 | Stage::Powercut
+        )
+    }
+
     /// Runs it. An error is a failure too: the stage could not do its work.
     pub fn run(self, setting: &Setting) -> Result<Outcome> {
+        if self.needs_linux() && !cfg!(target_os = "linux") {
+            return Ok(Outcome::skipped("needs Linux"));
+        }
         match self {
             Stage::Packages => packages::run(setting),
             Stage::Check => {
@@ -102,6 +125,8 @@ impl Stage {
             Stage::Tests => suites::run(setting),
             Stage::Lives => lives::run(setting),
             Stage::Windows => windows::run(setting),
+            Stage::Macos => macos::run(setting),
+            Stage::Aarch64 => aarch64::run(setting),
             Stage::Planted => lives::planted(setting),
             Stage::Fuzz => fuzzing::run(setting),
             Stage::Interleavings => interleavings::run(setting),
@@ -132,6 +157,14 @@ impl Outcome {
 
     pub fn skipped(why: impl Into<String>) -> Outcome {
         Outcome::of(Counts::SKIPPED, vec![format!("skipped: {}", why.into())])
+    }
+}
+
+impl AddAssign for Outcome {
+    fn add_assign(&mut self, more: Outcome) {
+        self.counts += more.counts;
+        self.lines.extend(more.lines);
+        self.excused += more.excused;
     }
 }
 

@@ -1,0 +1,188 @@
+//! Debian's Rust toolchain, for the stages that compile for other systems.
+//!
+//! rustup's toolchain has no library for those unless it downloads it; Debian's packages bring the
+//! compiler and the sources of its library. They stand beside rustup's and share nothing with it,
+//! the target folder included.
+
+use super::Setting;
+use super::counts::Counts;
+use super::stage::Outcome;
+use anyhow::{Context, Result};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Our crates that know more than one system.
+const CRATES: [&str; 11] = [
+    "logforce-format",
+    "logforce-device",
+    "logforce-device-os",
+    "logforce-core",
+    "logforce-calibrate",
+    "logforce-testkit",
+    "logforce",
+    "logforce-measure",
+    "logforce-cli",
+    "logforce-sim",
+    "xtask",
+];
+
+/// Those that have to compile there without a warning, tests included.
+pub const LINTED: &[&str] = &CRATES;
+
+/// Those whose tests are made into programs. Not the simulation: it makes no call of the system but
+/// to its threads, and takes several times as long as everything else there. Not xtask: its tests
+/// run other programs of this system.
+pub const TESTED: &[&str] = CRATES.split_at(9).0;
+
+/// A program or file, and the package that brings it.
+pub type Needed = (&'static str, &'static str);
+
+const NEEDED: [Needed; 4] = [
+    ("/usr/bin/rustc", "rustc-web"),
+    ("/usr/bin/cargo", "cargo-web"),
+    ("/usr/bin/cargo-clippy", "rust-web-clippy"),
+    (
+        "/usr/lib/rustlib/src/rust/library/std/Cargo.toml",
+        "rust-web-src",
+    ),
+];
+
+/// The packages that are one compiler: of one version, or the library does not compile.
+const ONE_VERSION: [&str; 4] = ["rustc-web", "cargo-web", "rust-web-clippy", "rust-web-src"];
+
+/// Variables that would bring rustup's toolchain in.
+const NOT_FOR_DEBIAN: [&str; 9] = [
+    "RUSTUP_TOOLCHAIN",
+    "CARGO",
+    "RUSTC_WRAPPER",
+    "RUSTC_WORKSPACE_WRAPPER",
+    "RUSTFLAGS",
+    "CARGO_ENCODED_RUSTFLAGS",
+    "CARGO_BUILD_TARGET",
+    "LD_LIBRARY_PATH",
+    "CARGO_TARGET_DIR",
+];
+
+/// The optimisation and debug information of programs that are hardly run: none. See `Cargo.toml`.
+pub const NOT_OPTIMISED: [&str; 2] = ["--profile", "cross"];
+
+/// What keeps a stage from running, if something does: the toolchain, or what it needs besides.
+pub fn refused(code: &str, besides: &[Needed]) -> Option<Outcome> {
+    let missing = missing(NEEDED.iter().chain(besides), |path| path.exists());
+    if !missing.is_empty() {
+        let names = missing.join(" ");
+        return Some(Outcome::skipped(format!("the {code} code needs {names}")));
+    }
+    versions_differ().map(|differ| Outcome::of(Counts::FAILED, vec![differ]))
+}
+
+fn missing<'n>(
+    needed: impl Iterator<Item = &'n Needed>,
+    there: impl Fn(&Path) -> bool,
+) -> Vec<&'static str> {
+    needed
+        .filter(|(path, _)| !there(Path::new(path)))
+        .map(|(_, package)| *package)
+        .collect()
+}
+
+/// Debian's cargo, in the workspace.
+pub fn cargo(setting: &Setting) -> Result<Command> {
+    command(setting, Path::new("/usr/bin/cargo"))
+}
+
+/// Clippy with warnings denied, over all that it is asked for.
+pub fn clippy(setting: &Setting, target: &str) -> Result<Command> {
+    let mut clippy = command(setting, Path::new("/usr/bin/cargo-clippy"))?;
+    clippy.arg("clippy");
+    for_target(setting, &mut clippy, target, LINTED);
+    clippy.args(["--all-targets", "--keep-going", "--", "-D", "warnings"]);
+    // On targets without native thread-locals it does not see that the value is constant already.
+    clippy.args(["-A", "clippy::missing-const-for-thread-local"]);
+    Ok(clippy)
+}
+
+/// A program that starts Debian's compiler, in the workspace.
+pub fn command(setting: &Setting, program: &Path) -> Result<Command> {
+    let mut command = Command::new(program);
+    command.current_dir(&setting.workspace.root);
+    for variable in NOT_FOR_DEBIAN {
+        command.env_remove(variable);
+    }
+    command
+        .env("RUSTC", "/usr/bin/rustc")
+        .env("RUSTDOC", "/usr/bin/rustdoc")
+        // Clippy starts the cargo that this names.
+        .env("CARGO", "/usr/bin/cargo")
+        // The flag that builds the library is for nightly compilers only.
+        .env("RUSTC_BOOTSTRAP", "1")
+        .env("CARGO_INCREMENTAL", "0")
+        .env("CARGO_TERM_COLOR", "never")
+        .env("CARGO_TERM_PROGRESS_WHEN", "never")
+        // Not in `/tmp`, where a program that is killed leaves something behind.
+        .env("TMPDIR", temporary(setting)?);
+    Ok(command)
+}
+
+/// Where the stages' own temporary files go.
+pub fn temporary(setting: &Setting) -> Result<PathBuf> {
+    let temp = setting.workspace.target.join("debian-tmp");
+    std::fs::create_dir_all(&temp).with_context(|| temp.display().to_string())?;
+    Ok(temp)
+}
+
+/// Makes the command compile these crates, and the library, for that target.
+pub fn for_target(setting: &Setting, command: &mut Command, target: &str, crates: &[&str]) {
+    command
+        .args(["-Zbuild-std", "--target", target])
+        .args(crates.iter().flat_map(|c| ["-p", c]))
+        .args(["--locked", "--target-dir"])
+        .arg(setting.workspace.target.join("debian"));
+}
+
+/// Says so if compiler and sources are not of one version.
+fn versions_differ() -> Option<String> {
+    let out = Command::new("dpkg-query")
+        .args(["-W", "-f", "${Package} ${Version}\n"])
+        .args(ONE_VERSION)
+        .output()
+        .ok()?;
+    not_one(&String::from_utf8_lossy(&out.stdout))
+}
+
+fn not_one(listed: &str) -> Option<String> {
+    let mut versions: Vec<&str> = listed.lines().filter_map(|l| l.split(' ').nth(1)).collect();
+    versions.dedup();
+    (versions.len() > 1).then(|| {
+        let list = listed.lines().collect::<Vec<_>>().join(", ");
+        format!("these packages have to be of one version: {list}")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared() {
+        assert_eq!(not_one("rustc-web 1.96.0\nrust-web-src 1.96.0\n"), None);
+        let differ = not_one("rustc-web 1.96.0\nrust-web-src 1.97.0\n").unwrap();
+        assert!(differ.contains("rust-web-src 1.97.0"), "{differ}");
+    }
+
+    #[test]
+    fn what_is_missing_is_named_by_its_package() {
+        let besides = [("/usr/bin/linker", "a-linker")];
+        let named = missing(NEEDED.iter().chain(&besides), |path| {
+            !path.ends_with("linker") && !path.ends_with("cargo-clippy")
+        });
+        assert_eq!(named, ["rust-web-clippy", "a-linker"]);
+    }
+
+    #[test]
+    fn the_simulation_is_linted_and_not_tested() {
+        assert!(LINTED.contains(&"logforce-sim") && !TESTED.contains(&"logforce-sim"));
+        assert!(LINTED.contains(&"xtask") && !TESTED.contains(&"xtask"));
+        assert_eq!(TESTED.last(), Some(&"logforce-cli"));
+    }
+}

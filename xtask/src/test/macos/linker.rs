@@ -1,0 +1,167 @@
+//! A linker for macOS that needs no SDK of Apple's: Zig's, which brings descriptions of the
+//! system's libraries, under the name of a linker that cargo understands.
+//!
+//! Both are programs from PyPI, in versions and with checksums that `requirements.txt` pins, in a
+//! Python environment of their own below the target folder.
+
+use crate::test::{Setting, child, debian};
+use anyhow::{Context, Result};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+const REQUIREMENTS: &str = include_str!("requirements.txt");
+
+/// What Zig does not bring and a dependency names: the handling of Ctrl-C, by way of its binding to
+/// Apple's semaphores. Each file describes a library: where it lies, and what of it is used.
+const SDK: [(&str, &str); 2] = [
+    ("usr/lib/libobjc.tbd", include_str!("sdk/libobjc.tbd")),
+    (
+        "System/Library/Frameworks/Foundation.framework/Foundation.tbd",
+        include_str!("sdk/Foundation.tbd"),
+    ),
+];
+
+/// Longer than 100 MB take.
+const INSTALL: Duration = Duration::from_secs(600);
+
+/// The linker, installed.
+pub struct Linker {
+    dir: PathBuf,
+}
+
+impl Linker {
+    /// Takes what an earlier run installed, if it is what is wanted today; else installs it. The
+    /// inner error says why it cannot be had.
+    pub fn get(setting: &Setting) -> Result<Result<Linker, String>> {
+        let linker = Linker {
+            dir: setting.workspace.target.join("zigbuild"),
+        };
+        // Written last: an environment without it is half of one.
+        let installed = linker.dir.join("installed.txt");
+        if is_installed(&installed) {
+            return Ok(Ok(linker));
+        }
+        if linker.dir.exists() {
+            std::fs::remove_dir_all(&linker.dir)
+                .with_context(|| linker.dir.display().to_string())?;
+        }
+        std::fs::create_dir_all(&linker.dir).with_context(|| linker.dir.display().to_string())?;
+        if let Some(why) = linker.install(setting)? {
+            return Ok(Err(why));
+        }
+        std::fs::write(&installed, REQUIREMENTS)?;
+        Ok(Ok(linker))
+    }
+
+    /// Says why not, if it could not.
+    fn install(&self, setting: &Setting) -> Result<Option<String>> {
+        let requirements = self.dir.join("requirements.txt");
+        std::fs::write(&requirements, REQUIREMENTS)?;
+        let mut environment = Command::new("/usr/bin/python3");
+        environment.args(["-m", "venv"]).arg(self.environment());
+        let mut pip = Command::new(self.environment().join("bin/pip"));
+        pip.args(["install", "--no-deps", "--only-binary", ":all:"])
+            .args(["--disable-pip-version-check", "--no-cache-dir"])
+            .args(["--require-hashes", "-r"])
+            .arg(&requirements);
+        for command in [&mut environment, &mut pip] {
+            command.env("TMPDIR", debian::temporary(setting)?);
+            let log = setting.logs.join("macos-linker.log");
+            let ended = child::run(command, &log, INSTALL.min(setting.clock.limit()))?;
+            if !ended.ok {
+                let text = ended.text();
+                let last = text.lines().rev().find(|l| l.contains("ERROR"));
+                return Ok(Some(format!(
+                    "the linker for macOS: {}: {}",
+                    ended.how,
+                    last.unwrap_or_default()
+                )));
+            }
+        }
+        Ok(None)
+    }
+
+    fn environment(&self) -> PathBuf {
+        self.dir.join("venv")
+    }
+
+    /// Debian's cargo, which builds and links by this.
+    pub fn cargo(&self, setting: &Setting) -> Result<Command> {
+        let sdk = self.dir.join("sdk");
+        describe(&sdk)?;
+        let programs = self.environment().join("bin");
+        let mut command = debian::command(setting, &programs.join("cargo-zigbuild"))?;
+        // It looks for Zig as a module of the first Python in the path.
+        let others = std::env::var_os("PATH").unwrap_or_default();
+        let path =
+            std::env::join_paths([programs].into_iter().chain(std::env::split_paths(&others)))?;
+        command
+            .arg("zigbuild")
+            .env("PATH", path)
+            // Both keep things in the home directory otherwise.
+            .env("CARGO_ZIGBUILD_CACHE_DIR", self.dir.join("wrappers"))
+            .env("ZIG_GLOBAL_CACHE_DIR", self.dir.join("cache"))
+            .env("ZIG_LOCAL_CACHE_DIR", self.dir.join("cache"))
+            .env("SDKROOT", sdk);
+        Ok(command)
+    }
+}
+
+/// Writes the descriptions, each time: they may be others than yesterday's.
+fn describe(sdk: &Path) -> Result<()> {
+    for (name, text) in SDK {
+        let file = sdk.join(name);
+        if let Some(dir) = file.parent() {
+            std::fs::create_dir_all(dir).with_context(|| dir.display().to_string())?;
+        }
+        std::fs::write(&file, text).with_context(|| file.display().to_string())?;
+    }
+    Ok(())
+}
+
+fn is_installed(file: &Path) -> bool {
+    std::fs::read_to_string(file).is_ok_and(|installed| installed == REQUIREMENTS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_requirement_has_a_version_and_a_checksum() {
+        let lines: Vec<&str> = REQUIREMENTS
+            .lines()
+            .filter(|l| !l.starts_with('#'))
+            .collect();
+        for line in &lines {
+            assert!(
+                line.contains("==") && line.contains(" --hash=sha256:"),
+                "{line}"
+            );
+        }
+        assert_eq!(lines.len(), 2);
+    }
+
+    #[test]
+    fn descriptions_are_replaced() {
+        let temp = tempfile::TempDir::new().unwrap();
+        let file = temp.path().join(SDK[0].0);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, "of yesterday").unwrap();
+        describe(temp.path()).unwrap();
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), SDK[0].1);
+        assert!(temp.path().join(SDK[1].0).is_file());
+    }
+
+    #[test]
+    fn an_environment_of_another_day_is_not_taken() {
+        let temp = tempfile::TempDir::new().unwrap();
+        let file = temp.path().join("installed.txt");
+        assert!(!is_installed(&file));
+        std::fs::write(&file, "ziglang==0.1\n").unwrap();
+        assert!(!is_installed(&file));
+        std::fs::write(&file, REQUIREMENTS).unwrap();
+        assert!(is_installed(&file));
+    }
+}

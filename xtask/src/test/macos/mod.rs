@@ -1,0 +1,77 @@
+//! The macOS code, on a Debian: looked over by clippy and linked for the machines of today, and
+//! type-checked for those with Intel's processors. Nothing here can run it.
+
+mod executables;
+mod linker;
+
+use super::counts::Counts;
+use super::debian::{self, Needed};
+use super::stage::Outcome;
+use super::{Setting, child, host, transcript};
+use anyhow::Result;
+use linker::Linker;
+
+const ARM: &str = "aarch64-apple-darwin";
+const INTEL: &str = "x86_64-apple-darwin";
+
+/// What has to be there besides the toolchain. The linker itself comes from PyPI.
+const NEEDED: [Needed; 2] = [
+    ("/usr/bin/python3", "python3"),
+    ("/usr/share/python-wheels", "python3-venv"),
+];
+
+/// Each step only if those before it went well: an error would be shown twice.
+pub fn run(setting: &Setting) -> Result<Outcome> {
+    if let Some(refused) = debian::refused("macOS", &NEEDED) {
+        return Ok(refused);
+    }
+    let mut all = host::step(setting, "macos", &mut debian::clippy(setting, ARM)?)?;
+    for step in [link, check_intel] {
+        if all.counts.failed > 0 {
+            break;
+        }
+        all += step(setting)?;
+    }
+    Ok(all)
+}
+
+/// Makes the command and the test programs, and looks whether they are what they should be.
+fn link(setting: &Setting) -> Result<Outcome> {
+    let linker = match Linker::get(setting)? {
+        Ok(linker) => linker,
+        Err(why) => return Ok(Outcome::skipped(why)),
+    };
+    let mut build = linker.cargo(setting)?;
+    debian::for_target(setting, &mut build, ARM, debian::TESTED);
+    build
+        .args(debian::NOT_OPTIMISED)
+        .args(["--tests", "--bins"])
+        .args(["--message-format", "json-render-diagnostics"]);
+    let log = setting.logs.join("macos-link.log");
+    let ended = child::run(&mut build, &log, setting.clock.limit())?;
+    let text = ended.text();
+    if !ended.ok {
+        let (_, said): (Vec<String>, Vec<String>) = transcript::without_progress(&text)
+            .into_iter()
+            .partition(|line| line.starts_with('{'));
+        let lines = said.into_iter().chain([ended.how]).collect();
+        return Ok(Outcome::of(Counts::FAILED, lines));
+    }
+    let linked = executables::of(&text);
+    let wrong = executables::wrong(&linked);
+    Ok(match wrong.as_slice() {
+        [] => Outcome::of(
+            Counts::of(linked.len() as u64, 0, 0),
+            vec![format!("linked for {ARM}: {} programs", linked.len())],
+        ),
+        _ => Outcome::of(Counts::FAILED, wrong),
+    })
+}
+
+/// By way of the command, which is made of all that users get.
+fn check_intel(setting: &Setting) -> Result<Outcome> {
+    let mut check = debian::cargo(setting)?;
+    check.arg("check");
+    debian::for_target(setting, &mut check, INTEL, &["logforce-cli"]);
+    host::step(setting, "macos-intel", &mut check)
+}
