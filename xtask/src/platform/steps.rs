@@ -1,26 +1,13 @@
 //! What is run for a report.
 
 use super::report::{Answer, Tests};
-use crate::test::{child, transcript};
+use crate::test::{PORTABLE, child, transcript};
 use crate::workspace::{Workspace, cargo};
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
-
-/// The crates whose tests say something about a system: all that are not for Linux alone.
-const TESTED: [&str; 9] = [
-    "logforce-format",
-    "logforce-device",
-    "logforce-device-os",
-    "logforce-core",
-    "logforce-calibrate",
-    "logforce-testkit",
-    "logforce",
-    "logforce-measure",
-    "logforce-cli",
-];
 
 /// No step takes so long on any machine that the project is for.
 const LIMIT: Duration = Duration::from_secs(60 * 60);
@@ -51,7 +38,7 @@ pub fn compiler() -> String {
 pub fn tests(workspace: &Workspace, logs: &Path) -> Result<Tests> {
     let mut tests = Command::new(cargo());
     tests.current_dir(&workspace.root).arg("test");
-    tests.args(TESTED.iter().flat_map(|c| ["-p", c]));
+    tests.args(PORTABLE.iter().flat_map(|c| ["-p", c]));
     tests.args(["--locked", "--lib", "--bins", "--tests", "--no-fail-fast"]);
     tests.args(["--color", "never", "--", "--show-output"]);
     let ended = child::run(&mut tests, &logs.join("platform-tests.log"), LIMIT)?;
@@ -150,8 +137,8 @@ mod tests {
     fn the_compiler_and_the_checkout_are_named() {
         assert!(compiler().contains("host: "), "{}", compiler());
         let workspace = Workspace::find().unwrap();
-        for krate in TESTED {
-            assert!(workspace.crates.iter().any(|c| c.name == krate), "{krate}");
+        for krate in PORTABLE {
+            assert!(workspace.crates.iter().any(|c| c.name == *krate), "{krate}");
         }
     }
 }

@@ -34,6 +34,10 @@ pub const LINTED: &[&str] = &CRATES;
 /// run other programs of this system.
 pub const TESTED: &[&str] = CRATES.split_at(9).0;
 
+/// The same and the simulation: together, since another list of crates may give those they share
+/// other features, and have them compiled again.
+pub const SIMULATED: &[&str] = CRATES.split_at(10).0;
+
 /// A program or file, and the package that brings it.
 pub type Needed = (&'static str, &'static str);
 
@@ -184,5 +188,6 @@ mod tests {
         assert!(LINTED.contains(&"logforce-sim") && !TESTED.contains(&"logforce-sim"));
         assert!(LINTED.contains(&"xtask") && !TESTED.contains(&"xtask"));
         assert_eq!(TESTED.last(), Some(&"logforce-cli"));
+        assert_eq!(SIMULATED.last(), Some(&"logforce-sim"));
     }
 }

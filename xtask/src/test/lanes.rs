@@ -3,73 +3,98 @@
 use super::counts::Counts;
 use super::stage::{Outcome, Report, Stage};
 use super::{Setting, clock};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Instant;
 
-/// What runs beside each other. The machine's lane waits for the network and the disk at first; the
-/// others there have target folders of their own, so that cargo's lock keeps nobody waiting.
-const LANES: [&[Stage]; 2] = [
-    &[
-        Stage::Fmt,
-        Stage::Check,
-        Stage::Clippy,
-        Stage::Docs,
-        Stage::Build,
-        Stage::Examples,
-        Stage::Tests,
-        Stage::Lives,
-    ],
-    &[
-        Stage::Packages,
-        Stage::Windows,
-        Stage::Macos,
-        Stage::Aarch64,
-        Stage::Interleavings,
-        Stage::Planted,
-        Stage::Fuzz,
-        Stage::Powercut,
-    ],
+/// What uses the host's own target folder: one after the other, since cargo's lock would keep the
+/// other waiting.
+const HOST: [Stage; 8] = [
+    Stage::Fmt,
+    Stage::Check,
+    Stage::Clippy,
+    Stage::Docs,
+    Stage::Build,
+    Stage::Examples,
+    Stage::Tests,
+    Stage::Lives,
 ];
 
-/// What a stage waits for in the other lane.
-fn needs(stage: Stage) -> Option<Stage> {
+/// What runs beside those: it waits for the network and the disk at first, and the others have
+/// target folders of their own. Power cuts wait for the disk as well, so something that keeps the
+/// processors busy comes last.
+const BESIDE: [Stage; 8] = [
+    Stage::Packages,
+    Stage::Windows,
+    Stage::Macos,
+    Stage::Aarch64,
+    Stage::Powercut,
+    Stage::Interleavings,
+    Stage::Planted,
+    Stage::Fuzz,
+];
+
+/// What a stage waits for.
+fn needs(stage: Stage) -> &'static [Stage] {
     match stage {
-        Stage::Tests => Some(Stage::Packages),
-        // It is compiled with the tests; cargo would keep one lane waiting for the other.
-        Stage::Powercut => Some(Stage::Build),
-        _ => None,
+        Stage::Tests => &[Stage::Packages],
+        // Three that use what the packages bring; and Debian's cargo, one after the other.
+        Stage::Windows => &[Stage::Packages],
+        Stage::Macos => &[Stage::Packages, Stage::Windows],
+        Stage::Aarch64 => &[Stage::Packages, Stage::Macos],
+        Stage::Fuzz => &[Stage::Packages],
+        // It is compiled with the tests; and they look for what is left behind on the machine, which
+        // a disk in use would seem to be.
+        Stage::Powercut => &[Stage::Packages, Stage::Build, Stage::Tests],
+        _ => &[],
     }
 }
 
-/// What the lanes know of each other.
-#[derive(Debug, Default)]
+/// What is done, under way, and still to be done.
+#[derive(Debug)]
 struct Progress {
-    reports: Mutex<Vec<Report>>,
-    changed: Condvar,
+    /// Those of the host's target folder, in order; taken by one lane only.
+    host: VecDeque<Stage>,
+    /// The others; taken by whichever lane is free.
+    beside: VecDeque<Stage>,
+    reports: Vec<Report>,
+}
+
+/// What a lane does next.
+#[derive(Debug, PartialEq, Eq)]
+enum Next {
+    Run(Stage),
+    /// What is left waits for what the other lane does.
+    Wait,
+    End,
 }
 
 impl Progress {
-    fn reports(&self) -> MutexGuard<'_, Vec<Report>> {
-        self.reports.lock().unwrap_or_else(PoisonError::into_inner)
+    fn new(selected: impl Fn(&Stage) -> bool) -> Progress {
+        Progress {
+            host: HOST.into_iter().filter(&selected).collect(),
+            beside: BESIDE.into_iter().filter(&selected).collect(),
+            reports: Vec::new(),
+        }
     }
 
-    fn wait_for(&self, stage: Stage) {
-        let mut reports = self.reports();
-        while !reports.iter().any(|r| r.stage == stage) {
-            reports = self
-                .changed
-                .wait(reports)
-                .unwrap_or_else(PoisonError::into_inner);
+    /// What a lane takes: the host's lane those stages first, in their order.
+    fn take(&mut self, is_hosts: bool, selected: impl Fn(&Stage) -> bool) -> Next {
+        let done = |s: &Stage| self.reports.iter().any(|r| r.stage == *s);
+        let is_ready = |s: &Stage| needs(*s).iter().all(|n| !selected(n) || done(n));
+        if is_hosts && self.host.front().is_some_and(is_ready) {
+            return self.host.pop_front().map_or(Next::Wait, Next::Run);
+        }
+        let ready = self.beside.iter().position(is_ready);
+        match ready.and_then(|at| self.beside.remove(at)) {
+            Some(stage) => Next::Run(stage),
+            None if self.beside.is_empty() && (!is_hosts || self.host.is_empty()) => Next::End,
+            None => Next::Wait,
         }
     }
 
     fn something_failed(&self) -> bool {
-        self.reports().iter().any(|r| r.counts.failed > 0)
-    }
-
-    fn add(&self, report: Report) {
-        self.reports().push(report);
-        self.changed.notify_all();
+        self.reports.iter().any(|r| r.counts.failed > 0)
     }
 }
 
@@ -79,13 +104,22 @@ pub fn run(
     selected: impl Fn(&Stage) -> bool + Sync,
     keep_going: bool,
 ) -> Vec<Report> {
-    let progress = Progress::default();
-    let lane = |stages: &[Stage]| {
-        for &stage in stages.iter().filter(|s| selected(s)) {
-            if let Some(other) = needs(stage).filter(&selected) {
-                progress.wait_for(other);
-            }
-            let report = if progress.something_failed() && !keep_going {
+    let progress = Mutex::new(Progress::new(&selected));
+    let changed = Condvar::new();
+    let locked = || progress.lock().unwrap_or_else(PoisonError::into_inner);
+    let lane = |is_hosts: bool| {
+        loop {
+            let mut now = locked();
+            let stage = loop {
+                match now.take(is_hosts, &selected) {
+                    Next::Run(stage) => break stage,
+                    Next::Wait => now = changed.wait(now).unwrap_or_else(PoisonError::into_inner),
+                    Next::End => return,
+                }
+            };
+            let give_up = now.something_failed() && !keep_going;
+            drop(now);
+            let report = if give_up {
                 Report {
                     stage,
                     took: None,
@@ -94,19 +128,17 @@ pub fn run(
             } else {
                 one(setting, stage)
             };
-            progress.add(report);
+            locked().reports.push(report);
+            changed.notify_all();
         }
     };
-    let lane = &lane;
     std::thread::scope(|scope| {
-        for stages in LANES {
-            scope.spawn(move || lane(stages));
+        for is_hosts in [true, false] {
+            scope.spawn(move || lane(is_hosts));
         }
     });
-    let mut reports = progress
-        .reports
-        .into_inner()
-        .unwrap_or_else(PoisonError::into_inner);
+    let progress = progress.into_inner();
+    let mut reports = progress.unwrap_or_else(PoisonError::into_inner).reports;
     reports.sort_by_key(|r| Stage::ALL.iter().position(|s| *s == r.stage));
     reports
 }
@@ -190,15 +222,68 @@ pub fn summary(setting: &Setting, reports: &[Report]) -> bool {
 mod tests {
     use super::*;
 
-    #[test]
-    fn every_stage_is_in_one_lane_and_none_waits_for_its_own() {
-        for stage in Stage::ALL {
-            let lanes = LANES.iter().filter(|l| l.contains(&stage)).count();
-            assert_eq!(lanes, 1, "{stage:?}");
-            for lane in LANES.iter().filter(|l| l.contains(&stage)) {
-                assert!(needs(stage).is_none_or(|other| !lane.contains(&other)));
-            }
+    fn report(stage: Stage) -> Report {
+        Report {
+            stage,
+            took: None,
+            counts: Counts::PASSED,
         }
+    }
+
+    #[test]
+    fn every_stage_is_run_once_and_after_what_it_needs() {
+        // Whatever is selected, and whichever lane is faster.
+        for (omitted, hosts_lane_first) in [
+            (None, true),
+            (None, false),
+            (Some(Stage::Packages), true),
+            (Some(Stage::Build), false),
+        ] {
+            let selected = |s: &Stage| Some(*s) != omitted;
+            let mut progress = Progress::new(selected);
+            let mut order = Vec::new();
+            loop {
+                let lanes = [hosts_lane_first, !hosts_lane_first];
+                let next = lanes.map(|l| match progress.take(l, selected) {
+                    Next::Run(stage) => {
+                        progress.reports.push(report(stage));
+                        order.push(stage);
+                        true
+                    }
+                    Next::Wait => panic!("both lanes wait after {order:?}"),
+                    Next::End => false,
+                });
+                if next == [false; 2] {
+                    break;
+                }
+            }
+            let place = |s: &Stage| order.iter().position(|o| o == s);
+            for stage in Stage::ALL.iter().filter(|s| selected(s)) {
+                assert_eq!(order.iter().filter(|o| *o == stage).count(), 1, "{stage:?}");
+                for before in needs(*stage).iter().filter(|s| selected(s)) {
+                    assert!(place(before) < place(stage), "{order:?}");
+                }
+            }
+            assert_eq!(progress.reports.len(), order.len());
+        }
+    }
+
+    #[test]
+    fn the_hosts_lane_goes_on_beside_and_waits_for_what_is_not_ready() {
+        let all = |_: &Stage| true;
+        let mut progress = Progress::new(all);
+        assert_eq!(progress.take(false, all), Next::Run(Stage::Packages));
+        // Everything else there needs the packages, but for two.
+        assert_eq!(progress.take(false, all), Next::Run(Stage::Interleavings));
+        assert_eq!(progress.take(false, all), Next::Run(Stage::Planted));
+        assert_eq!(progress.take(false, all), Next::Wait);
+        assert_eq!(progress.take(true, all), Next::Run(Stage::Fmt));
+        progress.host.clear();
+        assert_eq!(progress.take(true, all), Next::Wait);
+        progress.reports.push(report(Stage::Packages));
+        assert_eq!(progress.take(true, all), Next::Run(Stage::Windows));
+        progress.beside.clear();
+        assert_eq!(progress.take(true, all), Next::End);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! `cargo xtask test`: everything that can run on this machine, in stages.
 //!
-//! Two lanes run beside each other: what the compiler does to our own code, and what is done to
-//! the machine. Only the tests wait for the other lane's packages.
+//! Two lanes run beside each other: what is done in the host's own target folder, and everything
+//! else. `lanes` says what waits for what.
 
 mod aarch64;
 mod budget;
@@ -27,6 +27,7 @@ mod windows;
 pub use budget::Budget;
 pub use child::end_all_on_ctrl_c;
 pub use counts::Counts;
+pub use debian::TESTED as PORTABLE;
 pub use stage::Stage;
 pub use transcript::SuiteResult;
 
