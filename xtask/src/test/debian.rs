@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Our crates that know more than one system.
+/// Our crates that know more than one system, the simulation, and this program.
 const CRATES: [&str; 11] = [
     "logforce-format",
     "logforce-device",
@@ -26,8 +26,12 @@ const CRATES: [&str; 11] = [
     "xtask",
 ];
 
-/// Those that have to compile there without a warning, tests included.
+/// Those that have to compile there without a warning, without their tests: what those depend on
+/// takes longer to compile than all of ours, and most of their code makes no call of the system.
 pub const LINTED: &[&str] = &CRATES;
+
+/// The crate whose code is another on each system: with its tests.
+pub const BACKENDS: &[&str] = &["logforce-device-os"];
 
 /// Those whose tests are made into programs. Not the simulation: it makes no call of the system but
 /// to its threads, and takes several times as long as everything else there. Not xtask: its tests
@@ -95,12 +99,13 @@ pub fn cargo(setting: &Setting) -> Result<Command> {
     command(setting, Path::new("/usr/bin/cargo"))
 }
 
-/// Clippy with warnings denied, over all that it is asked for.
-pub fn clippy(setting: &Setting, target: &str) -> Result<Command> {
+/// Clippy with warnings denied, over `crates`; `which` of their parts.
+pub fn clippy(setting: &Setting, target: &str, crates: &[&str], which: &[&str]) -> Result<Command> {
     let mut clippy = command(setting, Path::new("/usr/bin/cargo-clippy"))?;
     clippy.arg("clippy");
-    for_target(setting, &mut clippy, target, LINTED);
-    clippy.args(["--all-targets", "--keep-going", "--", "-D", "warnings"]);
+    for_target(setting, &mut clippy, target, crates);
+    clippy.args(which);
+    clippy.args(["--keep-going", "--", "-D", "warnings"]);
     // On targets without native thread-locals it does not see that the value is constant already.
     clippy.args(["-A", "clippy::missing-const-for-thread-local"]);
     Ok(clippy)

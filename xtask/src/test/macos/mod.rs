@@ -25,7 +25,8 @@ pub fn run(setting: &Setting) -> Result<Outcome> {
     if let Some(refused) = debian::refused("macOS", &NEEDED) {
         return Ok(refused);
     }
-    let mut all = host::step(setting, "macos", &mut debian::clippy(setting, ARM)?)?;
+    let mut clippy = debian::clippy(setting, ARM, debian::BACKENDS, &["--all-targets"])?;
+    let mut all = host::step(setting, "macos", &mut clippy)?;
     for step in [link, check_intel] {
         if all.counts.failed > 0 {
             break;

@@ -4,7 +4,7 @@ mod wine;
 
 use super::counts::Counts;
 use super::debian::{self, Needed};
-use super::stage::{Outcome, Stage};
+use super::stage::Outcome;
 use super::{Setting, child, excuses, host, transcript};
 use anyhow::Result;
 use std::time::Duration;
@@ -29,10 +29,16 @@ pub fn run(setting: &Setting) -> Result<Outcome> {
     if let Some(refused) = debian::refused("Windows", &NEEDED) {
         return Ok(refused);
     }
-    let mut clippy = debian::clippy(setting, TARGET)?;
-    let mut all = host::one_command(setting, Stage::Windows, &mut clippy)?;
-    if all.counts.failed > 0 {
-        return Ok(all);
+    let mut all = Outcome::default();
+    for (name, crates, which) in [
+        ("windows", debian::LINTED, &["--lib", "--bins"][..]),
+        ("windows-backend", debian::BACKENDS, &["--all-targets"]),
+    ] {
+        let mut clippy = debian::clippy(setting, TARGET, crates, which)?;
+        all += host::step(setting, name, &mut clippy)?;
+        if all.counts.failed > 0 {
+            return Ok(all);
+        }
     }
     all += tests(setting)?;
     Ok(all)
