@@ -11,18 +11,19 @@ use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Our crates that know more than one system, the simulation, and this program.
+/// Our crates that know more than one system, the simulation with what it is made of, and this
+/// program.
 const CRATES: [&str; 11] = [
     "logforce-format",
     "logforce-device",
     "logforce-device-os",
     "logforce-core",
     "logforce-calibrate",
-    "logforce-testkit",
     "logforce",
     "logforce-measure",
     "logforce-cli",
     "logforce-sim",
+    "logforce-testkit",
     "xtask",
 ];
 
@@ -33,14 +34,14 @@ pub const LINTED: &[&str] = &CRATES;
 /// The crate whose code is another on each system: with its tests.
 pub const BACKENDS: &[&str] = &["logforce-device-os"];
 
-/// Those whose tests are made into programs. Not the simulation: it makes no call of the system but
-/// to its threads, and takes several times as long as everything else there. Not xtask: its tests
-/// run other programs of this system.
-pub const TESTED: &[&str] = CRATES.split_at(9).0;
+/// Those whose tests are made into programs. Not the simulation and its disk: they make no call of
+/// the system but to their threads, and take several times as long as everything else there. Not
+/// xtask: its tests run other programs of this system.
+pub const TESTED: &[&str] = CRATES.split_at(8).0;
 
 /// The same and the simulation: together, since another list of crates may give those they share
 /// other features, and have them compiled again.
-pub const SIMULATED: &[&str] = CRATES.split_at(10).0;
+pub const SIMULATED: &[&str] = CRATES.split_at(9).0;
 
 /// A program or file, and the package that brings it.
 pub type Needed = (&'static str, &'static str);

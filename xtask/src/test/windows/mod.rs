@@ -78,8 +78,11 @@ fn tested(
     tests.arg("test");
     debian::for_target(setting, &mut tests, TARGET, crates);
     tests.args(debian::NOT_OPTIMISED);
-    // But a little: simulated lives take ten times as long otherwise.
-    tests.env("CARGO_PROFILE_CROSS_OPT_LEVEL", "1");
+    // But what a simulated life spends its time in, a little.
+    for krate in ["format", "device", "core", "testkit"] {
+        let option = format!("profile.cross.package.logforce-{krate}.opt-level=1");
+        tests.args(["--config", &option]);
+    }
     tests.args(which).args(["--", "--show-output"]).args(filter);
     let log = setting.logs.join(format!("{name}.log"));
     let ended = child::run(&mut tests, &log, TESTS.min(setting.clock.limit()))?;
