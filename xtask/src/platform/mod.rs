@@ -7,7 +7,7 @@ mod report;
 mod steps;
 
 use crate::workspace::Workspace;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use options::Options;
 use private::Private;
 use report::Report;
@@ -20,6 +20,8 @@ const SEND_TO: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/issues/new");
 pub fn command(words: &[&str]) -> Result<bool> {
     let options = Options::read(words)?;
     let workspace = Workspace::find()?;
+    // First: nobody wants to wait for the tests to learn of a slip.
+    let dir = measured(&options, &workspace)?;
     let logs = workspace.target.join("xtask");
     std::fs::create_dir_all(&logs).with_context(|| logs.display().to_string())?;
     crate::test::end_all_on_ctrl_c(|| {})?;
@@ -34,7 +36,6 @@ pub fn command(words: &[&str]) -> Result<bool> {
     println!("building the command …");
     match steps::build(&workspace, &logs)? {
         Ok(program) => {
-            let dir = measured(&options, &workspace)?;
             println!("asking the system about {} …", dir.display());
             report.facts = Some(steps::facts(&program, &dir, &logs)?);
             println!(
@@ -55,7 +56,7 @@ pub fn command(words: &[&str]) -> Result<bool> {
         println!("{line}");
     }
     println!(
-        "\nWritten to {}\nRead it, and send it to {SEND_TO}\nPaths of this checkout and of your home folder are left out; the names of disk and volume are in it.",
+        "\nWritten to {}\nRead it, and send it to {SEND_TO}\nPaths of this checkout and of your home folder are left out; the names of disk, volume and mount point\nare in it, and --dir as you gave it.",
         file.display()
     );
     Ok(report.wrong().is_empty())
@@ -65,6 +66,14 @@ pub fn command(words: &[&str]) -> Result<bool> {
 /// write there as well.
 fn measured(options: &Options, workspace: &Workspace) -> Result<PathBuf> {
     let dir: &Path = options.dir.as_deref().unwrap_or(&workspace.target);
-    dir.canonicalize()
-        .with_context(|| format!("{}: cannot be measured", dir.display()))
+    let found = dir
+        .canonicalize()
+        .with_context(|| format!("{}: cannot be measured", dir.display()))?;
+    if !found.is_dir() {
+        bail!(
+            "{} is no folder: nothing can be measured there",
+            dir.display()
+        );
+    }
+    Ok(found)
 }

@@ -150,22 +150,28 @@ pub fn for_target(setting: &Setting, command: &mut Command, target: &str, crates
         .arg(setting.workspace.target.join("debian"));
 }
 
-/// Says so if compiler and sources are not of one version.
+/// Says so if compiler and sources are not of one version, or nobody knows.
 fn versions_differ() -> Option<String> {
     let out = Command::new("dpkg-query")
         .args(["-W", "-f", "${Package} ${Version}\n"])
         .args(ONE_VERSION)
-        .output()
-        .ok()?;
-    not_one(&String::from_utf8_lossy(&out.stdout))
+        .output();
+    match out {
+        Ok(out) => not_one(&String::from_utf8_lossy(&out.stdout)),
+        Err(e) => Some(format!(
+            "the versions of Debian's toolchain: dpkg-query: {e}"
+        )),
+    }
 }
 
 fn not_one(listed: &str) -> Option<String> {
     let mut versions: Vec<&str> = listed.lines().filter_map(|l| l.split(' ').nth(1)).collect();
+    let all = versions.len() == ONE_VERSION.len() && versions.iter().all(|v| !v.is_empty());
     versions.dedup();
-    (versions.len() > 1).then(|| {
+    (versions.len() != 1 || !all).then(|| {
         let list = listed.lines().collect::<Vec<_>>().join(", ");
-        format!("these packages have to be of one version: {list}")
+        let all = ONE_VERSION.join(", ");
+        format!("{all} have to be there, and of one version: there are {list}")
     })
 }
 
@@ -175,9 +181,16 @@ mod tests {
 
     #[test]
     fn versions_are_compared() {
-        assert_eq!(not_one("rustc-web 1.96.0\nrust-web-src 1.96.0\n"), None);
-        let differ = not_one("rustc-web 1.96.0\nrust-web-src 1.97.0\n").unwrap();
+        let listed = |versions: [&str; 4]| -> String {
+            let lines = ONE_VERSION.iter().zip(versions);
+            lines.map(|(p, v)| format!("{p} {v}\n")).collect()
+        };
+        assert_eq!(not_one(&listed(["1.96.0"; 4])), None);
+        let differ = not_one(&listed(["1.96.0", "1.96.0", "1.96.0", "1.97.0"])).unwrap();
         assert!(differ.contains("rust-web-src 1.97.0"), "{differ}");
+        for missing in ["", "rustc-web 1.96.0\n", &listed(["1.96.0", "", "", ""])] {
+            assert!(not_one(missing).is_some(), "{missing}");
+        }
     }
 
     #[test]

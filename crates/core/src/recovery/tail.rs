@@ -33,12 +33,7 @@ impl Opening {
             .containing(from.at)
             .or_else(|| segments.containing(cached_end));
         if !probe.as_ref().is_some_and(reads_medium) {
-            return rewrite(
-                segments,
-                from.at,
-                cached_end,
-                self.chosen.method.plan().direct,
-            );
+            return self.rewrite(segments, from.at, cached_end);
         }
         let mut scan = Scan::new(segments, control, ReadSource::Medium, from);
         let mut closed = from;
@@ -77,6 +72,53 @@ impl Opening {
         }
         Ok(())
     }
+
+    /// Writes `[from, to)` again with the same bytes and forces it.
+    fn rewrite(&self, segments: &Segments, from: Lsn, to: Lsn) -> Result<()> {
+        const CHUNK: usize = 1 << 20;
+        for segment in segments.all() {
+            let start = from.max(segment.header.first_batch());
+            let end = to.min(segment.header.end());
+            if start >= end {
+                continue;
+            }
+            // What was written in a smaller unit, on another device or system, cannot be written past
+            // the cache here, and the barrier takes it along either way. Nothing is added to such a
+            // segment.
+            let fits = segment.header.write_unit >= self.unit;
+            segment.open_writer(self.chosen.method.plan().direct && fits)?;
+            let file = segment.file()?;
+            let mut at = start;
+            while at < end {
+                let n = end.since(at).min(CHUNK as u64) as usize;
+                let mut buf = AlignedBuf::zeroed(n, 65536);
+                let mut have = 0;
+                while have < n {
+                    let offset = segment.offset(at) + have as u64;
+                    match file
+                        .read_at(offset, &mut buf[have..], ReadSource::Cache)
+                        .map_err(Error::io("read", segment.path()))?
+                    {
+                        0 => break,
+                        k => have += k,
+                    }
+                }
+                let ticket = file.submit(Write {
+                    offset: segment.offset(at),
+                    buf,
+                    range: 0..n,
+                    through: false,
+                });
+                file.complete(ticket)
+                    .result
+                    .map_err(Error::io("write", segment.path()))?;
+                at = at.plus(n as u64);
+            }
+            file.barrier(Barrier::Full)
+                .map_err(Error::io("sync", segment.path()))?;
+        }
+        Ok(())
+    }
 }
 
 fn reads_medium(segment: &Arc<Segment>) -> bool {
@@ -88,47 +130,4 @@ fn reads_medium(segment: &Arc<Segment>) -> bool {
         },
         Err(_) => false,
     }
-}
-
-/// Writes `[from, to)` again with the same bytes and forces it.
-fn rewrite(segments: &Segments, from: Lsn, to: Lsn, direct: bool) -> Result<()> {
-    const CHUNK: usize = 1 << 20;
-    for segment in segments.all() {
-        let start = from.max(segment.header.first_batch());
-        let end = to.min(segment.header.end());
-        if start >= end {
-            continue;
-        }
-        segment.open_writer(direct)?;
-        let file = segment.file()?;
-        let mut at = start;
-        while at < end {
-            let n = end.since(at).min(CHUNK as u64) as usize;
-            let mut buf = AlignedBuf::zeroed(n, 65536);
-            let mut have = 0;
-            while have < n {
-                let offset = segment.offset(at) + have as u64;
-                match file
-                    .read_at(offset, &mut buf[have..], ReadSource::Cache)
-                    .map_err(Error::io("read", segment.path()))?
-                {
-                    0 => break,
-                    k => have += k,
-                }
-            }
-            let ticket = file.submit(Write {
-                offset: segment.offset(at),
-                buf,
-                range: 0..n,
-                through: false,
-            });
-            file.complete(ticket)
-                .result
-                .map_err(Error::io("write", segment.path()))?;
-            at = at.plus(n as u64);
-        }
-        file.barrier(Barrier::Full)
-            .map_err(Error::io("sync", segment.path()))?;
-    }
-    Ok(())
 }

@@ -25,13 +25,20 @@ fn options(unit: u32, method: Method) -> Options {
 /// first.
 #[test]
 fn the_write_unit_changes() {
-    let units = [(4096, 8192), (4096, 16384), (8192, 4096), (16384, 8192)];
-    for (n, (first, second)) in (0..).zip(units) {
-        let method = [Method::DirectDsync, Method::Fdatasync][n % 2];
+    let (direct, cached) = (Method::DirectDsync, Method::Fdatasync);
+    for (first, second, method, medium_reads) in [
+        (4096, 8192, direct, true),
+        (4096, 16384, cached, true),
+        (8192, 4096, direct, true),
+        (16384, 8192, cached, true),
+        // There the tail is written again, past the cache only where that was its unit.
+        (4096, 16384, direct, false),
+    ] {
         for op in (40..220).step_by(4) {
             let name = format!("{first} to {second}, cut at {op}");
             let disk = SimOptions {
                 physical_sector: first,
+                medium_reads,
                 ..SimOptions::default()
             };
             let mut world = World::new(name, disk, options(first, method), 1);

@@ -193,6 +193,7 @@ impl Directory for SimDirectory {
             self.lookup(&mut s, name)?
         };
         let facts = s.options.facts();
+        let medium = facts.direct.is_some() && s.options.medium_reads;
         drop(s);
         Ok(Arc::new(SimFile {
             at: self.at.clone(),
@@ -200,7 +201,7 @@ impl Directory for SimDirectory {
             name: name.into(),
             direct: how.direct,
             writable: how.access != Access::Read,
-            medium: facts.direct.is_some(),
+            medium,
             unit: u64::from(facts.write_unit()),
         }))
     }

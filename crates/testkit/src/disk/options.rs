@@ -10,8 +10,10 @@ pub struct SimOptions {
     /// The device's physical sector as [`Facts`] tell it (at least `sector`); the write unit
     /// follows from it.
     pub physical_sector: u32,
-    /// Whether files can be opened past the cache, and read from the medium.
+    /// Whether files can be opened past the cache.
     pub direct: bool,
+    /// Whether they can then be read from the medium, too (not on macOS).
+    pub medium_reads: bool,
     /// Overwrites in place, or copy-on-write. On the latter nothing is durable without a barrier,
     /// overwriting needs free space, and `reserve` is not offered.
     pub in_place: bool,
@@ -43,6 +45,7 @@ impl Default for SimOptions {
             sector: 512,
             physical_sector: 4096,
             direct: true,
+            medium_reads: true,
             in_place: true,
             write_cache: WriteCache::Back,
             capacity: None,
