@@ -59,6 +59,11 @@ fn measures_once_and_shows_it_again() {
         return;
     }
     assert_eq!(first["origin"], "measured");
+    // On a machine with other work to do the usual time may be over before anything is measured.
+    let first = match first["candidates"].as_array().unwrap().is_empty() {
+        true => report(&run(&["--again", "--seconds", "5", "--json", "-"])),
+        false => first,
+    };
     let cache = if cfg!(windows) {
         home.path().join("logforce").join("cache")
     } else {
@@ -84,7 +89,7 @@ fn measures_once_and_shows_it_again() {
     assert_eq!(second["method"], first["method"]);
     assert_eq!(second["evidence"], first["evidence"]);
 
-    let again = run(&["--again", "--seconds", "0.2"]);
+    let again = run(&["--again", "--seconds", "2"]);
     let said = text(&again.stdout);
     let default = first["default"].as_str().unwrap();
     for words in [default, "to default", "left out", "valid for"] {
