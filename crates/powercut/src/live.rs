@@ -77,6 +77,8 @@ pub struct Manner {
     pub fault: Fault,
     /// What an acknowledgement is held to be worth.
     pub claims: Guarantee,
+    /// So many times the usual time until the cut.
+    pub longer: u64,
 }
 
 /// The images that a chain of cycles uses, made once.
@@ -182,7 +184,7 @@ impl<'a> Chain<'a> {
         let early = self.life > 1 && self.rng.one_in(3);
         let command = Command::CutAfter {
             writes: 1 + self.rng.below(if early { 150 } else { 1200 }),
-            millis: if early { 150 } else { 40 + self.rng.below(160) },
+            millis: manner.longer * if early { 150 } else { 40 + self.rng.below(160) },
             cut,
         };
         self.cell.filesystem.check_at_boot(&self.bench.stable)?;
@@ -328,6 +330,7 @@ pub fn cell(cell: Cell, cycles: u64, home: &Path, seed: u64, sink: &Sink) -> Res
                 settings: Settings::honest(rng.bits(), rng.pick(&[0, 30, 50, 50])),
                 fault: Fault::None,
                 claims: Guarantee::PowerLoss,
+                longer: 1,
             };
             tried += 1;
             let ended = chain.cycle(manner)?;
