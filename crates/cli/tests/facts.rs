@@ -10,7 +10,7 @@ mod runs;
 
 use common::{place, text};
 use logforce::cuts::{self, CutRun, Place};
-use logforce::{FileState, Guarantee, Method, Options};
+use logforce::{FileState, Guarantee, Method};
 use logforce_device::ForceBy;
 use logs::told;
 use runs::assert_empty;
@@ -158,7 +158,7 @@ fn in_memory_nothing_is_durable() {
         assert!(told.contains(part), "{part}: {told}");
     }
     // It is what opening does.
-    let opened = logforce::create_new(dir.path().join("log"), Options::new());
+    let opened = logforce::create_new(dir.path().join("log"), logforce::Options::new());
     assert!(opened.is_err());
     fs::remove_dir_all(dir.path().join("log")).ok();
     assert_empty(dir.path());
