@@ -12,12 +12,17 @@ use logforce_device::{Directory, Facts, Method, OpenFile, Runtime, Tried};
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
+use stored::Held;
 
 /// The file's name.
 pub const NAME: &str = "verdicts";
 
 /// Runs that a file holds; the oldest that lost nothing gives way.
 const MOST: usize = 64;
+
+/// What to do about a file that cannot be read, if nothing better.
+const OR_ELSE: &str =
+    "move it away: what it recorded is then forgotten, and `logforce powercut` can show it again";
 
 /// A longer file is none of ours, in bytes: an entry takes about 2 KiB.
 const LONGEST: u64 = 512 << 10;
@@ -79,38 +84,55 @@ pub struct CutRun {
     pub tool: String,
 }
 
-/// What the directory's file knows, of all places.
-pub fn read(dir: &Arc<dyn Directory>) -> Vec<CutRun> {
+/// What the directory's file knows, of all places; nothing where there is no such file.
+///
+/// # Errors
+/// If there is one and it cannot be read or understood as a whole: what it has to tell may be a
+/// loss. They name the file and say what to do.
+pub fn read(dir: &Arc<dyn Directory>) -> io::Result<Vec<CutRun>> {
+    held(dir).map(|held| held.runs)
+}
+
+fn held(dir: &Arc<dyn Directory>) -> io::Result<Held> {
+    let path = dir.path().join(NAME);
     // What is no regular file is refused by the directory.
-    let bytes = dir
-        .open(NAME, OpenFile::READ)
-        .and_then(|file| contents(&*file, LONGEST));
-    bytes.map_or_else(|_| Vec::new(), |b| stored::decode(&b))
+    let bytes = match dir.open(NAME, OpenFile::READ) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Held::default()),
+        opened => opened.and_then(|file| contents(&*file, LONGEST)),
+    };
+    let bytes = bytes.map_err(|e| {
+        let why = format!(
+            "cannot read {}, which keeps what cuts of power have shown: {e}. Make it a file that can \
+             be read, or {OR_ELSE}",
+            path.display()
+        );
+        io::Error::new(e.kind(), why)
+    })?;
+    stored::decode(&bytes).map_err(|why| {
+        let why = format!(
+            "{} keeps what cuts of power have shown, and {why}. Put back a copy of it, or {OR_ELSE}",
+            path.display()
+        );
+        io::Error::new(io::ErrorKind::InvalidData, why)
+    })
 }
 
 /// Takes the run into the directory's file, in place of what it had of the same run, and forces it.
 /// A loss that is there stays.
 ///
 /// # Errors
-/// Of the device; also if there is a file of another form under the name, which is left alone. The
-/// file is then as it was.
+/// If the run could show nothing, or not be read back. Of the device; also if what is there cannot be read or understood, which is left alone. The file
+/// is then as it was.
 pub fn record(dir: &Arc<dyn Directory>, runtime: &dyn Runtime, run: &CutRun) -> io::Result<()> {
-    let mut runs = match dir.open(NAME, OpenFile::READ) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Vec::new(),
-        Err(e) => return Err(e),
-        Ok(file) => {
-            let bytes = contents(&*file, LONGEST)?;
-            let runs = stored::decode(&bytes);
-            if runs.is_empty() && !stored::is_ours(&bytes) {
-                let why = format!(
-                    "{} holds something else: move it away",
-                    dir.path().join(NAME).display()
-                );
-                return Err(io::Error::new(io::ErrorKind::InvalidData, why));
-            }
-            runs
-        }
-    };
+    if !stored::can_be_kept(run) {
+        let why = format!(
+            "a run of cuts by {} that shows nothing (of {} commits by a method that forces, with cuts \
+             that lose what is not forced) cannot be recorded",
+            run.method, run.acknowledged
+        );
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
+    let Held { mut runs, newer } = held(dir)?;
     let same = |r: &CutRun| (r.run, r.method, &r.place) == (run.run, run.method, &run.place);
     if runs.iter().any(|r| same(r) && r.lost > 0) && run.lost == 0 {
         return Ok(());
@@ -122,7 +144,7 @@ pub fn record(dir: &Arc<dyn Directory>, runtime: &dyn Runtime, run: &CutRun) -> 
     }
     runs.push(run.clone());
     let name = format!("{NAME}-{:016x}.tmp", runtime.random());
-    let written = put(dir, &name, &stored::encode(&runs))
+    let written = put(dir, &name, &stored::encode(&runs, newer))
         .and_then(|()| dir.rename(&name, NAME))
         .and_then(|()| dir.sync());
     if written.is_err() {

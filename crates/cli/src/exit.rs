@@ -43,10 +43,23 @@ pub fn code(result: anyhow::Result<End>) -> ExitCode {
         // Whoever read our output has seen enough.
         Err(e) if is_broken_pipe(&e) => ExitCode::SUCCESS,
         Err(e) => {
-            complain(&format!("error: {e:#}"));
+            complain(&format!("error: {}", told(&e)));
             ExitCode::from(if e.is::<Usage>() { 2 } else { 1 })
         }
     }
+}
+
+/// The error and its causes; not what has been told already: many name their cause themselves.
+fn told(error: &anyhow::Error) -> String {
+    let mut told = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if told.is_empty() {
+            told = cause;
+        } else if !told.contains(&cause) {
+            told = format!("{told}: {cause}");
+        }
+    }
+    told
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
@@ -54,4 +67,30 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
         e.downcast_ref::<io::Error>()
             .is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context;
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let answer = || io::Error::other("the disk is on fire");
+        let bare = Err::<(), _>(answer()).context("cannot read x");
+        assert_eq!(
+            told(&bare.unwrap_err()),
+            "cannot read x: the disk is on fire"
+        );
+        let own = logforce::Error::Io {
+            doing: "look at the place",
+            path: "/x".into(),
+            source: std::sync::Arc::new(answer()),
+        };
+        let own = anyhow::Error::new(own).context("nothing can be told");
+        assert_eq!(
+            told(&own),
+            "nothing can be told: cannot look at the place /x: the disk is on fire"
+        );
+    }
 }

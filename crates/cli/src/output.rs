@@ -44,7 +44,11 @@ impl Sink {
         match target {
             Target::Stdout => Ok(Sink::Stdout),
             Target::File(path) => {
-                let is_new = path.symlink_metadata().is_err();
+                // Anything else may be there and not tell: a device of Windows (`NUL`), or what may
+                // not be looked at.
+                let is_new = path
+                    .symlink_metadata()
+                    .is_err_and(|e| e.kind() == io::ErrorKind::NotFound);
                 let mut how = File::options();
                 // What is there is kept until there is something to replace it.
                 let file = how.write(true).create(true).truncate(false).open(path);

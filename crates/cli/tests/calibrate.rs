@@ -53,10 +53,16 @@ fn was_measured(report: &Value) -> bool {
 fn measures_once_and_shows_it_again() {
     let (dir, home) = (place(), place());
     let run = |arguments: &[&str]| calibrate(dir.path(), home.path(), arguments);
-    let first = report(&run(&["--json", "-"]));
+    let mut first = report(&run(&["--json", "-"]));
     assert_eq!(first["schema"], "logforce-calibrate");
     if !was_measured(&first) {
         return;
+    }
+    // On a busy machine the time of an opening is over before there is anything to compare.
+    for seconds in ["3", "30"] {
+        if first["candidates"].as_array().unwrap().is_empty() {
+            first = report(&run(&["--again", "--seconds", seconds, "--json", "-"]));
+        }
     }
     assert_eq!(first["origin"], "measured");
     // On a machine with other work to do the usual time may be over before anything is measured.

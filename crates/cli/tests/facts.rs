@@ -1,5 +1,4 @@
 //! `logforce facts`, and what `logforce stat` tells of the next opening's method.
-#![cfg(unix)]
 
 mod common;
 #[allow(dead_code)]
@@ -11,15 +10,13 @@ mod runs;
 
 use common::{place, text};
 use logforce::cuts::{self, CutRun, Place};
-use logforce::{FileState, Guarantee, Method, Options};
+use logforce::{FileState, Guarantee, Method};
+use logforce_device::ForceBy;
 use logs::told;
 use runs::assert_empty;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::ErrorKind;
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -29,7 +26,14 @@ fn command(home: &Path, arguments: &[&str]) -> Command {
     command
         .args(arguments)
         .env_remove("XDG_CACHE_HOME")
-        .env("HOME", home)
+        .env(
+            if cfg!(windows) {
+                "LOCALAPPDATA"
+            } else {
+                "HOME"
+            },
+            home,
+        )
         .stdin(Stdio::null());
     command
 }
@@ -154,7 +158,7 @@ fn in_memory_nothing_is_durable() {
         assert!(told.contains(part), "{part}: {told}");
     }
     // It is what opening does.
-    let opened = logforce::create_new(dir.path().join("log"), Options::new());
+    let opened = logforce::create_new(dir.path().join("log"), logforce::Options::new());
     assert!(opened.is_err());
     fs::remove_dir_all(dir.path().join("log")).ok();
     assert_empty(dir.path());
@@ -180,14 +184,24 @@ fn what_cannot_be_looked_at_is_told() {
         told(&out)
     );
     let out = facts(home.path(), &[path(&file.join("below"))]);
-    assert_eq!(out.status.code(), Some(1), "{}", told(&out));
-    assert!(told(&out).contains("cannot look at"), "{}", told(&out));
+    // To Windows that is one more place that is not there.
+    let (code, why) = if cfg!(windows) {
+        (2, "does not exist")
+    } else {
+        (1, "cannot look at")
+    };
+    assert_eq!(out.status.code(), Some(code), "{}", told(&out));
+    assert!(told(&out).contains(why), "{}", told(&out));
 }
 
 /// What may not be read is no unusable argument. The superuser may read everything, so the command
 /// runs as somebody else then.
+#[cfg(unix)]
 #[test]
 fn what_may_not_be_looked_at_is_told() {
+    use std::io::ErrorKind;
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
     let home = tempfile::tempdir().unwrap();
     fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let (closed, program) = (home.path().join("closed"), home.path().join("logforce"));
@@ -223,13 +237,22 @@ fn what_may_not_be_looked_at_is_told() {
             told.contains(why) && told.contains("ermission denied"),
             "{told}"
         );
+        // Once, and nothing is asked for that is not needed.
+        assert_eq!(told.matches("ermission denied").count(), 1, "{told}");
+        assert!(!told.contains("writable"), "{told}");
     }
     let Some(out) = run(home.path()) else { return };
-    assert!(out.status.success(), "{}", told_all(&out));
+    assert!(out.status.success(), "{:?}: {}", out.status, told(&out));
 }
 
-fn told_all(out: &Output) -> String {
-    format!("{:?}: {}", out.status, told(out))
+/// It is not taken for a file that was made for a try and can be removed.
+#[cfg(windows)]
+#[test]
+fn a_device_is_no_new_file() {
+    let (dir, home) = (place(), place());
+    let out = facts(home.path(), &[path(dir.path()), "--json", "NUL"]);
+    assert!(out.status.success(), "{}", told(&out));
+    assert!(told(&out).contains("honour write-through?"));
 }
 
 fn lost(place: &Place, method: Method) -> CutRun {
@@ -296,6 +319,56 @@ fn what_a_cut_of_power_has_shown_is_told() {
     assert_empty(dir.path());
 }
 
+/// What cannot be read may have told of a loss: `facts`, `calibrate` and `stat` say so.
+#[test]
+fn a_record_of_cuts_that_cannot_be_read_is_told() {
+    let (dir, home) = (place(), place());
+    let (log, cache) = (dir.path().join("log"), home.path().join("cache"));
+    logs::filled(&log, 1).0.close().unwrap();
+    fs::create_dir(&cache).unwrap();
+    let make: [fn(&Path); 2] = [
+        |at| fs::write(at, "{\"schema\":\"logforce-verdicts\",").unwrap(),
+        |at| fs::create_dir(at).unwrap(),
+    ];
+    for make in make {
+        let (beside, shared) = (log.join(cuts::NAME), cache.join(cuts::NAME));
+        make(&beside);
+        make(&shared);
+        let words_of = |arguments: &[&str]| {
+            let out = command(home.path(), arguments).output().unwrap();
+            words(&out)
+        };
+        let (log, cache) = (path(&log), path(&cache));
+        let of_facts = ["facts", log, "--cache", cache];
+        let of_calibrate = ["calibrate", "--dir", log, "--cache", cache];
+        for arguments in [&of_facts[..], &of_calibrate] {
+            let told = words_of(arguments);
+            assert!(told.contains("move it away"), "{told}");
+            for part in ["NOT READ", path(&beside), path(&shared)] {
+                assert!(told.contains(part), "{part}: {told}");
+            }
+            assert!(!told.contains("none are recorded"), "{told}");
+            let out = command(home.path(), &[arguments, &["--json", "-"]].concat());
+            let report = json(&{ out }.output().unwrap());
+            let unread = report["power_cuts_unread"].as_array().unwrap();
+            assert_eq!(unread.len(), 2, "{report}");
+        }
+        // What counts is what is beside the log.
+        let told = words_of(&["stat", log]);
+        if place_of(dir.path()).is_some() {
+            assert!(told.contains(path(&beside)), "{told}");
+            assert!(told.contains("is refused here"), "{told}");
+        }
+        for file in [beside, shared] {
+            fs::remove_file(&file)
+                .or_else(|_| fs::remove_dir(&file))
+                .unwrap();
+        }
+        let told = words_of(&of_facts);
+        assert!(told.contains("none are recorded"), "{told}");
+    }
+}
+
 #[test]
 fn what_was_measured_is_shown_and_not_measured_again() {
     let (dir, home) = (place(), place());
@@ -308,7 +381,13 @@ fn what_was_measured_is_shown_and_not_measured_again() {
         println!("skipped: {}", calibrated["why"]);
         return;
     }
-    let store = home.path().join(".cache/logforce/calibration");
+    let parts: &[&str] = if cfg!(windows) {
+        &["logforce", "cache", "calibration"]
+    } else {
+        &[".cache", "logforce", "calibration"]
+    };
+    let mut store = home.path().to_owned();
+    store.extend(parts);
     let before = fs::read(&store).unwrap();
     let report = json(&facts(home.path(), &[dir, "--json", "-"]));
     assert_eq!(report["next"]["method"], calibrated["method"]);
@@ -352,7 +431,8 @@ fn stat_tells_the_method_of_the_next_opening() {
     let Some((place, default)) = place_of(&log) else {
         return;
     };
-    for &method in Method::here() {
+    let forced = |m: &&Method| m.plan().force != ForceBy::None;
+    for &method in Method::here().iter().filter(forced) {
         cuts::record(&log, &lost(&place, method)).unwrap();
     }
     let next = json(&stat(&["--json", "-"]))["next_method"].clone();

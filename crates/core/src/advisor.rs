@@ -2,7 +2,7 @@
 //! cuts of power.
 
 use crate::log::Shared;
-use logforce_device::{Directory, Facts, Guarantee, Method, Runtime, Tried};
+use logforce_device::{CutEvidence, Directory, Facts, Guarantee, Method, Runtime};
 use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
@@ -44,11 +44,12 @@ pub struct Observation {
 pub trait Advisor: Debug + Send + Sync {
     /// What cuts of power have shown of methods in this place. A loss makes the log refuse the
     /// method where [`Options::require`](crate::Options::require) asks for more than a crash of the
-    /// system, also if the user named it; nothing makes a guarantee stronger. Called at each opening,
-    /// before the writer's lock is taken; it must only read, and come back soon.
-    fn tried(&self, question: &Question<'_>) -> Vec<Tried> {
+    /// system, also if the user named it; so does evidence that is there and cannot be read. Nothing
+    /// makes a guarantee stronger. Called at each opening, before the writer's lock is taken; it must
+    /// only read, and come back soon.
+    fn tried(&self, question: &Question<'_>) -> CutEvidence {
         let _ = question;
-        Vec::new()
+        CutEvidence::default()
     }
 
     /// The method to use, if it knows. Called once for each opening, by the thread that opens,

@@ -225,10 +225,17 @@ pub enum Error {
     Forked,
 }
 
+/// What [`Error::Io`] says where nothing was to be written: so does the crate `logforce`.
+const LOOKING: [&str; 2] = ["look at the place", "read what is recorded in"];
+
 /// A backend's errors mostly say what was done to which path already; some say only what the
 /// system answered.
 fn describe_io(doing: &str, path: &Path, source: &io::Error) -> String {
     let hint = match source.kind() {
+        // Of what is only looked at.
+        io::ErrorKind::PermissionDenied if LOOKING.contains(&doing) => {
+            "; it must be readable for the user of this process"
+        }
         io::ErrorKind::PermissionDenied => {
             "; the directory and its files must be readable and writable for the user of this process"
         }

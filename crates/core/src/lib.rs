@@ -49,7 +49,7 @@ pub use error::{Damage, Error, ErrorKind, Result};
 pub use follow::Follower;
 pub use inspect::{BatchInfo, Finding, Inspection, Inspector, SegmentInfo, Visit};
 pub use log::{Appended, Committed, Log, Recovered};
-pub use logforce_device::{Facts, FileState, Guarantee, Method, Tried, Verdict};
+pub use logforce_device::{CutEvidence, Facts, FileState, Guarantee, Method, Tried, Verdict};
 pub use logforce_format::{BatchKind, Case, Epoch, LogId, Lsn, MAX_META_LEN, MAX_RECORD_LEN};
 pub use metrics::{Counters, HistogramSnapshot, LiveStats, LiveSummary, Stats};
 pub use options::{Creation, OnDamage, Options};

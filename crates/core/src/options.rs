@@ -198,7 +198,8 @@ impl Options {
     /// they measured, in its file `calibration`, and what cuts of power have shown, in its file
     /// `verdicts`. Without it, or where it cannot be used, the former is kept in the log's own
     /// directory, in the file `calibration`; within a process logs share it in any case. A file
-    /// `verdicts` in the log's own directory counts in any case.
+    /// `verdicts` in the log's own directory counts in any case. One that cannot be read may tell of a
+    /// loss: no more than [`Guarantee::OsCrash`] is to be had until it is mended or moved away.
     pub fn calibration_cache(mut self, dir: impl Into<PathBuf>) -> Self {
         self.calibration_cache = Some(dir.into());
         self

@@ -1,8 +1,8 @@
 //! Who is asked for the method, when, and what the answer is worth.
 
 use logforce_core::{
-    Advisor, Creation, ErrorKind, Guarantee, Log, Method, Observation, Options, Question, Result,
-    Tried, Verdict,
+    Advisor, Creation, CutEvidence, ErrorKind, Guarantee, Log, Method, Observation, Options,
+    Question, Result, Tried, Verdict,
 };
 use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
 use std::sync::{Arc, Mutex};
@@ -12,11 +12,15 @@ struct Oracle {
     answer: Option<Method>,
     asked: Mutex<Vec<Guarantee>>,
     tried: Vec<Tried>,
+    unread: Vec<String>,
 }
 
 impl Advisor for Oracle {
-    fn tried(&self, _: &Question<'_>) -> Vec<Tried> {
-        self.tried.clone()
+    fn tried(&self, _: &Question<'_>) -> CutEvidence {
+        CutEvidence {
+            tried: self.tried.clone(),
+            unread: self.unread.clone(),
+        }
     }
 
     fn method(&self, question: &Question<'_>) -> Option<Method> {
@@ -182,5 +186,31 @@ fn where_the_default_lost_another_is_used_or_none() {
         let refused = open(options(&Arc::new(both))).map(drop).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Unavailable);
         assert!(refused.to_string().contains("lost 5"), "{refused}");
+    });
+}
+
+#[test]
+fn evidence_that_cannot_be_read_may_be_of_a_loss() {
+    in_simulation(|open| {
+        let mut oracle = Oracle::default();
+        oracle.unread.push("verdicts is torn: mend it".to_owned());
+        // What is proven by other evidence is not proven against this.
+        oracle.tried = tried(Method::Dsync, true).tried.clone();
+        let oracle = Arc::new(oracle);
+        for named in [None, Some(Method::Dsync), Some(Method::Fdatasync)] {
+            let options = || match named {
+                None => options(&oracle),
+                Some(method) => options(&oracle).method(method),
+            };
+            let refused = open(options()).map(drop).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::Unavailable);
+            let said = refused.to_string();
+            assert!(said.contains("verdicts is torn: mend it"), "{said}");
+            let log = open(options().require(Guarantee::OsCrash)).unwrap();
+            let known = (log.guarantee(), log.verdict());
+            assert_eq!(known, (Guarantee::OsCrash, Verdict::Unknown));
+            assert!(log.evidence().contains("mend it"), "{}", log.evidence());
+            log.close().unwrap();
+        }
     });
 }

@@ -104,6 +104,9 @@ pub struct Facts {
     /// What cuts of power have shown of methods here. The system does not know: it is put in by
     /// whoever keeps such evidence.
     pub tried: Vec<Tried>,
+    /// Files that keep such evidence and cannot be read: each says which, why, and what to do. A
+    /// loss may be recorded there, so nothing is said to survive a loss of power meanwhile.
+    pub unread: Vec<String>,
 }
 
 impl Facts {

@@ -29,4 +29,4 @@ pub use guarantee::{Assessment, Guarantee, Verdict};
 pub use method::{FileState, ForceBy, Method, Plan, UnknownMethod};
 pub use platform::Platform;
 pub use runtime::{Joiner, Panicked, Runtime};
-pub use tried::Tried;
+pub use tried::{CutEvidence, Tried};

@@ -13,6 +13,15 @@ pub struct Tried {
     pub evidence: String,
 }
 
+/// All that is kept of cuts of power in a place, as far as it can be read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CutEvidence {
+    /// As in [`Facts::tried`].
+    pub tried: Vec<Tried>,
+    /// As in [`Facts::unread`].
+    pub unread: Vec<String>,
+}
+
 /// What a log takes where nothing is known, the first choice first. On Linux, among equals: what
 /// goes past the cache saves a copy and keeps the cache for others; a write that is durable by
 /// itself is one call, and where the device has no FUA the kernel flushes. Elsewhere what the device
@@ -80,7 +89,7 @@ impl Facts {
 
     /// The guarantee of `method` on a file in `state` here, with its evidence. What cuts of power
     /// have shown ([`Facts::tried`]) goes before what the system says; it never makes a guarantee
-    /// stronger.
+    /// stronger. Where some of that cannot be read ([`Facts::unread`]) it may have shown a loss.
     ///
     /// `None` where the method is not offered (direct I/O on a filesystem without it).
     pub fn assess(&self, method: Method, state: FileState) -> Option<Assessment> {
@@ -92,6 +101,12 @@ impl Facts {
                 known.verdict = Verdict::Contradicted;
                 known.evidence = evidence;
             }
+        } else if known.guarantee == Guarantee::PowerLoss
+            && let Some(unread) = self.unread_of_here()
+        {
+            known.guarantee = Guarantee::OsCrash;
+            known.verdict = Verdict::Unknown;
+            known.evidence = unread;
         } else if known.guarantee == Guarantee::PowerLoss
             && matches!(known.verdict, Verdict::Declared | Verdict::Unknown)
             // Logs write to nothing else, so nothing else was cut.
@@ -106,6 +121,18 @@ impl Facts {
 
     fn tried_by(&self, method: Method) -> impl Iterator<Item = &Tried> {
         self.tried.iter().filter(move |t| t.method == method)
+    }
+
+    /// What may be recorded of this place and cannot be read; `None` also where nothing can be
+    /// recorded, since the place cannot be told from others.
+    fn unread_of_here(&self) -> Option<String> {
+        let is_kept = self.lasting_volume().is_some() && !self.unread.is_empty();
+        is_kept.then(|| self.unread.join("; "))
+    }
+
+    /// Takes what is kept of cuts of power.
+    pub fn heed(&mut self, evidence: CutEvidence) {
+        (self.tried, self.unread) = (evidence.tried, evidence.unread);
     }
 
     /// Why the method is known to lose what it acknowledges: it did, or another did that relies on
@@ -177,6 +204,7 @@ mod tests {
             capacity: None,
             kernel: String::new(),
             notes: Vec::new(),
+            unread: Vec::new(),
             tried: tried
                 .iter()
                 .map(|&(method, kept)| Tried {
@@ -312,5 +340,39 @@ mod tests {
         let f = facts(false, &[(Method::Fdatasync, false)]);
         let direct = (Guarantee::OsCrash, Verdict::Declared);
         assert_eq!(verdict(&f, Method::Direct), direct);
+    }
+
+    #[test]
+    fn what_cannot_be_read_may_be_a_loss() {
+        // A loss that can be read goes before it; what was kept does not.
+        let shown = [(Method::Dsync, true), (Method::DirectDsync, false)];
+        let mut f = facts(true, &shown);
+        f.heed(CutEvidence {
+            tried: f.tried.clone(),
+            unread: vec!["a is torn".to_owned(), "b is torn".to_owned()],
+        });
+        for (method, verdict, evidence) in [
+            (Method::Dsync, Verdict::Unknown, "a is torn; b is torn"),
+            (Method::Fdatasync, Verdict::Unknown, "a is torn; b is torn"),
+            (
+                Method::DirectDsync,
+                Verdict::Contradicted,
+                "tried direct+dsync",
+            ),
+        ] {
+            let a = f.assess(method, FileState::Zeroed).unwrap();
+            assert_eq!((a.guarantee, a.verdict), (Guarantee::OsCrash, verdict));
+            assert_eq!(a.evidence, evidence);
+        }
+        let bare = facts(true, &[]);
+        for method in [Method::Buffered, Method::Direct] {
+            let (a, b) = (&f, &bare);
+            let state = FileState::Zeroed;
+            assert_eq!(a.assess(method, state), b.assess(method, state), "{method}");
+        }
+        // What cannot be told from others has nothing recorded of it.
+        f.volume.clear();
+        let a = f.assess(Method::Dsync, FileState::Zeroed).unwrap();
+        assert_eq!(a.guarantee, Guarantee::PowerLoss);
     }
 }

@@ -13,7 +13,7 @@ pub use logforce_calibrate::{
 use crate::{Error, Facts, Guarantee, Result};
 use logforce_calibrate::{Limits, Memory, Settled, Site, measure_anew, settle, shortlist, skip};
 use logforce_core::{Advisor, Observation, Question};
-use logforce_device::{Directory, Method, Runtime, System, Tried};
+use logforce_device::{CutEvidence, Directory, Method, Runtime, System};
 use logforce_device_os::OsSystem;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -124,7 +124,7 @@ impl Place {
     fn open(path: &Path, cache: Option<&Path>, make: bool) -> Result<Place> {
         let system = OsSystem::new();
         let fail = |source| Error::Io {
-            doing: "look at",
+            doing: "look at the place",
             path: path.to_owned(),
             source: Arc::new(source),
         };
@@ -146,7 +146,8 @@ impl Place {
         if crate::inspect(path).is_ok() {
             stores.push(dir.clone());
         }
-        facts.tried = crate::cuts::tried(&dir, cache, &facts);
+        let evidence = crate::cuts::evidence(Some(&dir), cache, &facts);
+        facts.heed(evidence);
         Ok(Place {
             dir,
             runtime: system.runtime(),
@@ -250,8 +251,8 @@ impl Calibrator {
 }
 
 impl Advisor for Calibrator {
-    fn tried(&self, question: &Question<'_>) -> Vec<Tried> {
-        crate::cuts::tried(question.dir, question.cache, question.facts)
+    fn tried(&self, question: &Question<'_>) -> CutEvidence {
+        crate::cuts::evidence(Some(question.dir), question.cache, question.facts)
     }
 
     fn method(&self, question: &Question<'_>) -> Option<Method> {

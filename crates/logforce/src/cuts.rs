@@ -6,8 +6,9 @@ pub use logforce_calibrate::verdicts::{CutRun, NAME, Place, now};
 use crate::calibration::{DEEPEST, make_directories};
 use crate::{Error, Facts, Result};
 use logforce_calibrate::verdicts;
-use logforce_device::{Directory, System, Tried};
+use logforce_device::{CutEvidence, Directory, System};
 use logforce_device_os::OsSystem;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -19,27 +20,54 @@ use std::sync::Arc;
 pub fn facts(path: impl AsRef<Path>, cache: Option<&Path>) -> Result<Facts> {
     let path = path.as_ref();
     let fail = |source| Error::Io {
-        doing: "look at",
+        doing: "look at the place",
         path: path.to_owned(),
         source: Arc::new(source),
     };
     let dir = OsSystem::new().directory(path).map_err(fail)?;
     let mut facts = dir.facts().map_err(fail)?;
-    facts.tried = tried(&dir, cache, &facts);
+    let evidence = evidence(Some(&dir), cache, &facts);
+    facts.heed(evidence);
     Ok(facts)
 }
 
 /// What is recorded in `cache` of the place of these facts.
-pub fn known(facts: &Facts, cache: Option<&Path>) -> Vec<Tried> {
-    let runs = cache.map(recorded).unwrap_or_default();
-    verdicts::tried(&runs, facts)
+pub fn known(facts: &Facts, cache: Option<&Path>) -> CutEvidence {
+    evidence(None, cache, facts)
 }
 
-/// All that is recorded in the directory `path`, of all places; nothing where there is nothing that
-/// can be read.
-pub fn recorded(path: impl AsRef<Path>) -> Vec<CutRun> {
-    let dir = OsSystem::new().directory(path.as_ref());
-    dir.map_or_else(|_| Vec::new(), |dir| verdicts::read(&dir))
+/// All that is recorded in the directory `path`, of all places; nothing where there is no such
+/// directory or nothing recorded in it.
+///
+/// # Errors
+/// If what is recorded there cannot be read: it may tell of a loss.
+pub fn recorded(path: impl AsRef<Path>) -> Result<Vec<CutRun>> {
+    let path = path.as_ref();
+    read(path).map_err(|source| Error::Io {
+        doing: "read what is recorded in",
+        path: path.join(NAME),
+        source: Arc::new(source),
+    })
+}
+
+fn read(path: &Path) -> io::Result<Vec<CutRun>> {
+    match OsSystem::new().directory(path) {
+        Ok(dir) => verdicts::read(&dir),
+        // There can be no file in it.
+        Err(e) if is_nowhere(&e) => Ok(Vec::new()),
+        Err(e) => Err(e),
+    }
+}
+
+/// Whether nothing can lie under that name.
+fn is_nowhere(e: &io::Error) -> bool {
+    matches!(
+        e.kind(),
+        io::ErrorKind::NotFound
+            | io::ErrorKind::NotADirectory
+            | io::ErrorKind::InvalidFilename
+            | io::ErrorKind::InvalidInput
+    )
 }
 
 /// Records what a run of cuts has shown, in the directory `path` (made, with its parents, if it is
@@ -62,10 +90,23 @@ pub fn record(path: impl AsRef<Path>, run: &CutRun) -> Result<PathBuf> {
 }
 
 /// From beside the log, and from the cache.
-pub(crate) fn tried(dir: &Arc<dyn Directory>, cache: Option<&Path>, facts: &Facts) -> Vec<Tried> {
-    let mut runs = verdicts::read(dir);
-    if let Some(cache) = cache.and_then(|path| OsSystem::new().directory(path).ok()) {
-        runs.extend(verdicts::read(&cache));
+pub(crate) fn evidence(
+    dir: Option<&Arc<dyn Directory>>,
+    cache: Option<&Path>,
+    facts: &Facts,
+) -> CutEvidence {
+    let (mut runs, mut unread) = (Vec::new(), Vec::new());
+    let found = dir.map(verdicts::read).into_iter().chain(cache.map(read));
+    for found in found {
+        match found {
+            Ok(more) => runs.extend(more),
+            Err(e) => unread.push(e.to_string()),
+        }
     }
-    verdicts::tried(&runs, facts)
+    // The cache may be the log's directory.
+    unread.dedup();
+    CutEvidence {
+        tried: verdicts::tried(&runs, facts),
+        unread,
+    }
 }

@@ -32,12 +32,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use logforce_core::{
-    Appended, BatchInfo, BatchKind, Case, CheckpointDue, Committed, Counters, Creation, Damage,
-    Entry, Epoch, Error, ErrorKind, Facts, FileState, Finding, Follower, Forcing, Guarantee,
-    HistogramSnapshot, Inspection, Inspector, LiveStats, LiveSummary, Log, LogId, Lsn,
-    MAX_META_LEN, MAX_RECORD_LEN, Method, OnDamage, Options, Pin, Policy, ReadOnly, Reader,
-    Recovered, RemoteFollower, Result, SegmentInfo, Stats, Submitted, Submitting, Tried, Verdict,
-    Visit,
+    Appended, BatchInfo, BatchKind, Case, CheckpointDue, Committed, Counters, Creation,
+    CutEvidence, Damage, Entry, Epoch, Error, ErrorKind, Facts, FileState, Finding, Follower,
+    Forcing, Guarantee, HistogramSnapshot, Inspection, Inspector, LiveStats, LiveSummary, Log,
+    LogId, Lsn, MAX_META_LEN, MAX_RECORD_LEN, Method, OnDamage, Options, Pin, Policy, ReadOnly,
+    Reader, Recovered, RemoteFollower, Result, SegmentInfo, Stats, Submitted, Submitting, Tried,
+    Verdict, Visit,
 };
 
 /// With an advisor that measures, asked where the user settled no method.
@@ -89,7 +89,7 @@ pub fn facts(path: impl AsRef<Path>) -> Result<Facts> {
     use logforce_device::System;
     let path = path.as_ref();
     let io = |source| Error::Io {
-        doing: "look at",
+        doing: "look at the place",
         path: path.to_owned(),
         source: Arc::new(source),
     };

@@ -10,17 +10,35 @@ use std::fs;
 #[cfg(unix)]
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 const LEFTOVER: &str = "calibration-0123456789abcdef.tmp";
 
+/// In one process one opening measures at a time, and others give up after a while: the tests take
+/// turns.
+static TURN: Mutex<()> = Mutex::new(());
+
+struct Place {
+    dir: TempDir,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Place {
+    fn path(&self) -> &Path {
+        self.dir.path()
+    }
+}
+
 /// A directory on the disk that the build is on; `None`, saying why, where nothing is measured.
-fn place() -> Option<TempDir> {
+fn place() -> Option<Place> {
+    // A test that failed leaves nothing that another could stumble over.
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let report = calibration::settled(dir.path(), None).unwrap();
     match report.origin {
-        Some(Origin::Measured | Origin::Known) => Some(dir),
+        Some(Origin::Measured | Origin::Known) => Some(Place { dir, _turn: turn }),
         other => {
             println!("skipped: {other:?}: {}", report.decision.why);
             None

@@ -137,7 +137,7 @@ fn without_a_named_method_a_log_goes_by_another_or_refuses() {
 }
 
 #[test]
-fn another_place_and_rubbish_are_ignored() {
+fn another_place_is_another_matter() {
     let Some((home, place)) = place() else { return };
     let dir = home.path().join("log");
     let before = verdict(&dir, strict(Method::Dsync));
@@ -145,19 +145,51 @@ fn another_place_and_rubbish_are_ignored() {
     elsewhere.volume.push_str("-of-another-disk");
     cuts::record(&dir, &run(&elsewhere, Method::Dsync, 3)).unwrap();
     assert_eq!(verdict(&dir, strict(Method::Dsync)), before);
-    let file = dir.join(NAME);
-    for rubbish in [
-        &b"{\"schema\":\"logforce-verdicts\""[..],
-        &[0xff; 999],
-        &[b'['; 2 << 20],
-    ] {
-        fs::write(&file, rubbish).unwrap();
-        assert_eq!(verdict(&dir, strict(Method::Dsync)), before);
-        assert_eq!(cuts::recorded(&dir), []);
+}
+
+/// A loss that cannot be read any more is not forgotten without a word.
+#[test]
+fn what_cannot_be_read_is_said_and_nothing_is_promised() {
+    let Some((home, place)) = place() else { return };
+    let (dir, cache) = (home.path().join("log"), home.path().join("cache"));
+    let before = verdict(&dir, strict(Method::Dsync));
+    let damaged: [&dyn Fn(&Path); 4] = [
+        &|at| fs::write(at, b"{\"schema\":\"logforce-verdicts\"").unwrap(),
+        &|at| fs::write(at, [0xff; 999]).unwrap(),
+        &|at| fs::write(at, vec![b'['; 2 << 20]).unwrap(),
+        &|at| {
+            fs::remove_file(at).unwrap();
+            fs::create_dir(at).unwrap();
+        },
+    ];
+    for damage in damaged {
+        for (at, options) in [
+            (&dir, strict(Method::Dsync)),
+            (&cache, strict(Method::Dsync).calibration_cache(&cache)),
+        ] {
+            let file = cuts::record(at, &run(&place, Method::Dsync, 3)).unwrap();
+            damage(&file);
+            let words = [file.to_str().unwrap(), "move it away"];
+            let refused = logforce::open_existing(&dir, options.clone());
+            assert_error(refused, ErrorKind::Unavailable, &words);
+            let log = logforce::open_existing(&dir, options.require(Guarantee::OsCrash)).unwrap();
+            let known = (log.guarantee(), log.verdict());
+            assert_eq!(known, (Guarantee::OsCrash, Verdict::Unknown));
+            assert!(log.evidence().contains(words[0]), "{}", log.evidence());
+            log.close().unwrap();
+            let report = calibration::known(&dir, Some(&cache)).unwrap();
+            assert_eq!(report.facts.unread.len(), 1, "{:?}", report.facts.unread);
+            assert_error(cuts::recorded(at), ErrorKind::Io, &words);
+            let refused = cuts::record(at, &run(&place, Method::Dsync, 0));
+            assert_error(refused, ErrorKind::Io, &words);
+            // Withdrawn.
+            fs::remove_file(&file)
+                .or_else(|_| fs::remove_dir(&file))
+                .unwrap();
+            assert_eq!(cuts::recorded(at).unwrap(), []);
+            assert_eq!(verdict(&dir, strict(Method::Dsync)), before);
+        }
     }
-    fs::remove_file(&file).unwrap();
-    fs::create_dir(&file).unwrap();
-    assert_eq!(verdict(&dir, strict(Method::Dsync)), before);
-    let refused = cuts::record(&dir, &run(&elsewhere, Method::Dsync, 0)).unwrap_err();
-    assert!(refused.to_string().contains(NAME), "{refused}");
+    assert_eq!(cuts::recorded(home.path().join("nosuch")).unwrap(), []);
+    assert_eq!(cuts::recorded(dir.join("lock/below")).unwrap(), []);
 }

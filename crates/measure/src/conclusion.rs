@@ -8,6 +8,10 @@ use logforce_device::{ForceBy, Guarantee, Method, Platform, Verdict};
 /// A method must be faster by this share, beyond the noise, to be told apart from another.
 const MARGIN: f64 = 0.10;
 
+/// What a row must have for its noise to be known: fewer may lie close together by chance.
+const FEWEST_SLICES: usize = 3;
+const FEWEST_COMMITS: u64 = 20;
+
 /// The answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Conclusion {
@@ -30,8 +34,15 @@ struct Candidate {
     method: Method,
     /// Milliseconds per commit, mean over the rows.
     ms: f64,
-    /// Standard error of `ms`, from the spread of the slices.
+    /// Standard error of `ms`, from the spread of the slices; infinite where too little was measured.
     error: f64,
+}
+
+impl Candidate {
+    /// Too little was measured to hold it against another.
+    fn is_lacking(&self) -> bool {
+        self.error.is_infinite()
+    }
 }
 
 /// Draws the conclusion from the raw rows, measured on `platform`. Where they do not decide, it is
@@ -83,6 +94,20 @@ pub fn conclude(rows: &[Row], platform: Platform) -> Conclusion {
         .iter()
         .filter(|c| !is_apart(fastest, c))
         .collect();
+    if tied.len() > 1 && tied.iter().any(|c| c.is_lacking()) {
+        let mut text = cannot_tell(&tied, default);
+        for sentence in [
+            not_believed(&measured),
+            not_vouched(&unvouched),
+            the_log(rows),
+        ] {
+            text.push_str(&sentence.unwrap_or_default());
+        }
+        return Conclusion {
+            text,
+            recommended: None,
+        };
+    }
     let chosen = tied
         .iter()
         .find(|c| c.method == default)
@@ -93,6 +118,11 @@ pub fn conclude(rows: &[Row], platform: Platform) -> Conclusion {
     } else {
         undecided(&tied, chosen, default, &base, on)
     };
+    if chosen.is_lacking() {
+        text.push_str(&format!(
+            " Too little was measured to trust the figure. {MORE_TIME}"
+        ));
+    }
     text.push_str(&worth(chosen.method, &base));
     if let Some(sentence) = prepared_files_pay(chosen, &safe) {
         text.push_str(&sentence);
@@ -118,13 +148,16 @@ pub fn conclude(rows: &[Row], platform: Platform) -> Conclusion {
 fn candidates(rows: &[&Row]) -> Vec<Candidate> {
     let mut candidates: Vec<Candidate> = Vec::new();
     for method in Method::ALL {
-        let of: Vec<(f64, f64)> = rows
+        let mut of: Vec<(f64, f64)> = rows
             .iter()
             .filter(|r| r.method == method)
-            .filter_map(|r| Some((r.ms_per_commit?, standard_error(&r.slices_ms))))
+            .filter_map(|r| Some((r.ms_per_commit?, standard_error(r))))
             .collect();
         if of.is_empty() {
             continue;
+        }
+        if of.iter().any(|(_, error)| error.is_finite()) {
+            of.retain(|(_, error)| error.is_finite());
         }
         let n = of.len() as f64;
         let ms = of.iter().map(|(ms, _)| ms).sum::<f64>() / n;
@@ -135,10 +168,11 @@ fn candidates(rows: &[&Row]) -> Vec<Candidate> {
     candidates
 }
 
-fn standard_error(slices: &[f64]) -> f64 {
+fn standard_error(row: &Row) -> f64 {
+    let slices = &row.slices_ms;
     let n = slices.len() as f64;
-    if slices.len() < 2 {
-        return 0.0;
+    if slices.len() < FEWEST_SLICES || row.commits.unwrap_or(0) < FEWEST_COMMITS {
+        return f64::INFINITY;
     }
     let mean = slices.iter().sum::<f64>() / n;
     let variance = slices.iter().map(|s| (s - mean).powi(2)).sum::<f64>() / (n - 1.0);
@@ -174,6 +208,23 @@ fn decided(fastest: &Candidate, next: Option<&Candidate>, rows: &[&Row], on: &st
         fastest.method,
         ms(fastest.ms),
         per_commit(rows)
+    )
+}
+
+const MORE_TIME: &str = "Give it more time with --seconds, or measure all of it with --full and no \
+     small --size.";
+
+fn cannot_tell(tied: &[&Candidate], default: Method) -> String {
+    let lacking: Vec<String> = tied
+        .iter()
+        .filter(|c| c.is_lacking())
+        .map(|c| c.method.to_string())
+        .collect();
+    format!(
+        "It cannot be told which method is the fastest that survives loss of power: too little was \
+         measured of {} (no file with {FEWEST_COMMITS} commits in {FEWEST_SLICES} turns). {MORE_TIME} A log \
+         whose program names no method does not depend on this; the default is {default}.",
+        all_of(&lacking)
     )
 }
 
@@ -377,9 +428,15 @@ fn not_vouched(rows: &[&Row]) -> Option<String> {
 }
 
 fn nothing_safe(measured: &[&Row]) -> String {
+    // What was shown; else why one that forces its writes is not trusted.
     let promised = measured
         .iter()
-        .find(|r| r.verdict == Some(Verdict::Contradicted));
+        .find(|r| r.verdict == Some(Verdict::Contradicted))
+        .or_else(|| {
+            measured.iter().find(|r| {
+                r.method.plan().force != ForceBy::None && r.verdict == Some(Verdict::Unknown)
+            })
+        });
     let (reason, more) = match (promised, not_believed(measured)) {
         (Some(row), more) => (row.evidence.clone(), more),
         (None, Some(more)) => (None, Some(more)),

@@ -35,7 +35,8 @@ pub fn default_method(facts: &Facts) -> Method {
 /// kept where the command keeps it.
 pub fn facts(dir: &dyn Directory) -> std::io::Result<Facts> {
     let mut facts = dir.facts()?;
-    facts.tried = cuts::known(&facts, calibration::default_cache().as_deref());
+    let evidence = cuts::known(&facts, calibration::default_cache().as_deref());
+    facts.heed(evidence);
     Ok(facts)
 }
 

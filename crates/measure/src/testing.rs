@@ -85,6 +85,7 @@ pub fn facts() -> Facts {
         kernel: String::new(),
         notes: Vec::new(),
         tried: Vec::new(),
+        unread: Vec::new(),
     }
 }
 

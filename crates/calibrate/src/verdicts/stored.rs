@@ -4,6 +4,7 @@ use super::{CutRun, MOST, Place};
 use crate::key::LONGEST;
 use logforce_device::{ForceBy, Method};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 const SCHEMA: &str = "logforce-verdicts";
 const VERSION: u32 = 1;
@@ -15,8 +16,8 @@ const LONGEST_TOOL: usize = 60;
 struct Document {
     schema: String,
     version: u32,
-    /// The latest last. Each is read by itself: one that cannot be understood is left out.
-    runs: Vec<serde_json::Value>,
+    /// The latest last. One that cannot be understood may have told of a loss: then nothing is read.
+    runs: Vec<Value>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -39,7 +40,15 @@ struct Run {
     tool: String,
 }
 
-pub(super) fn encode(runs: &[CutRun]) -> Vec<u8> {
+/// What a file holds.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Held {
+    pub(super) runs: Vec<CutRun>,
+    /// Of methods that only a newer version knows, and so nothing that is used here.
+    pub(super) newer: Vec<Value>,
+}
+
+pub(super) fn encode(runs: &[CutRun], newer: Vec<Value>) -> Vec<u8> {
     let runs = runs.iter().filter_map(|r| {
         serde_json::to_value(Run {
             verdict: if r.lost == 0 {
@@ -67,28 +76,53 @@ pub(super) fn encode(runs: &[CutRun]) -> Vec<u8> {
     let document = Document {
         schema: SCHEMA.to_owned(),
         version: VERSION,
-        runs: runs.collect(),
+        runs: newer.into_iter().chain(runs).collect(),
     };
     let mut bytes = serde_json::to_vec_pretty(&document).unwrap_or_default();
     bytes.push(b'\n');
     bytes
 }
 
-fn document(bytes: &[u8]) -> Option<Document> {
-    let document: Document = serde_json::from_slice(bytes).ok()?;
-    let is_ours = document.schema == SCHEMA && document.version == VERSION;
-    is_ours.then_some(document)
+/// What is stored; what speaks against it, in words, where not all of it can be understood.
+pub(super) fn decode(bytes: &[u8]) -> Result<Held, String> {
+    let document: Document = serde_json::from_slice(bytes)
+        .ok()
+        .filter(|d: &Document| d.schema == SCHEMA)
+        .ok_or("holds something else: it is damaged, or no such file")?;
+    if document.version != VERSION {
+        return Err(format!(
+            "is of version {}: this one reads {VERSION}",
+            document.version
+        ));
+    }
+    if document.runs.len() > 2 * MOST {
+        return Err(format!("holds {} entries: too many", document.runs.len()));
+    }
+    let mut held = Held::default();
+    for (n, value) in document.runs.into_iter().enumerate() {
+        if is_newer(&value) {
+            held.newer.push(value);
+            continue;
+        }
+        let run = serde_json::from_value::<Run>(value).ok();
+        let run = run.and_then(Run::run);
+        held.runs.push(
+            run.ok_or_else(|| format!("its entry {} cannot be understood: it is damaged", n + 1))?,
+        );
+    }
+    Ok(held)
 }
 
-/// Whether it has the form of such a file, whatever it holds.
-pub(super) fn is_ours(bytes: &[u8]) -> bool {
-    document(bytes).is_some()
+/// Whether it would be understood when it is read back: else it would spoil the file.
+pub(super) fn can_be_kept(run: &CutRun) -> bool {
+    let back = decode(&encode(std::slice::from_ref(run), Vec::new()));
+    back.is_ok_and(|held| held.runs == [run.clone()])
 }
 
-pub(super) fn decode(bytes: &[u8]) -> Vec<CutRun> {
-    let runs = document(bytes).map_or_else(Vec::new, |d| d.runs);
-    let understood = |value| serde_json::from_value::<Run>(value).ok()?.run();
-    runs.into_iter().filter_map(understood).take(MOST).collect()
+/// Whether it has the form of an entry and the name of a method that is not known.
+fn is_newer(value: &Value) -> bool {
+    let run = serde_json::from_value::<Run>(value.clone());
+    run.is_ok_and(|run| run.method.parse::<Method>().is_err())
 }
 
 impl Run {

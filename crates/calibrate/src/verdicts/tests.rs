@@ -43,22 +43,39 @@ fn the_methods_of_every_system_count_there() {
 #[test]
 fn what_is_recorded_is_read_again() {
     with_directory(|dir, runtime| {
-        assert_eq!(read(dir), []);
+        assert_eq!(read(dir).unwrap(), []);
         let (a, b) = (run(1, Method::Dsync, 0), run(2, Method::Dsync, 7));
         record(dir, runtime, &a).unwrap();
         record(dir, runtime, &b).unwrap();
-        assert_eq!(read(dir), [a.clone(), b.clone()]);
+        assert_eq!(read(dir).unwrap(), [a.clone(), b.clone()]);
         let more = CutRun { cuts: 4, ..a };
         record(dir, runtime, &more).unwrap();
-        assert_eq!(read(dir), [b.clone(), more], "the same run, later");
+        assert_eq!(read(dir).unwrap(), [b.clone(), more], "the same run, later");
         let back = CutRun {
             lost: 0,
             ..b.clone()
         };
         record(dir, runtime, &back).unwrap();
-        assert!(read(dir).contains(&b), "a loss stays");
+        assert!(read(dir).unwrap().contains(&b), "a loss stays");
         let names: Vec<String> = dir.entries().unwrap().into_iter().map(|e| e.name).collect();
         assert_eq!(names, [NAME]);
+    });
+}
+
+#[test]
+fn what_could_not_be_read_back_is_not_recorded() {
+    with_directory(|dir, runtime| {
+        let good = run(1, Method::Dsync, 0);
+        let mut long = good.clone();
+        long.kernel = "x".repeat(crate::key::LONGEST + 1);
+        let mut uncut = good.clone();
+        uncut.cuts = 0;
+        for bad in [run(2, Method::Buffered, 1), long, uncut] {
+            let e = record(dir, runtime, &bad).unwrap_err();
+            assert_eq!(e.kind(), io::ErrorKind::InvalidInput, "{e}");
+        }
+        record(dir, runtime, &good).unwrap();
+        assert_eq!(read(dir).unwrap(), [good]);
     });
 }
 
@@ -69,7 +86,7 @@ fn a_file_that_is_full_keeps_its_losses() {
         for number in 1..=MOST as u128 {
             record(dir, runtime, &run(number, Method::Dsync, 0)).unwrap();
         }
-        let runs = read(dir);
+        let runs = read(dir).unwrap();
         assert_eq!(runs.len(), MOST);
         assert!(runs.iter().any(|r| r.lost > 0));
         assert!(runs.iter().all(|r| r.run != 1), "the oldest gave way");
@@ -125,22 +142,46 @@ fn another_place_is_another_matter() {
 }
 
 #[test]
-fn rubbish_is_ignored_and_not_overwritten() {
-    for rubbish in [&b"\xff\xfe"[..], b"", b"{}", b"[1,2", b"{\"schema\":\"x\"}"] {
+fn what_cannot_be_read_is_an_error_and_not_overwritten() {
+    let text = String::from_utf8(stored::encode(&[run(1, Method::Dsync, 7)], Vec::new())).unwrap();
+    let other = text.replace("\"version\": 1", "\"version\": 2");
+    let cut = &text[..text.len() / 2];
+    let entry = text.replace("\"lost\": 7", "\"lost\": 7000");
+    let long = text.clone() + &" ".repeat(LONGEST as usize);
+    for (rubbish, why) in [
+        (&b"\xff\xfe"[..], "something else"),
+        (b"", "something else"),
+        (b"{}", "something else"),
+        (b"[1,2", "something else"),
+        (b"{\"schema\":\"x\"}", "something else"),
+        (cut.as_bytes(), "it is damaged"),
+        (long.as_bytes(), "something else"),
+        (other.as_bytes(), "of version 2"),
+        (entry.as_bytes(), "its entry 1 cannot be understood"),
+    ] {
         with_directory(|dir, runtime| {
             put(dir, NAME, rubbish).unwrap();
-            assert_eq!(read(dir), []);
             let refused = record(dir, runtime, &run(1, Method::Dsync, 0)).unwrap_err();
-            assert!(refused.to_string().contains("something else"), "{refused}");
+            for e in [read(dir).unwrap_err(), refused] {
+                let told = e.to_string();
+                for part in ["/d/verdicts", why, "move it away"] {
+                    assert!(told.contains(part), "{part}: {told}");
+                }
+            }
+            let left = dir.open(NAME, OpenFile::READ).unwrap();
+            let longest = long.len() as u64;
+            assert_eq!(contents(&*left, longest).unwrap(), rubbish);
         });
     }
 }
 
 #[test]
-fn what_could_not_have_been_written_here_is_left_out() {
+fn what_could_not_have_been_written_here_is_damage() {
     let good = run(1, Method::Dsync, 0);
-    let text = String::from_utf8(stored::encode(std::slice::from_ref(&good))).unwrap();
-    assert_eq!(stored::decode(text.as_bytes()), [good]);
+    let text = stored::encode(std::slice::from_ref(&good), Vec::new());
+    let text = String::from_utf8(text).unwrap();
+    let decoded = |text: &str| stored::decode(text.as_bytes());
+    assert_eq!(decoded(&text).unwrap().runs, [good]);
     for (from, to) in [
         ("\"cuts\": 3", "\"cuts\": 0"),
         ("\"acknowledged\": 1000", "\"acknowledged\": 0"),
@@ -148,15 +189,30 @@ fn what_could_not_have_been_written_here_is_left_out() {
         ("\"control_lost\": 5", "\"control_lost\": 0"),
         ("\"lost\": 0", "\"lost\": 1001"),
         ("\"method\": \"dsync\"", "\"method\": \"buffered\""),
-        ("\"method\": \"dsync\"", "\"method\": \"wishing\""),
         ("\"volume\": \"sim\"", "\"volume\": \"\""),
         ("\"kernel\": \"6.1\"", "\"kernel\": \"\\u001b[2J\""),
         ("\"tool\": \"0.1.0\"", "\"tool\": 7"),
     ] {
         let changed = text.replace(from, to);
         assert_ne!(changed, text, "{from}");
-        assert_eq!(stored::decode(changed.as_bytes()), [], "{to}");
+        assert!(decoded(&changed).unwrap_err().contains("entry 1"), "{to}");
     }
+}
+
+#[test]
+fn the_entry_of_a_newer_method_is_no_damage_and_stays() {
+    with_directory(|dir, runtime| {
+        let old = stored::encode(&[run(1, Method::Dsync, 7)], Vec::new());
+        let newer = String::from_utf8(old).unwrap();
+        let newer = newer.replace("\"dsync\"", "\"wishing\"");
+        put(dir, NAME, newer.as_bytes()).unwrap();
+        assert_eq!(read(dir).unwrap(), []);
+        record(dir, runtime, &run(2, Method::Dsync, 0)).unwrap();
+        assert_eq!(read(dir).unwrap().len(), 1);
+        let file = dir.open(NAME, OpenFile::READ).unwrap();
+        let kept = String::from_utf8(contents(&*file, LONGEST).unwrap()).unwrap();
+        assert!(kept.contains("wishing"), "{kept}");
+    });
 }
 
 #[test]

@@ -31,6 +31,8 @@ pub struct Report {
     evidence: Option<Evidence>,
     stored_in: Vec<String>,
     not_stored: Option<String>,
+    /// Why some of what cuts of power have shown cannot be read, and what to do.
+    power_cuts_unread: Vec<String>,
 }
 
 /// A method that was measured.
@@ -160,6 +162,7 @@ impl Report {
                 .map(|p| p.display().to_string())
                 .collect(),
             not_stored: found.not_stored.clone(),
+            power_cuts_unread: found.facts.unread.clone(),
         }
     }
 
@@ -219,6 +222,9 @@ impl Report {
         }
         if let Some(why) = &self.not_stored {
             line("not kept", why);
+        }
+        for why in &self.power_cuts_unread {
+            line("NOT READ", why);
         }
         text
     }

@@ -42,6 +42,8 @@ pub struct Report {
     pub next: Next,
     /// What cuts of power have shown.
     pub power_cuts: Vec<Cuts>,
+    /// Why some of that cannot be read, and what to do: a loss may be recorded there.
+    pub power_cuts_unread: Vec<String>,
 }
 
 /// Alignment in bytes.
@@ -143,6 +145,7 @@ impl Report {
                     evidence: t.evidence.clone(),
                 })
                 .collect(),
+            power_cuts_unread: facts.unread.clone(),
         }
     }
 }
@@ -181,7 +184,8 @@ impl WriteThrough {
         // A cut of power knows better than the device's word.
         let assessed = by_fua_alone(facts).and_then(|m| facts.assess(m, FileState::Zeroed));
         let shown = assessed.filter(|a| {
-            !facts.tried.is_empty() && matches!(a.verdict, Verdict::Proven | Verdict::Contradicted)
+            let is_shown = matches!(a.verdict, Verdict::Proven | Verdict::Contradicted);
+            (!facts.tried.is_empty() && is_shown) || !facts.unread.is_empty()
         });
         let a = shown.unwrap_or(told);
         WriteThrough {

@@ -35,7 +35,10 @@ pub fn render(report: &Report, width: usize) -> String {
             &format!("{} {outcome}: {}", cuts.method, cuts.evidence),
         );
     }
-    if report.power_cuts.is_empty() {
+    for unread in &report.power_cuts_unread {
+        lines.line("NOT READ", unread);
+    }
+    if report.power_cuts.is_empty() && report.power_cuts_unread.is_empty() {
         lines.line(
             "power cuts",
             "none are recorded of this place (see `logforce powercut`)",

@@ -60,7 +60,7 @@ fn a_log_that_keeps_everything_is_proven_and_one_that_does_not_is_contradicted()
         assert_documented(&report);
         // Again: the same, and nothing is counted twice.
         assert_eq!(rig.checked(0)["expected"], report["expected"]);
-        assert_eq!(cuts::recorded(rig.path("cache"))[0].cuts, cuts);
+        assert_eq!(cuts::recorded(rig.path("cache")).unwrap()[0].cuts, cuts);
     }
     let log = open_beside(&rig).unwrap();
     assert_eq!(log.verdict(), Verdict::Proven);
@@ -213,7 +213,7 @@ fn a_log_that_vanished_is_a_loss_and_a_wrong_directory_is_none() {
     let report: Value = serde_json::from_slice(&out.stdout).unwrap();
     assert_eq!(report["verdict"], "contradicted");
     assert_eq!(report["lost"], report["expected"]);
-    assert_eq!(cuts::recorded(rig.path("cache")).len(), 1);
+    assert_eq!(cuts::recorded(rig.path("cache")).unwrap().len(), 1);
 }
 
 #[test]

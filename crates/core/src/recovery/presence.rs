@@ -106,7 +106,7 @@ pub(super) fn facts(
     let looking = "look at the filesystem of";
     let mut facts = dir.facts().map_err(Error::io(looking, dir.path()))?;
     if let Some(advisor) = options.advisor() {
-        facts.tried = advisor.tried(&Question {
+        let evidence = advisor.tried(&Question {
             dir,
             runtime,
             facts: &facts,
@@ -114,6 +114,7 @@ pub(super) fn facts(
             require: options.require,
             cache: options.calibration_cache.as_deref(),
         });
+        facts.heed(evidence);
     }
     Ok(facts)
 }

@@ -133,6 +133,7 @@ fn gather_below(dir: BorrowedFd<'_>, path: &Path, depth: u32) -> io::Result<Fact
         kernel: super::machine::kernel(),
         notes,
         tried: Vec::new(),
+        unread: Vec::new(),
     })
 }
 

@@ -65,6 +65,7 @@ pub fn gather(dir: BorrowedFd<'_>, path: &Path) -> io::Result<Facts> {
         kernel: super::machine::kernel(),
         notes,
         tried: Vec::new(),
+        unread: Vec::new(),
     })
 }
 

@@ -72,6 +72,7 @@ fn facts(platform: Platform, write_cache: WriteCache) -> Facts {
         kernel: String::new(),
         notes: Vec::new(),
         tried: Vec::new(),
+        unread: Vec::new(),
     }
 }
 

@@ -70,6 +70,7 @@ pub fn gather(dir: &OpenDirectory) -> io::Result<Facts> {
         kernel: machine::kernel(),
         notes,
         tried: Vec::new(),
+        unread: Vec::new(),
     })
 }
 

@@ -27,6 +27,7 @@ fn facts(platform: Platform, write_cache: WriteCache, fua: Option<bool>) -> Fact
         kernel: String::new(),
         notes: Vec::new(),
         tried: Vec::new(),
+        unread: Vec::new(),
     }
 }
 

@@ -98,6 +98,61 @@ fn noise_widens_the_margin() {
 }
 
 #[test]
+fn a_handful_of_commits_decides_nothing() {
+    // A hundred times as fast, by one commit in one slice, or by many too few.
+    for (commits, slices) in [(1, 1), (2, 2), (1000, 1), (1000, 2), (19, 4), (0, 0)] {
+        let mut hasty = row(Fdatasync, Zeroed, 0.001);
+        (hasty.commits, hasty.slices_ms) = (Some(commits), vec![0.001; slices]);
+        let mut slow = row(DirectDsync, Zeroed, 0.1);
+        let c = conclude(&[hasty.clone(), slow.clone()]);
+        assert_eq!(c.recommended, None, "{}", c.text);
+        for part in [
+            "cannot be told",
+            "too little was measured of fdatasync (",
+            "--seconds",
+            "the default is direct+dsync",
+        ] {
+            assert!(c.text.contains(part), "'{part}' in: {}", c.text);
+        }
+        // Neither does what the slower one lacks.
+        (slow.commits, slow.slices_ms) = (Some(commits), vec![0.1; slices]);
+        let c = conclude(&[row(Fdatasync, Zeroed, 0.001), slow.clone()]);
+        assert_eq!(c.recommended, None, "{}", c.text);
+        let c = conclude(&[hasty.clone(), slow]);
+        let both = "measured of fdatasync and direct+dsync (";
+        assert!(c.text.contains(both), "{}", c.text);
+        // With nothing to hold it against there is nothing to tell apart.
+        let c = conclude(&[hasty.clone()]);
+        assert_eq!(c.recommended, Some(Fdatasync));
+        assert!(c.text.contains("Too little was measured"), "{}", c.text);
+        // Another file that was measured for long enough stands in for it.
+        let long = row(Fdatasync, Recycled, 0.2);
+        let c = conclude(&[hasty, long, row(DirectDsync, Zeroed, 0.1)]);
+        assert_eq!(c.recommended, Some(DirectDsync), "{}", c.text);
+        assert!(
+            c.text.contains("against 0.200 ms by fdatasync"),
+            "{}",
+            c.text
+        );
+    }
+    let mut enough = row(Fdatasync, Zeroed, 0.01);
+    (enough.commits, enough.slices_ms) = (Some(20), vec![0.01; 3]);
+    let c = conclude(&[enough, row(DirectDsync, Zeroed, 0.1)]);
+    assert_eq!(c.recommended, Some(Fdatasync), "{}", c.text);
+    assert!(!c.text.contains("--seconds"), "{}", c.text);
+}
+
+#[test]
+fn evidence_that_cannot_be_read_is_why_nothing_is_safe() {
+    let mut forced = row(Fdatasync, Zeroed, 0.1);
+    (forced.guarantee, forced.verdict) = (Some(Guarantee::OsCrash), Some(Verdict::Unknown));
+    forced.evidence = Some("cannot read /cache/verdicts".to_owned());
+    let c = conclude(&[row(Buffered, Zeroed, 0.01), forced]);
+    assert_eq!(c.recommended, None);
+    assert!(c.text.contains("cannot read /cache/verdicts"), "{}", c.text);
+}
+
+#[test]
 fn a_tie_of_others_takes_the_fastest() {
     let c = conclude(&[
         row(Fdatasync, Zeroed, 0.100),

@@ -166,11 +166,22 @@ impl Home {
 /// A place for people, in a line.
 pub fn describe(facts: &Facts) -> String {
     let device = facts.device.as_ref();
-    let (name, model) = device.map_or(("", ""), |d| (&*d.name, &*d.model));
-    let text = format!(
-        "{} at {} on {name} {model}, {}",
-        facts.filesystem, facts.mount_point, facts.mount_options
-    );
+    let (name, model) = device.map_or(("", ""), |d| (d.name.trim(), d.model.trim()));
+    let mut text = facts.filesystem.clone();
+    if !facts.mount_point.is_empty() {
+        text.push_str(&format!(" at {}", facts.mount_point));
+    }
+    text.push_str(&match (name, model) {
+        ("", "") => " on a device that the system does not name".to_owned(),
+        ("", model) => format!(" on {model}"),
+        (name, "") => format!(" on {name} (model unknown)"),
+        (name, model) => format!(" on {name} {model}"),
+    });
+    text.push_str(match &*facts.mount_options {
+        "" => ", mount options unknown",
+        _ => ", ",
+    });
+    text.push_str(&facts.mount_options);
     line(&text)
 }
 
@@ -183,4 +194,36 @@ pub fn line(text: &str) -> String {
         .collect();
     text.truncate(text.floor_char_boundary(most));
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::facts;
+
+    #[test]
+    fn a_place_is_told_in_words_where_nothing_is_known() {
+        let mut facts = facts();
+        facts.mount_options = "rw".to_owned();
+        facts.mount_point = "/m".to_owned();
+        let named = |name: &str, model: &str| {
+            let mut facts = facts.clone();
+            let device = facts.device.as_mut().unwrap();
+            (device.name, device.model) = (name.to_owned(), model.to_owned());
+            describe(&facts)
+        };
+        assert_eq!(named("sda", "ACME 9"), "ext4 at /m on sda ACME 9, rw");
+        assert_eq!(named("sda", ""), "ext4 at /m on sda (model unknown), rw");
+        assert_eq!(named("", "ACME 9"), "ext4 at /m on ACME 9, rw");
+        let unnamed = "ext4 at /m on a device that the system does not name, rw";
+        assert_eq!(named(" ", ""), unnamed);
+        facts.device = None;
+        assert_eq!(describe(&facts), unnamed);
+        facts.mount_options.clear();
+        facts.mount_point.clear();
+        assert_eq!(
+            describe(&facts),
+            "ext4 on a device that the system does not name, mount options unknown"
+        );
+    }
 }

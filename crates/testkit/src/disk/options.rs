@@ -107,6 +107,7 @@ impl SimOptions {
             kernel: "simulated".to_owned(),
             notes: Vec::new(),
             tried: Vec::new(),
+            unread: Vec::new(),
         }
     }
 

@@ -31,6 +31,7 @@ fn facts(platform: Platform, fua: Option<bool>) -> Facts {
         kernel: "1".to_owned(),
         notes: vec!["A note.".to_owned()],
         tried: Vec::new(),
+        unread: Vec::new(),
     }
 }
 
@@ -134,6 +135,25 @@ fn a_cut_of_power_goes_before_the_device_s_word() {
         evidence: "lost".to_owned(),
     }];
     assert_eq!(report(flushed).write_through.answer, "yes");
+}
+
+#[test]
+fn evidence_that_cannot_be_read_is_told_and_promises_nothing() {
+    let mut facts = facts(Platform::Windows, Some(true));
+    facts.unread = vec!["/c/verdicts is torn: move it away".to_owned()];
+    let report = report(facts);
+    assert_eq!(report.power_cuts_unread.len(), 1);
+    assert_eq!(report.write_through.answer, "unknown");
+    let promised = |l: &MethodLine| l.guarantee == Some("power-loss");
+    assert!(!report.methods.iter().any(promised));
+    assert!(!report.next.is_enough);
+    let text = render(&report, 120);
+    for (part, is_there) in [
+        ("NOT READ       /c/verdicts is torn: move it away", true),
+        ("none are recorded", false),
+    ] {
+        assert_eq!(text.contains(part), is_there, "{part}: {text}");
+    }
 }
 
 #[test]
