@@ -55,6 +55,12 @@ pub fn all(handle: &OwnedHandle) -> io::Result<()> {
         _ => Ok(()),
     };
     #[cfg(test)]
+    let flushed = match super::trace::refuses(handle) {
+        // ERROR_INVALID_FUNCTION.
+        true => Err(io::Error::from_raw_os_error(1)),
+        false => flushed,
+    };
+    #[cfg(test)]
     super::trace::flushed(handle, flushed.is_ok());
     flushed
 }

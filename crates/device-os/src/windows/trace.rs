@@ -34,6 +34,8 @@ pub struct Pretended {
     pub flush_ex: Option<FlushEx>,
     /// `FILE_ATTRIBUTE_…` besides those that are there.
     pub attributes: u32,
+    /// Directories cannot be flushed.
+    pub refuses_directories: bool,
     /// The filesystem's name.
     pub filesystem: Option<&'static str>,
 }
@@ -41,7 +43,7 @@ pub struct Pretended {
 thread_local! {
     static CALLS: RefCell<Vec<Call>> = const { RefCell::new(Vec::new()) };
     static PRETENDED: Cell<Pretended> = const {
-        Cell::new(Pretended { flush_ex: None, attributes: 0, filesystem: None })
+        Cell::new(Pretended { flush_ex: None, attributes: 0, refuses_directories: false, filesystem: None })
     };
 }
 
@@ -64,6 +66,13 @@ pub fn opening(path: &[u16], how: &How<'_>) {
 pub fn flushed(handle: &OwnedHandle, ok: bool) {
     let of = handle::identity(handle).unwrap();
     record(Call::Flush { of, ok });
+}
+
+/// Whether the handle is one of those that the test has the system refuse to flush.
+pub fn refuses(handle: &OwnedHandle) -> bool {
+    const DIRECTORY: u32 = 0x10;
+    let is_directory = handle::attributes(handle).unwrap() & DIRECTORY != 0;
+    pretended().refuses_directories && is_directory
 }
 
 pub fn pretended() -> Pretended {

@@ -38,6 +38,7 @@ fn where_there_is_no_flush_of_the_data_alone_the_facts_say_so() {
             flush_ex: Some(flushes),
             attributes,
             filesystem: Some(filesystem),
+            ..Pretended::default()
         });
         let facts = gather(dir.opened()).unwrap();
         let said = noted(&facts, "no flush of the data alone");

@@ -53,7 +53,7 @@ fn with_data_only() -> (tempfile::TempDir, OsDirectory) {
     pretend(Pretended {
         flush_ex: Some(flushes),
         filesystem: Some("NTFS"),
-        attributes: 0,
+        ..Pretended::default()
     });
     opened()
 }
@@ -152,21 +152,17 @@ fn data_alone_is_flushed_where_the_ends_are_durable_and_nowhere_else() {
     let path = temp.path().join("a");
     let file = dir.open("a", OpenFile::CREATE).unwrap();
     write(&*file, 0);
-    let full = full(&path);
-    assert_eq!(
-        barrier(&*file, Barrier::Data),
-        [full.clone()],
-        "it has grown"
-    );
+    let full = [full(&path)];
+    assert_eq!(barrier(&*file, Barrier::Data), full, "it has grown");
     assert_eq!(barrier(&*file, Barrier::Data), [DATA]);
     write(&*file, 0);
     assert_eq!(barrier(&*file, Barrier::Data), [DATA], "overwritten");
-    assert_eq!(barrier(&*file, Barrier::Full), [full.clone()]);
+    assert_eq!(barrier(&*file, Barrier::Full), full);
     write(&*file, 4096);
-    assert_eq!(barrier(&*file, Barrier::Full), [full.clone()]);
+    assert_eq!(barrier(&*file, Barrier::Full), full);
     assert_eq!(barrier(&*file, Barrier::Data), [DATA]);
     write(&*file, 8192);
-    assert_eq!(barrier(&*file, Barrier::Data), [full], "grown again");
+    assert_eq!(barrier(&*file, Barrier::Data), full, "grown again");
 }
 
 #[test]
@@ -205,6 +201,7 @@ fn a_file_that_is_not_overwritten_in_place_is_flushed_whole() {
             flush_ex: Some(flushes),
             filesystem: Some(filesystem),
             attributes,
+            ..Pretended::default()
         });
         let (temp, dir) = opened();
         let file = dir.open("a", OpenFile::CREATE).unwrap();
@@ -226,6 +223,15 @@ fn a_directory_is_flushed_or_a_file_in_it() {
     let (result, made) = calls(|| dir.opened().sync_by_a_file());
     result.unwrap();
     assert_synced_by_a_file(&made);
+    pretend(Pretended {
+        refuses_directories: true,
+        ..Pretended::default()
+    });
+    let (result, made) = calls(|| dir.sync());
+    result.unwrap();
+    let of = dir.identity();
+    assert_eq!(made[1], Flush { of, ok: false });
+    assert_synced(&made, temp.path());
     assert!(dir.entries().unwrap().is_empty());
 }
 
