@@ -86,7 +86,8 @@ pub struct Facts {
     pub mount_options: String,
     /// Where it is mounted; empty if unknown.
     pub mount_point: String,
-    /// The filesystem passes barriers on to the device (`false` with `nobarrier`).
+    /// The filesystem passes barriers on to the device (`false` with `nobarrier`, and where Windows was
+    /// told to send none).
     pub barriers: bool,
     /// The device, if there is one and it can be named.
     pub device: Option<BlockDevice>,
@@ -260,18 +261,22 @@ impl Facts {
             .device
             .as_ref()
             .map_or(WriteCache::Unknown, |d| d.write_cache);
+        // Windows mounts nothing so: it is a setting of the disk there.
+        let without = match self.platform {
+            Platform::Windows => "the system was told not to force the device's cache",
+            _ => "mounted without barriers",
+        };
         let (guarantee, verdict, evidence) = match (self.barriers, cache) {
             (false, WriteCache::Through) => (
                 Guarantee::PowerLoss,
                 Verdict::Declared,
-                "mounted without barriers, over a device that says it has no volatile cache"
-                    .to_owned(),
+                format!("{without}, over a device that says it has no volatile cache"),
             ),
             (false, _) => (
                 Guarantee::OsCrash,
                 Verdict::Contradicted,
                 format!(
-                    "mounted without barriers ({}): a sync stops in the device's cache",
+                    "{without} ({}): a sync stops in the device's cache",
                     self.mount_options
                 ),
             ),

@@ -146,7 +146,7 @@ impl std::fmt::Display for Machine {
             write!(f, ", {cache}, {fua}")?;
         }
         if !self.barriers {
-            write!(f, ", mounted without barriers")?;
+            write!(f, ", without barriers")?;
         }
         write!(f, "; {os} {kernel}, {arch}, {cpus} cpus")
     }

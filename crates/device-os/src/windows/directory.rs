@@ -111,7 +111,7 @@ impl OpenDirectory {
         }
     }
 
-    fn sync_by_a_file(&self) -> io::Result<()> {
+    pub fn sync_by_a_file(&self) -> io::Result<()> {
         const DELETE: u32 = 0x1_0000;
         let how = How {
             access: GENERIC_WRITE | DELETE,

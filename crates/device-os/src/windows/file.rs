@@ -4,7 +4,7 @@ use super::handle::{self, How, SHARE_ALL};
 use super::in_flight::InFlight;
 use super::overlapped::{self, Writer};
 use super::security::Owner;
-use super::{checks, control, flush, machine};
+use super::{checks, control, flush, in_place, machine, volume};
 use crate::extent::Extent;
 use logforce_device::{
     Access, AlignedBuf, Barrier, Completion, DirectAlignment, File, OpenFile, ReadSource, Ticket,
@@ -38,6 +38,9 @@ pub struct OsFile {
     /// What unbuffered I/O on this file needs.
     needed: DirectAlignment,
     direct: bool,
+    /// A flush of the data alone is enough where the ends are durable. As it was when the file was
+    /// opened.
+    in_place: bool,
     /// Past the cache, for reads of the medium. Opened when needed.
     medium: OnceLock<OwnedHandle>,
     /// For flushes of a file that was opened for reading. Opened when needed.
@@ -94,9 +97,10 @@ impl OsFile {
             path,
             writable,
             extent: Extent::of(identity),
-            cached,
             needed: dir.alignment(),
             direct: how.direct,
+            in_place: is_in_place(&cached),
+            cached,
             medium: OnceLock::new(),
             flushing: OnceLock::new(),
             plain: OnceLock::new(),
@@ -196,6 +200,15 @@ impl OsFile {
     }
 }
 
+/// Whether the file is known to be overwritten where it lies. What does not say, is not.
+fn is_in_place(handle: &OwnedHandle) -> bool {
+    let (filesystem, attributes) = (volume::filesystem(handle), handle::attributes(handle));
+    match (filesystem, attributes) {
+        (Ok(filesystem), Ok(attributes)) => in_place::is(&filesystem.name, attributes),
+        _ => false,
+    }
+}
+
 impl File for OsFile {
     fn len(&self) -> io::Result<u64> {
         handle::len(&self.cached).map_err(|e| at(e, "look at", &self.path))
@@ -257,7 +270,8 @@ impl File for OsFile {
         let fail = |e| at(e, "flush", &self.path);
         let handle = self.flush_handle().map_err(fail)?;
         let data_only = barrier == Barrier::Data;
-        if data_only && self.extent.is_settled() && flush::data(handle).map_err(fail)? {
+        let settled = self.in_place && self.extent.is_settled();
+        if data_only && settled && flush::data(handle).map_err(fail)? {
             return Ok(());
         }
         let before = self.extent.before_flush();

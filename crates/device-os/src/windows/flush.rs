@@ -18,11 +18,15 @@ use windows_sys::Win32::System::LibraryLoader::{GetModuleHandleW, GetProcAddress
 use windows_sys::Win32::System::SystemServices::FLUSH_FLAGS_FILE_DATA_SYNC_ONLY;
 use windows_sys::{s, w};
 
-type FlushEx =
+pub type FlushEx =
     unsafe extern "system" fn(HANDLE, u32, *const c_void, u32, *mut IO_STATUS_BLOCK) -> NTSTATUS;
 
 /// `NtFlushBuffersFileEx`, which ntdll has since Windows 8.
 fn flush_ex() -> Option<FlushEx> {
+    #[cfg(test)]
+    if let Some(pretended) = super::trace::pretended().flush_ex {
+        return Some(pretended);
+    }
     static FOUND: OnceLock<Option<FlushEx>> = OnceLock::new();
     *FOUND.get_or_init(|| {
         // SAFETY: ntdll is part of every process and is never unloaded; both names end in a NUL.
@@ -46,14 +50,23 @@ pub fn has_data_only() -> bool {
 /// device's cache. The handle must be one for writing.
 pub fn all(handle: &OwnedHandle) -> io::Result<()> {
     // SAFETY: the handle is open for as long as it is borrowed.
-    if unsafe { FlushFileBuffers(handle.as_raw_handle()) } == 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
+    let flushed = match unsafe { FlushFileBuffers(handle.as_raw_handle()) } {
+        0 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    };
+    #[cfg(test)]
+    let flushed = match super::trace::refuses(handle) {
+        // ERROR_INVALID_FUNCTION.
+        true => Err(io::Error::from_raw_os_error(1)),
+        false => flushed,
+    };
+    #[cfg(test)]
+    super::trace::flushed(handle, flushed.is_ok());
+    flushed
 }
 
-/// The file's data and the device's cache, without the file's metadata
-/// (`FLUSH_FLAGS_FILE_DATA_SYNC_ONLY`). `Ok(false)` where the system or the filesystem (others than
+/// The file's data and the device's cache (`FLUSH_FLAGS_FILE_DATA_SYNC_ONLY`). Microsoft's page says
+/// that it includes the metadata needed to retrieve the data; nothing here relies on that. `Ok(false)` where the system or the filesystem (others than
 /// NTFS) has no such call: then nothing was flushed, and nothing was lost either.
 pub fn data(handle: &OwnedHandle) -> io::Result<bool> {
     let Some(flush) = flush_ex() else {

@@ -31,6 +31,8 @@ pub struct How<'a> {
 /// Opens the file at a path that ends in a NUL.
 pub fn open(path: &[u16], how: How<'_>) -> io::Result<OwnedHandle> {
     assert_eq!(path.last(), Some(&0), "a path without its end");
+    #[cfg(test)]
+    super::trace::opening(path, &how);
     let attributes = how.owner.map(Owner::attributes);
     let attributes = attributes.as_ref().map_or(ptr::null(), ptr::from_ref);
     // SAFETY: `path` ends in a NUL (asserted) and lives through the call, and so do the attributes
@@ -158,7 +160,10 @@ pub fn identity(handle: &OwnedHandle) -> io::Result<logforce_device::FileIdentit
 pub fn attributes(handle: &OwnedHandle) -> io::Result<u32> {
     // SAFETY: plain numbers, and the structure of this class.
     let basic = unsafe { information::<fs::FILE_BASIC_INFO>(handle, fs::FileBasicInfo) }?;
-    Ok(basic.FileAttributes)
+    let attributes = basic.FileAttributes;
+    #[cfg(test)]
+    let attributes = attributes | super::trace::pretended().attributes;
+    Ok(attributes)
 }
 
 /// Renames the open file (`DELETE` rights) to an absolute path, over whatever has that name; those
@@ -230,6 +235,8 @@ fn disposition<T>(handle: &OwnedHandle, class: i32, info: &T) -> io::Result<()> 
 pub fn move_over(from: &[u16], to: &[u16]) -> io::Result<()> {
     assert!(from.last() == Some(&0) && to.last() == Some(&0));
     let flags = fs::MOVEFILE_REPLACE_EXISTING | fs::MOVEFILE_WRITE_THROUGH;
+    #[cfg(test)]
+    super::trace::record(super::trace::Call::MoveFileEx { flags });
     // SAFETY: both paths end in a NUL (asserted) and live through the call.
     if unsafe { fs::MoveFileExW(from.as_ptr(), to.as_ptr(), flags) } == 0 {
         return Err(io::Error::last_os_error());

@@ -6,15 +6,18 @@
 //!   knows when one of the data alone is enough. `gather`: scattered pages.
 //! - `handle`, `security` (unsafe): opening; `path`, `checks`: what is opened.
 //! - `lock` (unsafe): one writer per directory.
-//! - `facts`, from `volume` and `control` (unsafe) by `storage` and `protocol`, which take answers
-//!   apart.
+//! - `facts`, from `volume` and `control` (unsafe); `disk`, which asks, by `storage` and `protocol`,
+//!   which take answers apart. `in_place`: which files are overwritten where they lie.
 //! - `runtime`, `machine` (unsafe): threads, waiting, random bits, the version, other processes.
+//! - `trace`, in tests only: the calls that were made.
 //!
-//! What makes no call of Windows (`checks`, `in_flight`, `path`, `protocol`, `storage`) is compiled
-//! and tested on every system.
+//! What makes no call of Windows (`checks`, `disk`, `in_flight`, `in_place`, `path`, `protocol`,
+//! `storage`) is compiled and tested on every system.
 
 mod checks;
+mod disk;
 mod in_flight;
+mod in_place;
 mod path;
 mod protocol;
 mod storage;
@@ -47,6 +50,8 @@ mod runtime;
 mod security;
 #[cfg(windows)]
 mod system;
+#[cfg(all(windows, test))]
+mod trace;
 #[cfg(windows)]
 mod volume;
 

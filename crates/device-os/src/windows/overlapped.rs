@@ -9,16 +9,20 @@ use std::io;
 use std::ops::Range;
 use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle};
 use std::ptr::{self, NonNull};
+use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 use windows_sys::Win32::Foundation::{
-    ERROR_HANDLE_EOF, ERROR_IO_PENDING, GENERIC_WRITE, HANDLE, STATUS_PENDING,
+    ERROR_HANDLE_EOF, ERROR_IO_PENDING, GENERIC_WRITE, HANDLE, STATUS_PENDING, WAIT_OBJECT_0,
 };
 use windows_sys::Win32::Storage::FileSystem::{
     FILE_FLAG_OVERLAPPED, FILE_FLAG_WRITE_THROUGH, FILE_SEGMENT_ELEMENT, ReadFile, WriteFile,
     WriteFileGather,
 };
 use windows_sys::Win32::System::IO::{GetOverlappedResult, OVERLAPPED};
-use windows_sys::Win32::System::Threading::CreateEventW;
+use windows_sys::Win32::System::Threading::{
+    CreateEventW, INFINITE, ResetEvent, WaitForSingleObject,
+};
 
 /// Events that wait for their next operation. One for each operation under way: the file's own
 /// handle is signalled by any of them, and would wake the wrong waiter.
@@ -54,7 +58,8 @@ impl Event {
 
 impl Drop for Event {
     fn drop(&mut self) {
-        // Whoever starts the next operation with it resets it: the system does.
+        // Whoever starts the next operation with it resets it: the system does. A signal of this one
+        // may still come after that: see `wait_over`.
         let mut kept = EVENTS.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() < EVENTS_KEPT {
             kept.extend(self.0.take());
@@ -74,26 +79,57 @@ fn overlapped_at(offset: u64, event: &Event) -> OVERLAPPED {
 
 /// Waits until the operation is over, whatever happens, and gives the number of bytes.
 ///
+/// The status in the `OVERLAPPED` alone says that it is over; the event says only when to look. An
+/// event may be set though its present operation is not over: whoever saw the status of the one
+/// before did not have to wait for its signal, which the system gives *after* it has written the
+/// status. That signal may come when the event has long been through the pool and serves another
+/// operation, on another thread. `GetOverlappedResult` would take it for the end of that one, and
+/// memory would be freed that the system still works on.
+///
+/// A signal that came too early is taken back, and the status looked at once more before the next
+/// wait. No end is missed by that: the system writes the status, then sets the event. If the status
+/// is pending after the event was reset, the signal is still to come; if it is not, nobody waits.
+/// Nobody else resets the event meanwhile: from the pool each goes to one operation at a time, and
+/// what the system resets when it starts one is that operation's own.
+///
+/// That the operation was started on another thread changes nothing in this: its status and its
+/// event belong to no thread. (Windows cancels what is left under way by a thread that ends. It ends
+/// with the status of that then, which is an error and no success.)
+///
 /// # Safety
-/// `overlapped` is that of an operation that was started on `handle` and not refused, and lives.
+/// `overlapped` is that of an operation that was started on `handle` and not refused, and lives; its
+/// event is open, and that of no other operation under way.
 unsafe fn wait_over(handle: HANDLE, overlapped: *mut OVERLAPPED) -> io::Result<usize> {
-    loop {
-        let mut bytes = 0;
-        // SAFETY: by the contract; `bytes` is a live local.
-        if unsafe { GetOverlappedResult(handle, overlapped, &mut bytes, 1) } != 0 {
-            return Ok(bytes as usize);
+    // SAFETY: the structure lives; the system may write to it at any time, so it is read by a
+    // volatile access through the raw pointer. The barrier keeps what is read afterwards behind it.
+    let is_over = || unsafe {
+        let status = ptr::read_volatile(&raw const (*overlapped).Internal);
+        fence(Ordering::Acquire);
+        status != STATUS_PENDING as usize
+    };
+    // SAFETY: the system does not write to this field.
+    let event = unsafe { (*overlapped).hEvent };
+    while !is_over() {
+        // SAFETY: the event is open, by the contract.
+        if unsafe { WaitForSingleObject(event, INFINITE) } != WAIT_OBJECT_0 {
+            // The wait failed, not the operation: to return now would free memory that the system
+            // is still working on. Not to be had for an event of ours, and no reason to run hot.
+            std::thread::sleep(Duration::from_millis(1));
         }
-        let error = io::Error::last_os_error();
-        // SAFETY: the structure lives; the system may write to it at any time, so it is read by a
-        // volatile access through the raw pointer.
-        let status = unsafe { ptr::read_volatile(&raw const (*overlapped).Internal) };
-        if status != STATUS_PENDING as usize {
-            return Err(error);
+        if is_over() {
+            break;
         }
-        // The wait failed, not the operation: to return now would free memory that the system is
-        // still working on.
-        std::thread::yield_now();
+        // SAFETY: as above. Where it fails the event stays set, and the next wait does not wait.
+        if unsafe { ResetEvent(event) } == 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
+    let mut bytes = 0;
+    // SAFETY: by the contract; `bytes` is a live local. The operation is over, so this does not wait.
+    if unsafe { GetOverlappedResult(handle, overlapped, &mut bytes, 0) } == 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(bytes as usize)
 }
 
 /// What the system works on while a write is under way. Behind a raw pointer, since the system
@@ -337,3 +373,6 @@ pub fn read(handle: &OwnedHandle, offset: u64, buf: &mut [u8]) -> io::Result<usi
         result => result,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,7 @@
 //! put anything into what is declared a `bool`.
 
 use logforce_device::WriteCache;
+use std::io;
 
 /// Little-endian, as all of Windows is.
 pub fn number(bytes: &[u8], at: usize) -> Option<u32> {
@@ -91,6 +92,28 @@ pub fn model(answer: &[u8]) -> String {
     words.join(" ")
 }
 
+/// `STORAGE_DEVICE_NUMBER`: the number of the physical disk. An error where it is no disk, whose
+/// numbers are others': CD-ROM 0 is not disk 0.
+pub fn disk_number(answer: &[u8]) -> io::Result<u32> {
+    const FILE_DEVICE_DISK: u32 = 7;
+    let (Some(kind), Some(disk)) = (number(answer, 0), number(answer, 4)) else {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!(
+                "the driver names the device in {} bytes, too few for a number",
+                answer.len()
+            ),
+        ));
+    };
+    if kind != FILE_DEVICE_DISK {
+        return Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            format!("the volume lies on a device of type {kind}, which is no disk (type 7)"),
+        ));
+    }
+    Ok(disk)
+}
+
 /// `FILE_REGION_OUTPUT` of a question for valid data: the end of the region at the file's start.
 pub fn first_region(answer: &[u8]) -> Option<u64> {
     let long = |at: usize| {
@@ -164,6 +187,26 @@ mod tests {
         assert_eq!(answer(0, 4096), None);
         assert_eq!(answer(512, 3000), None);
         assert_eq!(sectors(&[0; 10]), None);
+    }
+
+    #[test]
+    fn only_disks_have_the_number_of_a_disk() {
+        let answer = |kind: u32, number: u32| [kind, number, 1].map(u32::to_le_bytes).concat();
+        assert_eq!(disk_number(&answer(7, 0)).unwrap(), 0);
+        assert_eq!(disk_number(&answer(7, 0x0102_0304)).unwrap(), 0x0102_0304);
+        // A CD-ROM, a virtual disk, numbers swapped.
+        for kind in [2, 0x24, 0, 0x0700_0000] {
+            let e = disk_number(&answer(kind, 7)).unwrap_err();
+            assert_eq!(e.kind(), io::ErrorKind::Unsupported);
+            assert!(
+                e.to_string()
+                    .contains(&format!("type {kind}, which is no disk"))
+            );
+        }
+        for len in 0..8 {
+            let e = disk_number(&answer(7, 1)[..len]).unwrap_err();
+            assert!(e.to_string().contains(&format!("in {len} bytes")));
+        }
     }
 
     #[test]

@@ -2,8 +2,9 @@
 
 #![allow(unsafe_code)]
 
+use super::disk::{Ask, Question};
 use super::handle::{self, How, SHARE_ALL};
-use super::{control, protocol};
+use super::{control, protocol, storage};
 use std::io;
 use std::os::windows::io::{AsRawHandle, OwnedHandle};
 use std::ptr;
@@ -122,24 +123,19 @@ pub fn filesystem(handle: &OwnedHandle) -> io::Result<Filesystem> {
         }
     })?;
     found.name = String::from_utf16_lossy(&name);
+    #[cfg(test)]
+    if let Some(name) = super::trace::pretended().filesystem {
+        found.name = name.to_owned();
+    }
     Ok(found)
 }
 
 /// A disk that can be asked.
 #[derive(Debug)]
 pub struct Disk {
-    /// Such as `PhysicalDrive0`; the volume's name where the disk has none.
-    pub name: String,
+    /// The volume's name where the disk has none.
+    name: String,
     handle: OwnedHandle,
-}
-
-/// What a disk is asked for.
-#[derive(Debug, Clone, Copy)]
-pub enum Question {
-    Device,
-    Alignment,
-    SeekPenalty,
-    WriteCache,
 }
 
 impl Disk {
@@ -147,11 +143,9 @@ impl Disk {
     pub fn below(guid: &[u16]) -> io::Result<Disk> {
         let volume = guid.strip_suffix(&[u16::from(b'\\')]).unwrap_or(guid);
         let handle = open(volume)?;
-        let number = control::send(&handle, IOCTL_STORAGE_GET_DEVICE_NUMBER, &[], 12)
-            .ok()
-            .and_then(|a| a.get(4..8).map(|n| [n[0], n[1], n[2], n[3]]))
-            .map(u32::from_le_bytes);
-        if let Some(number) = number {
+        // Where that is refused (a volume on several disks), the volume is asked in the disk's place.
+        if let Ok(answer) = control::send(&handle, IOCTL_STORAGE_GET_DEVICE_NUMBER, &[], 12) {
+            let number = storage::disk_number(&answer)?;
             let name = format!("PhysicalDrive{number}");
             let path: Vec<u16> = format!(r"\\.\{name}").encode_utf16().collect();
             if let Ok(handle) = open(&path) {
@@ -163,9 +157,14 @@ impl Disk {
             handle,
         })
     }
+}
 
-    /// The driver's answer, in its own bytes.
-    pub fn ask(&self, question: Question) -> io::Result<Vec<u8>> {
+impl Ask for Disk {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn ask(&self, question: Question) -> io::Result<Vec<u8>> {
         let id = match question {
             Question::Device => StorageDeviceProperty,
             Question::Alignment => StorageAccessAlignmentProperty,
@@ -177,9 +176,8 @@ impl Disk {
         control::send(&self.handle, IOCTL_STORAGE_QUERY_PROPERTY, &query, 1024)
     }
 
-    /// What an NVMe controller says of itself, in the driver's own bytes ([`protocol::data`]). Drivers
-    /// answer by the adapter's property, some by the disk's alone.
-    pub fn identify(&self) -> io::Result<Vec<u8>> {
+    /// Drivers answer by the adapter's property, some by the disk's alone.
+    fn identify(&self) -> io::Result<Vec<u8>> {
         let ask = |id: i32| {
             let question = protocol::question(id as u32);
             let code = IOCTL_STORAGE_QUERY_PROPERTY;

@@ -122,8 +122,25 @@ fn the_default_of_windows_is_a_flush_whatever_the_device_says_of_write_through()
     let mut told = back;
     told.barriers = false;
     let dropped = (Guarantee::OsCrash, Verdict::Contradicted);
-    for method in [Method::Flush, Method::WriteThrough] {
+    for method in [Method::Flush, Method::FlushData, Method::WriteThrough] {
         assert_eq!(of(&told, method), dropped);
+    }
+    // Where the device has no cache there is nothing to flush.
+    let mut none = facts(Platform::Windows, WriteCache::Through, None);
+    none.barriers = false;
+    for method in [Method::Flush, Method::FlushData, Method::WriteThrough] {
+        assert_eq!(of(&none, method), durable);
+    }
+    // Each in the words of its own system.
+    for mut facts in [told, none] {
+        let evidence = |facts: &Facts| {
+            let flush = facts.default_method();
+            facts.assess(flush, FileState::Zeroed).unwrap().evidence
+        };
+        let said = evidence(&facts);
+        assert!(said.contains("was told not to force") && !said.contains("mounted"));
+        facts.platform = Platform::Linux;
+        assert!(evidence(&facts).contains("mounted without barriers"));
     }
 }
 

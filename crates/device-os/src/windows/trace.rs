@@ -1,0 +1,95 @@
+//! The calls that a test made on its own thread, in their order, told at the places that make them;
+//! and what a test has the system say there. Whether something was flushed cannot be seen afterwards
+//! without cutting the power.
+
+use super::flush::FlushEx;
+use super::handle::{self, How};
+use super::names;
+use logforce_device::FileIdentity;
+use std::cell::{Cell, RefCell};
+use std::os::windows::io::OwnedHandle;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Call {
+    /// `CreateFileW`.
+    Open {
+        /// The last part of the path; `~` for a name that only this crate uses.
+        name: String,
+        access: u32,
+        disposition: u32,
+        flags: u32,
+    },
+    /// `FlushFileBuffers`.
+    Flush { of: FileIdentity, ok: bool },
+    /// `NtFlushBuffersFileEx`.
+    FlushEx { flags: u32 },
+    /// `MoveFileExW`.
+    MoveFileEx { flags: u32 },
+}
+
+/// What the system is made to say.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Pretended {
+    /// In place of `NtFlushBuffersFileEx`.
+    pub flush_ex: Option<FlushEx>,
+    /// `FILE_ATTRIBUTE_…` besides those that are there.
+    pub attributes: u32,
+    /// Directories cannot be flushed.
+    pub refuses_directories: bool,
+    /// The filesystem's name.
+    pub filesystem: Option<&'static str>,
+}
+
+thread_local! {
+    static CALLS: RefCell<Vec<Call>> = const { RefCell::new(Vec::new()) };
+    static PRETENDED: Cell<Pretended> = const {
+        Cell::new(Pretended { flush_ex: None, attributes: 0, refuses_directories: false, filesystem: None })
+    };
+}
+
+pub fn record(call: Call) {
+    CALLS.with_borrow_mut(|calls| calls.push(call));
+}
+
+pub fn opening(path: &[u16], how: &How<'_>) {
+    let path = String::from_utf16_lossy(path);
+    let path = path.trim_end_matches('\0').trim_end_matches('\\');
+    let name = path.rsplit('\\').next().unwrap_or_default();
+    record(Call::Open {
+        name: if names::is_hidden(name) { "~" } else { name }.to_owned(),
+        access: how.access,
+        disposition: how.disposition,
+        flags: how.flags,
+    });
+}
+
+pub fn flushed(handle: &OwnedHandle, ok: bool) {
+    let of = handle::identity(handle).unwrap();
+    record(Call::Flush { of, ok });
+}
+
+/// Whether the handle is one of those that the test has the system refuse to flush.
+pub fn refuses(handle: &OwnedHandle) -> bool {
+    const DIRECTORY: u32 = 0x10;
+    let is_directory = handle::attributes(handle).unwrap() & DIRECTORY != 0;
+    pretended().refuses_directories && is_directory
+}
+
+pub fn pretended() -> Pretended {
+    PRETENDED.get()
+}
+
+/// On this thread, from here on: each test has a thread of its own.
+pub fn pretend(what: Pretended) {
+    PRETENDED.set(what);
+}
+
+/// What `f` gives, and the calls that it made.
+pub fn calls<T>(f: impl FnOnce() -> T) -> (T, Vec<Call>) {
+    CALLS.take();
+    let given = f();
+    (given, CALLS.take())
+}
+
+#[cfg(test)]
+pub mod tests;
