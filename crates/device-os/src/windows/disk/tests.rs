@@ -119,6 +119,7 @@ fn facts(below: Below) -> Facts {
         kernel: String::new(),
         notes: Vec::new(),
         tried: Vec::new(),
+        unread: Vec::new(),
     }
 }
 
