@@ -13,7 +13,7 @@ use rustix::fs::OFlags;
 use rustix::io::ReadWriteFlags;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
-use std::io::{IoSlice, Write};
+use std::io::{ErrorKind, IoSlice, Read, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -242,13 +242,23 @@ fn rename(job: &RawJob, lane: &mut Lane) -> Result<()> {
     Ok(())
 }
 
-/// How many of the acknowledged are not there.
+/// How many of the acknowledged are not there. All of them, where the file itself is gone.
 ///
 /// # Errors
 /// If what is there cannot be read at all.
 pub fn lost(job: &RawJob, acknowledged: &[Entry]) -> Result<u64> {
+    let name = if job.program.renames() {
+        slot(&job.dir)
+    } else {
+        data(&job.dir)
+    };
+    let file = match File::open(&name) {
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(acknowledged.len() as u64),
+        file => file.with_context(|| name.display().to_string())?,
+    };
     if job.program.renames() {
-        let found = fs::read(slot(&job.dir))?;
+        let mut found = Vec::new();
+        (&file).read_to_end(&mut found)?;
         let number = found
             .first_chunk()
             .map_or(0, |b| u64::from_le_bytes(*b).saturating_sub(1));
@@ -260,7 +270,6 @@ pub fn lost(job: &RawJob, acknowledged: &[Entry]) -> Result<u64> {
             last
         });
     }
-    let file = File::open(data(&job.dir))?;
     let mut lost = 0;
     for entry in acknowledged {
         let mut block = vec![0; BLOCK];
