@@ -326,6 +326,11 @@ impl Error {
         }
     }
 
+    /// A file that is not there.
+    pub(crate) fn is_absence(&self) -> bool {
+        matches!(self, Error::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+
     /// The position it is about.
     pub fn lsn(&self) -> Option<Lsn> {
         match self {

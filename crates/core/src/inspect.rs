@@ -11,7 +11,7 @@ use crate::recovery::{
 };
 use crate::scan::{Scan, ScanState};
 use crate::search::{headers_behind, stamp_behind};
-use crate::segments::{Listing, list, list_usable, read_header};
+use crate::segments::{Found, Listing, Segments, list, list_usable, read_header};
 use crate::view::View;
 use crate::voids::Voids;
 use crate::{Damage, Error, Result, names};
@@ -27,8 +27,7 @@ use std::sync::Arc;
 /// How often a position in a log that is being written is looked at again before it counts as
 /// damaged: the writer may have been in the middle of it.
 const LOOK_AGAIN: usize = 5;
-/// How often the directory is listed again where a segment went meanwhile: to list and open takes
-/// longer on some systems than a busy writer needs to truncate.
+/// How often the directory of a log that is being written is listed again.
 const LIST_AGAIN: usize = 100;
 
 /// How segments are listed.
@@ -153,6 +152,18 @@ pub struct Inspector {
     listing: Listing,
 }
 
+/// Looks up segments by their names that came since the others were listed. Says whether all are
+/// there then.
+fn completed(segments: &mut Segments, dir: &Arc<dyn Directory>, control: &Control) -> bool {
+    loop {
+        match gaps(segments, control).first() {
+            None => return true,
+            Some(&(at, _)) if segments.learn(dir, control.log_id, at) => {}
+            Some(_) => return false,
+        }
+    }
+}
+
 impl Inspector {
     /// Opens the log in `path` for looking.
     pub fn open(system: &dyn System, path: impl AsRef<Path>) -> Result<Inspector> {
@@ -170,7 +181,7 @@ impl Inspector {
     /// With the segments that `list` finds, whatever the control file says of them.
     fn listed(dir: Arc<dyn Directory>, list: List) -> Result<Inspector> {
         let loaded = match ControlFile::load(&dir) {
-            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+            Err(e) if e.is_absence() => {
                 return Err(Error::NoLog {
                     path: dir.path().to_owned(),
                     why: "it has no 'control' file".to_owned(),
@@ -179,25 +190,27 @@ impl Inspector {
             other => other?,
         };
         // What the slots say of a log in use may be overtaken by the time the directory is listed:
-        // a segment may come or go in between. The second look settles it.
+        // a segment may come or go in between.
         let mut loaded = loaded;
         let mut looked = 0;
         let listing = loop {
-            let listing = match list(&dir, loaded.control.log_id) {
-                // Truncated between the listing and the look at its header.
-                Err(Error::Io { source, .. })
-                    if source.kind() == std::io::ErrorKind::NotFound && looked < LIST_AGAIN =>
-                {
-                    looked += 1;
-                    continue;
-                }
-                other => other?,
-            };
-            let again = ControlFile::load(&dir)?;
-            if again.control.sequence == loaded.control.sequence {
+            let mut listing = list(&dir, loaded.control.log_id)?;
+            let before = loaded.control;
+            loaded = ControlFile::load(&dir)?;
+            let is_settled =
+                loaded.control.sequence == before.sequence && listing.overtaken.is_none();
+            // To wait until nothing comes or goes would be to wait long: to list and open takes
+            // longer on some systems than a busy writer needs to truncate. What was truncated is
+            // not missed, and of what came the name is known. After another opening a segment of
+            // the same name may be another one.
+            if is_settled
+                || loaded.control.epoch == before.epoch
+                    && completed(&mut listing.segments, &dir, &loaded.control)
+                || looked == LIST_AGAIN
+            {
                 break listing;
             }
-            loaded = again;
+            looked += 1;
         };
         adopt(&listing.segments, &mut loaded.control, loaded.both);
         let mut meta = LoadedMeta::load(&dir, &loaded.control)?;
@@ -240,7 +253,7 @@ impl Inspector {
             .iter()
             .filter(|e| e.is_file && names::kind(&e.name) == names::NameKind::Segment)
             .filter_map(|e| match read_header(&dir, &e.name) {
-                Ok(crate::segments::Found::Whole(h)) => Some(h),
+                Ok(Found::Whole(h)) => Some(h),
                 _ => None,
             });
         let log_id = headers.map(|h| h.log_id).next().ok_or_else(nothing)?;
@@ -334,7 +347,7 @@ impl Inspector {
 
     /// The control file and whether both of its slots are whole; the segments; whether somebody
     /// writes the log.
-    pub(crate) fn into_parts(self) -> (Control, bool, crate::segments::Segments, bool) {
+    pub(crate) fn into_parts(self) -> (Control, bool, Segments, bool) {
         let whole = self.control_whole;
         (self.control, whole, self.listing.segments, self.in_use)
     }
@@ -564,7 +577,7 @@ struct Walk<'a, 'v> {
 impl Walk<'_, '_> {
     fn batch(
         &mut self,
-        segments: &crate::segments::Segments,
+        segments: &Segments,
         h: logforce_format::BatchHeader,
         payload: &[u8],
         end: Lsn,

@@ -167,6 +167,21 @@ impl Segments {
         self.by_start.insert(segment.header.start, segment);
     }
 
+    /// Takes in the segment of the log `id` that begins at `at`, if a file of that name is it and
+    /// claims no part of what another one has. Says whether it is.
+    pub(crate) fn learn(&mut self, dir: &Arc<dyn Directory>, id: LogId, at: Lsn) -> bool {
+        let name = names::segment(at);
+        let header = match read_header(dir, &name) {
+            Ok(Found::Whole(h)) if h.log_id == id && h.start == at => h,
+            _ => return false,
+        };
+        let is_free = self.overlapping(&header).is_none();
+        if is_free {
+            self.insert(Arc::new(Segment::new(dir.clone(), name, header)));
+        }
+        is_free
+    }
+
     /// The segment that holds `lsn`.
     pub(crate) fn containing(&self, lsn: Lsn) -> Option<Arc<Segment>> {
         let (_, s) = self.by_start.range(..=lsn).next_back()?;
@@ -282,6 +297,8 @@ pub(crate) struct Listing {
     pub(crate) broken: Vec<(String, String)>,
     pub(crate) spares: Vec<(String, u64)>,
     pub(crate) preparing: Vec<String>,
+    /// A segment went, or got another name, between the listing and the look at its header.
+    pub(crate) overtaken: Option<Error>,
 }
 
 /// Lists the directory and reads the headers. Segments that claim the same part of the log are an
@@ -306,13 +323,14 @@ pub(crate) fn list_usable(dir: &Arc<dyn Directory>, id: LogId) -> Result<Listing
 }
 
 /// Lists the directory and reads the headers; besides, what is wrong with each segment that claims
-/// a part of the log that another one has.
+/// a part of the log that another one has. A file that a writer takes away meanwhile is left out.
 fn take(dir: &Arc<dyn Directory>, id: LogId) -> Result<(Listing, Vec<Damage>)> {
     let mut listing = Listing {
         segments: Segments::default(),
         broken: Vec::new(),
         spares: Vec::new(),
         preparing: Vec::new(),
+        overtaken: None,
     };
     let mut entries = dir.entries().map_err(Error::io("list", dir.path()))?;
     entries.sort_by(|a, b| a.name.cmp(&b.name));
@@ -321,14 +339,16 @@ fn take(dir: &Arc<dyn Directory>, id: LogId) -> Result<(Listing, Vec<Damage>)> {
         match names::kind(&entry.name) {
             names::NameKind::Spare => listing.spares.push((entry.name, entry.len)),
             names::NameKind::Preparing => listing.preparing.push(entry.name),
-            names::NameKind::Segment => match read_header(dir, &entry.name)? {
-                Found::Broken(why) => listing.broken.push((entry.name, why)),
-                Found::Whole(h) if h.log_id != id => {
+            names::NameKind::Segment => match read_header(dir, &entry.name) {
+                Err(e) if e.is_absence() => listing.overtaken = Some(e),
+                Err(e) => return Err(e),
+                Ok(Found::Broken(why)) => listing.broken.push((entry.name, why)),
+                Ok(Found::Whole(h)) if h.log_id != id => {
                     listing
                         .broken
                         .push((entry.name, format!("it belongs to log {}", h.log_id)));
                 }
-                Found::Whole(h) => whole.push((entry.name, h)),
+                Ok(Found::Whole(h)) => whole.push((entry.name, h)),
             },
             _ => {}
         }

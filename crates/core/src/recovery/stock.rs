@@ -26,7 +26,10 @@ impl Opening {
             broken: _,
             spares,
             preparing,
+            overtaken,
         } = list(&self.dir, control.log_id)?;
+        // Nobody else may touch it now: what went may be what is needed.
+        overtaken.map_or(Ok(()), Err)?;
         for name in preparing {
             self.dir
                 .remove(&name)

@@ -4,7 +4,7 @@ use super::{LOOK_AGAIN, RemoteFollower};
 use crate::control_file::ControlFile;
 use crate::scan::{Head, ScanState, Window};
 use crate::search::Resumptions;
-use crate::segments::{Found, Segment, list, read_header};
+use crate::segments::list;
 use crate::{Error, Result, names};
 use logforce_device::{Directory, OpenFile, ReadSource};
 use logforce_format::{
@@ -207,14 +207,8 @@ impl RemoteFollower {
         if at >= self.control.prepared_end || self.segments.containing(at).is_some() {
             return;
         }
-        let name = names::segment(at);
-        if let Ok(Found::Whole(header)) = read_header(&self.dir, &name)
-            && header.log_id == self.control.log_id
-            && header.start == at
-        {
-            let segment = Segment::new(self.dir.clone(), name, header);
-            self.segments.insert(Arc::new(segment));
-        } else if self.ahead.listed != self.control.sequence
+        if !self.segments.learn(&self.dir, self.control.log_id, at)
+            && self.ahead.listed != self.control.sequence
             && let Ok(listing) = list(&self.dir, self.control.log_id)
         {
             // Names are hints only.

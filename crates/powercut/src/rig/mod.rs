@@ -7,6 +7,7 @@ mod filesystem;
 mod image;
 mod mounted;
 pub mod needs;
+mod stuck;
 
 pub use disk::{Powered, Switched};
 pub use filesystem::Filesystem;

@@ -1,6 +1,6 @@
 //! A filesystem that is mounted until it is dropped.
 
-use super::{Filesystem, Image};
+use super::{Filesystem, Image, stuck};
 use anyhow::{Context, Result, bail};
 use rustix::mount::UnmountFlags;
 use std::fs;
@@ -82,12 +82,12 @@ impl Mounted {
     fn device(filesystem: Filesystem, device: &Path, home: &Path) -> Result<Mounted> {
         let at = fresh(home)?;
         // `-n`: nothing is written below /run, which is not ours.
-        let out = Command::new("mount")
+        let mut mount = Command::new("mount");
+        mount
             .args(["-n", "-t", filesystem.kind(), "-o", filesystem.options()])
             .arg(device)
-            .arg(&at)
-            .output()
-            .context("mount")?;
+            .arg(&at);
+        let out = stuck::freed(filesystem, device, || mount.output()).context("mount")?;
         if !out.status.success() {
             let _ = fs::remove_dir(&at);
             let said = String::from_utf8_lossy(&out.stderr);

@@ -16,6 +16,9 @@ const PRNG: &str = include_str!("prng.c");
 /// Longer than any of the small steps takes.
 const STEP: Duration = Duration::from_secs(180);
 
+/// How long the server stays without a program: longer than to compile what runs next.
+const LINGERS: Duration = Duration::from_secs(20 * 60);
+
 /// A prefix whose server runs until this is dropped.
 pub struct Wine<'s> {
     setting: &'s Setting,
@@ -48,8 +51,9 @@ impl<'s> Wine<'s> {
         if !dll.exists() {
             wine.make(&dll)?;
         }
-        // Kept between the test programs: to start it for each takes longer than most of them.
-        wine.step(Command::new(SERVER).arg("-p60"))?;
+        // Kept between the test programs, and while they are compiled: to start it for each takes
+        // longer than most of them, and a program that meets one just ending fails without a word.
+        wine.step(Command::new(SERVER).arg(format!("-p{}", LINGERS.as_secs())))?;
         Ok(wine)
     }
 
