@@ -73,13 +73,34 @@ struct Tally {
     held: Vec<u64>,
 }
 
-/// A row of the report.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Row {
-    /// The filesystem.
-    pub filesystem: &'static str,
-    /// The method.
-    pub method: &'static str,
+impl Tally {
+    fn with(mut self, more: &Tally) -> Tally {
+        self.cycles += more.cycles;
+        self.empty += more.empty;
+        self.filesystem_lost += more.filesystem_lost;
+        self.acknowledged += more.acknowledged;
+        self.lost += more.lost;
+        self.unflushed.extend(&more.unflushed);
+        self.held.extend(&more.held);
+        self
+    }
+
+    fn tallied(&self) -> Tallied {
+        Tallied {
+            cycles: self.cycles,
+            empty: self.empty,
+            filesystem_lost: self.filesystem_lost,
+            acknowledged: self.acknowledged,
+            lost: self.lost,
+            median_unflushed_sectors: median(&self.unflushed),
+            median_held_writes: median(&self.held),
+        }
+    }
+}
+
+/// What was counted of one filesystem and method, or of all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Tallied {
     /// Cuts that met unflushed sectors.
     pub cycles: u64,
     /// Cuts that met none, or came before anything was acknowledged; they do not count.
@@ -95,6 +116,18 @@ pub struct Row {
     pub median_unflushed_sectors: u64,
     /// The median of the writes in flight at a cut.
     pub median_held_writes: u64,
+}
+
+/// A row of the report.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Row {
+    /// The filesystem.
+    pub filesystem: &'static str,
+    /// The method.
+    pub method: &'static str,
+    /// What was counted.
+    #[serde(flatten)]
+    pub tallied: Tallied,
 }
 
 /// What happened in the lives that were cut: a suite whose subject does less shows less.
@@ -280,13 +313,7 @@ impl Sink {
         let row = |(cell, tally): (&Cell, &Tally)| Row {
             filesystem: cell.filesystem.name(),
             method: cell.method().name(),
-            cycles: tally.cycles,
-            empty: tally.empty,
-            filesystem_lost: tally.filesystem_lost,
-            acknowledged: tally.acknowledged,
-            lost: tally.lost,
-            median_unflushed_sectors: median(&tally.unflushed),
-            median_held_writes: median(&tally.held),
+            tallied: tally.tallied(),
         };
         tallies.iter().map(row).collect()
     }
@@ -294,41 +321,9 @@ impl Sink {
     /// Over all cells: what the rows sum up to, and the medians of everything.
     pub fn total(&self) -> Tallied {
         let tallies = lock(&self.tallies);
-        let sum = |of: fn(&Tally) -> u64| tallies.values().map(of).sum();
-        let all = |of: fn(&Tally) -> &Vec<u64>| {
-            let values: Vec<u64> = tallies.values().flat_map(|t| of(t).clone()).collect();
-            median(&values)
-        };
-        Tallied {
-            cycles: sum(|t| t.cycles),
-            empty: sum(|t| t.empty),
-            filesystem_lost: sum(|t| t.filesystem_lost),
-            acknowledged: sum(|t| t.acknowledged),
-            lost: sum(|t| t.lost),
-            median_unflushed_sectors: all(|t| &t.unflushed),
-            median_held_writes: all(|t| &t.held),
-        }
+        let all = tallies.values().fold(Tally::default(), Tally::with);
+        all.tallied()
     }
-}
-
-/// The sum of all rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Tallied {
-    /// Cuts that met unflushed sectors.
-    pub cycles: u64,
-    /// Cuts that met none, or came before anything was acknowledged; they do not count.
-    pub empty: u64,
-    /// Cuts after which the filesystem itself was lost, because a write tore inside of one of its
-    /// 4096-byte blocks; they do not count.
-    pub filesystem_lost: u64,
-    /// Acknowledged records that had to be there, summed over the cuts.
-    pub acknowledged: u64,
-    /// Of those, not there.
-    pub lost: u64,
-    /// The median of the unflushed sectors at a cut.
-    pub median_unflushed_sectors: u64,
-    /// The median of the writes in flight at a cut.
-    pub median_held_writes: u64,
 }
 
 fn median(values: &[u64]) -> u64 {

@@ -43,7 +43,7 @@ pub fn unexpected(c: &Checked) -> String {
 pub fn too_few(name: &str, row: &Row, least: u64) -> String {
     format!(
         "{name}: {} {}: {} count, fewer than {least}",
-        row.filesystem, row.method, row.cycles
+        row.filesystem, row.method, row.tallied.cycles
     )
 }
 
@@ -51,7 +51,7 @@ pub fn too_few(name: &str, row: &Row, least: u64) -> String {
 pub fn too_many_lost(name: &str, row: &Row) -> String {
     format!(
         "{name}: {} {}: the filesystem itself was lost {} times of {}",
-        row.filesystem, row.method, row.filesystem_lost, row.cycles
+        row.filesystem, row.method, row.tallied.filesystem_lost, row.tallied.cycles
     )
 }
 
@@ -85,16 +85,17 @@ pub fn section(name: &str, section: &Section) {
         "in flight",
     ]);
     for row in &section.rows {
+        let t = &row.tallied;
         table.add_row([
             row.filesystem.to_owned(),
             row.method.to_owned(),
-            row.cycles.to_string(),
-            row.empty.to_string(),
-            row.filesystem_lost.to_string(),
-            row.acknowledged.to_string(),
-            row.lost.to_string(),
-            row.median_unflushed_sectors.to_string(),
-            row.median_held_writes.to_string(),
+            t.cycles.to_string(),
+            t.empty.to_string(),
+            t.filesystem_lost.to_string(),
+            t.acknowledged.to_string(),
+            t.lost.to_string(),
+            t.median_unflushed_sectors.to_string(),
+            t.median_held_writes.to_string(),
         ]);
     }
     println!("{name}:\n{table}");

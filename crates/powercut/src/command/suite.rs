@@ -293,11 +293,11 @@ fn section(
     // By the clock each has to have met something; else all that was asked for.
     let least = if until.is_none() { least } else { 1 };
     for row in &section.rows {
-        if row.cycles < least {
+        if row.tallied.cycles < least {
             broken.push(print::too_few(name, row, least));
         }
         // A tear inside of its own blocks is rare: more is something else.
-        if row.filesystem_lost > 3 + row.cycles / 20 {
+        if row.tallied.filesystem_lost > 3 + row.tallied.cycles / 20 {
             broken.push(print::too_many_lost(name, row));
         }
     }

@@ -6,7 +6,7 @@
 //! answered after the error: a sync that succeeds on a second try has lost what the first one had
 //! to write. The kernel's filesystem may have gone read-only; that is its right.
 
-use super::started::{Role, Started, Strain, User, Waited, ledger_path};
+use super::started::{Role, Started, Strain, User, Waited};
 use super::{Counted, FILESYSTEMS, Plan, in_halves};
 use crate::check::{Life, Opening, Promises, check};
 use crate::disk::{Command, Cut, Fail, FailKind, Report, Settings, Survival};
@@ -14,7 +14,6 @@ use crate::ledger::{Entry, Kind, Ledger};
 use crate::live::Bench;
 use crate::rig::{Filesystem, Image, Mounted, Powered, Switched};
 use crate::subject::seam::Fault;
-use crate::subject::{Job, Space};
 use anyhow::{Context, Result};
 use logforce::{Guarantee, Method};
 use logforce_testkit::Rng;
@@ -109,19 +108,10 @@ impl<'a> Rig<'a> {
         };
         let mut powered = Powered::on(switched, self.home, None)?;
         let dir = powered.mounted().context("a disk that stays dark")?;
-        let strain = Strain {
-            job: Job {
-                dir: dir.join("log"),
-                ledger: ledger_path(),
-                method: method.name().to_owned(),
-                life: self.life,
-                seed: self.rng.bits(),
-                demanding: true,
-                fault,
-                commits: COMMITS,
-            },
-            space: Space::Little,
-        };
+        let mut strain = Strain::new(&dir.join("log"), method, self.life, self.rng.bits());
+        strain.job.demanding = true;
+        strain.job.fault = fault;
+        strain.job.commits = COMMITS;
         if let Some(Trouble { fail, from: 0 }) = trouble {
             powered.tell(Command::Fail(fail))?;
         }

@@ -9,15 +9,15 @@
 //! prepared segment can find no space either; there the log may stop, and be opened again.
 
 use super::filler::{self, Filler};
-use super::started::{NOBODY, Role, Started, Strain, User, Waited, ledger_path};
+use super::started::{NOBODY, Role, Started, Strain, User, Waited};
 use super::{Counted, FILESYSTEMS, PATIENCE, Plan, in_halves};
 use crate::check::{Life, Opening, Promises, check};
 use crate::disk::{Cut, Settings, Survival};
 use crate::ledger::{Kind, Ledger};
 use crate::live::Bench;
 use crate::rig::{Filesystem, Mounted, Powered, Switched};
+use crate::subject::Space;
 use crate::subject::seam::Fault;
-use crate::subject::{Job, Space};
 use anyhow::Result;
 use logforce::{Guarantee, Method};
 use logforce_testkit::Rng;
@@ -62,19 +62,11 @@ impl Story<'_> {
 
     fn strain(&mut self, space: Space, commits: u64) -> Strain {
         self.life += 1;
-        Strain {
-            job: Job {
-                dir: self.dir.clone(),
-                ledger: ledger_path(),
-                method: self.method.name().to_owned(),
-                life: self.life,
-                seed: self.rng.bits(),
-                demanding: false,
-                fault: self.fault,
-                commits,
-            },
-            space,
-        }
+        let mut strain = Strain::new(&self.dir, self.method, self.life, self.rng.bits());
+        strain.job.fault = self.fault;
+        strain.job.commits = commits;
+        strain.space = space;
+        strain
     }
 
     fn start(&mut self, space: Space, commits: u64) -> Result<Started> {

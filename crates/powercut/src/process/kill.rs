@@ -4,13 +4,12 @@
 //! The kernel stays up, so what counts is every acknowledgement that says `process-crash` or more,
 //! under every method. Cannot be found here: what the kernel had not written to the disk.
 
-use super::started::{Role, Started, Strain, User, ledger_path};
+use super::started::{Role, Started, Strain, User};
 use super::{Counted, FILESYSTEMS, PATIENCE, Plan, in_halves};
 use crate::check::{Opening, Promises, check};
 use crate::ledger::Kind;
 use crate::rig::Mounted;
 use crate::subject::seam::Fault;
-use crate::subject::{Job, Space};
 use anyhow::Result;
 use logforce::{Guarantee, Method};
 use logforce_testkit::Rng;
@@ -35,19 +34,8 @@ impl Chain<'_> {
     /// A life that is killed somewhere. Whether the kill met a working log.
     fn life(&mut self, counted: &mut Counted) -> Result<bool> {
         self.life += 1;
-        let strain = Strain {
-            job: Job {
-                dir: self.dir.to_owned(),
-                ledger: ledger_path(),
-                method: self.method.name().to_owned(),
-                life: self.life,
-                seed: self.rng.bits(),
-                demanding: false,
-                fault: self.fault,
-                commits: 0,
-            },
-            space: Space::Little,
-        };
+        let mut strain = Strain::new(self.dir, self.method, self.life, self.rng.bits());
+        strain.job.fault = self.fault;
         let mut subject = Started::new(Role::Work, &strain, User::Root)?;
         if self.rng.one_in(3) {
             // Anywhere: while it starts, creates, recovers.

@@ -4,12 +4,14 @@ use super::PATIENCE;
 use crate::check::Life;
 use crate::ledger::{Entry, Kind, Ledger};
 use crate::rig::Image;
+use crate::subject::seam::Fault;
 use crate::subject::{self, Job, Space};
 use anyhow::{Context, Result};
+use logforce::Method;
 use serde::{Deserialize, Serialize};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -76,6 +78,25 @@ pub struct Strain {
     pub job: Job,
     /// What it does about space.
     pub space: Space,
+}
+
+impl Strain {
+    /// A log in `dir` that is worked for good and finds little space to leave.
+    pub fn new(dir: &Path, method: Method, life: u64, seed: u64) -> Strain {
+        Strain {
+            job: Job {
+                dir: dir.to_owned(),
+                ledger: ledger_path(),
+                method: method.name().to_owned(),
+                life,
+                seed,
+                demanding: false,
+                fault: Fault::None,
+                commits: 0,
+            },
+            space: Space::Little,
+        }
+    }
 }
 
 /// Works a log, as [`Strain`] says.

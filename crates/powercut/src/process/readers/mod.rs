@@ -20,8 +20,8 @@ use crate::disk::{Cut, Settings, Survival};
 use crate::ledger::{Kind, Ledger};
 use crate::live::Bench;
 use crate::rig::{Filesystem, Mounted, Powered, Switched};
+use crate::subject::CONTROL;
 use crate::subject::seam::Fault;
-use crate::subject::{CONTROL, Job, Space};
 use anyhow::{Context, Result};
 use logforce::{Guarantee, Method};
 use logforce_testkit::Rng;
@@ -45,19 +45,8 @@ struct Story {
 impl Story {
     fn write(&mut self, commits: u64) -> Result<Started> {
         self.life += 1;
-        let strain = Strain {
-            job: Job {
-                dir: self.dir.clone(),
-                ledger: ledger_path(),
-                method: self.method.name().to_owned(),
-                life: self.life,
-                seed: self.rng.bits(),
-                demanding: false,
-                fault: Fault::None,
-                commits,
-            },
-            space: Space::Little,
-        };
+        let mut strain = Strain::new(&self.dir, self.method, self.life, self.rng.bits());
+        strain.job.commits = commits;
         Started::new(Role::Work, &strain, User::Root)
     }
 
@@ -237,19 +226,9 @@ fn cut(
     let mut powered = Powered::on(switched, home, None)?;
     let dir = powered.mounted().context("a disk that stays dark")?;
     let dir = dir.join("log");
-    let strain = Strain {
-        job: Job {
-            dir: dir.clone(),
-            ledger: ledger_path(),
-            method: method.name().to_owned(),
-            life: 1,
-            seed: rng.bits(),
-            demanding: true,
-            fault,
-            commits: 0,
-        },
-        space: Space::Little,
-    };
+    let mut strain = Strain::new(&dir, method, 1, rng.bits());
+    strain.job.demanding = true;
+    strain.job.fault = fault;
     let stop = home.join(format!("stop-{seed:x}"));
     let reading = Reading {
         dir,
