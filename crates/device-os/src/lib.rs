@@ -29,6 +29,8 @@ mod no_counters;
 #[cfg(any(windows, test))]
 #[cfg_attr(not(windows), allow(dead_code))]
 mod nvme;
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
+mod runtime;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 mod unix;
 #[cfg(any(target_os = "macos", test))]
@@ -37,6 +39,14 @@ mod waiting;
 #[cfg(any(windows, test))]
 #[cfg_attr(not(windows), allow(dead_code))]
 pub mod windows;
+
+// This system's backend, for what is the same over all of them.
+#[cfg(target_os = "linux")]
+use linux as os;
+#[cfg(target_os = "macos")]
+use macos as os;
+#[cfg(windows)]
+use windows as os;
 
 #[cfg(target_os = "linux")]
 pub use linux::{Counter, DeviceCounters, OsSystem, block_device_counters, machine};

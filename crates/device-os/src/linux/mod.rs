@@ -5,7 +5,7 @@
 //! - `lock`, over `ofd` (unsafe): one writer per directory.
 //! - `facts`, from `mounts` (what is mounted), `filesystem` (what that means) and `block` (the
 //!   device below) and `volume` (which filesystem it is); `counters` reads the device's statistics.
-//! - `runtime`, over `fork` (unsafe): threads, futexes, time, and telling a forked child apart.
+//! - `runtime`, over `fork` (unsafe): futexes, random bits, and telling a forked child apart.
 
 mod block;
 mod counters;
@@ -19,7 +19,7 @@ mod lock;
 mod machine;
 mod mounts;
 mod ofd;
-mod runtime;
+pub mod runtime;
 mod system;
 mod volume;
 

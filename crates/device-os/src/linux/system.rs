@@ -1,6 +1,6 @@
 use super::directory::OsDirectory;
 use super::error::at;
-use super::runtime::OsRuntime;
+use crate::runtime::OsRuntime;
 use logforce_device::{Directory, Runtime, System};
 use rustix::fs::Mode;
 use std::io;

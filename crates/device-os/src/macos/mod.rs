@@ -3,7 +3,7 @@
 //! - `system`, `directory`, `file`: the three traits, over `calls` (unsafe). `fsync` ends in the
 //!   device's cache here; every barrier but the two of the weaker methods is `F_FULLFSYNC`.
 //! - `lock`: one writer per directory. `facts`: what little the system tells.
-//! - `runtime`, `machine`: threads, waiting (the crate's `waiting`), the version.
+//! - `runtime`, `machine`: waiting (the crate's `waiting`), random bits, the version.
 
 mod calls;
 mod directory;
@@ -11,7 +11,7 @@ mod facts;
 mod file;
 mod lock;
 mod machine;
-mod runtime;
+pub mod runtime;
 mod system;
 
 use crate::unix::{error, transfer};

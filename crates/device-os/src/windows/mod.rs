@@ -8,7 +8,7 @@
 //! - `lock` (unsafe): one writer per directory.
 //! - `facts`, from `volume` and `control` (unsafe); `disk`, which asks, by `storage` and `protocol`,
 //!   which take answers apart. `in_place`: which files are overwritten where they lie.
-//! - `runtime`, `machine` (unsafe): threads, waiting, random bits, the version, other processes.
+//! - `runtime`, `machine` (unsafe): waiting, random bits, the version, other processes.
 //! - `trace`, in tests only: the calls that were made.
 //!
 //! What makes no call of Windows (`checks`, `disk`, `in_flight`, `in_place`, `path`, `protocol`,
@@ -45,7 +45,7 @@ mod names;
 #[cfg(windows)]
 mod overlapped;
 #[cfg(windows)]
-mod runtime;
+pub(crate) mod runtime;
 #[cfg(windows)]
 mod security;
 #[cfg(windows)]

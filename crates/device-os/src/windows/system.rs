@@ -1,7 +1,7 @@
 use super::directory::OsDirectory;
 use super::error::at;
-use super::runtime::OsRuntime;
 use super::{handle, path};
+use crate::runtime::OsRuntime;
 use logforce_device::{Directory, Runtime, System};
 use std::io;
 use std::os::windows::ffi::OsStrExt;
