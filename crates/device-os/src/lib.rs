@@ -31,6 +31,8 @@ mod no_counters;
 mod nvme;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod runtime;
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
+mod system;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 mod unix;
 #[cfg(any(target_os = "macos", test))]
@@ -49,14 +51,16 @@ use macos as os;
 use windows as os;
 
 #[cfg(target_os = "linux")]
-pub use linux::{Counter, DeviceCounters, OsSystem, block_device_counters, machine};
+pub use linux::{Counter, DeviceCounters, block_device_counters, machine};
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 pub use machine::Machine;
 #[cfg(target_os = "macos")]
-pub use macos::{OsSystem, machine};
+pub use macos::machine;
 #[cfg(any(target_os = "macos", windows))]
 pub use no_counters::{Counter, DeviceCounters, block_device_counters};
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
+pub use system::OsSystem;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 pub use unix::process::is_running;
 #[cfg(windows)]
-pub use windows::{OsSystem, is_running, machine};
+pub use windows::{is_running, machine};

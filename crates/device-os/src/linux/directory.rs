@@ -9,6 +9,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+pub use crate::unix::directory::make;
+
 /// A directory held open: what is done in it stays in it, whatever happens to its path.
 pub struct OsDirectory {
     open: Arc<OpenDirectory>,

@@ -1,6 +1,6 @@
 //! The Linux backend.
 //!
-//! - `system`, `directory`, `file`: the three traits; `transfer` continues short transfers,
+//! - `directory`, `file`: the two traits; `transfer` continues short transfers,
 //!   `direct` knows what direct I/O needs.
 //! - `lock`, over `ofd` (unsafe): one writer per directory.
 //! - `facts`, from `mounts` (what is mounted), `filesystem` (what that means) and `block` (the
@@ -10,7 +10,7 @@
 mod block;
 mod counters;
 mod direct;
-mod directory;
+pub mod directory;
 mod facts;
 mod file;
 mod filesystem;
@@ -20,11 +20,10 @@ mod machine;
 mod mounts;
 mod ofd;
 pub mod runtime;
-mod system;
 mod volume;
 
-use crate::unix::{error, transfer};
+pub use crate::unix::error;
+use crate::unix::transfer;
 
 pub use counters::{Counter, DeviceCounters, block_device_counters};
 pub use machine::machine;
-pub use system::OsSystem;

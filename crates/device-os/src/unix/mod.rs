@@ -1,5 +1,6 @@
 //! What Linux and macOS have in common.
 
+pub mod directory;
 pub mod error;
 pub mod process;
 pub mod transfer;

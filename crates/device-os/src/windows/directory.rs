@@ -139,16 +139,27 @@ pub fn is_refusal(e: &io::Error) -> bool {
         .is_some_and(|code| refusals.contains(&(code as u32)))
 }
 
+/// The path as Windows takes it, ended by a NUL.
+fn wide(path: &Path) -> io::Result<Vec<u16>> {
+    let absolute = std::path::absolute(path)?;
+    let absolute: Vec<u16> = absolute.as_os_str().encode_wide().collect();
+    if absolute.contains(&0) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let mut wide = path::verbatim(&absolute);
+    wide.push(0);
+    Ok(wide)
+}
+
+/// Makes a directory for its owner, the system and administrators.
+pub fn make(path: &Path) -> io::Result<()> {
+    handle::make_directory(&wide(path)?)
+}
+
 impl OsDirectory {
     pub fn open(path: &Path) -> io::Result<Self> {
         let fail = |e| at(e, "open the directory", path);
-        let absolute = std::path::absolute(path).map_err(fail)?;
-        let absolute: Vec<u16> = absolute.as_os_str().encode_wide().collect();
-        if absolute.contains(&0) {
-            return Err(fail(io::ErrorKind::InvalidInput.into()));
-        }
-        let mut wide = path::verbatim(&absolute);
-        wide.push(0);
+        let mut wide = wide(path).map_err(fail)?;
         let how = How {
             access: GENERIC_READ,
             // Not FILE_SHARE_DELETE: see above.

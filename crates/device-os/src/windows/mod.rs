@@ -1,6 +1,6 @@
 //! The Windows backend.
 //!
-//! - `system`, `directory`, `file`: the three traits. `names` renames and removes what is open.
+//! - `directory`, `file`: the two traits. `names` renames and removes what is open.
 //! - `in_flight`: writes under way, over what a test can put in the system's place; `overlapped`
 //!   (unsafe): the system's own, with the memory it works on. `flush` (unsafe), and the crate's `extent`
 //!   knows when one of the data alone is enough. `gather`: scattered pages.
@@ -25,7 +25,7 @@ mod storage;
 #[cfg(windows)]
 mod control;
 #[cfg(windows)]
-mod directory;
+pub(crate) mod directory;
 #[cfg(windows)]
 mod facts;
 #[cfg(windows)]
@@ -48,19 +48,15 @@ mod overlapped;
 pub(crate) mod runtime;
 #[cfg(windows)]
 mod security;
-#[cfg(windows)]
-mod system;
 #[cfg(all(windows, test))]
 mod trace;
 #[cfg(windows)]
 mod volume;
 
 #[cfg(windows)]
-mod error;
+pub(crate) mod error;
 
 #[cfg(windows)]
 pub use gather::{GatherFile, Gathered};
 #[cfg(windows)]
 pub use machine::{is_running, machine};
-#[cfg(windows)]
-pub use system::OsSystem;

@@ -1,8 +1,7 @@
-use super::directory::OsDirectory;
-use super::error::at;
+use crate::os::directory::{self, OsDirectory};
+use crate::os::error::at;
 use crate::runtime::OsRuntime;
 use logforce_device::{Directory, Runtime, System};
-use rustix::fs::Mode;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +9,8 @@ use std::sync::Arc;
 /// This operating system.
 ///
 /// Every error carries the path it is about. Directories are made for their owner only (0700),
-/// files too (0600), both further narrowed by the umask.
+/// files too (0600), both further narrowed by the umask; on Windows for their owner, the system and
+/// administrators.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OsSystem;
 
@@ -31,9 +31,10 @@ impl System for OsSystem {
     }
 
     fn make_directory(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {
-        match rustix::fs::mkdir(path, Mode::RWXU) {
-            Ok(()) | Err(rustix::io::Errno::EXIST) => {}
-            Err(rustix::io::Errno::NOENT) => {
+        match directory::make(path) {
+            Ok(()) => {}
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
                 return Err(io::Error::new(
                     io::ErrorKind::NotFound,
                     format!(
