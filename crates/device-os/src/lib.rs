@@ -20,6 +20,8 @@ mod extent;
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
+mod lock;
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod machine;
 #[cfg(target_os = "macos")]
 mod macos;

@@ -1,6 +1,7 @@
 use super::error::{at, uninterrupted};
 use super::file::OsFile;
 use super::{facts, lock};
+use crate::lock::take;
 use logforce_device::{DirectAlignment, Directory, Entry, Facts, File, FileIdentity, OpenFile};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
 use rustix::io::Errno;
@@ -206,12 +207,8 @@ impl Directory for OsDirectory {
     fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
         check(name)?;
         let path = self.open.path_of(name);
-        Ok(Box::new(lock::take(
-            self.open.fd(),
-            self.open.identity,
-            name,
-            &path,
-        )?))
+        let call = || lock::take(self.open.fd(), name, &path);
+        Ok(Box::new(take(self.open.identity, &path, call)?))
     }
 
     fn is_locked(&self, name: &str) -> io::Result<bool> {

@@ -2,7 +2,7 @@
 //!
 //! - `directory`, `file`: the two traits; `transfer` continues short transfers,
 //!   `direct` knows what direct I/O needs.
-//! - `lock`, over `ofd` (unsafe): one writer per directory.
+//! - `lock`, over `ofd` (unsafe): the call behind one writer per directory.
 //! - `facts`, from `mounts` (what is mounted), `filesystem` (what that means) and `block` (the
 //!   device below) and `volume` (which filesystem it is); `counters` reads the device's statistics.
 //! - `runtime`, over `fork` (unsafe): futexes, random bits, and telling a forked child apart.
@@ -15,7 +15,7 @@ mod facts;
 mod file;
 mod filesystem;
 mod fork;
-mod lock;
+pub mod lock;
 mod machine;
 mod mounts;
 mod ofd;

@@ -2,14 +2,14 @@
 //!
 //! - `directory`, `file`: the two traits, over `calls` (unsafe). `fsync` ends in the
 //!   device's cache here; every barrier but the two of the weaker methods is `F_FULLFSYNC`.
-//! - `lock`: one writer per directory. `facts`: what little the system tells.
+//! - `lock`: the call behind one writer per directory. `facts`: what little the system tells.
 //! - `runtime`, `machine`: waiting (the crate's `waiting`), random bits, the version.
 
 mod calls;
 pub mod directory;
 mod facts;
 mod file;
-mod lock;
+pub mod lock;
 mod machine;
 pub mod runtime;
 

@@ -2,5 +2,6 @@
 
 pub mod directory;
 pub mod error;
+pub mod lock;
 pub mod process;
 pub mod transfer;

@@ -2,6 +2,7 @@ use super::error::at;
 use super::file::OsFile;
 use super::handle::{self, How, SHARE_ALL};
 use super::{checks, facts, flush, lock, names, path, volume};
+use crate::lock::take;
 use logforce_device::{DirectAlignment, Directory, Entry, Facts, File, FileIdentity, OpenFile};
 use std::ffi::OsString;
 use std::io;
@@ -279,7 +280,7 @@ impl Directory for OsDirectory {
         checks::name(name)?;
         let open = &self.open;
         let (wide, path) = (open.wide_path_of(name), open.path_of(name));
-        let lock = lock::take(&wide, open.identity, &path)?;
+        let lock = take(open.identity, &path, || lock::take(&wide, &path))?;
         // What a crash left between two steps of ours. Whoever writes here now is us.
         names::clean(&open.wide, &open.std_path());
         Ok(Box::new(lock))

@@ -5,7 +5,7 @@
 //!   (unsafe): the system's own, with the memory it works on. `flush` (unsafe), and the crate's `extent`
 //!   knows when one of the data alone is enough. `gather`: scattered pages.
 //! - `handle`, `security` (unsafe): opening; `path`, `checks`: what is opened.
-//! - `lock` (unsafe): one writer per directory.
+//! - `lock` (unsafe): the call behind one writer per directory.
 //! - `facts`, from `volume` and `control` (unsafe); `disk`, which asks, by `storage` and `protocol`,
 //!   which take answers apart. `in_place`: which files are overwritten where they lie.
 //! - `runtime`, `machine` (unsafe): waiting, random bits, the version, other processes.
@@ -37,7 +37,7 @@ mod gather;
 #[cfg(windows)]
 mod handle;
 #[cfg(windows)]
-mod lock;
+pub(crate) mod lock;
 #[cfg(windows)]
 mod machine;
 #[cfg(windows)]
