@@ -1,7 +1,7 @@
 use super::direct;
-use super::directory::OpenDirectory;
 use super::error::{at, uninterrupted};
 use super::transfer::{read_all, write_all};
+use crate::unix::directory::OpenDirectory;
 use logforce_device::{
     Access, AlignedBuf, Barrier, Completion, DirectAlignment, File, OpenFile, ReadSource, Ticket,
     Write,
@@ -385,7 +385,7 @@ mod tests {
             access: Access::CreateNew,
             direct,
         };
-        OsFile::open(dir.opened(), name, how).unwrap()
+        OsFile::open(&dir.open, name, how).unwrap()
     }
 
     fn write_through(file: &OsFile, offset: u64, byte: u8) {

@@ -1,7 +1,7 @@
 //! The Linux backend.
 //!
-//! - `directory`, `file`: the two traits; `transfer` continues short transfers,
-//!   `direct` knows what direct I/O needs.
+//! - `directory`: what makes names durable; the rest is `unix`'s. `file`: files; `direct` knows what
+//!   direct I/O needs.
 //! - `lock`, over `ofd` (unsafe): the call behind one writer per directory.
 //! - `facts`, from `mounts` (what is mounted), `filesystem` (what that means) and `block` (the
 //!   device below) and `volume` (which filesystem it is); `counters` reads the device's statistics.
@@ -11,8 +11,8 @@ mod block;
 mod counters;
 mod direct;
 pub mod directory;
-mod facts;
-mod file;
+pub mod facts;
+pub mod file;
 mod filesystem;
 mod fork;
 pub mod lock;

@@ -1,8 +1,8 @@
 use super::calls;
-use super::directory::OpenDirectory;
 use super::error::{at, uninterrupted};
 use super::transfer::{read_all, write_all};
 use crate::extent::Extent;
+use crate::unix::directory::{OpenDirectory, identity_of};
 use logforce_device::{
     Access, AlignedBuf, Barrier, Completion, File, OpenFile, ReadSource, Ticket, Write,
 };
@@ -76,7 +76,7 @@ impl OsFile {
         Ok(OsFile {
             path,
             writable,
-            extent: Extent::of(super::directory::identity_of(&ours)),
+            extent: Extent::of(identity_of(&ours)),
             cached,
             uncached,
         })

@@ -1,14 +1,15 @@
 //! The macOS backend. It was compiled, and never run on macOS.
 //!
-//! - `directory`, `file`: the two traits, over `calls` (unsafe). `fsync` ends in the
-//!   device's cache here; every barrier but the two of the weaker methods is `F_FULLFSYNC`.
+//! - `directory`: what makes names durable; the rest is `unix`'s. `file`: files, over `calls`
+//!   (unsafe). `fsync` ends in the device's cache here; every barrier but the two of the weaker
+//!   methods is `F_FULLFSYNC`.
 //! - `lock`: the call behind one writer per directory. `facts`: what little the system tells.
 //! - `runtime`, `machine`: waiting (the crate's `waiting`), random bits, the version.
 
 mod calls;
 pub mod directory;
-mod facts;
-mod file;
+pub mod facts;
+pub mod file;
 pub mod lock;
 mod machine;
 pub mod runtime;

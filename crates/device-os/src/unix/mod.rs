@@ -1,4 +1,7 @@
 //! What Linux and macOS have in common.
+//!
+//! - `directory`: directories; `lock`: the file that is locked.
+//! - `transfer` continues short transfers; `process`: other processes.
 
 pub mod directory;
 pub mod error;
