@@ -14,6 +14,8 @@
 
 #![deny(unsafe_code)]
 
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
+mod checks;
 #[cfg(any(windows, target_os = "macos", test))]
 #[cfg_attr(not(windows), allow(dead_code))]
 mod extent;

@@ -1,7 +1,7 @@
 use super::error::at;
 use super::file::OsFile;
 use super::handle::{self, How, SHARE_ALL};
-use super::{checks, facts, flush, lock, names, path, volume};
+use super::{facts, flush, lock, names, path, volume};
 use crate::lock::take;
 use logforce_device::{DirectAlignment, Directory, Entry, Facts, File, FileIdentity, OpenFile};
 use std::ffi::OsString;
@@ -258,14 +258,14 @@ impl Directory for OsDirectory {
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        checks::name(from)?;
-        checks::name(to)?;
+        path::check(from)?;
+        path::check(to)?;
         let fail = |e| at(e, &format!("rename to {to}"), &self.open.path_of(from));
         names::rename(&self.open.wide, from, to).map_err(fail)
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        checks::name(name)?;
+        path::check(name)?;
         let fail = |e| at(e, "remove", &self.open.path_of(name));
         self.open.remove(name).map_err(fail)
     }
@@ -277,7 +277,7 @@ impl Directory for OsDirectory {
     }
 
     fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
-        checks::name(name)?;
+        path::check(name)?;
         let open = &self.open;
         let (wide, path) = (open.wide_path_of(name), open.path_of(name));
         let lock = take(open.identity, &path, || lock::take(&wide, &path))?;
@@ -287,7 +287,7 @@ impl Directory for OsDirectory {
     }
 
     fn is_locked(&self, name: &str) -> io::Result<bool> {
-        checks::name(name)?;
+        path::check(name)?;
         let open = &self.open;
         lock::is_taken(&open.wide_path_of(name), open.identity, &open.path_of(name))
     }

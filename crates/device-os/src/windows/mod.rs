@@ -4,17 +4,16 @@
 //! - `in_flight`: writes under way, over what a test can put in the system's place; `overlapped`
 //!   (unsafe): the system's own, with the memory it works on. `flush` (unsafe), and the crate's `extent`
 //!   knows when one of the data alone is enough. `gather`: scattered pages.
-//! - `handle`, `security` (unsafe): opening; `path`, `checks`: what is opened.
+//! - `handle`, `security` (unsafe): opening; `path`: what is opened.
 //! - `lock` (unsafe): the call behind one writer per directory.
 //! - `facts`, from `volume` and `control` (unsafe); `disk`, which asks, by `storage` and `protocol`,
 //!   which take answers apart. `in_place`: which files are overwritten where they lie.
 //! - `runtime`, `machine` (unsafe): waiting, random bits, the version, other processes.
 //! - `trace`, in tests only: the calls that were made.
 //!
-//! What makes no call of Windows (`checks`, `disk`, `in_flight`, `in_place`, `path`, `protocol`,
-//! `storage`) is compiled and tested on every system.
+//! What makes no call of Windows (`disk`, `in_flight`, `in_place`, `path`, `protocol`, `storage`) is
+//! compiled and tested on every system.
 
-mod checks;
 mod disk;
 mod in_flight;
 mod in_place;
