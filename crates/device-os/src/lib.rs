@@ -2,12 +2,14 @@
 //!
 //! [`OsSystem`] is the whole of it: directories, files that can be forced by every method of
 //! [`logforce_device::Method::here`], the writer's lock, the facts about filesystem and device,
-//! threads, waiting and time. Beside it are [`machine`], which says what computer this is, and
-//! [`Counter`], which reads the block device's own count of writes and flushes (Linux only:
-//! elsewhere it says that there is none), and [`is_running`]. On Windows there is `windows::GatherFile` as well, for
-//! scattered pages.
+//! threads, waiting and time. Beside it are [`machine`], which says what computer this is,
+//! [`is_running`], and [`Counter`], which reads the block device's own count of writes and flushes
+//! (Linux only: elsewhere it says that there is none). On Windows there is `windows::GatherFile` as
+//! well, for scattered pages.
 //!
-//! There are backends for Linux, Windows and macOS; on other systems the crate is empty.
+//! There are backends for Linux, Windows and macOS, a module each; what is the same on all of them is
+//! beside them, and calls the one of this system by the name of `os`. On other systems the crate is
+//! empty.
 //!
 //! This is the only crate of Logforce with `unsafe` code. Each module that has some says so with
 //! its own `allow` and gives the argument beside each block.
