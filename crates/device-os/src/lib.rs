@@ -2,23 +2,29 @@
 //!
 //! [`OsSystem`] is the whole of it: directories, files that can be forced by every method of
 //! [`logforce_device::Method::here`], the writer's lock, the facts about filesystem and device,
-//! threads, waiting and time. Beside it are [`machine`], which says what computer this is, and
-//! [`Counter`], which reads the block device's own count of writes and flushes (Linux only:
-//! elsewhere it says that there is none), and [`is_running`]. On Windows there is `windows::GatherFile` as well, for
-//! scattered pages.
+//! threads, waiting and time. Beside it are [`machine`], which says what computer this is,
+//! [`is_running`], and [`Counter`], which reads the block device's own count of writes and flushes
+//! (Linux only: elsewhere it says that there is none). On Windows there is `windows::GatherFile` as
+//! well, for scattered pages.
 //!
-//! There are backends for Linux, Windows and macOS; on other systems the crate is empty.
+//! There are backends for Linux, Windows and macOS, a module each; what is the same on all of them is
+//! beside them, and calls the one of this system by the name of `os`. On other systems the crate is
+//! empty.
 //!
 //! This is the only crate of Logforce with `unsafe` code. Each module that has some says so with
 //! its own `allow` and gives the argument beside each block.
 
 #![deny(unsafe_code)]
 
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
+mod checks;
 #[cfg(any(windows, target_os = "macos", test))]
 #[cfg_attr(not(windows), allow(dead_code))]
 mod extent;
 #[cfg(target_os = "linux")]
 mod linux;
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
+mod lock;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod machine;
 #[cfg(target_os = "macos")]
@@ -29,6 +35,10 @@ mod no_counters;
 #[cfg(any(windows, test))]
 #[cfg_attr(not(windows), allow(dead_code))]
 mod nvme;
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
+mod runtime;
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
+mod system;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 mod unix;
 #[cfg(any(target_os = "macos", test))]
@@ -38,15 +48,25 @@ mod waiting;
 #[cfg_attr(not(windows), allow(dead_code))]
 pub mod windows;
 
+// This system's backend, for what is the same over all of them.
 #[cfg(target_os = "linux")]
-pub use linux::{Counter, DeviceCounters, OsSystem, block_device_counters, machine};
+use linux as os;
+#[cfg(target_os = "macos")]
+use macos as os;
+#[cfg(windows)]
+use windows as os;
+
+#[cfg(target_os = "linux")]
+pub use linux::{Counter, DeviceCounters, block_device_counters, machine};
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 pub use machine::Machine;
 #[cfg(target_os = "macos")]
-pub use macos::{OsSystem, machine};
+pub use macos::machine;
 #[cfg(any(target_os = "macos", windows))]
 pub use no_counters::{Counter, DeviceCounters, block_device_counters};
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
+pub use system::OsSystem;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 pub use unix::process::is_running;
 #[cfg(windows)]
-pub use windows::{OsSystem, is_running, machine};
+pub use windows::{is_running, machine};

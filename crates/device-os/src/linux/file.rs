@@ -1,12 +1,13 @@
 use super::direct;
-use super::directory::OpenDirectory;
 use super::error::{at, uninterrupted};
 use super::transfer::{read_all, write_all};
+use crate::checks;
+use crate::unix::directory::OpenDirectory;
+use crate::unix::file;
 use logforce_device::{
-    Access, AlignedBuf, Barrier, Completion, DirectAlignment, File, OpenFile, ReadSource, Ticket,
-    Write,
+    Access, Barrier, Completion, DirectAlignment, File, OpenFile, ReadSource, Ticket, Write,
 };
-use rustix::fs::{Advice, AtFlags, FallocateFlags, FileType, Mode, OFlags};
+use rustix::fs::{Advice, AtFlags, FallocateFlags, Mode, OFlags};
 use rustix::io::{Errno, ReadWriteFlags};
 use std::io::{self, IoSlice};
 use std::num::NonZeroU64;
@@ -41,31 +42,7 @@ pub struct OsFile {
 impl OsFile {
     pub fn open(dir: &Arc<OpenDirectory>, name: &str, how: OpenFile) -> io::Result<Self> {
         let path = dir.path_of(name);
-        let new = how.access == Access::CreateNew;
-        let writable = how.access != Access::Read;
-        if !new {
-            // Before opening: to open a FIFO of that name would wait for its other end for ever.
-            let stat = rustix::fs::statat(dir.fd(), name, AtFlags::SYMLINK_NOFOLLOW)
-                .map_err(|e| at(e, "open", &path))?;
-            if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-                return Err(io::Error::new(
-                    io::ErrorKind::InvalidInput,
-                    format!("cannot open {}: it is not a regular file", path.display()),
-                ));
-            }
-        }
-        let mut flags = OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        flags |= if writable {
-            OFlags::RDWR
-        } else {
-            OFlags::RDONLY
-        };
-        if new {
-            flags |= OFlags::CREATE | OFlags::EXCL;
-        }
-        let mode = Mode::RUSR | Mode::WUSR;
-        let cached = uninterrupted(|| rustix::fs::openat(dir.fd(), name, flags, mode))
-            .map_err(|e| at(e, if new { "make" } else { "open" }, &path))?;
+        let cached = file::open(dir, name, how)?;
         // No reading ahead: behind the position of the next direct write it would bring pages
         // into the cache that this write then has to throw out again, and that a reader who is
         // unlucky gets to see stale. Large reads are still done in one request.
@@ -74,7 +51,7 @@ impl OsFile {
             dir: Arc::clone(dir),
             name: name.to_owned(),
             path,
-            writable,
+            writable: how.access != Access::Read,
             alignment: direct::alignment(cached.as_fd(), || dir.assumed_alignment()),
             cached,
             direct: None,
@@ -84,14 +61,10 @@ impl OsFile {
         if how.direct {
             // A second descriptor and not `O_DIRECT` at the creation: some kernels refuse the
             // flag only after they have made the file.
-            match file.open_direct(if writable {
-                OFlags::RDWR
-            } else {
-                OFlags::RDONLY
-            }) {
+            match file.open_direct(file::access(how)) {
                 Ok(fd) => file.direct = Some(fd),
                 Err(e) => {
-                    if new {
+                    if how.access == Access::CreateNew {
                         let _ = rustix::fs::unlinkat(dir.fd(), name, AtFlags::empty());
                     }
                     return Err(e);
@@ -159,37 +132,17 @@ impl OsFile {
         Ok((fd.as_fd(), alignment))
     }
 
-    fn write(
-        &self,
-        offset: u64,
-        buf: &AlignedBuf,
-        range: Range<usize>,
-        through: bool,
-    ) -> io::Result<()> {
-        if !self.writable {
-            return Err(io::Error::new(
-                io::ErrorKind::PermissionDenied,
-                format!(
-                    "cannot write to {}: it was opened for reading",
-                    self.path.display()
-                ),
-            ));
-        }
-        let bytes = buf.get(range.clone()).ok_or_else(|| {
-            io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!("bytes {range:?} are not in a buffer of {}", buf.len()),
-            )
-        })?;
-        check_end(offset, bytes.len())?;
+    fn write(&self, write: &Write) -> io::Result<()> {
+        let bytes = checks::bytes(write, self.writable, &self.path)?;
+        let offset = write.offset;
         let (fd, unit) = match (&self.direct, self.alignment) {
             (Some(fd), Some(needed)) => {
-                check_alignment(needed, offset, bytes)?;
+                checks::alignment("direct", needed, offset, bytes)?;
                 (fd, needed.offset as usize)
             }
             _ => (&self.cached, 1),
         };
-        self.write_by(fd.as_fd(), unit, offset, bytes, through)
+        self.write_by(fd.as_fd(), unit, offset, bytes, write.through)
             .map_err(|e| {
                 at(
                     e,
@@ -257,38 +210,6 @@ impl OsFile {
     }
 }
 
-/// Offsets are signed in the kernel, and -1 means "the current position" to `pwritev2`.
-fn check_end(offset: u64, len: usize) -> io::Result<()> {
-    match offset.checked_add(len as u64) {
-        Some(end) if end <= i64::MAX as u64 => Ok(()),
-        _ => Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            format!("{len} bytes at {offset} end beyond the largest file"),
-        )),
-    }
-}
-
-/// The kernel would say no more than "invalid argument", and Wine and some drivers nothing at all.
-fn check_alignment(needed: DirectAlignment, offset: u64, bytes: &[u8]) -> io::Result<()> {
-    let address = bytes.as_ptr() as usize;
-    let (unit, memory) = (needed.offset as usize, needed.memory as usize);
-    // An empty buffer has no memory, and its address means nothing.
-    if offset.is_multiple_of(unit as u64)
-        && bytes.len().is_multiple_of(unit)
-        && (bytes.is_empty() || address.is_multiple_of(memory))
-    {
-        return Ok(());
-    }
-    Err(io::Error::new(
-        io::ErrorKind::InvalidInput,
-        format!(
-            "direct I/O here needs offset and length to be multiples of {unit} and memory of {memory}: \
-             offset {offset}, length {}, memory {address:#x}",
-            bytes.len()
-        ),
-    ))
-}
-
 impl File for OsFile {
     fn len(&self) -> io::Result<u64> {
         let stat = rustix::fs::fstat(&self.cached).map_err(|e| at(e, "look at", &self.path))?;
@@ -296,12 +217,12 @@ impl File for OsFile {
     }
 
     fn read_at(&self, offset: u64, buf: &mut [u8], source: ReadSource) -> io::Result<usize> {
-        check_end(offset, buf.len())?;
+        checks::end(offset, buf.len())?;
         let (fd, unit) = match source {
             ReadSource::Cache => (self.cached.as_fd(), 1),
             ReadSource::Medium => {
                 let (fd, needed) = self.medium()?;
-                check_alignment(needed, offset, buf)?;
+                checks::alignment("direct", needed, offset, buf)?;
                 (fd, needed.offset as usize)
             }
         };
@@ -312,24 +233,12 @@ impl File for OsFile {
     }
 
     fn submit(&self, write: Write) -> Ticket {
-        let Write {
-            offset,
-            buf,
-            range,
-            through,
-        } = write;
-        let result = self.write(offset, &buf, range, through);
-        Ticket::ready(buf, result)
+        let result = self.write(&write);
+        Ticket::ready(write.buf, result)
     }
 
     fn complete(&self, ticket: Ticket) -> Completion {
-        ticket.done.unwrap_or_else(|| Completion {
-            buf: AlignedBuf::zeroed(0, 1),
-            result: Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!("this ticket is of no write to {}", self.path.display()),
-            )),
-        })
+        ticket.done.unwrap_or_else(|| checks::foreign(&self.path))
     }
 
     fn barrier(&self, barrier: Barrier) -> io::Result<()> {
@@ -347,7 +256,7 @@ impl File for OsFile {
     }
 
     fn reserve(&self, len: u64) -> io::Result<bool> {
-        check_end(len, 0)?;
+        checks::end(len, 0)?;
         let fail = |e: Errno| at(e, &format!("reserve {len} bytes for"), &self.path);
         if len == 0 {
             return Ok(true);
@@ -378,14 +287,14 @@ impl File for OsFile {
 mod tests {
     use super::*;
     use crate::linux::directory::OsDirectory;
-    use logforce_device::Directory;
+    use logforce_device::{AlignedBuf, Directory};
 
     fn file(dir: &OsDirectory, name: &str, direct: bool) -> OsFile {
         let how = OpenFile {
             access: Access::CreateNew,
             direct,
         };
-        OsFile::open(dir.opened(), name, how).unwrap()
+        OsFile::open(&dir.open, name, how).unwrap()
     }
 
     fn write_through(file: &OsFile, offset: u64, byte: u8) {

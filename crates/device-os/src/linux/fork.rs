@@ -42,7 +42,7 @@ fn claim(word: &AtomicU64) -> u64 {
 /// differ from those of the dead.
 fn fresh() -> NonZeroU64 {
     let pid = rustix::process::getpid().as_raw_nonzero().get() as u32;
-    let id = u64::from(pid) << 32 | (super::runtime::random() & 0xffff_ffff);
+    let id = u64::from(pid) << 32 | (crate::runtime::random() & 0xffff_ffff);
     NonZeroU64::new(id).unwrap_or(NonZeroU64::MIN)
 }
 

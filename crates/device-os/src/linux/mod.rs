@@ -1,30 +1,29 @@
 //! The Linux backend.
 //!
-//! - `system`, `directory`, `file`: the three traits; `transfer` continues short transfers,
-//!   `direct` knows what direct I/O needs.
-//! - `lock`, over `ofd` (unsafe): one writer per directory.
+//! - `directory`: what makes names durable; the rest is `unix`'s. `file`: files; `direct` knows what
+//!   direct I/O needs.
+//! - `lock`, over `ofd` (unsafe): the call behind one writer per directory.
 //! - `facts`, from `mounts` (what is mounted), `filesystem` (what that means) and `block` (the
 //!   device below) and `volume` (which filesystem it is); `counters` reads the device's statistics.
-//! - `runtime`, over `fork` (unsafe): threads, futexes, time, and telling a forked child apart.
+//! - `runtime`, over `fork` (unsafe): futexes, random bits, and telling a forked child apart.
 
 mod block;
 mod counters;
 mod direct;
-mod directory;
-mod facts;
-mod file;
+pub mod directory;
+pub mod facts;
+pub mod file;
 mod filesystem;
 mod fork;
-mod lock;
+pub mod lock;
 mod machine;
 mod mounts;
 mod ofd;
-mod runtime;
-mod system;
+pub mod runtime;
 mod volume;
 
-use crate::unix::{error, transfer};
+pub use crate::unix::error;
+use crate::unix::transfer;
 
 pub use counters::{Counter, DeviceCounters, block_device_counters};
 pub use machine::machine;
-pub use system::OsSystem;

@@ -2,8 +2,8 @@
 //! cache, macOS tells a program nothing.
 
 use super::error::{at, uninterrupted};
-use super::file::UNIT;
-use logforce_device::{BlockDevice, DirectAlignment, Facts, FilesystemKind, Platform, WriteCache};
+use super::file::NEEDED;
+use logforce_device::{BlockDevice, Facts, FilesystemKind, Platform, WriteCache};
 use rustix::io::Errno;
 use std::ffi::c_char;
 use std::io;
@@ -52,10 +52,7 @@ pub fn gather(dir: BorrowedFd<'_>, path: &Path) -> io::Result<Facts> {
         mount_point: text(&stat.f_mntonname),
         barriers,
         device,
-        direct: Some(DirectAlignment {
-            memory: UNIT,
-            offset: UNIT,
-        }),
+        direct: Some(NEEDED),
         volume: if id == 0 {
             String::new()
         } else {

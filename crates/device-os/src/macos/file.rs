@@ -1,12 +1,14 @@
 use super::calls;
-use super::directory::OpenDirectory;
 use super::error::{at, uninterrupted};
 use super::transfer::{read_all, write_all};
+use crate::checks;
 use crate::extent::Extent;
+use crate::unix::directory::{OpenDirectory, identity_of};
+use crate::unix::file;
 use logforce_device::{
-    Access, AlignedBuf, Barrier, Completion, File, OpenFile, ReadSource, Ticket, Write,
+    Access, Barrier, Completion, DirectAlignment, File, OpenFile, ReadSource, Ticket, Write,
 };
-use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::io;
 use std::ops::Range;
@@ -14,9 +16,12 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What `F_NOCACHE` needs to go past the cache, in bytes: a page. Less is taken through the cache
-/// without a word, so it is asked for here.
-pub const UNIT: u32 = 16384;
+/// What `F_NOCACHE` needs to go past the cache: pages. Less is taken through the cache without a
+/// word, so it is asked for here.
+pub const NEEDED: DirectAlignment = DirectAlignment {
+    memory: 16384,
+    offset: 16384,
+};
 
 /// An open file. Writes block: `submit` returns when they are done. Several may be under way from
 /// several threads.
@@ -33,37 +38,12 @@ pub struct OsFile {
 impl OsFile {
     pub fn open(dir: &Arc<OpenDirectory>, name: &str, how: OpenFile) -> io::Result<Self> {
         let path = dir.path_of(name);
-        let new = how.access == Access::CreateNew;
-        let writable = how.access != Access::Read;
-        if !new {
-            // Before opening: to open a FIFO of that name would wait for its other end for ever.
-            let stat = rustix::fs::statat(dir.fd(), name, AtFlags::SYMLINK_NOFOLLOW)
-                .map_err(|e| at(e, "open", &path))?;
-            if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-                return Err(io::Error::new(
-                    io::ErrorKind::InvalidInput,
-                    format!("cannot open {}: it is not a regular file", path.display()),
-                ));
-            }
-        }
-        let access = if writable {
-            OFlags::RDWR
-        } else {
-            OFlags::RDONLY
-        };
-        let flags = access | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-        let making = if new {
-            OFlags::CREATE | OFlags::EXCL
-        } else {
-            OFlags::empty()
-        };
-        let mode = Mode::RUSR | Mode::WUSR;
-        let cached = uninterrupted(|| rustix::fs::openat(dir.fd(), name, flags | making, mode))
-            .map_err(|e| at(e, if new { "make" } else { "open" }, &path))?;
+        let cached = file::open(dir, name, how)?;
         let ours = rustix::fs::fstat(&cached).map_err(|e| at(e, "look at", &path))?;
         let mut uncached = None;
         if how.direct {
             let fail = |e| at(e, "open for uncached I/O", &path);
+            let flags = file::access(how) | OFlags::CLOEXEC | OFlags::NOFOLLOW;
             let fd = uninterrupted(|| rustix::fs::openat(dir.fd(), name, flags, Mode::empty()))
                 .map_err(fail)?;
             let found = rustix::fs::fstat(&fd).map_err(fail)?;
@@ -75,40 +55,20 @@ impl OsFile {
         }
         Ok(OsFile {
             path,
-            writable,
-            extent: Extent::of(super::directory::identity_of(&ours)),
+            writable: how.access != Access::Read,
+            extent: Extent::of(identity_of(&ours)),
             cached,
             uncached,
         })
     }
 
-    fn write(
-        &self,
-        offset: u64,
-        buf: &AlignedBuf,
-        range: Range<usize>,
-        through: bool,
-    ) -> io::Result<()> {
-        if !self.writable {
-            return Err(io::Error::new(
-                io::ErrorKind::PermissionDenied,
-                format!(
-                    "cannot write to {}: it was opened for reading",
-                    self.path.display()
-                ),
-            ));
-        }
-        let bytes = buf.get(range.clone()).ok_or_else(|| {
-            io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!("bytes {range:?} are not in a buffer of {}", buf.len()),
-            )
-        })?;
-        check_end(offset, bytes.len())?;
+    fn write(&self, write: &Write) -> io::Result<()> {
+        let bytes = checks::bytes(write, self.writable, &self.path)?;
+        let offset = write.offset;
         let (fd, unit) = match &self.uncached {
             Some(fd) => {
-                check_alignment(offset, bytes)?;
-                (fd, UNIT as usize)
+                checks::alignment("uncached", NEEDED, offset, bytes)?;
+                (fd, NEEDED.offset as usize)
             }
             None => (&self.cached, 1),
         };
@@ -123,41 +83,12 @@ impl OsFile {
                 let doing = format!("write {} bytes at {offset} to", bytes.len());
                 at(e, &doing, &self.path)
             })?;
-        if through && !bytes.is_empty() {
+        if write.through && !bytes.is_empty() {
             // There is no write that is durable by itself: O_DSYNC ends in the device's cache.
             return self.barrier(Barrier::Data);
         }
         Ok(())
     }
-}
-
-/// Offsets are signed in the kernel.
-fn check_end(offset: u64, len: usize) -> io::Result<()> {
-    match offset.checked_add(len as u64) {
-        Some(end) if end <= i64::MAX as u64 => Ok(()),
-        _ => Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            format!("{len} bytes at {offset} end beyond the largest file"),
-        )),
-    }
-}
-
-fn check_alignment(offset: u64, bytes: &[u8]) -> io::Result<()> {
-    let (unit, address) = (UNIT as usize, bytes.as_ptr() as usize);
-    if offset.is_multiple_of(u64::from(UNIT))
-        && bytes.len().is_multiple_of(unit)
-        && (bytes.is_empty() || address.is_multiple_of(unit))
-    {
-        return Ok(());
-    }
-    Err(io::Error::new(
-        io::ErrorKind::InvalidInput,
-        format!(
-            "uncached I/O needs offset, length and memory to be multiples of {UNIT}: \
-             offset {offset}, length {}, memory {address:#x}",
-            bytes.len()
-        ),
-    ))
 }
 
 impl File for OsFile {
@@ -167,7 +98,7 @@ impl File for OsFile {
     }
 
     fn read_at(&self, offset: u64, buf: &mut [u8], source: ReadSource) -> io::Result<usize> {
-        check_end(offset, buf.len())?;
+        checks::end(offset, buf.len())?;
         if source == ReadSource::Medium {
             // `F_NOCACHE` is a hint: what lies in the cache is served from there. To call that the
             // medium would believe bytes that the device never got.
@@ -183,24 +114,12 @@ impl File for OsFile {
     }
 
     fn submit(&self, write: Write) -> Ticket {
-        let Write {
-            offset,
-            buf,
-            range,
-            through,
-        } = write;
-        let result = self.write(offset, &buf, range, through);
-        Ticket::ready(buf, result)
+        let result = self.write(&write);
+        Ticket::ready(write.buf, result)
     }
 
     fn complete(&self, ticket: Ticket) -> Completion {
-        ticket.done.unwrap_or_else(|| Completion {
-            buf: AlignedBuf::zeroed(0, 1),
-            result: Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!("this ticket is of no write to {}", self.path.display()),
-            )),
-        })
+        ticket.done.unwrap_or_else(|| checks::foreign(&self.path))
     }
 
     fn barrier(&self, barrier: Barrier) -> io::Result<()> {
@@ -219,7 +138,7 @@ impl File for OsFile {
     }
 
     fn reserve(&self, len: u64) -> io::Result<bool> {
-        check_end(len, 0)?;
+        checks::end(len, 0)?;
         let mut reserved = true;
         let set = || {
             let more = len.saturating_sub(self.len()?);

@@ -1,20 +1,20 @@
 //! The macOS backend. It was compiled, and never run on macOS.
 //!
-//! - `system`, `directory`, `file`: the three traits, over `calls` (unsafe). `fsync` ends in the
-//!   device's cache here; every barrier but the two of the weaker methods is `F_FULLFSYNC`.
-//! - `lock`: one writer per directory. `facts`: what little the system tells.
-//! - `runtime`, `machine`: threads, waiting (the crate's `waiting`), the version.
+//! - `directory`: what makes names durable; the rest is `unix`'s. `file`: files, over `calls`
+//!   (unsafe). `fsync` ends in the device's cache here; every barrier but the two of the weaker
+//!   methods is `F_FULLFSYNC`.
+//! - `lock`: the call behind one writer per directory. `facts`: what little the system tells.
+//! - `runtime`, `machine`: waiting (the crate's `waiting`), random bits, the version.
 
 mod calls;
-mod directory;
-mod facts;
-mod file;
-mod lock;
+pub mod directory;
+pub mod facts;
+pub mod file;
+pub mod lock;
 mod machine;
-mod runtime;
-mod system;
+pub mod runtime;
 
-use crate::unix::{error, transfer};
+pub use crate::unix::error;
+use crate::unix::transfer;
 
 pub use machine::machine;
-pub use system::OsSystem;

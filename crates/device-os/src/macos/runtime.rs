@@ -1,69 +1,16 @@
-use crate::waiting;
-use logforce_device::{Joiner, Panicked, Runtime};
-use std::hash::{BuildHasher, Hasher};
-use std::io::{self, Read};
-use std::sync::LazyLock;
-use std::sync::atomic::AtomicU32;
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::io::Read;
 
-/// Threads, waiting and the monotonic clock of this process.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct OsRuntime;
+pub use crate::waiting::{wait, wake as wake_one, wake as wake_all};
 
-/// One origin for all runtimes of the process, so that their times can be compared.
-static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
-
-impl Runtime for OsRuntime {
-    fn now(&self) -> Duration {
-        ORIGIN.elapsed()
-    }
-
-    fn spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn Joiner>> {
-        // A NUL in a thread's name would panic in std.
-        let name = name.replace('\0', "?");
-        let thread = std::thread::Builder::new()
-            .name(name.clone())
-            .spawn(body)
-            .map_err(|e| {
-                io::Error::new(e.kind(), format!("cannot start the thread '{name}': {e}"))
-            })?;
-        Ok(Box::new(Thread(thread)))
-    }
-
-    fn wait(&self, word: &AtomicU32, seen: u32, timeout: Option<Duration>) {
-        waiting::wait(word, seen, timeout);
-    }
-
-    fn wake_one(&self, word: &AtomicU32) {
-        waiting::wake(word);
-    }
-
-    fn wake_all(&self, word: &AtomicU32) {
-        waiting::wake(word);
-    }
-
-    fn random(&self) -> u64 {
-        let mut bytes = [0u8; 8];
-        let read = std::fs::File::open("/dev/urandom").and_then(|mut f| f.read_exact(&mut bytes));
-        match read {
-            Ok(()) => u64::from_ne_bytes(bytes),
-            // A sandbox without it. std keeps a seed of its own from the system, and gives every
-            // state another key.
-            Err(_) => std::hash::RandomState::new().build_hasher().finish(),
-        }
-    }
-
-    fn process(&self) -> u64 {
-        // A child of a fork has another number. (One may come back after many processes.)
-        std::process::id().into()
-    }
+/// `None` in a sandbox without `/dev/urandom`.
+pub fn random() -> Option<[u8; 8]> {
+    let mut bytes = [0u8; 8];
+    let mut source = std::fs::File::open("/dev/urandom").ok()?;
+    source.read_exact(&mut bytes).ok()?;
+    Some(bytes)
 }
 
-struct Thread(JoinHandle<()>);
-
-impl Joiner for Thread {
-    fn join(self: Box<Self>) -> Result<(), Panicked> {
-        self.0.join().map_err(|_| Panicked)
-    }
+/// A child of a fork has another number. (One may come back after many processes.)
+pub fn process() -> u64 {
+    std::process::id().into()
 }

@@ -1,5 +1,11 @@
 //! What Linux and macOS have in common.
+//!
+//! - `directory`: directories; `file`: how files are opened; `lock`: the file that is locked.
+//! - `transfer` continues short transfers; `process`: other processes.
 
+pub mod directory;
 pub mod error;
+pub mod file;
+pub mod lock;
 pub mod process;
 pub mod transfer;

@@ -1,7 +1,8 @@
 use super::error::at;
 use super::file::OsFile;
 use super::handle::{self, How, SHARE_ALL};
-use super::{checks, facts, flush, lock, names, path, volume};
+use super::{facts, flush, lock, names, path, volume};
+use crate::lock::take;
 use logforce_device::{DirectAlignment, Directory, Entry, Facts, File, FileIdentity, OpenFile};
 use std::ffi::OsString;
 use std::io;
@@ -139,16 +140,27 @@ pub fn is_refusal(e: &io::Error) -> bool {
         .is_some_and(|code| refusals.contains(&(code as u32)))
 }
 
+/// The path as Windows takes it, ended by a NUL.
+fn wide(path: &Path) -> io::Result<Vec<u16>> {
+    let absolute = std::path::absolute(path)?;
+    let absolute: Vec<u16> = absolute.as_os_str().encode_wide().collect();
+    if absolute.contains(&0) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let mut wide = path::verbatim(&absolute);
+    wide.push(0);
+    Ok(wide)
+}
+
+/// Makes a directory for its owner, the system and administrators.
+pub fn make(path: &Path) -> io::Result<()> {
+    handle::make_directory(&wide(path)?)
+}
+
 impl OsDirectory {
     pub fn open(path: &Path) -> io::Result<Self> {
         let fail = |e| at(e, "open the directory", path);
-        let absolute = std::path::absolute(path).map_err(fail)?;
-        let absolute: Vec<u16> = absolute.as_os_str().encode_wide().collect();
-        if absolute.contains(&0) {
-            return Err(fail(io::ErrorKind::InvalidInput.into()));
-        }
-        let mut wide = path::verbatim(&absolute);
-        wide.push(0);
+        let mut wide = wide(path).map_err(fail)?;
         let how = How {
             access: GENERIC_READ,
             // Not FILE_SHARE_DELETE: see above.
@@ -246,14 +258,14 @@ impl Directory for OsDirectory {
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        checks::name(from)?;
-        checks::name(to)?;
+        path::check(from)?;
+        path::check(to)?;
         let fail = |e| at(e, &format!("rename to {to}"), &self.open.path_of(from));
         names::rename(&self.open.wide, from, to).map_err(fail)
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        checks::name(name)?;
+        path::check(name)?;
         let fail = |e| at(e, "remove", &self.open.path_of(name));
         self.open.remove(name).map_err(fail)
     }
@@ -265,17 +277,17 @@ impl Directory for OsDirectory {
     }
 
     fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
-        checks::name(name)?;
+        path::check(name)?;
         let open = &self.open;
         let (wide, path) = (open.wide_path_of(name), open.path_of(name));
-        let lock = lock::take(&wide, open.identity, &path)?;
+        let lock = take(open.identity, &path, || lock::take(&wide, &path))?;
         // What a crash left between two steps of ours. Whoever writes here now is us.
         names::clean(&open.wide, &open.std_path());
         Ok(Box::new(lock))
     }
 
     fn is_locked(&self, name: &str) -> io::Result<bool> {
-        checks::name(name)?;
+        path::check(name)?;
         let open = &self.open;
         lock::is_taken(&open.wide_path_of(name), open.identity, &open.path_of(name))
     }

@@ -4,7 +4,8 @@ use super::handle::{self, How, SHARE_ALL};
 use super::in_flight::InFlight;
 use super::overlapped::{self, Writer};
 use super::security::Owner;
-use super::{checks, control, flush, in_place, machine, volume};
+use super::{control, flush, in_place, machine, path, volume};
+use crate::checks;
 use crate::extent::Extent;
 use logforce_device::{
     Access, AlignedBuf, Barrier, Completion, DirectAlignment, File, OpenFile, ReadSource, Ticket,
@@ -51,7 +52,7 @@ pub struct OsFile {
 
 impl OsFile {
     pub fn open(dir: &Arc<OpenDirectory>, name: &str, how: OpenFile) -> io::Result<Self> {
-        checks::name(name)?;
+        path::check(name)?;
         let (path, wide) = (dir.path_of(name), dir.wide_path_of(name));
         let new = how.access == Access::CreateNew;
         let writable = how.access != Access::Read;
@@ -154,32 +155,19 @@ impl OsFile {
 
     /// Checks a write and hands it on; `Err` gives the memory back with the reason.
     fn start(&self, write: Write) -> Result<Ticket, (AlignedBuf, io::Error)> {
+        let checked = checks::bytes(&write, self.writable, &self.path).and_then(|bytes| {
+            if self.direct {
+                self.check_alignment(write.offset, bytes)
+            } else {
+                Ok(())
+            }
+        });
         let Write {
             offset,
             buf,
             range,
             through,
         } = write;
-        if !self.writable {
-            let why = format!(
-                "cannot write to {}: it was opened for reading",
-                self.path.display()
-            );
-            return Err((buf, io::Error::new(io::ErrorKind::PermissionDenied, why)));
-        }
-        let checked = match buf.get(range.clone()) {
-            None => Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!("bytes {range:?} are not in a buffer of {}", buf.len()),
-            )),
-            Some(bytes) => checks::end(offset, bytes.len()).and_then(|()| {
-                if self.direct {
-                    checks::alignment(self.needed, offset, bytes)
-                } else {
-                    Ok(())
-                }
-            }),
-        };
         if let Err(e) = checked {
             return Err((buf, e));
         }
@@ -192,6 +180,10 @@ impl OsFile {
         Ok(self.extent.submitting(end, || {
             self.in_flight.submit(offset, buf, range, through, unit)
         }))
+    }
+
+    fn check_alignment(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        checks::alignment("unbuffered", self.needed, offset, bytes)
     }
 
     fn valid_data_length(&self) -> Option<u64> {
@@ -220,7 +212,7 @@ impl File for OsFile {
         let (handle, unit) = match source {
             ReadSource::Cache => (&*self.cached, 1),
             ReadSource::Medium => {
-                checks::alignment(self.needed, offset, buf)?;
+                self.check_alignment(offset, buf)?;
                 (self.medium().map_err(fail)?, self.needed.offset as usize)
             }
         };
@@ -245,13 +237,7 @@ impl File for OsFile {
 
     fn complete(&self, ticket: Ticket) -> Completion {
         let Some((mut done, end)) = self.in_flight.complete(ticket) else {
-            return Completion {
-                buf: AlignedBuf::zeroed(0, 1),
-                result: Err(io::Error::new(
-                    io::ErrorKind::InvalidInput,
-                    format!("this ticket is of no write to {}", self.path.display()),
-                )),
-            };
+            return checks::foreign(&self.path);
         };
         // Not before: a full flush that began while this write was in flight did not cover the ends
         // that it moved, and one of the data alone must not be taken for enough afterwards.

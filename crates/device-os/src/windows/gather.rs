@@ -1,7 +1,8 @@
 use super::error::at;
 use super::handle::{self, How, SHARE_ALL};
 use super::overlapped::{self, Gathering, Operation};
-use super::{checks, path};
+use super::path;
+use crate::checks;
 use logforce_device::AlignedBuf;
 use std::io;
 use std::os::windows::ffi::OsStrExt;

@@ -1,5 +1,4 @@
-//! One writer per directory: `LockFileEx` against other processes, a registry against a second
-//! opening in this one.
+//! `LockFileEx`.
 //!
 //! The locked byte lies far behind the end of the file: a lock of Windows keeps others from reading
 //! what it covers. The system drops it with the process, however that ends. The file is opened so
@@ -10,12 +9,11 @@
 use super::error::at;
 use super::handle::{self, How};
 use super::security::Owner;
+use crate::lock::is_ours;
 use logforce_device::FileIdentity;
-use std::collections::HashSet;
 use std::io;
 use std::os::windows::io::{AsRawHandle, OwnedHandle};
 use std::path::Path;
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use windows_sys::Win32::Foundation::{
     ERROR_IO_PENDING, ERROR_LOCK_VIOLATION, ERROR_SHARING_VIOLATION, GENERIC_READ, GENERIC_WRITE,
@@ -34,40 +32,25 @@ const PLACE: u32 = 0x4000_0000;
 const ATTEMPTS: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(3);
 
-static REGISTRY: LazyLock<Mutex<HashSet<FileIdentity>>> = LazyLock::new(Mutex::default);
+/// The lock file, locked.
+pub type Held = OwnedHandle;
 
-fn registry() -> MutexGuard<'static, HashSet<FileIdentity>> {
-    REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
+/// Locks the file `wide` (`path` in messages); `None` if another process has.
+pub fn take(wide: &[u16], path: &Path) -> io::Result<Option<Held>> {
+    for _ in 1..ATTEMPTS {
+        if let Some(held) = attempt(wide, path)? {
+            return Ok(Some(held));
+        }
+        std::thread::sleep(PAUSE);
+    }
+    attempt(wide, path)
 }
 
-/// Takes the lock of the directory `identity` by its file `wide` (`path` in messages).
-pub fn take(wide: &[u16], identity: FileIdentity, path: &Path) -> io::Result<WriterLock> {
-    // The entry comes first, so that two threads of this process cannot both get past here, and
-    // leaves with `entry` if anything below fails.
-    if !registry().insert(identity) {
-        return Err(taken(path, "another opening in this process"));
-    }
-    let entry = Entry(identity);
-    let mut attempt = 0;
-    loop {
-        attempt += 1;
-        let result = open(wide, GENERIC_READ | GENERIC_WRITE, OPEN_ALWAYS)
-            .map_err(|e| at(e, "open the lock file", path))
-            .and_then(|file| {
-                let held = try_lock(&file, LOCKFILE_EXCLUSIVE_LOCK);
-                held.map_err(|e| at(e, "lock", path)).map(|got| (file, got))
-            })?;
-        match result {
-            (file, true) => {
-                return Ok(WriterLock {
-                    file,
-                    _entry: entry,
-                });
-            }
-            _ if attempt == ATTEMPTS => return Err(taken(path, "another process")),
-            _ => std::thread::sleep(PAUSE),
-        }
-    }
+fn attempt(wide: &[u16], path: &Path) -> io::Result<Option<Held>> {
+    let file = open(wide, GENERIC_READ | GENERIC_WRITE, OPEN_ALWAYS)
+        .map_err(|e| at(e, "open the lock file", path))?;
+    let held = try_lock(&file, LOCKFILE_EXCLUSIVE_LOCK).map_err(|e| at(e, "lock", path))?;
+    Ok(held.then_some(file))
 }
 
 /// Whether anybody holds the lock. Makes nothing.
@@ -79,7 +62,7 @@ pub fn is_taken(wide: &[u16], identity: FileIdentity, path: &Path) -> io::Result
         Err(e) if e.raw_os_error() == Some(ERROR_SHARING_VIOLATION as i32) => return Ok(true),
         Err(e) => return Err(at(e, "open the lock file", path)),
     };
-    if registry().contains(&identity) {
+    if is_ours(identity) {
         return Ok(true);
     }
     let free = try_lock(&file, 0).map_err(|e| at(e, "ask for the lock on", path))?;
@@ -123,39 +106,7 @@ fn try_lock(file: &OwnedHandle, kind: u32) -> io::Result<bool> {
     }
 }
 
-fn unlock(file: &OwnedHandle) {
+pub fn unlock(file: &Held) {
     // SAFETY: as in `try_lock`. What cannot be unlocked is by closing the handle.
     unsafe { UnlockFileEx(file.as_raw_handle(), 0, 1, 0, &mut place()) };
-}
-
-fn taken(path: &Path, by: &str) -> io::Error {
-    io::Error::new(
-        io::ErrorKind::WouldBlock,
-        format!(
-            "{} is locked by {by}: a log has one writer at a time",
-            path.display()
-        ),
-    )
-}
-
-/// The lock, held until dropped or until the process ends.
-pub struct WriterLock {
-    file: OwnedHandle,
-    _entry: Entry,
-}
-
-impl Drop for WriterLock {
-    fn drop(&mut self) {
-        // Not left to closing: Windows says that locks are dropped some time after that.
-        unlock(&self.file);
-    }
-}
-
-/// An entry of the registry, removed when dropped.
-struct Entry(FileIdentity);
-
-impl Drop for Entry {
-    fn drop(&mut self) {
-        registry().remove(&self.0);
-    }
 }

@@ -1,20 +1,19 @@
 //! The Windows backend.
 //!
-//! - `system`, `directory`, `file`: the three traits. `names` renames and removes what is open.
+//! - `directory`, `file`: the two traits. `names` renames and removes what is open.
 //! - `in_flight`: writes under way, over what a test can put in the system's place; `overlapped`
 //!   (unsafe): the system's own, with the memory it works on. `flush` (unsafe), and the crate's `extent`
 //!   knows when one of the data alone is enough. `gather`: scattered pages.
-//! - `handle`, `security` (unsafe): opening; `path`, `checks`: what is opened.
-//! - `lock` (unsafe): one writer per directory.
+//! - `handle`, `security` (unsafe): opening; `path`: what is opened.
+//! - `lock` (unsafe): the call behind one writer per directory.
 //! - `facts`, from `volume` and `control` (unsafe); `disk`, which asks, by `storage` and `protocol`,
 //!   which take answers apart. `in_place`: which files are overwritten where they lie.
-//! - `runtime`, `machine` (unsafe): threads, waiting, random bits, the version, other processes.
+//! - `runtime`, `machine` (unsafe): waiting, random bits, the version, other processes.
 //! - `trace`, in tests only: the calls that were made.
 //!
-//! What makes no call of Windows (`checks`, `disk`, `in_flight`, `in_place`, `path`, `protocol`,
-//! `storage`) is compiled and tested on every system.
+//! What makes no call of Windows (`disk`, `in_flight`, `in_place`, `path`, `protocol`, `storage`) is
+//! compiled and tested on every system.
 
-mod checks;
 mod disk;
 mod in_flight;
 mod in_place;
@@ -25,7 +24,7 @@ mod storage;
 #[cfg(windows)]
 mod control;
 #[cfg(windows)]
-mod directory;
+pub(crate) mod directory;
 #[cfg(windows)]
 mod facts;
 #[cfg(windows)]
@@ -37,7 +36,7 @@ mod gather;
 #[cfg(windows)]
 mod handle;
 #[cfg(windows)]
-mod lock;
+pub(crate) mod lock;
 #[cfg(windows)]
 mod machine;
 #[cfg(windows)]
@@ -45,22 +44,18 @@ mod names;
 #[cfg(windows)]
 mod overlapped;
 #[cfg(windows)]
-mod runtime;
+pub(crate) mod runtime;
 #[cfg(windows)]
 mod security;
-#[cfg(windows)]
-mod system;
 #[cfg(all(windows, test))]
 mod trace;
 #[cfg(windows)]
 mod volume;
 
 #[cfg(windows)]
-mod error;
+pub(crate) mod error;
 
 #[cfg(windows)]
 pub use gather::{GatherFile, Gathered};
 #[cfg(windows)]
 pub use machine::{is_running, machine};
-#[cfg(windows)]
-pub use system::OsSystem;

@@ -1,4 +1,6 @@
-//! Paths as Windows takes them without a limit on their length.
+//! Paths as Windows takes them without a limit on their length, and names in them.
+
+use std::io;
 
 /// An absolute path, in UTF-16 and without a NUL, with the prefix `\\?\`: then it may be longer than
 /// 260, and is taken as it is (no `..`, no names of devices, dots and spaces at an end kept).
@@ -32,6 +34,21 @@ pub fn child(base: &[u16], name: &str) -> Vec<u16> {
     path
 }
 
+/// Refuses what is no plain file name: it would lead out of the directory, be cut at the NUL, name
+/// a stream of another file (the colon), or be a pattern.
+pub fn check(name: &str) -> io::Result<()> {
+    let strange = |c: char| c < ' ' || r#"/\:*?"<>|"#.contains(c);
+    // Without the prefix `\\?\` other programs cannot open a name that ends so.
+    let ends_badly = name.ends_with(['.', ' ']);
+    if name.is_empty() || ends_badly || name.contains(strange) {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("{name:?} is not a plain file name"),
+        ));
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -57,6 +74,22 @@ mod tests {
             let path = String::from_utf16(&child(&wide, "日本")).unwrap();
             let base = base.trim_end_matches('\\');
             assert_eq!(path, format!("{base}\\日本\0"));
+        }
+    }
+
+    #[test]
+    fn only_plain_names() {
+        for bad in [
+            "", ".", "..", "a/b", "/a", "a\\b", "a\0b", "a:b", "a.", "a ", "a*", "\n",
+        ] {
+            assert_eq!(
+                check(bad).unwrap_err().kind(),
+                io::ErrorKind::InvalidInput,
+                "{bad:?}"
+            );
+        }
+        for good in ["a", ".hidden", "a b", "ä", "日本", "con", "a.tmp"] {
+            check(good).unwrap();
         }
     }
 }

@@ -1,7 +1,7 @@
 use super::*;
-use crate::windows::directory::OsDirectory;
 use crate::windows::disk::tests::told_protected;
-use crate::windows::trace::{self, Pretended, tests::flushes};
+use crate::windows::trace::tests::{flushes, opened};
+use crate::windows::trace::{self, Pretended};
 use logforce_device::{FileState, Guarantee, Method, Verdict, WriteCache};
 
 fn noted(facts: &Facts, what: &str) -> usize {
@@ -10,8 +10,7 @@ fn noted(facts: &Facts, what: &str) -> usize {
 
 #[test]
 fn what_the_disk_says_reaches_the_verdict() {
-    let temp = tempfile::TempDir::new().unwrap();
-    let dir = OsDirectory::open(temp.path()).unwrap();
+    let (_temp, dir) = opened();
     let told = over(dir.opened(), None, None, Some(Ok(&told_protected()))).unwrap();
     assert!(!told.barriers);
     assert_eq!(told.mount_options, "write-cache buffer flushing turned off");
@@ -29,8 +28,7 @@ fn what_the_disk_says_reaches_the_verdict() {
 #[test]
 fn where_there_is_no_flush_of_the_data_alone_the_facts_say_so() {
     const COMPRESSED: u32 = 0x800;
-    let temp = tempfile::TempDir::new().unwrap();
-    let dir = OsDirectory::open(temp.path()).unwrap();
+    let (_temp, dir) = opened();
     for (filesystem, attributes, times) in
         [("NTFS", 0, 0), ("NTFS", COMPRESSED, 1), ("FAT32", 0, 1)]
     {

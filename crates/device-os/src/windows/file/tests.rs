@@ -1,14 +1,14 @@
 use super::*;
 use crate::windows::directory::OsDirectory;
+use crate::windows::trace::tests::{opened, write};
 use logforce_device::{Directory, Method};
 
 const WRITE_THROUGH: u32 = 0x2;
 const NO_BUFFERING: u32 = 0x8;
 const SYNCHRONOUS: u32 = 0x10 | 0x20;
 
-fn opened(direct: bool) -> (tempfile::TempDir, OsDirectory, OsFile) {
-    let temp = tempfile::TempDir::new().unwrap();
-    let dir = OsDirectory::open(temp.path()).unwrap();
+fn made(direct: bool) -> (tempfile::TempDir, OsDirectory, OsFile) {
+    let (temp, dir) = opened();
     let how = OpenFile {
         direct,
         ..OpenFile::CREATE
@@ -17,24 +17,12 @@ fn opened(direct: bool) -> (tempfile::TempDir, OsDirectory, OsFile) {
     (temp, dir, file)
 }
 
-fn write(file: &OsFile, offset: u64, byte: u8, through: bool) {
-    let mut buf = AlignedBuf::zeroed(4096, 4096);
-    buf.fill(byte);
-    let ticket = file.submit(Write {
-        offset,
-        buf,
-        range: 0..4096,
-        through,
-    });
-    file.complete(ticket).result.unwrap();
-}
-
 /// The system's own word on each handle that a method writes by.
 #[test]
 fn handles_are_opened_as_the_method_says() {
     for &method in &Method::WINDOWS {
         let plan = method.plan();
-        let (_temp, _dir, file) = opened(plan.direct);
+        let (_temp, _dir, file) = made(plan.direct);
         let through = plan.force == logforce_device::ForceBy::Through;
         write(&file, 0, 1, through);
         let writer = file.in_flight.starter();
@@ -57,7 +45,7 @@ fn handles_are_opened_as_the_method_says() {
 #[test]
 fn many_writes_are_under_way_together_and_what_is_left_is_waited_for() {
     for direct in [false, true] {
-        let (_temp, dir, file) = opened(direct);
+        let (_temp, dir, file) = made(direct);
         let submit = |i: u64| {
             let mut buf = AlignedBuf::zeroed(4096, 4096);
             buf.fill(i as u8 + 1);
@@ -87,7 +75,7 @@ fn many_writes_are_under_way_together_and_what_is_left_is_waited_for() {
 
 #[test]
 fn a_file_that_is_read_can_be_flushed_and_openings_share_its_ends() {
-    let (_temp, dir, file) = opened(false);
+    let (_temp, dir, file) = made(false);
     write(&file, 0, 1, false);
     let reader = OsFile::open(dir.opened(), "a", OpenFile::READ).unwrap();
     assert!(Arc::ptr_eq(&file.extent, &reader.extent));
@@ -110,7 +98,7 @@ fn a_file_that_is_read_can_be_flushed_and_openings_share_its_ends() {
 
 #[test]
 fn a_flush_settles_nothing_of_a_write_that_is_in_flight() {
-    let (_temp, _dir, file) = opened(false);
+    let (_temp, _dir, file) = made(false);
     let ticket = file.submit(Write {
         offset: 0,
         buf: AlignedBuf::zeroed(4096, 4096),

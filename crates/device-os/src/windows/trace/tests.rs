@@ -42,7 +42,8 @@ pub extern "system" fn flushes(
     ANSWER.get()
 }
 
-fn opened() -> (tempfile::TempDir, OsDirectory) {
+/// A directory of the test's own.
+pub fn opened() -> (tempfile::TempDir, OsDirectory) {
     let temp = tempfile::TempDir::new().unwrap();
     let dir = OsDirectory::open(temp.path()).unwrap();
     (temp, dir)
@@ -58,12 +59,15 @@ fn with_data_only() -> (tempfile::TempDir, OsDirectory) {
     opened()
 }
 
-fn write(file: &dyn File, offset: u64) {
+/// Writes 4096 times `byte`.
+pub fn write(file: &dyn File, offset: u64, byte: u8, through: bool) {
+    let mut buf = AlignedBuf::zeroed(4096, 4096);
+    buf.fill(byte);
     let ticket = file.submit(Write {
         offset,
-        buf: AlignedBuf::zeroed(4096, 4096),
+        buf,
         range: 0..4096,
-        through: false,
+        through,
     });
     file.complete(ticket).result.unwrap();
 }
@@ -135,7 +139,7 @@ fn a_flush_asks_the_system() {
     let of = identity(&path);
     assert_eq!(calls, [Flush { of, ok: false }]);
     // A file that was opened for reading is flushed by another handle.
-    write(&*file, 0);
+    write(&*file, 0, 0, false);
     let reader = dir.open("a", OpenFile::READ).unwrap();
     for each in [Barrier::Full, Barrier::Data, Barrier::Fsync, Barrier::Order] {
         assert_eq!(
@@ -151,17 +155,17 @@ fn data_alone_is_flushed_where_the_ends_are_durable_and_nowhere_else() {
     let (temp, dir) = with_data_only();
     let path = temp.path().join("a");
     let file = dir.open("a", OpenFile::CREATE).unwrap();
-    write(&*file, 0);
+    write(&*file, 0, 0, false);
     let full = [full(&path)];
     assert_eq!(barrier(&*file, Barrier::Data), full, "it has grown");
     assert_eq!(barrier(&*file, Barrier::Data), [DATA]);
-    write(&*file, 0);
+    write(&*file, 0, 0, false);
     assert_eq!(barrier(&*file, Barrier::Data), [DATA], "overwritten");
     assert_eq!(barrier(&*file, Barrier::Full), full);
-    write(&*file, 4096);
+    write(&*file, 4096, 0, false);
     assert_eq!(barrier(&*file, Barrier::Full), full);
     assert_eq!(barrier(&*file, Barrier::Data), [DATA]);
-    write(&*file, 8192);
+    write(&*file, 8192, 0, false);
     assert_eq!(barrier(&*file, Barrier::Data), full, "grown again");
 }
 
@@ -298,7 +302,7 @@ fn a_file_is_forced_before_it_has_its_name_and_the_name_after() {
     let (temp, dir) = opened();
     let (of, made) = calls(|| {
         let file = dir.open("new", OpenFile::CREATE).unwrap();
-        write(&*file, 0);
+        write(&*file, 0, 0, false);
         file.barrier(Barrier::Full).unwrap();
         drop(file);
         let of = identity(&temp.path().join("new"));

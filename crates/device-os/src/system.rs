@@ -1,9 +1,7 @@
-use super::directory::OsDirectory;
-use super::error::at;
-use super::runtime::OsRuntime;
+use crate::os::directory::{self, OsDirectory};
+use crate::os::error::at;
+use crate::runtime::OsRuntime;
 use logforce_device::{Directory, Runtime, System};
-use rustix::fs::Mode;
-use rustix::io::Errno;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +9,8 @@ use std::sync::Arc;
 /// This operating system.
 ///
 /// Every error carries the path it is about. Directories are made for their owner only (0700),
-/// files too (0600), both further narrowed by the umask.
+/// files too (0600), both further narrowed by the umask; on Windows for their owner, the system and
+/// administrators.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OsSystem;
 
@@ -32,9 +31,10 @@ impl System for OsSystem {
     }
 
     fn make_directory(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {
-        match rustix::fs::mkdir(path, Mode::RWXU) {
-            Ok(()) | Err(Errno::EXIST) => {}
-            Err(Errno::NOENT) => {
+        match directory::make(path) {
+            Ok(()) => {}
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
                 return Err(io::Error::new(
                     io::ErrorKind::NotFound,
                     format!(
@@ -43,9 +43,13 @@ impl System for OsSystem {
                     ),
                 ));
             }
-            // Where nothing can be made, a directory that is there already is still good.
-            Err(e) if !path.is_dir() => return Err(at(e, "make the directory", path)),
-            Err(_) => {}
+            Err(e) => {
+                // Where nothing can be made (a read-only filesystem, a parent that is not ours),
+                // a directory that is there already is still good.
+                if !path.is_dir() {
+                    return Err(at(e, "make the directory", path));
+                }
+            }
         }
         let dir = OsDirectory::open(path)?;
         // Also for one that was there: whoever made it may have crashed before its entry was

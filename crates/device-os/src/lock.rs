@@ -1,0 +1,91 @@
+//! One writer per directory: a lock of the system's (the backend's `lock`) against other processes,
+//! a registry against a second opening in this one.
+
+use crate::os::lock::{Held, unlock};
+use crate::os::runtime::process;
+use logforce_device::FileIdentity;
+use std::collections::HashMap;
+use std::io;
+use std::path::Path;
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+
+/// The locked directories, each with the process that locked it: a forked child inherits a copy
+/// of the table, whose entries are its parent's and say nothing of the child.
+static REGISTRY: LazyLock<Mutex<HashMap<FileIdentity, u64>>> = LazyLock::new(Mutex::default);
+
+fn registry() -> MutexGuard<'static, HashMap<FileIdentity, u64>> {
+    REGISTRY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether this process has locked the directory.
+pub fn is_ours(identity: FileIdentity) -> bool {
+    registry().get(&identity) == Some(&process())
+}
+
+/// Takes the lock of the directory `identity`. `call` asks the system for it; `None` if another
+/// process has it. `path` is for messages.
+pub fn take(
+    identity: FileIdentity,
+    path: &Path,
+    call: impl FnOnce() -> io::Result<Option<Held>>,
+) -> io::Result<WriterLock> {
+    let process = process();
+    // The entry comes first, so that two threads of this process cannot both get past here, and
+    // leaves with `entry` if anything below fails.
+    let entry = {
+        let mut table = registry();
+        if table.get(&identity) == Some(&process) {
+            return Err(taken(path, "another opening in this process"));
+        }
+        table.insert(identity, process);
+        Entry { identity, process }
+    };
+    match call()? {
+        Some(held) => Ok(WriterLock { held, entry }),
+        None => Err(taken(path, "another process")),
+    }
+}
+
+fn taken(path: &Path, by: &str) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::WouldBlock,
+        format!(
+            "{} is locked by {by}: a log has one writer at a time",
+            path.display()
+        ),
+    )
+}
+
+/// The lock, held until dropped or until the process ends.
+pub struct WriterLock {
+    /// First, so that it is closed before the entry leaves.
+    held: Held,
+    entry: Entry,
+}
+
+impl Drop for WriterLock {
+    fn drop(&mut self) {
+        // By an explicit unlock, not only by closing: a forked child has a copy of the
+        // descriptor, and would keep the log locked for as long as it lives; and Windows says that
+        // locks are dropped some time after closing. But a child that drops its copy of this value
+        // must not unlock its parent's log: there only the descriptor is closed.
+        if self.entry.process == process() {
+            unlock(&self.held);
+        }
+    }
+}
+
+/// An entry of the registry, removed when dropped.
+struct Entry {
+    identity: FileIdentity,
+    process: u64,
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        let mut table = registry();
+        if table.get(&self.identity) == Some(&self.process) {
+            table.remove(&self.identity);
+        }
+    }
+}

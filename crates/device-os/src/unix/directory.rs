@@ -1,0 +1,196 @@
+use super::error::{at, uninterrupted};
+use crate::lock::take;
+use crate::os::file::OsFile;
+use crate::os::{directory as os, facts, lock};
+use logforce_device::{Directory, Entry, Facts, File, FileIdentity, OpenFile};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const FLAGS: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::CLOEXEC);
+
+/// A directory held open: what is done in it stays in it, whatever happens to its path.
+pub struct OsDirectory {
+    pub open: Arc<OpenDirectory>,
+}
+
+/// The part that files keep alive.
+pub struct OpenDirectory {
+    pub path: PathBuf,
+    fd: OwnedFd,
+    pub identity: FileIdentity,
+    /// The alignment of direct I/O where the kernel does not tell it.
+    #[cfg(target_os = "linux")]
+    pub assumed: std::sync::OnceLock<Option<logforce_device::DirectAlignment>>,
+}
+
+impl OpenDirectory {
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    pub fn path_of(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// `..` of the open directory, not the parent of the path: through a symbolic link only this
+    /// one holds the entry.
+    pub fn parent(&self) -> rustix::io::Result<OwnedFd> {
+        rustix::fs::openat(&self.fd, c"..", FLAGS, Mode::empty())
+    }
+}
+
+/// Makes a directory for its owner only.
+pub fn make(path: &Path) -> io::Result<()> {
+    Ok(rustix::fs::mkdir(path, Mode::RWXU)?)
+}
+
+impl OsDirectory {
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let fd = uninterrupted(|| rustix::fs::open(path, FLAGS, Mode::empty()))
+            .map_err(|e| at(e, "open the directory", path))?;
+        let stat = rustix::fs::fstat(&fd).map_err(|e| at(e, "look at", path))?;
+        Ok(OsDirectory {
+            open: Arc::new(OpenDirectory {
+                path: path.to_owned(),
+                fd,
+                identity: identity_of(&stat),
+                #[cfg(target_os = "linux")]
+                assumed: Default::default(),
+            }),
+        })
+    }
+
+    /// Makes this directory's own entry durable.
+    pub fn sync_parent(&self) -> io::Result<()> {
+        os::sync_parent(&self.open).map_err(|e| at(e, "make durable the entry of", &self.open.path))
+    }
+}
+
+// The number of the volume is signed on macOS.
+#[allow(clippy::unnecessary_cast)]
+pub fn identity_of(stat: &Stat) -> FileIdentity {
+    FileIdentity {
+        volume: stat.st_dev as u64,
+        file: stat.st_ino,
+    }
+}
+
+/// Refuses what is no plain file name: it would lead out of the directory, or be cut at the NUL.
+fn check(name: &str) -> io::Result<()> {
+    if name.is_empty() || name == "." || name == ".." || name.contains(['/', '\0']) {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("{name:?} is not a plain file name"),
+        ));
+    }
+    Ok(())
+}
+
+impl Directory for OsDirectory {
+    fn path(&self) -> &Path {
+        &self.open.path
+    }
+
+    fn identity(&self) -> FileIdentity {
+        self.open.identity
+    }
+
+    fn entries(&self) -> io::Result<Vec<Entry>> {
+        let path = &self.open.path;
+        let fail = |e: Errno| at(e, "list the directory", path);
+        let mut found = Vec::new();
+        // `read_from` opens the directory anew, so that two threads do not share a position.
+        for entry in rustix::fs::Dir::read_from(&self.open.fd).map_err(fail)? {
+            let entry = entry.map_err(fail)?;
+            let name = entry.file_name();
+            if name == c"." || name == c".." {
+                continue;
+            }
+            let stat = match rustix::fs::statat(&self.open.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(stat) => stat,
+                // Removed since it was listed.
+                Err(Errno::NOENT) => continue,
+                Err(e) => return Err(at(e, "look at", &path.join(&*name.to_string_lossy()))),
+            };
+            let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+            found.push(Entry {
+                name: name.to_string_lossy().into_owned(),
+                len: if is_file { stat.st_size as u64 } else { 0 },
+                is_file,
+            });
+        }
+        Ok(found)
+    }
+
+    fn open(&self, name: &str, how: OpenFile) -> io::Result<Arc<dyn File>> {
+        check(name)?;
+        Ok(Arc::new(OsFile::open(&self.open, name, how)?))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        check(from)?;
+        check(to)?;
+        let dir = &self.open.fd;
+        rustix::fs::renameat(dir, from, dir, to)
+            .map_err(|e| at(e, &format!("rename to {to}"), &self.open.path_of(from)))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        check(name)?;
+        rustix::fs::unlinkat(&self.open.fd, name, AtFlags::empty())
+            .map_err(|e| at(e, "remove", &self.open.path_of(name)))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        os::sync(self.open.fd()).map_err(|e| at(e, "sync the directory", &self.open.path))
+    }
+
+    fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
+        check(name)?;
+        let path = self.open.path_of(name);
+        let call = || lock::take(self.open.fd(), name, &path);
+        Ok(Box::new(take(self.open.identity, &path, call)?))
+    }
+
+    fn is_locked(&self, name: &str) -> io::Result<bool> {
+        check(name)?;
+        let path = self.open.path_of(name);
+        lock::is_taken(self.open.fd(), self.open.identity, name, &path)
+    }
+
+    fn facts(&self) -> io::Result<Facts> {
+        facts::gather(self.open.fd(), &self.open.path)
+    }
+
+    fn free_space(&self) -> io::Result<u64> {
+        let stat = rustix::fs::fstatvfs(&self.open.fd)
+            .map_err(|e| at(e, "ask for the free space of", &self.open.path))?;
+        // What is reserved for root is left out for root as well; a quota is not looked at.
+        Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_plain_names() {
+        for bad in ["", ".", "..", "a/b", "/a", "a/", "../a", "a\0b"] {
+            assert_eq!(
+                check(bad).unwrap_err().kind(),
+                io::ErrorKind::InvalidInput,
+                "{bad:?}"
+            );
+        }
+        for good in ["a", "...", ".hidden", "a b", "ä"] {
+            check(good).unwrap();
+        }
+    }
+}

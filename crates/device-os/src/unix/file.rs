@@ -1,0 +1,40 @@
+use super::directory::OpenDirectory;
+use super::error::{at, uninterrupted};
+use logforce_device::{Access, OpenFile};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use std::io;
+use std::os::fd::OwnedFd;
+
+/// Whether a file is opened for writing as well.
+pub fn access(how: OpenFile) -> OFlags {
+    if how.access == Access::Read {
+        OFlags::RDONLY
+    } else {
+        OFlags::RDWR
+    }
+}
+
+/// Opens the file `name` through the system's cache, and makes it if it is to be new. Refuses what
+/// is no regular file.
+pub fn open(dir: &OpenDirectory, name: &str, how: OpenFile) -> io::Result<OwnedFd> {
+    let path = dir.path_of(name);
+    let new = how.access == Access::CreateNew;
+    if !new {
+        // Before opening: to open a FIFO of that name would wait for its other end for ever.
+        let stat = rustix::fs::statat(dir.fd(), name, AtFlags::SYMLINK_NOFOLLOW)
+            .map_err(|e| at(e, "open", &path))?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("cannot open {}: it is not a regular file", path.display()),
+            ));
+        }
+    }
+    let mut flags = access(how) | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    if new {
+        flags |= OFlags::CREATE | OFlags::EXCL;
+    }
+    let mode = Mode::RUSR | Mode::WUSR;
+    uninterrupted(|| rustix::fs::openat(dir.fd(), name, flags, mode))
+        .map_err(|e| at(e, if new { "make" } else { "open" }, &path))
+}
