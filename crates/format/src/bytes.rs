@@ -1,6 +1,11 @@
 //! Little-endian fields at fixed offsets. Offsets are constants of the format and lie within the
 //! fixed-size arrays they are used on, so nothing here can fail.
 
+/// Whether all of these are zero. Looks at every byte, which is faster than to stop at the first.
+pub(crate) fn are_zero(b: &[u8]) -> bool {
+    b.iter().fold(0, |all, x| all | x) == 0
+}
+
 pub(crate) fn get_u16(b: &[u8], at: usize) -> u16 {
     u16::from_le_bytes([b[at], b[at + 1]])
 }

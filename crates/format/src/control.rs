@@ -1,4 +1,6 @@
-use crate::bytes::{crc_with_hole, get_epoch, get_id, get_u16, get_u32, get_u64, put, put_epoch};
+use crate::bytes::{
+    are_zero, crc_with_hole, get_epoch, get_id, get_u16, get_u32, get_u64, put, put_epoch,
+};
 use crate::{Epoch, FORMAT_VERSION, LogId, Lsn, planted};
 
 /// Length of one slot, bytes.
@@ -138,8 +140,8 @@ impl Control {
             || has_meta > 1
             || kept > EPOCH_HISTORY
             || b[108..112] != [0; 4]
-            || b[132..HISTORY_AT].iter().any(|&x| x != 0)
-            || b[HISTORY_AT + 16 * kept..].iter().any(|&x| x != 0)
+            || !are_zero(&b[132..HISTORY_AT])
+            || !are_zero(&b[HISTORY_AT + 16 * kept..])
         {
             return Err(ControlReject::Reserved);
         }

@@ -1,4 +1,4 @@
-use crate::bytes::{crc_with_hole, get_id, get_u16, get_u32, get_u64, put};
+use crate::bytes::{are_zero, crc_with_hole, get_id, get_u16, get_u32, get_u64, put};
 use crate::{FORMAT_VERSION, LogId};
 
 /// Length of one metadata slot, bytes.
@@ -95,7 +95,7 @@ impl Meta {
         if len > MAX_META_LEN || sequence == 0 {
             return Err(MetaReject::Length);
         }
-        if b[40..DATA_AT].iter().any(|&x| x != 0) || b[DATA_AT + len..].iter().any(|&x| x != 0) {
+        if !(are_zero(&b[40..DATA_AT]) && are_zero(&b[DATA_AT + len..])) {
             return Err(MetaReject::Reserved);
         }
         if get_id(b, 16) != log_id {

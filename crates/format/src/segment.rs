@@ -1,4 +1,6 @@
-use crate::bytes::{crc_with_hole, get_epoch, get_id, get_u16, get_u32, get_u64, put, put_epoch};
+use crate::bytes::{
+    are_zero, crc_with_hole, get_epoch, get_id, get_u16, get_u32, get_u64, put, put_epoch,
+};
 use crate::{Epoch, FORMAT_VERSION, LogId, Lsn};
 
 /// Length of a segment header's meaningful bytes.
@@ -117,7 +119,7 @@ impl SegmentHeader {
         if version != FORMAT_VERSION {
             return Err(SegmentReject::Version(version));
         }
-        if b[64..].iter().any(|&x| x != 0) {
+        if !are_zero(&b[64..]) {
             return Err(SegmentReject::Reserved);
         }
         let h = SegmentHeader {
