@@ -226,10 +226,23 @@ impl Facts {
                 "the device does not say whether it supports write-through",
             ),
         };
+        let mut evidence = evidence.to_owned();
+        let mut verdict = verdict;
+        // On Linux the filesystem completes what the descriptor asks for; Microsoft says it of NTFS.
+        if self.platform == Platform::Windows
+            && self.kind != FilesystemKind::InPlace
+            && verdict == Verdict::Declared
+        {
+            verdict = Verdict::Unknown;
+            evidence += &format!(
+                "; but where {} puts the data it has to write down as well, and nobody says that a write through does",
+                self.filesystem
+            );
+        }
         Assessment {
             guarantee,
             verdict,
-            evidence: evidence.to_owned(),
+            evidence,
         }
     }
 

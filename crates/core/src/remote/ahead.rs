@@ -4,7 +4,7 @@ use super::{LOOK_AGAIN, RemoteFollower};
 use crate::control_file::ControlFile;
 use crate::scan::{Head, ScanState, Window};
 use crate::search::Resumptions;
-use crate::segments::list;
+use crate::segments::{Listing, list};
 use crate::{Error, Result, names};
 use logforce_device::{Directory, OpenFile, ReadSource};
 use logforce_format::{
@@ -185,8 +185,8 @@ impl RemoteFollower {
     /// A new opening may have cut what was not proven, gone on in a segment of its own, or given up
     /// even what was durable once. So it starts again from what was taken.
     fn find_resumptions(&mut self) {
-        let Ok(listing) = list(&self.dir, self.control.log_id) else {
-            return; // A file was renamed under its feet; there is another time.
+        let Some(listing) = self.listed() else {
+            return;
         };
         self.segments = listing.segments;
         self.ahead.listed = self.control.sequence;
@@ -202,6 +202,12 @@ impl RemoteFollower {
         self.ahead.resumptions = above;
     }
 
+    /// The segments, unless one went under its feet: then there is another time.
+    fn listed(&self) -> Option<Listing> {
+        let listing = list(&self.dir, self.control.log_id).ok()?;
+        listing.overtaken.is_none().then_some(listing)
+    }
+
     /// Gets to know the segment that begins at `at`, if one does.
     pub(super) fn learn_segment(&mut self, at: Lsn) {
         if at >= self.control.prepared_end || self.segments.containing(at).is_some() {
@@ -209,7 +215,7 @@ impl RemoteFollower {
         }
         if !self.segments.learn(&self.dir, self.control.log_id, at)
             && self.ahead.listed != self.control.sequence
-            && let Ok(listing) = list(&self.dir, self.control.log_id)
+            && let Some(listing) = self.listed()
         {
             // Names are hints only.
             self.ahead.listed = self.control.sequence;

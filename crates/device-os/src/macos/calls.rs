@@ -2,13 +2,34 @@
 
 #![allow(unsafe_code)]
 
+use super::error::uninterrupted;
+use rustix::io::Errno;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// `F_BARRIERFSYNC`: what was written before reaches the medium before what is written after.
+/// Whether the filesystem has no such call, rather than failed at it.
+pub fn is_refusal(e: Errno) -> bool {
+    matches!(
+        e,
+        Errno::NOTSUP | Errno::OPNOTSUPP | Errno::NOTTY | Errno::INVAL
+    )
+}
+
+/// `F_BARRIERFSYNC`: what was written before reaches the medium before what is written after. Where
+/// the filesystem has no such call, `F_FULLFSYNC`, which does that and more.
 pub fn barrier(file: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: the descriptor is open for as long as it is borrowed; the command takes no argument.
-    answer(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_BARRIERFSYNC) })
+    loop {
+        // SAFETY: the descriptor is open for as long as it is borrowed; the command takes no
+        // argument.
+        match answer(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_BARRIERFSYNC) }) {
+            // By a signal, which is nobody's failure: a log would be poisoned by it.
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) if Errno::from_io_error(&e).is_some_and(is_refusal) => {
+                return uninterrupted(|| rustix::fs::fcntl_fullfsync(file)).map_err(Into::into);
+            }
+            other => return other,
+        }
+    }
 }
 
 /// `F_PREALLOCATE`: space for `bytes` more behind the end of the file, whose size stays as it is.

@@ -1,10 +1,10 @@
 //! What the system tells of the filesystem below a directory. Of the device below, and of its
 //! cache, macOS tells a program nothing.
 
+use super::calls::is_refusal;
 use super::error::{at, uninterrupted};
 use super::file::NEEDED;
 use logforce_device::{BlockDevice, Facts, FilesystemKind, Platform, WriteCache};
-use rustix::io::Errno;
 use std::ffi::c_char;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -17,7 +17,7 @@ pub fn gather(dir: BorrowedFd<'_>, path: &Path) -> io::Result<Facts> {
     let mut notes = Vec::new();
     // Asked of the directory: a filesystem that does not flush for it does not for its files.
     let barriers = match uninterrupted(|| rustix::fs::fcntl_fullfsync(dir)) {
-        Err(Errno::NOTSUP | Errno::OPNOTSUPP | Errno::NOTTY | Errno::INVAL) => {
+        Err(e) if is_refusal(e) => {
             notes.push(format!(
                 "{name} knows no F_FULLFSYNC: nothing reaches the medium for sure here."
             ));
@@ -39,7 +39,8 @@ pub fn gather(dir: BorrowedFd<'_>, path: &Path) -> io::Result<Facts> {
         notes.push("macOS does not tell what cache the device has.".to_owned());
     }
     let capacity = stat.f_blocks.saturating_mul(stat.f_bsize.into());
-    let id = rustix::fs::fstatvfs(dir).map_or(0, |s| s.f_fsid);
+    // The number that the device has now: 32 bits, which the C library may have extended by a sign.
+    let id = rustix::fs::fstatvfs(dir).map_or(0, |s| s.f_fsid & 0xffff_ffff);
     Ok(Facts {
         platform: Platform::Macos,
         kind: kind(&name),

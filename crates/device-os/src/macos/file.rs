@@ -8,7 +8,7 @@ use crate::unix::file;
 use logforce_device::{
     Access, Barrier, Completion, DirectAlignment, File, OpenFile, ReadSource, Ticket, Write,
 };
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use std::io;
 use std::ops::Range;
@@ -39,6 +39,21 @@ impl OsFile {
     pub fn open(dir: &Arc<OpenDirectory>, name: &str, how: OpenFile) -> io::Result<Self> {
         let path = dir.path_of(name);
         let cached = file::open(dir, name, how)?;
+        Self::opened(dir, name, how, path, cached).inspect_err(|_| {
+            if how.access == Access::CreateNew {
+                // Else it could not be made again.
+                let _ = rustix::fs::unlinkat(dir.fd(), name, AtFlags::empty());
+            }
+        })
+    }
+
+    fn opened(
+        dir: &OpenDirectory,
+        name: &str,
+        how: OpenFile,
+        path: PathBuf,
+        cached: OwnedFd,
+    ) -> io::Result<Self> {
         let ours = rustix::fs::fstat(&cached).map_err(|e| at(e, "look at", &path))?;
         let mut uncached = None;
         if how.direct {

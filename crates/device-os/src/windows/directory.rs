@@ -93,9 +93,11 @@ impl OpenDirectory {
 
     /// Makes what was done in the directory durable.
     ///
-    /// A flush of the directory itself, where the filesystem has such a thing. Where it has not, of
-    /// a file made in it for that: NTFS writes down creations, renames and removals in one journal,
-    /// in their order, and to flush the last one is to flush those before it.
+    /// By a flush of a file that is made in it for that: NTFS writes down creations, renames and
+    /// removals in one journal, in their order, and to flush the last one is to flush those before
+    /// it. The directory itself is flushed too, where the filesystem has such a thing; by itself
+    /// that is worth nothing: FAT's driver answers it with success and does nothing (fastfat's
+    /// `FatCommonFlushBuffers`, as Microsoft publishes it), and NTFS' is not published.
     fn sync(&self) -> io::Result<()> {
         let how = How {
             access: GENERIC_READ | GENERIC_WRITE,
@@ -107,8 +109,8 @@ impl OpenDirectory {
         let wide: Vec<u16> = self.wide.iter().copied().chain([0]).collect();
         let flushed = handle::open(&wide, how).and_then(|dir| flush::all(&dir));
         match flushed {
-            Err(e) if is_refusal(&e) => self.sync_by_a_file(),
-            other => other,
+            Err(e) if !is_refusal(&e) => Err(e),
+            _ => self.sync_by_a_file(),
         }
     }
 
@@ -141,7 +143,7 @@ pub fn is_refusal(e: &io::Error) -> bool {
 }
 
 /// The path as Windows takes it, ended by a NUL.
-fn wide(path: &Path) -> io::Result<Vec<u16>> {
+pub fn wide(path: &Path) -> io::Result<Vec<u16>> {
     let absolute = std::path::absolute(path)?;
     let absolute: Vec<u16> = absolute.as_os_str().encode_wide().collect();
     if absolute.contains(&0) {

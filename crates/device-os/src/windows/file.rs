@@ -16,6 +16,7 @@ use std::ops::Range;
 use std::os::windows::io::OwnedHandle;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use windows_sys::Win32::Foundation::{GENERIC_READ, GENERIC_WRITE};
 use windows_sys::Win32::Storage::FileSystem::{
     CREATE_NEW, FILE_FLAG_NO_BUFFERING, FILE_FLAG_OPEN_REPARSE_POINT, FILE_FLAG_OVERLAPPED,
@@ -50,33 +51,48 @@ pub struct OsFile {
     plain: OnceLock<OwnedHandle>,
 }
 
+/// Calls again where access is denied. A file that somebody just removes denies it until the handle
+/// that removes it is closed (`FILE_DISPOSITION_POSIX_SEMANTICS`), and is not there then: a reader
+/// beside a writer who truncates would else be told that it has no rights.
+fn patiently<T>(open: impl Fn() -> io::Result<T>) -> io::Result<T> {
+    for _ in 1..ATTEMPTS {
+        match open() {
+            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => std::thread::sleep(PAUSE),
+            other => return other,
+        }
+    }
+    open()
+}
+
+const ATTEMPTS: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(1);
+
 impl OsFile {
     pub fn open(dir: &Arc<OpenDirectory>, name: &str, how: OpenFile) -> io::Result<Self> {
         path::check(name)?;
         let (path, wide) = (dir.path_of(name), dir.wide_path_of(name));
         let new = how.access == Access::CreateNew;
         let writable = how.access != Access::Read;
-        if !new {
-            // Before opening: a directory would be "access denied", and a link opens itself.
-            dir.check_regular(name)?;
-        }
         let access = if writable {
             GENERIC_READ | GENERIC_WRITE
         } else {
             GENERIC_READ
         };
-        let opened = handle::open(
-            &wide,
-            How {
+        let open = || {
+            if !new {
+                // Before opening: a directory would be "access denied", and a link opens itself.
+                dir.check_regular(name)?;
+            }
+            let how = How {
                 access,
                 share: SHARE_ALL,
                 disposition: if new { CREATE_NEW } else { OPEN_EXISTING },
                 flags: FILE_FLAG_OVERLAPPED | FILE_FLAG_OPEN_REPARSE_POINT,
                 owner: Owner::of_files(),
-            },
-        )
-        .map_err(|e| at(e, if new { "make" } else { "open" }, &path))?;
-        let cached = Arc::new(opened);
+            };
+            handle::open(&wide, how).map_err(|e| at(e, if new { "make" } else { "open" }, &path))
+        };
+        let cached = Arc::new(if new { open()? } else { patiently(open)? });
         let writer = if how.direct {
             let flags = FILE_FLAG_OVERLAPPED | FILE_FLAG_NO_BUFFERING;
             match handle::reopen(&cached, access, flags) {
@@ -92,7 +108,16 @@ impl OsFile {
         } else {
             Writer::new(Arc::clone(&cached), 0)
         };
-        let identity = handle::identity(&cached).map_err(|e| at(e, "look at", &path))?;
+        let identity = match handle::identity(&cached) {
+            Ok(identity) => identity,
+            Err(e) => {
+                if new {
+                    drop((writer, cached));
+                    let _ = dir.remove(name);
+                }
+                return Err(at(e, "look at", &path));
+            }
+        };
         let file = OsFile {
             in_flight: InFlight::new(writer),
             path,
@@ -281,7 +306,8 @@ impl File for OsFile {
         self.extent
             .sizing(len, || handle::len(&self.cached), set)
             .map_err(|e| at(e, &format!("reserve {len} bytes for"), &self.path))?;
-        Ok(true)
+        // Of a compressed or sparse file the size is all that was set.
+        Ok(self.in_place)
     }
 
     /// Nothing: Windows has no such call. Unbuffered reads ask the device in any case.

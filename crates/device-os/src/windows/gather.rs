@@ -1,11 +1,14 @@
+#![allow(unsafe_code)]
+
+use super::directory::wide;
 use super::error::at;
+use super::flush;
 use super::handle::{self, How, SHARE_ALL};
 use super::overlapped::{self, Gathering, Operation};
-use super::path;
 use crate::checks;
+use crate::extent::Extent;
 use logforce_device::AlignedBuf;
 use std::io;
-use std::os::windows::ffi::OsStrExt;
 use std::os::windows::io::OwnedHandle;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,13 +22,16 @@ use windows_sys::Win32::Storage::FileSystem::{
 /// other way.
 ///
 /// No part of the [`File`](logforce_device::File) that a log writes by, whose batches lie in one
-/// piece anyway: for the page file. What it writes is durable after a barrier on the same file, or,
-/// opened so, as far as the device honours write-through.
+/// piece anyway: for the page file. What it writes is durable after a [barrier](Self::barrier), be it
+/// of this or of another opening of the file, or, opened so, as far as the device honours
+/// write-through.
 #[derive(Debug)]
 pub struct GatherFile {
     path: PathBuf,
     handle: Arc<OwnedHandle>,
     page: usize,
+    /// Else another opening would not know that the file has grown, and flush its data alone.
+    extent: Arc<Extent>,
 }
 
 /// Pages under way. Dropped, it waits until the system has let go of them.
@@ -33,6 +39,7 @@ pub struct GatherFile {
 pub struct Gathered {
     operation: Operation<Gathering>,
     len: usize,
+    end: u64,
 }
 
 impl GatherFile {
@@ -42,10 +49,7 @@ impl GatherFile {
     /// What the system says, with the path.
     pub fn open(path: &Path, through: bool) -> io::Result<Self> {
         let fail = |e| at(e, "open for gathered writes", path);
-        let absolute = std::path::absolute(path).map_err(fail)?;
-        let absolute: Vec<u16> = absolute.as_os_str().encode_wide().collect();
-        let mut wide = path::verbatim(&absolute);
-        wide.push(0);
+        let wide = wide(path).map_err(fail)?;
         let through = if through { FILE_FLAG_WRITE_THROUGH } else { 0 };
         let how = How {
             access: GENERIC_READ | GENERIC_WRITE,
@@ -54,10 +58,13 @@ impl GatherFile {
             flags: FILE_FLAG_NO_BUFFERING | FILE_FLAG_OVERLAPPED | through,
             owner: None,
         };
+        let handle = handle::open(&wide, how).map_err(fail)?;
+        let identity = handle::identity(&handle).map_err(fail)?;
         Ok(GatherFile {
             path: path.to_owned(),
-            handle: Arc::new(handle::open(&wide, how).map_err(fail)?),
+            handle: Arc::new(handle),
             page: super::machine::page_size(),
+            extent: Extent::of(identity),
         })
     }
 
@@ -80,14 +87,33 @@ impl GatherFile {
         if let Err(e) = self.check(offset, &pages, len) {
             return Err((pages, e));
         }
-        overlapped::gather(&self.handle, offset, pages)
-            .map(|operation| Gathered { operation, len })
+        let end = offset + len as u64;
+        // SAFETY: each of them was just seen to be one page, aligned as one, and the handle was
+        // opened without buffering and for overlapped I/O.
+        let start = || unsafe { overlapped::gather(&self.handle, offset, pages) };
+        self.extent
+            .submitting(end, start)
+            .map(|operation| Gathered {
+                operation,
+                len,
+                end,
+            })
             .map_err(|(pages, e)| (pages, at(e, "write pages to", &self.path)))
+    }
+
+    /// Makes everything durable that was [complete](Self::complete) before, by `FlushFileBuffers`.
+    ///
+    /// # Errors
+    /// What the system says. After one nothing that was written since the last success may be
+    /// believed.
+    pub fn barrier(&self) -> io::Result<()> {
+        flush::all(&self.handle).map_err(|e| at(e, "flush", &self.path))
     }
 
     /// Waits, and gives the pages back.
     pub fn complete(&self, gathered: Gathered) -> (Vec<AlignedBuf>, io::Result<()>) {
         let (pages, written) = overlapped::gathered(gathered.operation);
+        self.extent.ended(gathered.end);
         let result = match written {
             Ok(n) if n == gathered.len => Ok(()),
             // Not gone on with: which pages are there the caller has to take as unknown anyway.

@@ -3,7 +3,7 @@
 //! - `directory`, `file`: the two traits. `names` renames and removes what is open.
 //! - `in_flight`: writes under way, over what a test can put in the system's place; `overlapped`
 //!   (unsafe): the system's own, with the memory it works on. `flush` (unsafe), and the crate's `extent`
-//!   knows when one of the data alone is enough. `gather`: scattered pages.
+//!   knows when one of the data alone is enough. `gather` (unsafe): scattered pages.
 //! - `handle`, `security` (unsafe): opening; `path`: what is opened.
 //! - `lock` (unsafe): the call behind one writer per directory.
 //! - `facts`, from `volume` and `control` (unsafe); `disk`, which asks, by `storage` and `protocol`,

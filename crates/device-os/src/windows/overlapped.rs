@@ -310,10 +310,12 @@ pub struct Gathering {
 // SAFETY: the list points into the pages, which are owned here and stay where they are.
 unsafe impl Send for Gathering {}
 
-/// Starts one write of whole memory pages, in their order, from `offset` on. Each buffer is exactly
-/// one page of the system, aligned as one, and the handle was opened with
-/// `FILE_FLAG_NO_BUFFERING | FILE_FLAG_OVERLAPPED`: the caller has checked both.
-pub fn gather(
+/// Starts one write of whole memory pages, in their order, from `offset` on.
+///
+/// # Safety
+/// Each buffer is exactly one page of the system, aligned as one, and the handle was opened with
+/// `FILE_FLAG_NO_BUFFERING | FILE_FLAG_OVERLAPPED`: the system reads a page at each address.
+pub unsafe fn gather(
     handle: &Arc<OwnedHandle>,
     offset: u64,
     pages: Vec<AlignedBuf>,

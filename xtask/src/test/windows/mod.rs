@@ -78,8 +78,8 @@ fn tested(
     tests.arg("test");
     debian::for_target(setting, &mut tests, TARGET, crates);
     tests.args(debian::NOT_OPTIMISED);
-    // But what a simulated life spends its time in, a little.
-    for krate in ["format", "device", "core", "testkit"] {
+    // But what a simulated life spends its time in, a little, and what decides by the thousand.
+    for krate in ["format", "device", "core", "testkit", "calibrate"] {
         let option = format!("profile.cross.package.logforce-{krate}.opt-level=1");
         tests.args(["--config", &option]);
     }
