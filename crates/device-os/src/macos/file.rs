@@ -39,25 +39,16 @@ impl OsFile {
     pub fn open(dir: &Arc<OpenDirectory>, name: &str, how: OpenFile) -> io::Result<Self> {
         let path = dir.path_of(name);
         let cached = file::open(dir, name, how)?;
-        Self::opened(dir, name, how, path, cached).inspect_err(|_| {
-            if how.access == Access::CreateNew {
-                // Else it could not be made again.
-                let _ = rustix::fs::unlinkat(dir.fd(), name, AtFlags::empty());
-            }
-        })
-    }
-
-    fn opened(
-        dir: &OpenDirectory,
-        name: &str,
-        how: OpenFile,
-        path: PathBuf,
-        cached: OwnedFd,
-    ) -> io::Result<Self> {
         let ours = rustix::fs::fstat(&cached).map_err(|e| at(e, "look at", &path))?;
         let mut uncached = None;
         if how.direct {
-            let fail = |e| at(e, "open for uncached I/O", &path);
+            let fail = |e: Errno| {
+                // Else it could not be made again. But not what somebody put in its place.
+                if how.access == Access::CreateNew && e != Errno::STALE {
+                    let _ = rustix::fs::unlinkat(dir.fd(), name, AtFlags::empty());
+                }
+                at(e, "open for uncached I/O", &path)
+            };
             let flags = file::access(how) | OFlags::CLOEXEC | OFlags::NOFOLLOW;
             let fd = uninterrupted(|| rustix::fs::openat(dir.fd(), name, flags, Mode::empty()))
                 .map_err(fail)?;

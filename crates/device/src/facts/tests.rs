@@ -102,6 +102,24 @@ fn write_through_is_worth_what_the_device_says() {
     }
 }
 
+/// Where the blocks of a file move, that has to be written down too.
+#[test]
+fn a_write_through_of_windows_is_not_taken_at_the_devices_word_where_data_moves() {
+    for kind in [FilesystemKind::Relocating, FilesystemKind::Other] {
+        let mut moving = facts(Platform::Windows, WriteCache::Back, Some(true));
+        moving.kind = kind;
+        let a = moving.write_through();
+        assert_eq!(a.verdict, Verdict::Unknown, "{kind:?}");
+        assert!(a.evidence.contains(&moving.filesystem), "{}", a.evidence);
+        moving.device.as_mut().unwrap().fua = Some(false);
+        assert_eq!(moving.write_through().verdict, Verdict::Contradicted);
+        // On Linux the filesystem does what its descriptor asks for.
+        moving.platform = Platform::Linux;
+        moving.device.as_mut().unwrap().fua = Some(true);
+        assert_eq!(moving.write_through().verdict, Verdict::Declared);
+    }
+}
+
 #[test]
 fn the_default_of_windows_is_a_flush_whatever_the_device_says_of_write_through() {
     for fua in [None, Some(false), Some(true)] {
