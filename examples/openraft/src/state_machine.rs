@@ -66,6 +66,7 @@ impl StateMachine {
     }
 
     /// Puts the file in place whole or not at all, and forces it: what it covers is purged next.
+    /// (Not on ext4 without a journal: see A6 in docs/durability.md.)
     fn store(&self, stored: &Stored) -> io::Result<()> {
         let new = self.path.join("snapshot.new");
         let mut file = File::create(&new)?;
