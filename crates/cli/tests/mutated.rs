@@ -159,14 +159,14 @@ fn mutate(files: &mut Files, numbers: &mut Numbers) -> String {
     }
 }
 
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 fn limited(program: &str) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -v 1048576; exec \"$@\"", "sh", program]);
     command
 }
 
-#[cfg(not(unix))]
+#[cfg(not(target_os = "linux"))]
 fn limited(program: &str) -> Command {
     Command::new(program)
 }

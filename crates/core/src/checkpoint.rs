@@ -7,12 +7,11 @@ use crate::log::Shared;
 use crate::stage::{KEPT_UNITS, Stage};
 use crate::{Error, Result};
 use logforce_device::Joiner;
-use logforce_device::sync::{AtomicU64, Mutex, MutexGuard, thread_local};
+use logforce_device::sync::{Mutex, MutexGuard, thread_local};
 use logforce_format::{LogId, Lsn, planted};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::atomic::Ordering::*;
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
 
 /// What the owner of a log needs to know to make room in it; see
@@ -70,8 +69,6 @@ struct State {
 pub(crate) struct Checkpoint {
     shared: OnceLock<Weak<Shared>>,
     state: Mutex<State>,
-    /// Bytes of files that are out of the log and not yet spares or removed.
-    retiring: AtomicU64,
 }
 
 thread_local! {
@@ -100,7 +97,6 @@ impl Checkpoint {
                 callback,
                 ..State::default()
             }),
-            retiring: AtomicU64::new(0),
         }
     }
 
@@ -112,16 +108,6 @@ impl Checkpoint {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Files leave the log; under the lock of the segments, so that they are never counted nowhere.
-    pub(crate) fn begin_retiring(&self, bytes: u64) {
-        self.retiring.fetch_add(bytes, SeqCst);
-    }
-
-    /// They are spares by now, or removed.
-    pub(crate) fn end_retiring(&self, bytes: u64) {
-        self.retiring.fetch_sub(bytes, SeqCst);
     }
 }
 
@@ -144,7 +130,7 @@ impl Shared {
         let limit = self.options.max_log_len?;
         // In this order: a file on its way out is counted twice at worst.
         let segments = self.segments().bytes();
-        let retiring = self.checkpoint.retiring.load(SeqCst);
+        let retiring = self.retiring.bytes();
         let spares = self.spares();
         let reused = spares.iter().any(|s| s.len == self.options.segment_len);
         Some(Usage {

@@ -375,6 +375,11 @@ impl Error {
         }
     }
 
+    /// Whether the system says that there is no such file.
+    pub(crate) fn is_not_found(&self) -> bool {
+        matches!(self, Error::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+
     /// Whether this is the system's way to say that there is no room.
     pub(crate) fn is_full(&self) -> bool {
         match self {

@@ -29,6 +29,7 @@ mod read_only;
 mod reader;
 mod recovery;
 mod remote;
+mod retiring;
 mod scan;
 mod seam_lock;
 mod search;

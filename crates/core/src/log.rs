@@ -8,6 +8,7 @@ use crate::poison::Poison;
 use crate::policy::Policy;
 use crate::prepare::Spare;
 use crate::reader::{Entry, Reader};
+use crate::retiring::Retiring;
 use crate::stage::Stage;
 use crate::view::View;
 use crate::wakers::Wakers;
@@ -101,6 +102,7 @@ pub(crate) struct Shared {
     pub(crate) fill: bool,
     pub(crate) stage: Mutex<Stage>,
     pub(crate) spares: Mutex<Vec<Spare>>,
+    pub(crate) retiring: Retiring,
     pub(crate) control: ControlFile,
     pub(crate) pins: Pins,
     pub(crate) checkpoint: Checkpoint,

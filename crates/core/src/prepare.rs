@@ -65,11 +65,15 @@ pub(crate) fn retire(
             }
             // On a full disk there may be no space even for another name.
             Err(e) if e.is_full() => {}
+            Err(e) if e.is_not_found() => return Ok(None),
             Err(e) => return Err(e),
         }
     }
-    dir.remove(&from).map_err(Error::io("remove", path))?;
-    Ok(None)
+    match dir.remove(&from).map_err(Error::io("remove", path)) {
+        // Somebody was quicker, or an earlier call that seemed to fail.
+        Err(e) if !e.is_not_found() => Err(e),
+        _ => Ok(None),
+    }
 }
 
 impl Preparing<'_> {

@@ -2,11 +2,10 @@
 
 use crate::commit::How;
 use crate::log::Shared;
-use crate::prepare::retire;
 use crate::reader::{boundary, past_void};
 use crate::recovery::damage;
 use crate::scan::{Stop, Window};
-use crate::{Error, Result};
+use crate::{Error, Result, retiring};
 use logforce_device::ReadSource;
 use logforce_format::{BATCH_HEADER_LEN, BatchHeader, BatchKind, Case, Lsn, Seen, planted};
 use std::sync::Arc;
@@ -33,7 +32,8 @@ pub(crate) fn check_front(shared: &Shared, to: Lsn) -> Result<()> {
 /// Moves the front to `to`; by whoever has the turn.
 pub(crate) fn front_to(shared: &Shared, to: Lsn) -> Result<()> {
     if to <= shared.front() {
-        return Ok(());
+        // What an earlier call could not do.
+        return retiring::finish(shared);
     }
     // Again: it may have been wanted long ago, and taken back at the other end since.
     check_front(shared, to)?;
@@ -68,37 +68,12 @@ pub(crate) fn front_to(shared: &Shared, to: Lsn) -> Result<()> {
     })?;
     shared.front.fetch_max(to.0, AcqRel);
     shared.voids().drop_below(to);
-    let (gone, bytes) = {
+    {
         let mut segments = shared.segments();
         let gone = segments.take_below(first_segment);
-        let bytes = gone.iter().map(|s| s.header.len).sum();
-        shared.checkpoint.begin_retiring(bytes);
-        (gone, bytes)
-    };
-    if gone.is_empty() {
-        return Ok(());
+        shared.retiring.begin(gone);
     }
-    let mut spares = Vec::new();
-    for segment in gone {
-        let room = shared.spares().len() + spares.len() < shared.options.spares;
-        let keep = room && segment.header.len == shared.options.segment_len;
-        spares.extend(retire(&shared.dir, &segment, keep)?);
-    }
-    shared
-        .dir
-        .sync()
-        .map_err(Error::io("sync directory", shared.dir.path()))?;
-    shared.spares().extend(spares);
-    shared.checkpoint.end_retiring(bytes);
-    // Space came free: whatever could not be prepared may be tried again.
-    {
-        let mut stage = shared.stage();
-        stage.prepare_failure = None;
-        stage.at_cap = None;
-        stage.freed += 1;
-    }
-    shared.prepare.ring(&*shared.runtime);
-    Ok(())
+    retiring::finish(shared)
 }
 
 /// The header checksum of the batch before the segment's first one.

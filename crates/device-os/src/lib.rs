@@ -16,6 +16,9 @@
 
 #![deny(unsafe_code)]
 
+#[cfg(any(target_os = "macos", test))]
+#[cfg_attr(not(target_os = "macos"), allow(dead_code))]
+mod attributes;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod checks;
 #[cfg(any(windows, target_os = "macos", test))]

@@ -97,7 +97,14 @@ impl Store {
         file.write_all(&bytes)?;
         file.sync_all()?;
         fs::rename(new, self.dir.join("checkpoint"))?;
-        File::open(&self.dir)?.sync_all()?;
+        // Windows flushes no directory that is opened so. NTFS has the new name in its journal, and a
+        // flush of any file writes that.
+        let named = if cfg!(windows) {
+            file
+        } else {
+            File::open(&self.dir)?
+        };
+        named.sync_all()?;
         Ok(self.log.truncate_front(covers)?)
     }
 }

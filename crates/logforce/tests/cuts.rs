@@ -1,5 +1,4 @@
 //! What cuts of power have shown is heeded by whoever opens a log there.
-#![cfg(target_os = "linux")]
 
 mod common;
 
@@ -10,12 +9,21 @@ use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// A directory where `dsync` is said to survive a loss of power, and its place; `None`, saying why,
+/// The method that is tried: one that forces by itself, and not the default where there is another.
+const METHOD: Method = if cfg!(windows) {
+    Method::Flush
+} else if cfg!(target_os = "macos") {
+    Method::FullFsync
+} else {
+    Method::Dsync
+};
+
+/// A directory where [`METHOD`] is said to survive a loss of power, and its place; `None`, saying why,
 /// where it is not.
 fn place() -> Option<(TempDir, Place)> {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let facts = logforce::facts(dir.path()).unwrap();
-    let assessed = facts.assess(Method::Dsync, FileState::Zeroed).unwrap();
+    let assessed = facts.assess(METHOD, FileState::Zeroed).unwrap();
     let place = Place::of(&facts);
     match place {
         Some(place) if assessed.guarantee == Guarantee::PowerLoss => Some((dir, place)),
@@ -56,20 +64,20 @@ fn verdict(dir: &Path, options: Options) -> Verdict {
 fn proven_shows_beside_the_log_and_from_the_cache() {
     let Some((home, place)) = place() else { return };
     let (log, cache) = (home.path().join("log"), home.path().join("deep/cache"));
-    let before = verdict(&log, strict(Method::Dsync));
+    let before = verdict(&log, strict(METHOD));
     assert_ne!(before, Verdict::Proven);
-    let file = cuts::record(&cache, &run(&place, Method::Dsync, 0)).unwrap();
+    let file = cuts::record(&cache, &run(&place, METHOD, 0)).unwrap();
     assert_eq!(file, cache.join(NAME));
     assert_eq!(
-        verdict(&log, strict(Method::Dsync)),
+        verdict(&log, strict(METHOD)),
         before,
         "not asked to look there"
     );
-    let sharing = || strict(Method::Dsync).calibration_cache(&cache);
+    let sharing = || strict(METHOD).calibration_cache(&cache);
     assert_eq!(verdict(&log, sharing()), Verdict::Proven);
-    cuts::record(&log, &run(&place, Method::Dsync, 0)).unwrap();
+    cuts::record(&log, &run(&place, METHOD, 0)).unwrap();
     for _ in 0..2 {
-        assert_eq!(verdict(&log, strict(Method::Dsync)), Verdict::Proven);
+        assert_eq!(verdict(&log, strict(METHOD)), Verdict::Proven);
     }
     let facts = cuts::facts(&log, None).unwrap();
     assert!(
@@ -85,32 +93,31 @@ fn proven_shows_beside_the_log_and_from_the_cache() {
 fn contradicted_is_refused_again_and_again() {
     let Some((home, place)) = place() else { return };
     let dir = home.path().join("log");
-    let log = logforce::create_new(&dir, strict(Method::Dsync)).unwrap();
+    let log = logforce::create_new(&dir, strict(METHOD)).unwrap();
     let kept = log.commit(&record(1, 100)).unwrap();
     log.close().unwrap();
-    cuts::record(&dir, &run(&place, Method::Dsync, 3)).unwrap();
+    cuts::record(&dir, &run(&place, METHOD, 3)).unwrap();
     for _ in 0..2 {
         assert_error(
-            logforce::open_existing(&dir, strict(Method::Dsync)),
+            logforce::open_existing(&dir, strict(METHOD)),
             ErrorKind::Unavailable,
-            &["lost 3 of 500 acknowledged commits by dsync", "verdicts"],
+            &[
+                &format!("lost 3 of 500 acknowledged commits by {METHOD}"),
+                "verdicts",
+            ],
         );
-        let less = strict(Method::Dsync).require(Guarantee::OsCrash);
+        let less = strict(METHOD).require(Guarantee::OsCrash);
         let log = logforce::open_existing(&dir, less).unwrap();
         assert_eq!(log.verdict(), Verdict::Contradicted);
         assert_eq!(log.read_at(kept.start).unwrap().data, record(1, 100));
         log.close().unwrap();
     }
     let left_out = calibration::known(&dir, None).unwrap().left_out;
-    let why = &left_out
-        .iter()
-        .find(|l| l.method == Method::Dsync)
-        .unwrap()
-        .why;
+    let why = &left_out.iter().find(|l| l.method == METHOD).unwrap().why;
     assert!(why.contains("contradicted: a cut of power lost 3"), "{why}");
     // Withdrawn.
     fs::remove_file(dir.join(NAME)).unwrap();
-    assert_ne!(verdict(&dir, strict(Method::Dsync)), Verdict::Contradicted);
+    assert_ne!(verdict(&dir, strict(METHOD)), Verdict::Contradicted);
 }
 
 #[test]
@@ -140,11 +147,11 @@ fn without_a_named_method_a_log_goes_by_another_or_refuses() {
 fn another_place_is_another_matter() {
     let Some((home, place)) = place() else { return };
     let dir = home.path().join("log");
-    let before = verdict(&dir, strict(Method::Dsync));
+    let before = verdict(&dir, strict(METHOD));
     let mut elsewhere = place;
     elsewhere.volume.push_str("-of-another-disk");
-    cuts::record(&dir, &run(&elsewhere, Method::Dsync, 3)).unwrap();
-    assert_eq!(verdict(&dir, strict(Method::Dsync)), before);
+    cuts::record(&dir, &run(&elsewhere, METHOD, 3)).unwrap();
+    assert_eq!(verdict(&dir, strict(METHOD)), before);
 }
 
 /// A loss that cannot be read any more is not forgotten without a word.
@@ -152,7 +159,7 @@ fn another_place_is_another_matter() {
 fn what_cannot_be_read_is_said_and_nothing_is_promised() {
     let Some((home, place)) = place() else { return };
     let (dir, cache) = (home.path().join("log"), home.path().join("cache"));
-    let before = verdict(&dir, strict(Method::Dsync));
+    let before = verdict(&dir, strict(METHOD));
     let damaged: [&dyn Fn(&Path); 4] = [
         &|at| fs::write(at, b"{\"schema\":\"logforce-verdicts\"").unwrap(),
         &|at| fs::write(at, [0xff; 999]).unwrap(),
@@ -164,10 +171,10 @@ fn what_cannot_be_read_is_said_and_nothing_is_promised() {
     ];
     for damage in damaged {
         for (at, options) in [
-            (&dir, strict(Method::Dsync)),
-            (&cache, strict(Method::Dsync).calibration_cache(&cache)),
+            (&dir, strict(METHOD)),
+            (&cache, strict(METHOD).calibration_cache(&cache)),
         ] {
-            let file = cuts::record(at, &run(&place, Method::Dsync, 3)).unwrap();
+            let file = cuts::record(at, &run(&place, METHOD, 3)).unwrap();
             damage(&file);
             let words = [file.to_str().unwrap(), "move it away"];
             let refused = logforce::open_existing(&dir, options.clone());
@@ -180,14 +187,14 @@ fn what_cannot_be_read_is_said_and_nothing_is_promised() {
             let report = calibration::known(&dir, Some(&cache)).unwrap();
             assert_eq!(report.facts.unread.len(), 1, "{:?}", report.facts.unread);
             assert_error(cuts::recorded(at), ErrorKind::Io, &words);
-            let refused = cuts::record(at, &run(&place, Method::Dsync, 0));
+            let refused = cuts::record(at, &run(&place, METHOD, 0));
             assert_error(refused, ErrorKind::Io, &words);
             // Withdrawn.
             fs::remove_file(&file)
                 .or_else(|_| fs::remove_dir(&file))
                 .unwrap();
             assert_eq!(cuts::recorded(at).unwrap(), []);
-            assert_eq!(verdict(&dir, strict(Method::Dsync)), before);
+            assert_eq!(verdict(&dir, strict(METHOD)), before);
         }
     }
     assert_eq!(cuts::recorded(home.path().join("nosuch")).unwrap(), []);

@@ -1,5 +1,4 @@
 //! The key-value store and the replica of the examples, killed with `kill -9` again and again.
-#![cfg(target_os = "linux")]
 
 mod common;
 
@@ -16,7 +15,7 @@ use std::time::{Duration, Instant};
 const CHANGES: u64 = 3500;
 
 fn output(program: &Path, dir: &Path, args: &[&str]) -> String {
-    let output = Command::new(program).arg(dir).args(args).output().unwrap();
+    let output = run_to_end(Command::new(program).arg(dir).args(args));
     assert!(output.status.success(), "{args:?}: {output:?}");
     String::from_utf8(output.stdout).unwrap()
 }
@@ -54,12 +53,9 @@ fn a_store_that_is_killed_has_what_it_acknowledged() {
     let mut acknowledged = 0;
     let mut kills = 0;
     loop {
-        let mut child = Command::new(&program)
-            .arg(&dir)
-            .args(["bench", &CHANGES.to_string()])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = Command::new(&program);
+        child.arg(&dir).args(["bench", &CHANGES.to_string()]);
+        let mut child = start(child.stdout(Stdio::piped()));
         let out = BufReader::new(child.stdout.take().unwrap());
         let mut child = Killed(child);
         // Also while it opens, and around the checkpoint after each thousand.
@@ -119,8 +115,8 @@ fn a_store_that_is_killed_has_what_it_acknowledged() {
     assert_eq!(output(&program, &dir, &["get", "a"]), "b c\n");
     output(&program, &dir, &["checkpoint"]);
     output(&program, &dir, &["del", "a"]);
-    let gone = Command::new(&program).arg(&dir).args(["get", "a"]).output();
-    assert!(!gone.unwrap().status.success());
+    let gone = run_to_end(Command::new(&program).arg(&dir).args(["get", "a"]));
+    assert!(!gone.status.success());
     // The checkpoints keep the log short.
     let log = logforce::open_existing(dir.join("log"), Options::new().segment_len(1 << 20));
     assert!(read_all(&log.unwrap()).len() < 10);
@@ -143,20 +139,14 @@ fn a_replica_and_its_primary_are_killed() {
     let (primary, copy) = (home.path().join("primary"), home.path().join("copy"));
     let mut rng = Rng::new(1);
     let start_till = |count: u64| {
-        let child = Command::new(&till)
-            .arg(&primary)
-            .arg(count.to_string())
-            .stdout(Stdio::null())
-            .spawn();
-        Killed(child.unwrap())
+        let mut child = Command::new(&till);
+        child.arg(&primary).arg(count.to_string());
+        Killed(start(child.stdout(Stdio::null())))
     };
     let start_replica = |patience: &str| {
-        let child = Command::new(&replica)
-            .args([&primary, &copy])
-            .arg(patience)
-            .stdout(Stdio::piped())
-            .spawn();
-        Killed(child.unwrap())
+        let mut child = Command::new(&replica);
+        child.args([&primary, &copy]).arg(patience);
+        Killed(start(child.stdout(Stdio::piped())))
     };
     let mut sales = start_till(1_000_000);
     let mut copying = start_replica("600");

@@ -73,7 +73,14 @@ impl StateMachine {
         file.write_all(&serde_json::to_vec(stored)?)?;
         file.sync_all()?;
         fs::rename(new, self.path.join("snapshot"))?;
-        File::open(&self.path)?.sync_all()
+        // Windows flushes no directory that is opened so. NTFS has the new name in its journal, and a
+        // flush of any file writes that.
+        let named = if cfg!(windows) {
+            file
+        } else {
+            File::open(&self.path)?
+        };
+        named.sync_all()
     }
 }
 

@@ -81,7 +81,7 @@ pub const ALLOWED: &[Allowed] = &[
     Allowed {
         ban: "unsafe",
         path: "crates/device-os/src/macos/calls.rs",
-        why: "F_BARRIERFSYNC and F_PREALLOCATE, which rustix has not or has otherwise",
+        why: "F_BARRIERFSYNC, F_PREALLOCATE and fgetattrlist, which rustix has not or has otherwise",
     },
     Allowed {
         ban: "unsafe",

@@ -36,6 +36,13 @@ pub fn compiler() -> String {
 
 /// Runs the tests of the portable crates.
 pub fn tests(workspace: &Workspace, logs: &Path) -> Result<Tests> {
+    // Programs that tests start: else those compile them, which shows in no log. What fails here the
+    // tests tell.
+    let mut examples = Command::new(cargo());
+    examples.current_dir(&workspace.root).arg("build");
+    examples.args(PORTABLE.iter().flat_map(|c| ["-p", c]));
+    examples.args(["--locked", "--examples", "--color", "never"]);
+    child::run(&mut examples, &logs.join("platform-examples.log"), LIMIT)?;
     let mut tests = Command::new(cargo());
     tests.current_dir(&workspace.root).arg("test");
     tests.args(PORTABLE.iter().flat_map(|c| ["-p", c]));

@@ -5,7 +5,6 @@ use crate::common::{place, text};
 use logforce::{FileState, Guarantee, Method};
 use logforce_measure::powercut::client::{Client, Role};
 use logforce_measure::powercut::{Round, RunId};
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -13,6 +12,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
+
+/// The method of the runs: this system's way to write and then to flush.
+pub const METHOD: Method = if cfg!(windows) {
+    Method::Flush
+} else if cfg!(target_os = "macos") {
+    Method::FullFsync
+} else {
+    Method::Fdatasync
+};
 
 /// Ends with the test, whatever happens.
 pub struct Running(pub Child);
@@ -25,8 +33,17 @@ impl Drop for Running {
 }
 
 impl Running {
-    pub fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.0), signal).unwrap();
+    /// Without a chance to do anything more.
+    pub fn kill(&mut self) {
+        self.0.kill().unwrap();
+        self.ended();
+    }
+
+    /// As by Ctrl-C.
+    #[cfg(unix)]
+    pub fn interrupt(&self) {
+        use rustix::process::{Pid, Signal, kill_process};
+        kill_process(Pid::from_child(&self.0), Signal::INT).unwrap();
     }
 
     /// Its status; it has to end.
@@ -90,7 +107,7 @@ pub struct Rig {
 pub fn rig() -> Option<Rig> {
     let home = place();
     let facts = logforce::facts(home.path()).unwrap();
-    let assessed = facts.assess(Method::Fdatasync, FileState::Zeroed).unwrap();
+    let assessed = facts.assess(METHOD, FileState::Zeroed).unwrap();
     if assessed.guarantee < Guarantee::PowerLoss || facts.lasting_volume().is_none() {
         println!("skipped: {assessed:?}, volume '{}'", facts.volume);
         return None;
@@ -139,7 +156,7 @@ impl Rig {
     pub fn write(&self, more: &[&str]) -> Running {
         let small = [
             "--method",
-            "fdatasync",
+            METHOD.name(),
             "--size",
             "4MiB",
             "--committers",
@@ -186,8 +203,7 @@ impl Rig {
         // What is acknowledged from now on is not in the copy.
         let copied = self.round().unwrap().unforced;
         self.reaches(number, seen.acknowledged + commits, copied + 20);
-        writer.signal(Signal::KILL);
-        writer.ended();
+        writer.kill();
         fs::copy(&before, &file).unwrap();
     }
 

@@ -20,6 +20,7 @@ use crate::options::{Creation, OnDamage, Options};
 use crate::pins::Pins;
 use crate::poison::Poison;
 use crate::prepare::{Preparing, Spare, zeroes_help};
+use crate::retiring::Retiring;
 use crate::segments::{Segment, Segments};
 use crate::stage::Stage;
 use crate::view::View;
@@ -420,6 +421,7 @@ impl Opening {
             fill: self.fill,
             stage: Mutex::new(stage),
             spares: Mutex::new(spares),
+            retiring: Retiring::default(),
             control: control_file,
             pins,
             checkpoint,

@@ -1,8 +1,9 @@
-//! The calls of `fcntl` that rustix does not offer, or not as they are needed here.
+//! The calls that rustix does not offer, or not as they are needed here.
 
 #![allow(unsafe_code)]
 
 use super::error::uninterrupted;
+use crate::attributes::{self, UUID_ANSWER};
 use rustix::io::Errno;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -45,6 +46,34 @@ pub fn preallocate(file: BorrowedFd<'_>, bytes: i64) -> io::Result<()> {
     // SAFETY: the descriptor is open; the command reads and writes one such structure at the
     // pointer, which is a live local.
     answer(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_PREALLOCATE, &raw mut store) })
+}
+
+/// The UUID of the volume that an open file or directory is on: what the filesystem was given when
+/// it was made. `None` where it has none.
+pub fn volume_uuid(file: BorrowedFd<'_>) -> Option<String> {
+    let mut wanted = libc::attrlist {
+        bitmapcount: libc::ATTR_BIT_MAP_COUNT,
+        reserved: 0,
+        commonattr: 0,
+        volattr: libc::ATTR_VOL_INFO | libc::ATTR_VOL_UUID,
+        dirattr: 0,
+        fileattr: 0,
+        forkattr: 0,
+    };
+    let mut told = [0; UUID_ANSWER];
+    // SAFETY: the descriptor is open; the call reads one such structure, and writes no more bytes
+    // than the length says that there are; both are live locals.
+    let done = unsafe {
+        libc::fgetattrlist(
+            file.as_raw_fd(),
+            (&raw mut wanted).cast(),
+            told.as_mut_ptr().cast(),
+            told.len(),
+            0,
+        )
+    };
+    answer(done).ok()?;
+    attributes::uuid(&told)
 }
 
 fn answer(result: libc::c_int) -> io::Result<()> {

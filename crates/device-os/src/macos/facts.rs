@@ -1,7 +1,7 @@
 //! What the system tells of the filesystem below a directory. Of the device below, and of its
 //! cache, macOS tells a program nothing.
 
-use super::calls::is_refusal;
+use super::calls::{is_refusal, volume_uuid};
 use super::error::{at, uninterrupted};
 use super::file::NEEDED;
 use logforce_device::{BlockDevice, Facts, FilesystemKind, Platform, WriteCache};
@@ -39,8 +39,14 @@ pub fn gather(dir: BorrowedFd<'_>, path: &Path) -> io::Result<Facts> {
         notes.push("macOS does not tell what cache the device has.".to_owned());
     }
     let capacity = stat.f_blocks.saturating_mul(stat.f_bsize.into());
-    // The number that the device has now: 32 bits, which the C library may have extended by a sign.
-    let id = rustix::fs::fstatvfs(dir).map_or(0, |s| s.f_fsid & 0xffff_ffff);
+    let volume = volume_uuid(dir).unwrap_or_else(|| {
+        // The number that the device has now: 32 bits, which the C library may have extended by a
+        // sign.
+        match rustix::fs::fstatvfs(dir).map_or(0, |s| s.f_fsid & 0xffff_ffff) {
+            0 => String::new(),
+            id => format!("fsid:{id:016x}"),
+        }
+    });
     Ok(Facts {
         platform: Platform::Macos,
         kind: kind(&name),
@@ -54,11 +60,7 @@ pub fn gather(dir: BorrowedFd<'_>, path: &Path) -> io::Result<Facts> {
         barriers,
         device,
         direct: Some(NEEDED),
-        volume: if id == 0 {
-            String::new()
-        } else {
-            format!("fsid:{id:016x}")
-        },
+        volume,
         capacity: (capacity > 0).then_some(capacity),
         kernel: super::machine::kernel(),
         notes,
@@ -86,4 +88,24 @@ fn text(chars: &[c_char]) -> String {
         .take_while(|b| *b != 0)
         .collect();
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn a_volume_that_has_a_uuid_is_known_by_it() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = File::open(home.path()).unwrap();
+        let facts = gather(dir.as_fd(), home.path()).unwrap();
+        println!("{}: volume '{}'", facts.filesystem, facts.volume);
+        let again = gather(dir.as_fd(), home.path()).unwrap();
+        assert_eq!(facts.volume, again.volume);
+        if facts.filesystem == "apfs" {
+            assert!(facts.lasting_volume().is_some(), "{}", facts.volume);
+        }
+    }
 }

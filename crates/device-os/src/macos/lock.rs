@@ -25,7 +25,7 @@ pub fn take(dir: BorrowedFd<'_>, name: &str, path: &Path) -> io::Result<Option<H
     for attempt in 1.. {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => break,
-            Err(Errno::WOULDBLOCK) if attempt == ATTEMPTS => return Ok(None),
+            Err(Errno::WOULDBLOCK) if attempt >= ATTEMPTS => return Ok(None),
             Err(Errno::WOULDBLOCK | Errno::INTR) => std::thread::sleep(PAUSE),
             Err(e) => return Err(at(e, "lock", path)),
         }

@@ -1,4 +1,4 @@
-use super::error::at;
+use super::error::{at, kind};
 use super::file::OsFile;
 use super::handle::{self, How, SHARE_ALL};
 use super::{facts, flush, lock, names, path, volume};
@@ -206,12 +206,15 @@ impl OsDirectory {
         };
         let fail = |e| at(e, "make durable the entry of", &self.open.path);
         match OsDirectory::open(parent).and_then(|parent| parent.open.sync()) {
-            // A parent that is not ours to write to: by the journal's order a later entry of our
-            // own does as well.
-            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
-                self.open.sync_by_a_file().map_err(fail)
-            }
-            other => other.map_err(fail),
+            Err(e) => match kind(&e) {
+                // A parent that is not ours to write to: by the journal's order a later entry of our
+                // own does as well.
+                io::ErrorKind::PermissionDenied => self.open.sync_by_a_file().map_err(fail),
+                // Nothing of it changes.
+                io::ErrorKind::ReadOnlyFilesystem => Ok(()),
+                _ => Err(fail(e)),
+            },
+            Ok(()) => Ok(()),
         }
     }
 }

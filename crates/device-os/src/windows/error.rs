@@ -13,12 +13,15 @@ const ERROR_SHARING_VIOLATION: i32 = 32;
 const ERROR_LOCK_VIOLATION: i32 = 33;
 const ERROR_INVALID_NAME: i32 = 123;
 const ERROR_DIRECTORY: i32 = 267;
+const ERROR_PRIVILEGE_NOT_HELD: i32 = 1314;
 
 /// The kind, also of what std has no kind for.
-fn kind(error: &io::Error) -> io::ErrorKind {
+pub fn kind(error: &io::Error) -> io::ErrorKind {
     match error.raw_os_error() {
         // Somebody has it open and does not share it (a virus scanner, a backup).
         Some(ERROR_SHARING_VIOLATION | ERROR_LOCK_VIOLATION) => io::ErrorKind::ResourceBusy,
+        // A file in the root of the system's volume, for who is not an administrator.
+        Some(ERROR_PRIVILEGE_NOT_HELD) => io::ErrorKind::PermissionDenied,
         Some(ERROR_INVALID_NAME) => io::ErrorKind::InvalidInput,
         Some(ERROR_DIRECTORY) => io::ErrorKind::NotADirectory,
         _ => error.kind(),
@@ -39,6 +42,7 @@ mod tests {
             (80, io::ErrorKind::AlreadyExists),
             (112, io::ErrorKind::StorageFull),
             (1295, io::ErrorKind::QuotaExceeded),
+            (1314, io::ErrorKind::PermissionDenied),
         ] {
             let e = at(
                 io::Error::from_raw_os_error(code),

@@ -3,6 +3,7 @@ use super::error::at;
 use super::handle::{self, How, SHARE_ALL};
 use super::in_flight::InFlight;
 use super::overlapped::{self, Writer};
+use super::patience::patiently;
 use super::security::Owner;
 use super::{control, flush, in_place, machine, path, volume};
 use crate::checks;
@@ -16,7 +17,6 @@ use std::ops::Range;
 use std::os::windows::io::OwnedHandle;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 use windows_sys::Win32::Foundation::{GENERIC_READ, GENERIC_WRITE};
 use windows_sys::Win32::Storage::FileSystem::{
     CREATE_NEW, FILE_FLAG_NO_BUFFERING, FILE_FLAG_OPEN_REPARSE_POINT, FILE_FLAG_OVERLAPPED,
@@ -50,22 +50,6 @@ pub struct OsFile {
     /// For controls, which want a handle that is not overlapped. Opened when needed.
     plain: OnceLock<OwnedHandle>,
 }
-
-/// Calls again where access is denied. A file that somebody just removes denies it until the handle
-/// that removes it is closed (`FILE_DISPOSITION_POSIX_SEMANTICS`), and is not there then: a reader
-/// beside a writer who truncates would else be told that it has no rights.
-fn patiently<T>(open: impl Fn() -> io::Result<T>) -> io::Result<T> {
-    for _ in 1..ATTEMPTS {
-        match open() {
-            Err(e) if e.kind() == io::ErrorKind::PermissionDenied => std::thread::sleep(PAUSE),
-            other => return other,
-        }
-    }
-    open()
-}
-
-const ATTEMPTS: u32 = 10;
-const PAUSE: Duration = Duration::from_millis(1);
 
 impl OsFile {
     pub fn open(dir: &Arc<OpenDirectory>, name: &str, how: OpenFile) -> io::Result<Self> {

@@ -44,6 +44,8 @@ mod names;
 #[cfg(windows)]
 mod overlapped;
 #[cfg(windows)]
+mod patience;
+#[cfg(windows)]
 pub(crate) mod runtime;
 #[cfg(windows)]
 mod security;

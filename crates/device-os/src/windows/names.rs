@@ -9,6 +9,7 @@
 use super::directory::is_refusal;
 use super::handle::{self, How, SHARE_ALL};
 use super::path;
+use super::patience::while_busy;
 use std::io;
 use std::os::windows::io::OwnedHandle;
 use std::path::Path;
@@ -47,16 +48,18 @@ pub fn clean(base: &[u16], dir: &Path) {
 
 /// Opens a file to rename or remove it, so that this is on the disk when the call returns.
 fn to_delete(wide: &[u16]) -> io::Result<OwnedHandle> {
-    handle::open(
-        wide,
-        How {
-            access: DELETE | SYNCHRONIZE | FILE_READ_ATTRIBUTES,
-            share: SHARE_ALL,
-            disposition: OPEN_EXISTING,
-            flags: FILE_FLAG_OPEN_REPARSE_POINT | FILE_FLAG_WRITE_THROUGH,
-            owner: None,
-        },
-    )
+    let how = How {
+        access: DELETE | SYNCHRONIZE | FILE_READ_ATTRIBUTES,
+        share: SHARE_ALL,
+        disposition: OPEN_EXISTING,
+        flags: FILE_FLAG_OPEN_REPARSE_POINT | FILE_FLAG_WRITE_THROUGH,
+        owner: None,
+    };
+    while_busy(|| handle::open(wide, how))
+}
+
+fn move_over(from: &[u16], to: &[u16]) -> io::Result<()> {
+    while_busy(|| handle::move_over(from, to))
 }
 
 /// Removes the file `name`; the name is free when this returns.
@@ -69,7 +72,7 @@ pub fn remove(base: &[u16], name: &str) -> io::Result<()> {
     }
     drop(file);
     let aside = path::child(base, &hidden("removed"));
-    handle::move_over(&wide, &aside)?;
+    move_over(&wide, &aside)?;
     remove_aside(&aside)
 }
 
@@ -82,7 +85,7 @@ fn remove_aside(aside: &[u16]) -> io::Result<()> {
 /// Renames, over whatever has the new name.
 pub fn rename(base: &[u16], from: &str, to: &str) -> io::Result<()> {
     let (wide_from, wide_to) = (path::child(base, from), path::child(base, to));
-    let error = match handle::move_over(&wide_from, &wide_to) {
+    let error = match move_over(&wide_from, &wide_to) {
         Ok(()) => return Ok(()),
         Err(e) => e,
     };
@@ -104,10 +107,13 @@ pub fn rename(base: &[u16], from: &str, to: &str) -> io::Result<()> {
         return Err(error);
     }
     let aside = path::child(base, &hidden("replaced"));
-    handle::move_over(&wide_to, &aside)?;
-    if let Err(e) = handle::move_over(&wide_from, &wide_to) {
-        handle::move_over(&aside, &wide_to)?;
+    move_over(&wide_to, &aside)?;
+    if let Err(e) = move_over(&wide_from, &wide_to) {
+        move_over(&aside, &wide_to)?;
         return Err(e);
     }
     remove_aside(&aside)
 }
+
+#[cfg(test)]
+mod tests;

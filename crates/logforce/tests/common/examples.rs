@@ -9,7 +9,8 @@ use std::process::Command;
 pub fn program(name: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let profile_dir = test.parent().and_then(Path::parent).unwrap();
-    let program = profile_dir.join("examples").join(name);
+    let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
+    let program = profile_dir.join("examples").join(file);
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("examples/{name}.rs"));
     let age = |p: &Path| p.metadata().and_then(|m| m.modified());
     // `cargo test` has built it; `cargo test --test NAME` does not.

@@ -13,7 +13,7 @@ use logforce::{Error, ErrorKind, Guarantee, Log, Lsn, Method, Options};
 use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 use tempfile::TempDir;
 
 pub const SEGMENT: u64 = 256 << 10;
@@ -143,6 +143,28 @@ pub fn tell(line: &str) {
     out.flush().unwrap();
 }
 
+/// Starts a program. Under Wine a new process now and then (once in two thousand) ends before it has
+/// begun, and whoever started it is told of an internal error: then it is started again.
+pub fn start(command: &mut Command) -> Child {
+    const INTERNAL_ERROR: i32 = 1359;
+    for attempt in 1.. {
+        match command.spawn() {
+            Err(e) if cfg!(windows) && e.raw_os_error() == Some(INTERNAL_ERROR) && attempt < 4 => {
+                println!("started again: {e}");
+            }
+            started => return started.unwrap(),
+        }
+    }
+    unreachable!("the last attempt returns")
+}
+
+/// Runs a program to its end.
+pub fn run_to_end(command: &mut Command) -> Output {
+    let command = command.stdin(Stdio::null());
+    let child = start(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
+    child.wait_with_output().unwrap()
+}
+
 /// A process that is killed and waited for when dropped.
 pub struct Killed(pub Child);
 
@@ -210,11 +232,8 @@ pub fn survives_kills(name: &str, dir: &Path, method: Method) {
     logforce::create_new(dir, options.clone()).unwrap();
     let mut acknowledged = 0;
     for round in 0..3 {
-        let mut child = again(name, DIR, dir)
-            .env(METHOD, method.name())
-            .stdout(std::process::Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = again(name, DIR, dir);
+        let mut child = start(child.env(METHOD, method.name()).stdout(Stdio::piped()));
         let out = BufReader::new(child.stdout.take().unwrap());
         let mut child = Killed(child);
         let mut seen = 0;

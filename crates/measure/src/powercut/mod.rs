@@ -106,8 +106,12 @@ impl CutError {
     }
 }
 
-/// This boot of the system, where it tells: it shows whether the machine was restarted.
+/// This boot of the system, where it tells (Linux does): it shows whether the machine was restarted.
 pub fn boot() -> String {
+    // Not under Wine, which shows the files of the system below it.
+    if !cfg!(target_os = "linux") {
+        return String::new();
+    }
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
     text.map(|t| t.trim().chars().take(64).collect())
         .unwrap_or_default()

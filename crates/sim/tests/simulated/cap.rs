@@ -4,7 +4,7 @@
 use logforce_core::{CheckpointDue, Creation, Error, ErrorKind, Log, Lsn, Options};
 use logforce_device::Runtime;
 use logforce_sim::model::{PATH, small};
-use logforce_testkit::{Failure, Rng, SimDisk, SimOptions, SimRuntime};
+use logforce_testkit::{Failure, Fault, Rng, SimDisk, SimOptions, SimRuntime};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -81,6 +81,38 @@ fn make_room(log: &Log, due: &CheckpointDue) -> Result<(), Error> {
         to = entry?.end;
     }
     log.truncate_front(to)
+}
+
+/// Where the system fails while files are renamed or removed, they still take up space: the next
+/// truncation goes on with them, or a log with a cap would be full until it is opened again.
+#[test]
+fn what_a_truncation_could_not_finish_the_next_one_does() {
+    let mut failed = 0;
+    for op in 0..40 {
+        let disk = SimDisk::new(SimOptions::default(), op);
+        SimRuntime::run(op, |rt| {
+            let log = open(&disk, rt, &capped(4)).expect("a fresh log");
+            let (ends, _) = fill_up(&log);
+            let to = ends[ends.len() - 4];
+            disk.fail_at(disk.ops() + op, Fault::Io);
+            let truncated = log.truncate_front(to);
+            // By then the front has moved, and only files are left to do.
+            if truncated.is_err() && log.front_lsn() == to {
+                failed += 1;
+                assert_eq!(fill_up(&log).1.kind(), ErrorKind::Full);
+                log.truncate_front(to).unwrap_or_else(|e| panic!("{e}"));
+                let (more, e) = fill_up(&log);
+                assert_eq!(e.kind(), ErrorKind::Full, "{e}");
+                assert!(more.len() > 8, "only {} found room", more.len());
+                assert!(used(&disk) <= 4 * SEGMENT, "{}", used(&disk));
+                log.close().unwrap();
+                let log = open(&disk, rt, &capped(4)).expect("opened");
+                assert_eq!(log.front_lsn(), to);
+            }
+        });
+    }
+    // Two segments leave, and the directory is synced.
+    assert!(failed >= 3, "{failed}");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use super::debian::{self, Needed};
 use super::stage::Outcome;
 use super::{Setting, child, excuses, host, transcript};
 use anyhow::Result;
+use std::process::Command;
 use std::time::Duration;
 use wine::Wine;
 
@@ -45,10 +46,20 @@ pub fn run(setting: &Setting) -> Result<Outcome> {
 }
 
 fn tests(setting: &Setting) -> Result<Outcome> {
+    // Programs that tests start, and kill.
+    let mut examples = debian::cargo(setting)?;
+    examples.arg("build");
+    compiled(setting, &mut examples, debian::TESTED);
+    examples.arg("--examples");
+    let built = host::step(setting, "windows-examples", &mut examples)?;
+    if built.counts.failed > 0 {
+        return Ok(built);
+    }
     let wine = Wine::start(setting)?;
     // No documentation's tests: their programs would be run by this system.
     let all = ["--lib", "--bins", "--tests", "--no-fail-fast"];
-    let mut outcome = tested(setting, &wine, "windows-tests", debian::TESTED, &all, &[])?;
+    let mut outcome = built;
+    outcome += tested(setting, &wine, "windows-tests", debian::TESTED, &all, &[])?;
     outcome += tested(
         setting,
         &wine,
@@ -64,6 +75,17 @@ fn tests(setting: &Setting) -> Result<Outcome> {
 /// either, and takes several times as long as everything else here.
 const LIVES: [&str; 1] = ["lives::"];
 
+/// How programs are compiled that Wine is to run.
+fn compiled(setting: &Setting, cargo: &mut Command, crates: &[&str]) {
+    debian::for_target(setting, cargo, TARGET, crates);
+    cargo.args(debian::NOT_OPTIMISED);
+    // But what a simulated life spends its time in, a little, and what decides by the thousand.
+    for krate in ["format", "device", "core", "testkit", "calibrate"] {
+        let option = format!("profile.cross.package.logforce-{krate}.opt-level=1");
+        cargo.args(["--config", &option]);
+    }
+}
+
 /// Builds these tests and runs them by Wine.
 fn tested(
     setting: &Setting,
@@ -76,13 +98,7 @@ fn tested(
     let mut tests = debian::cargo(setting)?;
     wine.lend(&mut tests);
     tests.arg("test");
-    debian::for_target(setting, &mut tests, TARGET, crates);
-    tests.args(debian::NOT_OPTIMISED);
-    // But what a simulated life spends its time in, a little, and what decides by the thousand.
-    for krate in ["format", "device", "core", "testkit", "calibrate"] {
-        let option = format!("profile.cross.package.logforce-{krate}.opt-level=1");
-        tests.args(["--config", &option]);
-    }
+    compiled(setting, &mut tests, crates);
     tests.args(which).args(["--", "--show-output"]).args(filter);
     let log = setting.logs.join(format!("{name}.log"));
     let ended = child::run(&mut tests, &log, TESTS.min(setting.clock.limit()))?;

@@ -114,28 +114,3 @@ fn a_flush_settles_nothing_of_a_write_that_is_in_flight() {
     file.barrier(Barrier::Data).unwrap();
     assert!(file.extent.is_settled());
 }
-
-/// Removed while it is opened: denied at first, and not there then.
-#[test]
-fn who_is_denied_access_asks_again_and_not_for_ever() {
-    use std::cell::Cell;
-    let asked = Cell::new(0);
-    let answer = |denied: u32, then: io::ErrorKind| {
-        asked.set(0);
-        let open = || -> io::Result<()> {
-            asked.set(asked.get() + 1);
-            let kind = if asked.get() <= denied {
-                io::ErrorKind::PermissionDenied
-            } else {
-                then
-            };
-            Err(kind.into())
-        };
-        (patiently(open).unwrap_err().kind(), asked.get())
-    };
-    let gone = io::ErrorKind::NotFound;
-    assert_eq!(answer(0, gone), (gone, 1));
-    assert_eq!(answer(3, gone), (gone, 4));
-    let denied = io::ErrorKind::PermissionDenied;
-    assert_eq!(answer(u32::MAX, gone), (denied, ATTEMPTS));
-}
