@@ -80,8 +80,14 @@ fn compiled(setting: &Setting, cargo: &mut Command, crates: &[&str]) {
     debian::for_target(setting, cargo, TARGET, crates);
     cargo.args(debian::NOT_OPTIMISED);
     // But what a simulated life spends its time in, a little, and what decides by the thousand.
-    for krate in ["format", "device", "core", "testkit", "calibrate"] {
-        let option = format!("profile.cross.package.logforce-{krate}.opt-level=1");
+    for (krate, level) in [
+        ("format", 1),
+        ("device", 1),
+        ("core", 1),
+        ("testkit", 1),
+        ("calibrate", 3),
+    ] {
+        let option = format!("profile.cross.package.logforce-{krate}.opt-level={level}");
         cargo.args(["--config", &option]);
     }
 }
