@@ -4,8 +4,7 @@ use crate::log::Shared;
 use crate::prepare::{Spare, retire};
 use crate::segments::Segment;
 use crate::{Error, Result};
-use logforce_device::sync::{AtomicU64, Mutex};
-use std::collections::VecDeque;
+use logforce_device::sync::{AtomicU64, Mutex, MutexGuard};
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, PoisonError};
 
@@ -21,10 +20,11 @@ pub(crate) struct Retiring {
 #[derive(Default)]
 struct Unfinished {
     /// Neither renamed nor removed.
-    segments: VecDeque<Arc<Segment>>,
+    segments: Vec<Arc<Segment>>,
     /// Renamed; a crash may leave their old names.
     spares: Vec<Spare>,
-    bytes: u64,
+    /// Bytes of those, and of files that were removed since the directory was last synced.
+    leaving: u64,
 }
 
 impl Retiring {
@@ -34,36 +34,48 @@ impl Retiring {
 
     /// Files leave the log; under the lock of the segments, so that they are never counted nowhere.
     pub(crate) fn begin(&self, gone: Vec<Arc<Segment>>) {
-        let bytes: u64 = gone.iter().map(|s| s.header.len).sum();
-        let mut unfinished = self.lock();
-        unfinished.segments.extend(gone);
-        unfinished.bytes += bytes;
+        let bytes = gone.iter().map(|s| s.header.len).sum();
+        self.lock().segments.extend(gone);
         self.bytes.fetch_add(bytes, SeqCst);
     }
 
-    fn lock(&self) -> logforce_device::sync::MutexGuard<'_, Unfinished> {
+    fn lock(&self) -> MutexGuard<'_, Unfinished> {
         self.unfinished
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
-
-    fn take(&self) -> Unfinished {
-        std::mem::take(&mut *self.lock())
-    }
 }
 
 impl Unfinished {
-    fn finish(&mut self, shared: &Shared) -> Result<()> {
-        while let Some(segment) = self.segments.front() {
+    /// Each of the files, also behind one with which the system fails. Answers how many bytes are
+    /// spares now, or free, and the first failure.
+    fn finish(&mut self, shared: &Shared) -> (u64, Result<()>) {
+        let mut failed = None;
+        for segment in std::mem::take(&mut self.segments) {
             let room = shared.spares().len() + self.spares.len() < shared.options.spares;
             let keep = room && segment.header.len == shared.options.segment_len;
-            self.spares.extend(retire(&shared.dir, segment, keep)?);
-            self.segments.pop_front();
+            match retire(&shared.dir, &segment, keep) {
+                Ok(spare) => {
+                    self.spares.extend(spare);
+                    self.leaving += segment.header.len;
+                }
+                Err(e) => {
+                    self.segments.push(segment);
+                    failed.get_or_insert(e);
+                }
+            }
         }
-        shared
-            .dir
-            .sync()
-            .map_err(Error::io("sync directory", shared.dir.path()))
+        // A spare is written to, and must not be found under the name of a segment then.
+        match shared.dir.sync() {
+            Err(e) => {
+                let e = Error::io("sync directory", shared.dir.path())(e);
+                (0, Err(failed.unwrap_or(e)))
+            }
+            Ok(()) => (
+                std::mem::take(&mut self.leaving),
+                failed.map_or(Ok(()), Err),
+            ),
+        }
     }
 }
 
@@ -73,23 +85,25 @@ impl Unfinished {
 /// # Errors
 /// Of the system; what is left is done by the next call.
 pub(crate) fn finish(shared: &Shared) -> Result<()> {
-    let mut unfinished = shared.retiring.take();
-    if unfinished.bytes == 0 {
+    let mut unfinished = std::mem::take(&mut *shared.retiring.lock());
+    if unfinished.segments.is_empty() && unfinished.leaving == 0 {
         return Ok(());
     }
-    if let Err(e) = unfinished.finish(shared) {
-        *shared.retiring.lock() = unfinished;
-        return Err(e);
+    let (freed, finished) = unfinished.finish(shared);
+    if freed > 0 {
+        shared.spares().append(&mut unfinished.spares);
+        shared.retiring.bytes.fetch_sub(freed, SeqCst);
     }
-    shared.spares().append(&mut unfinished.spares);
-    shared.retiring.bytes.fetch_sub(unfinished.bytes, SeqCst);
-    // Space came free: whatever could not be prepared may be tried again.
-    {
-        let mut stage = shared.stage();
-        stage.prepare_failure = None;
-        stage.at_cap = None;
-        stage.freed += 1;
+    *shared.retiring.lock() = unfinished;
+    if freed > 0 {
+        // Space came free: whatever could not be prepared may be tried again.
+        {
+            let mut stage = shared.stage();
+            stage.prepare_failure = None;
+            stage.at_cap = None;
+            stage.freed += 1;
+        }
+        shared.prepare.ring(&*shared.runtime);
     }
-    shared.prepare.ring(&*shared.runtime);
-    Ok(())
+    finished
 }

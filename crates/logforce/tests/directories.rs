@@ -501,7 +501,8 @@ fn not_allowed() {
         let (n, e) = fill_up(&log, 1, 20_000);
         let words = [dir.to_str().unwrap(), "Permission denied", "must be"];
         assert_error::<()>(Err(e), ErrorKind::Io, &words);
-        assert!(n > 10);
+        // Eight fit into a segment, beside what is kept; more where another was prepared in time.
+        assert!(n > 5, "{n}");
         assert_eq!(read_all(&log).len() as u64, 1 + n);
         log.close().unwrap();
         // And what may be written to can be used, also by one who is not root.
