@@ -121,7 +121,11 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     Ok(if damages == 0 {
         End::Done
     } else {
-        complain(&format!("DAMAGED in {damages} places"));
+        let places = match damages {
+            1 => "one place".to_owned(),
+            n => format!("{n} places"),
+        };
+        complain(&format!("DAMAGED in {places}"));
         End::Damaged
     })
 }

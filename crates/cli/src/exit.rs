@@ -65,8 +65,14 @@ fn told(error: &anyhow::Error) -> String {
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|e| {
         e.downcast_ref::<io::Error>()
-            .is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+            .is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe || is_not_connected(e))
     })
+}
+
+/// As Windows may say of a pipe whose reader is gone, too.
+fn is_not_connected(e: &io::Error) -> bool {
+    const ERROR_PIPE_NOT_CONNECTED: i32 = 233;
+    cfg!(windows) && e.raw_os_error() == Some(ERROR_PIPE_NOT_CONNECTED)
 }
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
 //! `logforce stat`.
 
+use crate::bench::os::host;
 use crate::exit::End;
 use crate::facts::next::Next;
 use crate::live::{LiveInfo, Source};
 use crate::look::{LogArgs, LogInfo, SegmentLine, files, metadata};
 use crate::output::print;
 use logforce::{Inspection, Lsn, Visit, calibration};
+use logforce_measure::layout::{WIDTH, wrap};
 use logforce_measure::numbers::bytes;
 use serde::Serialize;
 use std::io::Write;
@@ -40,6 +42,8 @@ struct Report {
     live: Option<LiveInfo>,
     scan: Option<Scan>,
     files: Vec<SegmentLine>,
+    /// What to know of this machine before its times are believed.
+    notes: Vec<String>,
 }
 
 /// What reading the log tells.
@@ -102,8 +106,11 @@ pub fn run(args: Args) -> anyhow::Result<End> {
             .map(|live| LiveInfo::new(&live, Source::of(&live, &summary))),
         scan,
         files: files(&summary),
+        notes: host().caveat.into_iter().collect(),
     };
-    print(&text(&summary, &report), sinks.stdout_has_data)?;
+    let told = report.notes.iter().map(|n| wrap(n, WIDTH, 0) + "\n");
+    let told: String = told.chain([text(&summary, &report)]).collect();
+    print(&told, sinks.stdout_has_data)?;
     if let Some(mut out) = sinks.json {
         serde_json::to_writer_pretty(&mut out, &report).map_err(std::io::Error::from)?;
         out.write_all(b"\n")?;

@@ -27,6 +27,12 @@ impl Conclusion {
         self.text
             .insert_str(0, "By what was measured until the interruption: ");
     }
+
+    /// Says that times mean nothing on this machine, where only that is read.
+    pub fn means_nothing(&mut self) {
+        self.text
+            .insert_str(0, "Times measured here mean nothing (see the notes). ");
+    }
 }
 
 /// A method over all its rows that count.
@@ -99,7 +105,7 @@ pub fn conclude(rows: &[Row], platform: Platform) -> Conclusion {
         for sentence in [
             not_believed(&measured),
             not_vouched(&unvouched),
-            the_log(rows),
+            the_log(rows, None),
         ] {
             text.push_str(&sentence.unwrap_or_default());
         }
@@ -114,7 +120,7 @@ pub fn conclude(rows: &[Row], platform: Platform) -> Conclusion {
         .map_or(fastest, |c| c);
 
     let mut text = if tied.len() == 1 {
-        decided(fastest, candidates.get(1), &base, on)
+        decided(fastest, candidates.get(1), !unvouched.is_empty(), &base, on)
     } else {
         undecided(&tied, chosen, default, &base, on)
     };
@@ -136,7 +142,7 @@ pub fn conclude(rows: &[Row], platform: Platform) -> Conclusion {
     if let Some(sentence) = not_vouched(&unvouched) {
         text.push_str(&sentence);
     }
-    if let Some(sentence) = the_log(rows) {
+    if let Some(sentence) = the_log(rows, Some(chosen.method)) {
         text.push_str(&sentence);
     }
     Conclusion {
@@ -195,11 +201,22 @@ fn per_commit(rows: &[&Row]) -> String {
     })
 }
 
-fn decided(fastest: &Candidate, next: Option<&Candidate>, rows: &[&Row], on: &str) -> String {
+/// `others`: methods were measured that nobody vouches for.
+fn decided(
+    fastest: &Candidate,
+    next: Option<&Candidate>,
+    others: bool,
+    rows: &[&Row],
+    on: &str,
+) -> String {
     let (first, against) = match next {
         Some(n) => (
             "fastest method",
             format!(", against {} by {}, the next", ms(n.ms), n.method),
+        ),
+        None if others => (
+            "only method measured, beside those that nobody vouches for,",
+            String::new(),
         ),
         None => ("only method measured", String::new()),
     };
@@ -326,9 +343,13 @@ fn faster_but_unsafe(chosen: &Candidate, rows: &[&Row]) -> Option<String> {
     Some(format!(" Faster, but not safe: {}.", list.join("; ")))
 }
 
-/// What the library makes of it, beside the raw row of its method.
-fn the_log(rows: &[Row]) -> Option<String> {
-    let log = |r: &&Row| r.subject == SubjectKind::Logforce && r.error.is_none();
+/// What the library makes of it, beside the raw row of its method: of the recommended one, where the
+/// log was measured by that.
+fn the_log(rows: &[Row], recommended: Option<Method>) -> Option<String> {
+    let by_any = |r: &Row| r.subject == SubjectKind::Logforce && r.error.is_none();
+    let by_it = |r: &Row| by_any(r) && Some(r.method) == recommended;
+    let is_measured = rows.iter().any(by_it);
+    let log = |r: &&Row| if is_measured { by_it(r) } else { by_any(r) };
     let most = rows
         .iter()
         .filter(log)
@@ -359,7 +380,8 @@ fn the_log(rows: &[Row]) -> Option<String> {
     });
     let many = (most.threads > 1).then(|| {
         format!(
-            " Its best: {} commits of {} a second from {} threads.",
+            " Its best by {}: {} commits of {} a second from {} threads.",
+            most.method,
             short(most.commits_per_s.unwrap_or(0.0), 0),
             bytes(most.bytes),
             most.threads

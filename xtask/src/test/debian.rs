@@ -105,7 +105,8 @@ pub fn clippy(setting: &Setting, target: &str, crates: &[&str], which: &[&str]) 
     let mut clippy = command(setting, Path::new("/usr/bin/cargo-clippy"))?;
     clippy.arg("clippy");
     for_target(setting, &mut clippy, target, crates);
-    clippy.args(which);
+    // By the same profile as programs: what the compiler itself runs is compiled once for both.
+    clippy.args(NOT_OPTIMISED).args(which);
     clippy.args(["--keep-going", "--", "-D", "warnings"]);
     // On targets without native thread-locals it does not see that the value is constant already.
     clippy.args(["-A", "clippy::missing-const-for-thread-local"]);

@@ -163,6 +163,9 @@ fn report(outcome: Outcome, machine: Machine, started: SystemTime) -> Report {
     if interrupted {
         conclusion.interrupted();
     }
+    if machine.caveat.is_some() {
+        conclusion.means_nothing();
+    }
     Report {
         schema: SCHEMA,
         version: VERSION,

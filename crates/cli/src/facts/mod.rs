@@ -28,7 +28,8 @@ pub struct Args {
     /// A directory on the disk in question, perhaps a log
     #[arg(value_name = "DIR", default_value = ".")]
     dir: PathBuf,
-    /// Where results are shared [default: $XDG_CACHE_HOME/logforce or ~/.cache/logforce]
+    /// Where results are shared [default: $XDG_CACHE_HOME/logforce or ~/.cache/logforce; on Windows
+    /// %LOCALAPPDATA%\logforce\cache]
     #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
     /// Write the result as JSON to FILE; - is standard output, and all else goes to standard error

@@ -74,5 +74,6 @@ fn check_intel(setting: &Setting) -> Result<Outcome> {
     let mut check = debian::cargo(setting)?;
     check.arg("check");
     debian::for_target(setting, &mut check, INTEL, &["logforce-cli"]);
+    check.args(debian::NOT_OPTIMISED);
     host::step(setting, "macos-intel", &mut check)
 }
