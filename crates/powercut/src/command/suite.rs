@@ -32,7 +32,7 @@ pub struct Args {
     /// Of everything random. Which cuts come when depends on the machine too.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// At a time: twice as many as processors unless told.
+    /// At a time: as many as processors unless told, of replayed states twice as many.
     #[arg(long)]
     threads: Option<usize>,
     /// Writes everything that was counted into this file.
@@ -72,9 +72,14 @@ impl Args {
     }
 
     fn threads(&self) -> usize {
-        // Of each about half the time goes by in waiting: for mounts, and for the disk.
         let here = std::thread::available_parallelism().map_or(2, |n| n.get());
-        self.threads.unwrap_or(2 * here).max(1)
+        self.threads.unwrap_or(here).max(1)
+    }
+
+    /// Of a replayed state about half the time goes by in waiting for mounts and for the disk. Not of
+    /// a live cut: a subject that is kept waiting has acknowledged nothing when the cut comes.
+    fn threads_of_replay(&self) -> usize {
+        self.threads.unwrap_or(2 * self.threads()).max(1)
     }
 }
 
@@ -92,6 +97,8 @@ pub struct Section {
     pub coverage: Coverage,
     /// The least that each row had to reach.
     pub least: u64,
+    /// How many at a time.
+    pub threads: usize,
     /// How long it took.
     pub seconds: f64,
 }
@@ -111,7 +118,6 @@ struct Document {
     /// The self-checks were left out.
     unchecked: bool,
     minutes: Option<f64>,
-    threads: usize,
     broken: Vec<String>,
 }
 
@@ -144,26 +150,22 @@ pub fn run(args: &Args, home: &Path) -> Result<ExitCode> {
     }
     let (mut live, mut replayed) = (None, None);
     if broken.is_empty() {
-        live = Some(section(
-            args,
-            "live cuts",
-            args.cycles,
-            &cells,
-            home,
-            live::cell,
-            &mut broken,
-        )?);
+        let kind = Kind {
+            name: "live cuts",
+            wanted: args.cycles,
+            threads: args.threads(),
+            work: live::cell,
+        };
+        live = Some(section(args, &kind, &cells, home, &mut broken)?);
     }
     if broken.is_empty() {
-        replayed = Some(section(
-            args,
-            "replayed states",
-            args.states,
-            &cells,
-            home,
-            replay::cell,
-            &mut broken,
-        )?);
+        let kind = Kind {
+            name: "replayed states",
+            wanted: args.states,
+            threads: args.threads_of_replay(),
+            work: replay::cell,
+        };
+        replayed = Some(section(args, &kind, &cells, home, &mut broken)?);
     }
     if let Some(path) = &args.json {
         let document = Document {
@@ -180,7 +182,6 @@ pub fn run(args: &Args, home: &Path) -> Result<ExitCode> {
             replayed,
             unchecked: args.unchecked,
             minutes: args.minutes,
-            threads: args.threads(),
             broken: broken.clone(),
         };
         let json = serde_json::to_string_pretty(&document)?;
@@ -252,18 +253,28 @@ fn own_runs(args: &Args, home: &Path) -> Result<(Vec<OwnRun>, Vec<String>)> {
     Ok((runs, broken))
 }
 
-type Work = fn(Cell, u64, &Path, u64, &Sink) -> Result<()>;
+/// A kind of cuts.
+struct Kind {
+    name: &'static str,
+    wanted: u64,
+    threads: usize,
+    work: fn(Cell, u64, &Path, u64, &Sink) -> Result<()>,
+}
 
 /// One kind of cuts over all cells.
 fn section(
     args: &Args,
-    name: &str,
-    wanted: u64,
+    kind: &Kind,
     cells: &[Cell],
     home: &Path,
-    work: Work,
     broken: &mut Vec<String>,
 ) -> Result<Section> {
+    let Kind {
+        name,
+        wanted,
+        threads,
+        work,
+    } = *kind;
     let started = Instant::now();
     // Half of the time each.
     let until = args
@@ -274,7 +285,7 @@ fn section(
     let mut rng = Rng::new(args.seed ^ wanted);
     loop {
         let seeded: Vec<_> = cells.iter().map(|c| (*c, rng.bits())).collect();
-        share(args.threads(), seeded, |(cell, seed)| {
+        share(threads, seeded, |(cell, seed)| {
             work(cell, least, home, seed, &sink)
         })?;
         if until.is_none() || sink.is_over() {
@@ -287,6 +298,7 @@ fn section(
         rows: sink.rows(),
         coverage: sink.coverage(),
         least,
+        threads,
         seconds: started.elapsed().as_secs_f64(),
     };
     print::section(name, &section);
