@@ -28,18 +28,16 @@ struct Ways {
 /// Everything that counts is done bit by bit and by every way. What is left out, and why that is
 /// the same case (`LOGFORCE_EXHAUSTIVE=all` leaves out nothing):
 ///
-/// - Payloads are opened for one bit of each byte, and looked at for all: their checksum is wrong,
-///   whichever bit it was, and nothing else of them is looked at then.
+/// - Payloads are truncated at for one bit of each byte: their checksum is wrong, whichever bit it
+///   was, and nothing else of them is looked at then.
 /// - The zeroes that a slot's checksum covers are opened for one bit of each byte: the slot is
-///   rejected before any of it is read as a field. In the second log they are flipped as void bytes
-///   are.
+///   rejected before any of it is read as a field.
 /// - Void bytes are flipped 64 at a time, the same bit of each, and one of the 64 alone; an opening
 ///   looks at one of the eight groups. Whoever compared them with anything, zeroes or a checksum,
 ///   would see 64 changed bits if it saw one: a checksum of 32 bits sees all such bursts but for
 ///   one in four billion.
-fn ways(region: Region, byte: usize, bit: u8, second: bool) -> Ways {
+fn ways(region: Region, byte: usize, bit: u8) -> Ways {
     let one = all() || byte % 8 == usize::from(bit);
-    let one_of_a_piece = all() || byte / PIECE % 8 == usize::from(bit);
     let every = Ways {
         look: true,
         open: true,
@@ -48,14 +46,7 @@ fn ways(region: Region, byte: usize, bit: u8, second: bool) -> Ways {
     };
     match region {
         Region::Payload(_) => Ways {
-            open: one,
             truncate: one,
-            ..every
-        },
-        Region::ControlRest(_) | Region::MetaRest(_) if second => Ways {
-            open: one_of_a_piece,
-            truncate: all(),
-            together: !all(),
             ..every
         },
         Region::ControlRest(_) | Region::MetaRest(_) => Ways {
@@ -63,12 +54,15 @@ fn ways(region: Region, byte: usize, bit: u8, second: bool) -> Ways {
             truncate: all(),
             ..every
         },
-        Region::Void | Region::Live => Ways {
-            look: true,
-            open: one_of_a_piece,
-            truncate: one_of_a_piece,
-            together: !all(),
-        },
+        Region::Void | Region::Live => {
+            let one = all() || byte / PIECE % 8 == usize::from(bit);
+            Ways {
+                look: true,
+                open: one,
+                truncate: one,
+                together: !all(),
+            }
+        }
         _ => every,
     }
 }
@@ -103,8 +97,6 @@ impl AddAssign for Count {
 struct Flipper<'a> {
     victim: &'a Victim,
     picture: Picture,
-    /// Not the first log.
-    second: bool,
     count: Count,
 }
 
@@ -165,7 +157,7 @@ impl Flipper<'_> {
     fn piece(&mut self, piece: &Part) {
         let bytes: Vec<usize> = piece.bytes.clone().collect();
         for bit in 0..8 {
-            let ways = |byte| ways(piece.region, byte, bit, self.second);
+            let ways = |byte| ways(piece.region, byte, bit);
             if !ways(bytes[0]).together {
                 let todo: Vec<_> = bytes.iter().map(|byte| (*byte, ways(*byte))).collect();
                 for (byte, ways) in todo {
@@ -204,13 +196,12 @@ fn pieces(victim: &Victim) -> Vec<Part> {
     pieces
 }
 
-fn flip_everything(victim: &Victim, second: bool, files: fn(&str) -> bool) -> Count {
+fn flip_everything(victim: &Victim, files: fn(&str) -> bool) -> Count {
     let mut pieces = pieces(victim);
     pieces.retain(|p| files(&p.file));
     let begin = || Flipper {
         victim,
         picture: victim.picture.clone(),
-        second,
         count: Count::default(),
     };
     let crew = share(pieces.len(), begin, |flipper, n| flipper.piece(&pieces[n]));
@@ -256,7 +247,7 @@ fn unprovable(victim: &Victim) -> u64 {
 #[test]
 fn every_bit_of_a_closed_log() {
     let victim = logs::closed();
-    let count = flip_everything(&victim, false, |_| true);
+    let count = flip_everything(&victim, |_| true);
     // A close in order leaves nothing that rot could pass off as a torn tail.
     assert_eq!(count.fates.get(&Fate::AboveStamp), None);
     assert_eq!(unprovable(&victim), 0);
@@ -265,7 +256,7 @@ fn every_bit_of_a_closed_log() {
 #[test]
 fn every_bit_of_a_crashed_log() {
     let victim = logs::crashed();
-    let count = flip_everything(&victim, true, |_| true);
+    let count = flip_everything(&victim, |_| true);
     let above = count.fates.get(&Fate::AboveStamp).copied();
     assert_eq!(above, Some(unprovable(&victim)));
     // While commits follow each other, it is the last batch, and no more.
@@ -281,7 +272,7 @@ fn every_bit_of_a_crashed_log() {
 #[test]
 fn every_bit_of_a_torn_log() {
     let victim = logs::torn();
-    let count = flip_everything(&victim, true, |file| file.ends_with(".seg"));
+    let count = flip_everything(&victim, |file| file.ends_with(".seg"));
     assert_eq!(unprovable(&victim), 0);
     assert_eq!(count.fates.get(&Fate::AboveStamp), None);
 }
