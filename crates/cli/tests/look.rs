@@ -46,8 +46,19 @@ fn a_healthy_log() {
     assert_eq!(report["schema"], "logforce-stat");
     assert_eq!(report["log"]["clean"], true);
     assert_eq!(report["next_opening_scans_at_most"], 0);
+    let notes = report["notes"].as_array().unwrap().clone();
     let out = logforce(&path, "stat", &["--scan"]);
     let printed = text(&out.stdout);
+    // As `facts` has it: where times mean nothing, its first note says so.
+    let facts = json(&logforce(&path, "facts", &["--json", "-"]));
+    let first = &facts["machine"]["notes"][0];
+    let caveat = first.as_str().filter(|n| n.contains("TIMES MEASURED HERE"));
+    assert_eq!(notes.first().and_then(|n| n.as_str()), caveat);
+    assert_eq!(
+        printed.contains("MEAN NOTHING"),
+        caveat.is_some(),
+        "{printed}"
+    );
     assert!(
         printed.contains("100 (97.7 KiB)") || printed.contains("100 ("),
         "{printed}"

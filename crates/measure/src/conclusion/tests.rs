@@ -239,6 +239,44 @@ fn the_log_stands_beside_the_raw_row_of_its_method() {
 }
 
 #[test]
+fn the_logs_figures_are_those_by_the_recommended_method() {
+    let log = |method, ms| Row {
+        subject: SubjectKind::Logforce,
+        file_state: None,
+        threads: 64,
+        ..row(method, Zeroed, ms)
+    };
+    let rows = [
+        row(Fdatasync, Zeroed, 0.1),
+        row(Buffered, Zeroed, 0.004),
+        log(Buffered, 0.001),
+        log(Fdatasync, 0.01),
+    ];
+    let text = conclude(&rows).text;
+    assert!(
+        text.contains("Its best by fdatasync: 100000 commits"),
+        "{text}"
+    );
+    assert!(!text.contains("Its best by buffered"), "{text}");
+    // Where the log was measured by another method only, that is said.
+    let text = conclude(&rows[..3]).text;
+    assert!(text.contains("Its best by buffered: 1000000"), "{text}");
+}
+
+#[test]
+fn one_that_means_nothing_says_so_first() {
+    let mut conclusion = conclude(&[row(Dsync, Zeroed, 1.0)]);
+    let whole = conclusion.text.clone();
+    conclusion.means_nothing();
+    assert!(
+        conclusion
+            .text
+            .starts_with("Times measured here mean nothing")
+    );
+    assert!(conclusion.text.ends_with(&whole));
+}
+
+#[test]
 fn a_row_of_the_log_is_held_against_as_many_bytes_on_disk() {
     use crate::report::reference;
     let log = Row {
@@ -303,6 +341,17 @@ fn on_windows_a_write_through_is_named_only_if_somebody_vouches_for_it() {
     let mut rows = [row(DirectDsync, Zeroed, 0.1), row(Fdatasync, Zeroed, 0.4)];
     rows[0].verdict = Some(Verdict::Unknown);
     assert_eq!(conclude(&rows).recommended, Some(DirectDsync));
+}
+
+#[test]
+fn the_only_method_is_not_said_to_be_all_that_was_measured() {
+    let mut through = row(Method::WriteThrough, Zeroed, 0.1);
+    through.verdict = Some(Verdict::Unknown);
+    let rows = [row(Method::Flush, Zeroed, 0.4), through];
+    let of = |rows: &[Row]| super::conclude(rows, Platform::Windows).text;
+    let words = "only method measured, beside those that nobody vouches for, that survives";
+    assert!(of(&rows).contains(words), "{}", of(&rows));
+    assert!(of(&rows[..1]).contains("only method measured that survives"));
 }
 
 #[test]
