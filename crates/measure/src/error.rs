@@ -23,7 +23,7 @@ pub enum MeasureError {
     /// The log refused or failed.
     #[error("the log: {0}")]
     Log(#[from] logforce::Error),
-    /// Not enough free space, of which a tenth of the disk is always left alone.
+    /// Not enough free space, of which some is always left alone.
     #[error("{0}")]
     NoSpace(String),
 }

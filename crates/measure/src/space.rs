@@ -1,4 +1,4 @@
-//! How much disk a measurement may use: never the last tenth of it.
+//! How much disk a measurement may use: never the last of it.
 
 use crate::MeasureError;
 use crate::numbers::bytes;
@@ -6,6 +6,10 @@ use logforce_device::Directory;
 
 /// No smaller file than this unless the user asks for one: smaller ones fit into caches.
 pub const SMALLEST: u64 = 64 << 20;
+
+/// No more than this is left free, bytes. A tenth of a large disk is more than anybody beside the
+/// measurement needs for its half a minute, and a disk that is nine tenths full is still one to ask.
+const LEFT_FREE: u64 = 8 << 30;
 
 /// What a disk has, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,9 +21,25 @@ pub struct Space {
 }
 
 impl Space {
-    /// What may be used so that a tenth of the disk stays free.
+    /// What stays free: a tenth of the disk, and of a large one 8 GiB.
+    fn left_free(self) -> u64 {
+        (self.total / 10).min(LEFT_FREE)
+    }
+
+    /// What may be used.
     pub fn usable(self) -> u64 {
-        self.free.saturating_sub(self.total / 10)
+        self.free.saturating_sub(self.left_free())
+    }
+
+    /// How much there is, for a message that refuses.
+    fn told(self) -> String {
+        format!(
+            "of {} free {} may be used ({} of the disk's {} are always left free)",
+            bytes(self.free),
+            bytes(self.usable()),
+            bytes(self.left_free()),
+            bytes(self.total)
+        )
     }
 
     /// Fails unless `need` bytes may be used; `remedies` are the flags that would help.
@@ -28,12 +48,9 @@ impl Space {
             return Ok(());
         }
         Err(MeasureError::NoSpace(format!(
-            "not enough free space: {} are needed, and of {} free {} may be used (a tenth of the disk's {} is always \
-             left free). Free some, or choose {remedies}.",
+            "not enough free space: {} are needed, and {}. Free some, or choose {remedies}.",
             bytes(need),
-            bytes(self.free),
-            bytes(self.usable()),
-            bytes(self.total)
+            self.told()
         )))
     }
 
@@ -86,17 +103,15 @@ pub fn choose(wish: Wish, space: Space) -> Result<(u64, Option<String>), Measure
     };
     if per_file < least {
         return Err(MeasureError::NoSpace(format!(
-            "not enough free space: {files} file(s) of {}{} are needed, and of {} free {} may be used (a tenth of the \
-             disk's {} is always left free). Free some, choose another --dir, or a smaller --size.",
+            "not enough free space: {files} file(s) of {}{} are needed, and {}. Free some, choose another --dir, or a \
+             smaller --size.",
             bytes(least),
             if beside > 0 {
                 format!(" and {} for the log", bytes(beside))
             } else {
                 String::new()
             },
-            bytes(space.free),
-            bytes(space.usable()),
-            bytes(space.total),
+            space.told(),
         )));
     }
     if exact {
@@ -112,7 +127,7 @@ pub fn choose(wish: Wish, space: Space) -> Result<(u64, Option<String>), Measure
     }
     if per_file < chosen {
         chosen = per_file;
-        why = Some("so as to leave a tenth of the disk free");
+        why = Some("so as to leave some of the disk free");
     }
     // A round number reads better, and no file shrinks by much.
     let chosen = if chosen < size && chosen >= SMALLEST {
@@ -154,12 +169,12 @@ mod tests {
     #[test]
     fn leaves_a_tenth_free() {
         let space = Space {
-            free: 12 * GIB,
-            total: 100 * GIB,
+            free: 7 * GIB,
+            total: 50 * GIB,
         };
         let (size, why) = choose(wish(GIB), space).unwrap();
         assert_eq!(size, 512 * MIB);
-        assert!(why.unwrap().contains("tenth"));
+        assert!(why.unwrap().contains("some of the disk free"));
         let full = Wish {
             exact: true,
             ..wish(GIB)
@@ -170,15 +185,31 @@ mod tests {
             "{message}"
         );
         assert!(
-            choose(
-                wish(GIB),
-                Space {
-                    free: 10 * GIB,
-                    total: 100 * GIB
-                }
-            )
-            .is_err()
+            message.contains("of 7 GiB free 2 GiB may be used (5 GiB of the disk's 50 GiB"),
+            "{message}"
         );
+        let none = Space {
+            free: 5 * GIB,
+            ..space
+        };
+        assert!(choose(wish(GIB), none).is_err());
+        assert!(none.check(1, "less").is_err());
+    }
+
+    #[test]
+    fn a_large_disk_that_is_nearly_full_is_measured() {
+        let space = Space {
+            free: 24 * GIB,
+            total: 252 * GIB,
+        };
+        assert_eq!(space.usable(), 16 * GIB);
+        assert_eq!(choose(wish(GIB), space).unwrap(), (GIB, None));
+        let nearly = Space {
+            free: 8 * GIB + MIB,
+            ..space
+        };
+        assert_eq!(nearly.usable(), MIB);
+        assert!(nearly.check(2 * MIB, "less").is_err());
     }
 
     #[test]

@@ -181,10 +181,14 @@ impl<'a> Chain<'a> {
             },
         };
         // Either anywhere, while mounting and recovering too, or well into the work.
-        let early = self.life > 1 && self.rng.one_in(3);
+        let early = self.life > 1 && self.rng.one_in(2);
         let command = Command::CutAfter {
             writes: 1 + self.rng.below(if early { 150 } else { 1200 }),
             millis: manner.longer * if early { 150 } else { 40 + self.rng.below(160) },
+            // Some come as they come: the write in whose midst they are is all that they take. So
+            // do many of those that are to come while mounting and recovering, where little is
+            // unflushed for long.
+            loaded: !self.rng.one_in(if early { 2 } else { 4 }),
             cut,
         };
         self.cell.filesystem.check_at_boot(&self.bench.stable)?;

@@ -239,6 +239,7 @@ fn raw(place: &Place<'_>, program: Program, seed: u64, checked: &mut Checked) ->
     powered.tell(Command::CutAfter {
         writes: 1 + rng.below(6),
         millis: 20,
+        loaded: false,
         cut: Cut {
             survival: Survival {
                 seed: rng.bits(),

@@ -19,8 +19,9 @@ logforce-sim [--seeds N] [--from SEED] [--minutes M] [--threads T]
 logforce-sim --seed N
     Lives that life again, exactly, and prints what it does when it fails.
 
-logforce-sim planted [--seeds N] [NAME]...
+logforce-sim planted [--search] [--seeds N] [NAME]...
     In a build with --cfg planted: turns each known bug on in turn and says which seed found it.
+    The life that is known to find it is lived first, unless --search is given.
 ";
 
 /// Lives in CI.
@@ -36,6 +37,7 @@ struct Options {
     threads: usize,
     seed: Option<u64>,
     planted: bool,
+    search: bool,
     names: Vec<String>,
 }
 
@@ -49,6 +51,7 @@ impl Options {
             threads: std::thread::available_parallelism().map_or(2, |n| n.get()),
             seed: None,
             planted: false,
+            search: false,
             names: Vec::new(),
         };
         let mut parser = lexopt::Parser::from_env();
@@ -59,6 +62,7 @@ impl Options {
                 Long("minutes") => options.minutes = Some(parser.value()?.parse()?),
                 Long("threads") => options.threads = parser.value()?.parse::<usize>()?.max(1),
                 Long("seed") => options.seed = Some(parser.value()?.parse()?),
+                Long("search") if options.planted => options.search = true,
                 Long("help") | Short('h') => return Ok(None),
                 Value(word) if !options.planted && word == "planted" => options.planted = true,
                 Value(name) if options.planted => options.names.push(name.string()?),
@@ -206,14 +210,33 @@ fn text(panic: &(dyn Any + Send)) -> String {
     text.unwrap_or("a panic without text").to_owned()
 }
 
-/// Runs this program again with each known bug.
+/// Runs this program again with a known bug. Answers the seed of the life that failed, and why.
+fn with_bug(name: &str, threads: usize, from: u64, seeds: u64) -> Option<(String, String)> {
+    let program = std::env::current_exe().expect("this program has a path");
+    let run = std::process::Command::new(program)
+        .args(["--from", &from.to_string()])
+        .args(["--seeds", &seeds.to_string()])
+        .args(["--threads", &threads.to_string()])
+        .env("LOGFORCE_PLANTED", name)
+        .output()
+        .ok()?;
+    // Anything else is no life that failed: a signal, or no such bug.
+    if run.status.code() != Some(1) {
+        return None;
+    }
+    let text = String::from_utf8_lossy(&run.stdout);
+    let line = text.lines().find_map(|l| l.strip_prefix("FAILED seed "))?;
+    let (seed, why) = line.split_once(": ")?;
+    Some((seed.to_owned(), why.to_owned()))
+}
+
+/// Looks for each known bug.
 fn planted(options: &Options) -> ExitCode {
     if !cfg!(planted) {
         eprintln!("error: this build has no known bugs in it; `cargo xtask planted` makes one");
         return ExitCode::from(2);
     }
     let seeds = options.seeds.unwrap_or(SEEDS);
-    let program = std::env::current_exe().expect("this program has a path");
     let mut missed = Vec::new();
     let chosen =
         |p: &&plants::Plant| options.names.is_empty() || options.names.iter().any(|n| n == p.name);
@@ -224,19 +247,11 @@ fn planted(options: &Options) -> ExitCode {
     );
     for plant in plants::LIVES.iter().filter(chosen) {
         let began = Instant::now();
-        let run = std::process::Command::new(&program)
-            .args(["--seeds", &seeds.to_string()])
-            .args(["--threads", &options.threads.to_string()])
-            .env("LOGFORCE_PLANTED", plant.name)
-            .output();
+        let known = plant.seed.filter(|_| !options.search);
+        let said = known
+            .and_then(|seed| with_bug(plant.name, options.threads, seed, 1))
+            .or_else(|| with_bug(plant.name, options.threads, 0, seeds));
         let took = began.elapsed().as_secs_f64();
-        let out = run.map(|o| (o.status, String::from_utf8_lossy(&o.stdout).into_owned()));
-        let found = out.ok().filter(|(status, _)| status.code() == Some(1));
-        let said = found.and_then(|(_, text)| {
-            let line = text.lines().find_map(|l| l.strip_prefix("FAILED seed "))?;
-            let (seed, why) = line.split_once(": ")?;
-            Some((seed.to_owned(), why.to_owned()))
-        });
         match said {
             Some((seed, why)) => {
                 let why: String = why.chars().take(90).collect();

@@ -7,96 +7,130 @@ pub struct Plant {
     pub name: &'static str,
     /// What it breaks, in words; an invariant of the design where there is one for it.
     pub breaks: &'static str,
+    /// The life that has found it, if lives look for it: it is lived first, and the others only if
+    /// it does not find it any more.
+    pub seed: Option<u64>,
 }
 
 const fn plant(name: &'static str, breaks: &'static str) -> Plant {
-    Plant { name, breaks }
+    Plant {
+        name,
+        breaks,
+        seed: None,
+    }
+}
+
+impl Plant {
+    const fn found_by(self, seed: u64) -> Plant {
+        Plant {
+            seed: Some(seed),
+            ..self
+        }
+    }
 }
 
 /// Caught by random lives.
 pub const LIVES: &[Plant] = &[
-    plant("barrier-left-out", "1: acknowledged before the barrier"),
+    plant("barrier-left-out", "1: acknowledged before the barrier").found_by(0),
     plant(
         "failed-barrier-forgotten",
         "4: a failed barrier counts as done",
-    ),
-    plant("failed-write-forgotten", "4: a failed write counts as done"),
-    plant("poison-forgotten", "4: the log goes on after a failure"),
+    )
+    .found_by(14),
+    plant("failed-write-forgotten", "4: a failed write counts as done").found_by(1),
+    plant("poison-forgotten", "4: the log goes on after a failure").found_by(0),
     plant(
         "unforced-neighbour",
         "1: a write through behind an unforced one counts as a force",
-    ),
+    )
+    .found_by(1),
     plant(
         "barrier-covers-what-came-later",
         "1: a barrier covers what was written while it ran",
-    ),
+    )
+    .found_by(58),
     plant(
         "hole-under-watermark",
         "1: the watermark passes a write that has not landed",
-    ),
+    )
+    .found_by(233),
     plant(
         "guarantee-overstated",
         "1, 6: what is only written is said to survive loss of power",
-    ),
+    )
+    .found_by(13),
     plant(
         "stamp-of-a-weak-method",
         "3: a stamp says more than is durable",
-    ),
+    )
+    .found_by(6),
     plant(
         "anchor-above-durable",
         "9, 11: the scan at opening starts above what is durable",
-    ),
-    plant("stamps-not-searched", "3: damage passes for a torn tail"),
-    plant("payload-checksum-ignored", "2: a torn payload is accepted"),
+    )
+    .found_by(6),
+    plant("stamps-not-searched", "3: damage passes for a torn tail").found_by(1),
+    plant("payload-checksum-ignored", "2: a torn payload is accepted").found_by(0),
     plant(
         "chain-unchecked",
         "2: a batch with another predecessor is accepted",
-    ),
+    )
+    .found_by(1157),
     plant(
         "stale-epoch-accepted",
         "2: a batch of an opening that was given up is accepted",
-    ),
+    )
+    .found_by(1),
     plant(
         "torn-append-kept",
         "2: parts of an append that was never finished stay in the log",
-    ),
+    )
+    .found_by(27),
     plant(
         "resumption-ignored",
         "2, 10: what an opening gave up comes back",
-    ),
+    )
+    .found_by(538),
     plant(
         "cache-believed",
         "4: what a failed barrier left in the cache only is believed",
-    ),
+    )
+    .found_by(111),
     plant(
         "tail-not-forced",
         "10: what was recovered is lost by the next crash",
-    ),
-    plant("void-not-forced", "10: what was taken back is there again"),
+    )
+    .found_by(55),
+    plant("void-not-forced", "10: what was taken back is there again").found_by(0),
     plant(
         "void-not-listed",
         "10: nobody finds the void ranges below the anchor",
-    ),
+    )
+    .found_by(0),
     plant(
         "segment-unforced",
         "9: a segment is used before its header is durable",
-    ),
+    )
+    .found_by(0),
     plant(
         "segment-name-unsynced",
         "12: a segment is used before its name is durable",
-    ),
+    )
+    .found_by(0),
     plant(
         "segment-unannounced",
         "9: a segment is used that the control file does not know",
-    ),
-    plant("control-in-one-slot", "9: a torn control slot leaves none"),
-    plant("control-unforced", "9: the control file is not forced"),
+    )
+    .found_by(0),
+    plant("control-in-one-slot", "9: a torn control slot leaves none").found_by(20),
+    plant("control-unforced", "9: the control file is not forced").found_by(0),
     plant(
         "front-not-written-down",
         "9: segments go before the control file says so",
-    ),
-    plant("metadata-unforced", "the metadata is not forced"),
-    plant("metadata-in-one-slot", "torn metadata leaves none"),
+    )
+    .found_by(0),
+    plant("metadata-unforced", "the metadata is not forced").found_by(0),
+    plant("metadata-in-one-slot", "torn metadata leaves none").found_by(908),
 ];
 
 /// Caught by exploring interleavings, with shuttle.

@@ -23,7 +23,7 @@ Examples:
   logforce bench group                      many threads: what each device write carries
 
 Files are made in a temporary directory and removed. Ctrl-C prints what was measured until then.
-A tenth of the disk is always left free."
+A tenth of the disk is always left free, of a large one 8 GiB."
     )
 }
 

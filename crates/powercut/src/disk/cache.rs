@@ -148,6 +148,11 @@ impl Cache {
         Ok(())
     }
 
+    /// Everything that was written is stable.
+    pub fn is_empty(&self) -> bool {
+        self.pending.is_empty()
+    }
+
     /// What a cut would meet now.
     pub fn met(&self) -> Met {
         let sectors: BTreeSet<u64> = self.pending.iter().flat_map(Pending::sectors).collect();

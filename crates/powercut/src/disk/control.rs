@@ -1,7 +1,7 @@
 //! The disk's process: what it is told, and what it answers.
 
 use super::cache::{Met, Survival};
-use super::power::{Flushes, Power, Settings};
+use super::power::{Flushes, Power, Settings, Trigger};
 use super::record::Recorder;
 use super::serve;
 use crate::ledger::Counters;
@@ -70,12 +70,16 @@ impl Fail {
 pub enum Command {
     /// The power goes now.
     Cut(Cut),
-    /// The power goes when `writes` more writes have come, at the latest after `millis`.
+    /// The power goes when `writes` more writes have come, or `millis` are over: in the midst of the
+    /// next write, if one comes.
     CutAfter {
         /// So many writes from now.
         writes: u64,
         /// Milliseconds from now.
         millis: u64,
+        /// Waits a while for a write that finds something unflushed: a cut that finds nothing
+        /// takes nothing away but that write.
+        loaded: bool,
         /// The loss.
         cut: Cut,
     },
@@ -170,13 +174,22 @@ fn obey(power: &Shared) -> Result<()> {
             Command::CutAfter {
                 writes,
                 millis,
+                loaded,
                 cut,
             } => {
-                lock(power).arm(writes, cut);
+                let when = |writes, loaded| Trigger {
+                    writes,
+                    loaded,
+                    cut,
+                };
+                lock(power).arm(when(writes, loaded));
                 wait(power, Duration::from_millis(millis));
-                // Then in the midst of the next write, if there is one.
-                lock(power).arm(0, cut);
-                wait(power, Duration::from_millis(100));
+                if loaded {
+                    lock(power).arm(when(0, true));
+                    wait(power, A_WRITE);
+                }
+                lock(power).arm(when(0, false));
+                wait(power, A_WRITE);
                 let report = lock(power).cut(cut)?;
                 say(&report)?;
             }
@@ -184,6 +197,9 @@ fn obey(power: &Shared) -> Result<()> {
     }
     Ok(())
 }
+
+/// Within this a subject that works writes something.
+const A_WRITE: Duration = Duration::from_millis(100);
 
 /// Waits for the power to go.
 fn wait(power: &Shared, at_most: Duration) {

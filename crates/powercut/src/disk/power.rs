@@ -34,6 +34,17 @@ pub struct Settings {
     pub flushes: Flushes,
 }
 
+/// When the power goes by itself.
+#[derive(Debug, Clone, Copy)]
+pub struct Trigger {
+    /// After so many more writes, in the midst of the next.
+    pub writes: u64,
+    /// Of one that finds something unflushed.
+    pub loaded: bool,
+    /// The loss.
+    pub cut: Cut,
+}
+
 /// A write whose completion is not told yet.
 struct Held {
     id: u64,
@@ -54,8 +65,8 @@ pub struct Power {
     held: Vec<Held>,
     recorder: Option<Recorder>,
     rng: Rng,
-    /// To be cut when so many writes have come.
-    trigger: Option<(u64, Cut)>,
+    /// Its writes are counted from the beginning.
+    trigger: Option<Trigger>,
     fail: Option<Fail>,
     operations: [u64; 3],
     /// What was there when the power went.
@@ -130,8 +141,13 @@ impl Power {
 
     /// Takes a write in, and answers it now or later.
     pub fn write(&mut self, offset: u64, data: &[u8], reply: ReplyWrite) {
-        if let Some((at, cut)) = self.trigger
-            && self.operations[FailKind::Write as usize] >= at
+        if let Some(Trigger {
+            writes,
+            loaded,
+            cut,
+        }) = self.trigger
+            && self.operations[FailKind::Write as usize] >= writes
+            && !(loaded && self.cache.is_empty())
         {
             self.trigger = None;
             // The power goes in the midst of this write. It is not counted with what was unflushed:
@@ -209,10 +225,10 @@ impl Power {
         self.operations = [0; 3];
     }
 
-    /// Has the power go when so many more writes have come.
-    pub fn arm(&mut self, writes: u64, cut: Cut) {
-        let at = self.operations[FailKind::Write as usize] + writes;
-        self.trigger = Some((at, cut));
+    /// Has the power go by itself.
+    pub fn arm(&mut self, mut when: Trigger) {
+        when.writes += self.operations[FailKind::Write as usize];
+        self.trigger = Some(when);
     }
 
     /// Takes the power away: a random part of what was not flushed survives.

@@ -9,12 +9,12 @@ mod states;
 
 use crate::check::{Life, Promises};
 use crate::disk::{Command, Cut, Recording, Settings, Survival};
-use crate::ledger::{Entry, Ledger};
+use crate::ledger::{Counters, Entry, Ledger};
 use crate::live::{Cell, end, spawn};
 use crate::report::Sink;
 use crate::rig::{Image, Powered, Switched};
-use crate::subject::Job;
 use crate::subject::seam::Fault;
+use crate::subject::{CONTROL, Job};
 use anyhow::{Result, bail};
 use logforce_testkit::Rng;
 use states::States;
@@ -76,6 +76,7 @@ impl Run {
         powered.tell(Command::CutAfter {
             writes: WRITES,
             millis: MILLIS,
+            loaded: false,
             cut: Cut {
                 survival: Survival {
                     seed: 0,
@@ -98,8 +99,13 @@ impl Run {
         })
     }
 
+    /// Whether anything had been when the event with these counters came.
+    fn has_promised(&self, counters: &Counters) -> bool {
+        !self.promises.lives.is_empty() || counters[..CONTROL].iter().any(|n| *n > 0)
+    }
+
     /// What had been promised when the event with these counters came.
-    fn promised(&self, counters: &crate::ledger::Counters) -> Promises {
+    fn promised(&self, counters: &Counters) -> Promises {
         let lanes = self.entries.iter().zip(counters);
         let entries: Vec<Vec<Entry>> = lanes
             .map(|(lane, count)| lane.iter().take(*count as usize).copied().collect())
