@@ -32,7 +32,7 @@ cargo xtask sim [--seeds N] [--from SEED] [--minutes M] [--threads T]
     Random lives of a log on a simulated disk: 10,000, or N, or for M minutes.
 cargo xtask sim --seed N
     That life again, exactly.
-cargo xtask planted [--seeds N] [NAME]...
+cargo xtask planted [--search] [--seeds N] [NAME]...
     Turns known bugs on, one by one, and says which life found each.
 
 cargo xtask powercut [suite OPTIONS...]

@@ -147,11 +147,16 @@ impl fmt::Display for Skip {
 /// Less free space than this, in bytes, and nothing is measured.
 const LEAST_FREE: u64 = 64 << 20;
 
+/// As much free space as this, in bytes, is enough on any disk.
+const ENOUGH_FREE: u64 = 4 << 30;
+
 /// Whether there is a reason not to measure in a place with `free` bytes of free space.
 pub fn skip(facts: &Facts, list: &Shortlist, free: u64) -> Option<Skip> {
-    // Less than a twentieth: filesystems slow down when they have to search for space, and the
-    // log's users need what is left more than we do.
-    let scarce = facts.capacity.is_some_and(|all| free < all / 20);
+    // Less than a twentieth, of a large disk 4 GiB: filesystems slow down when they have to search
+    // for space, and the log's users need what is left more than we do.
+    let scarce = facts
+        .capacity
+        .is_some_and(|all| free < (all / 20).min(ENOUGH_FREE));
     match facts.kind {
         FilesystemKind::Volatile => Some(Skip::Volatile),
         _ if list.methods.len() < 2 => Some(Skip::NothingToChoose),
@@ -249,9 +254,13 @@ mod tests {
         let full = |free| Some(Skip::Full { free });
         assert_eq!(skip(&facts, &list, 64 << 20), None);
         assert_eq!(skip(&facts, &list, (64 << 20) - 1), full((64 << 20) - 1));
-        facts.capacity = Some(100 << 30);
-        assert_eq!(skip(&facts, &list, 4 << 30), full(4 << 30));
-        assert_eq!(skip(&facts, &list, 5 << 30), None);
+        facts.capacity = Some(40 << 30);
+        assert_eq!(skip(&facts, &list, 2 << 30), None);
+        assert_eq!(skip(&facts, &list, (2 << 30) - 1), full((2 << 30) - 1));
+        // Of a large disk no more than this has to be free.
+        facts.capacity = Some(1 << 40);
+        assert_eq!(skip(&facts, &list, 4 << 30), None);
+        assert_eq!(skip(&facts, &list, (4 << 30) - 1), full((4 << 30) - 1));
         facts.kind = FilesystemKind::Remote;
         assert_eq!(skip(&facts, &list, 0), Some(Skip::Remote));
         facts.kind = FilesystemKind::Volatile;

@@ -11,6 +11,7 @@ mod tiny;
 
 use common::{place, text};
 use logforce::Method;
+use logforce_testkit::process::Start;
 use methods::{cached, direct};
 use runs::{assert_empty, command};
 use serde_json::Value;
@@ -150,7 +151,7 @@ fn full_does_every_commit() {
     let arguments = [
         "--full", "--size", "256KiB", "--chunk", "8k", "--csv", "-", "--method", &methods,
     ];
-    let out = command(dir.path(), &arguments).output().unwrap();
+    let out = command(dir.path(), &arguments).to_end().unwrap();
     assert!(out.status.success(), "{}", text(&out.stderr));
     let csv = text(&out.stdout);
     let commits = csv
@@ -188,7 +189,7 @@ fn unusable_arguments_are_told_and_exit_2() {
         (&["--full", "--seconds", "3"], "cannot be used with"),
         (&["nosuch"], "unrecognized subcommand"),
     ] {
-        let out = command(dir.path(), arguments).output().unwrap();
+        let out = command(dir.path(), arguments).to_end().unwrap();
         let told = text(&out.stderr);
         assert_eq!(out.status.code(), Some(2), "{arguments:?}: {told}");
         assert!(told.contains(why), "{arguments:?}: {told}");
@@ -205,7 +206,7 @@ fn what_cannot_be_done_is_told_and_exits_1() {
             "cannot write no/such/file",
         ),
     ] {
-        let out = command(dir.path(), arguments).output().unwrap();
+        let out = command(dir.path(), arguments).to_end().unwrap();
         let told = text(&out.stderr);
         assert_eq!(out.status.code(), Some(1), "{arguments:?}: {told}");
         assert!(
@@ -222,7 +223,7 @@ fn what_cannot_be_done_is_told_and_exits_1() {
 fn a_full_disk_below_the_report_is_told() {
     let dir = place();
     let arguments = ["--json", "/dev/full", "--size", "64KiB", "--seconds", "0.1"];
-    let out = command(dir.path(), &arguments).output().unwrap();
+    let out = command(dir.path(), &arguments).to_end().unwrap();
     let told = text(&out.stderr);
     assert_eq!(out.status.code(), Some(1), "{told}");
     assert!(told.contains("cannot write /dev/full"), "{told}");
@@ -240,7 +241,7 @@ fn a_report_that_somebody_has_open_is_told() {
     let mut how = fs::File::options();
     let theirs = how.write(true).create(true).share_mode(0).open(&report);
     let arguments = ["--json", report.to_str().unwrap(), "--seconds", "600"];
-    let out = command(dir.path(), &arguments).output().unwrap();
+    let out = command(dir.path(), &arguments).to_end().unwrap();
     drop(theirs.unwrap());
     let told = text(&out.stderr);
     assert_eq!(out.status.code(), Some(1), "{told}");
@@ -274,7 +275,7 @@ fn an_unwritable_directory_is_told() {
         .unwrap();
     }
     // Where the build itself is closed to others nothing can be shown.
-    let Ok(out) = bench.output() else { return };
+    let Ok(out) = bench.to_end() else { return };
     let told = text(&out.stderr);
     assert_eq!(out.status.code(), Some(1), "{told}");
     assert!(told.contains("cannot make files in"), "{told}");
@@ -305,7 +306,7 @@ fn if_every_row_fails_the_command_fails() {
         .arg(env!("CARGO_BIN_EXE_logforce"))
         .arg(cached())
         .current_dir(dir.path())
-        .output()
+        .to_end()
         .unwrap();
     let told = text(&out.stdout) + &text(&out.stderr);
     assert_eq!(out.status.code(), Some(1), "{told}");

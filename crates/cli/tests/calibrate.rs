@@ -9,6 +9,7 @@ mod logs;
 mod runs;
 
 use common::{place, text};
+use logforce_testkit::process::Start;
 use logs::told;
 use runs::assert_empty;
 use serde_json::Value;
@@ -31,7 +32,7 @@ fn calibrate(dir: &Path, home: &Path, arguments: &[&str]) -> Output {
             home,
         )
         .stdin(Stdio::null())
-        .output()
+        .to_end()
         .unwrap()
 }
 

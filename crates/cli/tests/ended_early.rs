@@ -9,6 +9,7 @@ mod runs;
 mod tiny;
 
 use common::{place, text};
+use logforce_testkit::process::Start;
 use methods::{cached, direct};
 use runs::{assert_empty, command};
 use std::fs;
@@ -22,12 +23,22 @@ use tiny::{TINY, tiny};
 fn running(dir: &Path) -> Child {
     let methods = [cached(), direct()].join(",");
     let arguments = ["--seconds", "600", "--size", "4MiB", "--method", &methods];
-    let child = command(dir, &arguments)
+    let mut child = command(dir, &arguments)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        .spawn()
+        .start()
         .unwrap();
     while fs::read_dir(dir).unwrap().next().is_none() {
+        if let Some(ended) = child.try_wait().unwrap() {
+            let mut said = String::new();
+            child
+                .stderr
+                .take()
+                .unwrap()
+                .read_to_string(&mut said)
+                .unwrap();
+            panic!("it has made no file: {ended}: {said}");
+        }
         sleep(Duration::from_millis(5));
     }
     child
@@ -89,7 +100,7 @@ fn a_closed_pipe_is_no_panic() {
         let mut child = command(dir.path(), &arguments)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            .spawn()
+            .start()
             .unwrap();
         drop(child.stdout.take());
         let mut told = String::new();

@@ -12,6 +12,7 @@ use common::{place, text};
 use logforce::cuts::{self, CutRun, Place};
 use logforce::{FileState, Guarantee, Method};
 use logforce_device::ForceBy;
+use logforce_testkit::process::Start;
 use logs::told;
 use runs::assert_empty;
 use serde_json::Value;
@@ -40,7 +41,7 @@ fn command(home: &Path, arguments: &[&str]) -> Command {
 
 fn facts(home: &Path, arguments: &[&str]) -> Output {
     let all = [&["facts"], arguments].concat();
-    command(home, &all).output().unwrap()
+    command(home, &all).to_end().unwrap()
 }
 
 fn path(dir: &Path) -> &str {
@@ -120,7 +121,7 @@ fn the_directory_is_the_current_one_if_none_is_named() {
     let (dir, home) = (place(), place());
     let here = command(home.path(), &["facts", "--json", "facts.json"])
         .current_dir(dir.path())
-        .output()
+        .to_end()
         .unwrap();
     assert!(here.status.success(), "{}", told(&here));
     let kept = fs::read(dir.path().join("facts.json")).unwrap();
@@ -214,7 +215,7 @@ fn what_may_not_be_looked_at_is_told() {
         if rustix::process::geteuid().is_root() {
             command.uid(65534).gid(65534);
         }
-        match command.output() {
+        match command.to_end() {
             // The build's directory may lie where others may not look.
             Err(e) if e.kind() == ErrorKind::PermissionDenied => {
                 println!(
@@ -335,7 +336,7 @@ fn a_record_of_cuts_that_cannot_be_read_is_told() {
         make(&beside);
         make(&shared);
         let words_of = |arguments: &[&str]| {
-            let out = command(home.path(), arguments).output().unwrap();
+            let out = command(home.path(), arguments).to_end().unwrap();
             words(&out)
         };
         let (log, cache) = (path(&log), path(&cache));
@@ -349,7 +350,7 @@ fn a_record_of_cuts_that_cannot_be_read_is_told() {
             }
             assert!(!told.contains("none are recorded"), "{told}");
             let out = command(home.path(), &[arguments, &["--json", "-"]].concat());
-            let report = json(&{ out }.output().unwrap());
+            let report = json(&{ out }.to_end().unwrap());
             let unread = report["power_cuts_unread"].as_array().unwrap();
             assert_eq!(unread.len(), 2, "{report}");
         }
@@ -374,7 +375,7 @@ fn what_was_measured_is_shown_and_not_measured_again() {
     let (dir, home) = (place(), place());
     let dir = path(dir.path());
     let calibrated = command(home.path(), &["calibrate", "--dir", dir, "--json", "-"])
-        .output()
+        .to_end()
         .unwrap();
     let calibrated = json(&calibrated);
     if calibrated["origin"] != "measured" {
@@ -414,7 +415,7 @@ fn stat_tells_the_method_of_the_next_opening() {
     logs::filled(&log, 1).0.close().unwrap();
     let stat = |arguments: &[&str]| {
         let all = [&["stat", path(&log)], arguments].concat();
-        command(home.path(), &all).output().unwrap()
+        command(home.path(), &all).to_end().unwrap()
     };
     let next = json(&stat(&["--json", "-"]))["next_method"].clone();
     let told = words(&stat(&[]));
@@ -464,7 +465,7 @@ fn the_document_names_every_field() {
     logs::filled(&log, 1).0.close().unwrap();
     let mut report = json(&facts(home.path(), &[path(&log), "--json", "-"]));
     let stat = command(home.path(), &["stat", path(&log), "--json", "-"]);
-    let mut stat = json(&{ stat }.output().unwrap());
+    let mut stat = json(&{ stat }.to_end().unwrap());
     // Of these there need be none here.
     let mut found: BTreeSet<String> = ["kept", "memory", "offset"].map(str::to_owned).into();
     report["machine"] = Value::Null; // the other document's

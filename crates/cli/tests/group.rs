@@ -6,6 +6,7 @@ mod common;
 mod runs;
 
 use common::{place, text};
+use logforce_testkit::process::Start;
 use runs::{assert_empty, command};
 use serde_json::Value;
 
@@ -28,7 +29,7 @@ fn compares_everything() {
     let csv = results.path().join("rows.csv");
     let files = ["group", "--json", "-", "--csv", csv.to_str().unwrap()];
     let arguments = [&files[..], &TINY[..]].concat();
-    let out = command(dir.path(), &arguments).output().unwrap();
+    let out = command(dir.path(), &arguments).to_end().unwrap();
     let told = text(&out.stderr);
     if told.contains("not enough free space") {
         return;
@@ -78,7 +79,7 @@ fn compares_everything() {
 fn parts_are_chosen() {
     let dir = place();
     let arguments = [&["group", "--parts", "submit", "--csv", "-"], &TINY[..]].concat();
-    let out = command(dir.path(), &arguments).output().unwrap();
+    let out = command(dir.path(), &arguments).to_end().unwrap();
     if text(&out.stderr).contains("not enough free space") {
         return;
     }
@@ -104,12 +105,15 @@ fn ctrl_c_leaves_nothing_and_is_told() {
         "--pairs",
         "1000000",
     ];
-    let child = command(dir.path(), &arguments)
+    let mut child = command(dir.path(), &arguments)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        .spawn()
+        .start()
         .unwrap();
-    while std::fs::read_dir(dir.path()).unwrap().next().is_none() {
+    // Where there is no space for it, it ends and makes none.
+    while std::fs::read_dir(dir.path()).unwrap().next().is_none()
+        && child.try_wait().unwrap().is_none()
+    {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     std::thread::sleep(std::time::Duration::from_millis(600));
@@ -141,12 +145,12 @@ fn unusable_arguments_are_told() {
         (&["group", "--seconds", "-1"], "unexpected argument"),
         (&["group", "--dir", "nosuch"], "does not exist"),
     ] {
-        let out = command(dir.path(), arguments).output().unwrap();
+        let out = command(dir.path(), arguments).to_end().unwrap();
         assert_eq!(out.status.code(), Some(2), "{}", text(&out.stderr));
         assert!(text(&out.stderr).contains(why), "{}", text(&out.stderr));
     }
     let out = command(dir.path(), &["group", "--seconds", "100000"])
-        .output()
+        .to_end()
         .unwrap();
     assert_eq!(out.status.code(), Some(1));
     assert!(text(&out.stderr).contains("not enough free space"));

@@ -6,6 +6,7 @@ mod common;
 
 use common::{place, text};
 use logforce::{Guarantee, Options};
+use logforce_testkit::process::Start;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
@@ -182,7 +183,7 @@ fn bounded(dir: &Path, words: &[&str], what: &str) -> Output {
         .stdin(Stdio::null())
         .stdout(stdout)
         .stderr(stderr)
-        .spawn()
+        .start()
         .unwrap();
     let started = Instant::now();
     let status = loop {

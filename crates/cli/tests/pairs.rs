@@ -6,6 +6,7 @@ mod common;
 mod runs;
 
 use common::{place, text};
+use logforce_testkit::process::Start;
 use runs::{assert_empty, command};
 use serde_json::Value;
 
@@ -28,7 +29,7 @@ const TINY: [&str; 12] = [
 fn compares_everything() {
     let dir = place();
     let arguments = [&["pairs", "--json", "-"], &TINY[..]].concat();
-    let out = command(dir.path(), &arguments).output().unwrap();
+    let out = command(dir.path(), &arguments).to_end().unwrap();
     let told = text(&out.stderr);
     if told.contains("not enough free space") {
         return;
@@ -81,12 +82,12 @@ fn unusable_arguments_are_told() {
         (&["pairs", "--bulk", "4GiB"], "at most 3GiB"),
         (&["pairs", "--dir", "nosuch"], "does not exist"),
     ] {
-        let out = command(dir.path(), arguments).output().unwrap();
+        let out = command(dir.path(), arguments).to_end().unwrap();
         assert_eq!(out.status.code(), Some(2), "{}", text(&out.stderr));
         assert!(text(&out.stderr).contains(why), "{}", text(&out.stderr));
     }
     let out = command(dir.path(), &["pairs", "--log", "900TiB"])
-        .output()
+        .to_end()
         .unwrap();
     assert_eq!(out.status.code(), Some(1));
     assert!(text(&out.stderr).contains("not enough free space"));

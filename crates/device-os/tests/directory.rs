@@ -6,6 +6,7 @@ mod common;
 use common::{again, on_disk, told};
 use logforce_device::{Access, OpenFile, ReadSource, System, Write};
 use logforce_device_os::OsSystem;
+use logforce_testkit::process::Start;
 use std::io::ErrorKind;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::os::unix::process::CommandExt;
@@ -255,7 +256,7 @@ fn an_unprivileged_user_is_refused_with_the_path() {
     set(&open, 0o777);
     let mut command = again("as_the_unprivileged_user", UNPRIVILEGED, temp.path());
     // std drops the supplementary groups as well when root gives a user.
-    match command.uid(65534).gid(65534).output() {
+    match command.uid(65534).gid(65534).to_end() {
         Err(e) => println!("skipped: cannot run as another user: {e}"),
         Ok(out) => assert!(
             out.status.success(),

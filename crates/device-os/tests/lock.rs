@@ -6,6 +6,7 @@ mod common;
 use common::{again, on_disk, told};
 use logforce_device::System;
 use logforce_device_os::OsSystem;
+use logforce_testkit::process::Start;
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -62,7 +63,7 @@ const HOLDER: &str = "LOGFORCE_TEST_HOLDER";
 fn holder(dir: &Path) -> Child {
     let mut child = again("hold", HOLDER, dir)
         .stdout(Stdio::piped())
-        .spawn()
+        .start()
         .unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     assert!(
@@ -95,7 +96,7 @@ fn one_process() {
     assert!(!dir.is_locked("lock").unwrap());
     let mine = dir.lock("lock").unwrap();
     // And the other way round.
-    let out = again("hold", HOLDER, temp.path()).output().unwrap();
+    let out = again("hold", HOLDER, temp.path()).to_end().unwrap();
     assert!(!out.status.success(), "two processes hold the lock");
     drop(mine);
 }
@@ -108,7 +109,7 @@ fn a_program_that_is_started_does_not_inherit_it() {
     let lock = dir.lock("lock").unwrap();
     let mut child = std::process::Command::new("sleep")
         .arg("60")
-        .spawn()
+        .start()
         .unwrap();
     drop(lock);
     assert!(!dir.is_locked("lock").unwrap());

@@ -5,6 +5,7 @@ mod common;
 
 use common::{again, told};
 use logforce_device_os::is_running;
+use logforce_testkit::process::Start;
 use std::io::Read;
 use std::path::Path;
 use std::process::Stdio;
@@ -23,7 +24,7 @@ fn a_process_is_there_until_it_ends() {
     let mut child = again(name, WAITER, Path::new("yes"))
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
-        .spawn()
+        .start()
         .unwrap();
     let pid = child.id();
     assert!(is_running(pid));

@@ -83,8 +83,8 @@ fn an_opening_uses_what_was_measured_and_keeps_it_beside_the_log() {
     // On a busy machine the time is over before there is anything to compare.
     assert!(!report.decision.figures.is_empty() || !report.decision.decided);
     let spent = report.calibration.unwrap().spent;
-    // One operation of a busy disk may come on top.
-    assert!(spent < Duration::from_secs(3), "{spent:?}");
+    // A tenth of that; but one operation may come on top, and take seconds where the disk is busy.
+    assert!(spent < Duration::from_secs(30), "{spent:?}");
     log.close().unwrap();
     let kept = fs::read(dir.join("calibration")).unwrap();
     let log = logforce::open_existing(&dir, measuring()).unwrap();

@@ -6,6 +6,7 @@ mod common;
 
 use common::*;
 use logforce::{Case, Error, ErrorKind, Log, OnDamage, Options, Result, Visit};
+use logforce_testkit::process::Start;
 use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -464,10 +465,7 @@ fn a_bit_flipped_above_the_anchor_is_refused_and_can_be_cut() {
             tell("weak");
         }
         // Preparing the next segment writes the control file, and moves the anchor: not later.
-        let seen = || logforce::inspect(&dir).unwrap().summary().prepared_end.0;
-        while seen() < 16 << 20 {
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
+        wait_until_prepared(&dir, 16 << 20);
         for n in 0..RECORDS {
             log.commit(&record(n, LEN)).unwrap();
         }
@@ -476,7 +474,7 @@ fn a_bit_flipped_above_the_anchor_is_refused_and_can_be_cut() {
     }
     let home = temp();
     let dir = home.path().join("log");
-    let output = again(name_of_this, DIR, &dir).output().unwrap();
+    let output = again(name_of_this, DIR, &dir).to_end().unwrap();
     if String::from_utf8_lossy(&output.stdout).contains("weak") {
         println!("skipped: nothing here survives a loss of power, so nothing is stamped");
         return;
@@ -487,7 +485,7 @@ fn a_bit_flipped_above_the_anchor_is_refused_and_can_be_cut() {
     assert_holds(&log, 0, RECORDS, LEN);
     drop(log);
     fs::remove_dir_all(&dir).unwrap();
-    again(name_of_this, DIR, &dir).output().unwrap();
+    again(name_of_this, DIR, &dir).to_end().unwrap();
     let (segment, at) = find(&dir, 20);
     patch(&segment, |b| b[at + 30] ^= 4);
     let e = refused(&dir, Case::Damaged, &[name(&segment), "durable up to LSN"]);

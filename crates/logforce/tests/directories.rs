@@ -5,6 +5,7 @@ mod common;
 
 use common::*;
 use logforce::{Error, ErrorKind, Log, Options, Result};
+use logforce_testkit::process::Start;
 use std::fs;
 #[cfg(unix)]
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -341,7 +342,7 @@ fn relative_and_then_the_working_directory_changes() {
     let Some(home) = told(HOME) else {
         let home = temp();
         let name = "relative_and_then_the_working_directory_changes";
-        assert_passed(&again(name, HOME, home.path()).output().unwrap());
+        assert_passed(&again(name, HOME, home.path()).to_end().unwrap());
         return;
     };
     std::env::set_current_dir(&home).unwrap();
@@ -450,6 +451,8 @@ fn removed_while_open() {
     let dir = home.path().join("log");
     let log = logforce::create_new(&dir, options()).unwrap();
     let at = log.commit(&record(0, 100)).unwrap();
+    // Not while the next segment is given its name: the directory would not be empty.
+    wait_until_prepared(&dir, 2 * SEGMENT);
     fs::remove_dir_all(&dir).unwrap();
     // The prepared segments are still open; the next one cannot be made, and that is said.
     let (_, e) = fill_up(&log, 1, 20_000);

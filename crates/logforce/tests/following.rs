@@ -6,6 +6,7 @@ mod common;
 use common::*;
 use logforce::{Entry, Error, ErrorKind, Guarantee, Log, Lsn, RemoteFollower, Result};
 use logforce_testkit::Rng;
+use logforce_testkit::process::Start;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Stdio;
@@ -104,7 +105,7 @@ fn a_writer_in_another_process_is_killed_again_and_again() {
     loop {
         let mut child = again(name, DIR, home.path().join("log"))
             .stdout(Stdio::piped())
-            .spawn()
+            .start()
             .unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
         let mut child = Killed(child);

@@ -6,6 +6,7 @@ mod common;
 
 use common::*;
 use logforce::{ErrorKind, Log, Options};
+use logforce_testkit::process::Start;
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -333,7 +334,7 @@ fn a_process_dies_while_full() {
         let _filler = Filler::new(home, 1 << 20);
         let mut all = 0;
         for round in 0..4 {
-            let output = again(NAME, DIES, &dir).current_dir("/").output().unwrap();
+            let output = again(NAME, DIES, &dir).current_dir("/").to_end().unwrap();
             let text = String::from_utf8_lossy(&output.stdout);
             let n: u64 = text
                 .lines()

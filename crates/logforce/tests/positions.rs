@@ -5,6 +5,7 @@ mod common;
 
 use common::*;
 use logforce::{Error, ErrorKind, Log, Lsn, MAX_RECORD_LEN, Options};
+use logforce_testkit::process::Start;
 
 fn log(dir: &tempfile::TempDir) -> Log {
     // No stamps of an idle log: the end stays where the last record left it.
@@ -300,7 +301,7 @@ fn prepared_segments_of_other_sizes_are_used_up_first() {
         let home = temp();
         let dir = home.path().join("log");
         let name = "prepared_segments_of_other_sizes_are_used_up_first";
-        again(name, DIR, &dir).output().unwrap();
+        again(name, DIR, &dir).to_end().unwrap();
         let prepared = logforce::inspect(&dir).unwrap().summary().prepared_end;
         let log = logforce::open_existing(&dir, large.clone()).unwrap();
         let room = prepared.0.saturating_sub(log.tail_lsn().0);

@@ -6,6 +6,7 @@ use common::examples::{program, too_weak};
 use common::*;
 use logforce::Options;
 use logforce_testkit::Rng;
+use logforce_testkit::process::Start;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -15,7 +16,7 @@ use std::time::{Duration, Instant};
 const CHANGES: u64 = 3500;
 
 fn output(program: &Path, dir: &Path, args: &[&str]) -> String {
-    let output = run_to_end(Command::new(program).arg(dir).args(args));
+    let output = Command::new(program).arg(dir).args(args).to_end().unwrap();
     assert!(output.status.success(), "{args:?}: {output:?}");
     String::from_utf8(output.stdout).unwrap()
 }
@@ -55,7 +56,7 @@ fn a_store_that_is_killed_has_what_it_acknowledged() {
     loop {
         let mut child = Command::new(&program);
         child.arg(&dir).args(["bench", &CHANGES.to_string()]);
-        let mut child = start(child.stdout(Stdio::piped()));
+        let mut child = child.stdout(Stdio::piped()).start().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
         let mut child = Killed(child);
         // Also while it opens, and around the checkpoint after each thousand.
@@ -115,7 +116,11 @@ fn a_store_that_is_killed_has_what_it_acknowledged() {
     assert_eq!(output(&program, &dir, &["get", "a"]), "b c\n");
     output(&program, &dir, &["checkpoint"]);
     output(&program, &dir, &["del", "a"]);
-    let gone = run_to_end(Command::new(&program).arg(&dir).args(["get", "a"]));
+    let gone = Command::new(&program)
+        .arg(&dir)
+        .args(["get", "a"])
+        .to_end()
+        .unwrap();
     assert!(!gone.status.success());
     // The checkpoints keep the log short.
     let log = logforce::open_existing(dir.join("log"), Options::new().segment_len(1 << 20));
@@ -141,12 +146,12 @@ fn a_replica_and_its_primary_are_killed() {
     let start_till = |count: u64| {
         let mut child = Command::new(&till);
         child.arg(&primary).arg(count.to_string());
-        Killed(start(child.stdout(Stdio::null())))
+        Killed(child.stdout(Stdio::null()).start().unwrap())
     };
     let start_replica = |patience: &str| {
         let mut child = Command::new(&replica);
         child.args([&primary, &copy]).arg(patience);
-        Killed(start(child.stdout(Stdio::piped())))
+        Killed(child.stdout(Stdio::piped()).start().unwrap())
     };
     let mut sales = start_till(1_000_000);
     let mut copying = start_replica("600");

@@ -6,6 +6,7 @@ use common::examples::{program, too_weak};
 use common::*;
 use logforce::{ErrorKind, Options};
 use logforce_testkit::Rng;
+use logforce_testkit::process::Start;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -24,7 +25,7 @@ struct Run {
 fn run(program: &Path, dir: &Path, lines: usize, time: Option<Duration>) -> Run {
     let mut child = Command::new(program);
     child.arg(dir).arg(COUNT.to_string());
-    let mut child = start(child.stdout(Stdio::piped()));
+    let mut child = child.stdout(Stdio::piped()).start().unwrap();
     let out = BufReader::new(child.stdout.take().unwrap());
     let mut child = Killed(child);
     if let Some(time) = time {
@@ -133,7 +134,10 @@ fn the_quickstart_runs() {
     }
     let program = program("quickstart");
     for times in 1..=2 {
-        let output = run_to_end(Command::new(&program).arg(home.path().join("log")));
+        let output = Command::new(&program)
+            .arg(home.path().join("log"))
+            .to_end()
+            .unwrap();
         assert!(output.status.success(), "{output:?}");
         let text = String::from_utf8(output.stdout).unwrap();
         assert_eq!(text.matches("one coffee, 2.50").count(), times, "{text}");

@@ -5,6 +5,7 @@ mod common;
 
 use common::*;
 use logforce::ErrorKind;
+use logforce_testkit::process::Start;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::Stdio;
@@ -52,7 +53,7 @@ fn of_many_openers_at_once_one_wins() {
 fn start(name: &str, dir: &Path, until: &str) -> (Killed, BufReader<impl Read>, Vec<String>) {
     let mut child = again(name, DIR, dir)
         .stdout(Stdio::piped())
-        .spawn()
+        .start()
         .unwrap();
     let mut out = BufReader::new(child.stdout.take().unwrap());
     let child = Killed(child);

@@ -18,8 +18,11 @@ use serde::Serialize;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Cycles within which a mistake has to be caught.
-const ENOUGH: u64 = 60;
+/// Cycles within which a mistake has to be caught. Of some, less than one cut in ten takes
+/// something.
+const ENOUGH: u64 = 200;
+/// After each so many that caught nothing the next ones come later.
+const PATIENCE: u64 = 10;
 /// Cycles in which what is right must lose nothing.
 const RIGHT: u64 = 6;
 
@@ -187,7 +190,7 @@ fn log(
         },
         claims: Guarantee::PowerLoss,
         // On a machine with other work to do little is acknowledged, and less is there to be lost.
-        longer: 1 << (checked.cycles / (ENOUGH / 6)).min(5),
+        longer: 1 << (checked.cycles / PATIENCE).min(5),
     })?;
     checked.cycles += 1;
     checked.acknowledged += ended.outcome.acknowledged;

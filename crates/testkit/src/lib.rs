@@ -1,6 +1,6 @@
 //! What Logforce is tested with: a simulated disk that loses, tears, reorders, holds, fails and
-//! rots, a scheduler that runs threads in an order given by a seed, and the conformance suite
-//! that every backend has to pass.
+//! rots, a scheduler that runs threads in an order given by a seed, the conformance suite that
+//! every backend has to pass, and what tests of whole programs share.
 //!
 //! A crash test runs the shipped code in [`SimRuntime::run`] on a [`SimDisk`], cuts the power at
 //! an operation, reboots and runs it again:
@@ -32,6 +32,7 @@ pub mod conformance;
 mod disk;
 #[cfg(target_os = "linux")]
 pub mod loopfs;
+pub mod process;
 mod rng;
 mod runtime;
 

@@ -94,6 +94,9 @@ pub fn command(words: &[&str]) -> Result<bool> {
         ),
         Err(TryLockError::Error(e)) => return Err(e).context("locking"),
     }
+    // A test that aborts, as some do on purpose, leaves no memory image among the sources.
+    #[cfg(unix)]
+    without_core_files()?;
     let temp = suites::temporary(&workspace);
     end_all_on_ctrl_c(move || {
         if let Err(e) = leftovers::clean(&temp) {
@@ -109,6 +112,17 @@ pub fn command(words: &[&str]) -> Result<bool> {
     let selected = |s: &Stage| options.only.is_empty() || options.only.contains(s);
     let reports = lanes::run(&setting, selected, options.keep_going);
     Ok(lanes::summary(&setting, &reports))
+}
+
+/// For this process and all that it starts.
+#[cfg(unix)]
+fn without_core_files() -> Result<()> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let none = Rlimit {
+        current: Some(0),
+        ..getrlimit(Resource::Core)
+    };
+    setrlimit(Resource::Core, none).context("no core files")
 }
 
 #[cfg(test)]

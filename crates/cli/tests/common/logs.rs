@@ -2,6 +2,7 @@
 
 use crate::common::text;
 use logforce::{Guarantee, Log, Lsn, Options};
+use logforce_testkit::process::Start;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -24,7 +25,7 @@ pub fn logforce(dir: &Path, command: &str, arguments: &[&str]) -> Output {
         .arg(dir)
         .args(arguments)
         .stdin(Stdio::null())
-        .output()
+        .to_end()
         .unwrap()
 }
 

@@ -4,6 +4,7 @@ use crate::common::text;
 use crate::rig::{Rig, rig, until};
 use logforce_measure::powercut::RunId;
 use logforce_measure::powercut::client::{Client, Role};
+use logforce_testkit::process::Start;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 
@@ -147,7 +148,7 @@ fn what_is_no_witness_is_told() {
     for _ in 0..count {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_logforce"));
         command.args(["powercut", "write", "--witness", &address]);
-        let out = command.arg(&dir).output().unwrap();
+        let out = command.arg(&dir).to_end().unwrap();
         assert_eq!(out.status.code(), Some(1), "{out:?}");
         let said = text(&out.stderr);
         assert!(said.contains(&address), "{said}");

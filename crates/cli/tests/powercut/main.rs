@@ -7,6 +7,7 @@ mod rig;
 
 use common::text;
 use logforce::{ErrorKind, Options, Verdict, cuts};
+use logforce_testkit::process::Start;
 use rig::{METHOD, Rig, rig, wipe_log, witness};
 use serde_json::Value;
 use std::fs;
@@ -184,12 +185,12 @@ fn a_log_that_vanished_is_a_loss_and_a_wrong_directory_is_none() {
         (empty, "is empty"),
         (foreign.clone(), "holds other things"),
     ] {
-        let out = rig.command("check", &dir, &[]).output().unwrap();
+        let out = rig.command("check", &dir, &[]).to_end().unwrap();
         assert_eq!(out.status.code(), Some(1));
         let said = text(&out.stderr);
         assert!(said.contains(words) && said.contains("--run ID"), "{said}");
     }
-    let out = rig.command("write", &foreign, &[]).output().unwrap();
+    let out = rig.command("write", &foreign, &[]).to_end().unwrap();
     assert!(text(&out.stderr).contains("holds other things"), "{out:?}");
     // Another run's.
     let other = "0123456789abcdef0123456789abcdef";
@@ -198,7 +199,7 @@ fn a_log_that_vanished_is_a_loss_and_a_wrong_directory_is_none() {
     let stranger = witness(&rig.path("another-store"));
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_logforce"));
     command.args(["powercut", "check", "--witness", &stranger.address]);
-    let out = command.arg(rig.dir()).output().unwrap();
+    let out = command.arg(rig.dir()).to_end().unwrap();
     assert_eq!(out.status.code(), Some(1));
     assert!(text(&out.stderr).contains("does not know run"), "{out:?}");
     // None of that was a verdict, or changed anything.
@@ -278,7 +279,7 @@ fn two_witnesses_do_not_share_a_store() {
     let Some(rig) = rig() else { return };
     let mut second = std::process::Command::new(env!("CARGO_BIN_EXE_logforce"));
     second.args(["powercut", "witness", "--listen", "127.0.0.1:0", "--store"]);
-    let out = second.arg(rig.path("store")).output().unwrap();
+    let out = second.arg(rig.path("store")).to_end().unwrap();
     assert_eq!(out.status.code(), Some(1));
     assert!(
         text(&out.stderr).contains("another witness uses"),

@@ -5,6 +5,7 @@ use crate::common::{place, text};
 use logforce::{FileState, Guarantee, Method};
 use logforce_measure::powercut::client::{Client, Role};
 use logforce_measure::powercut::{Round, RunId};
+use logforce_testkit::process::Start;
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -79,7 +80,7 @@ pub fn witness(store: &Path) -> Witness {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
-        .spawn()
+        .start()
         .unwrap();
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
     let process = Running(child);
@@ -150,7 +151,7 @@ impl Rig {
     }
 
     pub fn check(&self, more: &[&str]) -> Output {
-        self.command("check", &self.dir(), more).output().unwrap()
+        self.command("check", &self.dir(), more).to_end().unwrap()
     }
 
     pub fn write(&self, more: &[&str]) -> Running {
@@ -164,12 +165,12 @@ impl Rig {
         ];
         let mut command = self.command("write", &self.dir(), &[&small, more].concat());
         let child = command.stdout(Stdio::null()).stderr(Stdio::piped());
-        Running(child.spawn().unwrap())
+        Running(child.start().unwrap())
     }
 
     /// A writer that has to be refused.
     pub fn refused_to_write(&self, more: &[&str]) -> String {
-        let out = self.command("write", &self.dir(), more).output().unwrap();
+        let out = self.command("write", &self.dir(), more).to_end().unwrap();
         assert_eq!(out.status.code(), Some(1), "{out:?}");
         text(&out.stderr)
     }

@@ -2,6 +2,7 @@
 
 use super::{assert_passed, same_test, temp};
 pub use logforce_testkit::loopfs::LoopFs;
+use logforce_testkit::process::Start;
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -37,7 +38,7 @@ pub fn as_nobody(name: &str, variable: &str, value: impl AsRef<OsStr>) -> bool {
     std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
     std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
     let mut command = same_test(program, name, variable, value);
-    let output = command.uid(NOBODY).gid(NOBODY).current_dir("/").output();
+    let output = command.uid(NOBODY).gid(NOBODY).current_dir("/").to_end();
     match output {
         Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => {
             println!(

@@ -10,6 +10,7 @@ mod linux;
 pub use linux::*;
 
 use logforce::{Error, ErrorKind, Guarantee, Log, Lsn, Method, Options};
+use logforce_testkit::process::Start;
 use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -143,28 +144,6 @@ pub fn tell(line: &str) {
     out.flush().unwrap();
 }
 
-/// Starts a program. Under Wine a new process now and then (once in two thousand) ends before it has
-/// begun, and whoever started it is told of an internal error: then it is started again.
-pub fn start(command: &mut Command) -> Child {
-    const INTERNAL_ERROR: i32 = 1359;
-    for attempt in 1.. {
-        match command.spawn() {
-            Err(e) if cfg!(windows) && e.raw_os_error() == Some(INTERNAL_ERROR) && attempt < 4 => {
-                println!("started again: {e}");
-            }
-            started => return started.unwrap(),
-        }
-    }
-    unreachable!("the last attempt returns")
-}
-
-/// Runs a program to its end.
-pub fn run_to_end(command: &mut Command) -> Output {
-    let command = command.stdin(Stdio::null());
-    let child = start(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
-    child.wait_with_output().unwrap()
-}
-
 /// A process that is killed and waited for when dropped.
 pub struct Killed(pub Child);
 
@@ -178,6 +157,15 @@ impl Killed {
 impl Drop for Killed {
     fn drop(&mut self) {
         self.kill();
+    }
+}
+
+/// Waits until the running log in `dir` has prepared its space up to `end`: until it takes some, no
+/// file of it is made, renamed or written to beside what is committed.
+pub fn wait_until_prepared(dir: &Path, end: u64) {
+    let seen = || logforce::inspect(dir).unwrap().summary().prepared_end.0;
+    while seen() < end {
+        std::thread::sleep(std::time::Duration::from_millis(5));
     }
 }
 
@@ -233,7 +221,8 @@ pub fn survives_kills(name: &str, dir: &Path, method: Method) {
     let mut acknowledged = 0;
     for round in 0..3 {
         let mut child = again(name, DIR, dir);
-        let mut child = start(child.env(METHOD, method.name()).stdout(Stdio::piped()));
+        let child = child.env(METHOD, method.name()).stdout(Stdio::piped());
+        let mut child = child.start().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
         let mut child = Killed(child);
         let mut seen = 0;

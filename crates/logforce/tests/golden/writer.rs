@@ -5,6 +5,7 @@ use crate::SEGMENT;
 use crate::common::{Killed, again, sized, tell, told, with_suffix};
 use crate::told::{Event, parse_line};
 use logforce::{Guarantee, Log, Lsn, Options, Policy};
+use logforce_testkit::process::Start;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Stdio;
@@ -149,7 +150,7 @@ pub fn killed(dir: &Path, name: &str) -> Vec<Event> {
     for _ in 0..2 {
         let mut child = again(name, DIR, dir)
             .stdout(Stdio::piped())
-            .spawn()
+            .start()
             .unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
         let mut child = Killed(child);

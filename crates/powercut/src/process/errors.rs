@@ -12,7 +12,7 @@ use crate::check::{Life, Opening, Promises, check};
 use crate::disk::{Command, Cut, Fail, FailKind, Report, Settings, Survival};
 use crate::ledger::{Entry, Kind, Ledger};
 use crate::live::Bench;
-use crate::rig::{Filesystem, Image, Mounted, Powered, Switched};
+use crate::rig::{Filesystem, Image, Mounted, Powered, Switched, Unmountable};
 use crate::subject::seam::Fault;
 use anyhow::{Context, Result};
 use logforce::{Guarantee, Method};
@@ -174,7 +174,13 @@ impl<'a> Rig<'a> {
         promises.add(ended.life);
         let (stable, _) = self.bench.disk();
         self.filesystem.check_at_boot(stable)?;
-        let mounted = Mounted::image(self.filesystem, stable, self.home).context(named.clone())?;
+        let mounted = match Mounted::image(self.filesystem, stable, self.home) {
+            Err(e) if e.is::<Unmountable>() => {
+                run.breaks(format!("{named}: {e:#}"));
+                return Ok(run);
+            }
+            mounted => mounted.context(named.clone())?,
+        };
         let opening = Opening {
             method,
             claims: Guarantee::PowerLoss,

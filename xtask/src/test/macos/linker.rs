@@ -25,6 +25,9 @@ const SDK: [(&str, &str); 2] = [
 /// Longer than 100 MB take.
 const INSTALL: Duration = Duration::from_secs(600);
 
+/// How often they are asked for: a network fails now and then.
+const ATTEMPTS: usize = 3;
+
 /// The linker, installed.
 pub struct Linker {
     dir: PathBuf,
@@ -65,10 +68,18 @@ impl Linker {
             .args(["--disable-pip-version-check", "--no-cache-dir"])
             .args(["--require-hashes", "-r"])
             .arg(&requirements);
-        for command in [&mut environment, &mut pip] {
+        for (command, attempts) in [(&mut environment, 1), (&mut pip, ATTEMPTS)] {
             command.env("TMPDIR", debian::temporary(setting)?);
             let log = setting.logs.join("macos-linker.log");
-            let ended = child::run(command, &log, INSTALL.min(setting.clock.limit()))?;
+            let run = |command: &mut Command| {
+                child::run(command, &log, INSTALL.min(setting.clock.limit()))
+            };
+            let mut ended = run(command)?;
+            for _ in 1..attempts {
+                if !ended.ok {
+                    ended = run(command)?;
+                }
+            }
             if !ended.ok {
                 let text = ended.text();
                 let last = text.lines().rev().find(|l| l.contains("ERROR"));

@@ -23,7 +23,7 @@ const NEEDED: [Needed; 2] = [
 ];
 
 /// A test program under Wine may hang; all of them together take a fraction of this.
-const TESTS: Duration = Duration::from_secs(20 * 60);
+const TESTS: Duration = Duration::from_secs(40 * 60);
 
 /// Clippy, then the tests.
 pub fn run(setting: &Setting) -> Result<Outcome> {

@@ -250,7 +250,9 @@ fn cut(
     let report = powered.cut(Cut {
         survival: Survival {
             seed: rng.bits(),
-            grain: rng.pick(filesystem.grains()),
+            // Whole blocks: a tear inside of one may take the filesystem itself, which live cuts and
+            // replayed states count apart, and which would end this.
+            grain: 4096,
             keep: rng.pick(&[0, 0, 50]),
         },
     })?;

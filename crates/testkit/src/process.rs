@@ -1,0 +1,80 @@
+//! Programs that tests start.
+
+use std::io::{self, ErrorKind};
+use std::process::{Child, Command, Output};
+use std::thread::sleep;
+use std::time::Duration;
+
+/// Starts a program, again where it is not the program's fault that it did not begin:
+///
+/// - Under Wine a new process now and then (once in two thousand) ends before it has begun, and
+///   whoever started it is told of an internal error.
+/// - A program that was just written cannot be run while another process has it open for writing:
+///   one that another thread is just starting has, for a moment, all that was open here.
+pub trait Start {
+    /// As [`Command::spawn`].
+    ///
+    /// # Errors
+    /// As that.
+    fn start(&mut self) -> io::Result<Child>;
+
+    /// As [`Command::output`].
+    ///
+    /// # Errors
+    /// As that.
+    fn to_end(&mut self) -> io::Result<Output>;
+}
+
+impl Start for Command {
+    fn start(&mut self) -> io::Result<Child> {
+        until_begun(|| self.spawn())
+    }
+
+    fn to_end(&mut self) -> io::Result<Output> {
+        until_begun(|| self.output())
+    }
+}
+
+/// `ERROR_INTERNAL_ERROR`.
+const INTERNAL_ERROR: i32 = 1359;
+
+fn until_begun<T>(mut begin: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    let (mut internal, mut busy) = (0, 0);
+    loop {
+        match begin() {
+            Err(e) if cfg!(windows) && e.raw_os_error() == Some(INTERNAL_ERROR) && internal < 3 => {
+                println!("started again: {e}");
+                internal += 1;
+            }
+            Err(e) if e.kind() == ErrorKind::ExecutableFileBusy && busy < 500 => {
+                sleep(Duration::from_millis(10));
+                busy += 1;
+            }
+            begun => return begun,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_busy_is_started_again_and_nothing_else() {
+        let mut times = 0;
+        let begun = until_begun(|| {
+            times += 1;
+            match times {
+                1..3 => Err(ErrorKind::ExecutableFileBusy.into()),
+                _ => Ok(times),
+            }
+        });
+        assert_eq!(begun.unwrap(), 3);
+        let missing = until_begun::<()>(|| {
+            times += 1;
+            Err(ErrorKind::NotFound.into())
+        });
+        assert_eq!(missing.unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(times, 4);
+    }
+}
