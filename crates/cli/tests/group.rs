@@ -117,9 +117,10 @@ fn ctrl_c_leaves_nothing_and_is_told() {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     std::thread::sleep(std::time::Duration::from_millis(600));
-    let pid = rustix::process::Pid::from_child(&child);
-    // Where there is no space for it, it has ended.
-    let _ = rustix::process::kill_process(pid, rustix::process::Signal::INT);
+    if child.try_wait().unwrap().is_none() {
+        let pid = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    }
     let out = child.wait_with_output().unwrap();
     let told = text(&out.stdout) + &text(&out.stderr);
     if !told.contains("not enough free space") {

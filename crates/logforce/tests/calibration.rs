@@ -82,15 +82,27 @@ fn an_opening_uses_what_was_measured_and_keeps_it_beside_the_log() {
     assert!(!report.left_out.is_empty());
     // On a busy machine the time is over before there is anything to compare.
     assert!(!report.decision.figures.is_empty() || !report.decision.decided);
-    let spent = report.calibration.unwrap().spent;
-    // A tenth of that; but one operation may come on top, and take seconds where the disk is busy.
-    assert!(spent < Duration::from_secs(30), "{spent:?}");
     log.close().unwrap();
     let kept = fs::read(dir.join("calibration")).unwrap();
     let log = logforce::open_existing(&dir, measuring()).unwrap();
     assert_eq!(log.method(), report.decision.method);
     drop(log);
     assert_eq!(fs::read(dir.join("calibration")).unwrap(), kept);
+}
+
+/// Within 300 ms; but one operation may come on top, and take seconds where the disk is busy: not
+/// each time.
+#[test]
+fn an_opening_does_not_wait_long_for_it() {
+    let Some(home) = place() else { return };
+    let spent = |attempt: u64| {
+        let dir = home.path().join(attempt.to_string());
+        drop(logforce::create_new(&dir, measuring()).unwrap());
+        let report = calibration::known(&dir, None).unwrap();
+        report.calibration.unwrap().spent
+    };
+    let least = (0..5).map(spent).min().unwrap();
+    assert!(least < Duration::from_secs(2), "{least:?}");
 }
 
 #[test]

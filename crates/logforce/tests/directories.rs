@@ -449,7 +449,7 @@ fn moved_while_open() {
 fn removed_while_open() {
     let home = temp();
     let dir = home.path().join("log");
-    let log = logforce::create_new(&dir, options()).unwrap();
+    let log = logforce::create_new(&dir, options().live_stats(false)).unwrap();
     let at = log.commit(&record(0, 100)).unwrap();
     // Not while the next segment is given its name: the directory would not be empty.
     wait_until_prepared(&dir, 2 * SEGMENT);

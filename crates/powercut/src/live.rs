@@ -182,8 +182,13 @@ impl<'a> Chain<'a> {
         };
         // Either anywhere, while mounting and recovering too, or well into the work.
         let early = self.life > 1 && self.rng.one_in(2);
+        let writes = match early {
+            // Mounting and recovering is some ten writes, on a filesystem with a journal some more.
+            true => self.rng.pick(&[12, 40, 150]),
+            false => 1200,
+        };
         let command = Command::CutAfter {
-            writes: 1 + self.rng.below(if early { 150 } else { 1200 }),
+            writes: 1 + self.rng.below(writes),
             millis: manner.longer * if early { 150 } else { 40 + self.rng.below(160) },
             // Some come as they come: the write in whose midst they are is all that they take. So
             // do many of those that are to come while mounting and recovering, where little is

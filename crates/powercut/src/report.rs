@@ -203,10 +203,11 @@ impl Coverage {
         ]
     }
 
-    /// What never happened.
-    pub fn missing(&self) -> impl Iterator<Item = &'static str> {
-        let never = self.fields().into_iter().filter(|(_, n)| *n == 0);
-        never.map(|(what, _)| what)
+    /// What happened in fewer than one of fifty of so many cuts.
+    pub fn missing(&self, cuts: u64) -> impl Iterator<Item = &'static str> {
+        let least = cuts.div_ceil(50).max(1);
+        let rare = self.fields().into_iter().filter(move |(_, n)| *n < least);
+        rare.map(|(what, _)| what)
     }
 }
 
@@ -330,4 +331,30 @@ fn median(values: &[u64]) -> u64 {
     let mut sorted = values.to_vec();
     sorted.sort_unstable();
     sorted.get(sorted.len() / 2).copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_hardly_happened_is_named() {
+        let mut coverage = Coverage {
+            cut_before_open: 2,
+            cut_with_held: 3,
+            torn_fine: 3,
+            fronts: 3,
+            backs: 3,
+            metas: 3,
+            blocking: 3,
+            submitted: 3,
+            weaker: 3,
+            rolled_over: 3,
+        };
+        let rare = |c: &Coverage, cuts| c.missing(cuts).collect::<Vec<_>>();
+        assert_eq!(rare(&coverage, 100), [""; 0]);
+        assert_eq!(rare(&coverage, 101), ["cuts before the log was open"]);
+        coverage.weaker = 0;
+        assert_eq!(rare(&coverage, 1), ["weaker acknowledgements"]);
+    }
 }

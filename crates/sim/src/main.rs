@@ -247,10 +247,17 @@ fn planted(options: &Options) -> ExitCode {
     );
     for plant in plants::LIVES.iter().filter(chosen) {
         let began = Instant::now();
-        let known = plant.seed.filter(|_| !options.search);
-        let said = known
-            .and_then(|seed| with_bug(plant.name, options.threads, seed, 1))
-            .or_else(|| with_bug(plant.name, options.threads, 0, seeds));
+        let known = plant.seed.filter(|seed| !options.search && *seed < seeds);
+        let mut said = known.and_then(|seed| with_bug(plant.name, options.threads, seed, 1));
+        if said.is_none() {
+            if let Some(seed) = known {
+                println!(
+                    "{:<34} {seed:>6}          does not find it any more",
+                    plant.name
+                );
+            }
+            said = with_bug(plant.name, options.threads, 0, seeds);
+        }
         let took = began.elapsed().as_secs_f64();
         match said {
             Some((seed, why)) => {

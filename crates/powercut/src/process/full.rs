@@ -357,6 +357,11 @@ fn cut(
     let outcome = check(&story.dir, opening, &mut story.promises)?;
     story.counted.add("acknowledged", outcome.acknowledged);
     story.counted.add("lost", outcome.lost);
+    if fault == Fault::None
+        && let Some(why) = outcome.filesystem_lost
+    {
+        story.breaks(&format!("cut: the filesystem is lost: {why}"));
+    }
     for broken in outcome.broken {
         story.breaks(&format!("cut: {broken}"));
     }

@@ -13,8 +13,8 @@ use crate::ledger::{Counters, Entry, Ledger};
 use crate::live::{Cell, end, spawn};
 use crate::report::Sink;
 use crate::rig::{Image, Powered, Switched};
+use crate::subject::Job;
 use crate::subject::seam::Fault;
-use crate::subject::{CONTROL, Job};
 use anyhow::{Result, bail};
 use logforce_testkit::Rng;
 use states::States;
@@ -99,9 +99,9 @@ impl Run {
         })
     }
 
-    /// Whether anything had been when the event with these counters came.
-    fn has_promised(&self, counters: &Counters) -> bool {
-        !self.promises.lives.is_empty() || counters[..CONTROL].iter().any(|n| *n > 0)
+    /// Whether a log had been there when the event with these counters came.
+    fn has_begun(&self, counters: &Counters) -> bool {
+        !self.promises.lives.is_empty() || counters.iter().any(|n| *n > 0)
     }
 
     /// What had been promised when the event with these counters came.

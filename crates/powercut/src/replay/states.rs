@@ -59,9 +59,14 @@ impl<'a> States<'a> {
                     return Ok(counted);
                 }
                 let keep = middle == Some(number) && self.middle.is_none();
-                // What shows nothing is looked at now and then only.
-                let shows = !self.cache.is_empty() && self.run.has_promised(&event.counters);
-                if !shows && !keep && !rng.one_in(4) {
+                // What cannot count is looked at now and then only; where the log is made and
+                // nothing was acknowledged yet, more often than where nothing can be lost.
+                let chance = match self.run.has_begun(&event.counters) {
+                    _ if self.cache.is_empty() => 4,
+                    false => 2,
+                    true => 1,
+                };
+                if !keep && !rng.one_in(chance) {
                     continue;
                 }
                 let cycle = self.state(event, keep, rng, sink)?;

@@ -8,7 +8,7 @@ use crate::test::{Setting, child, debian};
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const REQUIREMENTS: &str = include_str!("requirements.txt");
 
@@ -71,8 +71,10 @@ impl Linker {
         for (command, attempts) in [(&mut environment, 1), (&mut pip, ATTEMPTS)] {
             command.env("TMPDIR", debian::temporary(setting)?);
             let log = setting.logs.join("macos-linker.log");
+            let began = Instant::now();
             let run = |command: &mut Command| {
-                child::run(command, &log, INSTALL.min(setting.clock.limit()))
+                let left = INSTALL.saturating_sub(began.elapsed());
+                child::run(command, &log, left.min(setting.clock.limit()))
             };
             let mut ended = run(command)?;
             for _ in 1..attempts {

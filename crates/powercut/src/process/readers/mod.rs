@@ -282,6 +282,11 @@ fn cut(
     };
     let outcome = check(&mounted.path().join("log"), opening, &mut promises)?;
     mounted.unmount()?;
+    if fault == Fault::None
+        && let Some(why) = &outcome.filesystem_lost
+    {
+        counted.breaks(format!("{method}: the filesystem is lost: {why}"));
+    }
     counted.add("lost", outcome.lost);
     counted.add("cuts", 1);
     counted.add("shown before a cut", shown.shown);
