@@ -505,11 +505,13 @@ fn not_allowed() {
         let (n, e) = fill_up(&log, 1, 20_000);
         let words = [dir.to_str().unwrap(), "Permission denied", "must be"];
         assert_error::<()>(Err(e), ErrorKind::Io, &words);
-        // How many fit depends on whether another segment was prepared in time: what is left is less
-        // than a record takes, and the sixteen units that are kept for closing and truncating.
+        // How many fit depends on whether another segment was prepared in time, and on stamps in
+        // between: what is left is less than a record takes at most (five units, and the headers and
+        // the padding of two batches and of a segment in its midst) and the sixteen units that are
+        // kept for closing and truncating.
         let left = prepared.since(log.tail_lsn());
-        assert!(left <= (6 + 16) * 4096, "{left} left after {n}");
-        assert!(n > 5, "{n}");
+        assert!(left < (10 + 16) * 4096, "{left} left after {n}");
+        assert!(n > 0);
         assert_eq!(read_all(&log).len() as u64, 1 + n);
         log.close().unwrap();
         // And what may be written to can be used, also by one who is not root.
