@@ -201,6 +201,8 @@ fn under_a_weak_method_a_close_proves() {
     let dir = temp();
     let weak = options().method(logforce::Method::Buffered);
     let log = logforce::create_new(dir.path(), weak.clone()).unwrap();
+    // Before the next segment is made ready, what was written is forced: not of these records.
+    wait_until_prepared(dir.path(), 2 * SEGMENT);
     let mut follower = remote(dir.path(), Lsn::ORIGIN).unwrap();
     for n in 0..10 {
         log.commit(&record(n, 100)).unwrap();
