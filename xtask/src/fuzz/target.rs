@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Longest input, bytes.
 const LONGEST: u32 = 4096;
 /// An input that takes longer hangs, seconds.
-const TIMEOUT: u32 = 60;
+const TIMEOUT: u32 = 10;
 /// A process that needs more memory has failed, MiB. The targets themselves bound each input.
 const MEMORY: u32 = 1024;
 

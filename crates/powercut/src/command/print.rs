@@ -48,8 +48,11 @@ pub fn too_few(name: &str, row: &Row, least: u64) -> String {
 }
 
 /// Why the filesystems' own losses fail the suite.
-pub fn too_many_lost(name: &str, filesystem: &str, lost: u64, most: u64) -> String {
-    format!("{name}: {filesystem} itself was lost {lost} times, more than {most}")
+pub fn too_many_lost(name: &str, row: &Row) -> String {
+    format!(
+        "{name}: {} {}: the filesystem itself was lost {} times of {}",
+        row.filesystem, row.method, row.tallied.filesystem_lost, row.tallied.cycles
+    )
 }
 
 /// A sum, in a line.

@@ -12,7 +12,7 @@ use logforce_powercut::selfcheck::{self, Checked};
 use logforce_powercut::{live, replay};
 use logforce_testkit::Rng;
 use serde::Serialize;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
@@ -309,15 +309,9 @@ fn section(
         if row.tallied.cycles < least {
             broken.push(print::too_few(name, row, least));
         }
-    }
-    // A tear inside of a filesystem's own blocks is rare: more is something else. Of all methods
-    // together, since the many states of one recording tear the same blocks.
-    for (filesystem, rows) in by_filesystem(&section.rows) {
-        let sum = |of: fn(&Tallied) -> u64| rows.iter().map(|r| of(&r.tallied)).sum::<u64>();
-        let (lost, cycles) = (sum(|t| t.filesystem_lost), sum(|t| t.cycles));
-        let most = 5 + cycles / 10;
-        if lost > most {
-            broken.push(print::too_many_lost(name, filesystem, lost, most));
+        // A tear inside of its own blocks is rare: more is something else.
+        if row.tallied.filesystem_lost > 3 + row.tallied.cycles / 20 {
+            broken.push(print::too_many_lost(name, row));
         }
     }
     if section.rows.len() < cells.len() {
@@ -330,14 +324,6 @@ fn section(
             .map(|what| format!("{name}: too few {what}")),
     );
     Ok(section)
-}
-
-fn by_filesystem(rows: &[Row]) -> BTreeMap<&'static str, Vec<&Row>> {
-    let mut all = BTreeMap::<_, Vec<_>>::new();
-    for row in rows {
-        all.entry(row.filesystem).or_default().push(row);
-    }
-    all
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

@@ -127,8 +127,10 @@ const WRITES: u64 = 1500;
 /// And its longest duration, in milliseconds.
 const MILLIS: u64 = 400;
 
-/// States that are built from one recording, before another one is made.
-const OF_ONE: u64 = 400;
+/// States that are built from one recording, before another one is made. Few: a block of the
+/// filesystem's own that a tear would take lies unflushed in many states of a recording, and one
+/// recording would then say what a whole row looks like.
+const OF_ONE: u64 = 200;
 
 /// Crash states of one cell, until so many counted or the sink has had enough.
 ///
