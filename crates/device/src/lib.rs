@@ -13,6 +13,7 @@
 mod buffer;
 mod directory;
 mod facts;
+pub mod failure;
 mod file;
 mod guarantee;
 mod method;

@@ -1,13 +1,12 @@
+use logforce_device::failure::worded;
 use std::io;
 use std::path::Path;
 
-/// The same kind of error, saying what was being done to which path.
+/// The same error, saying what was being done to which path.
 pub fn at(error: impl Into<io::Error>, doing: &str, path: &Path) -> io::Error {
     let error = error.into();
-    io::Error::new(
-        error.kind(),
-        format!("cannot {doing} {}: {error}", path.display()),
-    )
+    let words = format!("cannot {doing} {}: {error}", path.display());
+    worded(&error, error.kind(), words)
 }
 
 /// Repeats a call for as long as a signal interrupts it.
@@ -23,6 +22,7 @@ pub fn uninterrupted<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rust
 #[cfg(test)]
 mod tests {
     use super::*;
+    use logforce_device::failure::{is_of_medium, os_number};
     use rustix::io::Errno;
 
     #[test]
@@ -30,6 +30,8 @@ mod tests {
         let e = at(Errno::NOSPC, "write to", Path::new("/a/b"));
         assert_eq!(e.kind(), io::ErrorKind::StorageFull);
         assert!(e.to_string().contains("/a/b"), "{e}");
+        assert_eq!(os_number(&e), Some(Errno::NOSPC.raw_os_error()));
+        assert!(is_of_medium(&at(Errno::IO, "read from", Path::new("/a"))));
         assert_eq!(
             at(Errno::DQUOT, "", Path::new("")).kind(),
             io::ErrorKind::QuotaExceeded

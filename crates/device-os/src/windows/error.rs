@@ -1,12 +1,11 @@
+use logforce_device::failure::worded;
 use std::io;
 use std::path::Path;
 
-/// The same kind of error, saying what was being done to which path.
+/// The same error, saying what was being done to which path.
 pub fn at(error: io::Error, doing: &str, path: &Path) -> io::Error {
-    io::Error::new(
-        kind(&error),
-        format!("cannot {doing} {}: {error}", path.display()),
-    )
+    let words = format!("cannot {doing} {}: {error}", path.display());
+    worded(&error, kind(&error), words)
 }
 
 const ERROR_SHARING_VIOLATION: i32 = 32;

@@ -6,7 +6,7 @@ use super::inode::How;
 use super::laid::SectorFault;
 use super::plan::Misread;
 use super::state::InFlight;
-use logforce_device::{Barrier, Completion, File, ReadSource, Ticket, Write};
+use logforce_device::{Barrier, Completion, File, ReadSource, Ticket, Write, failure};
 use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::sync::Arc;
@@ -187,7 +187,7 @@ impl File for SimFile {
             }
             _ => {
                 s.note(|| format!("read {number} of {}[{offset}..] FAILS", self.name));
-                Err(io::Error::other(
+                Err(failure::medium(
                     "input/output error: cannot read (injected)",
                 ))
             }

@@ -1,0 +1,130 @@
+//! What a failed call is evidence of.
+//!
+//! Only the medium can say that bytes are lost. A process that has run out of descriptors, memory
+//! or rights learns nothing about them: whoever took such an answer for damage could cut records
+//! that were acknowledged and lie on the medium, whole.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+
+/// An error of the system with words about what was being done. Unlike an error made of text it
+/// keeps the system's number.
+#[derive(Debug)]
+struct Worded {
+    words: String,
+    number: Option<i32>,
+    of_medium: bool,
+}
+
+impl fmt::Display for Worded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.words)
+    }
+}
+
+impl Error for Worded {}
+
+/// `error` as an error of `kind` that says `words`, with the number it had.
+pub fn worded(error: &io::Error, kind: io::ErrorKind, words: String) -> io::Error {
+    let worded = Worded {
+        words,
+        number: os_number(error),
+        of_medium: is_of_medium(error),
+    };
+    io::Error::new(kind, worded)
+}
+
+/// An error of the medium that no system has numbered: of a simulated disk.
+pub fn medium(words: impl Into<String>) -> io::Error {
+    let worded = Worded {
+        words: words.into(),
+        number: None,
+        of_medium: true,
+    };
+    io::Error::other(worded)
+}
+
+fn words_of(error: &io::Error) -> Option<&Worded> {
+    error.get_ref()?.downcast_ref()
+}
+
+/// The system's number for `error`, also where words were put around it.
+pub fn os_number(error: &io::Error) -> Option<i32> {
+    let worded = || words_of(error)?.number;
+    error.raw_os_error().or_else(worded)
+}
+
+/// Whether `error`, the answer to a read, says that the medium does not give back what it holds.
+///
+/// Everything else (no descriptors, no memory, no rights, a signal, a busy or vanished device, a
+/// file that is not shared) says nothing about the bytes, and neither does what nobody knows.
+pub fn is_of_medium(error: &io::Error) -> bool {
+    match error.raw_os_error() {
+        Some(number) => NUMBERS.contains(&number),
+        None => words_of(error).is_some_and(|w| w.of_medium),
+    }
+}
+
+/// `EIO`; `EBADMSG` and `EUCLEAN` (a filesystem's checksum or structure is wrong: ext4, xfs, btrfs);
+/// `ENODATA`, `EREMOTEIO` and `EILSEQ` (what the block layer makes of a medium error, a target
+/// error and a protection error: `blk_errors` in the kernel's `block/blk-core.c`).
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const NUMBERS: &[i32] = &[5, 61, 74, 84, 117, 121];
+
+/// `EIO`, `EILSEQ`, `EBADMSG` (`sys/errno.h`).
+#[cfg(target_vendor = "apple")]
+const NUMBERS: &[i32] = &[5, 92, 94];
+
+/// `ERROR_CRC`, `ERROR_SECTOR_NOT_FOUND`, `ERROR_READ_FAULT`, `ERROR_DATA_CHECKSUM_ERROR`,
+/// `ERROR_IO_DEVICE`, `ERROR_FILE_CORRUPT`, `ERROR_DISK_CORRUPT` (`winerror.h`).
+#[cfg(windows)]
+const NUMBERS: &[i32] = &[23, 27, 30, 323, 1117, 1392, 1393];
+
+/// `EIO` has this number wherever there is one.
+#[cfg(not(any(
+    target_os = "linux",
+    target_os = "android",
+    target_vendor = "apple",
+    windows
+)))]
+const NUMBERS: &[i32] = &[5];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_keep_number_and_meaning() {
+        let number = NUMBERS[0];
+        let raw = io::Error::from_raw_os_error(number);
+        let kind = raw.kind();
+        assert!(is_of_medium(&raw));
+        let once = worded(&raw, kind, "cannot read a/b".to_owned());
+        let twice = worded(&once, kind, format!("opening: {once}"));
+        assert_eq!(os_number(&twice), Some(number));
+        assert!(is_of_medium(&twice));
+        assert_eq!(twice.kind(), kind);
+        assert_eq!(twice.to_string(), "opening: cannot read a/b");
+        assert!(is_of_medium(&medium("gone")));
+    }
+
+    #[test]
+    fn what_the_process_lacks_is_not_the_mediums_word() {
+        // EPERM, ENOENT, EINTR, ENXIO, EAGAIN, ENOMEM, EACCES, EBUSY, ENODEV, EINVAL, ENFILE, EMFILE.
+        #[cfg(unix)]
+        for number in [1, 2, 4, 6, 11, 12, 13, 16, 19, 22, 23, 24] {
+            let e = io::Error::from_raw_os_error(number);
+            assert!(!is_of_medium(&e), "{e}");
+            assert!(!is_of_medium(&worded(&e, e.kind(), String::new())), "{e}");
+        }
+        // Access denied, too many open files, not enough memory, not ready, sharing violation.
+        #[cfg(windows)]
+        for number in [4, 5, 8, 21, 32, 33] {
+            let e = io::Error::from_raw_os_error(number);
+            assert!(!is_of_medium(&e), "{e}");
+        }
+        assert!(!is_of_medium(&io::Error::other("who knows")));
+        assert!(!is_of_medium(&io::ErrorKind::UnexpectedEof.into()));
+    }
+}
