@@ -99,7 +99,7 @@ impl Follower {
         }
     }
 
-    /// As [`Follower::next_blocking`], for a task.
+    /// As [`Follower::next_blocking`], for a task. After the end it answers `None` again.
     pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Entry>>> {
         if let Some(answer) = self.answer() {
             return Poll::Ready(answer);
@@ -121,6 +121,9 @@ impl Follower {
     }
 
     /// As [`Follower::next_blocking`], to await.
+    ///
+    /// **Cancel safe.** Dropped before it has completed, it has taken nothing: the next call shows
+    /// the same record.
     pub async fn next(&mut self) -> Option<Result<Entry>> {
         poll_fn(|context| self.poll_next(context)).await
     }

@@ -18,8 +18,13 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 /// A record that was submitted: staged, and on its way to what its policy promises whether or not
-/// anybody looks. Wait for it in a thread, poll it, or await it on any runtime. Dropping it is
-/// harmless; it does not keep the log open.
+/// anybody looks. Wait for it in a thread, poll it, or await it on any runtime. It does not keep the
+/// log open.
+///
+/// **Cancel safe.** Dropping it, polled or not, changes nothing but that nobody is told: the record
+/// is written and forced as its policy says. Whether it was is then known by
+/// [`Log::durable_lsn`] having reached [`Submitted::end`]. Polled again after completion it answers
+/// again.
 #[must_use = "whether the record became durable is known by waiting for it"]
 pub struct Submitted {
     start: Lsn,
@@ -27,6 +32,9 @@ pub struct Submitted {
 }
 
 /// A force that was asked for and not waited for; see [`Log::submit_force`](crate::Log::submit_force).
+///
+/// **Cancel safe.** Dropping it, polled or not, does not take back the force: it is done, and nobody
+/// is told. Polled again after completion it answers again.
 #[must_use = "whether it was done is known by waiting for it"]
 pub struct Forcing {
     pending: Pending,
@@ -181,14 +189,25 @@ impl std::fmt::Debug for Forcing {
 }
 
 /// A submission that waits for room; see [`Log::submit_async`](crate::Log::submit_async).
+///
+/// **Cancel safe.** Dropped before it has completed, nothing was submitted, and nothing will be: the
+/// record is not in the log. Once it has completed with [`Submitted`], the record is on its way, and
+/// dropping either of the two does not take it back. So a cancelled
+/// `log.submit_async(record).await?.await?` has submitted the record or it has not, by which of the
+/// two it was cancelled in; to tell, keep the [`Submitted`] in between.
+///
+/// # Panics
+/// If it is polled again after it has completed, with a record or with an error.
 #[must_use = "nothing is submitted before it is polled"]
 pub struct Submitting<R> {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) policy: Policy,
-    pub(crate) record: R,
+    shared: Arc<Shared>,
+    policy: Policy,
+    record: R,
     /// When prepared space was asked for.
-    pub(crate) asked: Option<u64>,
-    pub(crate) place: Option<Place>,
+    asked: Option<u64>,
+    place: Option<Place>,
+    /// It was submitted, or refused: another poll must not append the record a second time.
+    completed: bool,
 }
 
 impl<R: AsRef<[u8]> + Unpin> Future for Submitting<R> {
@@ -196,16 +215,20 @@ impl<R: AsRef<[u8]> + Unpin> Future for Submitting<R> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
+        assert!(!this.completed, "`Submitting` polled after completion");
         for last in [false, true] {
             let record: &[u8] = this.record.as_ref();
+            // Also if what follows unwinds: the record may have been placed by then.
+            this.completed = true;
             let placed = this
                 .shared
                 .clone()
                 .try_submit(&[&[record]], this.policy, &mut this.asked);
             match placed {
-                Err(Error::WouldBlock) if last => {}
+                Err(Error::WouldBlock) if last => this.completed = false,
                 // Room may have come before there was a waker to wake.
                 Err(Error::WouldBlock) => {
+                    this.completed = false;
                     let wakers = &this.shared.room_wakers;
                     wakers.register(Lsn::ORIGIN, &mut this.place, context.waker());
                     if planted!("recheck-room-after-register") {
@@ -271,6 +294,7 @@ impl Log {
             record,
             asked: None,
             place: None,
+            completed: false,
         }
     }
 

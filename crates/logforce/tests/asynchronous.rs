@@ -7,6 +7,7 @@ mod common;
 use common::*;
 use logforce::{Error, ErrorKind, Guarantee, Log, Policy, Submitted};
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -378,6 +379,92 @@ fn a_handle_is_polled_after_it_was_completed_elsewhere() {
         assert!(done.unwrap().end <= log.durable_lsn());
         // Again, though the trait does not ask for that.
         assert!(poll(&mut handle, Waker::noop()).is_ready());
+    }
+}
+
+/// What another poll of a submission does, after it has completed.
+#[track_caller]
+fn assert_not_submitted_again(log: &Log, submitting: &mut (impl Future + Unpin)) {
+    let before = log.tail_lsn();
+    let again = catch_unwind(AssertUnwindSafe(|| {
+        poll(submitting, Waker::noop()).is_ready()
+    }));
+    let panic = again.expect_err("another poll panics, as std's futures do");
+    let text = panic.downcast_ref::<&str>().expect("a message");
+    assert!(text.contains("polled after completion"), "{text}");
+    assert_eq!(log.tail_lsn(), before, "it appended once more");
+}
+
+#[test]
+fn a_submission_polled_after_completion_appends_nothing() {
+    let (_dir, log) = open(tight().policy(Policy::Interval { within: LONG }));
+    // At once.
+    let data = record(0, 1000);
+    let mut first = log.submit_async(&data);
+    assert!(poll(&mut first, Waker::noop()).is_ready());
+    assert_not_submitted_again(&log, &mut first);
+    // After it has waited for room.
+    let mut expected = 1;
+    let mut waiting = loop {
+        let mut next = log.submit_async(&data);
+        match poll(&mut next, Waker::noop()) {
+            Poll::Ready(handle) => drop(handle.unwrap()),
+            Poll::Pending => break next,
+        }
+        expected += 1;
+        assert!(expected < 1_000_000, "staging has no end");
+    };
+    log.force(log.tail_lsn()).unwrap();
+    let Poll::Ready(handle) = poll(&mut waiting, Waker::noop()) else {
+        panic!("there is room again");
+    };
+    let end = handle.unwrap().end();
+    expected += 1;
+    assert_eq!(log.tail_lsn(), end);
+    assert_not_submitted_again(&log, &mut waiting);
+    // After it was refused.
+    let (other, closed) = open(options());
+    let mut refused = closed.submit_async(&data);
+    closed.close().unwrap();
+    let Poll::Ready(Err(e)) = poll(&mut refused, Waker::noop()) else {
+        panic!("the log is closed");
+    };
+    assert_eq!(e.kind(), ErrorKind::Closed);
+    let again = catch_unwind(AssertUnwindSafe(|| {
+        poll(&mut refused, Waker::noop()).is_ready()
+    }));
+    assert!(again.is_err());
+    drop(other);
+    log.force(log.tail_lsn()).unwrap();
+    assert_eq!(read_all(&log).len(), expected);
+}
+
+#[test]
+fn other_futures_polled_after_completion_answer_again() {
+    let (_dir, log) = open(options());
+    let handle = log.submit(b"one").unwrap();
+    let mut forcing = log.submit_force(handle.end()).unwrap();
+    until("not done", || handle.is_done());
+    for _ in 0..3 {
+        assert!(poll(&mut forcing, Waker::noop()).is_ready());
+    }
+    let mut follower = log.follow(log.front_lsn()).unwrap();
+    {
+        // Of an `async fn`: the compiler sees to it.
+        let mut next = Box::pin(follower.next());
+        assert!(poll(&mut next, Waker::noop()).is_ready());
+        let again = catch_unwind(AssertUnwindSafe(|| {
+            poll(&mut next, Waker::noop()).is_ready()
+        }));
+        assert!(again.is_err());
+    }
+    log.close().unwrap();
+    for _ in 0..3 {
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(matches!(
+            follower.poll_next(&mut context),
+            Poll::Ready(None)
+        ));
     }
 }
 
