@@ -1,3 +1,7 @@
+mod advice;
+
+pub(crate) use advice::Bytes;
+
 use logforce_device::{Guarantee, Method};
 use logforce_format::{Case, Lsn};
 use std::io;
@@ -51,11 +55,11 @@ impl std::fmt::Display for Damage {
 }
 
 /// What went wrong. Each says what happened, where, and what can be done.
-#[derive(Debug, Clone, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A call of the operating system failed.
-    #[error("{}", describe_io(doing, path, source))]
+    #[error("{}", advice::describe(doing, path, source))]
     Io {
         /// What was being done.
         doing: &'static str,
@@ -95,14 +99,14 @@ pub enum Error {
         version: u16,
     },
     /// Somebody else has the log open for writing.
-    #[error("{} is open for writing already, in this process or in another: only one writer at a time", path.display())]
+    #[error("{} is open for writing already, in this process or in another: only one writer at a time. To look at it meanwhile: logforce::read_only, or `logforce stat`", path.display())]
     Locked {
         /// The directory.
         path: PathBuf,
     },
     /// No room for another segment. Nothing was accepted; what was acknowledged stays, and the log
     /// goes on once there is space.
-    #[error("no space to prepare a segment of {need} bytes in {}: free some, or truncate_front the log ({source})", path.display())]
+    #[error("no space to prepare a segment of {} in {}: free some, or truncate_front the log ({source})", Bytes(*need), path.display())]
     NoSpace {
         /// The directory.
         path: PathBuf,
@@ -113,7 +117,7 @@ pub enum Error {
     },
     /// The log is as long as [`Options::max_log_len`](crate::Options::max_log_len) allows. Nothing
     /// was accepted; the log goes on once its front was moved.
-    #[error("the log in {} is full: {used} bytes are in use, a segment of {need} more would exceed {limit}. truncate_front the log or raise Options::max_log_len", path.display())]
+    #[error("the log in {} is full: its segment files take up {}, and with {} more they would exceed the cap of {}. truncate_front the log or raise Options::max_log_len", path.display(), Bytes(*used), Bytes(*need), Bytes(*limit))]
     Full {
         /// The directory.
         path: PathBuf,
@@ -150,7 +154,7 @@ pub enum Error {
     },
     /// Acknowledged data is damaged. Nothing was changed.
     #[error(
-        "damaged log: {0}. Look with `logforce verify`; Options::on_damage(OnDamage::Truncate) cuts here and loses what follows"
+        "damaged log: {0}. Nothing was changed. Look with `logforce verify {dir}`, and save all records that can still be read with `logforce salvage {dir} NEW`, before anything else: to open with Options::on_damage(OnDamage::Truncate) is to give up what follows this place", dir = .0.path.display()
     )]
     Damaged(Box<Damage>),
     /// A write or a barrier failed earlier; nothing more is accepted. Whether the records that were
@@ -165,7 +169,7 @@ pub enum Error {
         cause: Arc<Error>,
     },
     /// A record, the sum of an atomic append, or metadata is too large.
-    #[error("a record (or atomic append, or metadata) of {len} bytes: at most {max} are possible")]
+    #[error("too large: {} for one record, one atomic append or the metadata, where at most {} are possible", Bytes(*len), Bytes(*max))]
     TooLarge {
         /// Its size; that of records with frame headers.
         len: u64,
@@ -173,13 +177,15 @@ pub enum Error {
         max: u64,
     },
     /// The LSN is not where a record begins or ends.
-    #[error("LSN {lsn} is not where a record begins or ends")]
+    #[error(
+        "LSN {lsn} is not where a record begins or ends: give one that an append, a record or front_lsn returned"
+    )]
     NotABoundary {
         /// The LSN.
         lsn: Lsn,
     },
     /// The LSN lies below the front.
-    #[error("LSN {lsn} was truncated: the log begins at {front}")]
+    #[error("LSN {lsn} was truncated: the log begins at LSN {front}")]
     Truncated {
         /// The LSN.
         lsn: Lsn,
@@ -187,7 +193,7 @@ pub enum Error {
         front: Lsn,
     },
     /// The LSN lies in a range that was taken back.
-    #[error("LSN {lsn} was voided with [{from}, {to})")]
+    #[error("LSN {lsn} was voided by truncate_back, with all from LSN {from} up to LSN {to}")]
     Voided {
         /// The LSN.
         lsn: Lsn,
@@ -197,12 +203,20 @@ pub enum Error {
         to: Lsn,
     },
     /// The LSN lies beyond what there is (to read: what is durable).
-    #[error("LSN {lsn} lies beyond the end at {end}")]
+    #[error("LSN {lsn} lies beyond the end at LSN {end}")]
     BeyondEnd {
         /// The LSN.
         lsn: Lsn,
         /// The end.
         end: Lsn,
+    },
+    /// No log can have this path.
+    #[error("'{}' cannot be the path of a log: {why}", path.display())]
+    Path {
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        why: &'static str,
     },
     /// An option cannot be.
     #[error("option {option}: {why}")]
@@ -225,34 +239,10 @@ pub enum Error {
     Forked,
 }
 
-/// What [`Error::Io`] says where nothing was to be written: so does the crate `logforce`.
-const LOOKING: [&str; 2] = ["look at the place", "read what is recorded in"];
-
-/// A backend's errors mostly say what was done to which path already; some say only what the
-/// system answered.
-fn describe_io(doing: &str, path: &Path, source: &io::Error) -> String {
-    let hint = match source.kind() {
-        // Of what is only looked at.
-        io::ErrorKind::PermissionDenied if LOOKING.contains(&doing) => {
-            "; it must be readable for the user of this process"
-        }
-        io::ErrorKind::PermissionDenied => {
-            "; the directory and its files must be readable and writable for the user of this process"
-        }
-        io::ErrorKind::ReadOnlyFilesystem => {
-            "; to open a log is to write to it: remount the filesystem for writing, or look with `logforce dump`"
-        }
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "; free some space and try again"
-        }
-        _ => "",
-    };
-    let answer = source.to_string();
-    let file = path.file_name().unwrap_or_default().to_string_lossy();
-    if !file.is_empty() && answer.contains(&*file) {
-        format!("{answer}{hint}")
-    } else {
-        format!("cannot {doing} {}: {answer}{hint}", path.display())
+/// The message: what ends a `main() -> Result<(), Error>`, an `unwrap` or an `expect` prints this.
+impl std::fmt::Debug for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
     }
 }
 
@@ -314,9 +304,10 @@ impl Error {
             Error::Guarantee { .. } | Error::Method { .. } => ErrorKind::Unavailable,
             Error::Damaged(_) => ErrorKind::Damaged,
             Error::Poisoned { .. } => ErrorKind::Poisoned,
-            Error::TooLarge { .. } | Error::NotABoundary { .. } | Error::Option { .. } => {
-                ErrorKind::InvalidInput
-            }
+            Error::TooLarge { .. }
+            | Error::NotABoundary { .. }
+            | Error::Option { .. }
+            | Error::Path { .. } => ErrorKind::InvalidInput,
             Error::Truncated { .. } => ErrorKind::Truncated,
             Error::Voided { .. } => ErrorKind::Voided,
             Error::BeyondEnd { .. } => ErrorKind::BeyondEnd,
@@ -351,6 +342,7 @@ impl Error {
             | Error::NoLog { path, .. }
             | Error::AlreadyExists { path }
             | Error::NotALog { path, .. }
+            | Error::Path { path, .. }
             | Error::NewerFormat { path, .. }
             | Error::Locked { path }
             | Error::NoSpace { path, .. }
@@ -391,6 +383,40 @@ impl Error {
                 )
             }
             _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Who copies what the message advises must not lose what could still be read.
+    #[test]
+    fn damage_is_looked_at_and_saved_before_it_is_cut() {
+        let damage = Damage {
+            lsn: Lsn(8192),
+            case: Case::ReadError,
+            path: "/data/log".into(),
+            file: Some("0000000000000000.seg".to_owned()),
+            offset: 12288,
+            found: "cannot read at 12288: Input/output error (os error 5)".to_owned(),
+            durable_to: Lsn(9000),
+        };
+        let told = Error::Damaged(Box::new(damage)).to_string();
+        let mut from = 0;
+        for part in [
+            "LSN 8192",
+            "/data/log/0000000000000000.seg offset 12288",
+            "os error 5",
+            "durable up to LSN 9000",
+            "Nothing was changed",
+            "logforce verify /data/log",
+            "logforce salvage /data/log NEW",
+            "OnDamage::Truncate",
+        ] {
+            let at = told.get(from..).and_then(|t| t.find(part));
+            from += at.unwrap_or_else(|| panic!("no '{part}' in order in: {told}"));
         }
     }
 }

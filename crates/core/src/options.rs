@@ -1,4 +1,5 @@
 use crate::checkpoint::{Callback, CheckpointDue};
+use crate::error::Bytes;
 use crate::stage::KEPT_UNITS;
 use crate::{Advisor, Error, Policy, Result};
 use logforce_device::{Guarantee, Method};
@@ -8,6 +9,11 @@ use logforce_format::{
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// The smallest write unit in bytes.
+const MIN_WRITE_UNIT: u32 = 4096;
+/// So many writes may be in flight: no device takes more, and memory is kept for each.
+const MAX_WRITES_IN_FLIGHT: usize = 1024;
 
 /// Whether opening may make a log, or must.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -160,7 +166,7 @@ impl Options {
         self
     }
 
-    /// How many device writes may be in flight at once, at least 1. Default 4. More than one is begun
+    /// How many device writes may be in flight at once, 1 to 1024. Default 4. More than one is begun
     /// only where many bytes wait. Methods that need a barrier have one in flight, and so has `dsync`
     /// through the system's cache: of several there, one may be told another's failure, and that one
     /// success.
@@ -267,31 +273,44 @@ impl Options {
         self
     }
 
-    /// The write unit on a device that needs at least `device` bytes, and a check of all sizes.
+    /// The write unit on a device that needs at least `device` bytes, and a check of all numbers.
+    /// What is refused where the device needs nothing is refused on every device.
     pub(crate) fn resolve_write_unit(&self, device: u32) -> Result<u32> {
         let bad = |option, why: String| Err(Error::Option { option, why });
+        let bytes = |n: u32| Bytes(n.into());
         if let Some(unit) = self.write_unit
-            && !(unit.is_power_of_two() && (4096..=MAX_WRITE_UNIT).contains(&unit))
+            && !(unit.is_power_of_two() && (MIN_WRITE_UNIT..=MAX_WRITE_UNIT).contains(&unit))
         {
             return bad(
                 "write_unit",
-                format!("{unit} is not a power of two from 4096 to {MAX_WRITE_UNIT}"),
+                format!(
+                    "{} is not a power of two from {} to {}",
+                    bytes(unit),
+                    bytes(MIN_WRITE_UNIT),
+                    bytes(MAX_WRITE_UNIT)
+                ),
             );
         }
-        let unit = self.write_unit.unwrap_or(0).max(device);
+        let unit = self.write_unit.unwrap_or(MIN_WRITE_UNIT).max(device);
         if unit > MAX_WRITE_UNIT {
             return bad(
                 "write_unit",
-                format!("the device needs {device} bytes, at most {MAX_WRITE_UNIT} are possible"),
+                format!(
+                    "the device needs {}, at most {} are possible",
+                    bytes(device),
+                    bytes(MAX_WRITE_UNIT)
+                ),
             );
         }
         if !SegmentHeader::geometry_is_valid(logforce_format::Lsn::ORIGIN, self.segment_len, unit) {
             return bad(
                 "segment_len",
                 format!(
-                    "{} is not a multiple of the write unit {unit} from {} to {MAX_SEGMENT_LEN}",
-                    self.segment_len,
-                    MIN_SEGMENT_LEN.max(2 * SegmentHeader::data_offset(unit)),
+                    "{} is not a multiple of the write unit, {}, from {} to {}",
+                    Bytes(self.segment_len),
+                    bytes(unit),
+                    Bytes(MIN_SEGMENT_LEN.max(2 * SegmentHeader::data_offset(unit))),
+                    Bytes(MAX_SEGMENT_LEN)
                 ),
             );
         }
@@ -302,16 +321,31 @@ impl Options {
             return bad(
                 "max_batch",
                 format!(
-                    "{} is not a multiple of the write unit {unit} from {} to {MAX_BATCH_LEN}",
-                    self.max_batch,
-                    2 * unit
+                    "{} is not a multiple of the write unit, {}, from {} to {}",
+                    bytes(self.max_batch),
+                    bytes(unit),
+                    bytes(2 * unit),
+                    bytes(MAX_BATCH_LEN)
                 ),
             );
         }
         if self.staging < self.max_batch as usize {
             return bad(
                 "staging",
-                format!("{} is less than max_batch {}", self.staging, self.max_batch),
+                format!(
+                    "{} is less than max_batch, {}",
+                    Bytes(self.staging as u64),
+                    bytes(self.max_batch)
+                ),
+            );
+        }
+        if self.writes_in_flight > MAX_WRITES_IN_FLIGHT {
+            return bad(
+                "writes_in_flight",
+                format!(
+                    "{} is too many: 1 to {MAX_WRITES_IN_FLIGHT}",
+                    self.writes_in_flight
+                ),
             );
         }
         if let Some(cap) = self.max_log_len
@@ -322,8 +356,10 @@ impl Options {
             return bad(
                 "max_log_len",
                 format!(
-                    "{cap} is too little: at least {least} with segments of {} bytes",
-                    self.segment_len
+                    "{} is too little: at least {} with segments of {}",
+                    Bytes(cap),
+                    Bytes(least),
+                    Bytes(self.segment_len)
                 ),
             );
         }

@@ -197,7 +197,7 @@ impl Stage {
     pub(crate) fn measure(lens: impl Iterator<Item = usize>) -> Result<usize> {
         let mut sum = 0u64;
         for len in lens {
-            sum = sum.saturating_add(frame_len(len.min(MAX_RECORD_LEN + 1)) as u64);
+            sum = sum.saturating_add(frame_len(len) as u64);
         }
         let max = (MAX_RECORD_LEN + FRAME_HEADER_LEN) as u64;
         if sum > max {

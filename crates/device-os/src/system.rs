@@ -57,4 +57,8 @@ impl System for OsSystem {
         dir.sync_parent()?;
         Ok(Arc::new(dir))
     }
+
+    fn remove_empty_directory(&self, path: &Path) -> io::Result<()> {
+        std::fs::remove_dir(path).map_err(|e| at(e, "remove the directory", path))
+    }
 }

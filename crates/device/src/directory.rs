@@ -113,4 +113,10 @@ pub trait System: Send + Sync {
     /// in the parent durable, and opens it. One that exists already is opened, and its entry made
     /// durable as well.
     fn make_directory(&self, path: &Path) -> io::Result<Arc<dyn Directory>>;
+
+    /// Removes a directory, if it is empty: one that was made and then not used. `Unsupported`
+    /// where that cannot be done; it is left then.
+    fn remove_empty_directory(&self, _path: &Path) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 }

@@ -56,6 +56,55 @@ fn missing() {
     logforce::open_or_create(home.path().join("other"), options()).unwrap();
 }
 
+/// What is no path, whoever asks for it.
+#[test]
+fn paths_that_are_none() {
+    for (path, words) in [("", "it is empty"), ("a\0b", "NUL")] {
+        let path = Path::new(path);
+        for (name, open) in WAYS {
+            println!("{name}");
+            let e = assert_error(
+                open(path, options()),
+                ErrorKind::InvalidInput,
+                &["cannot be the path of a log", words],
+            );
+            check_path(&e, path);
+        }
+        let kind = ErrorKind::InvalidInput;
+        assert_error(logforce::read_only(path).map(drop), kind, &[words]);
+        assert_error(logforce::inspect(path).map(drop), kind, &[words]);
+        assert_error(logforce::salvage(path).map(drop), kind, &[words]);
+    }
+}
+
+/// Whoever is refused finds no empty directory afterwards, which the next one would take for a log
+/// that was emptied; one that was there before stays.
+#[test]
+fn a_refused_opening_leaves_nothing() {
+    let home = temp();
+    let dir = home.path().join("log");
+    let foreign = logforce::Method::ALL
+        .iter()
+        .find(|m| !logforce::Method::here().contains(m));
+    let foreign = options().method(*foreign.unwrap());
+    for is_there in [false, true] {
+        if is_there {
+            fs::create_dir(&dir).unwrap();
+        }
+        for (name, open) in [WAYS[0], WAYS[2]] {
+            println!("{name}");
+            assert_error(
+                open(&dir, foreign.clone()),
+                ErrorKind::Unavailable,
+                &["not offered"],
+            );
+            assert_eq!(dir.exists(), is_there);
+        }
+    }
+    assert_eq!(listing(&dir), [], "nothing was made");
+    logforce::open_or_create(&dir, options()).unwrap();
+}
+
 #[test]
 fn emptied() {
     let home = temp();

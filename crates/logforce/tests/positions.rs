@@ -181,7 +181,8 @@ fn too_large() {
     let before = log.tail_lsn();
     let max = vec![7; MAX_RECORD_LEN + 1];
     let words = ["at most"];
-    assert_error(log.append(&max), ErrorKind::InvalidInput, &words);
+    let e = assert_error(log.append(&max), ErrorKind::InvalidInput, &words);
+    assert!(e.to_string().contains("64.0 MiB (6710888"), "{e}");
     assert_error(log.commit(&max), ErrorKind::InvalidInput, &words);
     assert_error(
         log.append_parts(&[&max[..1], &max[1..]]),

@@ -126,6 +126,10 @@ impl System for CountingSystem {
     fn make_directory(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {
         self.inner.make_directory(path).map(|d| self.wrap(d))
     }
+
+    fn remove_empty_directory(&self, path: &Path) -> io::Result<()> {
+        self.inner.remove_empty_directory(path)
+    }
 }
 
 struct CountingDirectory {

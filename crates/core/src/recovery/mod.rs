@@ -33,7 +33,9 @@ use logforce_device::{AlignedBuf, Barrier, Directory, Runtime, System, Write};
 use logforce_format::{
     Anchor, BatchHeader, BatchKind, Case, Control, Epoch, LogId, Lsn, planted, seal,
 };
-use presence::{Chosen, advise, choose, create, facts, look, unusable_directory};
+use presence::{
+    Chosen, advise, check_path, choose, create, directory_to_write, facts, look, unusable_directory,
+};
 use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
@@ -47,9 +49,30 @@ pub(crate) fn open(
     creation: Creation,
     options: Options,
 ) -> Result<Shared> {
+    check_path(path)?;
+    // What no device could make right is refused before anything is made.
+    options.resolve_write_unit(0)?;
+    let is_missing = |e: io::Error| e.kind() == io::ErrorKind::NotFound;
+    let makes_one =
+        creation != Creation::OpenExisting && system.directory(path).err().is_some_and(is_missing);
+    let opened = open_or_make(system, path, creation, options);
+    if makes_one && opened.is_err() {
+        // Refused, as where the guarantee cannot be had: nothing is left then. A directory that
+        // holds anything is not empty and stays, and so does one that cannot be removed.
+        let _ = system.remove_empty_directory(path);
+    }
+    opened
+}
+
+fn open_or_make(
+    system: &dyn System,
+    path: &Path,
+    creation: Creation,
+    options: Options,
+) -> Result<Shared> {
     let runtime = system.runtime();
     let dir = match creation {
-        Creation::OpenExisting => existing_directory(system, path)?,
+        Creation::OpenExisting => directory_to_write(system, path)?,
         _ => system
             .make_directory(path)
             .map_err(|e| unusable_directory(e, "make the directory", path))?,

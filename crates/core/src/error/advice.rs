@@ -1,0 +1,196 @@
+//! What the system's answers mean for whoever meets them, and what to do.
+
+use logforce_device::failure::{is_of_medium, os_number};
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+/// What is done where nothing is to be written: the user need not be allowed to write then. The
+/// crate `logforce` uses some of these as well.
+const LOOKING: [&str; 5] = ["look at", "read", "list", "open the directory", "ask"];
+
+/// A backend's errors mostly say what was done to which path already; some say only what the
+/// system answered.
+pub(super) fn describe(doing: &str, path: &Path, source: &io::Error) -> String {
+    let answer = source.to_string();
+    let advice = advice(doing, source);
+    let (semicolon, advice) = match advice {
+        "" => ("", ""),
+        some => ("; ", some),
+    };
+    let file = path.file_name().unwrap_or_default().to_string_lossy();
+    if !file.is_empty() && answer.contains(&*file) {
+        format!("{answer}{semicolon}{advice}")
+    } else {
+        let path = path.display();
+        format!("cannot {doing} {path}: {answer}{semicolon}{advice}")
+    }
+}
+
+/// What to do, or nothing where the answer says it.
+fn advice(doing: &str, source: &io::Error) -> &'static str {
+    if is_of_medium(source) {
+        return "the device reports that it failed: look into the system's log (dmesg on Linux)";
+    }
+    if let Some(advice) = os_number(source).and_then(by_number) {
+        return advice;
+    }
+    match source.kind() {
+        io::ErrorKind::PermissionDenied if LOOKING.iter().any(|l| doing.starts_with(l)) => {
+            "the user of this process must be allowed to read it; the files of a log are their \
+             owner's alone unless that was changed"
+        }
+        io::ErrorKind::PermissionDenied => {
+            "the directory and its files must be readable and writable for the user of this process"
+        }
+        io::ErrorKind::ReadOnlyFilesystem => {
+            "to open a log is to write to it: remount the filesystem for writing, or look with \
+             `logforce dump` or logforce::read_only"
+        }
+        io::ErrorKind::StorageFull => "free some space and try again",
+        io::ErrorKind::QuotaExceeded => "free some space or have the quota raised, and try again",
+        io::ErrorKind::FileTooLarge => {
+            "neither the filesystem nor the limit of this process (ulimit -f) may forbid files as \
+             large as a segment: see Options::segment_len"
+        }
+        io::ErrorKind::OutOfMemory => {
+            "the system has too little memory for it: free some and try again"
+        }
+        io::ErrorKind::ResourceBusy => "something else is using it: try again when that is done",
+        io::ErrorKind::TimedOut => {
+            "the device or the server did not answer: try again when it does"
+        }
+        io::ErrorKind::StaleNetworkFileHandle => {
+            "what was there was unmounted, removed or replaced: find out by whom, and open it anew"
+        }
+        io::ErrorKind::WouldBlock if doing.contains("thread") => {
+            "no more threads are allowed (ulimit -u) or there is too little memory: change that and \
+             try again"
+        }
+        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => "try again",
+        _ => "",
+    }
+}
+
+#[cfg(unix)]
+fn by_number(number: i32) -> Option<&'static str> {
+    // The same on every Unix.
+    const ENXIO: i32 = 6;
+    const ENODEV: i32 = 19;
+    const ENFILE: i32 = 23;
+    const EMFILE: i32 = 24;
+    Some(match number {
+        EMFILE => {
+            "this process has as many files open as it may, which says nothing of the log: raise \
+             the limit (ulimit -n) or close some, and try again"
+        }
+        ENFILE => {
+            "the system has as many files open as it may, which says nothing of the log: raise \
+             that limit (fs.file-max on Linux) or close some, and try again"
+        }
+        ENXIO | ENODEV => "the device is gone: look into the system's log (dmesg on Linux)",
+        _ => return None,
+    })
+}
+
+#[cfg(not(unix))]
+fn by_number(number: i32) -> Option<&'static str> {
+    const ERROR_TOO_MANY_OPEN_FILES: i32 = 4;
+    const ERROR_SHARING_VIOLATION: i32 = 32;
+    const ERROR_LOCK_VIOLATION: i32 = 33;
+    Some(match number {
+        ERROR_TOO_MANY_OPEN_FILES => {
+            "this process has as many files open as it may, which says nothing of the log: close \
+             some and try again"
+        }
+        ERROR_SHARING_VIOLATION | ERROR_LOCK_VIOLATION => {
+            "another program has it open, perhaps a virus scanner or a backup: try again when it is \
+             done"
+        }
+        _ => return None,
+    })
+}
+
+/// A number of bytes, for people and for whoever compares: `64 MiB (67108864 bytes)`.
+pub(crate) struct Bytes(pub(crate) u64);
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [(u32, &str); 3] = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
+        let bytes = self.0;
+        let Some((shift, unit)) = UNITS.iter().find(|(shift, _)| bytes >> shift > 0) else {
+            return match bytes {
+                1 => f.write_str("1 byte"),
+                n => write!(f, "{n} bytes"),
+            };
+        };
+        if bytes.trailing_zeros() >= *shift {
+            write!(f, "{} {unit} ({bytes} bytes)", bytes >> shift)
+        } else {
+            let rounded = bytes as f64 / (1_u64 << shift) as f64;
+            write!(f, "{rounded:.1} {unit} ({bytes} bytes)")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_bytes_have_units() {
+        for (bytes, text) in [
+            (0, "0 bytes"),
+            (1, "1 byte"),
+            (1023, "1023 bytes"),
+            (1024, "1 KiB (1024 bytes)"),
+            (64 << 20, "64 MiB (67108864 bytes)"),
+            ((64 << 20) + 24, "64.0 MiB (67108888 bytes)"),
+            (4 << 30, "4 GiB (4294967296 bytes)"),
+            (u64::MAX, "17179869184.0 GiB (18446744073709551615 bytes)"),
+        ] {
+            assert_eq!(Bytes(bytes).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn what_is_not_about_the_log_says_what_to_do() {
+        let at = Path::new("/data/log");
+        let told = |doing, source| describe(doing, at, &source);
+        let denied = || io::ErrorKind::PermissionDenied.into();
+        // Whoever only looks is not told to ask for the right to write.
+        for doing in ["open the directory", "list", "read", "look at the place"] {
+            let told = told(doing, denied());
+            assert!(told.contains("read") && !told.contains("writ"), "{told}");
+        }
+        assert!(told("lock", denied()).contains("writable"));
+        for (kind, part) in [
+            (io::ErrorKind::OutOfMemory, "memory"),
+            (io::ErrorKind::StorageFull, "free some space"),
+            (io::ErrorKind::QuotaExceeded, "quota"),
+            (io::ErrorKind::FileTooLarge, "ulimit -f"),
+            (io::ErrorKind::TimedOut, "try again"),
+            (io::ErrorKind::ReadOnlyFilesystem, "remount"),
+        ] {
+            let told = told("write", kind.into());
+            assert!(told.contains(part), "{told}");
+            assert!(told.contains("/data/log"), "{told}");
+        }
+        let thread = told("start a thread for", io::ErrorKind::WouldBlock.into());
+        assert!(thread.contains("ulimit -u"), "{thread}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn limits_are_named_by_the_systems_number() {
+        let told = |n| describe("open", Path::new("/x"), &io::Error::from_raw_os_error(n));
+        for (number, part) in [
+            (24, "ulimit -n"),
+            (23, "fs.file-max"),
+            (5, "dmesg"),
+            (19, "gone"),
+        ] {
+            assert!(told(number).contains(part), "{}", told(number));
+        }
+    }
+}
