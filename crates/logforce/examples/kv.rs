@@ -9,17 +9,28 @@
 //! cargo run -p logforce --example kv DIR bench 10000
 //! ```
 //!
-//! `bench` makes that many changes to 100 keys, prints a line for each that is durable, and puts
-//! down a checkpoint after every 1000. Kill it at any point: what it has printed is there.
+//! `bench` makes that many changes to 100 keys, prints a line for each that is durable, and writes a
+//! checkpoint after every 1000. Kill it at any point: what it has printed is there.
 
 use logforce::{Log, Lsn, Options};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::time::Instant;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+const USAGE: &str = "\
+usage: kv DIR set KEY VALUE
+       kv DIR get KEY
+       kv DIR del KEY
+       kv DIR list
+       kv DIR checkpoint
+       kv DIR bench COUNT
+
+The store in DIR is made if it is missing.";
 
 /// A store of keys and values.
 struct Store {
@@ -63,7 +74,7 @@ impl Store {
     /// Opens the store, or makes one: the checkpoint, and what the log has since.
     fn open(dir: impl Into<PathBuf>) -> Result<Store> {
         let dir = dir.into();
-        fs::create_dir_all(&dir)?;
+        fs::create_dir_all(&dir).map_err(|e| format!("cannot make {}: {e}", dir.display()))?;
         let log = logforce::open_or_create(dir.join("log"), Options::new().segment_len(1 << 20))?;
         let (covered, mut map) = read_checkpoint(&dir)?.unwrap_or_default();
         // Between a checkpoint and the truncation that follows it there may have been a crash: then
@@ -163,25 +174,71 @@ fn bench(store: &mut Store, count: u64) -> Result<()> {
     Ok(())
 }
 
-fn main() -> Result<()> {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let [dir, command @ ..] = &args[..] else {
-        return Err("usage: kv DIR set|get|del|list|checkpoint|bench ...".into());
+/// What to do with the store.
+enum Command<'a> {
+    Change(&'a str, Option<&'a str>),
+    Get(&'a str),
+    List,
+    Checkpoint,
+    Bench(u64),
+}
+
+/// The store's directory and the command; `None` if they are unusable. All of it is looked at before
+/// a store is made.
+fn arguments<'a>(args: &[&'a str]) -> Option<(&'a str, Command<'a>)> {
+    let (dir, command) = args.split_first()?;
+    let command = match *command {
+        ["set", key, value] => Command::Change(key, Some(value)),
+        ["del", key] => Command::Change(key, None),
+        ["get", key] => Command::Get(key),
+        ["list"] => Command::List,
+        ["checkpoint"] => Command::Checkpoint,
+        ["bench", count] => Command::Bench(count.parse().ok()?),
+        _ => return None,
     };
-    let mut store = Store::open(*dir)?;
+    (!dir.starts_with('-')).then_some((dir, command))
+}
+
+fn run(dir: &str, command: Command) -> Result<()> {
+    let mut store = Store::open(dir)?;
     match command {
-        ["set", key, value] => store.change(key, Some(value))?,
-        ["del", key] => store.change(key, None)?,
-        ["get", key] => println!("{}", store.map.get(*key).ok_or("no such key")?),
-        ["list"] => {
+        Command::Change(key, value) => store.change(key, value)?,
+        Command::Get(key) => {
+            let value = store.map.get(key).ok_or_else(|| format!("no key {key}"))?;
+            println!("{value}");
+        }
+        Command::List => {
             for (key, value) in &store.map {
                 println!("{key}\t{value}");
             }
         }
-        ["checkpoint"] => store.checkpoint()?,
-        ["bench", count] => bench(&mut store, count.parse()?)?,
-        _ => return Err(format!("what is {command:?}?").into()),
+        Command::Checkpoint => store.checkpoint()?,
+        Command::Bench(count) => bench(&mut store, count)?,
     }
     Ok(store.log.close()?)
+}
+
+fn main() -> ExitCode {
+    // Keys and values are text: what is none is replaced.
+    let args: Vec<String> = std::env::args_os()
+        .skip(1)
+        .map(|a| a.to_string_lossy().into_owned())
+        .collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    if let ["--help" | "-h", ..] = args[..] {
+        println!("{USAGE}");
+        return ExitCode::SUCCESS;
+    }
+    let Some((dir, command)) = arguments(&args) else {
+        eprintln!("{USAGE}");
+        return ExitCode::from(2);
+    };
+    // Printed as it reads, not as Rust shows it to whoever debugs.
+    match run(dir, command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("error: {e}");
+            ExitCode::FAILURE
+        }
+    }
 }

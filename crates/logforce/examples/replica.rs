@@ -1,15 +1,25 @@
 //! A replica: follows the log of a primary in another process and keeps a log of its own with the
 //! same records. Kill either of them at any point and start it again.
 //!
-//! `cargo run -p logforce --example replica PRIMARY COPY [SECONDS]`
+//! `cargo run -p logforce --example replica [--wait] PRIMARY COPY [SECONDS]`
 //!
 //! Beside a primary such as `cargo run -p logforce --example till PRIMARY 100000`. It ends after
-//! that many seconds without a new record (never, if none are given) and says what it has.
+//! that many seconds without a new record (never, if none are given) and says what it has. With
+//! `--wait` it waits for a primary that is not there yet, for as long.
 
 use logforce::{Error, Log, Lsn, Options, Policy, RemoteFollower};
-use std::time::Duration;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+const USAGE: &str = "\
+usage: replica [--wait] PRIMARY COPY [SECONDS]
+
+Follows the log in PRIMARY, which another process may be writing, and keeps a copy of its records in
+the log in COPY, which is made if it is missing. Ends after SECONDS without a new record; without
+them it goes on until it is killed, and may be started again.
+  --wait  wait for a log in PRIMARY if there is none yet";
 
 /// How far the copy may be behind after a crash.
 const LAZY: Policy = Policy::Interval {
@@ -35,8 +45,9 @@ impl Copy {
         };
         for record in copy.log.read_from(copy.log.front_lsn())? {
             let record = record?;
-            let (start, rest) = record.data.split_first_chunk().ok_or("no copy's record")?;
-            let (end, _) = rest.split_first_chunk().ok_or("no copy's record")?;
+            let other = || format!("{path} holds another log, not a copy that this program made");
+            let (start, rest) = record.data.split_first_chunk().ok_or_else(other)?;
+            let (end, _) = rest.split_first_chunk().ok_or_else(other)?;
             let start = Lsn(u64::from_le_bytes(*start));
             copy.places.push((record.start, start));
             copy.position = Lsn(u64::from_le_bytes(*end));
@@ -81,22 +92,79 @@ impl Copy {
             match follower {
                 // Taken back while nobody was following.
                 Err(Error::Voided { from, .. }) => self.undo(from)?,
-                Err(Error::NoLog { .. }) => std::thread::sleep(Duration::from_millis(20)),
                 other => return Ok(other?),
             }
         }
     }
 }
 
-fn main() -> Result<()> {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    let (primary, copy, patience) = match &args[..] {
-        [primary, copy] => (primary, copy, None),
-        [primary, copy, seconds] => (primary, copy, Some(seconds.parse()?)),
-        _ => return Err("usage: replica PRIMARY COPY [SECONDS]".into()),
+struct Arguments<'a> {
+    waits: bool,
+    primary: &'a str,
+    copy: &'a str,
+    patience: Option<Duration>,
+}
+
+/// `None` if they are unusable.
+fn arguments<'a>(args: &[&'a str]) -> Option<Arguments<'a>> {
+    let (waits, args) = match args {
+        ["--wait", rest @ ..] => (true, rest),
+        all => (false, all),
     };
-    let patience = patience.map(Duration::from_secs_f64);
-    let mut copy = Copy::open(copy)?;
+    let (primary, copy, patience) = match *args {
+        [primary, copy] => (primary, copy, None),
+        [primary, copy, seconds] => {
+            let seconds = Duration::try_from_secs_f64(seconds.parse().ok()?).ok()?;
+            (primary, copy, Some(seconds))
+        }
+        _ => return None,
+    };
+    let flag = [primary, copy].iter().any(|a| a.starts_with('-'));
+    (!flag).then_some(Arguments {
+        waits,
+        primary,
+        copy,
+        patience,
+    })
+}
+
+/// Waits until there is a log in `primary`, and says so.
+fn wait_for(primary: &str, patience: Option<Duration>) -> Result<()> {
+    let began = Instant::now();
+    let mut told = false;
+    loop {
+        let missing = match logforce::read_only(primary) {
+            Err(missing @ Error::NoLog { .. }) => missing,
+            // Whatever else is wrong, following says.
+            _ => return Ok(()),
+        };
+        if patience.is_some_and(|p| began.elapsed() >= p) {
+            return Err(missing.into());
+        }
+        if !told {
+            eprintln!("waiting for a log: {missing}");
+            told = true;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn run(args: &Arguments) -> Result<()> {
+    let Arguments {
+        primary, patience, ..
+    } = *args;
+    if args.waits {
+        wait_for(primary, patience)?;
+    }
+    // Before a copy is made of nothing.
+    if let Err(e) = logforce::read_only(primary) {
+        let hint = match e {
+            Error::NoLog { .. } => ". Start the primary first, or wait for it with --wait",
+            _ => "",
+        };
+        return Err(format!("{e}{hint}").into());
+    }
+    let mut copy = Copy::open(args.copy)?;
     println!("found {}", copy.places.len());
     let mut follower = copy.follow(primary)?;
     loop {
@@ -110,4 +178,28 @@ fn main() -> Result<()> {
     }
     println!("has {}", copy.places.len());
     Ok(copy.log.close()?)
+}
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args_os()
+        .skip(1)
+        .map(|a| a.to_string_lossy().into_owned())
+        .collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    if args.contains(&"--help") || args.contains(&"-h") {
+        println!("{USAGE}");
+        return ExitCode::SUCCESS;
+    }
+    let Some(args) = arguments(&args) else {
+        eprintln!("{USAGE}");
+        return ExitCode::from(2);
+    };
+    // Printed as it reads, not as Rust shows it to whoever debugs.
+    match run(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("error: {e}");
+            ExitCode::FAILURE
+        }
+    }
 }

@@ -6,8 +6,16 @@
 
 use logforce::{Log, Options};
 use std::error::Error;
+use std::ffi::OsString;
 use std::io::{self, Write};
+use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
+
+const USAGE: &str = "\
+usage: till DIR [COUNT]
+
+Records sales in the log in DIR, which is made if it is missing, until there are COUNT of them (500).
+Kill it at any point and start it again: it goes on where it was.";
 
 struct Sale {
     number: u64,
@@ -37,6 +45,10 @@ impl Sale {
     }
 }
 
+fn sales(count: u64) -> &'static str {
+    if count == 1 { "sale" } else { "sales" }
+}
+
 fn euros(cents: u64) -> String {
     format!("{}.{:02}", cents / 100, cents % 100)
 }
@@ -55,16 +67,42 @@ fn recover(log: &Log) -> Result<(u64, u64), Box<dyn Error>> {
     Ok((count, total))
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let mut args = std::env::args().skip(1);
-    let dir = args.next().ok_or("usage: till DIR [COUNT]")?;
-    let wanted: u64 = args.next().map_or(Ok(500), |n| n.parse())?;
+/// The log's directory, and how many sales there are to be.
+fn arguments(args: &[OsString]) -> Option<(&OsString, u64)> {
+    match args {
+        [dir, ..] if dir.as_encoded_bytes().starts_with(b"-") => None,
+        [dir] => Some((dir, 500)),
+        [dir, count] => Some((dir, count.to_str()?.parse().ok()?)),
+        _ => None,
+    }
+}
 
+fn main() -> ExitCode {
+    let args: Vec<OsString> = std::env::args_os().skip(1).collect();
+    if args.iter().any(|a| a == "--help" || a == "-h") {
+        println!("{USAGE}");
+        return ExitCode::SUCCESS;
+    }
+    let Some((dir, wanted)) = arguments(&args) else {
+        eprintln!("{USAGE}");
+        return ExitCode::from(2);
+    };
+    // Printed as it reads, not as Rust shows it to whoever debugs.
+    match sell(dir, wanted) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("error: {e}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn sell(dir: &OsString, wanted: u64) -> Result<(), Box<dyn Error>> {
     // Opening recovers. A till sells little: segments of 1 MiB are plenty.
-    let log = logforce::open_or_create(&dir, Options::new().segment_len(1 << 20))?;
+    let log = logforce::open_or_create(dir, Options::new().segment_len(1 << 20))?;
     let (mut count, mut total) = recover(&log)?;
     let mut out = io::stdout().lock();
-    writeln!(out, "found {count} sales, {}", euros(total))?;
+    writeln!(out, "found {count} {}, {}", sales(count), euros(total))?;
 
     while count < wanted {
         let sale = Sale {
@@ -82,6 +120,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         out.flush()?;
     }
     log.close()?;
-    writeln!(out, "total {count} sales, {}", euros(total))?;
+    writeln!(out, "total {count} {}, {}", sales(count), euros(total))?;
     Ok(())
 }

@@ -150,7 +150,7 @@ fn a_replica_and_its_primary_are_killed() {
     };
     let start_replica = |patience: &str| {
         let mut child = Command::new(&replica);
-        child.args([&primary, &copy]).arg(patience);
+        child.arg("--wait").args([&primary, &copy]).arg(patience);
         Killed(child.stdout(Stdio::piped()).start().unwrap())
     };
     let mut sales = start_till(1_000_000);
@@ -160,7 +160,7 @@ fn a_replica_and_its_primary_are_killed() {
     while enough(&copy).is_none() {
         assert!(began.elapsed() < Duration::from_secs(120), "nothing comes");
         std::thread::sleep(Duration::from_millis(20));
-        // It ends where there is no primary yet.
+        // It ends where the primary is only half made.
         if copying.0.try_wait().unwrap().is_some() {
             copying = start_replica("600");
         }

@@ -42,9 +42,9 @@ fn run(program: &Path, dir: &Path, lines: usize, time: Option<Duration>) -> Run 
         let Ok(line) = line else { break };
         let words: Vec<&str> = line.split(' ').collect();
         match words[..] {
-            ["found", n, "sales,", _] => run.found = Some(n.parse().unwrap()),
+            ["found", n, "sales," | "sale,", _] => run.found = Some(n.parse().unwrap()),
             ["sale", n, "of", _, "at", _] => run.acknowledged.push(n.parse().unwrap()),
-            ["total", n, "sales,", sum] => run.total = Some(format!("{n} {sum}")),
+            ["total", n, "sales," | "sale,", sum] => run.total = Some(format!("{n} {sum}")),
             _ => println!("a line that was cut: {line:?}"),
         }
         if i + 1 == lines {
