@@ -317,11 +317,6 @@ impl Error {
         }
     }
 
-    /// A file that is not there.
-    pub(crate) fn is_absence(&self) -> bool {
-        matches!(self, Error::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
-    }
-
     /// The position it is about.
     pub fn lsn(&self) -> Option<Lsn> {
         match self {
@@ -370,6 +365,11 @@ impl Error {
     /// Whether the system says that there is no such file.
     pub(crate) fn is_not_found(&self) -> bool {
         matches!(self, Error::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+
+    /// Whether the system says that it has no such call for this file.
+    pub(crate) fn is_unsupported(&self) -> bool {
+        matches!(self, Error::Io { source, .. } if source.kind() == io::ErrorKind::Unsupported)
     }
 
     /// Whether this is the system's way to say that there is no room.

@@ -1,6 +1,7 @@
 //! Looking into a log without opening it for writing: nothing is locked, changed or forced.
 
 use crate::control_file::{ControlFile, LoadedMeta};
+use crate::listing::{Found, Listing, list, list_usable, read_header};
 use crate::metrics::{self, LiveStats};
 use crate::options::OnDamage;
 use crate::read_only::check_end;
@@ -11,7 +12,7 @@ use crate::recovery::{
 };
 use crate::scan::{Scan, ScanState};
 use crate::search::{headers_behind, stamp_behind};
-use crate::segments::{Found, Listing, Segments, list, list_usable, read_header};
+use crate::segments::Segments;
 use crate::view::View;
 use crate::voids::Voids;
 use crate::{Damage, Error, Result, names};
@@ -154,14 +155,22 @@ pub struct Inspector {
 
 /// Looks up segments by their names that came since the others were listed. Says whether all are
 /// there then.
-fn completed(segments: &mut Segments, dir: &Arc<dyn Directory>, control: &Control) -> bool {
+fn completed(segments: &mut Segments, dir: &Arc<dyn Directory>, control: &Control) -> Result<bool> {
     loop {
         match gaps(segments, control).first() {
-            None => return true,
-            Some(&(at, _)) if segments.learn(dir, control.log_id, at) => {}
-            Some(_) => return false,
+            None => return Ok(true),
+            Some(&(at, _)) if segments.learn(dir, control.log_id, at)? => {}
+            Some(_) => return Ok(false),
         }
     }
+}
+
+/// Whether somebody has the log open for writing. An error is no answer: what is not proven yet would
+/// be shown beside a writer.
+fn is_in_use(dir: &Arc<dyn Directory>) -> Result<bool> {
+    let path = dir.path().join(names::LOCK);
+    dir.is_locked(names::LOCK)
+        .map_err(Error::io("look at the lock", path))
 }
 
 impl Inspector {
@@ -181,7 +190,7 @@ impl Inspector {
     /// With the segments that `list` finds, whatever the control file says of them.
     fn listed(dir: Arc<dyn Directory>, list: List) -> Result<Inspector> {
         let loaded = match ControlFile::load(&dir) {
-            Err(e) if e.is_absence() => {
+            Err(e) if e.is_not_found() => {
                 return Err(Error::NoLog {
                     path: dir.path().to_owned(),
                     why: "it has no 'control' file".to_owned(),
@@ -205,14 +214,14 @@ impl Inspector {
             // the same name may be another one.
             if is_settled
                 || loaded.control.epoch == before.epoch
-                    && completed(&mut listing.segments, &dir, &loaded.control)
+                    && completed(&mut listing.segments, &dir, &loaded.control)?
                 || looked == LIST_AGAIN
             {
                 break listing;
             }
             looked += 1;
         };
-        adopt(&listing.segments, &mut loaded.control, loaded.both);
+        adopt(&listing.segments, &mut loaded.control, loaded.both)?;
         let mut meta = LoadedMeta::load(&dir, &loaded.control)?;
         for _ in 0..LOOK_AGAIN {
             // Each slot may be seen in the middle of its change by whoever writes the log.
@@ -221,7 +230,7 @@ impl Inspector {
             }
             meta = LoadedMeta::load(&dir, &loaded.control)?;
         }
-        let in_use = dir.is_locked(names::LOCK).unwrap_or(false);
+        let in_use = is_in_use(&dir)?;
         Ok(Inspector {
             dir,
             control: loaded.control,
@@ -241,6 +250,8 @@ impl Inspector {
         match Self::listed(dir.clone(), list_usable) {
             Ok(inspector) => return Ok(inspector),
             Err(e @ Error::NewerFormat { .. }) => return Err(e),
+            // Not for the lack of a descriptor: what the control file says would be forgotten.
+            Err(e @ Error::Io { .. }) => return Err(e),
             Err(_) => {}
         }
         let nothing = || Error::NoLog {
@@ -249,14 +260,21 @@ impl Inspector {
         };
         let mut entries = dir.entries().map_err(Error::io("list", path))?;
         entries.sort_by(|a, b| a.name.cmp(&b.name));
-        let headers = entries
-            .iter()
-            .filter(|e| e.is_file && names::kind(&e.name) == names::NameKind::Segment)
-            .filter_map(|e| match read_header(&dir, &e.name) {
-                Ok(Found::Whole(h)) => Some(h),
-                _ => None,
-            });
-        let log_id = headers.map(|h| h.log_id).next().ok_or_else(nothing)?;
+        let mut log_id = None;
+        for entry in &entries {
+            if !entry.is_file || names::kind(&entry.name) != names::NameKind::Segment {
+                continue;
+            }
+            match read_header(&dir, &entry.name) {
+                Ok(Found::Whole(h)) => {
+                    log_id = Some(h.log_id);
+                    break;
+                }
+                Ok(Found::Broken(_)) | Err(Error::NewerFormat { .. }) => {}
+                Err(e) => return Err(e),
+            }
+        }
+        let log_id = log_id.ok_or_else(nothing)?;
         let listing = list_usable(&dir, log_id)?;
         let all = listing.segments.all();
         let (Some(first), Some(last)) = (all.first(), all.last()) else {
@@ -280,9 +298,9 @@ impl Inspector {
         epochs.truncate(EPOCH_HISTORY);
         control.epoch = epochs.first().copied().unwrap_or_default();
         control.history = epochs;
-        let in_use = dir.is_locked(names::LOCK).unwrap_or(false);
+        let in_use = is_in_use(&dir)?;
         // Whatever is whole in a control file that is not.
-        let meta = LoadedMeta::salvaged(&dir, &control);
+        let meta = LoadedMeta::salvaged(&dir, &control)?;
         Ok(Inspector {
             dir,
             control,
@@ -406,8 +424,11 @@ impl Inspector {
         let segments = &self.listing.segments;
         let control = &self.control;
         let path = self.dir.path();
-        let (proven_to, last_void) = self.proven();
-        let voids = collect_voids(segments, control, last_void, path).unwrap_or_default();
+        let (proven_to, last_void) = self.proven()?;
+        let voids = match collect_voids(segments, control, last_void, path) {
+            Err(Error::Damaged(_)) => Voids::default(),
+            voids => voids?,
+        };
         let mut found = Finding {
             end: control.first_segment,
             case: Case::CleanEnd,
@@ -433,7 +454,7 @@ impl Inspector {
         let mut state = first_state(control);
         let mut looked = 0;
         loop {
-            let mut scan = Scan::new(segments, control, ReadSource::Cache, state);
+            let mut scan = Scan::new(segments, control, ReadSource::Cache, state)?;
             let stop = loop {
                 if let Some((_, to)) = walk.voids.covering(scan.state.at)
                     && segments
@@ -444,7 +465,7 @@ impl Inspector {
                     scan.state = ScanState::unlinked(to);
                     walk.jump();
                 }
-                match scan.next() {
+                match scan.next()? {
                     Ok(batch) => {
                         let end = batch.end;
                         if batch.resumed {
@@ -469,7 +490,7 @@ impl Inspector {
             let stamp = if closed_here {
                 None
             } else {
-                stamp_behind(segments, stop.at, control, state.epoch)
+                stamp_behind(segments, stop.at, control, state.epoch)?
             };
             let case = decide(stop.seen, below || stamp.is_some(), false);
             if case.decision() == Decision::End {
@@ -477,14 +498,14 @@ impl Inspector {
                 walk.found.end = state.at.max(walk.found.end);
                 break;
             }
-            if let Some(first) = self.truncated_to().filter(|first| stop.at < *first) {
+            if let Some(first) = self.truncated_to()?.filter(|first| stop.at < *first) {
                 // Truncated while it was being looked at; what was there may have another life.
                 state = ScanState::unlinked(first);
                 walk.jump();
                 lost.retain(|l| *l >= first);
                 continue;
             }
-            if looked < LOOK_AGAIN && self.may_have_changed() {
+            if looked < LOOK_AGAIN && self.may_have_changed()? {
                 looked += 1;
                 continue;
             }
@@ -505,7 +526,7 @@ impl Inspector {
             headers_behind(segments, stop.at.plus(1), control, None, &mut |_, h| {
                 next = Some(h.lsn);
                 false
-            });
+            })?;
             match next {
                 Some(at) => state = ScanState::unlinked(at),
                 None => {
@@ -531,22 +552,35 @@ impl Inspector {
 
     /// Whether somebody has had the log open since this began to look. Nobody may have had it
     /// then: an opening that came since writes over what the last one left behind a torn batch.
-    fn may_have_changed(&self) -> bool {
-        self.in_use
-            || self.dir.is_locked(names::LOCK).unwrap_or(false)
-            || ControlFile::load(&self.dir)
-                .is_ok_and(|now| now.control.sequence != self.control.sequence)
+    fn may_have_changed(&self) -> Result<bool> {
+        Ok(self.in_use
+            || is_in_use(&self.dir)?
+            || self
+                .control_now()?
+                .is_some_and(|now| now.sequence != self.control.sequence))
     }
 
     /// Where the first segment begins now, if somebody has had the log open and may have moved it.
-    fn truncated_to(&self) -> Option<Lsn> {
-        let now = ControlFile::load(&self.dir).ok()?;
-        (now.control.log_id == self.control.log_id && self.may_have_changed())
-            .then_some(now.control.first_segment)
+    fn truncated_to(&self) -> Result<Option<Lsn>> {
+        let now = self.control_now()?;
+        let now = now.filter(|now| now.log_id == self.control.log_id);
+        Ok(match now {
+            Some(now) if self.may_have_changed()? => Some(now.first_segment),
+            _ => None,
+        })
+    }
+
+    /// What the control file says now, if it says anything.
+    fn control_now(&self) -> Result<Option<Control>> {
+        match ControlFile::load(&self.dir) {
+            Ok(now) => Ok(Some(now.control)),
+            Err(e @ Error::Io { .. }) if !e.is_not_found() => Err(e),
+            Err(_) => Ok(None),
+        }
     }
 
     /// What stamps prove, and the latest voiding batch, by a scan from the anchor.
-    fn proven(&self) -> (Lsn, Option<Lsn>) {
+    fn proven(&self) -> Result<(Lsn, Option<Lsn>)> {
         let segments = &self.listing.segments;
         let control = &self.control;
         let mut proven = control.anchor.lsn;
@@ -555,11 +589,11 @@ impl Inspector {
         } else {
             first_state(control)
         };
-        let mut scan = Scan::new(segments, control, ReadSource::Cache, state);
-        while let Ok(batch) = scan.next() {
+        let mut scan = Scan::new(segments, control, ReadSource::Cache, state)?;
+        while let Ok(batch) = scan.next()? {
             proven = proven.max(batch.header.stamp);
         }
-        (proven, scan.state.last_void.or(state.last_void))
+        Ok((proven, scan.state.last_void.or(state.last_void)))
     }
 }
 

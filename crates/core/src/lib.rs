@@ -13,7 +13,9 @@ mod commit;
 mod control_file;
 mod error;
 mod follow;
+mod handles;
 mod inspect;
+mod listing;
 mod log;
 #[cfg(all(test, loom))]
 mod loom_tests;
@@ -27,6 +29,7 @@ mod policy;
 mod prepare;
 mod read_only;
 mod reader;
+mod reads;
 mod recovery;
 mod remote;
 mod retiring;

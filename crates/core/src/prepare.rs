@@ -22,6 +22,9 @@ const FILL_CHUNK: usize = 256 << 10;
 /// The least pause between two of them while nobody is waiting.
 const FILL_PAUSE: Duration = Duration::from_millis(1);
 
+/// How many segments may hold something that no barrier has covered. They stay open for it.
+const UNFORCED_AT_MOST: usize = 4;
+
 /// What making a segment ready needs to know.
 pub(crate) struct Preparing<'a> {
     pub(crate) dir: &'a Arc<dyn Directory>,
@@ -321,9 +324,11 @@ impl Shared {
     }
 
     fn prepare_one(&self, start: Lsn) -> Result<Arc<Segment>> {
-        if self.plan.force == ForceBy::None {
-            // Such a method never makes anything durable by itself: without this the list of
-            // unforced segments, and what a reopening must scan, would grow without end.
+        let unforced = self.stage().line.unforced_segments();
+        if self.plan.force == ForceBy::None || unforced >= UNFORCED_AT_MOST {
+            // Such a method never makes anything durable by itself, and by any other nobody may
+            // ask for it: without this the list of unforced segments, each of them open until a
+            // barrier has covered it, and what a reopening must scan would grow without end.
             let written = self.stage().tail();
             self.bring(written, How::Barrier)?;
         }

@@ -1,5 +1,5 @@
 use crate::scan::Window;
-use crate::segments::{Segment, close_old};
+use crate::segments::Segment;
 use crate::view::View;
 use crate::{Damage, Error, Result};
 use logforce_device::ReadSource;
@@ -21,6 +21,9 @@ pub struct Entry {
 
 /// Reads durable records in order, never one that is not. At the durable end it answers `None`,
 /// and goes on when asked again after more became durable. Does not hold up the writer.
+///
+/// After [`Error::Io`] (no descriptors, no memory) it goes on where it was when it is asked again;
+/// every other error ends it.
 pub struct Reader {
     view: Arc<View>,
     batches: Batches,
@@ -243,7 +246,8 @@ impl Iterator for Reader {
         match self.fill() {
             Ok(_) => self.ready.pop_front().map(Ok),
             Err(e) => {
-                self.failed = true;
+                // What is about this process may pass: then it goes on where it was.
+                self.failed = !matches!(e, Error::Io { .. });
                 Some(Err(e))
             }
         }
@@ -407,6 +411,9 @@ fn damaged(view: &View, lsn: Lsn, case: Case, found: String) -> Error {
     }))
 }
 
+/// What was looked for, or what is there instead. The outer error says nothing about the log.
+type Found<T> = Result<std::result::Result<T, String>>;
+
 /// Reads single batches, wherever they lie.
 struct Batches {
     window: Window,
@@ -430,27 +437,29 @@ impl Batches {
                 )),
             };
         };
-        let old = view.segments().touch(&segment);
-        close_old(old);
         let lsn = lsn.max(segment.header.first_batch());
-        let first = match self.try_load(view, &segment, lsn) {
+        let first = match self.try_load(view, &segment, lsn)? {
             Ok(batch) => return Ok(batch),
             Err(found) => found,
         };
         // What was read ahead may be older than what was written since; and a direct write racing
         // with a cached read can leave an old page in the cache. So: again, then past the cache.
         self.window.invalidate();
-        if let Ok(batch) = self.try_load(view, &segment, lsn) {
+        if let Ok(batch) = self.try_load(view, &segment, lsn)? {
             return Ok(batch);
         }
         let mut medium = Batches {
             window: Window::new(ReadSource::Medium),
         };
-        if let Ok(batch) = medium.try_load(view, &segment, lsn) {
-            return Ok(batch);
+        match medium.try_load(view, &segment, lsn) {
+            Ok(Ok(batch)) => return Ok(batch),
+            Ok(Err(_)) => {}
+            // There is no way past the cache: what it showed counts.
+            Err(e) if e.is_unsupported() => {}
+            Err(e) => return Err(e),
         }
         self.window.invalidate();
-        view.refresh_front();
+        view.refresh_front()?;
         // Not merely a batch that begins below the front: the first record may lie in it.
         if segment.header.end() <= view.front() || view.segments().containing(lsn).is_none() {
             // Truncated while it was being read, and the file has another life.
@@ -462,41 +471,44 @@ impl Batches {
         Err(damaged(view, lsn, Case::Damaged, first))
     }
 
-    fn try_load(
-        &mut self,
-        view: &View,
-        segment: &Arc<Segment>,
-        lsn: Lsn,
-    ) -> std::result::Result<Loaded, String> {
+    fn try_load(&mut self, view: &View, segment: &Arc<Segment>, lsn: Lsn) -> Found<Loaded> {
         let offset = segment.offset(lsn);
-        let header = self.header(view, segment, lsn)?;
+        let header = match self.header(view, segment, lsn)? {
+            Ok(header) => header,
+            Err(found) => return Ok(Err(found)),
+        };
         let whole = BATCH_HEADER_LEN + header.payload_len as usize;
-        let bytes = self.window.get(segment, offset, whole)?;
+        let bytes = match self.window.get(segment, offset, whole)? {
+            Ok(bytes) => bytes,
+            Err(lost) => return Ok(Err(lost.found)),
+        };
         let payload = bytes.get(BATCH_HEADER_LEN..).unwrap_or(&[]);
-        header.check_payload(payload).map_err(|r| r.to_string())?;
+        if let Err(reject) = header.check_payload(payload) {
+            return Ok(Err(reject.to_string()));
+        }
         segment.note_batch(lsn);
-        Ok(Loaded {
+        Ok(Ok(Loaded {
             header,
             payload: payload.to_vec(),
             end: header.end(segment.header.write_unit),
-        })
+        }))
     }
 
-    fn header(
-        &mut self,
-        view: &View,
-        segment: &Arc<Segment>,
-        lsn: Lsn,
-    ) -> std::result::Result<BatchHeader, String> {
-        let bytes = self
-            .window
-            .get(segment, segment.offset(lsn), BATCH_HEADER_LEN)?;
-        let header = BatchHeader::decode(bytes).map_err(|r| r.to_string())?;
+    fn header(&mut self, view: &View, segment: &Arc<Segment>, lsn: Lsn) -> Found<BatchHeader> {
+        let offset = segment.offset(lsn);
+        let bytes = match self.window.get(segment, offset, BATCH_HEADER_LEN)? {
+            Ok(bytes) => bytes,
+            Err(lost) => return Ok(Err(lost.found)),
+        };
+        let header = match BatchHeader::decode(bytes) {
+            Ok(header) => header,
+            Err(reject) => return Ok(Err(reject.to_string())),
+        };
         let end = header.end(segment.header.write_unit);
         if header.log_id != view.log_id || header.lsn != lsn || end > segment.header.end() {
-            return Err("a batch of another place".to_owned());
+            return Ok(Err("a batch of another place".to_owned()));
         }
-        Ok(header)
+        Ok(Ok(header))
     }
 
     /// The batch whose bytes include `lsn`; `None` in a segment's header area.
@@ -522,13 +534,14 @@ impl Batches {
         let mut at = segment.index_below(lsn);
         loop {
             // Hop from header to header; only where that fails, or at the end, load a whole batch.
-            let end = match self.header(view, &segment, at) {
+            let end = match self.header(view, &segment, at)? {
                 Ok(h) => h.end(segment.header.write_unit),
                 Err(_) => match self.load(view, at) {
                     Ok(batch) => batch.end,
+                    Err(e @ Error::Io { .. }) => return Err(e),
                     // Damage below must not hide what lies behind it; below the front it is not
                     // even a loss.
-                    Err(e) => match self.nearest_below(view, &segment, at, lsn) {
+                    Err(e) => match self.nearest_below(view, &segment, at, lsn)? {
                         Some(behind) => {
                             at = behind;
                             continue;
@@ -555,15 +568,15 @@ impl Batches {
         segment: &Arc<Segment>,
         after: Lsn,
         lsn: Lsn,
-    ) -> Option<Lsn> {
+    ) -> Result<Option<Lsn>> {
         let unit = u64::from(segment.header.write_unit);
         let mut at = segment.header.start.plus(segment.offset(lsn) / unit * unit);
         while at > after {
-            if self.header(view, segment, at).is_ok() {
-                return Some(at);
+            if self.header(view, segment, at)?.is_ok() {
+                return Ok(Some(at));
             }
             at = Lsn(at.0 - unit);
         }
-        None
+        Ok(None)
     }
 }

@@ -1,9 +1,11 @@
+use crate::Result;
+use crate::reads::{Had, Lost, read, read_once};
 use crate::search::Resumptions;
 use crate::segments::{Segment, Segments};
 use logforce_device::{AlignedBuf, File, ReadSource};
 use logforce_format::{
     BATCH_HEADER_LEN, BatchHeader, BatchKind, Control, Epoch, Expected, Lsn, MAX_WRITE_UNIT,
-    Reject, Seen, align_up, frame::Sequence,
+    Reject, Seen, align_up, frame::Sequence, planted,
 };
 use std::sync::Arc;
 
@@ -24,6 +26,9 @@ pub(crate) struct ScanState {
     pub(crate) last_void: Option<Lsn>,
     pub(crate) sequence: Sequence,
 }
+
+/// What a scan wanted, or why it stopped. The outer error says nothing about the log.
+pub(crate) type Step<T> = Result<std::result::Result<T, Stop>>;
 
 /// Why a scan stopped.
 #[derive(Debug, Clone)]
@@ -85,27 +90,36 @@ impl Window {
         self.valid = 0;
     }
 
-    /// `len` bytes at `offset` of the segment; fewer where the file ends.
-    pub(crate) fn get(
-        &mut self,
-        segment: &Arc<Segment>,
-        offset: u64,
-        len: usize,
-    ) -> Result<&[u8], String> {
+    /// `len` bytes at `offset` of the segment; fewer where the segment ends.
+    pub(crate) fn get(&mut self, segment: &Arc<Segment>, offset: u64, len: usize) -> Had<&[u8]> {
         let start = segment.header.start;
         let held = self.of == Some(start)
             && offset >= self.offset
             && offset + len as u64 <= self.offset + self.valid as u64;
-        if !held {
-            self.fill(segment, offset, len)?;
+        if !held && let Err(lost) = self.fill(segment, offset, len)? {
+            return Ok(Err(lost));
         }
         let from = ((offset - self.offset) as usize).min(self.valid);
-        Ok(&self.buf[from..(from + len).min(self.valid)])
+        let to = (from + len).min(self.valid);
+        // A segment's length is known. Whoever took less for the end of the log would cut there.
+        let whole = (len as u64).min(segment.header.len.saturating_sub(offset));
+        if ((to - from) as u64) < whole && !planted!("short-segment-accepted") {
+            return Ok(Err(Lost::bytes(format!(
+                "the file ends at byte {}, its header says {}",
+                self.offset + self.valid as u64,
+                segment.header.len
+            ))));
+        }
+        Ok(Ok(&self.buf[from..to]))
     }
 
-    fn fill(&mut self, segment: &Arc<Segment>, offset: u64, len: usize) -> Result<(), String> {
+    fn fill(&mut self, segment: &Arc<Segment>, offset: u64, len: usize) -> Had<()> {
         if self.of != Some(segment.header.start) || self.file.is_none() {
-            self.file = Some(segment.file().map_err(|e| e.to_string())?);
+            self.of = None;
+            self.file = match segment.look()? {
+                Ok(file) => Some(file),
+                Err(lost) => return Ok(Err(lost)),
+            };
         }
         self.of = None;
         self.valid = 0;
@@ -124,27 +138,21 @@ impl Window {
         // A long batch is read by itself; otherwise a chunk, up to the segment's end.
         let room = align_up(segment.header.len.saturating_sub(from), unit);
         let take = (want.max(chunk) as u64).min(room) as usize;
-        let Some(file) = &self.file else {
-            return Err("not open".to_owned());
+        let Some(file) = self.file.clone() else {
+            return Ok(Err(Lost::file("not open")));
         };
-        let mut read = 0;
-        while read < take {
-            match file.read_at(from + read as u64, &mut self.buf[read..take], self.source) {
-                Ok(0) => break,
-                Ok(n) => read += n,
-                // A read that fails in the middle still serves what lies before it.
-                Err(_) if read as u64 >= offset - from + len as u64 => break,
-                // One unreadable sector must not hide its neighbours in the same chunk.
-                Err(_) => return self.fill_exactly(segment, offset, len, unit),
+        let path = segment.path();
+        let read = read_once(&*file, &path, from, &mut self.buf[..take], self.source)?;
+        match read {
+            Ok(n) => {
+                self.offset = from;
+                self.valid = n;
+                self.of = Some(segment.header.start);
+                Ok(Ok(()))
             }
-            if self.source == ReadSource::Medium && !(read as u64).is_multiple_of(unit) {
-                break;
-            }
+            // One unreadable sector must not hide its neighbours in the same chunk.
+            Err(_) => self.fill_exactly(segment, &*file, offset, len, unit),
         }
-        self.offset = from;
-        self.valid = read;
-        self.of = Some(segment.header.start);
-        Ok(())
     }
 
     /// Reads no more than is asked for, in units of so many bytes; or, if that fails too, in the
@@ -152,30 +160,31 @@ impl Window {
     fn fill_exactly(
         &mut self,
         segment: &Arc<Segment>,
+        file: &dyn File,
         offset: u64,
         len: usize,
         unit: u64,
-    ) -> Result<(), String> {
-        let Some(file) = &self.file else {
-            return Err("not open".to_owned());
-        };
-        let from = offset / unit * unit;
-        let want = align_up(offset - from + len as u64, unit) as usize;
-        match file.read_at(from, &mut self.buf[..want], self.source) {
-            Ok(n) => {
-                self.offset = from;
-                self.valid = n;
-                self.of = Some(segment.header.start);
-                Ok(())
-            }
-            Err(e) => {
-                let own = u64::from(segment.header.write_unit);
-                if own < unit {
-                    return self.fill_exactly(segment, offset, len, own);
+    ) -> Had<()> {
+        let path = segment.path();
+        let mut first = None;
+        for unit in [unit, u64::from(segment.header.write_unit)] {
+            let from = offset / unit * unit;
+            let want = align_up(offset - from + len as u64, unit) as usize;
+            let answer = read(file, &path, from, &mut self.buf[..want], self.source);
+            match answer {
+                Ok(Ok(n)) => {
+                    self.offset = from;
+                    self.valid = n;
+                    self.of = Some(segment.header.start);
+                    return Ok(Ok(()));
                 }
-                Err(format!("read error: {e}"))
+                Ok(Err(lost)) => first = first.or(Some(lost)),
+                // The device takes nothing so small: what it said before counts.
+                Err(_) if first.is_some() => break,
+                Err(e) => return Err(e),
             }
         }
+        Ok(Err(first.unwrap_or_else(|| Lost::bytes("not read"))))
     }
 }
 
@@ -195,30 +204,47 @@ impl<'s> Scan<'s> {
         control: &'s Control,
         source: ReadSource,
         state: ScanState,
-    ) -> Self {
-        Scan {
+    ) -> Result<Self> {
+        Ok(Scan {
             segments,
             control,
-            resumptions: Resumptions::above(segments, state.at, control, source),
+            resumptions: Resumptions::above(segments, state.at, control, source)?,
             window: Window::new(source),
             state,
-        }
+        })
     }
 
     /// The next batch, or why there is none here.
-    pub(crate) fn next(&mut self) -> Result<Batch<'_>, Stop> {
+    pub(crate) fn next(&mut self) -> Step<Batch<'_>> {
         let resumed = self.resumptions.at(&self.state);
         // Taken over only when the batch there has passed: else the scan stays where it is.
         let before = resumed.unwrap_or(self.state);
-        let head = Head::read(&mut self.window, self.segments, self.control, &before)?;
-        let next = head.check(&mut self.window, before)?;
+        let head = match Head::read(&mut self.window, self.segments, self.control, &before)? {
+            Ok(head) => head,
+            Err(stop) => return Ok(Err(stop)),
+        };
+        let next = match head.check(&mut self.window, before)? {
+            Ok(next) => next,
+            Err(stop) => return Ok(Err(stop)),
+        };
         self.state = next;
-        Ok(Batch {
-            payload: head.payload(&mut self.window)?,
+        let payload = head.payload(&mut self.window)?;
+        Ok(payload.map(|payload| Batch {
+            payload,
             header: head.header,
             end: next.at,
             resumed: resumed.is_some(),
-        })
+        }))
+    }
+
+    pub(crate) fn segments(&self) -> &'s Segments {
+        self.segments
+    }
+
+    /// The first batches above where it began that the medium does not give back: each may be one
+    /// that goes on where an earlier opening gave up.
+    pub(crate) fn unread_starts(&self) -> &[(Lsn, Lost)] {
+        self.resumptions.unread()
     }
 }
 
@@ -235,9 +261,9 @@ impl Head {
         segments: &Segments,
         control: &Control,
         before: &ScanState,
-    ) -> Result<Head, Stop> {
+    ) -> Step<Head> {
         let at = before.at;
-        let stop = |at, seen, found: String| Err(Stop { at, seen, found });
+        let stop = |at, seen, found: String| Ok(Err(Stop { at, seen, found }));
         let Some(segment) = segments.containing(at) else {
             return if at >= control.prepared_end {
                 stop(at, Seen::PastEnd, "the end of the last segment".to_owned())
@@ -257,11 +283,14 @@ impl Head {
             return stop(at, Seen::Malformed, found);
         }
         let at = at.max(segment.header.first_batch());
-        let reject = |r: Reject| rejected(at, r);
-        let bytes = window
-            .get(&segment, segment.offset(at), BATCH_HEADER_LEN)
-            .map_err(|found| unreadable(at, found))?;
-        let header = BatchHeader::decode(bytes).map_err(reject)?;
+        let bytes = match window.get(&segment, segment.offset(at), BATCH_HEADER_LEN)? {
+            Ok(bytes) => bytes,
+            Err(lost) => return Ok(Err(unreadable(at, lost))),
+        };
+        let header = match BatchHeader::decode(bytes) {
+            Ok(header) => header,
+            Err(reject) => return Ok(Err(rejected(at, reject))),
+        };
         let own = if header.kind == BatchKind::Epoch {
             header.prev_epoch
         } else {
@@ -275,8 +304,10 @@ impl Head {
             epoch: before.epoch.unwrap_or(own),
             prev_crc: before.prev_crc.unwrap_or(header.prev_crc),
         };
-        header.check_link(&expected).map_err(reject)?;
-        Ok(Head { header, segment })
+        let linked = header.check_link(&expected);
+        Ok(linked
+            .map(|()| Head { header, segment })
+            .map_err(|reject| rejected(at, reject)))
     }
 
     /// Where the next batch begins.
@@ -285,30 +316,33 @@ impl Head {
     }
 
     /// The bytes behind the header, checked or not.
-    pub(crate) fn payload<'w>(&self, window: &'w mut Window) -> Result<&'w [u8], Stop> {
+    pub(crate) fn payload<'w>(&self, window: &'w mut Window) -> Step<&'w [u8]> {
         let at = self.header.lsn;
         let whole = BATCH_HEADER_LEN + self.header.payload_len as usize;
-        let bytes = window
-            .get(&self.segment, self.segment.offset(at), whole)
-            .map_err(|found| unreadable(at, found))?;
-        Ok(bytes.get(BATCH_HEADER_LEN..).unwrap_or(&[]))
+        let bytes = window.get(&self.segment, self.segment.offset(at), whole)?;
+        Ok(bytes
+            .map(|bytes| bytes.get(BATCH_HEADER_LEN..).unwrap_or(&[]))
+            .map_err(|lost| unreadable(at, lost)))
     }
 
     /// Checks the payload; answers the state behind the batch.
-    pub(crate) fn check(&self, window: &mut Window, before: ScanState) -> Result<ScanState, Stop> {
+    pub(crate) fn check(&self, window: &mut Window, before: ScanState) -> Step<ScanState> {
         let at = self.header.lsn;
         let mut next = before;
-        let payload = self.payload(window)?;
-        let checked = self.header.check_payload(payload);
-        checked.map_err(|r| rejected(at, r))?;
-        next.follow(&self.header, payload).map_err(|found| Stop {
-            at,
-            seen: Seen::Malformed,
-            found,
-        })?;
+        let payload = match self.payload(window)? {
+            Ok(payload) => payload,
+            Err(stop) => return Ok(Err(stop)),
+        };
+        if let Err(reject) = self.header.check_payload(payload) {
+            return Ok(Err(rejected(at, reject)));
+        }
+        if let Err(found) = next.follow(&self.header, payload) {
+            let seen = Seen::Malformed;
+            return Ok(Err(Stop { at, seen, found }));
+        }
         next.at = self.end();
         self.segment.note_batch(at);
-        Ok(next)
+        Ok(Ok(next))
     }
 }
 
@@ -320,12 +354,9 @@ fn rejected(at: Lsn, r: Reject) -> Stop {
     }
 }
 
-fn unreadable(at: Lsn, found: String) -> Stop {
-    Stop {
-        at,
-        seen: Seen::Unreadable,
-        found,
-    }
+fn unreadable(at: Lsn, lost: Lost) -> Stop {
+    let Lost { seen, found } = lost;
+    Stop { at, seen, found }
 }
 
 impl ScanState {
@@ -354,7 +385,7 @@ impl ScanState {
 
     /// The state behind a batch whose link and payload were checked. `Err` says why its contents
     /// cannot be.
-    fn follow(&mut self, header: &BatchHeader, payload: &[u8]) -> Result<(), String> {
+    fn follow(&mut self, header: &BatchHeader, payload: &[u8]) -> std::result::Result<(), String> {
         let base = header.lsn.plus(BATCH_HEADER_LEN as u64);
         if self.last_void.is_some_and(|v| v != header.last_void) {
             return Err("its list of void ranges does not continue its predecessor's".to_owned());

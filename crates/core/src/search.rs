@@ -1,3 +1,5 @@
+use crate::Result;
+use crate::reads::Lost;
 use crate::scan::{ScanState, Window};
 use crate::segments::{Segment, Segments};
 use logforce_device::ReadSource;
@@ -11,15 +13,15 @@ use std::sync::Arc;
 /// whose epoch is known to the control file (or is `last`, that of the last valid batch) and not
 /// lower than `last`'s. Calls `visit` for each until it answers `false`.
 ///
-/// Every unit, not every batch: where a header is damaged its length says nothing. Units that
-/// cannot be read are passed over; they can hide a stamp, but so can any other loss.
+/// Every unit, not every batch: where a header is damaged its length says nothing. Units that the
+/// medium does not give back are passed over; they can hide a stamp, but so can any other loss.
 pub(crate) fn headers_behind(
     segments: &Segments,
     from: Lsn,
     control: &Control,
     last: Option<Epoch>,
     visit: &mut dyn FnMut(&Arc<Segment>, &BatchHeader) -> bool,
-) {
+) -> Result<()> {
     let mut window = Window::new(ReadSource::Cache);
     let mut list = segments.above(from);
     if let Some(first) = segments.containing(from) {
@@ -33,7 +35,7 @@ pub(crate) fn headers_behind(
             .since(segment.header.start);
         let mut at = segment.header.start.plus(align_up(within, unit));
         while at < segment.header.end() {
-            if let Ok(bytes) = window.get(segment, segment.offset(at), BATCH_HEADER_LEN)
+            if let Ok(bytes) = window.get(segment, segment.offset(at), BATCH_HEADER_LEN)?
                 && let Ok(h) = BatchHeader::decode(bytes)
                 && h.log_id == control.log_id
                 && h.lsn == at
@@ -41,11 +43,12 @@ pub(crate) fn headers_behind(
                 && (Some(h.epoch) == last || control.knows(h.epoch))
                 && !visit(segment, &h)
             {
-                return;
+                return Ok(());
             }
             at = at.plus(unit);
         }
     }
+    Ok(())
 }
 
 /// The highest stamp above `at` that lies behind it, if there is one: proof that what was at `at`
@@ -55,23 +58,27 @@ pub(crate) fn stamp_behind(
     at: Lsn,
     control: &Control,
     last: Option<Epoch>,
-) -> Option<Lsn> {
+) -> Result<Option<Lsn>> {
     let mut highest = None;
     if planted!("stamps-not-searched") {
-        return None;
+        return Ok(None);
     }
     headers_behind(segments, at, control, last, &mut |_, h| {
         if h.stamp > at {
             highest = highest.max(Some(h.stamp));
         }
         true
-    });
-    highest
+    })?;
+    Ok(highest)
 }
 
 /// Epoch batches at the beginning of segments by which an opening gave up a position further down.
 #[derive(Default)]
-pub(crate) struct Resumptions(Vec<BatchHeader>);
+pub(crate) struct Resumptions {
+    found: Vec<BatchHeader>,
+    /// First batches that the medium does not give back: each may be one.
+    unread: Vec<(Lsn, Lost)>,
+}
 
 impl Resumptions {
     /// Looks at the first batch of every segment above `from`, where the scan itself reads: after
@@ -81,22 +88,36 @@ impl Resumptions {
         from: Lsn,
         control: &Control,
         source: ReadSource,
-    ) -> Self {
+    ) -> Result<Self> {
         let mut window = Window::new(source);
-        let headers = segments.above(from).into_iter().filter_map(|segment| {
+        let mut resumptions = Resumptions::default();
+        for segment in segments.above(from) {
             let first = segment.header.first_batch();
-            let bytes = window
-                .get(&segment, segment.offset(first), BATCH_HEADER_LEN)
-                .ok()?;
-            let h = BatchHeader::decode(bytes).ok()?;
+            let offset = segment.offset(first);
+            let bytes = match window.get(&segment, offset, BATCH_HEADER_LEN)? {
+                Ok(bytes) => bytes,
+                Err(lost) => {
+                    resumptions.unread.push((first, lost));
+                    continue;
+                }
+            };
+            let Ok(h) = BatchHeader::decode(bytes) else {
+                continue;
+            };
             let resumes = h.kind == BatchKind::Epoch
                 && h.log_id == control.log_id
                 && h.lsn == first
                 && h.voids()
                 && h.end(segment.header.write_unit) <= segment.header.end();
-            resumes.then_some(h)
-        });
-        Resumptions(headers.collect())
+            if resumes {
+                resumptions.found.push(h);
+            }
+        }
+        Ok(resumptions)
+    }
+
+    pub(crate) fn unread(&self) -> &[(Lsn, Lost)] {
+        &self.unread
     }
 
     /// The one that goes on from `state`: it names the batch that ends there as its predecessor,
@@ -106,7 +127,7 @@ impl Resumptions {
         if planted!("resumption-ignored") {
             return None;
         }
-        let h = self.0.iter().find(|h| {
+        let h = self.found.iter().find(|h| {
             h.lsn > state.at
                 && h.void_from <= state.at
                 && Some(h.prev_crc) == state.prev_crc
@@ -123,7 +144,7 @@ impl Resumptions {
     /// truncated at damage further down.
     pub(crate) fn cutting(&self, at: Lsn, control: &Control) -> Option<Lsn> {
         let cutting = |h: &&BatchHeader| h.void_from < at && at < h.lsn && control.knows(h.epoch);
-        let latest = self.0.iter().filter(cutting);
+        let latest = self.found.iter().filter(cutting);
         latest.max_by_key(|h| h.epoch.counter).map(|h| h.lsn)
     }
 }

@@ -1,15 +1,16 @@
-use crate::{Damage, Error, Result, names};
+use crate::handles::Handles;
+use crate::listing::{Found, read_header};
+use crate::reads::{Had, Lost};
+use crate::{Error, Result, names};
 use logforce_device::sync::{Mutex, MutexGuard};
 use logforce_device::{Access, Directory, File, OpenFile};
-use logforce_format::{Case, LogId, Lsn, SegmentHeader};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use logforce_format::{LogId, Lsn, SegmentHeader};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
 /// How far apart the index's points are, bytes of log.
 const INDEX_STEP: u64 = 64 << 10;
-/// How many segments stay open for reading.
-const OPEN_FOR_READING: usize = 32;
 
 /// A file that holds a part of the log.
 pub(crate) struct Segment {
@@ -23,6 +24,8 @@ struct SegmentState {
     file: Option<Arc<dyn File>>,
     /// The handle is the writer's: it stays open until the segment is full and forced.
     writing: bool,
+    /// Where it is counted among the segments that are open.
+    handles: Option<Arc<Handles>>,
     /// Some batches' positions, so that reading in the middle need not walk from the start.
     index: BTreeSet<Lsn>,
 }
@@ -33,6 +36,7 @@ impl Segment {
             name,
             file: None,
             writing: false,
+            handles: None,
             index: BTreeSet::new(),
         };
         Segment {
@@ -71,19 +75,35 @@ impl Segment {
     }
 
     /// An open handle, for reading at least.
-    pub(crate) fn file(&self) -> Result<Arc<dyn File>> {
-        let name = {
+    pub(crate) fn file(self: &Arc<Self>) -> Result<Arc<dyn File>> {
+        let (file, handles) = {
             let state = self.state();
-            if let Some(file) = &state.file {
-                return Ok(file.clone());
+            match (&state.file, state.writing) {
+                (Some(file), true) => return Ok(file.clone()),
+                (Some(file), false) => (Ok(file.clone()), state.handles.clone()),
+                (None, _) => (Err(state.name.clone()), state.handles.clone()),
             }
-            state.name.clone()
         };
-        let file = self
-            .dir
-            .open(&name, OpenFile::READ)
-            .map_err(Error::io("open", self.dir.path().join(&name)))?;
-        Ok(self.state().file.get_or_insert(file).clone())
+        let file = match file {
+            Ok(file) => file,
+            Err(name) => {
+                let opened = self.dir.open(&name, OpenFile::READ);
+                let file = opened.map_err(Error::io("open", self.dir.path().join(&name)))?;
+                self.state().file.get_or_insert(file).clone()
+            }
+        };
+        if let Some(handles) = handles {
+            handles.opened(self);
+        }
+        Ok(file)
+    }
+
+    /// As [`Segment::file`], for what is evidence if it is not there.
+    pub(crate) fn look(self: &Arc<Self>) -> Had<Arc<dyn File>> {
+        match self.file() {
+            Err(e) if e.is_not_found() => Ok(Err(Lost::file("the file is not there"))),
+            other => other.map(Ok),
+        }
     }
 
     /// Hands in the handle that the writer will use.
@@ -114,12 +134,20 @@ impl Segment {
         Ok(())
     }
 
-    /// The writer is done with it. Its handle goes on serving readers.
-    pub(crate) fn writer_done(&self) {
-        self.state().writing = false;
+    /// The writer is done with it. Its handle serves readers, for as long as there are not too many.
+    pub(crate) fn writer_done(self: &Arc<Self>) {
+        let handles = {
+            let mut state = self.state();
+            state.writing = false;
+            state.handles.clone()
+        };
+        match handles {
+            Some(handles) => handles.opened(self),
+            None => self.close_reader(),
+        }
     }
 
-    fn close_reader(&self) {
+    pub(crate) fn close_reader(&self) {
         let file = {
             let mut state = self.state();
             if state.writing {
@@ -159,27 +187,30 @@ impl Segment {
 #[derive(Default)]
 pub(crate) struct Segments {
     by_start: BTreeMap<Lsn, Arc<Segment>>,
-    recent: VecDeque<Arc<Segment>>,
+    handles: Arc<Handles>,
 }
 
 impl Segments {
     pub(crate) fn insert(&mut self, segment: Arc<Segment>) {
+        segment.state().handles = Some(self.handles.clone());
         self.by_start.insert(segment.header.start, segment);
     }
 
     /// Takes in the segment of the log `id` that begins at `at`, if a file of that name is it and
     /// claims no part of what another one has. Says whether it is.
-    pub(crate) fn learn(&mut self, dir: &Arc<dyn Directory>, id: LogId, at: Lsn) -> bool {
+    pub(crate) fn learn(&mut self, dir: &Arc<dyn Directory>, id: LogId, at: Lsn) -> Result<bool> {
         let name = names::segment(at);
         let header = match read_header(dir, &name) {
             Ok(Found::Whole(h)) if h.log_id == id && h.start == at => h,
-            _ => return false,
+            Ok(_) | Err(Error::NewerFormat { .. }) => return Ok(false),
+            Err(e) if e.is_not_found() => return Ok(false),
+            Err(e) => return Err(e),
         };
         let is_free = self.overlapping(&header).is_none();
         if is_free {
             self.insert(Arc::new(Segment::new(dir.clone(), name, header)));
         }
-        is_free
+        Ok(is_free)
     }
 
     /// The segment that holds `lsn`.
@@ -189,7 +220,7 @@ impl Segments {
     }
 
     /// One that holds a part of what a segment with this header would.
-    fn overlapping(&self, header: &SegmentHeader) -> Option<Arc<Segment>> {
+    pub(crate) fn overlapping(&self, header: &SegmentHeader) -> Option<Arc<Segment>> {
         let (_, last) = self.by_start.range(..header.end()).next_back()?;
         (last.header.end() > header.start).then(|| last.clone())
     }
@@ -222,7 +253,6 @@ impl Segments {
             }
             gone.push(first.remove());
         }
-        self.recent.retain(|s| s.header.end() > lsn);
         gone
     }
 
@@ -230,161 +260,4 @@ impl Segments {
     pub(crate) fn take_from(&mut self, lsn: Lsn) -> Vec<Arc<Segment>> {
         self.by_start.split_off(&lsn).into_values().collect()
     }
-
-    /// Notes that a segment is being read; returns one that may be closed instead.
-    pub(crate) fn touch(&mut self, segment: &Arc<Segment>) -> Option<Arc<Segment>> {
-        if self.recent.back().is_some_and(|s| Arc::ptr_eq(s, segment)) {
-            return None;
-        }
-        self.recent.retain(|s| !Arc::ptr_eq(s, segment));
-        self.recent.push_back(segment.clone());
-        (self.recent.len() > OPEN_FOR_READING)
-            .then(|| self.recent.pop_front())
-            .flatten()
-    }
-}
-
-/// Closes the handle of a segment that was read long ago.
-pub(crate) fn close_old(segment: Option<Arc<Segment>>) {
-    if let Some(s) = segment {
-        s.close_reader();
-    }
-}
-
-/// A segment file as found in the directory.
-pub(crate) enum Found {
-    /// Its header is whole.
-    Whole(SegmentHeader),
-    /// Its header is not, and why.
-    Broken(String),
-}
-
-/// Reads the header of the file `name`.
-pub(crate) fn read_header(dir: &Arc<dyn Directory>, name: &str) -> Result<Found> {
-    use logforce_device::ReadSource;
-    use logforce_format::{FORMAT_VERSION, SEGMENT_HEADER_LEN, SegmentReject};
-    let path = dir.path().join(name);
-    let file = dir
-        .open(name, OpenFile::READ)
-        .map_err(Error::io("open", &path))?;
-    let mut bytes = [0; SEGMENT_HEADER_LEN];
-    let n = match file.read_at(0, &mut bytes, ReadSource::Cache) {
-        Ok(n) => n,
-        Err(e) => return Ok(Found::Broken(format!("its header cannot be read: {e}"))),
-    };
-    match SegmentHeader::decode(&bytes[..n]) {
-        Ok(header) => {
-            let len = file.len().map_err(Error::io("look at", &path))?;
-            if len < header.len && !logforce_format::planted!("short-segment-accepted") {
-                return Ok(Found::Broken(format!(
-                    "it has {len} bytes, its header says {}",
-                    header.len
-                )));
-            }
-            Ok(Found::Whole(header))
-        }
-        Err(SegmentReject::Version(version)) if version > FORMAT_VERSION => {
-            Err(Error::NewerFormat { path, version })
-        }
-        Err(reject) => Ok(Found::Broken(reject.to_string())),
-    }
-}
-
-/// The segments that a directory holds of the log `id`.
-pub(crate) struct Listing {
-    pub(crate) segments: Segments,
-    /// Files named like segments that are none of this log's, and why.
-    pub(crate) broken: Vec<(String, String)>,
-    pub(crate) spares: Vec<(String, u64)>,
-    pub(crate) preparing: Vec<String>,
-    /// A segment went, or got another name, between the listing and the look at its header.
-    pub(crate) overtaken: Option<Error>,
-}
-
-/// Lists the directory and reads the headers. Segments that claim the same part of the log are an
-/// error: which of them to believe nobody knows.
-pub(crate) fn list(dir: &Arc<dyn Directory>, id: LogId) -> Result<Listing> {
-    let (listing, claims) = take(dir, id)?;
-    match claims.into_iter().next() {
-        Some(claim) => Err(Error::Damaged(Box::new(claim))),
-        None => Ok(listing),
-    }
-}
-
-/// As [`list`], for salvage: of several that claim the same part of the log one counts, that with
-/// the name of its place before others.
-pub(crate) fn list_usable(dir: &Arc<dyn Directory>, id: LogId) -> Result<Listing> {
-    let (mut listing, claims) = take(dir, id)?;
-    for claim in claims {
-        let name = claim.file.unwrap_or_default();
-        listing.broken.push((name, claim.found));
-    }
-    Ok(listing)
-}
-
-/// Lists the directory and reads the headers; besides, what is wrong with each segment that claims
-/// a part of the log that another one has. A file that a writer takes away meanwhile is left out.
-fn take(dir: &Arc<dyn Directory>, id: LogId) -> Result<(Listing, Vec<Damage>)> {
-    let mut listing = Listing {
-        segments: Segments::default(),
-        broken: Vec::new(),
-        spares: Vec::new(),
-        preparing: Vec::new(),
-        overtaken: None,
-    };
-    let mut entries = dir.entries().map_err(Error::io("list", dir.path()))?;
-    entries.sort_by(|a, b| a.name.cmp(&b.name));
-    let mut whole = Vec::new();
-    for entry in entries.into_iter().filter(|e| e.is_file) {
-        match names::kind(&entry.name) {
-            names::NameKind::Spare => listing.spares.push((entry.name, entry.len)),
-            names::NameKind::Preparing => listing.preparing.push(entry.name),
-            names::NameKind::Segment => match read_header(dir, &entry.name) {
-                Err(e) if e.is_absence() => listing.overtaken = Some(e),
-                Err(e) => return Err(e),
-                Ok(Found::Broken(why)) => listing.broken.push((entry.name, why)),
-                Ok(Found::Whole(h)) if h.log_id != id => {
-                    listing
-                        .broken
-                        .push((entry.name, format!("it belongs to log {}", h.log_id)));
-                }
-                Ok(Found::Whole(h)) => whole.push((entry.name, h)),
-            },
-            _ => {}
-        }
-    }
-    whole.sort_by_key(|(name, h)| names::claimed_start(name) != Some(h.start));
-    let mut claims = Vec::new();
-    for (name, header) in whole {
-        let Some(other) = listing.segments.overlapping(&header) else {
-            let segment = Segment::new(dir.clone(), name, header);
-            listing.segments.insert(Arc::new(segment));
-            continue;
-        };
-        let found = if other.header.start == header.start {
-            format!(
-                "it claims the same place as {}: move the copy away",
-                other.name()
-            )
-        } else {
-            format!(
-                "it claims [{}, {}) of the log, of which {} claims [{}, {}): one of the two is not what it was",
-                header.start,
-                header.end(),
-                other.name(),
-                other.header.start,
-                other.header.end()
-            )
-        };
-        claims.push(Damage {
-            lsn: header.start,
-            case: Case::SegmentLost,
-            path: dir.path().to_owned(),
-            file: Some(name),
-            offset: 0,
-            found,
-            durable_to: Lsn::ORIGIN,
-        });
-    }
-    Ok((listing, claims))
 }

@@ -86,7 +86,8 @@ fn first_link(shared: &Shared, segment: &Arc<crate::segments::Segment>) -> Resul
     }
     let mut window = Window::new(ReadSource::Cache);
     window
-        .get(segment, segment.offset(first), BATCH_HEADER_LEN)
+        .get(segment, segment.offset(first), BATCH_HEADER_LEN)?
+        .map_err(|lost| lost.found)
         .and_then(|bytes| BatchHeader::decode(bytes).map_err(|r| r.to_string()))
         .map(|h| h.prev_crc)
         .map_err(|found| {

@@ -106,11 +106,15 @@ impl View {
 
     /// Looks whether the front was moved by another process, or by a later opening in this one:
     /// what is missing may have been truncated there.
-    pub(crate) fn refresh_front(&self) {
-        if let Ok(loaded) = crate::control_file::ControlFile::load(&self.dir)
-            && loaded.control.log_id == self.log_id
-        {
-            self.front.fetch_max(loaded.control.front.0, AcqRel);
+    pub(crate) fn refresh_front(&self) -> Result<()> {
+        match crate::control_file::ControlFile::load(&self.dir) {
+            Ok(loaded) if loaded.control.log_id == self.log_id => {
+                self.front.fetch_max(loaded.control.front.0, AcqRel);
+                Ok(())
+            }
+            // Nothing is known then, and what is missing may have been truncated.
+            Err(e @ Error::Io { .. }) if !e.is_not_found() => Err(e),
+            _ => Ok(()),
         }
     }
 }

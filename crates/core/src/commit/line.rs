@@ -240,6 +240,11 @@ impl Line {
     }
 
     /// Something is written and behind no barrier.
+    /// How many segments hold something that no barrier has covered.
+    pub(crate) fn unforced_segments(&self) -> usize {
+        self.unforced.len()
+    }
+
     pub(crate) fn has_unforced(&self) -> bool {
         !self.unforced.is_empty()
     }

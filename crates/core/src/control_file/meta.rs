@@ -30,16 +30,19 @@ pub(crate) struct LoadedMeta {
 
 impl LoadedMeta {
     /// What is whole of it though no control slot is: that there is none says nothing then.
-    pub(crate) fn salvaged(dir: &Arc<dyn Directory>, control: &Control) -> LoadedMeta {
-        let loaded = Self::load(dir, control).unwrap_or(LoadedMeta {
-            slots: MetaSlots::Never,
-            cached: false,
-            known: false,
-        });
-        LoadedMeta {
+    pub(crate) fn salvaged(dir: &Arc<dyn Directory>, control: &Control) -> Result<LoadedMeta> {
+        let loaded = match Self::load(dir, control) {
+            Err(e) if e.is_not_found() => LoadedMeta {
+                slots: MetaSlots::Never,
+                cached: false,
+                known: false,
+            },
+            loaded => loaded?,
+        };
+        Ok(LoadedMeta {
             known: false,
             ..loaded
-        }
+        })
     }
 
     /// Reads both slots, past the cache where that is possible: after a failed write the cache may
@@ -50,11 +53,15 @@ impl LoadedMeta {
             .open(names::CONTROL, OpenFile::READ)
             .map_err(Error::io("open", &path))?;
         let mut cached = false;
-        let slots = META_SLOT_OFFSETS.map(|offset| match read_slot(&*file, offset, &mut cached) {
-            Ok((buf, n)) => Meta::decode(&buf[..n], control.log_id),
-            // A slot that cannot be read is a damaged slot, never one that was not written.
-            Err(_) => Err(MetaReject::Checksum),
-        });
+        let mut slot = |offset| {
+            Ok(match read_slot(&*file, &path, offset, &mut cached)? {
+                Ok((buf, n)) => Meta::decode(&buf[..n], control.log_id),
+                // A slot that the medium does not give back is a damaged slot, never one that was
+                // not written.
+                Err(_) => Err(MetaReject::Checksum),
+            })
+        };
+        let slots = [slot(META_SLOT_OFFSETS[0])?, slot(META_SLOT_OFFSETS[1])?];
         Ok(LoadedMeta {
             slots: newest_meta(slots, control.has_meta),
             cached,

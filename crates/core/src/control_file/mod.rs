@@ -4,6 +4,7 @@ pub(crate) use meta::LoadedMeta;
 
 use crate::names;
 use crate::poison::Poison;
+use crate::reads::{Had, read};
 use crate::seam_lock::SeamLock;
 use crate::{Error, Result};
 use logforce_device::sync::{Mutex, MutexGuard};
@@ -49,19 +50,22 @@ impl ControlFile {
         let file = dir
             .open(names::CONTROL, OpenFile::READ)
             .map_err(Error::io("open", &path))?;
-        let mut slots = Vec::new();
         let mut cached = false;
-        for offset in CONTROL_SLOT_OFFSETS {
-            slots.push(match read_slot(&*file, offset, &mut cached) {
+        // One slot that the medium does not give back is a damaged slot, and the other may do.
+        // Any other error says nothing about it.
+        let mut unread = Vec::new();
+        let mut slot = |offset| {
+            Ok(match read_slot(&*file, &path, offset, &mut cached)? {
                 Ok((buf, n)) if n >= CONTROL_SLOT_LEN => Control::decode(&buf),
                 Ok(_) => Err(ControlReject::Magic),
-                // One slot that cannot be read is a damaged slot; the other may do.
-                Err(_) => Err(ControlReject::Checksum),
-            });
-        }
-        let [a, b]: [_; 2] = slots
-            .try_into()
-            .unwrap_or([Err(ControlReject::Magic), Err(ControlReject::Magic)]);
+                Err(lost) => {
+                    unread.push(format!("at offset {offset}: {}", lost.found));
+                    Err(ControlReject::Checksum)
+                }
+            })
+        };
+        let a = slot(CONTROL_SLOT_OFFSETS[0])?;
+        let b = slot(CONTROL_SLOT_OFFSETS[1])?;
         if let Some(version) = [&a, &b].into_iter().find_map(|s| match s {
             Err(ControlReject::Version(v)) if *v > FORMAT_VERSION => Some(*v),
             _ => None,
@@ -83,13 +87,20 @@ impl ControlFile {
                     names::CONTROL
                 ),
             }),
-            Err([a, b]) => Err(Error::Damaged(Box::new(crate::Damage {
+            Err(rejects) => Err(Error::Damaged(Box::new(crate::Damage {
                 lsn: logforce_format::Lsn::ORIGIN,
                 case: logforce_format::Case::Damaged,
                 path: dir.path().to_owned(),
                 file: Some(names::CONTROL.to_owned()),
                 offset: 0,
-                found: format!("both slots of the control file are unusable ({a}; {b})"),
+                found: format!(
+                    "both slots of the control file are unusable ({})",
+                    if unread.is_empty() {
+                        format!("{}; {}", rejects[0], rejects[1])
+                    } else {
+                        unread.join("; ")
+                    }
+                ),
                 durable_to: logforce_format::Lsn::ORIGIN,
             }))),
         }
@@ -247,19 +258,20 @@ pub(crate) fn check_counter(counter: u64, of: &str, dir: &Path) -> Result<()> {
 /// where the filesystem cannot read past the cache.
 fn read_slot(
     file: &dyn File,
+    path: &Path,
     offset: u64,
     cached: &mut bool,
-) -> std::io::Result<(AlignedBuf, usize)> {
+) -> Had<(AlignedBuf, usize)> {
     // As much as the coarsest device wants to be read at once; the next slot is that far away.
     let mut buf = AlignedBuf::zeroed(READ_LEN, READ_LEN);
-    let n = match file.read_at(offset, &mut buf, ReadSource::Medium) {
-        Err(e) if e.kind() == std::io::ErrorKind::Unsupported => {
+    let n = match read(file, path, offset, &mut buf, ReadSource::Medium) {
+        Err(e) if e.is_unsupported() => {
             *cached = true;
-            file.read_at(offset, &mut buf, ReadSource::Cache)
+            read(file, path, offset, &mut buf, ReadSource::Cache)
         }
         other => other,
     }?;
-    Ok((buf, n))
+    Ok(n.map(|n| (buf, n)))
 }
 
 fn write_slot(file: &dyn File, offset: u64, bytes: &[u8; CONTROL_SLOT_LEN]) -> std::io::Result<()> {

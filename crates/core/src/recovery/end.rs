@@ -1,5 +1,6 @@
 //! Where the log ends: the scan from the anchor, the decision table, and the list of void ranges.
 
+use super::stock::gaps;
 use crate::options::OnDamage;
 use crate::scan::{Scan, ScanState, Stop, Window};
 use crate::search::{headers_behind, stamp_behind};
@@ -9,7 +10,7 @@ use crate::{Damage, Error, Result};
 use logforce_device::ReadSource;
 use logforce_format::frame::Sequence;
 use logforce_format::{
-    BATCH_HEADER_LEN, BatchHeader, Case, Control, Decision, Epoch, Lsn, Seen, decide,
+    BATCH_HEADER_LEN, BatchHeader, Case, Control, Decision, Epoch, Lsn, Seen, decide, planted,
 };
 use std::collections::VecDeque;
 use std::path::Path;
@@ -78,9 +79,9 @@ pub(crate) fn find_end(
     let mut closed = state;
     let mut read: Vec<Lsn> = Vec::new();
     let (mut scanned, mut batches, mut resumed) = (0, 0, 0);
-    let mut scan = Scan::new(segments, control, ReadSource::Cache, state);
+    let mut scan = Scan::new(segments, control, ReadSource::Cache, state)?;
     let stop = loop {
-        let (header, end) = match scan.next() {
+        let (header, end) = match scan.next()? {
             Ok(batch) => {
                 resumed += u64::from(batch.resumed);
                 (batch.header, batch.end)
@@ -103,7 +104,9 @@ pub(crate) fn find_end(
             closed = scan.state;
         }
     };
-    let state = scan.state;
+    let hidden = hidden_opening(&scan, control, state.at);
+    let began = state;
+    let mut state = scan.state;
     if let Some(s) = segments.containing(stop.at)
         && !read.contains(&s.header.start)
     {
@@ -115,12 +118,27 @@ pub(crate) fn find_end(
     let stamp = if closed_here {
         None
     } else {
-        stamp_behind(segments, stop.at, control, state.epoch)
+        stamp_behind(segments, stop.at, control, state.epoch)?
     };
     // The anchor is as good as a stamp: below it a scan gets only where something is lost.
     let below = stop.at < control.anchor.lsn;
     let case = decide(stop.seen, below || stamp.is_some(), false);
     let durable_to = trusted.max(stamp.unwrap_or(Lsn::ORIGIN));
+    let (case, stop) = match hidden {
+        // The anchor is where that opening began: what lies behind it was not acknowledged, or was
+        // given up. It must not come back because the batch that says so cannot be read.
+        Some(hidden) => {
+            state = began;
+            closed = began;
+            boundaries = VecDeque::from([began]);
+            trusted = began.at;
+            match case.decision() {
+                Decision::Refuse => (case, stop),
+                _ => (decide(hidden.seen, true, false), hidden),
+            }
+        }
+        None => (case, stop),
+    };
     let lost = match case.decision() {
         Decision::Refuse => {
             let d = damage(path, segments, &stop, case, durable_to);
@@ -144,6 +162,33 @@ pub(crate) fn find_end(
         batches,
         resumed,
     })
+}
+
+/// Where the first batch of the latest opening may lie that `scan`, which began at `from`, did not
+/// meet: in a segment that is missing, or whose beginning the medium does not give back.
+fn hidden_opening(scan: &Scan<'_>, control: &Control, from: Lsn) -> Option<Stop> {
+    let met = scan
+        .state
+        .epoch
+        .is_none_or(|e| e.counter >= control.epoch.counter);
+    if met || from != control.anchor.lsn || planted!("hidden-opening-ignored") {
+        return None;
+    }
+    let unread = scan.unread_starts().first();
+    let unread = unread.map(|(at, lost)| Stop {
+        at: *at,
+        seen: lost.seen,
+        found: format!("the latest opening may begin here: {}", lost.found),
+    });
+    let gap = || {
+        let &(at, _) = gaps(scan.segments(), control).first()?;
+        Some(Stop {
+            at,
+            seen: Seen::NoSegment,
+            found: "the latest opening may begin here, and this segment is missing".to_owned(),
+        })
+    };
+    unread.or_else(gap)
 }
 
 /// Describes where a scan stopped.
@@ -176,7 +221,7 @@ pub(crate) fn taken_back_behind(
     segments: &Segments,
     control: &Control,
     end: &ScanState,
-) -> Option<Lsn> {
+) -> Result<Option<Lsn>> {
     let anchor = &control.anchor;
     let mut last = (anchor.epoch.counter, anchor.lsn, anchor.last_void);
     headers_behind(segments, end.at, control, end.epoch, &mut |_, h| {
@@ -185,7 +230,7 @@ pub(crate) fn taken_back_behind(
             last = (h.epoch.counter, h.lsn, void);
         }
         true
-    });
+    })?;
     let mut at = last.2;
     let mut earliest: Option<Lsn> = None;
     let mut window = Window::new(ReadSource::Cache);
@@ -193,7 +238,7 @@ pub(crate) fn taken_back_behind(
         let Some(segment) = segments.containing(at) else {
             break;
         };
-        let bytes = window.get(&segment, segment.offset(at), BATCH_HEADER_LEN);
+        let bytes = window.get(&segment, segment.offset(at), BATCH_HEADER_LEN)?;
         let header = bytes.ok().and_then(|b| BatchHeader::decode(b).ok());
         let Some(h) = header
             .filter(|h| h.log_id == control.log_id && h.lsn == at && h.voids() && h.last_void < at)
@@ -203,7 +248,7 @@ pub(crate) fn taken_back_behind(
         earliest = Some(earliest.map_or(h.void_from, |e| e.min(h.void_from)));
         at = h.last_void;
     }
-    earliest
+    Ok(earliest)
 }
 
 /// Walks the list of voiding batches back to the front.
@@ -231,8 +276,8 @@ pub(crate) fn collect_voids(
             .containing(at)
             .ok_or_else(|| broken("a void batch's segment is missing".to_owned()))?;
         let bytes = window
-            .get(&segment, segment.offset(at), BATCH_HEADER_LEN)
-            .map_err(broken)?;
+            .get(&segment, segment.offset(at), BATCH_HEADER_LEN)?
+            .map_err(|lost| broken(lost.found))?;
         let header = BatchHeader::decode(bytes)
             .map_err(|r| broken(format!("a void batch should be here: {r}")))?;
         if header.log_id != control.log_id || header.lsn != at || !header.voids() {

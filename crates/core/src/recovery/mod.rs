@@ -218,7 +218,10 @@ impl Opening {
             other => other?,
         };
         let lost = end.lost.is_some().then_some(&end.state);
-        let taken_back = lost.and_then(|s| taken_back_behind(&segments, control, s));
+        let taken_back = match lost {
+            Some(state) => taken_back_behind(&segments, control, state)?,
+            None => None,
+        };
         Ok(Found {
             segments,
             spares,

@@ -65,14 +65,14 @@ pub(super) fn look(dir: &Arc<dyn Directory>, creation: Creation) -> Result<bool>
     let entries = dir.entries().map_err(Error::io("list", &path))?;
     let kinds: Vec<_> = entries.iter().map(|e| (names::kind(&e.name), e)).collect();
     if kinds.iter().any(|(k, _)| *k == names::NameKind::Control) {
-        let unfinished = || {
+        if creation != Creation::CreateNew {
+            return Ok(true);
+        }
+        return match ControlFile::load(dir) {
             // No segment ever came into use: an opening that was to make it failed, or crashed.
-            ControlFile::load(dir).is_ok_and(|l| l.control.prepared_end == Lsn::ORIGIN)
-        };
-        return if creation == Creation::CreateNew && !unfinished() {
-            Err(Error::AlreadyExists { path })
-        } else {
-            Ok(true)
+            Ok(loaded) if loaded.control.prepared_end == Lsn::ORIGIN => Ok(true),
+            Err(e @ Error::Io { .. }) => Err(e),
+            _ => Err(Error::AlreadyExists { path }),
         };
     }
     // Never a fresh log over the remains of one: its acknowledged records would be gone in silence.

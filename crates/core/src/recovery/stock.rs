@@ -1,9 +1,10 @@
 //! What segments there are, what must be there, and what an interrupted operation left behind.
 
 use super::Opening;
+use crate::listing::{Found, Listing, list, list_usable, read_header};
 use crate::prepare::{Spare, retire};
 use crate::scan::Window;
-use crate::segments::{Found, Listing, Segment, Segments, list, list_usable, read_header};
+use crate::segments::{Segment, Segments};
 use crate::{Damage, Error, Result, names};
 use logforce_device::{Directory, ReadSource};
 use logforce_format::{
@@ -35,7 +36,7 @@ impl Opening {
                 .remove(&name)
                 .map_err(Error::io("remove", self.dir.path().join(&name)))?;
         }
-        adopt(&segments, control, both_slots);
+        adopt(&segments, control, both_slots)?;
         // Before anything is taken away: which of the two is wrong nobody knows.
         check_bounds(&segments, control, self.dir.path())?;
         let mut spares = self.files_of_their_own(spares, &segments)?;
@@ -209,7 +210,7 @@ impl Opening {
 /// Takes in segments above the last announced one. Where one slot of the control file is damaged,
 /// the other may be the older, and not know of segments that hold acknowledged data; and so may a
 /// control file that was put back from a copy. A crash leaves only virgin segments there.
-pub(crate) fn adopt(segments: &Segments, control: &mut Control, both_slots: bool) {
+pub(crate) fn adopt(segments: &Segments, control: &mut Control, both_slots: bool) -> Result<()> {
     let mut window = Window::new(ReadSource::Cache);
     let mut next = control.prepared_end;
     for segment in segments.all() {
@@ -217,21 +218,23 @@ pub(crate) fn adopt(segments: &Segments, control: &mut Control, both_slots: bool
             continue;
         }
         let follows = !both_slots && segment.header.start == next;
-        if follows || is_used(&mut window, &segment, control) {
+        if follows || is_used(&mut window, &segment, control)? {
             next = segment.header.end();
         }
     }
     // A gap in between shows as a lost segment.
     control.prepared_end = next;
+    Ok(())
 }
 
 /// Whether the segment's first batch is there, or cannot be told not to be.
-fn is_used(window: &mut Window, segment: &Arc<Segment>, control: &Control) -> bool {
+fn is_used(window: &mut Window, segment: &Arc<Segment>, control: &Control) -> Result<bool> {
     let first = segment.header.first_batch();
-    let Ok(bytes) = window.get(segment, segment.offset(first), BATCH_HEADER_LEN) else {
-        return true;
+    let Ok(bytes) = window.get(segment, segment.offset(first), BATCH_HEADER_LEN)? else {
+        return Ok(true);
     };
-    BatchHeader::decode(bytes).is_ok_and(|h| h.log_id == control.log_id && h.lsn == first)
+    let header = BatchHeader::decode(bytes);
+    Ok(header.is_ok_and(|h| h.log_id == control.log_id && h.lsn == first))
 }
 
 /// Refuses a control file that says that the segments begin or end in the middle of one. Another

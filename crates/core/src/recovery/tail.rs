@@ -3,6 +3,7 @@
 use super::Opening;
 use super::end::{End, damage};
 use crate::options::OnDamage;
+use crate::reads::{read, read_once};
 use crate::scan::Scan;
 use crate::segments::{Segment, Segments};
 use crate::{Error, Result};
@@ -32,13 +33,17 @@ impl Opening {
         let probe = segments
             .containing(from.at)
             .or_else(|| segments.containing(cached_end));
-        if !probe.as_ref().is_some_and(reads_medium) {
+        let medium = match &probe {
+            Some(segment) => reads_medium(segment)?,
+            None => false,
+        };
+        if !medium {
             return self.rewrite(segments, from.at, cached_end);
         }
-        let mut scan = Scan::new(segments, control, ReadSource::Medium, from);
+        let mut scan = Scan::new(segments, control, ReadSource::Medium, from)?;
         let mut closed = from;
         let stop = loop {
-            let step = scan.next().map(|batch| batch.end);
+            let step = scan.next()?.map(|batch| batch.end);
             match step {
                 Ok(batch_end) if batch_end >= cached_end => return Ok(()),
                 Ok(_) => {}
@@ -92,16 +97,15 @@ impl Opening {
             while at < end {
                 let n = end.since(at).min(CHUNK as u64) as usize;
                 let mut buf = AlignedBuf::zeroed(n, 65536);
-                let mut have = 0;
-                while have < n {
-                    let offset = segment.offset(at) + have as u64;
-                    match file
-                        .read_at(offset, &mut buf[have..], ReadSource::Cache)
-                        .map_err(Error::io("read", segment.path()))?
-                    {
-                        0 => break,
-                        k => have += k,
-                    }
+                let offset = segment.offset(at);
+                let path = segment.path();
+                // Less, or nothing, would be written over the tail as zeroes.
+                let have = match read(&*file, &path, offset, &mut buf, ReadSource::Cache)? {
+                    Ok(have) => have,
+                    Err(lost) => return Err(unread(&segment, lost.found)),
+                };
+                if have < n {
+                    return Err(unread(&segment, format!("it ends at byte {have}")));
                 }
                 let ticket = file.submit(Write {
                     offset: segment.offset(at),
@@ -121,13 +125,18 @@ impl Opening {
     }
 }
 
-fn reads_medium(segment: &Arc<Segment>) -> bool {
+fn unread(segment: &Segment, found: String) -> Error {
+    Error::io("read", segment.path())(io::Error::other(found))
+}
+
+/// Whether the segment can be read past the cache. Only the system's word that it cannot counts: to
+/// believe the cache because a call failed would be to believe bytes that the device never got.
+fn reads_medium(segment: &Arc<Segment>) -> Result<bool> {
     let mut probe = AlignedBuf::zeroed(65536, 65536);
-    match segment.file() {
-        Ok(file) => match file.read_at(0, &mut probe, ReadSource::Medium) {
-            Err(e) => e.kind() != io::ErrorKind::Unsupported,
-            Ok(_) => true,
-        },
-        Err(_) => false,
+    let file = segment.file()?;
+    match read_once(&*file, &segment.path(), 0, &mut probe, ReadSource::Medium) {
+        Ok(_) => Ok(true),
+        Err(e) if e.is_unsupported() => Ok(false),
+        Err(e) => Err(e),
     }
 }

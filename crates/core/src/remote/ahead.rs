@@ -2,9 +2,9 @@
 
 use super::{LOOK_AGAIN, RemoteFollower};
 use crate::control_file::ControlFile;
+use crate::listing::{Listing, list};
 use crate::scan::{Head, ScanState, Window};
 use crate::search::Resumptions;
-use crate::segments::{Listing, list};
 use crate::{Error, Result, names};
 use logforce_device::{Directory, OpenFile, ReadSource};
 use logforce_format::{
@@ -98,11 +98,11 @@ impl RemoteFollower {
             .epoch
             .is_some_and(|e| e != self.control.epoch);
         if unreached && (self.ahead.in_vain.is_power_of_two() || medium) {
-            self.find_resumptions();
+            self.find_resumptions()?;
         }
         // What was read lately may have been written since.
         self.ahead.window.invalidate();
-        self.hop(medium);
+        self.hop(medium)?;
         let Ahead { proven, voids, .. } = &mut self.ahead;
         voids.retain(|&(from, to)| {
             let known = to < *proven;
@@ -121,20 +121,23 @@ impl RemoteFollower {
     }
 
     /// Goes from header to header as far as they are linked.
-    fn hop(&mut self, medium: bool) {
+    fn hop(&mut self, medium: bool) -> Result<()> {
         let mut past_cache = medium.then(|| Window::new(ReadSource::Medium));
         for _ in 0..HOPS {
             self.ahead.prove_by_anchor(&self.control);
             if let Some(resumed) = self.ahead.resumptions.at(&self.ahead.tip) {
                 self.ahead.tip = resumed;
             }
-            self.learn_segment(self.ahead.tip.at);
+            self.learn_segment(self.ahead.tip.at)?;
             let read = |window| Head::read(window, &self.segments, &self.control, &self.ahead.tip);
-            let head = match (read(&mut self.ahead.window), &mut past_cache) {
-                (Err(_), Some(window)) => read(window),
+            let head = match (read(&mut self.ahead.window)?, &mut past_cache) {
+                (Err(stop), Some(window)) => match read(window) {
+                    Err(e) if e.is_unsupported() => Err(stop),
+                    head => head?,
+                },
                 (head, _) => head,
             };
-            let Ok(head) = head else { return };
+            let Ok(head) = head else { return Ok(()) };
             let header = &head.header;
             self.ahead.proven = self.ahead.proven.max(header.stamp);
             if header.voids() {
@@ -142,12 +145,14 @@ impl RemoteFollower {
             }
             self.ahead.tip = ScanState::behind(&head);
         }
+        Ok(())
     }
 
     /// Reads the control file, and takes note of what changed in it.
     pub(super) fn look_at_control(&mut self) -> Result<()> {
         let control = match peek(&self.dir) {
             Ok(control) => control,
+            Err(e @ Error::Io { .. }) => return Err(e),
             // Both slots in the middle of being written, as it seems; or they are damaged.
             Err(e) => {
                 self.ahead.blind += 1;
@@ -177,50 +182,58 @@ impl RemoteFollower {
         }
         if old.epoch != self.control.epoch {
             self.ahead.in_vain = 0;
-            self.find_resumptions();
+            if let Err(e) = self.find_resumptions() {
+                // Asked for again at the next look.
+                self.control = old;
+                return Err(e);
+            }
         }
         Ok(())
     }
 
     /// A new opening may have cut what was not proven, gone on in a segment of its own, or given up
     /// even what was durable once. So it starts again from what was taken.
-    fn find_resumptions(&mut self) {
-        let Some(listing) = self.listed() else {
-            return;
+    fn find_resumptions(&mut self) -> Result<()> {
+        let Some(listing) = self.listed()? else {
+            return Ok(());
         };
+        let (at, control) = (self.taken.at, &self.control);
+        let above = Resumptions::above(&listing.segments, at, control, ReadSource::Cache)?;
         self.segments = listing.segments;
         self.ahead.listed = self.control.sequence;
         self.window.invalidate();
         self.ahead.window.invalidate();
         self.ahead.go_back_to(self.taken);
-        let (segments, control) = (&self.segments, &self.control);
-        let above = Resumptions::above(segments, self.taken.at, control, ReadSource::Cache);
-        if let Some(at) = above.cutting(self.taken.at, control) {
+        if let Some(at) = above.cutting(self.taken.at, &self.control) {
             self.ahead.tip = ScanState::unlinked(at);
             self.ahead.cut = true;
         }
         self.ahead.resumptions = above;
+        Ok(())
     }
 
     /// The segments, unless one went under its feet: then there is another time.
-    fn listed(&self) -> Option<Listing> {
-        let listing = list(&self.dir, self.control.log_id).ok()?;
-        listing.overtaken.is_none().then_some(listing)
+    fn listed(&self) -> Result<Option<Listing>> {
+        match list(&self.dir, self.control.log_id) {
+            Err(e @ Error::Io { .. }) => Err(e),
+            listing => Ok(listing.ok().filter(|l| l.overtaken.is_none())),
+        }
     }
 
     /// Gets to know the segment that begins at `at`, if one does.
-    pub(super) fn learn_segment(&mut self, at: Lsn) {
+    pub(super) fn learn_segment(&mut self, at: Lsn) -> Result<()> {
         if at >= self.control.prepared_end || self.segments.containing(at).is_some() {
-            return;
+            return Ok(());
         }
-        if !self.segments.learn(&self.dir, self.control.log_id, at)
+        if !self.segments.learn(&self.dir, self.control.log_id, at)?
             && self.ahead.listed != self.control.sequence
-            && let Some(listing) = self.listed()
+            && let Some(listing) = self.listed()?
         {
             // Names are hints only.
             self.ahead.listed = self.control.sequence;
             self.segments = listing.segments;
         }
+        Ok(())
     }
 }
 

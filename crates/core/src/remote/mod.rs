@@ -44,7 +44,8 @@ const LOOK_AGAIN: u32 = 5;
 /// It goes on through crashes, closings and openings of the writer. What it answers besides
 /// records: [`Error::Voided`] once when records were taken back that it had shown or that lie below
 /// where it began (it goes on behind them); [`Error::Truncated`] when the front passed it; other
-/// errors. Every error but `Voided` ends it, and is answered again from then on.
+/// errors. Every error but `Voided` and [`Error::Io`] ends it, and is answered again from then on;
+/// after `Io` (no descriptors, no memory) it goes on where it was when it is asked again.
 pub struct RemoteFollower {
     dir: Arc<dyn Directory>,
     runtime: Arc<dyn Runtime>,
@@ -171,7 +172,7 @@ impl RemoteFollower {
         }
         let answer = self.advance();
         match &answer {
-            Err(Error::Voided { .. }) | Ok(_) => {}
+            Err(Error::Voided { .. } | Error::Io { .. }) | Ok(_) => {}
             Err(e) => self.failed = Some(e.clone()),
         }
         answer
@@ -206,9 +207,12 @@ impl RemoteFollower {
         self.ahead.proven
     }
 
-    /// Whether somebody has the log open for writing now.
-    pub fn is_writer_running(&self) -> bool {
-        self.dir.is_locked(names::LOCK).unwrap_or(false)
+    /// Whether somebody has the log open for writing now. Fails where the lock cannot be looked at.
+    pub fn is_writer_running(&self) -> Result<bool> {
+        let path = self.dir.path().join(names::LOCK);
+        self.dir
+            .is_locked(names::LOCK)
+            .map_err(Error::io("look at the lock", path))
     }
 
     fn advance(&mut self) -> Result<Option<Entry>> {

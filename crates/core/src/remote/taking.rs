@@ -3,7 +3,7 @@
 use super::{LOOK_AGAIN, RemoteFollower};
 use crate::control_file::{ControlFile, Loaded};
 use crate::recovery::damage;
-use crate::scan::{Head, ScanState, Stop, Window};
+use crate::scan::{Head, ScanState, Step, Stop, Window};
 use crate::{Error, Result};
 use logforce_device::ReadSource;
 use logforce_format::{BatchKind, Case, Control, Lsn, Seen, decide};
@@ -20,10 +20,10 @@ impl RemoteFollower {
         if self.taken.at >= self.ahead.proven {
             return Ok(false);
         }
-        self.learn_segment(self.taken.at);
-        match self.try_take(ReadSource::Cache) {
+        self.learn_segment(self.taken.at)?;
+        match self.try_take(ReadSource::Cache)? {
             Ok(()) => {}
-            Err(stop) => match self.try_harder(&stop) {
+            Err(stop) => match self.try_harder(&stop)? {
                 Ok(()) => {}
                 Err(stop) => return self.cannot_take(&stop).map(|()| false),
             },
@@ -36,43 +36,61 @@ impl RemoteFollower {
 
     /// What was read ahead may be older than what was written since; and a direct write racing with
     /// a cached read can leave an old page in the cache.
-    fn try_harder(&mut self, first: &Stop) -> std::result::Result<(), Stop> {
+    fn try_harder(&mut self, first: &Stop) -> Step<()> {
         self.window.invalidate();
         if first.seen == Seen::Malformed {
-            return Err(first.clone());
+            return Ok(Err(first.clone()));
         }
-        self.try_take(ReadSource::Cache)
-            .or_else(|_| self.try_take(ReadSource::Medium))
+        let stop = match self.try_take(ReadSource::Cache)? {
+            Ok(()) => return Ok(Ok(())),
+            Err(stop) => stop,
+        };
+        match self.try_take(ReadSource::Medium) {
+            Err(e) if e.is_unsupported() => Ok(Err(stop)),
+            answer => answer,
+        }
     }
 
-    fn try_take(&mut self, source: ReadSource) -> std::result::Result<(), Stop> {
+    fn try_take(&mut self, source: ReadSource) -> Step<()> {
         let mut medium = Window::new(ReadSource::Medium);
         let window = match source {
             ReadSource::Cache => &mut self.window,
             ReadSource::Medium => &mut medium,
         };
         window.limit(self.ahead.proven.since(self.taken.at));
-        let head = Head::read(window, &self.segments, &self.control, &self.taken)?;
-        let next = head.check(window, self.taken)?;
+        let head = match Head::read(window, &self.segments, &self.control, &self.taken)? {
+            Ok(head) => head,
+            Err(stop) => return Ok(Err(stop)),
+        };
+        let next = match head.check(window, self.taken)? {
+            Ok(next) => next,
+            Err(stop) => return Ok(Err(stop)),
+        };
         let h = &head.header;
         if h.kind == BatchKind::Epoch && h.lsn < self.from && h.epoch.counter > self.began.counter {
             // It began above what was proven, and a recovery has cut there.
-            return Err(Stop {
+            return Ok(Err(Stop {
                 at: h.lsn,
                 seen: Seen::PastEnd,
                 found: "the log was cut below where this began".to_owned(),
-            });
+            }));
         }
-        let payload = head.payload(window)?;
-        self.records
-            .take(&head.header, payload, self.from, &self.voids)
-            .map_err(|m| Stop {
+        let payload = match head.payload(window)? {
+            Ok(payload) => payload,
+            Err(stop) => return Ok(Err(stop)),
+        };
+        let taken = self
+            .records
+            .take(&head.header, payload, self.from, &self.voids);
+        if let Err(m) = taken {
+            return Ok(Err(Stop {
                 at: m.0,
                 seen: Seen::Malformed,
                 found: "the frame here does not fit".to_owned(),
-            })?;
+            }));
+        }
         self.taken = next;
-        Ok(())
+        Ok(Ok(()))
     }
 
     /// A batch that was durable cannot be read: it was truncated, or given up by an opening that
@@ -121,6 +139,7 @@ impl RemoteFollower {
                 lsn: lsn.max(self.shown.end()),
                 front: control.front,
             }),
+            Err(e @ Error::Io { .. }) if !e.is_not_found() => Err(e),
             _ => Ok(()),
         }
     }
