@@ -31,6 +31,11 @@ impl Voids {
         (lsn < to).then_some((from, to))
     }
 
+    /// Whether a range begins at `lsn`.
+    pub(crate) fn begins(&self, lsn: Lsn) -> bool {
+        self.covering(lsn).is_some_and(|(from, _)| from == lsn)
+    }
+
     /// Forgets ranges that end at or below `front`.
     pub(crate) fn drop_below(&mut self, front: Lsn) {
         self.ranges.retain(|&(_, to)| to > front);

@@ -7,7 +7,7 @@ mod presence;
 mod stock;
 mod tail;
 
-pub(crate) use end::{anchor_state, collect_voids, damage, find_end, first_state};
+pub(crate) use end::{anchor_state, collect_voids, damage, find_end, first_state, void_list};
 pub(crate) use presence::existing_directory;
 pub(crate) use stock::{adopt, check_bounds, gaps, lost_segment};
 

@@ -17,6 +17,7 @@ mod policies;
 mod recovery;
 mod remote;
 mod remote_cases;
+mod salvaged;
 mod stats;
 mod taken_back;
 mod trouble;

@@ -1,5 +1,8 @@
 //! Looking into a log without opening it for writing: nothing is locked, changed or forced.
 
+mod report;
+mod walk;
+
 use crate::control_file::{ControlFile, LoadedMeta};
 use crate::listing::{Found, Listing, list, list_usable, read_header};
 use crate::metrics::{self, LiveStats};
@@ -7,21 +10,14 @@ use crate::options::OnDamage;
 use crate::read_only::check_end;
 use crate::reader::Entry;
 use crate::recovery::{
-    adopt, anchor_state, check_bounds, collect_voids, damage, existing_directory, find_end,
-    first_state, gaps, lost_segment,
+    adopt, anchor_state, check_bounds, collect_voids, existing_directory, find_end, gaps,
+    lost_segment,
 };
-use crate::scan::{Scan, ScanState};
-use crate::search::{headers_behind, stamp_behind};
 use crate::segments::Segments;
 use crate::view::View;
-use crate::voids::Voids;
 use crate::{Damage, Error, Result, names};
-use logforce_device::{Directory, ReadSource, Runtime, System};
-use logforce_format::frame::Frames;
-use logforce_format::{
-    Anchor, BATCH_HEADER_LEN, BatchKind, Case, Control, Decision, EPOCH_HISTORY, Epoch, LogId, Lsn,
-    decide,
-};
+use logforce_device::{Directory, Runtime, System};
+use logforce_format::{Anchor, BatchKind, Case, Control, EPOCH_HISTORY, Epoch, LogId, Lsn};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -83,7 +79,8 @@ pub enum Visit<'a> {
     Record {
         /// The record.
         entry: &'a Entry,
-        /// A stamp, or a close in order, says that it had become durable.
+        /// A stamp, or a close in order, says that it had become durable; and every batch is there
+        /// that could have taken it back.
         proven: bool,
     },
     /// Something that must be there is not.
@@ -416,289 +413,5 @@ impl Inspector {
     /// an earlier opening than [`Inspection::epoch`], and of long ago.
     pub fn live(&self) -> Option<LiveStats> {
         metrics::read(&self.dir, self.control.log_id)
-    }
-
-    /// Walks the whole log from its first segment on, checking every byte that counts; behind
-    /// damage it goes on with the next whole batch. `visit` may answer `false` to stop.
-    pub fn walk(&self, visit: &mut dyn FnMut(Visit<'_>) -> bool) -> Result<Finding> {
-        let segments = &self.listing.segments;
-        let control = &self.control;
-        let path = self.dir.path();
-        let (proven_to, last_void) = self.proven()?;
-        let voids = match collect_voids(segments, control, last_void, path) {
-            Err(Error::Damaged(_)) => Voids::default(),
-            voids => voids?,
-        };
-        let mut found = Finding {
-            end: control.first_segment,
-            case: Case::CleanEnd,
-            proven_to,
-            batches: 0,
-            records: 0,
-            record_bytes: 0,
-            voided: 0,
-            damages: 0,
-        };
-        let mut walk = Walk {
-            voids,
-            front: control.front,
-            current: None,
-            group: Vec::new(),
-            found: &mut found,
-            visit,
-        };
-        let mut lost = gaps(segments, control)
-            .into_iter()
-            .map(|(from, _)| from)
-            .collect::<Vec<_>>();
-        let mut state = first_state(control);
-        let mut looked = 0;
-        loop {
-            let mut scan = Scan::new(segments, control, ReadSource::Cache, state)?;
-            let stop = loop {
-                if let Some((_, to)) = walk.voids.covering(scan.state.at)
-                    && segments
-                        .containing(scan.state.at)
-                        .is_none_or(|s| s.header.start == scan.state.at)
-                {
-                    // A whole segment that is void need not be readable.
-                    scan.state = ScanState::unlinked(to);
-                    walk.jump();
-                }
-                match scan.next()? {
-                    Ok(batch) => {
-                        let end = batch.end;
-                        if batch.resumed {
-                            walk.jump();
-                        }
-                        if !walk.batch(segments, batch.header, batch.payload, end) {
-                            return Ok(found);
-                        }
-                        looked = 0;
-                    }
-                    Err(stop) => break stop,
-                }
-            };
-            state = scan.state;
-            if let Some((_, to)) = walk.voids.covering(stop.at) {
-                state = ScanState::unlinked(to);
-                walk.jump();
-                continue;
-            }
-            let below = stop.at < control.anchor.lsn;
-            let closed_here = control.clean && self.control_whole && state.at == control.anchor.lsn;
-            let stamp = if closed_here {
-                None
-            } else {
-                stamp_behind(segments, stop.at, control, state.epoch)?
-            };
-            let case = decide(stop.seen, below || stamp.is_some(), false);
-            if case.decision() == Decision::End {
-                walk.found.case = case;
-                walk.found.end = state.at.max(walk.found.end);
-                break;
-            }
-            if let Some(first) = self.truncated_to()?.filter(|first| stop.at < *first) {
-                // Truncated while it was being looked at; what was there may have another life.
-                state = ScanState::unlinked(first);
-                walk.jump();
-                lost.retain(|l| *l >= first);
-                continue;
-            }
-            if looked < LOOK_AGAIN && self.may_have_changed()? {
-                looked += 1;
-                continue;
-            }
-            looked = 0;
-            let durable_to = proven_to.max(stamp.unwrap_or(Lsn::ORIGIN));
-            let what = match case {
-                Case::SegmentLost if stop.at < control.prepared_end => {
-                    lost.retain(|l| *l != stop.at);
-                    lost_segment(&self.dir, stop.at, control)?
-                }
-                _ => damage(path, segments, &stop, case, durable_to),
-            };
-            if !walk.damage(&what) {
-                return Ok(found);
-            }
-            // The next whole batch, wherever it is.
-            let mut next = None;
-            headers_behind(segments, stop.at.plus(1), control, None, &mut |_, h| {
-                next = Some(h.lsn);
-                false
-            })?;
-            match next {
-                Some(at) => state = ScanState::unlinked(at),
-                None => {
-                    walk.found.case = case;
-                    break;
-                }
-            }
-        }
-        if let Some(what) = self.meta.lost(path)
-            && !walk.damage(&what)
-        {
-            return Ok(found);
-        }
-        for at in lost {
-            // Above the last batch: no scan came by.
-            let what = lost_segment(&self.dir, at, control)?;
-            if walk.voids.covering(at).is_none() && !walk.damage(&what) {
-                break;
-            }
-        }
-        Ok(found)
-    }
-
-    /// Whether somebody has had the log open since this began to look. Nobody may have had it
-    /// then: an opening that came since writes over what the last one left behind a torn batch.
-    fn may_have_changed(&self) -> Result<bool> {
-        Ok(self.in_use
-            || is_in_use(&self.dir)?
-            || self
-                .control_now()?
-                .is_some_and(|now| now.sequence != self.control.sequence))
-    }
-
-    /// Where the first segment begins now, if somebody has had the log open and may have moved it.
-    fn truncated_to(&self) -> Result<Option<Lsn>> {
-        let now = self.control_now()?;
-        let now = now.filter(|now| now.log_id == self.control.log_id);
-        Ok(match now {
-            Some(now) if self.may_have_changed()? => Some(now.first_segment),
-            _ => None,
-        })
-    }
-
-    /// What the control file says now, if it says anything.
-    fn control_now(&self) -> Result<Option<Control>> {
-        match ControlFile::load(&self.dir) {
-            Ok(now) => Ok(Some(now.control)),
-            Err(e @ Error::Io { .. }) if !e.is_not_found() => Err(e),
-            Err(_) => Ok(None),
-        }
-    }
-
-    /// What stamps prove, and the latest voiding batch, by a scan from the anchor.
-    fn proven(&self) -> Result<(Lsn, Option<Lsn>)> {
-        let segments = &self.listing.segments;
-        let control = &self.control;
-        let mut proven = control.anchor.lsn;
-        let state = if self.control_whole || control.sequence > 0 {
-            anchor_state(control)
-        } else {
-            first_state(control)
-        };
-        let mut scan = Scan::new(segments, control, ReadSource::Cache, state)?;
-        while let Ok(batch) = scan.next()? {
-            proven = proven.max(batch.header.stamp);
-        }
-        Ok((proven, scan.state.last_void.or(state.last_void)))
-    }
-}
-
-/// Puts records together and reports.
-struct Walk<'a, 'v> {
-    voids: Voids,
-    front: Lsn,
-    current: Option<Entry>,
-    /// Whole records of an atomic append that is not at its end yet, and whether they are proven.
-    group: Vec<(Entry, bool)>,
-    found: &'a mut Finding,
-    visit: &'v mut dyn FnMut(Visit<'_>) -> bool,
-}
-
-impl Walk<'_, '_> {
-    fn batch(
-        &mut self,
-        segments: &Segments,
-        h: logforce_format::BatchHeader,
-        payload: &[u8],
-        end: Lsn,
-    ) -> bool {
-        let segment = segments.containing(h.lsn);
-        let info = BatchInfo {
-            lsn: h.lsn,
-            end,
-            file: segment.as_ref().map(|s| s.name()).unwrap_or_default(),
-            offset: segment.as_ref().map_or(0, |s| s.offset(h.lsn)),
-            kind: h.kind,
-            epoch: h.epoch,
-            stamp: h.stamp,
-            void_from: h.void_from,
-            frames: h.frames,
-            payload_len: h.payload_len,
-        };
-        self.found.batches += 1;
-        self.found.end = end;
-        self.found.proven_to = self.found.proven_to.max(h.stamp);
-        if !(self.visit)(Visit::Batch(&info)) {
-            return false;
-        }
-        if h.kind != BatchKind::Data {
-            return true;
-        }
-        for frame in Frames::new(payload, h.lsn.plus(BATCH_HEADER_LEN as u64)).map_while(|f| f.ok())
-        {
-            if frame.header.first {
-                self.current = Some(Entry {
-                    start: frame.lsn,
-                    end: frame.lsn,
-                    data: Vec::new(),
-                });
-            }
-            let Some(entry) = &mut self.current else {
-                continue;
-            };
-            entry.data.extend_from_slice(frame.data);
-            if !frame.header.last {
-                continue;
-            }
-            entry.end = frame.end();
-            let Some(entry) = self.current.take() else {
-                continue;
-            };
-            let joined = frame.header.joined;
-            if entry.start >= self.front {
-                let proven = entry.end <= self.found.proven_to;
-                self.group.push((entry, proven));
-            }
-            // A crash may have left the beginning of an append: none of it is part of the log.
-            if !joined && !self.hand_out() {
-                return false;
-            }
-        }
-        true
-    }
-
-    /// Reports the records of an append that is complete, or as complete as damage leaves it.
-    fn hand_out(&mut self) -> bool {
-        for (entry, proven) in std::mem::take(&mut self.group) {
-            if self.voids.covering(entry.start).is_some() {
-                self.found.voided += 1;
-                continue;
-            }
-            self.found.records += 1;
-            self.found.record_bytes += entry.data.len() as u64;
-            if !(self.visit)(Visit::Record {
-                entry: &entry,
-                proven,
-            }) {
-                return false;
-            }
-        }
-        true
-    }
-
-    /// Passes over a void range: what is begun and not ended before it never will be.
-    fn jump(&mut self) {
-        self.current = None;
-        self.group.clear();
-    }
-
-    fn damage(&mut self, what: &Damage) -> bool {
-        self.current = None;
-        self.found.damages += 1;
-        self.hand_out() && (self.visit)(Visit::Damage(what))
     }
 }

@@ -1,0 +1,231 @@
+//! What salvage, `dump` and `verify` show behind damage was part of the log.
+
+use logforce_core::{
+    BatchInfo, BatchKind, Creation, Entry, Error, Inspector, Log, Lsn, OnDamage, Options, ReadOnly,
+    Visit,
+};
+use logforce_sim::model::{PATH, read, small};
+use logforce_testkit::{Failure, SimDisk, SimOptions, SimRuntime, Survival};
+
+/// What a walk shows.
+#[derive(Debug, Default)]
+struct Shown {
+    records: Vec<Entry>,
+    proven: Vec<Lsn>,
+    batches: Vec<BatchInfo>,
+    damages: u64,
+}
+
+impl Shown {
+    fn has(&self, data: &[u8]) -> bool {
+        self.records.iter().any(|e| e.data == data)
+    }
+}
+
+fn walk(disk: &SimDisk) -> Shown {
+    SimRuntime::run(1, |rt| {
+        let inspector = Inspector::salvage(&*disk.system(rt), PATH).expect("salvage");
+        let mut shown = Shown::default();
+        let walked = inspector.walk(&mut |visit| {
+            match visit {
+                Visit::Record { entry, proven } => {
+                    shown.records.push(entry.clone());
+                    shown.proven.extend(proven.then_some(entry.start));
+                }
+                Visit::Batch(b) => shown.batches.push(b.clone()),
+                Visit::Damage(_) => shown.damages += 1,
+            }
+            true
+        });
+        assert_eq!(walked.expect("walked").damages, shown.damages);
+        shown
+    })
+}
+
+/// Batches of two write units at most.
+fn options(disk: &SimDisk) -> Options {
+    let unit = disk.options().physical_sector;
+    small().segment_len(64 << 10).max_batch(2 * unit)
+}
+
+/// Opens, works, and loses power at once; everything that was written is there.
+fn live<T>(disk: &SimDisk, work: impl FnOnce(&Log) -> T) -> T {
+    let options = options(disk);
+    let done = SimRuntime::run(1, |rt| {
+        let system = disk.system(rt);
+        let log = Log::open(&*system, PATH, Creation::OpenOrCreate, options).expect("open");
+        let done = work(&log);
+        disk.cut();
+        done
+    });
+    disk.crash(Failure::Power, Some(Survival::Kept), 1);
+    done
+}
+
+fn zero(disk: &SimDisk, b: &BatchInfo) {
+    let mut bytes = disk.file_bytes(PATH, &b.file).expect("a segment");
+    bytes[b.offset as usize..][..b.end.since(b.lsn) as usize].fill(0);
+    disk.put_file(PATH, &b.file, &bytes);
+}
+
+fn flip(disk: &SimDisk, b: &BatchInfo) {
+    assert!(disk.flip_bit(PATH, &b.file, b.offset + 20, 1), "{b:?}");
+}
+
+fn holding<'s>(shown: &'s Shown, data: &[u8]) -> Vec<&'s BatchInfo> {
+    let entry = shown.records.iter().find(|e| e.data == data);
+    let entry = entry.expect("it is there");
+    let touches = |b: &&BatchInfo| b.lsn < entry.end && b.end > entry.start;
+    shown.batches.iter().filter(touches).collect()
+}
+
+const FIRST: &[u8] = b"acknowledged";
+const GIVEN_UP: &[u8] = &[3; 3_000];
+/// Fills a batch, and two.
+const ONE_BATCH: &[u8] = &[2; 8_056];
+const TWO_BATCHES: &[u8] = &[2; 2 * 8_056];
+
+/// A log that lost power while `lost` and [`GIVEN_UP`] were written: of the former the last batch is
+/// not there, of the latter all is. Answers where the log ends.
+fn torn(disk: &SimDisk, lost: &[u8]) -> Lsn {
+    live(disk, |log| {
+        log.commit(FIRST).expect("commit");
+        log.append(lost).expect("append");
+        let up_to = log.append(GIVEN_UP).expect("append").end;
+        log.force(up_to).expect("force");
+    });
+    let shown = walk(disk);
+    let missing = holding(&shown, lost);
+    let missing = missing.last().expect("a batch");
+    let last = holding(&shown, GIVEN_UP);
+    assert!(
+        last.iter()
+            .all(|b| b.lsn > missing.lsn && b.stamp <= missing.lsn)
+    );
+    zero(disk, missing);
+    for stamp in shown.batches.iter().filter(|b| b.lsn > last[0].lsn) {
+        zero(disk, stamp);
+    }
+    missing.lsn
+}
+
+/// No way to read the log shows what an opening has given up.
+fn given_up(disk: &SimDisk, also: Option<&[u8]>) {
+    let shown = walk(disk);
+    assert!(!shown.has(GIVEN_UP), "given up, and there again: {shown:?}");
+    assert!(shown.has(FIRST) && shown.damages > 0);
+    if let Some(also) = also {
+        assert!(shown.has(also), "acknowledged behind the damage");
+    }
+    let live = |e: &Entry| e.data == FIRST || also.is_some_and(|a| e.data == a);
+    assert!(shown.records.iter().all(live));
+    let whole = disk.snapshot();
+    SimRuntime::run(2, |rt| {
+        let system = disk.system(rt);
+        let refused = ReadOnly::open(&*system, PATH).err();
+        assert!(matches!(refused, Some(Error::Damaged(_))), "{refused:?}");
+        let options = options(disk).on_damage(OnDamage::Truncate);
+        let log = Log::open(&*system, PATH, Creation::OpenExisting, options).expect("truncated");
+        assert!(log.recovered().lost.is_some());
+        let kept = read(&log, log.front_lsn());
+        assert!(kept.iter().all(live), "{kept:?}");
+    });
+    disk.restore(&whole);
+}
+
+/// An opening writes its first batch over the beginning of a torn tail. If that batch cannot be
+/// read, nothing but the control file says that the rest of the tail was given up.
+#[test]
+fn a_tail_that_was_given_up_behind_an_unreadable_opening_is_not_shown() {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    let end = torn(&disk, ONE_BATCH);
+    live(&disk, |log| assert_eq!(log.recovered().end, end));
+    let shown = walk(&disk);
+    let opening = shown.batches.last().expect("an epoch batch");
+    assert_eq!((opening.kind, opening.lsn), (BatchKind::Epoch, end));
+    assert!(disk.make_unreadable(PATH, &opening.file, opening.offset));
+    given_up(&disk, None);
+}
+
+/// A device with coarser sectors has the log go on in a segment of its own. The batch that says so
+/// names an earlier one of the kind, and that one is damaged: what the later one voids stays void.
+#[test]
+fn what_is_void_stays_so_where_an_earlier_void_range_is_lost() {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    // Two batches, of which the first stays: the opening voids it.
+    let end = torn(&disk, TWO_BATCHES);
+    live(&disk, |log| assert_eq!(log.recovered().end, end));
+    disk.change(|o| o.physical_sector = 8_192);
+    live(&disk, |log| log.commit(b"later").map(drop).expect("commit"));
+    let shown = walk(&disk);
+    assert!(!shown.has(GIVEN_UP) && shown.damages == 0);
+    let opening = shown.batches.iter().find(|b| b.lsn == end);
+    let opening = opening.expect("an epoch batch");
+    assert!(opening.void_from < opening.lsn);
+    flip(&disk, opening);
+    given_up(&disk, Some(b"later"));
+}
+
+/// The same, and it is the batch that has given up the tail which is damaged.
+#[test]
+fn a_tail_that_an_unknown_void_range_may_hold_is_not_shown() {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    let end = torn(&disk, ONE_BATCH);
+    disk.change(|o| o.physical_sector = 8_192);
+    live(&disk, |log| log.commit(b"later").map(drop).expect("commit"));
+    let shown = walk(&disk);
+    assert!(!shown.has(GIVEN_UP) && shown.damages == 0);
+    let opening = shown.batches.iter().find(|b| b.void_from < b.lsn);
+    let opening = opening.expect("an epoch batch");
+    assert!(opening.void_from == end && opening.lsn > end);
+    flip(&disk, opening);
+    given_up(&disk, Some(b"later"));
+}
+
+/// One batch of the list of void ranges is damaged. What the others have taken back stays taken
+/// back, and of what this one may have taken back nothing is called proven.
+#[test]
+fn one_lost_void_range_brings_back_no_more_than_its_own() {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    let kept = live(&disk, |log| {
+        for round in 0..3_u8 {
+            log.commit(&[round; 100]).expect("commit");
+            let taken_back = log.commit(&[round + 100; 100]).expect("commit").start;
+            log.truncate_back(taken_back).expect("truncate");
+        }
+        log.commit(&[3; 100]).expect("commit");
+        read(log, log.front_lsn())
+    });
+    let whole = disk.snapshot();
+    let shown = walk(&disk);
+    assert_eq!(shown.records, kept);
+    assert_eq!(shown.proven.len(), 3, "{:?}", shown.proven);
+    let voids: Vec<&BatchInfo> = shown
+        .batches
+        .iter()
+        .filter(|b| b.kind == BatchKind::Void)
+        .collect();
+    assert_eq!(voids.len(), 3);
+    for (n, void) in voids.iter().enumerate() {
+        disk.restore(&whole);
+        flip(&disk, void);
+        let shown = walk(&disk);
+        assert_eq!(shown.damages, 1);
+        let mut expected = kept.clone();
+        for e in &shown.records {
+            if !expected.contains(e) {
+                assert_eq!(e.data, [n as u8 + 100; 100], "void {n}: {}", e.start);
+                expected.push(e.clone());
+            }
+        }
+        expected.sort_by_key(|e| e.start);
+        assert_eq!(shown.records, expected, "void {n}");
+        let proven: Vec<Lsn> = kept
+            .iter()
+            .map(|e| e.start)
+            .filter(|s| *s > void.lsn)
+            .collect();
+        let proven = &proven[..proven.len() - 1];
+        assert_eq!(shown.proven, proven, "void {n} at {}", void.lsn);
+    }
+}
