@@ -8,6 +8,9 @@ use logforce_format::{BATCH_HEADER_LEN, BatchHeader, BatchKind, Case, Lsn, MAX_R
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+/// How much is read at once where one record is looked for.
+const FEW: u64 = 8 << 10;
+
 /// A durable record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
@@ -90,9 +93,7 @@ impl Reader {
         if start >= end {
             return Err(Error::BeyondEnd { lsn: start, end });
         }
-        let mut batches = Batches {
-            window: Window::new(ReadSource::Cache),
-        };
+        let mut batches = Batches::few();
         let Some(mut batch) = batches.holding(&view, start)? else {
             return Err(Error::NotABoundary { lsn: start });
         };
@@ -284,9 +285,7 @@ pub(crate) fn past_void(view: &Arc<View>, lsn: Lsn) -> Result<Lsn> {
     if lsn != from || lsn < view.front() {
         return Ok(lsn);
     }
-    let mut batches = Batches {
-        window: Window::new(ReadSource::Cache),
-    };
+    let mut batches = Batches::few();
     let ends_there = batches.holding(view, lsn)?.is_some_and(|batch| {
         batch
             .frames()
@@ -306,9 +305,7 @@ pub(crate) fn boundary(view: &Arc<View>, lsn: Lsn) -> Result<Boundary> {
         });
     }
     let not = Error::NotABoundary { lsn };
-    let mut batches = Batches {
-        window: Window::new(ReadSource::Cache),
-    };
+    let mut batches = Batches::few();
     let Some(batch) = batches.holding(view, lsn)? else {
         // In a segment's header area: its start is where the previous batch ended.
         let first = first_batch_at(view, lsn)?.ok_or(not.clone())?;
@@ -420,6 +417,13 @@ struct Batches {
 }
 
 impl Batches {
+    /// For a look at a place: a record, not the half megabyte in which it lies.
+    fn few() -> Self {
+        let mut window = Window::new(ReadSource::Cache);
+        window.limit(FEW);
+        Batches { window }
+    }
+
     /// The batch that begins at `lsn` (or, where a segment begins there, its first).
     fn load(&mut self, view: &View, lsn: Lsn) -> Result<Loaded> {
         let segment = view.segments().containing(lsn);

@@ -90,6 +90,8 @@ impl Resumptions {
         source: ReadSource,
     ) -> Result<Self> {
         let mut window = Window::new(source);
+        // One header of each segment, and nothing behind it.
+        window.limit(BATCH_HEADER_LEN as u64);
         let mut resumptions = Resumptions::default();
         for segment in segments.above(from) {
             let first = segment.header.first_batch();

@@ -17,8 +17,8 @@ pub const PATH: &str = "/log";
 pub struct Known {
     /// Exclusive end.
     pub end: Lsn,
-    /// Its bytes.
-    pub data: Vec<u8>,
+    /// Its bytes. Shared: a model is cloned before each look at a log.
+    pub data: Arc<Vec<u8>>,
     /// Start of the atomic append that it belongs to.
     pub group: Lsn,
 }
@@ -31,7 +31,7 @@ pub struct Model {
     /// Appended, and neither truncated at the front nor lost in a crash. Voided ones stay.
     pub records: BTreeMap<Lsn, Known>,
     /// Truncated at the front.
-    past: BTreeMap<Lsn, Vec<u8>>,
+    past: BTreeMap<Lsn, Arc<Vec<u8>>>,
     /// Acknowledged void ranges.
     pub voids: Vec<(Lsn, Lsn)>,
     /// Those of them whose acknowledgement promised less than `PowerLoss`.
@@ -98,7 +98,7 @@ impl Model {
         for e in found {
             if !self.records.contains_key(&e.start) && self.begun.contains(&e.data) {
                 self.ended(&e.data);
-                let (end, data, group) = (e.end, e.data.clone(), e.start);
+                let (end, data, group) = (e.end, e.data.clone().into(), e.start);
                 self.records.insert(e.start, Known { end, data, group });
             }
         }
@@ -151,6 +151,7 @@ impl Model {
                 before.is_none_or(|(_, k)| k.end <= start),
                 "LSN {start}..{end} is in use: {before:?}"
             );
+            let data = data.into();
             self.records.insert(start, Known { end, data, group });
         }
     }
@@ -183,7 +184,7 @@ impl Model {
     pub fn ever(&self, e: &Entry) -> bool {
         let record = self.records.get(&e.start).map(|k| &k.data);
         let data = record.or_else(|| self.past.get(&e.start));
-        data.map_or_else(|| self.begun.contains(&e.data), |data| *data == e.data)
+        data.map_or_else(|| self.begun.contains(&e.data), |data| **data == e.data)
     }
 
     /// Whether a call that truncates did not succeed, and may yet have happened.
@@ -249,7 +250,7 @@ impl Model {
             // Nobody finds there what was cut.
             match log.read_at(*lsn) {
                 Err(e) => assert_ne!(e.kind(), ErrorKind::Damaged, "{e}"),
-                Ok(e) => assert_ne!(e.data, k.data, "cut, and back at {lsn}"),
+                Ok(e) => assert_ne!(e.data, *k.data, "cut, and back at {lsn}"),
             }
         }
         // Weaker acknowledgements that did not cover this failure are worth nothing any more.
@@ -463,7 +464,7 @@ fn check_prefix(found: &[Entry], live: &[(Lsn, Known)], acked: Lsn) {
             e.end,
             k.end
         );
-        assert!(e.data == k.data, "record {n} at {lsn} has other bytes");
+        assert!(e.data == *k.data, "record {n} at {lsn} has other bytes");
     }
     if let Some((lsn, k)) = live.get(found.len()) {
         assert!(

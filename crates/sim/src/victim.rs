@@ -325,7 +325,7 @@ impl Victim {
         assert!(records.is_sorted_by_key(|e| e.start), "{what}: order");
         for e in records {
             let known = self.model.records.get(&e.start);
-            let same = known.is_some_and(|k| k.end == e.end && k.data == e.data);
+            let same = known.is_some_and(|k| k.end == e.end && *k.data == e.data);
             assert!(same, "{what}: {} never was, or was changed", e.start);
         }
     }

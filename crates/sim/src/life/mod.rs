@@ -7,7 +7,7 @@ mod trip;
 pub use tally::Tally;
 
 use crate::model::lock;
-use crate::work::{Step, World, amounts_to, random_steps};
+use crate::work::{Step, World, amounts_to, is_quiet, random_steps};
 use logforce_core::{Error, ErrorKind, FileState, Guarantee, Method, Options};
 use logforce_testkit::{Failure, Fault, FaultKind, Rng, SimOptions};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -82,7 +82,8 @@ struct Life {
 pub fn live(seed: u64) -> Tally {
     let mut rng = Rng::new(seed);
     let disk = SimOptions {
-        log_lines: 400,
+        // Nobody reads them where thousands live, and writing them down costs what a life does.
+        log_lines: if is_quiet() { 0 } else { 400 },
         ..SimOptions::random(seed)
     };
     let (options, longest) = random_options(&mut rng, &disk);

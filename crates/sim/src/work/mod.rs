@@ -237,7 +237,7 @@ impl World {
 
     /// The last operation that was made to fail, as the disk wrote it down.
     pub fn failed_operation(&self) -> String {
-        failed_operation(&self.disk)
+        self.disk.failed_operation()
     }
 
     /// Says at a panic what the world was doing.
@@ -262,16 +262,10 @@ pub enum Outcome {
     NotOpened(Error),
 }
 
-fn failed_operation(disk: &SimDisk) -> String {
-    let log = disk.log();
-    let line = log.lines().rev().find(|l| l.contains("FAILS"));
-    line.unwrap_or_default().to_owned()
-}
-
 /// What a failure amounts to. What a barrier that failed was to write may be lost as if power had
 /// been: the next opening believes the medium.
 pub(crate) fn amounts_to(disk: &SimDisk, failure: Failure) -> Failure {
-    if failed_operation(disk).contains("barrier") {
+    if disk.failed_operation().contains("barrier") {
         Failure::Power
     } else {
         failure

@@ -118,7 +118,7 @@ impl Victim {
         let shown: Vec<&Entry> = shown.iter().filter(live).collect();
         assert!(shown.len() <= self.live.len(), "records that never were");
         for (e, (lsn, k)) in shown.iter().zip(&self.live) {
-            assert_eq!((e.start, e.end, &e.data), (*lsn, k.end, &k.data));
+            assert_eq!((e.start, e.end, &e.data), (*lsn, k.end, &*k.data));
         }
     }
 
@@ -155,7 +155,7 @@ impl Victim {
         if !unprovable {
             assert!(!damages.is_empty(), "{what}: verify found nothing");
             let there =
-                |lsn: Lsn, k: &Known| saved.iter().any(|e| e.start == lsn && e.data == k.data);
+                |lsn: Lsn, k: &Known| saved.iter().any(|e| e.start == lsn && e.data == *k.data);
             for (lsn, k) in &around {
                 assert!(there(*lsn, k), "{what}: {lsn} was not saved");
             }
@@ -163,7 +163,7 @@ impl Victim {
         for e in &saved {
             let k = lock(&self.world.model).records.get(&e.start).cloned();
             assert_eq!(
-                k.map(|k| k.data),
+                k.map(|k| k.data.to_vec()),
                 Some(e.data.clone()),
                 "{what}: saved {}",
                 e.start
@@ -364,7 +364,7 @@ fn an_emptied_directory_is_no_fresh_log() {
     let (_, saved) = victim.walk();
     for (lsn, k) in &victim.live {
         let found = saved.iter().find(|e| e.start == *lsn);
-        assert_eq!(found.map(|e| &e.data), Some(&k.data), "{lsn}");
+        assert_eq!(found.map(|e| &e.data), Some(&*k.data), "{lsn}");
     }
     for name in &victim.segments {
         victim.world.disk.remove_file(PATH, name);

@@ -192,8 +192,8 @@ impl Directory for SimDirectory {
         } else {
             self.lookup(&mut s, name)?
         };
-        let facts = s.options.facts();
-        let medium = facts.direct.is_some() && s.options.medium_reads;
+        let medium = s.options.direct && s.options.medium_reads;
+        let unit = u64::from(s.options.write_unit());
         drop(s);
         Ok(Arc::new(SimFile {
             at: self.at.clone(),
@@ -202,7 +202,7 @@ impl Directory for SimDirectory {
             direct: how.direct,
             writable: how.access != Access::Read,
             medium,
-            unit: u64::from(facts.write_unit()),
+            unit,
         }))
     }
 

@@ -186,7 +186,7 @@ impl File for SimFile {
                 Ok(n)
             }
             _ => {
-                s.note(|| format!("read {number} of {}[{offset}..] FAILS", self.name));
+                s.note_failed(format!("read {number} of {}[{offset}..] FAILS", self.name));
                 Err(failure::medium(
                     "input/output error: cannot read (injected)",
                 ))

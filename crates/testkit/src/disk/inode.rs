@@ -6,11 +6,45 @@ use super::laid::Laid;
 use super::options::Rules;
 use crate::Rng;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-/// The bytes of a sector, shared between layers, snapshots and boots.
-pub(super) type Sector = Arc<[u8]>;
+/// The bytes of a sector, shared between layers, snapshots and boots: a part of what was written.
+#[derive(Debug, Clone)]
+pub(super) struct Sector {
+    whole: Arc<[u8]>,
+    from: u32,
+    len: u32,
+}
+
+impl Sector {
+    /// Some bytes of a write.
+    pub fn part(whole: &Arc<[u8]>, range: Range<usize>) -> Self {
+        Sector {
+            whole: whole.clone(),
+            from: range.start as u32,
+            len: range.len() as u32,
+        }
+    }
+}
+
+impl From<Vec<u8>> for Sector {
+    fn from(bytes: Vec<u8>) -> Self {
+        let len = bytes.len() as u32;
+        Sector {
+            whole: bytes.into(),
+            from: 0,
+            len,
+        }
+    }
+}
+
+impl Deref for Sector {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        &self.whole[self.from as usize..][..self.len as usize]
+    }
+}
 
 /// One write's bytes for a sector, not yet on the medium.
 #[derive(Debug, Clone)]
@@ -119,25 +153,44 @@ impl Inode {
         faults: &FaultCounts,
     ) -> Option<usize> {
         let len = (buf.len() as u64).min(self.size.saturating_sub(offset)) as usize;
-        let end = offset + len as u64;
-        for n in self.sectors(offset..end) {
-            let in_cache = cached && self.cache.contains_key(&n);
-            if !in_cache && let Some(laid) = self.laid.get(&n) {
+        let sectors = self.sectors(offset..offset + len as u64);
+        for (n, laid) in self.laid.range(sectors.clone()) {
+            if !(cached && self.cache.contains_key(n)) {
                 faults.add(laid.kind, 1);
                 laid.data.as_ref()?;
             }
-            let data = if cached {
-                self.visible(n)
-            } else {
-                self.on_device(n)
-            };
-            let (from, to) = (
-                (n * self.sector).max(offset),
-                ((n + 1) * self.sector).min(end),
-            );
-            buf[(from - offset) as usize..(to - offset) as usize].copy_from_slice(
-                &data[(from - n * self.sector) as usize..][..(to - from) as usize],
-            );
+        }
+        // From the medium upwards, each layer over the one below. Not sector by sector with a look
+        // into every layer: random runs spend their time in reads.
+        let buf = &mut buf[..len];
+        let lay_over = |buf: &mut [u8], n: u64, data: &Sector| {
+            let start = n * self.sector;
+            let from = start.max(offset);
+            let to = (start + self.sector).min(offset + len as u64);
+            let place = (from - offset) as usize..(to - offset) as usize;
+            buf[place.clone()].copy_from_slice(&data[(from - start) as usize..][..place.len()]);
+            place
+        };
+        let mut filled = 0;
+        for (n, data) in self.stable.range(sectors.clone()) {
+            let place = lay_over(buf, *n, data);
+            buf[filled..place.start].fill(0);
+            filled = place.end;
+        }
+        buf[filled..].fill(0);
+        for (n, versions) in self.device.range(sectors.clone()) {
+            let newest = versions.last().expect("never empty");
+            lay_over(buf, *n, &newest.data);
+        }
+        for (n, laid) in self.laid.range(sectors.clone()) {
+            if let Some(data) = &laid.data {
+                lay_over(buf, *n, data);
+            }
+        }
+        if cached {
+            for (n, cached) in self.cache.range(sectors) {
+                lay_over(buf, *n, &cached.data);
+            }
         }
         Some(len)
     }
@@ -165,7 +218,7 @@ impl Inode {
     pub fn write(
         &mut self,
         offset: u64,
-        bytes: &[u8],
+        bytes: &Arc<[u8]>,
         how: How,
         rules: Rules,
         mut keep: impl FnMut(u64) -> bool,
@@ -177,13 +230,13 @@ impl Inode {
             }
             let start = n * self.sector;
             let (from, to) = (start.max(offset), (start + self.sector).min(end));
-            let part = &bytes[(from - offset) as usize..(to - offset) as usize];
-            let data: Sector = if part.len() as u64 == self.sector {
-                Arc::from(part)
+            let part = (from - offset) as usize..(to - offset) as usize;
+            let data = if to - from == self.sector {
+                Sector::part(bytes, part)
             } else {
                 let mut whole = self.visible(n).to_vec();
-                whole[(from - start) as usize..(to - start) as usize].copy_from_slice(part);
-                Arc::from(whole)
+                whole[(from - start) as usize..(to - start) as usize].copy_from_slice(&bytes[part]);
+                whole.into()
             };
             if n >= self.reserved {
                 self.allocated.insert(n);

@@ -18,6 +18,7 @@ pub use options::SimOptions;
 pub use plan::{Counters, Failure, Fault, Misread, Survival};
 
 use crate::Points;
+use inode::Sector;
 use logforce_device::{AlignedBuf, System};
 use state::State;
 use std::collections::BTreeMap;
@@ -183,6 +184,12 @@ impl SimDisk {
         Vec::from(self.lock().log.clone()).join("\n")
     }
 
+    /// The last operation or read of this boot that was made to fail, as a line of
+    /// [`log`](Self::log), also where that is turned off; empty if none was.
+    pub fn failed_operation(&self) -> String {
+        self.lock().failed.clone()
+    }
+
     /// The state as it is, cheaply (bytes are shared).
     pub fn snapshot(&self) -> Snapshot {
         Snapshot(self.lock().clone())
@@ -240,11 +247,13 @@ impl SimDisk {
         let mut s = self.lock();
         let id = s.new_inode();
         let inode = s.inode(id);
-        let (sector, zero) = (inode.sector as usize, inode.zero.clone());
-        for (n, part) in bytes.chunks(sector).enumerate() {
-            let mut data = zero.to_vec();
-            data[..part.len()].copy_from_slice(part);
-            inode.stable.insert(n as u64, data.into());
+        let sector = inode.sector as usize;
+        let mut whole = bytes.to_vec();
+        whole.resize(bytes.len().next_multiple_of(sector), 0);
+        let whole: Arc<[u8]> = whole.into();
+        for (n, at) in (0..whole.len()).step_by(sector).enumerate() {
+            let data = Sector::part(&whole, at..at + sector);
+            inode.stable.insert(n as u64, data);
         }
         inode.size = bytes.len() as u64;
         inode.commit_size();

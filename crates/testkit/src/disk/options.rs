@@ -75,9 +75,14 @@ impl SimOptions {
         }
     }
 
+    /// What direct I/O has to be aligned to.
+    pub(super) fn write_unit(&self) -> u32 {
+        self.sector.max(self.physical_sector).max(4096)
+    }
+
     /// What the simulated system tells of this disk.
     pub fn facts(&self) -> Facts {
-        let unit = self.sector.max(self.physical_sector).max(4096);
+        let unit = self.write_unit();
         Facts {
             platform: Platform::Linux,
             filesystem: if self.in_place { "simfs" } else { "simfs-cow" }.to_owned(),

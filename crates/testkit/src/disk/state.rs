@@ -52,6 +52,8 @@ pub(super) struct State {
     pub in_flight: BTreeMap<u64, InFlight>,
     pub locks: BTreeSet<(u64, String)>,
     pub log: VecDeque<String>,
+    /// The last operation or read of this boot that was made to fail.
+    pub failed: String,
 }
 
 pub(super) fn power_is_cut() -> io::Error {
@@ -67,7 +69,7 @@ impl State {
         );
         State {
             rules: options.rules(),
-            zero: vec![0; options.sector as usize].into(),
+            zero: Sector::from(vec![0; options.sector as usize]),
             options,
             rng: Rng::new(seed),
             boot: 1,
@@ -86,6 +88,7 @@ impl State {
             in_flight: BTreeMap::new(),
             locks: BTreeSet::new(),
             log: VecDeque::new(),
+            failed: String::new(),
         }
     }
 
@@ -117,11 +120,21 @@ impl State {
         }
         self.ops += 1;
         let fault = self.faults.remove(&number);
-        self.note(|| match fault {
-            None => format!("#{number} {}: {}", thread_label(), what()),
-            Some(fault) => format!("#{number} {}: {} FAILS: {fault:?}", thread_label(), what()),
-        });
+        match fault {
+            None => self.note(|| format!("#{number} {}: {}", thread_label(), what())),
+            Some(fault) => self.note_failed(format!(
+                "#{number} {}: {} FAILS: {fault:?}",
+                thread_label(),
+                what()
+            )),
+        }
         Ok(fault)
+    }
+
+    /// Writes down what was made to fail, and remembers it even where nothing is written down.
+    pub fn note_failed(&mut self, line: String) {
+        self.failed.clone_from(&line);
+        self.note(|| line);
     }
 
     /// Counts a planned fault that strikes; `kind` where it is an input/output error.
@@ -312,6 +325,7 @@ impl State {
         self.reads = 0;
         self.faults.clear();
         self.read_faults.clear();
+        self.failed.clear();
         self.locks.clear();
         self.first = self.next;
     }

@@ -13,8 +13,8 @@ use std::cell::Cell;
 use std::io::{self, Write as _};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 thread_local! {
     /// Which run this real thread belongs to, and its number there.
@@ -189,38 +189,49 @@ impl Inner {
     }
 
     /// As [`pass_on`](Self::pass_on); `Err` says why the run was given up meanwhile.
-    fn try_pass_on(&self, mut s: MutexGuard<'_, Schedule>, me: usize) -> Result<(), String> {
-        match s.choose() {
-            Ok(()) if s.current == me => return Ok(()),
-            Ok(()) => s.threads[s.current].signal.notify_one(),
-            Err(why) => self.give_up(&mut s, &why),
+    fn try_pass_on(&self, s: MutexGuard<'_, Schedule>, me: usize) -> Result<(), String> {
+        if self.hand_over(s, me) {
+            return Ok(());
         }
-        self.until_mine(s, me)
+        self.until_mine(me)
     }
 
-    fn until_mine(&self, mut s: MutexGuard<'_, Schedule>, me: usize) -> Result<(), String> {
-        let signal = s.threads[me].signal.clone();
+    /// Chooses who is next and lets that one go on. Says whether it is the caller.
+    fn hand_over(&self, mut s: MutexGuard<'_, Schedule>, me: usize) -> bool {
+        if let Err(why) = s.choose() {
+            s.given_up = Some(format!("{why}\n{}", s.describe()));
+            s.current = MAIN;
+        } else if s.current == me {
+            return true;
+        }
+        let next = s.threads[s.current].real.clone();
+        // Not under the mutex: who is woken would only wait for that.
+        drop(s);
+        if let Some(next) = next {
+            next.unpark();
+        }
+        false
+    }
+
+    fn until_mine(&self, me: usize) -> Result<(), String> {
         loop {
+            let s = self.lock();
             match &s.given_up {
                 None if s.current == me => return Ok(()),
                 Some(why) if me == MAIN => return Err(why.clone()),
                 // Others stay here for ever: unwinding would run destructors that wait.
                 _ => {
                     let steps = s.steps;
-                    let woken = signal.wait_timeout(s, STUCK);
-                    let (guard, timeout) = woken.unwrap_or_else(PoisonError::into_inner);
-                    s = guard;
-                    if timeout.timed_out() && s.steps == steps && s.given_up.is_none() {
+                    drop(s);
+                    let began = Instant::now();
+                    std::thread::park_timeout(STUCK);
+                    let s = self.lock();
+                    if began.elapsed() >= STUCK && s.steps == steps && s.given_up.is_none() {
                         abort_stuck(&s);
                     }
                 }
             }
         }
-    }
-
-    fn give_up(&self, s: &mut Schedule, why: &str) {
-        s.given_up = Some(format!("{why}\n{}", s.describe()));
-        s.threads[MAIN].signal.notify_one();
     }
 
     /// Waits for all other threads after the closure has returned or panicked. Says why they
@@ -238,7 +249,7 @@ impl Inner {
 
     fn thread_main(&self, me: usize, body: Box<dyn FnOnce() + Send>) {
         ME.set(Some((self.id, me)));
-        if self.until_mine(self.lock(), me).is_err() {
+        if self.until_mine(me).is_err() {
             return;
         }
         let result = catch_unwind(AssertUnwindSafe(body));
@@ -247,10 +258,7 @@ impl Inner {
         if let Err(panic) = result {
             s.panic.get_or_insert(panic);
         }
-        match s.choose() {
-            Ok(()) => s.threads[s.current].signal.notify_one(),
-            Err(why) => self.give_up(&mut s, &why),
-        }
+        self.hand_over(s, me);
     }
 
     /// Before waiting in any way: true if the run was given up, and nothing waits any more.
@@ -293,16 +301,19 @@ impl Runtime for SimRuntime {
         s.threads.push(Thread {
             name: name.to_owned(),
             doing: Doing::Running,
-            signal: Arc::new(Condvar::new()),
+            real: None,
         });
         drop(s);
         let inner = self.inner.clone();
         let started = std::thread::Builder::new()
             .name(name.to_owned())
             .spawn(move || inner.thread_main(number, body));
-        if let Err(e) = started {
-            self.inner.lock().end(number, false);
-            return Err(e);
+        match started {
+            Ok(real) => self.inner.lock().threads[number].real = Some(real.thread().clone()),
+            Err(e) => {
+                self.inner.lock().end(number, false);
+                return Err(e);
+            }
         }
         self.point();
         Ok(Box::new(SimJoiner {

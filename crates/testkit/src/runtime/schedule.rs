@@ -4,7 +4,6 @@
 use crate::Rng;
 use std::any::Any;
 use std::fmt::Write as _;
-use std::sync::{Arc, Condvar};
 
 /// The thread that called `SimRuntime::run`.
 pub(super) const MAIN: usize = 0;
@@ -30,8 +29,8 @@ pub(super) enum Doing {
 pub(super) struct Thread {
     pub name: String,
     pub doing: Doing,
-    /// Tells the real thread that it has the token.
-    pub signal: Arc<Condvar>,
+    /// The real thread, which parks while it does not have the token; `None` until it has begun.
+    pub real: Option<std::thread::Thread>,
 }
 
 pub(super) struct Schedule {
@@ -69,7 +68,7 @@ impl Schedule {
         let main = Thread {
             name: "main".to_owned(),
             doing: Doing::Running,
-            signal: Arc::new(Condvar::new()),
+            real: Some(std::thread::current()),
         };
         Schedule {
             rng,
