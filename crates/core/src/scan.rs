@@ -167,7 +167,9 @@ impl Window {
     ) -> Had<()> {
         let path = segment.path();
         let mut first = None;
-        for unit in [unit, u64::from(segment.header.write_unit)] {
+        let own = u64::from(segment.header.write_unit);
+        // The buffer has room for one in the first of them, and a coarser one tells nothing more.
+        for unit in [Some(unit), (own < unit).then_some(own)].into_iter().flatten() {
             let from = offset / unit * unit;
             let want = align_up(offset - from + len as u64, unit) as usize;
             let answer = read(file, &path, from, &mut self.buf[..want], self.source);
