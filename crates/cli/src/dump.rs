@@ -4,8 +4,9 @@ mod data;
 mod line;
 
 use crate::exit::End;
-use crate::look::{LogArgs, LogInfo, explain, is_overtaken, parse_lsn};
+use crate::look::{LogArgs, LogInfo, explain, is_overtaken, parse_lsn, places_of};
 use crate::output::{Sink, Writer, complain};
+use crate::size::parse_count;
 use anyhow::bail;
 use data::Data;
 use line::{Line, Places};
@@ -32,7 +33,7 @@ pub struct Args {
     #[arg(long, value_name = "LSN", value_parser = parse_lsn)]
     to: Option<Lsn>,
     /// No more lines than this
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_count)]
     limit: Option<u64>,
     /// Only batches
     #[arg(long, conflicts_with = "records")]
@@ -44,8 +45,8 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t = Data::Text)]
     data: Data,
     /// Show no more bytes of a record than this [default: 64; all in JSON and CSV]
-    #[arg(long, value_name = "N")]
-    data_bytes: Option<usize>,
+    #[arg(long, value_name = "N", value_parser = parse_count)]
+    data_bytes: Option<u64>,
     /// Write the bytes of the record at LSN to standard output, and nothing else
     #[arg(long, value_name = "LSN", value_parser = parse_lsn,
           conflicts_with_all = ["from", "to", "limit", "batches", "records", "json", "csv"])]
@@ -75,9 +76,11 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     };
     out.begin(&LogInfo::new(&args.log.dir, &summary))?;
     let places = Places::new(&summary.segments);
-    let shown = args
-        .data_bytes
-        .unwrap_or(if to_person { SHOWN } else { usize::MAX });
+    let shown = match args.data_bytes {
+        Some(n) => usize::try_from(n).unwrap_or(usize::MAX),
+        None if to_person => SHOWN,
+        None => usize::MAX,
+    };
     let (mut result, mut damages, mut whole) = (Ok(()), 0_u64, true);
     let finding = inspector.walk(&mut |visit| {
         let at = match &visit {
@@ -121,11 +124,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     Ok(if damages == 0 {
         End::Done
     } else {
-        let places = match damages {
-            1 => "one place".to_owned(),
-            n => format!("{n} places"),
-        };
-        complain(&format!("DAMAGED in {places}"));
+        complain(&format!("DAMAGED in {}", places_of(damages)));
         End::Damaged
     })
 }

@@ -1,7 +1,7 @@
 //! What a log wrote down about itself, for `stat`.
 
 use logforce::{Counters, Inspection, LiveStats, LiveSummary};
-use logforce_measure::numbers::{bytes, short};
+use logforce_measure::numbers::{bytes, count, short};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -135,28 +135,30 @@ impl LiveInfo {
         lines.push((
             "  appended",
             format!(
-                "{} records ({}) in {} appends",
-                c.records,
+                "{} ({}) in {}",
+                count(c.records, "record"),
                 bytes(c.record_bytes),
-                c.appends
+                count(c.appends, "append")
             ),
         ));
         let padding = 100.0 * c.padding_bytes as f64 / c.batch_bytes.max(1) as f64;
         lines.push((
             "  written",
             format!(
-                "{} batches ({}, {padding:.0} % padding) in {} writes, {} of them through",
-                c.batches,
+                "{} ({}, {padding:.0} % padding) in {}, {} through",
+                count(c.batches, "batch"),
                 bytes(c.batch_bytes),
-                c.writes,
+                count(c.writes, "write"),
                 c.through_writes
             ),
         ));
         lines.push((
             "  forced",
             format!(
-                "{} times, {} barriers, {} stamps",
-                c.forces, c.barriers, c.stamps
+                "{}, {}, {}",
+                count(c.forces, "time"),
+                count(c.barriers, "barrier"),
+                count(c.stamps, "stamp")
             ),
         ));
         for (name, s) in &self.histograms {
@@ -190,8 +192,9 @@ impl LiveInfo {
             lines.push((
                 "  appends waited",
                 format!(
-                    "{} times for room in memory, {} times for prepared space",
-                    c.room_waits, c.space_waits
+                    "{} for room in memory, {} for prepared space",
+                    count(c.room_waits, "time"),
+                    count(c.space_waits, "time")
                 ),
             ));
         }

@@ -4,6 +4,7 @@ use crate::exit::Usage;
 use crate::output::{Sink, Target, Writer};
 use anyhow::bail;
 use logforce::{Case, Damage, Error, Inspection, Inspector, Lsn, SegmentInfo};
+use logforce_measure::numbers::count;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -87,15 +88,25 @@ pub fn is_overtaken(dir: &Path, damage: &Damage) -> bool {
     })
 }
 
+/// How many places are damaged.
+pub fn places_of(damages: u64) -> String {
+    match damages {
+        1 => "one place".to_owned(),
+        n => format!("{n} places"),
+    }
+}
+
 /// Why a log ends where it does, in a sentence.
 pub fn explain(case: Case) -> &'static str {
     match case {
-        Case::CleanEnd => "nothing was ever written behind it",
-        Case::StaleEnd => "behind it are only old bytes of an earlier use of the segment",
-        Case::TornEnd => {
-            "behind it is a write that was under way when everything stopped; it was never acknowledged, so this is no damage"
+        Case::CleanEnd => "nothing was ever written behind it, which is normal",
+        Case::StaleEnd => {
+            "behind it are only old bytes of an earlier use of the segment, which is normal"
         }
-        Case::FullEnd => "the prepared segments are full",
+        Case::TornEnd => {
+            "behind it is a write that was under way when everything stopped; it was never acknowledged: this is normal, and no damage"
+        }
+        Case::FullEnd => "the prepared segments are full, which is normal",
         Case::Damaged => "data behind it is known to have been durable and is not there any more",
         Case::SegmentLost => "a segment that must exist does not",
         Case::WrittenWrong => "the checksums behind it are right and the contents are not",
@@ -171,8 +182,12 @@ pub fn metadata(i: &Inspection) -> Option<String> {
         "one slot not whole: the next opening mends it"
     };
     match i.meta_len {
-        Some(len) => Some(format!("{len} bytes, {state}")),
+        Some(len) => Some(format!("{}, {state}", count(len, "byte"))),
         None if i.meta_whole => None,
+        None if !i.meta_known => Some(
+            "none there, and no control slot is whole that would say whether any was ever set"
+                .to_owned(),
+        ),
         None => Some("LOST: neither slot can be used".to_owned()),
     }
 }

@@ -41,9 +41,29 @@ pub fn parse(text: &str) -> Result<u64, String> {
     Ok(size)
 }
 
+/// Parses how many of something are wanted.
+pub fn parse_count(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| {
+        format!(
+            "'{text}' is no number: give a whole one from 0 to {}",
+            u64::MAX
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use super::parse;
+    use super::{parse, parse_count};
+
+    #[test]
+    fn counts() {
+        assert_eq!(parse_count("0"), Ok(0));
+        assert_eq!(parse_count("18446744073709551615"), Ok(u64::MAX));
+        for bad in ["", "x", "-1", "1.5", "1k", "18446744073709551616"] {
+            let message = parse_count(bad).unwrap_err();
+            assert!(message.contains("whole"), "{message}");
+        }
+    }
 
     #[test]
     fn sizes() {

@@ -4,11 +4,11 @@ use crate::bench::os::host;
 use crate::exit::End;
 use crate::facts::next::Next;
 use crate::live::{LiveInfo, Source};
-use crate::look::{LogArgs, LogInfo, SegmentLine, files, metadata};
+use crate::look::{LogArgs, LogInfo, SegmentLine, explain, files, metadata, places_of};
 use crate::output::print;
 use logforce::{Inspection, Lsn, Visit, calibration};
 use logforce_measure::layout::{WIDTH, wrap};
-use logforce_measure::numbers::bytes;
+use logforce_measure::numbers::{bytes, count};
 use serde::Serialize;
 use std::io::Write;
 
@@ -51,6 +51,8 @@ struct Report {
 struct Scan {
     end: u64,
     case: &'static str,
+    #[serde(skip)]
+    why: &'static str,
     proven_to: u64,
     batches: u64,
     records: u64,
@@ -81,6 +83,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
             Some(Scan {
                 end: found.end.0,
                 case: found.case.label(),
+                why: explain(found.case),
                 proven_to: found.proven_to.0,
                 batches: found.batches,
                 records: found.records,
@@ -175,10 +178,10 @@ fn text(i: &Inspection, report: &Report) -> String {
     line(
         "on disk",
         format!(
-            "{} in {} segments and {} spares",
+            "{} in {} and {}",
             bytes(log.bytes),
-            log.segments,
-            log.spares
+            count(log.segments, "segment"),
+            count(log.spares, "spare")
         ),
     );
     line(
@@ -195,22 +198,25 @@ fn text(i: &Inspection, report: &Report) -> String {
         line(
             "records",
             format!(
-                "{} ({}) in {} batches, {} more taken back",
+                "{} ({}) in {}, {} more taken back",
                 scan.records,
                 bytes(scan.record_bytes),
-                scan.batches,
+                count(scan.batches, "batch"),
                 scan.voided
             ),
         );
         if let (Some(oldest), Some(newest)) = (scan.oldest, scan.newest) {
             line("oldest, newest", format!("LSN {oldest}, LSN {newest}"));
         }
-        line("ends", format!("LSN {}, {}", scan.end, scan.case));
+        line(
+            "ends",
+            format!("LSN {}, {}: {}", scan.end, scan.case, scan.why),
+        );
         line("proven to", format!("LSN {}", scan.proven_to));
         if scan.damages > 0 {
             line(
                 "DAMAGED",
-                format!("in {} places: see `logforce verify`", scan.damages),
+                format!("in {}: see `logforce verify`", places_of(scan.damages)),
             );
         }
     }

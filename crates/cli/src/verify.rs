@@ -1,11 +1,11 @@
 //! `logforce verify`.
 
 use crate::exit::End;
-use crate::look::{DamageInfo, LogArgs, LogInfo, explain, metadata};
+use crate::look::{DamageInfo, LogArgs, LogInfo, explain, metadata, places_of};
 use crate::output::print;
 use crate::progress::Bar;
 use logforce::{Damage, Finding, Inspection, Visit};
-use logforce_measure::numbers::bytes;
+use logforce_measure::numbers::{bytes, count};
 use logforce_measure::progress::Progress;
 use serde::Serialize;
 use std::io::Write;
@@ -172,10 +172,10 @@ fn report<'a>(args: &LogArgs, look: &Look, damage: &'a [DamageInfo]) -> Report<'
 fn text(args: &LogArgs, look: &Look) -> String {
     let (f, s) = (&look.finding, &look.summary);
     let mut text = format!(
-        "log {} in {}: {} segments, front at LSN {}, {}, {}\n",
+        "log {} in {}: {}, front at LSN {}, {}, {}\n",
         s.log_id,
         args.dir.display(),
-        s.segments.len(),
+        count(s.segments.len() as u64, "segment"),
         s.front,
         if s.in_use {
             "open for writing"
@@ -198,13 +198,13 @@ fn text(args: &LogArgs, look: &Look) -> String {
     }
     let untold = f.damages.saturating_sub(look.damages.len() as u64);
     if untold > 0 {
-        text.push_str(&format!("DAMAGE in {untold} more places\n"));
+        text.push_str(&format!("DAMAGE in {} more\n", places_of(untold)));
     }
     text.push_str(&format!(
-        "{} records ({}) in {} batches{}; known to be durable up to LSN {}\n",
-        f.records,
+        "{} ({}) in {}{}; known to be durable up to LSN {}\n",
+        count(f.records, "record"),
         bytes(f.record_bytes),
-        f.batches,
+        count(f.batches, "batch"),
         match f.voided {
             0 => String::new(),
             n => format!(", {n} more taken back"),
@@ -225,8 +225,7 @@ fn text(args: &LogArgs, look: &Look) -> String {
     ));
     text.push_str(&match f.damages {
         0 => "healthy\n".to_owned(),
-        1 => "DAMAGED in one place\n".to_owned(),
-        n => format!("DAMAGED in {n} places\n"),
+        n => format!("DAMAGED in {}\n", places_of(n)),
     });
     text
 }

@@ -11,7 +11,7 @@
 //! let sale = log.commit(b"one coffee, 2.50")?; // durable when this returns
 //! assert_eq!(log.read_at(sale.start)?.data, b"one coffee, 2.50");
 //! for record in log.read_from(log.front_lsn())? {
-//!     println!("{:?}", record?);
+//!     println!("{}", String::from_utf8_lossy(&record?.data));
 //! }
 //! log.close()?;
 //! # Ok(())

@@ -1,6 +1,6 @@
 //! One answer from many rows: which method to use here, and why.
 
-use crate::numbers::{bytes, short};
+use crate::numbers::{bytes, count, short};
 use crate::report::Row;
 use crate::subject::SubjectKind;
 use logforce_device::{ForceBy, Guarantee, Method, Platform, Verdict};
@@ -24,8 +24,9 @@ pub struct Conclusion {
 impl Conclusion {
     /// Says that it stands on less than was asked for.
     pub fn interrupted(&mut self) {
+        // Behind: what is recommended comes first.
         self.text
-            .insert_str(0, "By what was measured until the interruption: ");
+            .push_str(" All this stands on what was measured until the interruption.");
     }
 
     /// Says that times mean nothing on this machine, where only that is read.
@@ -238,7 +239,7 @@ fn cannot_tell(tied: &[&Candidate], default: Method) -> String {
         .map(|c| c.method.to_string())
         .collect();
     format!(
-        "It cannot be told which method is the fastest that survives loss of power: too little was \
+        "No method is recommended: it cannot be told which is the fastest that survives loss of power, since too little was \
          measured of {} (no file with {FEWEST_COMMITS} commits in {FEWEST_SLICES} turns). {MORE_TIME} A log \
          whose program names no method does not depend on this; the default is {default}.",
         all_of(&lacking)
@@ -263,12 +264,12 @@ fn undecided(
         _ => "the fastest measured",
     };
     format!(
-        "Undecided between {}{} {on}: they are no more than {:.0} % beyond the noise apart, and all survive loss of \
-         power. Use {}, {why}.",
+        "Use {} here, {why}: measuring is undecided between {}{} {on}, which are no more than {:.0} % beyond \
+         the noise apart and all survive loss of power.",
+        chosen.method,
         all_of(&list),
         per_commit(rows),
-        MARGIN * 100.0,
-        chosen.method
+        MARGIN * 100.0
     )
 }
 
@@ -380,11 +381,11 @@ fn the_log(rows: &[Row], recommended: Option<Method>) -> Option<String> {
     });
     let many = (most.threads > 1).then(|| {
         format!(
-            " Its best by {}: {} commits of {} a second from {} threads.",
+            " Its best by {}: {} commits of {} a second from {}.",
             most.method,
             short(most.commits_per_s.unwrap_or(0.0), 0),
             bytes(most.bytes),
-            most.threads
+            count(most.threads as u64, "thread")
         )
     });
     (beside.is_some() || many.is_some())

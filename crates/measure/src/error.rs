@@ -3,7 +3,7 @@
 use std::io;
 
 /// Why a measurement, or one row of it, has no numbers.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum MeasureError {
     /// The user asked to stop.
@@ -26,6 +26,13 @@ pub enum MeasureError {
     /// Not enough free space, of which some is always left alone.
     #[error("{0}")]
     NoSpace(String),
+}
+
+/// The message: what `unwrap` and an error of `main` print.
+impl std::fmt::Debug for MeasureError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
 }
 
 impl MeasureError {

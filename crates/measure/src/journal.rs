@@ -3,7 +3,7 @@
 
 use crate::counters::{CounterSource, Neighbours, watch_neighbours};
 use crate::library::{self, LogJournal, LogSetup, SharedLog};
-use crate::numbers::bytes;
+use crate::numbers::{bytes, count};
 use crate::prepare::{PreparedFile, scramble, write};
 use crate::progress::Progress;
 use crate::raw::RawJournal;
@@ -299,7 +299,8 @@ fn how_measured(
     let files = format!("rows of one file state share a file of {}", bytes(size));
     let Some(time) = options.time else {
         return format!(
-            "Each raw row, one thread: {commits} commits of {chunk}, in {rounds}; {files}. Took {:.0} s.",
+            "Each raw row, one thread: {} of {chunk}, in {rounds}; {files}. Took {:.0} s.",
+            count(commits, "commit"),
             took.as_secs_f64()
         );
     };
@@ -315,8 +316,9 @@ fn how_measured(
         }
     };
     format!(
-        "Each raw row, one thread: up to {commits} commits of {chunk}, in {rounds}; {stopped}; {files}. Took {:.1} s of the {:.0} s there \
+        "Each raw row, one thread: up to {} of {chunk}, in {rounds}; {stopped}; {files}. Took {:.1} s of the {:.0} s there \
          were (--seconds), preparing included.",
+        count(commits, "commit"),
         took.as_secs_f64(),
         time.as_secs_f64()
     )

@@ -23,6 +23,20 @@ pub fn bytes(n: u64) -> String {
     format!("{n} B")
 }
 
+/// A number of things: `1 batch`, `2 batches`.
+pub fn count(n: impl Into<u64>, one: &str) -> String {
+    let n = n.into();
+    let (stem, ending) = match one {
+        _ if n == 1 => (one, ""),
+        _ if one.ends_with(['s', 'x']) || one.ends_with("ch") => (one, "es"),
+        _ => match one.strip_suffix('y') {
+            Some(stem) if !stem.ends_with(['a', 'e', 'o']) => (stem, "ies"),
+            _ => (one, "s"),
+        },
+    };
+    format!("{n} {stem}{ending}")
+}
+
 /// A number with `decimals` digits behind the point below 10, and one fewer for each digit more
 /// before it.
 pub fn short(value: f64, decimals: usize) -> String {
@@ -44,6 +58,12 @@ mod tests {
         assert_eq!(bytes(3 << 29), "1.5 GiB");
         assert_eq!(bytes(100), "100 B");
         assert_eq!(bytes(6000), "6000 B");
+        assert_eq!(count(1_u64, "segment"), "1 segment");
+        assert_eq!(count(0_u64, "segment"), "0 segments");
+        assert_eq!(count(2_u64, "batch"), "2 batches");
+        assert_eq!(count(2_u64, "loss"), "2 losses");
+        assert_eq!(count(2_u64, "entry"), "2 entries");
+        assert_eq!(count(2_u64, "day"), "2 days");
         let shorts: Vec<_> = [0.0, 0.00312, 0.99, 1.0, 12.3456, 123.456, 99999.9]
             .iter()
             .map(|&v| short(v, 4))

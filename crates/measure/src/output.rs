@@ -12,9 +12,12 @@ pub fn json(report: &impl Serialize, mut to: impl Write) -> io::Result<()> {
 
 /// The rows, with a line of headings.
 pub fn csv(rows: &[impl Serialize], to: impl Write) -> io::Result<()> {
-    let broken = |e: csv::Error| match e.into_kind() {
-        csv::ErrorKind::Io(e) => e,
-        other => io::Error::other(format!("{other:?}")),
+    let broken = |e: csv::Error| {
+        let words = e.to_string();
+        match e.into_kind() {
+            csv::ErrorKind::Io(e) => e,
+            _ => io::Error::other(words),
+        }
     };
     let mut writer = csv::Writer::from_writer(to);
     for row in rows {

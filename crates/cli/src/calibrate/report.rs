@@ -4,7 +4,7 @@
 use logforce::FileState;
 use logforce::calibration::{self, Calibration, Figure, Origin};
 use logforce_measure::machine::Machine;
-use logforce_measure::numbers::short;
+use logforce_measure::numbers::{count, short};
 use logforce_measure::table;
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -197,7 +197,7 @@ impl Report {
             let when = e.measured.as_deref().unwrap_or("at an unknown time");
             line(
                 "measured",
-                &format!("{when}, {} turns in {:.2} s", e.pairs, e.seconds),
+                &format!("{when}, {} in {:.2} s", count(e.pairs, "turn"), e.seconds),
             );
             let known = |name: &str, value: &str| {
                 let value = if value.is_empty() { "unknown" } else { value };

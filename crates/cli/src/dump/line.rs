@@ -2,6 +2,7 @@
 
 use super::data::Data;
 use logforce::{BatchInfo, BatchKind, Damage, Entry, Lsn, SegmentInfo};
+use logforce_measure::numbers::count;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -62,10 +63,10 @@ impl Line {
     pub fn batch(b: &BatchInfo) -> Self {
         let voids = b.void_from < b.lsn;
         let mut told = format!(
-            "{}, {} frames in {} bytes, stamp {}, epoch {}, {} offset {}",
+            "{}, {} in {}, stamp {}, epoch {}, {} offset {}",
             kind(b.kind),
-            b.frames,
-            b.payload_len,
+            count(b.frames, "frame"),
+            count(b.payload_len, "byte"),
             b.stamp,
             b.epoch,
             b.file,
@@ -95,7 +96,7 @@ impl Line {
     pub fn record(entry: &Entry, proven: bool, places: &Places, data: Data, most: usize) -> Self {
         let (file, offset) = places.of(entry.start).unzip();
         let data = data.show(&entry.data, most);
-        let mut told = format!("{} bytes", entry.data.len());
+        let mut told = count(entry.data.len() as u64, "byte");
         if !proven {
             told.push_str(", not known to have been durable");
         }

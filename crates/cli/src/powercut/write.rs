@@ -6,6 +6,7 @@ use crate::exit::End;
 use crate::output::{complain, print};
 use crate::signal;
 use logforce_measure::Interrupt;
+use logforce_measure::numbers::count;
 use logforce_measure::powercut::{Ended, Home, Phase, Started, Write, write};
 use std::io::IsTerminal;
 use std::sync::{Arc, Mutex};
@@ -39,7 +40,9 @@ pub fn run(args: &Args) -> anyhow::Result<End> {
         &mut |acknowledged, unforced| {
             if shows_progress {
                 complain(&format!(
-                    "{acknowledged} commits and {unforced} unforced writes acknowledged"
+                    "{} and {} acknowledged",
+                    count(acknowledged, "commit"),
+                    count(unforced, "unforced write")
                 ));
             }
         },
@@ -49,9 +52,11 @@ pub fn run(args: &Args) -> anyhow::Result<End> {
         Ended::Elapsed => "the time is over",
     };
     complain(&format!(
-        "{why}: {} commits and {} unforced writes were acknowledged, and no cut took place. Round {} \
-         is void; there is nothing to check",
-        written.acknowledged, written.unforced, written.started.round
+        "{why}: {} and {} were acknowledged, and no cut took place. Round {} is void; there is nothing \
+         to check",
+        count(written.acknowledged, "commit"),
+        count(written.unforced, "unforced write"),
+        written.started.round
     ));
     Ok(match written.ended {
         Ended::Interrupted => End::Interrupted,
@@ -73,9 +78,11 @@ fn begun(started: &Started, args: &Args) -> String {
             subject.control.name()
         ),
         Phase::Measured => format!(
-            "MEASURED: a log commits by {}, with {} committers and {} that submit; a small file \
+            "MEASURED: a log commits by {}, with {} and {} that submit; a small file \
              beside it is not forced, to see that there was a cut",
-            subject.method, args.committers, args.submitters
+            subject.method,
+            count(args.committers, "committer"),
+            args.submitters
         ),
     };
     format!(

@@ -86,10 +86,14 @@ impl LoadedMeta {
         }
     }
 
+    /// Somebody knows whether there was any.
+    pub(crate) fn is_known(&self) -> bool {
+        self.known || self.slots != MetaSlots::Never
+    }
+
     /// What to say where nobody knows whether there was any.
     pub(crate) fn unknown(&self, path: &Path) -> Option<Damage> {
-        let unknown = !self.known && self.slots == MetaSlots::Never;
-        unknown.then(|| {
+        (!self.is_known()).then(|| {
             let found = "no control slot is whole, so nobody knows whether there was metadata";
             damaged(path, found.to_owned())
         })

@@ -27,6 +27,10 @@ pub(super) fn describe(doing: &str, path: &Path, source: &io::Error) -> String {
     }
 }
 
+fn is_looking(doing: &str) -> bool {
+    doing == "open" || LOOKING.iter().any(|l| doing.starts_with(l))
+}
+
 /// What to do, or nothing where the answer says it.
 fn advice(doing: &str, source: &io::Error) -> &'static str {
     if is_of_medium(source) {
@@ -36,7 +40,7 @@ fn advice(doing: &str, source: &io::Error) -> &'static str {
         return advice;
     }
     match source.kind() {
-        io::ErrorKind::PermissionDenied if LOOKING.iter().any(|l| doing.starts_with(l)) => {
+        io::ErrorKind::PermissionDenied if is_looking(doing) => {
             "the user of this process must be allowed to read it; the files of a log are their \
              owner's alone unless that was changed"
         }
@@ -159,11 +163,19 @@ mod tests {
         let told = |doing, source| describe(doing, at, &source);
         let denied = || io::ErrorKind::PermissionDenied.into();
         // Whoever only looks is not told to ask for the right to write.
-        for doing in ["open the directory", "list", "read", "look at the place"] {
+        for doing in [
+            "open the directory",
+            "open",
+            "list",
+            "read",
+            "look at the place",
+        ] {
             let told = told(doing, denied());
             assert!(told.contains("read") && !told.contains("writ"), "{told}");
         }
-        assert!(told("lock", denied()).contains("writable"));
+        for doing in ["lock", "open for writing", "make the directory", "write"] {
+            assert!(told(doing, denied()).contains("writable"), "{doing}");
+        }
         for (kind, part) in [
             (io::ErrorKind::OutOfMemory, "memory"),
             (io::ErrorKind::StorageFull, "free some space"),

@@ -109,6 +109,9 @@ pub struct Inspection {
     /// Both slots of the metadata hold the same, or it was never set, and the control file says so.
     /// A crash may leave one slot.
     pub meta_whole: bool,
+    /// Whether there ever was metadata is known: a slot of it is there, or one of the control file,
+    /// which says so. Else, in [salvage](Inspector::salvage), that there is none says nothing.
+    pub meta_known: bool,
     /// Somebody has it open for writing.
     pub in_use: bool,
     /// The segments, in order.
@@ -390,6 +393,7 @@ impl Inspector {
             control_whole: self.control_whole,
             meta_len: self.meta.bytes().map(|b| b.len() as u64),
             meta_whole: self.meta.is_whole(),
+            meta_known: self.meta.is_known(),
             in_use: self.in_use,
             segments: self
                 .listing

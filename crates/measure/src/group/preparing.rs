@@ -8,7 +8,7 @@ use super::targets::Target;
 use super::{Bench, Options, Part, Results, record};
 use crate::MeasureError;
 use crate::library::SharedLog;
-use crate::numbers::bytes;
+use crate::numbers::{bytes, count};
 use crate::stats::Spread;
 use crate::target::Bound;
 use logforce::Lsn;
@@ -145,11 +145,11 @@ fn report(size: u64, small: u64, with: &Series, without: &Series, results: &mut 
     ));
     let told_apart = with.commits().min(without.commits()) >= ENOUGH && share > 0.0;
     let what = format!(
-        "One thread of {} while segments of {} are prepared: p99.9 to that without, of {} and {} commits{}",
+        "One thread of {} while segments of {} are prepared: p99.9 to that without, of {} and {}{}",
         bytes(size),
         bytes(small),
         with.commits(),
-        without.commits(),
+        count(without.commits(), "commit"),
         if told_apart {
             ""
         } else {

@@ -9,7 +9,7 @@ use super::{Bench, Part, Results, record};
 use crate::MeasureError;
 use crate::crew::{Step, Work, first_number, stamp, together};
 use crate::library::{LONGEST_SEGMENT, SharedLog};
-use crate::numbers::bytes;
+use crate::numbers::{bytes, count};
 use crate::target::Bound;
 use logforce::{Committed, Log, Lsn, Submitted};
 use std::collections::{HashMap, VecDeque};
@@ -27,7 +27,7 @@ pub(super) fn run(bench: &Bench<'_>, results: &mut Results) -> Result<(), Measur
     let mut log = bench.log("log-submit", LONGEST_SEGMENT);
     let (mut handles, mut callbacks) = (Series::default(), Series::default());
     let mut found = [0, 0];
-    let doing = format!("{} threads submit", options.submitters);
+    let doing = format!("submitting from {}", count(options.submitters, "thread"));
     let result = bench.each_pair(&doing, |nth| {
         let mut taken = [None, None];
         for turn in 0..2 {
@@ -59,7 +59,7 @@ pub(super) fn run(bench: &Bench<'_>, results: &mut Results) -> Result<(), Measur
             .rows
             .push(row(Subject::Callbacks, &callbacks, found[1]));
         let what = format!(
-            "{} threads submit, {} of {} under way in all: durable commits/s, completions and records counted",
+            "Submitted from {}, {} of {} under way in all: durable commits/s, completions and records counted",
             options.submitters,
             options.outstanding,
             bytes(RECORD)

@@ -1,7 +1,7 @@
 //! What was aimed at for group commit. Each is for the case it names and for no other.
 
 use super::series::{Point, Series};
-use crate::numbers::bytes;
+use crate::numbers::{bytes, count};
 use crate::stats::Spread;
 use crate::target::{Bound, between, number, verdict};
 use serde::Serialize;
@@ -93,7 +93,7 @@ impl Target {
         const LARGE: u64 = 16 << 10;
         let pairs = log.points.len();
         let short = bytes(size).replace(' ', "");
-        let whom = format!("{threads} threads of {}", bytes(size));
+        let whom = format!("{} of {}", count(threads, "thread"), bytes(size));
         let faster = |target| {
             let name = format!("commits-{threads}x{short}");
             let what = format!("{whom}: commits/s to the baseline's");

@@ -5,7 +5,7 @@ use super::memory::task;
 use super::report::{Bound, Line};
 use crate::MeasureError;
 use crate::library::LONGEST_SEGMENT;
-use crate::numbers::bytes;
+use crate::numbers::{bytes, count};
 use crate::workplace::remove;
 use logforce::{Options, Visit};
 use std::time::Instant;
@@ -84,8 +84,8 @@ pub(super) fn run(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Result<(), Measur
         let took = start.elapsed().as_secs_f64();
         if found.damages > 0 {
             return Err(MeasureError::NotOffered(format!(
-                "the log is damaged in {} places",
-                found.damages
+                "the log is damaged in {}",
+                count(found.damages, "place")
             )));
         }
         if scan > 0 {

@@ -3,7 +3,7 @@
 
 use super::{MeasureError, Outcome};
 use crate::machine::Machine;
-use crate::numbers::short;
+use crate::numbers::{count, short};
 use crate::stats::{Spread, median, spread};
 pub use crate::target::Bound;
 use crate::target::{between, number, verdict};
@@ -234,12 +234,12 @@ fn told(line: &Line) -> String {
     text.push('\n');
     if let (Some(log), Some(raw)) = (line.log, line.raw) {
         text.push_str(&format!(
-            "    log {} {m}, raw {} {m}; noise {}{}; {} pairs\n",
+            "    log {} {m}, raw {} {m}; noise {}{}; {}\n",
             short(log, 3),
             short(raw, 3),
             number(line.noise_median),
             between(line.noise_p10, line.noise_p90),
-            line.pairs,
+            count(line.pairs, "pair"),
             m = line.measured_in,
         ));
     } else if let Some(log) = line.log {

@@ -73,7 +73,7 @@ impl<'de> Deserialize<'de> for RunId {
 }
 
 /// What went wrong, where, and what to do.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum CutError {
     /// Something about the directory, the run or the round speaks against it.
@@ -93,6 +93,13 @@ pub enum CutError {
         /// The system's answer.
         cause: std::io::Error,
     },
+}
+
+/// The message: what `unwrap` and an error of `main` print.
+impl fmt::Debug for CutError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 impl CutError {

@@ -5,6 +5,7 @@ use super::store::{Book, Store, locked};
 use super::wire::{self, Ask, Frame, GREETING, Reply, Role};
 use super::{CutError, RunId};
 use crate::Interrupt;
+use crate::numbers::count;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
@@ -259,12 +260,12 @@ impl<'a> Session<'a> {
                 RoundState::Checked(_) => "checked",
             };
             self.told.happened(&format!(
-                "{}: run {run}, round {} ({}, {state}): {} commits acknowledged, {} unforced writes",
+                "{}: run {run}, round {} ({}, {state}): {} acknowledged, {}",
                 self.peer,
                 round.number,
                 round.phase.name(),
-                round.acknowledged,
-                round.unforced
+                count(round.acknowledged, "commit"),
+                count(round.unforced, "unforced write")
             ));
         }
     }

@@ -9,6 +9,7 @@ use super::verdict::Totals;
 use super::wire::{self, Ask, Reply};
 use super::{CutError, RunId, boot};
 use crate::Interrupt;
+use crate::numbers::count;
 use logforce::{FileState, Guarantee, Log, Lsn, Method, Options};
 use logforce_device::System;
 use std::path::Path;
@@ -390,10 +391,12 @@ fn run_round(
             ended,
         }),
         (_, Some(CutError::Witness(why))) => Err(CutError::Witness(format!(
-            "{why}. Round {} stopped after {acknowledged} commits and {unforced} unforced writes \
+            "{why}. Round {} stopped after {} and {} \
              were sent; no cut took place so far. Start the witness again with the same --store, \
              run `logforce powercut check`, then `write` again",
-            started.round
+            started.round,
+            count(acknowledged, "commit"),
+            count(unforced, "unforced write")
         ))),
         (_, Some(other)) => Err(other),
         (None, None) => Err(CutError::Witness(format!(
