@@ -50,6 +50,9 @@ enum Command {
     /// A process that opens a log again and again.
     #[command(hide = true)]
     ProcessFight { job: String },
+    /// A process whose system calls fail.
+    #[command(hide = true)]
+    ProcessInject { job: String },
 }
 
 /// Something that it takes is missing here.
@@ -72,6 +75,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::ProcessWork { job } => role(Role::Work, &job),
         Command::ProcessRead { job } => role(Role::Read, &job),
         Command::ProcessFight { job } => role(Role::Fight, &job),
+        Command::ProcessInject { job } => role(Role::Inject, &job),
         Command::Own(args) => enclosed(&args.filesystems(), |home| suite::own(&args, home)),
         Command::Planted(args) => planted::run(&args),
         Command::Disk { setup } => {

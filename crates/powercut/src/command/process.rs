@@ -2,12 +2,13 @@
 
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
+use logforce_powercut::process::inject::{Amount, Injection};
 use logforce_powercut::process::{self, Counted, FILESYSTEMS, PARTS, Plan};
 use logforce_powercut::rig::Filesystem;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 #[derive(Debug, ClapArgs)]
 pub struct Args {
@@ -23,15 +24,46 @@ pub struct Args {
     /// Only this part.
     #[arg(long, value_name = "PART", value_parser = PARTS)]
     only: Option<String>,
+    /// How many system calls fail.
+    #[arg(long)]
+    calls: Option<u64>,
+    /// Every system call fails with every error number it could, at every place.
+    #[arg(long, conflicts_with = "calls")]
+    whole: bool,
+    /// How long `--whole` may take.
+    #[arg(long, default_value_t = 60, requires = "whole")]
+    minutes: u64,
+    /// Only this call fails, as a report names it: "SCENE: CALL=ERRNO@N", N+ for all from one on.
+    #[arg(long, value_name = "CASE", value_parser = one_case, conflicts_with = "whole")]
+    case: Option<(String, Injection)>,
     /// Writes everything that was counted into this file.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
 
+fn one_case(text: &str) -> Result<(String, Injection), String> {
+    let (scene, injection) = text
+        .rsplit_once(": ")
+        .ok_or("a case is SCENE: CALL=ERRNO@N")?;
+    Ok((scene.to_owned(), injection.parse()?))
+}
+
 impl Args {
+    fn injected(&self, usual: Amount) -> Amount {
+        match (&self.case, self.calls) {
+            (Some((scene, injection)), _) => Amount::One(scene.clone(), injection.clone()),
+            (_, Some(calls)) => Amount::Some(calls),
+            _ if self.whole => Amount::Whole(Duration::from_secs(60 * self.minutes)),
+            _ => usual,
+        }
+    }
+
     /// The filesystems that it takes.
     pub fn filesystems(&self) -> Vec<Filesystem> {
-        FILESYSTEMS.to_vec()
+        match self.only.as_deref() {
+            Some("inject") => vec![Filesystem::Ext4],
+            _ => FILESYSTEMS.to_vec(),
+        }
     }
 }
 
@@ -56,7 +88,8 @@ pub fn run(args: &Args, home: &Path) -> Result<ExitCode> {
         errors: ci.errors * args.times,
         readers: ci.readers * args.times,
         wins: ci.wins * args.times,
-        ..ci
+        injected: args.injected(ci.injected),
+        seed: ci.seed,
     };
     let rows = process::run(home, &plan, args.only.as_deref(), &mut |row| {
         println!("{row}");

@@ -1,8 +1,10 @@
+use serde::{Deserialize, Serialize};
+
 /// Bytes of an entry.
 pub const LEN: usize = 40;
 
 /// What an entry says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Kind {
     /// The log is open: recovered up to `end`, its front at `start`. What it shows is durable.
     Opened,
@@ -58,7 +60,7 @@ const KINDS: [Kind; 16] = [
 ];
 
 /// One thing that the subject saw.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Entry {
     /// What it says.
     pub kind: Kind,

@@ -9,6 +9,7 @@ pub mod errors;
 pub mod fight;
 mod filler;
 pub mod full;
+pub mod inject;
 pub mod kill;
 pub mod readers;
 mod started;
@@ -29,7 +30,7 @@ use std::time::{Duration, Instant};
 pub const FILESYSTEMS: [Filesystem; 3] = [Filesystem::Ext4, Filesystem::Xfs, Filesystem::Btrfs];
 
 /// How much of it is run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
     /// Kills that met a working log.
     pub kills: u64,
@@ -39,6 +40,8 @@ pub struct Plan {
     pub readers: u64,
     /// Openings that were won, for each filesystem.
     pub wins: u64,
+    /// System calls that fail.
+    pub injected: inject::Amount,
     /// Of everything random.
     pub seed: u64,
 }
@@ -51,6 +54,7 @@ impl Plan {
             errors: 240,
             readers: 20,
             wins: 150,
+            injected: inject::Amount::Some(1500),
             seed,
         }
     }
@@ -140,7 +144,7 @@ fn shortened(line: &str) -> String {
 }
 
 /// The names of the parts.
-pub const PARTS: [&str; 5] = ["kill", "full", "errors", "readers", "fight"];
+pub const PARTS: [&str; 6] = ["kill", "full", "errors", "readers", "fight", "inject"];
 
 /// Runs all parts, or one of them, one after the other; `tell` hears of each when it is done.
 ///
@@ -153,10 +157,18 @@ pub fn run(
     tell: &mut dyn FnMut(&Counted),
 ) -> Result<Vec<Counted>> {
     type Part = fn(&Path, &Plan) -> Result<Vec<Counted>>;
-    let parts: [Part; 5] = [kill::run, full::run, errors::run, readers::run, fight::run];
+    let parts: [Part; 6] = [
+        kill::run,
+        full::run,
+        errors::run,
+        readers::run,
+        fight::run,
+        inject::run,
+    ];
     let mut all = Vec::new();
     for (name, part) in PARTS.into_iter().zip(parts) {
-        if only.is_some_and(|only| only != name) {
+        // Until what it finds is mended it runs by its name only.
+        if only.is_some_and(|only| only != name) || (only.is_none() && name == "inject") {
             continue;
         }
         let began = Instant::now();

@@ -24,6 +24,8 @@ pub enum Role {
     Read,
     /// Opens it again and again: [`fight::Fighting`](super::fight::Fighting).
     Fight,
+    /// Has its system calls fail: [`inject`](super::inject).
+    Inject,
 }
 
 impl Role {
@@ -36,6 +38,7 @@ impl Role {
             Role::Work => role_work(job),
             Role::Read => super::readers::role_read(job),
             Role::Fight => super::fight::role_fight(job),
+            Role::Inject => super::inject::role_inject(job),
         }
     }
 
@@ -45,6 +48,7 @@ impl Role {
             Role::Work => "process-work",
             Role::Read => "process-read",
             Role::Fight => "process-fight",
+            Role::Inject => "process-inject",
         }
     }
 }

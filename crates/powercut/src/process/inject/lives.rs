@@ -1,0 +1,352 @@
+//! Logs that are made, worked, opened again and read while calls fail.
+
+use super::said::{Said, entries, heard};
+use super::scene::{Files, Run, Scene, leftovers, said_wrong};
+use super::subject::{End, Job, Opening, Task};
+use super::tracer;
+use crate::check::{self, Life, Promises};
+use crate::ledger::{Entry, Kind};
+use anyhow::{Context, Result, ensure};
+use logforce::{Guarantee, Method};
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+
+/// A log that is there before a program opens it.
+#[derive(Debug, Clone, Default)]
+pub struct Base {
+    /// Its name in reports.
+    name: &'static str,
+    files: Files,
+    promises: Promises,
+    lives: u64,
+    /// Its last opening reported a loss.
+    lost: bool,
+}
+
+/// A program of this one's.
+pub fn subject(job: &Job) -> Result<Vec<OsString>> {
+    let json = serde_json::to_string(job)?;
+    let own = std::env::current_exe()?.into_os_string();
+    Ok(vec![own, "process-inject".into(), json.into()])
+}
+
+/// A life in which nothing fails.
+fn usual(dir: &Path) -> Job {
+    Job {
+        task: Task::Work,
+        dir: dir.to_owned(),
+        creation: Opening::Either,
+        method: Some(Method::DirectDsync.to_string()),
+        demanding: false,
+        truncating: false,
+        calibrating: false,
+        segment_len: 32 << 10,
+        life: 1,
+        seed: 1,
+        steps: 26,
+        end: End::Close,
+    }
+}
+
+impl Base {
+    /// Its name in reports.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// What lies in its directory.
+    pub fn files(&self) -> &Files {
+        &self.files
+    }
+
+    /// None.
+    fn nothing() -> Base {
+        Base::default()
+    }
+
+    /// Goes on with it: a life in which nothing fails.
+    fn lived(&self, name: &'static str, home: &Path, change: impl Fn(&mut Job)) -> Result<Base> {
+        let place = home.join("base");
+        fs::create_dir(&place)?;
+        let dir = place.join("log");
+        if self.lives > 0 {
+            self.files.write(&dir)?;
+        }
+        let mut job = usual(&dir);
+        job.life = self.lives + 1;
+        job.seed = self.lives + 1;
+        change(&mut job);
+        let ended = tracer::run(&subject(&job)?, None, &dir, &place)?;
+        let said = heard(&ended.output);
+        let whole = matches!(said.last(), Some(Said::Done));
+        ensure!(whole, "{name} cannot be made: {said:?}, {}", ended.errors);
+        let mut promises = self.promises.clone();
+        promises.add(life(job.life, &said));
+        let base = Base {
+            name,
+            files: Files::read(&dir)?,
+            promises,
+            lives: job.life,
+            lost: opened(&said).is_some_and(|(_, lost)| lost.is_some()),
+        };
+        fs::remove_dir_all(&place)?;
+        Ok(base)
+    }
+
+    /// Those that are opened again: killed, closed, of one segment, and one in which acknowledged
+    /// data was damaged and cut, which went on afterwards.
+    ///
+    /// # Errors
+    /// Of the machine.
+    pub fn all(home: &Path) -> Result<Vec<Base>> {
+        let none = Base::nothing();
+        let killed = none.lived("killed", home, |job| job.end = End::Exit)?;
+        let closed = killed.lived("closed", home, |job| job.steps = 13)?;
+        let small = none.lived("small", home, |job| {
+            job.end = End::Exit;
+            job.steps = 6;
+        })?;
+        let mut cut = None;
+        for _ in 0..20 {
+            cut = match cut {
+                None => small.cut("cut", home)?,
+                there => there,
+            };
+        }
+        let cut = cut.context("no opening met the damage")?;
+        Ok(vec![killed, closed, small, cut])
+    }
+
+    /// Damages its last acknowledged record, and goes on after a truncation that is reported: what
+    /// was given up lies in its files.
+    fn cut(&self, name: &'static str, home: &Path) -> Result<Option<Base>> {
+        let mut damaged = self.clone();
+        let acked = damaged
+            .promises
+            .lives
+            .iter()
+            .flat_map(|l| l.all(Kind::Acked));
+        let last = acked.map(|e| (e.start, e.end)).max().context("no record")?;
+        // By what its record holds: where it lies is the format's matter.
+        let place = home.join("look");
+        self.files.write(&place)?;
+        let data = logforce::read_only(&place)?
+            .read_at(logforce::Lsn(last.0))?
+            .data;
+        fs::remove_dir_all(&place)?;
+        let mut hit = false;
+        for (_, bytes) in &mut damaged.files.0 {
+            let at = bytes.windows(data.len()).position(|w| w == data);
+            if let Some(byte) = at.and_then(|at| bytes.get_mut(at + data.len() / 2)) {
+                *byte ^= 1;
+                hit = true;
+            }
+        }
+        ensure!(hit, "the last record is nowhere");
+        let mut cut = damaged.lived(name, home, |job| {
+            job.truncating = true;
+            job.steps = 8;
+            job.end = End::Exit;
+        })?;
+        if !cut.lost {
+            // The opening began above the damage: a stamp had come in between.
+            return Ok(None);
+        }
+        // What it shows after the cut, and what it was promised since.
+        let after = cut.promises.lives.pop().context("no life")?;
+        let mut promises = Promises::default();
+        promises.add(after);
+        cut.promises = promises;
+        // A log that is looked at now is settled: what the cut left counts as shown.
+        let place = home.join("look");
+        cut.files.write(&place)?;
+        let mut settled = Promises::default();
+        let outcome = check::check(&place, opening(), &mut settled)?;
+        fs::remove_dir_all(&place)?;
+        ensure!(outcome.opened, "{name}: {:?}", outcome.broken);
+        let base = settled.base.get_or_insert_default();
+        // What was under way when it ended is there or is not; only what was shown or promised
+        // counts.
+        base.end = base.present.values().map(|p| p.end).max().unwrap_or(0);
+        let promised = cut.promises.lives.first().map(Life::records);
+        let own = |start: &u64| promised.as_ref().is_some_and(|p| p.contains_key(start));
+        let first = cut.lives;
+        base.present
+            .retain(|start, p| p.identity.life != first || own(start));
+        cut.promises = settled;
+        Ok(Some(cut))
+    }
+}
+
+fn life(number: u64, said: &[Said]) -> Life {
+    let lane: Vec<Entry> = entries(said);
+    Life {
+        number,
+        claimed: vec![lane.clone()],
+        all: vec![lane],
+    }
+}
+
+fn opening() -> check::Opening {
+    check::Opening {
+        method: Method::DirectDsync,
+        claims: Guarantee::ProcessCrash,
+    }
+}
+
+/// A life of a subject.
+#[derive(Debug)]
+pub struct Lived {
+    name: String,
+    base: Base,
+    job: Job,
+}
+
+impl Lived {
+    /// Every life that is looked at.
+    pub fn all(bases: &[Base]) -> Vec<Lived> {
+        let mut all = Vec::new();
+        let mut add = |name: &str, base: &Base, change: &dyn Fn(&mut Job)| {
+            let mut job = usual(Path::new(""));
+            job.life = base.lives + 1;
+            job.seed = 17;
+            change(&mut job);
+            let name = match base.name {
+                "" => name.to_owned(),
+                base => format!("{name}, {base}"),
+            };
+            all.push(Lived {
+                name,
+                base: base.clone(),
+                job,
+            });
+        };
+        let nothing = Base::nothing();
+        add("create", &nothing, &|job| {
+            job.creation = Opening::New;
+            job.steps = 2;
+        });
+        add("work", &nothing, &|job| job.steps = 60);
+        add("work by fdatasync", &nothing, &|job| {
+            job.method = Some(Method::Fdatasync.to_string());
+        });
+        add("work by dsync", &nothing, &|job| {
+            job.method = Some(Method::Dsync.to_string());
+        });
+        for base in bases {
+            add("reopen", base, &|job| {
+                job.creation = Opening::Existing;
+                job.steps = 4;
+            });
+            add("truncate", base, &|job| {
+                job.creation = Opening::Existing;
+                job.truncating = true;
+                job.steps = 4;
+            });
+            add("read", base, &|job| job.task = Task::Read);
+            add("follow", base, &|job| job.task = Task::Follow);
+        }
+        all
+    }
+
+    /// What was shown to a reader, in order.
+    fn shown(said: &[Said]) -> Vec<Entry> {
+        let mut shown = entries(said);
+        shown.retain(|e| e.kind == Kind::Shown);
+        shown
+    }
+
+    fn judge_reader(&self, dir: &Path, run: &Run<'_>, said: &[Said]) -> Result<Vec<String>> {
+        let mut found = Vec::new();
+        if Files::read(dir)? != self.base.files {
+            found.push("a reader has changed the log".to_owned());
+        }
+        if let Some((_, usual)) = run.faulty {
+            let (shown, usual) = (Self::shown(said), Self::shown(&heard(&usual.output)));
+            let whole = matches!(said.last(), Some(Said::Done));
+            if !usual.starts_with(&shown) {
+                found.push("a reader is shown what is not there".to_owned());
+            } else if whole && shown != usual {
+                let (some, all) = (shown.len(), usual.len());
+                found.push(format!(
+                    "a reader is shown {some} of {all} records, and no error"
+                ));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Opens it when nothing fails any more.
+    fn judge_log(&self, dir: &Path, said: &[Said]) -> Result<Vec<String>> {
+        let mut promises = self.base.promises.clone();
+        promises.add(life(self.job.life, said));
+        let outcome = check::check(dir, opening(), &mut promises)?;
+        let mut found: Vec<String> = outcome.broken;
+        found.extend(outcome.filesystem_lost);
+        found.extend(leftovers(dir)?);
+        Ok(found)
+    }
+}
+
+/// The guarantee with which it was opened, and what was lost.
+fn opened(said: &[Said]) -> Option<(u64, Option<&str>)> {
+    said.iter().find_map(|s| match s {
+        Said::Opened {
+            guarantee, lost, ..
+        } => Some((*guarantee, lost.as_deref())),
+        _ => None,
+    })
+}
+
+impl Scene for Lived {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn set_up(&self, dir: &Path) -> Result<()> {
+        if self.base.lives > 0 {
+            self.base.files.write(&dir.join("log"))?;
+        }
+        Ok(())
+    }
+
+    fn program(&self, dir: &Path) -> Result<Vec<OsString>> {
+        let dir = dir.join("log");
+        subject(&Job {
+            dir,
+            ..self.job.clone()
+        })
+    }
+
+    fn judge(&self, dir: &Path, run: &Run<'_>) -> Result<Vec<String>> {
+        let dir = dir.join("log");
+        let said = heard(&run.ended.output);
+        let crashed = run.crashed();
+        let mut found = said_wrong(&said, run.ended.crashed().is_some());
+        found.extend(crashed);
+        for s in &said {
+            if let Said::Erred { doing, kind, text } = s {
+                found.extend(run.error(doing, kind, text));
+            }
+        }
+        let usual = run.faulty.map(|(_, usual)| heard(&usual.output));
+        let usually = usual.as_deref().and_then(opened).map(|(g, _)| g);
+        let (guarantee, lost) = opened(&said).unwrap_or_default();
+        if usually.is_some_and(|usually| guarantee > usually) {
+            found.push(format!("the guarantee rose to rank {guarantee}"));
+        }
+        if let Some(lost) = lost {
+            if run.is_lasting_damage() {
+                // It said so: what is left is less than was promised.
+                return Ok(found);
+            }
+            found.push(format!("reported as lost: {lost}"));
+        }
+        found.extend(match self.job.task {
+            Task::Work => self.judge_log(&dir, &said)?,
+            Task::Read | Task::Follow => self.judge_reader(&dir, run, &said)?,
+        });
+        Ok(found)
+    }
+}

@@ -1,0 +1,256 @@
+//! System calls fail, one or from one on, with every error number that the system could answer:
+//! while a log is made, worked, opened again, read, and looked at by the commands.
+//!
+//! The disk is whole all the time, so nothing may be lost, and nothing may be called damaged that
+//! reads well at the next look. The calls are answered by `strace`, below the library and whatever
+//! it is made of. Cannot be found here: an error that comes after the call has done its work.
+
+mod calls;
+mod commands;
+mod lives;
+mod places;
+mod said;
+mod scene;
+mod subject;
+mod tracer;
+
+pub use subject::role_inject;
+pub use tracer::Injection;
+
+use super::{Counted, Plan, two_at_a_time};
+use crate::rig::{Filesystem, Mounted};
+use anyhow::{Context, Result, ensure};
+use logforce_testkit::Rng;
+use scene::{Run, Scene};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use tracer::{Ended, Spot};
+
+/// How much is injected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Amount {
+    /// So many cases of all scenes together, drawn by lot: each call and error number of a scene
+    /// before any a second time.
+    Some(u64),
+    /// Everything, for so long.
+    Whole(Duration),
+    /// One case: the scene's name and what fails.
+    One(String, Injection),
+}
+
+/// A scene with how it goes when nothing fails.
+struct Known<'a> {
+    scene: &'a dyn Scene,
+    usual: Ended,
+    spots: Vec<Spot>,
+}
+
+/// What came of one case.
+struct Judged {
+    scene: usize,
+    injection: Injection,
+    met: Option<String>,
+    found: Vec<String>,
+}
+
+/// Where cases run.
+struct Place<'a> {
+    mounted: &'a Path,
+    home: &'a Path,
+    next: AtomicU64,
+}
+
+impl Place<'_> {
+    /// A run of a scene in directories of its own.
+    fn run(
+        &self,
+        scene: &dyn Scene,
+        injection: Option<(&Injection, &Ended)>,
+    ) -> Result<(Ended, Vec<String>)> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed).to_string();
+        let (dir, scratch) = (self.mounted.join(&number), self.home.join(&number));
+        fs::create_dir(&dir)?;
+        fs::create_dir(&scratch)?;
+        scene.set_up(&dir)?;
+        let program = scene.program(&dir)?;
+        let ended = tracer::run(&program, injection.map(|(i, _)| i), &dir, &scratch)?;
+        let run = Run {
+            ended: &ended,
+            faulty: injection,
+        };
+        let found = scene.judge(&dir, &run)?;
+        fs::remove_dir_all(&dir)?;
+        fs::remove_dir_all(&scratch)?;
+        Ok((ended, found))
+    }
+
+    /// How it goes when nothing fails, and which calls it makes.
+    fn learn<'s>(&self, scene: &'s dyn Scene) -> Result<Known<'s>> {
+        let (usual, found) = self.run(scene, None)?;
+        ensure!(found.is_empty(), "{}: {found:?}", scene.name());
+        let spots = tracer::spots(&usual.trace);
+        ensure!(!spots.is_empty(), "{}: no calls", scene.name());
+        Ok(Known {
+            scene,
+            usual,
+            spots,
+        })
+    }
+
+    fn case(&self, known: &[Known<'_>], scene: usize, injection: Injection) -> Result<Judged> {
+        let Known {
+            scene: played,
+            usual,
+            ..
+        } = &known[scene];
+        let (ended, found) = self
+            .run(*played, Some((&injection, usual)))
+            .with_context(|| format!("{}: {injection}", played.name()))?;
+        let met = ended.was_met().then(|| ended.met().to_owned());
+        Ok(Judged {
+            scene,
+            injection,
+            met,
+            found,
+        })
+    }
+}
+
+/// All that can fail in a scene, in the order in which it is tried: each call and error number
+/// once, at a place drawn by lot, before any again.
+fn cases(spots: &[Spot], rng: &mut Rng) -> Vec<Injection> {
+    let mut groups: BTreeMap<(String, calls::Answer, bool), Vec<u64>> = BTreeMap::new();
+    for spot in spots {
+        for answer in calls::answers(&spot.call) {
+            // Who is interrupted for ever tries again for ever, and should.
+            let always = answer.to_string() != "EINTR";
+            for on in [false, true].into_iter().take(1 + usize::from(always)) {
+                let group = (spot.call.clone(), answer, on);
+                groups.entry(group).or_default().push(spot.nth);
+            }
+        }
+    }
+    let mut ordered = Vec::new();
+    for ((call, answer, on), mut numbers) in groups {
+        shuffle(&mut numbers, rng);
+        for (round, nth) in numbers.into_iter().enumerate() {
+            let injection = Injection {
+                call: call.clone(),
+                answer,
+                nth,
+                on,
+            };
+            ordered.push((round, rng.bits(), injection));
+        }
+    }
+    ordered.sort_by_key(|(round, lot, _)| (*round, *lot));
+    ordered.into_iter().map(|(_, _, case)| case).collect()
+}
+
+fn shuffle<T>(items: &mut [T], rng: &mut Rng) {
+    for last in (1..items.len()).rev() {
+        items.swap(last, rng.below(last as u64 + 1) as usize);
+    }
+}
+
+/// One of each scene in turn, until all are through.
+fn in_turns(cases: Vec<Vec<Injection>>) -> Vec<(usize, Injection)> {
+    let mut turns: Vec<_> = cases.into_iter().map(Vec::into_iter).collect();
+    let mut all = Vec::new();
+    loop {
+        let before = all.len();
+        for (scene, cases) in turns.iter_mut().enumerate() {
+            all.extend(cases.next().map(|case| (scene, case)));
+        }
+        if all.len() == before {
+            return all;
+        }
+    }
+}
+
+/// Each scene; a row for each.
+///
+/// # Errors
+/// Of the machine.
+pub fn run(home: &Path, plan: &Plan) -> Result<Vec<Counted>> {
+    if !tracer::is_here() {
+        let skipped = "inject: skipped: strace (package strace) is not here, or may not trace";
+        return Ok(vec![Counted::new(skipped)]);
+    }
+    let image = Filesystem::Ext4.make()?;
+    let mounted = Mounted::image(Filesystem::Ext4, &image, home)?;
+    let scratch: PathBuf = home.join("inject");
+    fs::create_dir(&scratch)?;
+    let place = Place {
+        mounted: mounted.path(),
+        home: &scratch,
+        next: AtomicU64::new(0),
+    };
+    let bases = lives::Base::all(mounted.path())?;
+    let lives = lives::Lived::all(&bases);
+    let refused = places::Refused::all(home, mounted.path())?;
+    let looked = commands::Looked::all(&bases[..2])?;
+    let mut scenes: Vec<&dyn Scene> = Vec::new();
+    scenes.extend(lives.iter().map(|l| l as &dyn Scene));
+    scenes.extend(refused.iter().map(|r| r as &dyn Scene));
+    scenes.extend(looked.iter().map(|c| c as &dyn Scene));
+    if let Amount::One(name, _) = &plan.injected {
+        scenes.retain(|s| s.name() == name);
+        ensure!(!scenes.is_empty(), "no scene '{name}'");
+    }
+    let known = two_at_a_time(scenes, |scene| place.learn(scene))?;
+    let mut rng = Rng::new(plan.seed ^ 0x1213);
+    let each = known.iter().map(|k| cases(&k.spots, &mut rng)).collect();
+    let mut all = in_turns(each);
+    let possible = all.len() as u64;
+    let mut until = None;
+    match &plan.injected {
+        Amount::Some(count) => all.truncate(*count as usize),
+        Amount::Whole(time) => until = Some(Instant::now() + *time),
+        Amount::One(_, injection) => all = vec![(0, injection.clone())],
+    }
+    let judged = two_at_a_time(all, |(scene, injection)| {
+        match until.is_some_and(|until| Instant::now() > until) {
+            true => Ok(None),
+            false => place.case(&known, scene, injection).map(Some),
+        }
+    })?;
+    let mut rows: Vec<Counted> = known.iter().map(|k| row(k)).collect();
+    for judged in judged.into_iter().flatten() {
+        count(
+            &mut rows[judged.scene],
+            known[judged.scene].scene.name(),
+            judged,
+        );
+    }
+    if let Some(first) = rows.first_mut() {
+        first.add("possible cases of all", possible);
+    }
+    drop(known);
+    drop(refused);
+    mounted.unmount()?;
+    Ok(rows)
+}
+
+fn row(known: &Known<'_>) -> Counted {
+    let mut row = Counted::new(format!("inject: {}", known.scene.name()));
+    row.add("calls", known.spots.len() as u64);
+    row
+}
+
+fn count(row: &mut Counted, scene: &str, judged: Judged) {
+    row.add("cases", 1);
+    row.add("met", u64::from(judged.met.is_some()));
+    row.add("broke", u64::from(!judged.found.is_empty()));
+    if !judged.found.is_empty() {
+        row.breaks(format!(
+            "'{scene}: {}': {} [{}]",
+            judged.injection,
+            judged.found.join("; "),
+            judged.met.unwrap_or_default(),
+        ));
+    }
+}

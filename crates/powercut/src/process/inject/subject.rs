@@ -1,0 +1,432 @@
+//! The program whose calls fail: one thread that works a log, or reads it, and tells what it was
+//! promised and shown before it goes on.
+
+use super::said::{Said, did};
+use crate::ledger::{Entry, Kind};
+use crate::subject::{Identity, metadata, rank};
+use anyhow::Result;
+use logforce::{Committed, ErrorKind, Guarantee, Log, Lsn, Method, OnDamage, Options};
+use logforce_testkit::Rng;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What it does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Task {
+    /// Opens the log for writing and works it.
+    Work,
+    /// Opens it for reading, and shows all of it.
+    Read,
+    /// Follows it from another process, and shows all of it.
+    Follow,
+}
+
+/// How it ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum End {
+    /// The log is closed.
+    Close,
+    /// The process ends as if it were killed: something is under way.
+    Exit,
+}
+
+/// What a subject is to do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Job {
+    /// What it does.
+    pub task: Task,
+    /// The log's directory.
+    pub dir: PathBuf,
+    /// The log is there already, or it must not be.
+    pub creation: Opening,
+    /// By its name; else what the log chooses.
+    pub method: Option<String>,
+    /// Demand a guarantee that survives a loss of power.
+    pub demanding: bool,
+    /// Cut the log where acknowledged data is damaged.
+    pub truncating: bool,
+    /// The methods may be measured.
+    pub calibrating: bool,
+    /// Bytes of a segment.
+    pub segment_len: u64,
+    /// Its number; no two that work one log have the same.
+    pub life: u64,
+    /// Of everything random.
+    pub seed: u64,
+    /// Steps until it ends.
+    pub steps: u64,
+    /// How it ends then.
+    pub end: End,
+}
+
+/// How the log is opened for writing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Opening {
+    /// It is made.
+    New,
+    /// It is there.
+    Existing,
+    /// It is made if it is not there.
+    Either,
+}
+
+/// Does it, as `json` says. How it went is said; the process fails only where it cannot be.
+///
+/// # Errors
+/// If it is no job.
+pub fn role_inject(json: &str) -> Result<()> {
+    let job: Job = serde_json::from_str(json)?;
+    match job.task {
+        Task::Work => work(&job)?,
+        Task::Read => read(&job),
+        Task::Follow => follow(&job),
+    }
+    Ok(())
+}
+
+fn options(job: &Job) -> Result<Options> {
+    let mut options = Options::new()
+        .calibrate(job.calibrating)
+        .segment_len(job.segment_len)
+        .spares(1)
+        .idle_stamp(Duration::from_millis(2));
+    if let Some(method) = &job.method {
+        options = options.method(method.parse::<Method>()?);
+    }
+    if !job.demanding {
+        options = options.require(Guarantee::Nothing);
+    }
+    if job.truncating {
+        options = options.on_damage(OnDamage::Truncate);
+    }
+    Ok(options)
+}
+
+fn work(job: &Job) -> Result<()> {
+    let options = options(job)?;
+    let opened = match job.creation {
+        Opening::New => logforce::create_new(&job.dir, options),
+        Opening::Existing => logforce::open_existing(&job.dir, options),
+        Opening::Either => logforce::open_or_create(&job.dir, options),
+    };
+    let log = match opened {
+        Ok(log) => log,
+        Err(e) => {
+            Said::erred("open", &e).tell();
+            return Ok(());
+        }
+    };
+    let lost = [&log.recovered().lost, &log.recovered().lost_meta];
+    let lost = lost.into_iter().flatten().map(ToString::to_string);
+    Said::Opened {
+        guarantee: rank(log.guarantee()),
+        method: log.method().to_string(),
+        lost: lost.reduce(|all, one| format!("{all}; {one}")),
+    }
+    .tell();
+    did(Entry {
+        guarantee: rank(log.guarantee()),
+        ..Entry::range(Kind::Opened, log.front_lsn().0, log.recovered().end.0)
+    });
+    let mut worker = Worker {
+        job,
+        log: &log,
+        rng: Rng::new(job.seed),
+        next: 0,
+        metas: 0,
+        held: BTreeMap::new(),
+    };
+    worker.all();
+    if job.end == End::Exit {
+        worker.leave_something_under_way();
+        Said::Done.tell();
+        std::process::exit(0);
+    }
+    match log.close() {
+        Ok(()) => Said::Done.tell(),
+        Err(e) => Said::erred("close", &e).tell(),
+    }
+    Ok(())
+}
+
+struct Worker<'a> {
+    job: &'a Job,
+    log: &'a Log,
+    rng: Rng,
+    next: u64,
+    metas: u64,
+    /// Durable records of this life that nobody took back, by their starts.
+    held: BTreeMap<u64, (u64, Identity)>,
+}
+
+impl Worker<'_> {
+    /// All steps. After an error that is not of the log as a whole it goes on, and what it is
+    /// promised then has to be kept too.
+    fn all(&mut self) {
+        for step in 0..self.job.steps {
+            let (doing, done) = self.step(step);
+            let Err(e) = done else { continue };
+            Said::erred(doing, &e).tell();
+            did(Entry::of(Kind::Failed));
+            if e.kind() == ErrorKind::Poisoned {
+                self.is_poisoned();
+                return;
+            }
+        }
+    }
+
+    /// A log that has failed promises nothing any more.
+    fn is_poisoned(&mut self) {
+        if self.commit().is_ok() {
+            Said::Wrong("a commit was acknowledged after the log had failed".to_owned()).tell();
+        }
+    }
+
+    fn step(&mut self, step: u64) -> (&'static str, logforce::Result<()>) {
+        // Everything comes in every life that is long enough.
+        match step % 12 {
+            2 => ("commit_all", self.commit_all()),
+            3 => ("set_meta", self.set_meta()),
+            5 => ("submit", self.submit()),
+            6 => ("read_at", self.read_at()),
+            8 => ("truncate_back", self.truncate_back()),
+            9 => ("read_from", self.read_from()),
+            10 => ("truncate_front", self.truncate_front()),
+            11 => ("append", self.append()),
+            _ => ("commit", self.commit()),
+        }
+    }
+
+    fn identity(&mut self, first: u64, count: u64) -> Identity {
+        self.next += 1;
+        Identity {
+            life: self.job.life,
+            lane: 0,
+            sequence: self.next - 1,
+            first,
+            count,
+        }
+    }
+
+    fn record(&mut self) -> (Identity, Vec<u8>) {
+        let identity = self.identity(self.next, 1);
+        let len = match self.rng.below(8) {
+            0 => 5000,
+            1 => 2500,
+            _ => 100,
+        };
+        (
+            identity,
+            identity.record(len + self.rng.below(100) as usize),
+        )
+    }
+
+    fn acked(&mut self, identity: Identity, done: &Committed) {
+        did(Entry {
+            kind: Kind::Acked,
+            sequence: identity.sequence,
+            start: done.start.0,
+            end: done.end.0,
+            guarantee: rank(done.guarantee),
+        });
+        self.held.insert(done.start.0, (done.end.0, identity));
+    }
+
+    fn commit(&mut self) -> logforce::Result<()> {
+        let (identity, record) = self.record();
+        let done = self.log.commit(&record)?;
+        self.acked(identity, &done);
+        Ok(())
+    }
+
+    fn append(&mut self) -> logforce::Result<()> {
+        let (identity, record) = self.record();
+        let at = self.log.append(&record)?;
+        did(Entry {
+            sequence: identity.sequence,
+            ..Entry::range(Kind::Appended, at.start.0, at.end.0)
+        });
+        let guarantee = self.log.force(at.end)?;
+        let done = Committed {
+            start: at.start,
+            end: at.end,
+            guarantee,
+        };
+        self.acked(identity, &done);
+        Ok(())
+    }
+
+    fn submit(&mut self) -> logforce::Result<()> {
+        let (identity, record) = self.record();
+        let submitted = self.log.submit(&record)?;
+        did(Entry {
+            sequence: identity.sequence,
+            ..Entry::range(Kind::Appended, submitted.start().0, submitted.end().0)
+        });
+        let done = submitted.wait()?;
+        self.acked(identity, &done);
+        Ok(())
+    }
+
+    fn commit_all(&mut self) -> logforce::Result<()> {
+        let (first, count) = (self.next, 3);
+        let all: Vec<Identity> = (0..count).map(|_| self.identity(first, count)).collect();
+        let records: Vec<Vec<u8>> = all.iter().map(|i| i.record(150)).collect();
+        let parts: Vec<&[u8]> = records.iter().map(Vec::as_slice).collect();
+        let done = self.log.commit_all(&parts)?;
+        for (identity, done) in all.into_iter().zip(&done) {
+            self.acked(identity, done);
+        }
+        Ok(())
+    }
+
+    fn set_meta(&mut self) -> logforce::Result<()> {
+        self.metas += 1;
+        let entry = |kind, number| Entry {
+            sequence: number,
+            ..Entry::of(kind)
+        };
+        did(entry(Kind::MetaIntent, self.metas));
+        self.log.set_meta(&metadata(self.job.life, self.metas))?;
+        did(entry(Kind::MetaDone, self.metas));
+        Ok(())
+    }
+
+    /// Gives up all but the last few records.
+    fn truncate_front(&mut self) -> logforce::Result<()> {
+        let groups = self
+            .held
+            .iter()
+            .rev()
+            .filter(|(_, (_, i))| i.sequence == i.first);
+        let Some(front) = groups.map(|(start, _)| *start).nth(8) else {
+            return Ok(());
+        };
+        did(Entry::range(Kind::FrontIntent, front, front));
+        let done = self.log.truncate_front(Lsn(front));
+        if done.is_ok() {
+            did(Entry::range(Kind::FrontDone, front, front));
+        }
+        // Whoever hears that tidying up failed has moved the front all the same.
+        let front = self.log.front_lsn().0;
+        self.held.retain(|start, _| *start >= front);
+        done
+    }
+
+    /// Takes the last record back.
+    fn truncate_back(&mut self) -> logforce::Result<()> {
+        let last = self.held.iter().next_back();
+        let Some((&from, _)) = last.filter(|(_, (_, i))| i.count == 1) else {
+            return Ok(());
+        };
+        let tail = self.log.tail_lsn().0;
+        did(Entry::range(Kind::BackIntent, from, tail));
+        self.log.truncate_back(Lsn(from))?;
+        did(Entry::range(Kind::BackDone, from, tail));
+        self.held.retain(|start, _| *start < from);
+        Ok(())
+    }
+
+    fn read_at(&mut self) -> logforce::Result<()> {
+        let middle = self.held.len() / 2;
+        let Some((start, (_, identity))) = self.held.iter().nth(middle) else {
+            return Ok(());
+        };
+        let entry = self.log.read_at(Lsn(*start))?;
+        if Identity::read(&entry.data) != Ok(*identity) {
+            Said::Wrong(format!("read_at {start} gives another record")).tell();
+        }
+        Ok(())
+    }
+
+    /// Everything that this life holds is read back, in order.
+    fn read_from(&mut self) -> logforce::Result<()> {
+        let Some(first) = self.held.keys().next() else {
+            return Ok(());
+        };
+        let mut read = BTreeMap::new();
+        for entry in self.log.read_from(Lsn(*first))? {
+            let entry = entry?;
+            match Identity::read(&entry.data) {
+                Ok(identity) => read.insert(entry.start.0, (entry.end.0, identity)),
+                Err(why) => {
+                    Said::Wrong(format!("read_from, LSN {}: {why}", entry.start)).tell();
+                    return Ok(());
+                }
+            };
+        }
+        let missing = self
+            .held
+            .iter()
+            .find(|(start, r)| read.get(start) != Some(r));
+        if let Some((start, _)) = missing {
+            Said::Wrong(format!("read_from does not show the record at LSN {start}")).tell();
+        }
+        Ok(())
+    }
+
+    /// Something for the next opening to find half done.
+    fn leave_something_under_way(&mut self) {
+        for _ in 0..3 {
+            let (_, record) = self.record();
+            let _ = self.log.append(&record);
+        }
+    }
+}
+
+fn shown(entry: &logforce::Entry) {
+    match Identity::read(&entry.data) {
+        Ok(identity) => did(Entry {
+            kind: Kind::Shown,
+            sequence: identity.sequence,
+            start: entry.start.0,
+            end: entry.end.0,
+            guarantee: identity.life,
+        }),
+        Err(why) => Said::Wrong(format!("shown at LSN {}: {why}", entry.start)).tell(),
+    }
+}
+
+fn read(job: &Job) {
+    let read = || -> logforce::Result<()> {
+        let log = logforce::read_only(&job.dir)?;
+        let meta = log.meta()?;
+        if meta.is_some_and(|m| crate::subject::read_metadata(&m).is_none()) {
+            Said::Wrong("shown metadata that nobody set".to_owned()).tell();
+        }
+        for entry in log.read_from(log.front_lsn())? {
+            shown(&entry?);
+        }
+        Ok(())
+    };
+    ended("read", read());
+}
+
+/// Follows until nothing more comes: nobody writes the log.
+fn follow(job: &Job) {
+    let follow = || -> logforce::Result<()> {
+        let log = logforce::read_only(&job.dir)?;
+        let mut follower = log.follow(log.front_lsn())?;
+        let mut nothing = 0;
+        while nothing < 3 {
+            match follower.try_next() {
+                Ok(Some(entry)) => shown(&entry),
+                Ok(None) => nothing += 1,
+                // It goes on behind what was taken back.
+                Err(e) if e.kind() == ErrorKind::Voided => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
+    };
+    ended("follow", follow());
+}
+
+fn ended(doing: &str, ended: logforce::Result<()>) {
+    match ended {
+        Ok(()) => Said::Done.tell(),
+        Err(e) => Said::erred(doing, &e).tell(),
+    }
+}
