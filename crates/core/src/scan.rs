@@ -169,7 +169,10 @@ impl Window {
         let mut first = None;
         let own = u64::from(segment.header.write_unit);
         // The buffer has room for one in the first of them, and a coarser one tells nothing more.
-        for unit in [Some(unit), (own < unit).then_some(own)].into_iter().flatten() {
+        for unit in [Some(unit), (own < unit).then_some(own)]
+            .into_iter()
+            .flatten()
+        {
             let from = offset / unit * unit;
             let want = align_up(offset - from + len as u64, unit) as usize;
             let answer = read(file, &path, from, &mut self.buf[..want], self.source);
