@@ -3,8 +3,8 @@
 mod data;
 mod line;
 
-use crate::exit::{End, Usage};
-use crate::look::{LogArgs, LogInfo, explain, is_overtaken, parse_lsn, places_of};
+use crate::exit::End;
+use crate::look::{LogArgs, LogInfo, explain, given_up_words, is_overtaken, parse_lsn, places_of};
 use crate::output::{Sink, Writer, complain};
 use crate::size::parse_count;
 use anyhow::bail;
@@ -61,13 +61,6 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     if let Some(lsn) = args.raw {
         return raw(&args.log, lsn);
     }
-    if let (Some(from), Some(to)) = (args.from, args.to)
-        && from >= to
-    {
-        bail!(Usage(format!(
-            "--from {from} and --to {to} leave nothing to list: --to must be above --from"
-        )));
-    }
     let sinks = args.log.sinks()?;
     let to_person = sinks.json.is_none() && sinks.csv.is_none();
     let inspector = args.log.inspector()?;
@@ -119,8 +112,32 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         result.is_ok()
     })?;
     result?;
+    let given_up = inspector.given_up()?;
+    if args.log.salvage && !args.batches && whole {
+        for range in &given_up {
+            let mut result = Ok(());
+            inspector.walk_given_up(range, &mut |visit| {
+                let Visit::Record { entry, proven } = visit else {
+                    return true;
+                };
+                let wanted = args.from.is_none_or(|from| entry.start >= from)
+                    && args.to.is_none_or(|to| entry.start < to);
+                if args.limit.is_some_and(|n| out.written >= n) {
+                    return false;
+                }
+                if wanted {
+                    result = out.line(&Line::given_up(entry, proven, args.data, shown));
+                }
+                result.is_ok()
+            })?;
+            result?;
+        }
+    }
     let end = whole.then_some((finding.end, finding.case));
     out.finish(end, damages)?;
+    for range in &given_up {
+        complain(&given_up_words(range));
+    }
     if let Some((lsn, case)) = end {
         complain(&format!(
             "ends at LSN {lsn}, {}: {}",
@@ -165,16 +182,7 @@ fn raw(args: &LogArgs, lsn: Lsn) -> anyhow::Result<End> {
                 "no whole record begins at LSN {lsn}, and the log is damaged: see `logforce verify`"
             )
         }
-        None if lsn >= finding.end => {
-            bail!(
-                "LSN {lsn} lies beyond the end of the log at LSN {}",
-                finding.end
-            )
-        }
-        None => bail!(
-            "no record begins at LSN {lsn}, or it was taken back: `logforce dump --records` lists those that \
-             there are"
-        ),
+        None => bail!("no record begins at LSN {lsn}, or it was taken back"),
     }
 }
 

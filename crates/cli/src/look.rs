@@ -3,7 +3,7 @@
 use crate::exit::Usage;
 use crate::output::{Sink, Target, Writer};
 use anyhow::bail;
-use logforce::{Case, Damage, Error, Inspection, Inspector, Lsn, SegmentInfo};
+use logforce::{Case, Damage, Error, GivenUp, Inspection, Inspector, Lsn, SegmentInfo};
 use logforce_measure::numbers::count;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -94,6 +94,19 @@ pub fn places_of(damages: u64) -> String {
         1 => "one place".to_owned(),
         n => format!("{n} places"),
     }
+}
+
+/// What an opening gave up at damage, in a line.
+pub fn given_up_words(range: &GivenUp) -> String {
+    let kept: u64 = range.files.iter().map(|(_, len)| len).sum();
+    let files = match kept {
+        0 => String::new(),
+        n => format!(", {n} bytes of files are kept for it alone"),
+    };
+    format!(
+        "an opening with OnDamage::Truncate gave up LSN {} to {}{files}: see `logforce dump --salvage`, `logforce salvage --given-up`",
+        range.from, range.to
+    )
 }
 
 /// Why a log ends where it does, in a sentence.

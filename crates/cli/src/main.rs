@@ -10,6 +10,7 @@ mod look;
 mod output;
 mod powercut;
 mod progress;
+mod salvage;
 mod signal;
 mod size;
 mod stat;
@@ -34,6 +35,7 @@ Examples:
   logforce calibrate --dir /data      which commit method do logs use there, and why?
   logforce verify sales.log           is every acknowledged record still there?
   logforce dump sales.log --limit 20  what is in it?
+  logforce salvage sales.log saved    a fresh log of all that can be read of a damaged one
 
 Logs may be looked into while a program has them open.
 Exit status: 0 done, 1 failed or damage found, 2 unusable arguments, 3 inconclusive (powercut),
@@ -54,6 +56,8 @@ enum Command {
     Verify(verify::Args),
     /// Cut the power of this machine, and tell what a log kept; proves or contradicts a method.
     Powercut(powercut::Args),
+    /// Make a fresh log of all records of a damaged one that can be read.
+    Salvage(salvage::Args),
     /// Tell what a log is and what it takes up, without reading its records.
     Stat(stat::Args),
 }
@@ -67,6 +71,7 @@ fn main() -> ExitCode {
         Command::Dump(args) => dump::run(args),
         Command::Verify(args) => verify::run(args),
         Command::Powercut(args) => powercut::run(args),
+        Command::Salvage(args) => salvage::run(args),
         Command::Stat(args) => stat::run(args),
     };
     exit::code(result)

@@ -1,10 +1,10 @@
 //! `logforce verify`.
 
 use crate::exit::End;
-use crate::look::{DamageInfo, LogArgs, LogInfo, explain, metadata, places_of};
+use crate::look::{DamageInfo, LogArgs, LogInfo, explain, given_up_words, metadata, places_of};
 use crate::output::print;
 use crate::progress::Bar;
-use logforce::{Damage, Finding, Inspection, Visit};
+use logforce::{Damage, Finding, GivenUp, Inspection, Visit};
 use logforce_measure::numbers::{bytes, count};
 use logforce_measure::progress::Progress;
 use serde::Serialize;
@@ -38,6 +38,7 @@ struct Look {
     summary: Inspection,
     finding: Finding,
     damages: Vec<Damage>,
+    given_up: Vec<GivenUp>,
     /// Bytes of whole batches.
     scanned: u64,
     took: Duration,
@@ -61,6 +62,8 @@ struct Report<'a> {
     seconds: f64,
     damages: u64,
     damage: &'a [DamageInfo],
+    /// First and exclusive last LSN of each range that an opening gave up at damage.
+    given_up: Vec<(u64, u64)>,
 }
 
 /// Checks and reports.
@@ -139,6 +142,7 @@ fn look(args: &LogArgs) -> anyhow::Result<Look> {
         finding.damages -= (before - damages.len()) as u64;
     }
     Ok(Look {
+        given_up: inspector.given_up()?,
         summary,
         finding,
         damages,
@@ -166,6 +170,7 @@ fn report<'a>(args: &LogArgs, look: &Look, damage: &'a [DamageInfo]) -> Report<'
         seconds: look.took.as_secs_f64(),
         damages: f.damages,
         damage,
+        given_up: look.given_up.iter().map(|g| (g.from.0, g.to.0)).collect(),
     }
 }
 
@@ -199,6 +204,10 @@ fn text(args: &LogArgs, look: &Look) -> String {
     let untold = f.damages.saturating_sub(look.damages.len() as u64);
     if untold > 0 {
         text.push_str(&format!("DAMAGE in {} more\n", places_of(untold)));
+    }
+    for range in &look.given_up {
+        text.push_str(&given_up_words(range));
+        text.push('\n');
     }
     text.push_str(&format!(
         "{} ({}) in {}{}; known to be durable up to LSN {}\n",

@@ -7,6 +7,7 @@
 //! `segments`; then the way back: `recovery` → `scan` → `reader`.
 
 mod advisor;
+mod aside;
 mod checkpoint;
 mod close;
 mod commit;
@@ -32,6 +33,7 @@ mod reader;
 mod reads;
 mod recovery;
 mod remote;
+mod rescue;
 mod retiring;
 mod scan;
 mod seam_lock;
@@ -48,6 +50,7 @@ mod voids;
 mod wakers;
 
 pub use advisor::{Advisor, Observation, Question};
+pub use aside::GivenUp;
 pub use checkpoint::CheckpointDue;
 pub use error::{Damage, Error, ErrorKind, Result};
 pub use follow::Follower;

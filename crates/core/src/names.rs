@@ -25,6 +25,8 @@ pub(crate) enum NameKind {
     Segment,
     Preparing,
     Spare,
+    /// What was given up at damage.
+    GivenUp,
     /// Of calibration or power cuts: no part of the log.
     Evidence,
     /// Belongs to the filesystem: a log may live in a mount's root.
@@ -42,6 +44,47 @@ pub(crate) fn preparing(start: Lsn) -> String {
 
 pub(crate) fn spare(start: Lsn) -> String {
     format!("{:016x}{SPARE}", start.0)
+}
+
+/// The marker of a range that an opening gave up at damage.
+const CUT: &str = ".cut";
+/// A segment that holds a part of such a range, and is no part of the log any more.
+const KEPT: &str = ".seg.cut";
+/// A file that was in the way.
+const DAMAGED: &str = ".seg.damaged";
+
+pub(crate) fn cut(from: Lsn, to: Lsn) -> String {
+    format!("{:016x}-{:016x}{CUT}", from.0, to.0)
+}
+
+/// The range that a marker's name says.
+pub(crate) fn cut_range(name: &str) -> Option<(Lsn, Lsn)> {
+    let (from, to) = name.strip_suffix(CUT)?.split_once('-')?;
+    let lsn = |digits: &str| {
+        is_number(digits)
+            .then(|| u64::from_str_radix(digits, 16).ok())?
+            .map(Lsn)
+    };
+    Some((lsn(from)?, lsn(to)?))
+}
+
+pub(crate) fn kept(start: Lsn) -> String {
+    format!("{:016x}{KEPT}", start.0)
+}
+
+/// Whether the file is kept for what was given up: it holds a part of it, or was in the way.
+pub(crate) fn is_kept(name: &str) -> bool {
+    kept_start(name).is_some()
+}
+
+/// The start that the name of such a file claims.
+pub(crate) fn kept_start(name: &str) -> Option<Lsn> {
+    let digits = name
+        .strip_suffix(KEPT)
+        .or_else(|| name.strip_suffix(DAMAGED))?;
+    is_number(digits)
+        .then(|| u64::from_str_radix(digits, 16).ok())?
+        .map(Lsn)
 }
 
 /// A file whose segment header is broken, set aside by truncation at damage.
@@ -67,6 +110,7 @@ pub(crate) fn kind(name: &str) -> NameKind {
         _ if hex(SEGMENT) => NameKind::Segment,
         _ if hex(PREPARING) => NameKind::Preparing,
         _ if hex(SPARE) => NameKind::Spare,
+        _ if cut_range(name).is_some() || is_kept(name) => NameKind::GivenUp,
         _ if is_evidence_under_way(name) => NameKind::Evidence,
         _ => NameKind::Foreign,
     }

@@ -34,8 +34,8 @@ pub enum OnDamage {
     /// Fail, and say where (the default).
     Refuse,
     /// The log ends before the damage; what follows is lost, reported in
-    /// [`Recovered::lost`](crate::Recovered::lost), and left in its files until the front passes
-    /// it. Where the damage hit what `truncate_back` wrote, records that it took back may be there
+    /// [`Recovered::lost`](crate::Recovered::lost), and kept until
+    /// [`Log::discard_given_up`](crate::Log::discard_given_up). Where the damage hit what `truncate_back` wrote, records that it took back may be there
     /// again. Damaged metadata counts as never set, which
     /// [`Recovered::lost_meta`](crate::Recovered::lost_meta) reports until it is set again.
     Truncate,

@@ -99,6 +99,11 @@ impl Pins {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The turn of whoever moves the front, and of what must not come in between.
+    pub(crate) fn turn(&self) -> crate::seam_lock::SeamGuard<'_> {
+        self.turn.lock()
+    }
+
     /// The highest front that was asked for, whether it is reached or not.
     pub(crate) fn wanted(&self) -> Lsn {
         self.table().wanted

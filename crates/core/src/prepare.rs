@@ -22,8 +22,8 @@ const FILL_CHUNK: usize = 256 << 10;
 /// The least pause between two of them while nobody is waiting.
 const FILL_PAUSE: Duration = Duration::from_millis(1);
 
-/// How many segments may hold something that no barrier has covered. They stay open for it.
-const UNFORCED_AT_MOST: usize = 4;
+/// How many segments ahead of the one in use are kept open. A record may be longer than many.
+pub(crate) const OPEN_AHEAD: usize = 2;
 
 /// What making a segment ready needs to know.
 pub(crate) struct Preparing<'a> {
@@ -48,26 +48,42 @@ pub(crate) struct Spare {
     pub(crate) len: u64,
 }
 
+/// What becomes of a file that left the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Leaving {
+    /// A spare.
+    Reuse,
+    /// Nothing.
+    Remove,
+    /// It holds a part of what was given up at damage.
+    Keep,
+}
+
 /// Keeps the file of a segment that is not needed any more, or removes it.
 pub(crate) fn retire(
     dir: &Arc<dyn Directory>,
     segment: &Segment,
-    keep: bool,
+    leaving: Leaving,
 ) -> Result<Option<Spare>> {
     let from = segment.name();
     let path = dir.path().join(&from);
-    if keep {
-        let to = names::spare(segment.header.start);
+    let start = segment.header.start;
+    let to = match leaving {
+        Leaving::Reuse => Some(names::spare(start)),
+        Leaving::Keep => Some(names::kept(start)),
+        Leaving::Remove => None,
+    };
+    if let Some(to) = to {
         match dir.rename(&from, &to).map_err(Error::io("rename", &path)) {
             Ok(()) => {
                 segment.set_name(to.clone());
-                return Ok(Some(Spare {
+                return Ok((leaving == Leaving::Reuse).then_some(Spare {
                     name: to,
                     len: segment.header.len,
                 }));
             }
             // On a full disk there may be no space even for another name.
-            Err(e) if e.is_full() => {}
+            Err(e) if e.is_full() && leaving == Leaving::Reuse => {}
             Err(e) if e.is_not_found() => return Ok(None),
             Err(e) => return Err(e),
         }
@@ -236,7 +252,7 @@ impl Shared {
         loop {
             let seen = self.prepare.observe();
             self.follow_pins();
-            let (end, demanded, due) = {
+            let (end, demanded, due, ahead) = {
                 let stage = self.stage();
                 if stage.stopping || self.poison.is_set() {
                     return;
@@ -247,7 +263,7 @@ impl Shared {
                 let failed = stage.prepare_failure.is_some();
                 let demanded = stage.wanted_end > end;
                 let ahead = stage.upcoming.is_empty() && !failed;
-                (end, demanded, demanded || ahead)
+                (end, demanded, demanded || ahead, stage.upcoming.len())
             };
             let seen = match planted!("late-observe-prepare") {
                 true => self.prepare.observe(),
@@ -271,6 +287,13 @@ impl Shared {
             };
             if let Err(error) = &result {
                 trace::not_prepared(end, error);
+            }
+            if let Ok(segment) = &result
+                && ahead >= OPEN_AHEAD
+            {
+                // Before anybody writes to it: the handle that wrote is the one that must sync.
+                segment.writer_done();
+                segment.close_reader();
             }
             {
                 let mut stage = self.stage();
@@ -324,8 +347,8 @@ impl Shared {
     }
 
     fn prepare_one(&self, start: Lsn) -> Result<Arc<Segment>> {
-        let unforced = self.stage().line.unforced_segments();
-        if self.plan.force == ForceBy::None || unforced >= UNFORCED_AT_MOST {
+        let many = self.stage().line.has_many_unforced();
+        if self.plan.force == ForceBy::None || many {
             // Such a method never makes anything durable by itself, and by any other nobody may
             // ask for it: without this the list of unforced segments, each of them open until a
             // barrier has covered it, and what a reopening must scan would grow without end.

@@ -1,10 +1,12 @@
 //! Files on their way out of the log: truncated, and not yet spares or removed.
 
+use crate::aside::{Cuts, holds_some};
 use crate::log::Shared;
-use crate::prepare::{Spare, retire};
+use crate::prepare::{Leaving, Spare, retire};
 use crate::segments::Segment;
 use crate::{Error, Result};
 use logforce_device::sync::{AtomicU64, Mutex, MutexGuard};
+use logforce_format::planted;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, PoisonError};
 
@@ -15,6 +17,8 @@ pub(crate) struct Retiring {
     /// Of all of them.
     bytes: AtomicU64,
     unfinished: Mutex<Unfinished>,
+    /// What was given up at damage: files that hold some of it are kept.
+    cuts: Mutex<Cuts>,
 }
 
 #[derive(Default)]
@@ -28,6 +32,22 @@ struct Unfinished {
 }
 
 impl Retiring {
+    pub(crate) fn keeping(cuts: Cuts) -> Self {
+        Retiring {
+            cuts: Mutex::new(cuts),
+            ..Retiring::default()
+        }
+    }
+
+    fn cuts(&self) -> MutexGuard<'_, Cuts> {
+        self.cuts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Nothing is kept any more.
+    pub(crate) fn forget_cuts(&self) {
+        self.cuts().clear();
+    }
+
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(SeqCst)
     }
@@ -53,8 +73,16 @@ impl Unfinished {
         let mut failed = None;
         for segment in std::mem::take(&mut self.segments) {
             let room = shared.spares().len() + self.spares.len() < shared.options.spares;
-            let keep = room && segment.header.len == shared.options.segment_len;
-            match retire(&shared.dir, &segment, keep) {
+            let (start, end) = (segment.header.start, segment.header.end());
+            let cut = holds_some(&shared.retiring.cuts(), start, end);
+            let leaving = if cut && !planted!("given-up-is-reused") {
+                Leaving::Keep
+            } else if room && segment.header.len == shared.options.segment_len {
+                Leaving::Reuse
+            } else {
+                Leaving::Remove
+            };
+            match retire(&shared.dir, &segment, leaving) {
                 Ok(spare) => {
                     self.spares.extend(spare);
                     self.leaving += segment.header.len;

@@ -113,12 +113,12 @@ impl Segment {
         state.writing = true;
     }
 
-    /// Opens the segment for writing, unless it is.
-    pub(crate) fn open_writer(&self, direct: bool) -> Result<()> {
+    /// Opens the segment for writing, unless it is; answers the writer's handle.
+    pub(crate) fn open_writer(&self, direct: bool) -> Result<Arc<dyn File>> {
         let name = {
             let state = self.state();
-            if state.writing {
-                return Ok(());
+            if let (true, Some(file)) = (state.writing, &state.file) {
+                return Ok(file.clone());
             }
             state.name.clone()
         };
@@ -130,8 +130,8 @@ impl Segment {
             .dir
             .open(&name, how)
             .map_err(Error::io("open for writing", self.dir.path().join(&name)))?;
-        self.set_writer(file);
-        Ok(())
+        self.set_writer(file.clone());
+        Ok(file)
     }
 
     /// The writer is done with it. Its handle serves readers, for as long as there are not too many.

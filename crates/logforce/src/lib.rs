@@ -34,10 +34,10 @@ use std::sync::Arc;
 pub use logforce_core::{
     Appended, BatchInfo, BatchKind, Case, CheckpointDue, Committed, Counters, Creation,
     CutEvidence, Damage, Entry, Epoch, Error, ErrorKind, Facts, FileState, Finding, Follower,
-    Forcing, Guarantee, HistogramSnapshot, Inspection, Inspector, LiveStats, LiveSummary, Log,
-    LogId, Lsn, MAX_META_LEN, MAX_RECORD_LEN, Method, OnDamage, Options, Pin, Policy, ReadOnly,
-    Reader, Recovered, RemoteFollower, Result, SegmentInfo, Stats, Submitted, Submitting, Tried,
-    Verdict, Visit,
+    Forcing, GivenUp, Guarantee, HistogramSnapshot, Inspection, Inspector, LiveStats, LiveSummary,
+    Log, LogId, Lsn, MAX_META_LEN, MAX_RECORD_LEN, Method, OnDamage, Options, Pin, Policy,
+    ReadOnly, Reader, Recovered, RemoteFollower, Result, SegmentInfo, Stats, Submitted, Submitting,
+    Tried, Verdict, Visit,
 };
 
 /// With an advisor that measures, asked where the user settled no method.

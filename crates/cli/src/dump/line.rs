@@ -118,6 +118,14 @@ impl Line {
         }
     }
 
+    /// A record that an opening gave up at damage: it is no part of the log.
+    pub fn given_up(entry: &Entry, proven: bool, data: Data, most: usize) -> Self {
+        Line {
+            what: "given-up",
+            ..Line::record(entry, proven, &Places(BTreeMap::new()), data, most)
+        }
+    }
+
     /// A damaged place.
     pub fn damage(d: &Damage) -> Self {
         Line {

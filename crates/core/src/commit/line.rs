@@ -240,9 +240,9 @@ impl Line {
     }
 
     /// Something is written and behind no barrier.
-    /// How many segments hold something that no barrier has covered.
-    pub(crate) fn unforced_segments(&self) -> usize {
-        self.unforced.len()
+    /// Whether so many segments hold something that no barrier has covered that one is due.
+    pub(crate) fn has_many_unforced(&self) -> bool {
+        self.unforced.len() >= UNFORCED_AT_MOST
     }
 
     pub(crate) fn has_unforced(&self) -> bool {
@@ -269,9 +269,12 @@ impl Line {
         want > self.sealed()
     }
 
-    /// Whether somebody wants a force or a barrier of what is written.
+    /// Whether somebody wants a force or a barrier of what is written, or too many segments wait for
+    /// one.
     pub(crate) fn wants_fence(&self) -> bool {
-        self.want_force > self.durable.max(self.safe) || self.want_barrier > self.anchor.lsn
+        self.want_force > self.durable.max(self.safe)
+            || self.want_barrier > self.anchor.lsn
+            || self.unforced.len() >= UNFORCED_AT_MOST
     }
 
     /// Whether `end` has been brought that far.
@@ -530,6 +533,9 @@ pub(crate) struct Launch {
     pub(crate) fence: Option<u32>,
     pub(crate) quiet: bool,
 }
+
+/// How many segments may hold something that no barrier has covered: they stay open for it.
+const UNFORCED_AT_MOST: usize = 4;
 
 fn add(segments: &mut Vec<Arc<Segment>>, segment: &Arc<Segment>) {
     if !segments.iter().any(|s| Arc::ptr_eq(s, segment)) {

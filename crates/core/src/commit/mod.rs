@@ -283,7 +283,8 @@ impl Shared {
         let mut flying = InAir(VecDeque::with_capacity(batches.len()));
         for batch in batches {
             let segment = batch.segment.clone();
-            let file = match segment.file() {
+            // Open but for segments far ahead of what was in use when they were prepared.
+            let file = match segment.open_writer(self.plan.direct) {
                 Ok(file) => file,
                 Err(e) => {
                     result = Err(e);

@@ -370,6 +370,11 @@ impl Inspector {
         (self.control, whole, self.listing.segments, self.in_use)
     }
 
+    /// Where the log is, what its control file says, and its segments.
+    pub(crate) fn place(&self) -> (&Arc<dyn Directory>, &Control, &Segments) {
+        (&self.dir, &self.control, &self.listing.segments)
+    }
+
     /// The metadata; `None` if it was never set. [`Error::Damaged`] if it cannot be believed, or if
     /// nothing is left that says whether there was any, as in [salvage](Inspector::salvage).
     pub fn meta(&self) -> Result<Option<Vec<u8>>> {

@@ -11,6 +11,7 @@ pub(crate) use end::{anchor_state, collect_voids, damage, find_end, first_state,
 pub(crate) use presence::existing_directory;
 pub(crate) use stock::{adopt, check_bounds, gaps, lost_segment};
 
+use crate::aside::Cuts;
 use crate::checkpoint::Checkpoint;
 use crate::commit::{Durability, Flying, Identity, Line, Rounds, Signal};
 use crate::control_file::{ControlFile, Loaded, LoadedMeta, check_counter};
@@ -19,14 +20,14 @@ use crate::metrics::Metrics;
 use crate::options::{Creation, OnDamage, Options};
 use crate::pins::Pins;
 use crate::poison::Poison;
-use crate::prepare::{Preparing, Spare, zeroes_help};
+use crate::prepare::{OPEN_AHEAD, Preparing, Spare, zeroes_help};
 use crate::retiring::Retiring;
 use crate::segments::{Segment, Segments};
 use crate::stage::Stage;
 use crate::view::View;
 use crate::voids::Voids;
 use crate::wakers::Wakers;
-use crate::{Damage, Error, Result, names};
+use crate::{Damage, Error, Result, aside, names};
 use end::{End, taken_back_behind};
 use logforce_device::sync::{AtomicBool, Mutex};
 use logforce_device::{AlignedBuf, Barrier, Directory, Runtime, System, Write};
@@ -136,6 +137,8 @@ struct Found {
     gaps: Vec<(Lsn, Lsn)>,
     end: End,
     voids: Voids,
+    /// Ranges that earlier openings gave up, as their markers say.
+    cuts: Cuts,
     /// Where what was taken back by batches behind a damaged end begins.
     taken_back: Option<Lsn>,
 }
@@ -190,7 +193,7 @@ impl Opening {
     fn find(&self, promise: &mut Promise) -> Result<Found> {
         let on_damage = self.options.on_damage;
         let both_slots = promise.both_slots;
-        let (segments, spares) = self.take_stock(&mut promise.control, both_slots)?;
+        let (segments, spares, cuts) = self.take_stock(&mut promise.control, both_slots)?;
         let control = &promise.control;
         let path = self.dir.path();
         let gaps = gaps(&segments, control);
@@ -228,6 +231,7 @@ impl Opening {
             gaps,
             end,
             voids,
+            cuts,
             taken_back,
         })
     }
@@ -306,6 +310,7 @@ impl Opening {
             mut spares,
             end,
             mut voids,
+            mut cuts,
             taken_back,
             ..
         } = found;
@@ -351,6 +356,14 @@ impl Opening {
         let void_from = taken_back.map_or(void_from, |lsn| {
             Some(void_from.map_or(lsn, |from| from.min(lsn)))
         });
+        if let Some(lost) = &end.lost {
+            let from = void_from.unwrap_or(lsn);
+            aside::mark(&self.dir, from, lsn, lost)?;
+            cuts.push((from, lsn));
+        } else {
+            // Not where something is lost: the batch that says that a range is void may be.
+            cuts = aside::settle(&self.dir, cuts, &voids, control.front)?;
+        }
         let durable = self.chosen.barrier_is_durable;
         let header = write_epoch(
             &segment,
@@ -396,7 +409,7 @@ impl Opening {
             })?;
         }
         let upcoming: VecDeque<Arc<Segment>> = segments.above(segment.header.start).into();
-        for next in &upcoming {
+        for next in upcoming.iter().take(OPEN_AHEAD) {
             next.open_writer(direct)?;
         }
         poison.durable.store(written.0, Ordering::Release);
@@ -447,7 +460,7 @@ impl Opening {
             fill: self.fill,
             stage: Mutex::new(stage),
             spares: Mutex::new(spares),
-            retiring: Retiring::default(),
+            retiring: Retiring::keeping(cuts),
             control: control_file,
             pins,
             checkpoint,

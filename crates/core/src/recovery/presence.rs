@@ -76,10 +76,12 @@ pub(super) fn look(dir: &Arc<dyn Directory>, creation: Creation) -> Result<bool>
         };
     }
     // Never a fresh log over the remains of one: its acknowledged records would be gone in silence.
-    if let Some((_, e)) = kinds
-        .iter()
-        .find(|(k, _)| matches!(k, names::NameKind::Segment | names::NameKind::Spare))
-    {
+    if let Some((_, e)) = kinds.iter().find(|(k, _)| {
+        matches!(
+            k,
+            names::NameKind::Segment | names::NameKind::Spare | names::NameKind::GivenUp
+        )
+    }) {
         let why = format!(
             "it has the segment '{}' but no '{}' file: put it back, or save what there is with `logforce dump --salvage`",
             e.name,

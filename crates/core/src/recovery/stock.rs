@@ -1,8 +1,9 @@
 //! What segments there are, what must be there, and what an interrupted operation left behind.
 
 use super::Opening;
+use crate::aside::{Cuts, holds_some};
 use crate::listing::{Found, Listing, list, list_usable, read_header};
-use crate::prepare::{Spare, retire};
+use crate::prepare::{Leaving, Spare, retire};
 use crate::scan::Window;
 use crate::segments::{Segment, Segments};
 use crate::{Damage, Error, Result, names};
@@ -21,12 +22,13 @@ impl Opening {
         &self,
         control: &mut Control,
         both_slots: bool,
-    ) -> Result<(Segments, Vec<Spare>)> {
+    ) -> Result<(Segments, Vec<Spare>, Cuts)> {
         let Listing {
             mut segments,
             broken: _,
             spares,
             preparing,
+            cuts,
             overtaken,
         } = list(&self.dir, control.log_id)?;
         // Nobody else may touch it now: what went may be what is needed.
@@ -45,9 +47,14 @@ impl Opening {
         let mut loose = segments.take_below(control.first_segment);
         loose.extend(segments.take_from(control.prepared_end));
         for segment in loose {
-            let keep = spares.len() < self.options.spares
+            let reuse = spares.len() < self.options.spares
                 && segment.header.len == self.options.segment_len;
-            spares.extend(retire(&self.dir, &segment, keep)?);
+            let leaving = match holds_some(&cuts, segment.header.start, segment.header.end()) {
+                true => Leaving::Keep,
+                false if reuse => Leaving::Reuse,
+                false => Leaving::Remove,
+            };
+            spares.extend(retire(&self.dir, &segment, leaving)?);
         }
         self.straighten_names(&segments)?;
         spares.retain(|s| {
@@ -58,7 +65,7 @@ impl Opening {
             }
             keep
         });
-        Ok((segments, spares))
+        Ok((segments, spares, cuts))
     }
 
     /// The spares that may be used: files that nothing else is, under names that nothing else gets.

@@ -23,7 +23,7 @@ use ahead::Ahead;
 use logforce_device::sync::AtomicU32;
 use logforce_device::{Directory, ReadSource, Runtime};
 use logforce_format::{Control, Epoch, Lsn};
-use records::Records;
+pub(crate) use records::Records;
 use std::sync::Arc;
 use std::time::Duration;
 

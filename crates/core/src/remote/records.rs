@@ -6,9 +6,9 @@ use std::collections::VecDeque;
 
 /// Puts records together from the batches of a log, in order.
 #[derive(Default)]
-pub(super) struct Records {
+pub(crate) struct Records {
     /// Whole, and to be shown.
-    pub(super) ready: VecDeque<Entry>,
+    pub(crate) ready: VecDeque<Entry>,
     /// Records of an atomic append that is not at its end yet.
     group: Vec<Entry>,
     group_len: usize,
@@ -18,14 +18,14 @@ pub(super) struct Records {
 
 impl Records {
     /// What is begun and not ended never will be.
-    pub(super) fn drop_begun(&mut self) {
+    pub(crate) fn drop_begun(&mut self) {
         self.group.clear();
         self.group_len = 0;
         self.begun = false;
     }
 
     /// Takes the frames at and above `from` of a batch.
-    pub(super) fn take(
+    pub(crate) fn take(
         &mut self,
         header: &BatchHeader,
         payload: &[u8],

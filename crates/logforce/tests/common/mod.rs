@@ -33,8 +33,47 @@ pub fn sized(segment_len: u64) -> Options {
         .staging(256 << 10)
 }
 
+/// A directory of the test's own. Whoever asks for the first one limits what the process may have
+/// open to 64 files for each test that runs at the same time: a log needs no more, however long it is.
 pub fn temp() -> TempDir {
+    #[cfg(unix)]
+    {
+        static LIMITED: std::sync::Once = std::sync::Once::new();
+        LIMITED.call_once(|| limit_descriptors(64 * tests_at_once()));
+    }
     TempDir::new().unwrap()
+}
+
+/// As many files as the system lets this process open: for records that span more segments than may
+/// be open otherwise.
+pub fn unlimited_descriptors() {
+    #[cfg(unix)]
+    {
+        use rustix::process::{Resource, getrlimit, setrlimit};
+        let mut limit = getrlimit(Resource::Nofile);
+        limit.current = limit.maximum;
+        setrlimit(Resource::Nofile, limit).unwrap();
+    }
+}
+
+#[cfg(unix)]
+pub fn limit_descriptors(to: u64) {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = Some(limit.current.map_or(to, |now| now.min(to)));
+    setrlimit(Resource::Nofile, limit).unwrap();
+}
+
+#[cfg(unix)]
+fn tests_at_once() -> u64 {
+    let told = std::env::var("RUST_TEST_THREADS").ok();
+    told.and_then(|n| n.parse().ok())
+        .or_else(|| {
+            std::thread::available_parallelism()
+                .ok()
+                .map(|n| n.get() as u64)
+        })
+        .unwrap_or(1)
 }
 
 /// Record number `n`: tells which one it is, and that it is whole.

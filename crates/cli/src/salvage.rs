@@ -1,0 +1,368 @@
+//! `logforce salvage`.
+
+use crate::exit::{End, Usage};
+use crate::look::{DamageInfo, metadata};
+use crate::output::{Sink, Target, complain, print};
+use crate::progress::Bar;
+use anyhow::{Context, bail};
+use logforce::{Damage, Entry, Error, GivenUp, Guarantee, Inspector, Log, Lsn, Options, Visit};
+use logforce_measure::numbers::{bytes, count};
+use logforce_measure::progress::Progress;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// So many places are told one by one.
+const TOLD: usize = 10_000;
+
+const MORE: &str = "\
+Makes a fresh log in NEW of all records of SRC that can be read, in their order: also where the
+control file is lost, a segment is missing, or the middle is damaged. SRC is only read. Records get
+new LSNs; --map says which. NEW appears when everything is in it and forced, or not at all.
+
+Records that truncate_back took back, and atomic appends that are not whole, are no part of SRC and
+are not saved. What an opening with OnDamage::Truncate gave up is saved with --given-up only: the
+log went on without it, and only its owner knows how the two fit together.
+
+Exit status: 0 all there is was saved, 1 something is missing (the report says what) or nothing could
+be saved, 2 unusable arguments.";
+
+/// Saves what can be read.
+#[derive(Debug, clap::Args)]
+#[command(after_help = MORE)]
+pub struct Args {
+    /// The damaged log's directory; nothing in it is locked or changed
+    #[arg(value_name = "SRC")]
+    src: PathBuf,
+    /// The directory of the log that is made; it must not exist
+    #[arg(value_name = "NEW")]
+    new: PathBuf,
+    /// Save as well what an opening with OnDamage::Truncate gave up, where it lay
+    #[arg(long)]
+    given_up: bool,
+    /// Accept a NEW that survives less than a loss of power: process-crash, os-crash
+    #[arg(long, value_name = "GUARANTEE", value_parser = parse_guarantee, default_value = "power-loss")]
+    require: Guarantee,
+    /// Write the LSNs of each record, in SRC and in NEW, as CSV to FILE; - is standard output
+    #[arg(long, value_name = "FILE")]
+    map: Option<Target>,
+    /// Write the report as JSON to FILE; - is standard output
+    #[arg(long, value_name = "FILE", conflicts_with = "map")]
+    json: Option<Target>,
+}
+
+fn parse_guarantee(text: &str) -> Result<Guarantee, String> {
+    let all = [
+        Guarantee::ProcessCrash,
+        Guarantee::OsCrash,
+        Guarantee::PowerLoss,
+    ];
+    let known = all.into_iter().find(|g| g.to_string() == text);
+    known.ok_or_else(|| {
+        format!("'{text}' is no guarantee: process-crash, os-crash and power-loss are")
+    })
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Report {
+    schema: &'static str,
+    version: u32,
+    src: String,
+    new: String,
+    log_id: String,
+    /// Everything that SRC ought to hold is in NEW.
+    complete: bool,
+    records: u64,
+    record_bytes: u64,
+    /// Of those, known to have been durable.
+    proven: u64,
+    /// Records that were taken back, and are not saved.
+    taken_back: u64,
+    metadata: Option<String>,
+    metadata_saved: bool,
+    damages: u64,
+    damage: Vec<DamageInfo>,
+    given_up: Vec<GivenUpInfo>,
+}
+
+#[derive(Debug, Serialize)]
+struct GivenUpInfo {
+    from: u64,
+    to: u64,
+    why: String,
+    /// Whole records that can be read there.
+    records: u64,
+    saved: bool,
+}
+
+/// The log that is made.
+struct Made<'a> {
+    log: Log,
+    map: Option<csv::Writer<crate::output::Writer>>,
+    report: &'a mut Report,
+    /// What ended it early.
+    failed: Option<anyhow::Error>,
+}
+
+impl Made<'_> {
+    /// Saves a record; `false` if that failed.
+    fn take(&mut self, entry: &Entry, proven: bool, given_up: bool) -> bool {
+        let taken = self.try_take(entry, proven, given_up);
+        self.failed = taken.err();
+        self.failed.is_none()
+    }
+
+    fn try_take(&mut self, entry: &Entry, proven: bool, given_up: bool) -> anyhow::Result<()> {
+        let at = self.log.append(&entry.data)?;
+        self.report.records += 1;
+        self.report.record_bytes += entry.data.len() as u64;
+        self.report.proven += u64::from(proven);
+        if let Some(map) = &mut self.map {
+            map.serialize((entry.start.0, at.start.0, proven, given_up))?;
+        }
+        Ok(())
+    }
+}
+
+/// Saves what can be read.
+pub fn run(args: Args) -> anyhow::Result<End> {
+    if args.new.symlink_metadata().is_ok() {
+        bail!(Usage(format!(
+            "{} exists: name a directory that does not",
+            args.new.display()
+        )));
+    }
+    let partial = partial(&args.new)?;
+    let inspector = logforce::salvage(&args.src)?;
+    let map = match &args.map {
+        Some(target) => {
+            let mut map = csv::Writer::from_writer(Sink::open(target)?.writer()?);
+            map.write_record(["src_lsn", "new_lsn", "proven", "given_up"])?;
+            // The header is written; rows have no names.
+            let inner = map.into_inner().map_err(|e| e.into_error())?;
+            Some(
+                csv::WriterBuilder::new()
+                    .has_headers(false)
+                    .from_writer(inner),
+            )
+        }
+        None => None,
+    };
+    let json = args.json.as_ref().map(Sink::open).transpose()?;
+    let options = Options::new().calibrate(false).require(args.require);
+    let log = logforce::create_new(&partial, options).inspect_err(|_| {
+        remove(&partial);
+    })?;
+    let mut report = Report {
+        schema: "logforce-salvage",
+        version: 1,
+        src: args.src.display().to_string(),
+        new: args.new.display().to_string(),
+        ..Report::default()
+    };
+    let made = Made {
+        log,
+        map,
+        report: &mut report,
+        failed: None,
+    };
+    if let Err(e) = save(&args, &inspector, made).and_then(|()| appear(&partial, &args.new)) {
+        remove(&partial);
+        return Err(e.context(format!("nothing was saved to {}", args.new.display())));
+    }
+    let on_stdout = [&args.map, &args.json].contains(&&Some(Target::Stdout));
+    print(&text(&report), on_stdout)?;
+    if let Some(json) = json {
+        json.fill(|out| {
+            serde_json::to_writer_pretty(&mut *out, &report).map_err(std::io::Error::from)?;
+            out.write_all(b"\n")
+        })?;
+    }
+    Ok(if report.complete {
+        End::Done
+    } else {
+        End::Damaged
+    })
+}
+
+/// Where NEW is made. A salvage that is killed leaves it, under a name that nobody takes for whole.
+fn partial(new: &Path) -> anyhow::Result<PathBuf> {
+    let Some(name) = new.file_name() else {
+        bail!(Usage(format!("'{}' names no directory", new.display())));
+    };
+    let mut name = name.to_owned();
+    name.push(".partial");
+    let partial = new.with_file_name(name);
+    if partial.symlink_metadata().is_ok() {
+        bail!(
+            "{} is there, perhaps from a salvage that was interrupted: remove it first",
+            partial.display()
+        );
+    }
+    Ok(partial)
+}
+
+fn remove(partial: &Path) {
+    // Made by this run; what cannot be removed is named by the next one.
+    let _ = std::fs::remove_dir_all(partial);
+}
+
+/// Gives the whole log its name, durably.
+fn appear(partial: &Path, new: &Path) -> anyhow::Result<()> {
+    std::fs::rename(partial, new)
+        .with_context(|| format!("cannot rename {} to {}", partial.display(), new.display()))?;
+    #[cfg(unix)]
+    {
+        let parent = new.parent().filter(|p| !p.as_os_str().is_empty());
+        let parent = parent.unwrap_or(Path::new("."));
+        std::fs::File::open(parent)
+            .and_then(|dir| dir.sync_all())
+            .with_context(|| format!("cannot sync {}", parent.display()))?;
+    }
+    Ok(())
+}
+
+fn save(args: &Args, inspector: &Inspector, mut made: Made<'_>) -> anyhow::Result<()> {
+    let summary = inspector.summary();
+    made.report.log_id = summary.log_id.to_string();
+    if summary.in_use {
+        complain("the log is open for writing: what is appended from now on may be missing");
+    }
+    let bar = Bar::new();
+    bar.doing("saving");
+    let first = summary.segments.first().map_or(0, |s| s.start.0);
+    let whole = summary.prepared_end.0.saturating_sub(first).max(1) as f64;
+    let mut ranges = inspector.given_up()?.into_iter().peekable();
+    let (mut damages, mut seen) = (Vec::<Damage>::new(), 0_u64);
+    let finding = inspector.walk(&mut |visit| match visit {
+        Visit::Record { entry, proven } => {
+            while let Some(range) = ranges.next_if(|r| r.to <= entry.start) {
+                if !gave_up(args, inspector, &range, &mut made) {
+                    return false;
+                }
+            }
+            seen += 1;
+            if seen.is_multiple_of(4096) {
+                bar.fraction(entry.end.0.saturating_sub(first) as f64 / whole);
+            }
+            made.take(entry, proven, false)
+        }
+        Visit::Damage(damage) => {
+            if damages.len() < TOLD {
+                damages.push(damage.clone());
+            }
+            true
+        }
+        Visit::Batch(_) => true,
+    });
+    let finding = finding?;
+    for range in ranges {
+        if made.failed.is_none() {
+            gave_up(args, inspector, &range, &mut made);
+        }
+    }
+    bar.clear();
+    if let Some(e) = made.failed {
+        return Err(e);
+    }
+    let report = made.report;
+    report.taken_back = finding.voided;
+    report.damages = finding.damages;
+    report.damage = damages.iter().map(DamageInfo::from).collect();
+    report.metadata = metadata(&summary);
+    match inspector.meta() {
+        Ok(Some(meta)) => {
+            made.log.set_meta(&meta)?;
+            report.metadata_saved = true;
+        }
+        Ok(None) => {}
+        // Told with the metadata.
+        Err(Error::Damaged(_)) => report.metadata_saved = false,
+        Err(e) => return Err(e.into()),
+    }
+    let unsaved = report.given_up.iter().any(|g| !g.saved && g.records > 0);
+    report.complete = report.damages == 0 && !unsaved;
+    if let Some(mut map) = made.map {
+        map.flush()?;
+    }
+    let end: Lsn = made.log.tail_lsn();
+    made.log.force(end)?;
+    made.log.close()?;
+    Ok(())
+}
+
+/// Tells of a range that an opening gave up, and saves its records if that is asked for. `false` if
+/// that failed.
+fn gave_up(args: &Args, inspector: &Inspector, range: &GivenUp, made: &mut Made<'_>) -> bool {
+    let mut records = 0;
+    let walked = inspector.walk_given_up(range, &mut |visit| {
+        let Visit::Record { entry, proven } = visit else {
+            return true;
+        };
+        records += 1;
+        !args.given_up || made.take(entry, proven, true)
+    });
+    if let Err(e) = walked {
+        made.failed = Some(e.into());
+    }
+    made.report.given_up.push(GivenUpInfo {
+        from: range.from.0,
+        to: range.to.0,
+        why: range.why.clone(),
+        records,
+        saved: args.given_up,
+    });
+    made.failed.is_none()
+}
+
+fn text(r: &Report) -> String {
+    let mut text = String::new();
+    for damage in &r.damage {
+        let file = damage.file.as_deref().unwrap_or("");
+        text.push_str(&format!(
+            "NOT SAVED: {} at LSN {} ({file} offset {}): {}\n",
+            damage.case, damage.lsn, damage.offset, damage.found
+        ));
+    }
+    let untold = r.damages.saturating_sub(r.damage.len() as u64);
+    if untold > 0 {
+        text.push_str(&format!("NOT SAVED: {untold} more places\n"));
+    }
+    for range in &r.given_up {
+        let (from, to, n) = (range.from, range.to, count(range.records, "record"));
+        text.push_str(&if range.saved {
+            format!("given up earlier, and saved now: LSN {from} to {to}, {n}\n")
+        } else {
+            format!(
+                "given up earlier, NOT SAVED without --given-up: LSN {from} to {to}, {n} can be read\n"
+            )
+        });
+    }
+    if let Some(metadata) = &r.metadata {
+        let saved = if r.metadata_saved {
+            "saved"
+        } else {
+            "NOT SAVED"
+        };
+        text.push_str(&format!("metadata: {metadata}; {saved}\n"));
+    }
+    let rest = r.records - r.proven;
+    text.push_str(&format!(
+        "saved {} ({}) of the log {} in {} to {}: {} known to have been durable{}\n",
+        count(r.records, "record"),
+        bytes(r.record_bytes),
+        r.log_id,
+        r.src,
+        r.new,
+        r.proven,
+        match rest {
+            0 => String::new(),
+            n => format!(", {n} whole and not known to be: written last, perhaps never acknowledged"),
+        }
+    ));
+    text.push_str(if r.complete {
+        "nothing is missing\n"
+    } else {
+        "something IS MISSING: see above\n"
+    });
+    text
+}

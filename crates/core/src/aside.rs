@@ -1,0 +1,218 @@
+//! What openings gave up at damage. It stays on the disk, under names that tell, until the log's
+//! owner discards it: it was acknowledged once, and somebody may want it back.
+//!
+//! A range that was given up has a *marker*, a small file that says which range it is and why.
+//! Segments that hold a part of it stay where they are; those that a truncation would make spares of,
+//! or remove, get another name instead.
+
+use crate::listing::read_header;
+use crate::reads::read;
+use crate::voids::Voids;
+use crate::{Damage, Error, Log, Result, names};
+use logforce_device::{AlignedBuf, Barrier, Directory, OpenFile, ReadSource, Write};
+use logforce_format::{LogId, Lsn};
+use std::sync::Arc;
+
+/// The longest text of a marker that is read, in bytes.
+const TEXT: usize = 4096;
+
+/// A part of the log that an opening with [`OnDamage::Truncate`](crate::OnDamage::Truncate) gave up.
+/// Its records are no part of the log any more; its bytes are kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GivenUp {
+    /// Where it begins.
+    pub from: Lsn,
+    /// Exclusive end: where that opening went on.
+    pub to: Lsn,
+    /// What was damaged, in the words of that opening; empty if it could not be read.
+    pub why: String,
+    /// Files that are kept for it alone, and their sizes in bytes. What lies in segments of the log
+    /// is not among them.
+    pub files: Vec<(String, u64)>,
+}
+
+/// Ranges that were given up, as their markers' names say.
+pub(crate) type Cuts = Vec<(Lsn, Lsn)>;
+
+/// Whether a part of `[start, end)` was given up.
+pub(crate) fn holds_some(cuts: &Cuts, start: Lsn, end: Lsn) -> bool {
+    cuts.iter().any(|&(from, to)| from < end && start < to)
+}
+
+/// Writes down that `[from, to)` is given up, durably. Before the batch that says so to the log: a
+/// crash in between leaves a marker of a range that is not void, which the next opening removes. The
+/// other way round it would leave a range whose files nobody keeps.
+pub(crate) fn mark(dir: &Arc<dyn Directory>, from: Lsn, to: Lsn, why: &Damage) -> Result<()> {
+    let name = names::cut(from, to);
+    let path = dir.path().join(&name);
+    let mut text = format!(
+        "Logforce gave up LSN {from} to {to} of this log, because of damage:\n{why}\n\
+         What can be read of it is shown by `logforce dump --salvage` and saved by `logforce salvage --given-up`.\n"
+    );
+    while text.len() > TEXT {
+        text.pop();
+    }
+    // A crash may have left one; nothing is written over another's words.
+    match dir.remove(&name) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+            return Err(Error::io("remove", path)(e));
+        }
+        _ => {}
+    }
+    let file = dir
+        .open(&name, OpenFile::CREATE)
+        .map_err(Error::io("create", &path))?;
+    let mut buf = AlignedBuf::zeroed(text.len(), 4096);
+    buf.copy_from_slice(text.as_bytes());
+    let range = 0..buf.len();
+    let ticket = file.submit(Write {
+        offset: 0,
+        buf,
+        range,
+        through: false,
+    });
+    file.complete(ticket)
+        .result
+        .map_err(Error::io("write", &path))?;
+    file.barrier(Barrier::Full)
+        .map_err(Error::io("sync", &path))?;
+    dir.sync().map_err(Error::io("sync directory", dir.path()))
+}
+
+/// The ranges that count: those that are void, or lie below the front. Markers of others were left by
+/// an opening that went no further; they are removed.
+pub(crate) fn settle(
+    dir: &Arc<dyn Directory>,
+    cuts: Cuts,
+    voids: &Voids,
+    front: Lsn,
+) -> Result<Cuts> {
+    let mut kept = Cuts::new();
+    for (from, to) in cuts {
+        let void = voids.covering(from.max(front));
+        if to <= front || void.is_some_and(|(_, end)| to <= end) {
+            kept.push((from, to));
+            continue;
+        }
+        let name = names::cut(from, to);
+        match dir.remove(&name) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::io("remove", dir.path().join(name))(e));
+            }
+            _ => {}
+        }
+    }
+    Ok(kept)
+}
+
+/// What the directory keeps of what was given up in the log `id`.
+pub(crate) fn kept(dir: &Arc<dyn Directory>, id: LogId) -> Result<Vec<GivenUp>> {
+    let entries = dir.entries().map_err(Error::io("list", dir.path()))?;
+    let mut found = Vec::new();
+    for entry in &entries {
+        let Some((from, to)) = names::cut_range(&entry.name) else {
+            continue;
+        };
+        found.push(GivenUp {
+            from,
+            to,
+            why: text(dir, &entry.name)?,
+            files: Vec::new(),
+        });
+    }
+    found.sort_by_key(|g| g.from);
+    for entry in entries {
+        if !names::is_kept(&entry.name) {
+            continue;
+        }
+        let range = match read_header(dir, &entry.name) {
+            Ok(crate::listing::Found::Whole(h)) if h.log_id == id => Some((h.start, h.end())),
+            Ok(_) | Err(Error::NewerFormat { .. }) => {
+                names::kept_start(&entry.name).map(|s| (s, s))
+            }
+            Err(e) if e.is_not_found() => None,
+            Err(e) => return Err(e),
+        };
+        let Some((start, end)) = range else { continue };
+        let of = found
+            .iter_mut()
+            .find(|g| g.from < end.max(start.plus(1)) && start < g.to);
+        match of {
+            Some(given_up) => given_up.files.push((entry.name, entry.len)),
+            None => found.push(GivenUp {
+                from: start,
+                to: end,
+                why: String::new(),
+                files: vec![(entry.name, entry.len)],
+            }),
+        }
+    }
+    Ok(found)
+}
+
+fn text(dir: &Arc<dyn Directory>, name: &str) -> Result<String> {
+    let path = dir.path().join(name);
+    let file = match dir.open(name, OpenFile::READ) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(String::new()),
+        file => file.map_err(Error::io("open", &path))?,
+    };
+    let mut bytes = vec![0; TEXT];
+    let n = read(&*file, &path, 0, &mut bytes, ReadSource::Cache)?.unwrap_or(0);
+    Ok(String::from_utf8_lossy(&bytes[..n]).trim_end().to_owned())
+}
+
+/// Removes what is kept, the markers last: a crash in between leaves words about files that are gone,
+/// never files that nobody knows of. Answers how many bytes that freed.
+pub(crate) fn discard(dir: &Arc<dyn Directory>) -> Result<u64> {
+    let entries = dir.entries().map_err(Error::io("list", dir.path()))?;
+    let (kept, rest): (Vec<_>, Vec<_>) = entries.into_iter().partition(|e| names::is_kept(&e.name));
+    let markers = rest
+        .into_iter()
+        .filter(|e| names::cut_range(&e.name).is_some());
+    let mut freed = 0;
+    for (entry, last) in kept
+        .into_iter()
+        .map(|e| (e, false))
+        .chain(markers.map(|e| (e, true)))
+    {
+        match dir.remove(&entry.name) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::io("remove", dir.path().join(&entry.name))(e));
+            }
+            _ if !last => freed += entry.len,
+            _ => {}
+        }
+    }
+    dir.sync()
+        .map_err(Error::io("sync directory", dir.path()))?;
+    Ok(freed)
+}
+
+impl Log {
+    /// What openings with [`OnDamage::Truncate`](crate::OnDamage::Truncate) have given up of this log
+    /// and is still kept on the disk.
+    ///
+    /// # Errors
+    /// [`Error::Io`] where the directory cannot be read.
+    pub fn given_up(&self) -> Result<Vec<GivenUp>> {
+        let shared = self.shared();
+        shared.view.check_process()?;
+        kept(&shared.dir, shared.log_id)
+    }
+
+    /// Gives back the space of what was given up at damage; answers how many bytes that are. Segments
+    /// that still hold records of the log stay until [`Log::truncate_front`] passes them, and are used
+    /// again then. Nothing else discards it, and it cannot be had back.
+    ///
+    /// # Errors
+    /// [`Error::Closed`], and [`Error::Io`] where a file cannot be removed; call it again then.
+    pub fn discard_given_up(&self) -> Result<u64> {
+        let shared = self.shared();
+        // Neither a close nor a truncation, which adds to what is kept, comes in between.
+        let _under_way = shared.begin_truncation()?;
+        let _turn = shared.pins.turn();
+        let freed = discard(&shared.dir)?;
+        shared.retiring.forget_cuts();
+        Ok(freed)
+    }
+}

@@ -1,0 +1,109 @@
+//! Reading what was given up at damage: its bytes are kept, and most of it may be whole.
+
+use crate::aside::{self, GivenUp};
+use crate::inspect::{Inspector, Visit};
+use crate::listing::{Found, read_header};
+use crate::remote::Records;
+use crate::scan::{Head, ScanState, Window};
+use crate::search::headers_behind;
+use crate::segments::{Segment, Segments};
+use crate::voids::Voids;
+use crate::{Error, Result};
+use logforce_device::ReadSource;
+use logforce_format::Lsn;
+use std::sync::Arc;
+
+impl Inspector {
+    /// What openings with [`OnDamage::Truncate`](crate::OnDamage::Truncate) have given up of this log
+    /// and is still kept.
+    ///
+    /// # Errors
+    /// [`Error::Io`] where the directory cannot be read.
+    pub fn given_up(&self) -> Result<Vec<GivenUp>> {
+        let (dir, control, _) = self.place();
+        aside::kept(dir, control.log_id)
+    }
+
+    /// Walks the whole records that can still be read of a range that was given up, in order. They are
+    /// no part of the log: it went on without them. A record counts as proven if a stamp in the range
+    /// says that it had been durable.
+    ///
+    /// # Errors
+    /// [`Error::Io`], never damage: what cannot be read is passed over.
+    pub fn walk_given_up(
+        &self,
+        range: &GivenUp,
+        visit: &mut dyn FnMut(Visit<'_>) -> bool,
+    ) -> Result<()> {
+        let (_, control, _) = self.place();
+        let segments = self.segments_of(range)?;
+        let mut proven = Lsn::ORIGIN;
+        headers_behind(&segments, range.from, control, None, &mut |_, h| {
+            proven = proven.max(h.stamp);
+            h.lsn < range.to
+        })?;
+        let (mut window, mut records) = (Window::new(ReadSource::Cache), Records::default());
+        let (mut state, none) = (ScanState::unlinked(range.from), Voids::default());
+        while state.at < range.to {
+            let before = state;
+            let step = match Head::read(&mut window, &segments, control, &before)? {
+                Ok(head) => match head.check(&mut window, before)? {
+                    Ok(next) => head.payload(&mut window)?.map(|payload| {
+                        // What does not fit is passed over with its batch.
+                        let _ = records.take(&head.header, payload, range.from, &none);
+                        next
+                    }),
+                    Err(stop) => Err(stop),
+                },
+                Err(stop) => Err(stop),
+            };
+            match step {
+                Ok(next) => state = next,
+                Err(stop) => {
+                    records.drop_begun();
+                    let mut next = None;
+                    headers_behind(&segments, stop.at.plus(1), control, None, &mut |_, h| {
+                        next = Some(h.lsn);
+                        false
+                    })?;
+                    let Some(at) = next else { break };
+                    state = ScanState::unlinked(at);
+                }
+            }
+            while let Some(entry) = records.ready.pop_front() {
+                let proven = entry.end <= proven;
+                if entry.start < range.to
+                    && !visit(Visit::Record {
+                        entry: &entry,
+                        proven,
+                    })
+                {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The segments that hold a part of the range: of the log, and kept beside it.
+    fn segments_of(&self, range: &GivenUp) -> Result<Segments> {
+        let (dir, control, of_log) = self.place();
+        let mut segments = Segments::default();
+        let names = of_log.all().into_iter().map(|s| s.name());
+        let kept = range.files.iter().map(|(name, _)| name.clone());
+        for name in names.chain(kept) {
+            let header = match read_header(dir, &name) {
+                Ok(Found::Whole(h)) if h.log_id == control.log_id => h,
+                Ok(_) | Err(Error::NewerFormat { .. }) => continue,
+                // Truncated since it was listed.
+                Err(e) if e.is_not_found() => continue,
+                Err(e) => return Err(e),
+            };
+            let overlaps = header.start < range.to && range.from < header.end();
+            if overlaps && segments.overlapping(&header).is_none() {
+                segments.insert(Arc::new(Segment::new(dir.clone(), name, header)));
+            }
+        }
+        Ok(segments)
+    }
+}

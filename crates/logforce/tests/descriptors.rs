@@ -1,0 +1,123 @@
+//! A log of any length in few descriptors. Alone in its program: the limit is the process'.
+#![cfg(unix)]
+
+mod common;
+
+use common::{limit_descriptors, record, sized, temp};
+use logforce::{Guarantee, Log, Lsn, Visit};
+
+/// What a host program may have left for a log.
+const DESCRIPTORS: u64 = 64;
+const SEGMENTS: usize = 2_000;
+
+/// A log of 2,000 segments is written, followed, read, looked through, truncated and opened again
+/// by a process that may have 64 files open. Before, the writer kept two for each segment it had
+/// written, and whoever read from end to end kept one for each.
+#[test]
+fn two_thousand_segments_in_64_descriptors() {
+    let dir = temp();
+    let path = dir.path().join("log");
+    limit_descriptors(DESCRIPTORS);
+    // The log's own proof that the limit is in force: this many files cannot be open.
+    let taken: Vec<_> = (0..DESCRIPTORS)
+        .map_while(|_| std::fs::File::open(dir.path()).ok())
+        .collect();
+    assert!((taken.len() as u64) < DESCRIPTORS);
+    drop(taken);
+
+    let options = || {
+        sized(32 << 10)
+            .max_batch(16 << 10)
+            .staging(64 << 10)
+            .require(Guarantee::ProcessCrash)
+    };
+    let log = logforce::create_new(&path, options()).unwrap();
+    let mut follower = log.follow(log.front_lsn()).unwrap();
+    let (mut written, mut followed) = (Vec::new(), 0);
+    while segments(&path) < SEGMENTS {
+        let n = written.len() as u64;
+        // Appended without a force for a while, too: what waits for a barrier is bounded as well.
+        let end = log.append(&record(n, 12 << 10)).unwrap();
+        written.push(end.start);
+        if n.is_multiple_of(64) {
+            log.force(end.end).unwrap();
+            while let Some(entry) = follower.try_next().unwrap() {
+                assert_eq!(entry.data, record(followed, 12 << 10));
+                followed += 1;
+            }
+        }
+    }
+    log.force(log.tail_lsn()).unwrap();
+    read_all(&log, &written, 0);
+    // In no order that any keeping of files would guess.
+    for i in (0..written.len()).rev().step_by(37) {
+        assert_eq!(
+            log.read_at(written[i]).unwrap().data,
+            record(i as u64, 12 << 10)
+        );
+    }
+    // Another opening to look at it, while this one writes; and one that follows.
+    let mut remote = logforce::read_only(&path)
+        .unwrap()
+        .follow(Lsn::ORIGIN)
+        .unwrap();
+    for i in 0..written.len() as u64 - 1 {
+        let entry = remote.next_blocking(None).unwrap().unwrap();
+        assert_eq!(entry.data, record(i, 12 << 10));
+    }
+    drop(remote);
+    looked_through(&path, written.len());
+    drop(log);
+
+    looked_through(&path, written.len());
+    let log = logforce::open_existing(&path, options()).unwrap();
+    read_all(&log, &written, 0);
+    let half = written.len() / 2;
+    log.truncate_front(written[half]).unwrap();
+    assert!(segments(&path) < SEGMENTS * 3 / 5);
+    log.close().unwrap();
+
+    let log = logforce::open_existing(&path, options()).unwrap();
+    read_all(&log, &written, half);
+    log.close().unwrap();
+}
+
+fn segments(path: &std::path::Path) -> usize {
+    let entries = std::fs::read_dir(path).unwrap();
+    entries
+        .filter(|e| {
+            e.as_ref()
+                .unwrap()
+                .path()
+                .extension()
+                .is_some_and(|x| x == "seg")
+        })
+        .count()
+}
+
+fn read_all(log: &Log, written: &[Lsn], from: usize) {
+    let mut n = from;
+    for entry in log.read_from(log.front_lsn()).unwrap() {
+        let entry = entry.unwrap();
+        assert_eq!(entry.start, written[n]);
+        assert_eq!(entry.data, record(n as u64, 12 << 10));
+        n += 1;
+    }
+    assert_eq!(n, written.len());
+}
+
+fn looked_through(path: &std::path::Path, records: usize) {
+    let inspector = logforce::inspect(path).unwrap();
+    let mut seen = 0;
+    let found = inspector
+        .walk(&mut |visit| {
+            match visit {
+                Visit::Record { .. } => seen += 1,
+                Visit::Damage(what) => panic!("{what}"),
+                Visit::Batch(_) => {}
+            }
+            true
+        })
+        .unwrap();
+    assert_eq!((found.damages, seen), (0, records));
+}
