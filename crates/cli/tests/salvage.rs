@@ -251,6 +251,32 @@ fn what_was_given_up_is_kept() {
     assert!(before > 15 && before < count as usize - 10, "{before}");
     log.close().unwrap();
 
+    // It does not come back where it can be read again and the segment is lost where the log went on.
+    let again = dir.path().join("again");
+    fs::create_dir(&again).unwrap();
+    for (path, bytes) in contents(&crashed) {
+        fs::write(again.join(path.file_name().unwrap()), bytes).unwrap();
+    }
+    let file = again.join(&segment.name);
+    let mut bytes = fs::read(&file).unwrap();
+    bytes[at] ^= 1;
+    fs::write(&file, bytes).unwrap();
+    let kept_now = logforce::inspect(&again).unwrap().given_up().unwrap();
+    let now = logforce::inspect(&again).unwrap().summary().segments;
+    let went_on = now.iter().rfind(|s| s.start <= kept_now[0].to).unwrap();
+    fs::remove_file(again.join(&went_on.name)).unwrap();
+    let e = logforce::open_existing(&again, options()).unwrap_err();
+    assert_eq!(e.kind(), logforce::ErrorKind::Damaged);
+    let (found, _, told) = saved(&again, &dir.path().join("again-saved"), &[]);
+    assert!(
+        found.iter().filter(|n| **n < 10_000).count() == before,
+        "{told}"
+    );
+    let log = logforce::open_existing(&again, options().on_damage(OnDamage::Truncate)).unwrap();
+    let old = numbers_of(&log).into_iter().filter(|n| *n < 10_000).count();
+    assert_eq!(old, before);
+    log.close().unwrap();
+
     // It is shown, and saved if that is asked for.
     let (found, json, told) = saved(&crashed, &dir.path().join("without"), &[]);
     assert_eq!(found, whole);

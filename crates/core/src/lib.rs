@@ -48,7 +48,6 @@ mod truncate;
 mod view;
 mod voids;
 mod wakers;
-mod watch;
 
 pub use advisor::{Advisor, Observation, Question};
 pub use aside::GivenUp;

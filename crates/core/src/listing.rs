@@ -1,6 +1,5 @@
 //! What segments a directory holds.
 
-use crate::aside::Cuts;
 use crate::reads::read;
 use crate::segments::{Segment, Segments};
 use crate::{Damage, Error, Result, names};
@@ -59,8 +58,6 @@ pub(crate) struct Listing {
     pub(crate) broken: Vec<(String, String)>,
     pub(crate) spares: Vec<(String, u64)>,
     pub(crate) preparing: Vec<String>,
-    /// Ranges that were given up at damage, as markers say.
-    pub(crate) cuts: Cuts,
     /// A segment went, or got another name, between the listing and the look at its header.
     pub(crate) overtaken: Option<Error>,
 }
@@ -94,7 +91,6 @@ fn take(dir: &Arc<dyn Directory>, id: LogId) -> Result<(Listing, Vec<Damage>)> {
         broken: Vec::new(),
         spares: Vec::new(),
         preparing: Vec::new(),
-        cuts: Cuts::new(),
         overtaken: None,
     };
     let mut entries = dir.entries().map_err(Error::io("list", dir.path()))?;
@@ -104,7 +100,9 @@ fn take(dir: &Arc<dyn Directory>, id: LogId) -> Result<(Listing, Vec<Damage>)> {
         match names::kind(&entry.name) {
             names::NameKind::Spare => listing.spares.push((entry.name, entry.len)),
             names::NameKind::Preparing => listing.preparing.push(entry.name),
-            names::NameKind::GivenUp => listing.cuts.extend(names::cut_range(&entry.name)),
+            names::NameKind::GivenUp => {
+                listing.segments.cuts.extend(names::cut_range(&entry.name));
+            }
             names::NameKind::Segment => match read_header(dir, &entry.name) {
                 Err(e) if e.is_not_found() => listing.overtaken = Some(e),
                 Err(e) => return Err(e),

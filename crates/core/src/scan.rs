@@ -242,6 +242,11 @@ impl<'s> Scan<'s> {
         }))
     }
 
+    /// Whether it goes on where an earlier opening did, and not with what lies here.
+    pub(crate) fn resumes(&self) -> bool {
+        self.resumptions.at(&self.state).is_some()
+    }
+
     pub(crate) fn segments(&self) -> &'s Segments {
         self.segments
     }

@@ -150,3 +150,25 @@ impl Resumptions {
         latest.max_by_key(|h| h.epoch.counter).map(|h| h.lsn)
     }
 }
+
+/// Ranges that openings gave up at damage, and of which only their markers say so now: the segment
+/// where the log went on is missing, or its first batch is not given back. What lies in them must not
+/// come back because of that, however well it can be read again. Where that batch can be read and is
+/// none, the opening went no further, and the range was not given up.
+pub(crate) fn closed_cuts(
+    segments: &Segments,
+    control: &Control,
+    source: ReadSource,
+) -> Result<Vec<(Lsn, Lsn)>> {
+    let (mut closed, mut window) = (Vec::new(), Window::new(source));
+    for &(from, to) in &segments.cuts {
+        let is_closed = match segments.containing(to) {
+            None => to < control.prepared_end,
+            Some(s) => window.get(&s, s.offset(to), BATCH_HEADER_LEN)?.is_err(),
+        };
+        if is_closed && !planted!("marker-ignored") {
+            closed.push((from, to));
+        }
+    }
+    Ok(closed)
+}

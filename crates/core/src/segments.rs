@@ -1,3 +1,4 @@
+use crate::aside::Cuts;
 use crate::handles::Handles;
 use crate::listing::{Found, read_header};
 use crate::reads::{Had, Lost};
@@ -188,6 +189,8 @@ impl Segment {
 pub(crate) struct Segments {
     by_start: BTreeMap<Lsn, Arc<Segment>>,
     handles: Arc<Handles>,
+    /// Ranges that openings gave up at damage, as their markers say.
+    pub(crate) cuts: Cuts,
 }
 
 impl Segments {

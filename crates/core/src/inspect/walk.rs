@@ -5,7 +5,7 @@ use super::{Finding, Inspector, LOOK_AGAIN, Visit, is_in_use};
 use crate::control_file::ControlFile;
 use crate::recovery::{anchor_state, damage, first_state, gaps, lost_segment, void_list};
 use crate::scan::{Scan, ScanState};
-use crate::search::{headers_behind, stamp_behind};
+use crate::search::{closed_cuts, headers_behind, stamp_behind};
 use crate::segments::Segment;
 use crate::voids::Voids;
 use crate::{Error, Result};
@@ -22,6 +22,9 @@ impl Inspector {
         let (proven_to, last_void) = self.proven()?;
         let (voids, broken) = void_list(segments, control, last_void, path)?;
         let mut voids = voids;
+        for (from, to) in closed_cuts(segments, control, ReadSource::Cache)? {
+            voids.add(from, to);
+        }
         let mut links = Links::default();
         if let Some(broken) = broken {
             // Every batch of the log that is whole says what it takes back, and which batch did so

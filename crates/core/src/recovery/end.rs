@@ -3,7 +3,7 @@
 use super::stock::gaps;
 use crate::options::OnDamage;
 use crate::scan::{Scan, ScanState, Stop, Window};
-use crate::search::{headers_behind, stamp_behind};
+use crate::search::{closed_cuts, headers_behind, stamp_behind};
 use crate::segments::Segments;
 use crate::voids::Voids;
 use crate::{Damage, Error, Result};
@@ -80,7 +80,14 @@ pub(crate) fn find_end(
     let mut read: Vec<Lsn> = Vec::new();
     let (mut scanned, mut batches, mut resumed) = (0, 0, 0);
     let mut scan = Scan::new(segments, control, ReadSource::Cache, state)?;
+    let closed_cuts = closed_cuts(segments, control, ReadSource::Cache)?;
     let stop = loop {
+        let at = scan.state.at;
+        if let Some(stop) = given_up(&closed_cuts, at)
+            && !scan.resumes()
+        {
+            break stop;
+        }
         let (header, end) = match scan.next()? {
             Ok(batch) => {
                 resumed += u64::from(batch.resumed);
@@ -161,6 +168,18 @@ pub(crate) fn find_end(
         scanned,
         batches,
         resumed,
+    })
+}
+
+/// An opening went on elsewhere from `at`, and where it did cannot be read.
+fn given_up(closed: &[(Lsn, Lsn)], at: Lsn) -> Option<Stop> {
+    let &(_, to) = closed.iter().find(|(from, to)| *from <= at && at < *to)?;
+    Some(Stop {
+        at,
+        seen: Seen::NoSegment,
+        found: format!(
+            "what follows was given up at damage by an earlier opening, and the segment where the log went on, at LSN {to}, cannot be read"
+        ),
     })
 }
 

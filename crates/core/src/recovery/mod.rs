@@ -11,7 +11,6 @@ pub(crate) use end::{anchor_state, collect_voids, damage, find_end, first_state,
 pub(crate) use presence::existing_directory;
 pub(crate) use stock::{adopt, check_bounds, gaps, lost_segment};
 
-use crate::aside::Cuts;
 use crate::checkpoint::Checkpoint;
 use crate::commit::{Durability, Flying, Identity, Line, Rounds, Signal};
 use crate::control_file::{ControlFile, Loaded, LoadedMeta, check_counter};
@@ -27,7 +26,6 @@ use crate::stage::Stage;
 use crate::view::View;
 use crate::voids::Voids;
 use crate::wakers::Wakers;
-use crate::watch::Watch;
 use crate::{Damage, Error, Result, aside, names};
 use end::{End, taken_back_behind};
 use logforce_device::sync::{AtomicBool, Mutex};
@@ -138,8 +136,6 @@ struct Found {
     gaps: Vec<(Lsn, Lsn)>,
     end: End,
     voids: Voids,
-    /// Ranges that earlier openings gave up, as their markers say.
-    cuts: Cuts,
     /// Where what was taken back by batches behind a damaged end begins.
     taken_back: Option<Lsn>,
 }
@@ -194,7 +190,7 @@ impl Opening {
     fn find(&self, promise: &mut Promise) -> Result<Found> {
         let on_damage = self.options.on_damage;
         let both_slots = promise.both_slots;
-        let (segments, spares, cuts) = self.take_stock(&mut promise.control, both_slots)?;
+        let (segments, spares) = self.take_stock(&mut promise.control, both_slots)?;
         let control = &promise.control;
         let path = self.dir.path();
         let gaps = gaps(&segments, control);
@@ -232,7 +228,6 @@ impl Opening {
             gaps,
             end,
             voids,
-            cuts,
             taken_back,
         })
     }
@@ -311,7 +306,6 @@ impl Opening {
             mut spares,
             end,
             mut voids,
-            mut cuts,
             taken_back,
             ..
         } = found;
@@ -357,6 +351,7 @@ impl Opening {
         let void_from = taken_back.map_or(void_from, |lsn| {
             Some(void_from.map_or(lsn, |from| from.min(lsn)))
         });
+        let mut cuts = std::mem::take(&mut segments.cuts);
         if let Some(lost) = &end.lost {
             let from = void_from.unwrap_or(lsn);
             aside::mark(&self.dir, from, lsn, lost)?;
@@ -421,8 +416,6 @@ impl Opening {
             .max()
             .unwrap_or(self.unit);
         let max_batch = self.options.max_batch.max(2 * longest_unit);
-        let in_use = std::iter::once(&segment).chain(&upcoming);
-        let watch = Watch::new(&self.dir, in_use, written);
         let stage = Stage::new(
             segment,
             upcoming,
@@ -468,7 +461,6 @@ impl Opening {
             pins,
             checkpoint,
             poison,
-            watch,
             written: written.0.into(),
             claim: Signal::default(),
             rounds: Rounds::default(),

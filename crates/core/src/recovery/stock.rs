@@ -1,7 +1,7 @@
 //! What segments there are, what must be there, and what an interrupted operation left behind.
 
 use super::Opening;
-use crate::aside::{Cuts, holds_some};
+use crate::aside::holds_some;
 use crate::listing::{Found, Listing, list, list_usable, read_header};
 use crate::prepare::{Leaving, Spare, retire};
 use crate::scan::Window;
@@ -22,13 +22,12 @@ impl Opening {
         &self,
         control: &mut Control,
         both_slots: bool,
-    ) -> Result<(Segments, Vec<Spare>, Cuts)> {
+    ) -> Result<(Segments, Vec<Spare>)> {
         let Listing {
             mut segments,
             broken: _,
             spares,
             preparing,
-            cuts,
             overtaken,
         } = list(&self.dir, control.log_id)?;
         // Nobody else may touch it now: what went may be what is needed.
@@ -49,11 +48,12 @@ impl Opening {
         for segment in loose {
             let reuse = spares.len() < self.options.spares
                 && segment.header.len == self.options.segment_len;
-            let leaving = match holds_some(&cuts, segment.header.start, segment.header.end()) {
-                true => Leaving::Keep,
-                false if reuse => Leaving::Reuse,
-                false => Leaving::Remove,
-            };
+            let leaving =
+                match holds_some(&segments.cuts, segment.header.start, segment.header.end()) {
+                    true => Leaving::Keep,
+                    false if reuse => Leaving::Reuse,
+                    false => Leaving::Remove,
+                };
             spares.extend(retire(&self.dir, &segment, leaving)?);
         }
         self.straighten_names(&segments)?;
@@ -65,7 +65,7 @@ impl Opening {
             }
             keep
         });
-        Ok((segments, spares, cuts))
+        Ok((segments, spares))
     }
 
     /// The spares that may be used: files that nothing else is, under names that nothing else gets.

@@ -1,8 +1,7 @@
 //! What Linux and macOS have in common.
 //!
 //! - `directory`: directories; `file`: how files are opened; `lock`: the file that is locked.
-//! - `transfer` continues short transfers; `process`: other processes; `way`: whether a path still
-//!   leads where it did.
+//! - `transfer` continues short transfers; `process`: other processes.
 
 pub mod directory;
 pub mod error;
@@ -10,4 +9,3 @@ pub mod file;
 pub mod lock;
 pub mod process;
 pub mod transfer;
-pub mod way;
