@@ -38,7 +38,10 @@ impl LogArgs {
             Err(e @ (Error::NoLog { .. } | Error::NotALog { .. } | Error::Damaged(_)))
                 if !self.salvage && has_segments(&self.dir) =>
             {
-                bail!("{e}. There are segments: look at them with --salvage")
+                bail!(
+                    "{e}. There are segments: look at them with --salvage, save what they hold with `logforce \
+                     salvage`"
+                )
             }
             Err(e) => Err(e.into()),
         }
@@ -184,6 +187,19 @@ impl LogInfo {
             spares: i.spares.len() as u64,
             strays: i.strays.len() as u64,
         }
+    }
+}
+
+/// The state of the control file, in words.
+pub fn control_file(dir: &Path, i: &Inspection) -> &'static str {
+    let is_missing = || {
+        let looked = dir.join("control").symlink_metadata();
+        looked.is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound)
+    };
+    match i.control_whole {
+        true => "whole, in both slots",
+        false if is_missing() => "missing",
+        false => "not whole: one slot, or both, cannot be used",
     }
 }
 

@@ -4,13 +4,16 @@ use crate::bench::os::host;
 use crate::exit::End;
 use crate::facts::next::Next;
 use crate::live::{LiveInfo, Source};
-use crate::look::{LogArgs, LogInfo, SegmentLine, explain, files, metadata, places_of};
+use crate::look::{
+    LogArgs, LogInfo, SegmentLine, control_file, explain, files, metadata, places_of,
+};
 use crate::output::print;
 use logforce::{Inspection, Lsn, Visit, calibration};
 use logforce_measure::layout::{WIDTH, wrap};
 use logforce_measure::numbers::{bytes, count};
 use serde::Serialize;
 use std::io::Write;
+use std::path::Path;
 
 const MORE: &str = "\
 Without --scan only the control file, the headers of the segments and the statistics are read that a
@@ -112,7 +115,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         notes: host().caveat.into_iter().collect(),
     };
     let told = report.notes.iter().map(|n| wrap(n, WIDTH, 0) + "\n");
-    let told: String = told.chain([text(&summary, &report)]).collect();
+    let told: String = told.chain([text(&args.dir, &summary, &report)]).collect();
     print(&told, sinks.stdout_has_data)?;
     if let Some(mut out) = sinks.json {
         serde_json::to_writer_pretty(&mut out, &report).map_err(std::io::Error::from)?;
@@ -137,7 +140,7 @@ fn to_scan(summary: &Inspection, scan: Option<&Scan>) -> u64 {
     end.since(summary.anchor)
 }
 
-fn text(i: &Inspection, report: &Report) -> String {
+fn text(dir: &Path, i: &Inspection, report: &Report) -> String {
     let log = &report.log;
     let mut text = String::new();
     let mut line = |what: &str, value: String| {
@@ -154,15 +157,8 @@ fn text(i: &Inspection, report: &Report) -> String {
         }
         .to_owned(),
     );
-    line(
-        "control file",
-        if i.control_whole {
-            "both slots whole"
-        } else {
-            "not whole: one slot, or both, cannot be used"
-        }
-        .to_owned(),
-    );
+    let control = control_file(dir, i);
+    line("control file", control.to_owned());
     if let Some(metadata) = metadata(i) {
         line("metadata", metadata);
     }

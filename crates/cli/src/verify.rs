@@ -1,10 +1,12 @@
 //! `logforce verify`.
 
 use crate::exit::End;
-use crate::look::{DamageInfo, LogArgs, LogInfo, explain, given_up_words, metadata, places_of};
+use crate::look::{
+    DamageInfo, LogArgs, LogInfo, control_file, explain, given_up_words, metadata, places_of,
+};
 use crate::output::print;
 use crate::progress::Bar;
-use logforce::{Damage, Finding, GivenUp, Inspection, Visit};
+use logforce::{Damage, Error, Finding, GivenUp, Inspection, Visit};
 use logforce_measure::numbers::{bytes, count};
 use logforce_measure::progress::Progress;
 use serde::Serialize;
@@ -79,9 +81,14 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         }
     };
     let damages: Vec<DamageInfo> = look.damages.iter().map(DamageInfo::from).collect();
-    print(&text(&args, &look), sinks.stdout_has_data)?;
+    // From the segments alone a log may look well that cannot be opened.
+    let refused = match args.salvage {
+        true => logforce::inspect(&args.dir).err(),
+        false => None,
+    };
+    print(&text(&args, &look, refused.as_ref()), sinks.stdout_has_data)?;
     if let Some(mut out) = sinks.json {
-        serde_json::to_writer_pretty(&mut out, &report(&args, &look, &damages))
+        serde_json::to_writer_pretty(&mut out, &report(&args, &look, refused.as_ref(), &damages))
             .map_err(std::io::Error::from)?;
         out.write_all(b"\n")?;
         out.flush()?;
@@ -98,7 +105,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         }
         csv.flush()?;
     }
-    Ok(if look.finding.damages == 0 {
+    Ok(if look.finding.damages == 0 && refused.is_none() {
         End::Done
     } else {
         End::Damaged
@@ -151,13 +158,18 @@ fn look(args: &LogArgs) -> anyhow::Result<Look> {
     })
 }
 
-fn report<'a>(args: &LogArgs, look: &Look, damage: &'a [DamageInfo]) -> Report<'a> {
+fn report<'a>(
+    args: &LogArgs,
+    look: &Look,
+    refused: Option<&Error>,
+    damage: &'a [DamageInfo],
+) -> Report<'a> {
     let f = &look.finding;
     Report {
         schema: "logforce-verify",
         version: 1,
         log: LogInfo::new(&args.dir, &look.summary),
-        healthy: f.damages == 0,
+        healthy: f.damages == 0 && refused.is_none(),
         end: f.end.0,
         case: f.case.label(),
         why: explain(f.case),
@@ -174,10 +186,10 @@ fn report<'a>(args: &LogArgs, look: &Look, damage: &'a [DamageInfo]) -> Report<'
     }
 }
 
-fn text(args: &LogArgs, look: &Look) -> String {
+fn text(args: &LogArgs, look: &Look, refused: Option<&Error>) -> String {
     let (f, s) = (&look.finding, &look.summary);
     let mut text = format!(
-        "log {} in {}: {}, front at LSN {}, {}, {}\n",
+        "log {} in {}: {}, front at LSN {}, {}, control file {}\n",
         s.log_id,
         args.dir.display(),
         count(s.segments.len() as u64, "segment"),
@@ -189,11 +201,7 @@ fn text(args: &LogArgs, look: &Look) -> String {
         } else {
             "not closed in order"
         },
-        if s.control_whole {
-            "control file whole"
-        } else {
-            "control file not whole"
-        }
+        control_file(&args.dir, s)
     );
     if let Some(metadata) = metadata(s) {
         text.push_str(&format!("metadata: {metadata}\n"));
@@ -232,9 +240,12 @@ fn text(args: &LogArgs, look: &Look) -> String {
         bytes(look.scanned),
         look.scanned as f64 / 1e9 / seconds.max(1e-9)
     ));
-    text.push_str(&match f.damages {
-        0 => "healthy\n".to_owned(),
-        n => format!("DAMAGED in {}\n", places_of(n)),
+    text.push_str(&match (f.damages, refused) {
+        (0, Some(e)) => {
+            format!("DAMAGED: what the segments hold is whole, but the log cannot be opened: {e}. Save it with `logforce salvage`\n")
+        }
+        (0, None) => "healthy\n".to_owned(),
+        (n, _) => format!("DAMAGED in {}\n", places_of(n)),
     });
     text
 }

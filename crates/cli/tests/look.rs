@@ -349,7 +349,7 @@ fn without_its_control_file_it_can_be_salvaged() {
     assert!(out.stdout.starts_with(b"record 11 "), "{}", told(&out));
     let out = logforce(&path, "stat", &["--salvage", "--scan"]);
     assert!(
-        out.status.success() && told(&out).contains("not whole"),
+        out.status.success() && told(&out).contains("missing"),
         "{}",
         told(&out)
     );

@@ -113,6 +113,13 @@ fn metadata_that_was_never_set_is_not_lost() {
             said.contains("whether any was ever set"),
             "{command}: {said}"
         );
+        assert!(said.contains("missing"), "{command}: {said}");
+    }
+    // What the segments hold is whole, and yet no program can open the log.
+    let out = logforce(&path, "verify", &["--salvage"]);
+    assert_eq!(out.status.code(), Some(1), "{}", told(&out));
+    for part in ["cannot be opened", "logforce salvage"] {
+        assert!(told(&out).contains(part), "no '{part}' in {}", told(&out));
     }
     // What was there and is not any more is.
     let path = dir.path().join("other");
@@ -183,7 +190,7 @@ fn looking_takes_the_right_to_read() {
         mode(open, 0o755).unwrap();
     }
     for (files_are, part) in [
-        (0o644, "both slots whole"),
+        (0o644, "whole, in both slots"),
         (0o600, "must be allowed to read it"),
     ] {
         files().for_each(|f| mode(&f, files_are).unwrap());

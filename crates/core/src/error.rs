@@ -152,9 +152,9 @@ pub enum Error {
         /// Why.
         why: String,
     },
-    /// Acknowledged data is damaged. Nothing was changed.
+    /// Acknowledged data is damaged. Nothing was cut.
     #[error(
-        "damaged log: {0}. Nothing was changed. Look with `logforce verify {dir}`, and save all records that can still be read with `logforce salvage {dir} NEW`, before anything else: to open with Options::on_damage(OnDamage::Truncate) is to give up what follows this place", dir = .0.path.display()
+        "damaged log: {0}. Nothing was cut. Look with `logforce verify {dir}`, and save all records that can still be read with `logforce salvage {dir} NEW`, before anything else: to open with Options::on_damage(OnDamage::Truncate) is to give up what follows this place", dir = .0.path.display()
     )]
     Damaged(Box<Damage>),
     /// A write or a barrier failed earlier; nothing more is accepted. Whether the records that were
@@ -410,7 +410,7 @@ mod tests {
             "/data/log/0000000000000000.seg offset 12288",
             "os error 5",
             "durable up to LSN 9000",
-            "Nothing was changed",
+            "Nothing was cut",
             "logforce verify /data/log",
             "logforce salvage /data/log NEW",
             "OnDamage::Truncate",

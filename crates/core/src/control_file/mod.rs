@@ -83,7 +83,7 @@ impl ControlFile {
             Err([ControlReject::Magic, ControlReject::Magic]) => Err(Error::NotALog {
                 path: dir.path().to_owned(),
                 why: format!(
-                    "'{}' is no control file; if this was a log, save what there is with `logforce dump --salvage`",
+                    "'{}' is no control file; if this was a log, look with `logforce dump --salvage`, and save what there is with `logforce salvage`",
                     names::CONTROL
                 ),
             }),

@@ -83,7 +83,7 @@ pub(super) fn look(dir: &Arc<dyn Directory>, creation: Creation) -> Result<bool>
         )
     }) {
         let why = format!(
-            "it has the segment '{}' but no '{}' file: put it back, or save what there is with `logforce dump --salvage`",
+            "it has the segment '{}' but no '{}' file: put it back, or look with `logforce dump --salvage` and save what there is with `logforce salvage`",
             e.name,
             names::CONTROL
         );
