@@ -3,7 +3,7 @@
 mod data;
 mod line;
 
-use crate::exit::End;
+use crate::exit::{End, Usage};
 use crate::look::{LogArgs, LogInfo, explain, given_up_words, is_overtaken, parse_lsn, places_of};
 use crate::output::{Sink, Writer, complain};
 use crate::size::parse_count;
@@ -60,6 +60,13 @@ const SHOWN: usize = 64;
 pub fn run(args: Args) -> anyhow::Result<End> {
     if let Some(lsn) = args.raw {
         return raw(&args.log, lsn);
+    }
+    if let (Some(from), Some(to)) = (args.from, args.to)
+        && from >= to
+    {
+        bail!(Usage(format!(
+            "--from {from} and --to {to} leave nothing to list: --to must be above --from"
+        )));
     }
     let sinks = args.log.sinks()?;
     let to_person = sinks.json.is_none() && sinks.csv.is_none();
@@ -182,7 +189,16 @@ fn raw(args: &LogArgs, lsn: Lsn) -> anyhow::Result<End> {
                 "no whole record begins at LSN {lsn}, and the log is damaged: see `logforce verify`"
             )
         }
-        None => bail!("no record begins at LSN {lsn}, or it was taken back"),
+        None if lsn >= finding.end => {
+            bail!(
+                "LSN {lsn} lies beyond the end of the log at LSN {}",
+                finding.end
+            )
+        }
+        None => bail!(
+            "no record begins at LSN {lsn}, or it was taken back: `logforce dump --records` lists those that \
+             there are"
+        ),
     }
 }
 

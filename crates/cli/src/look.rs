@@ -104,7 +104,7 @@ pub fn given_up_words(range: &GivenUp) -> String {
     let kept: u64 = range.files.iter().map(|(_, len)| len).sum();
     let files = match kept {
         0 => String::new(),
-        n => format!(", {n} bytes of files are kept for it alone"),
+        n => format!(", and files of {} are kept for it alone", count(n, "byte")),
     };
     format!(
         "an opening with OnDamage::Truncate gave up LSN {} to {}{files}: see `logforce dump --salvage`, `logforce salvage --given-up`",

@@ -1,5 +1,8 @@
 //! Sizes on the command line: `16KiB`, `64k`, `1GiB`, `4096`.
 
+use std::fmt::Display;
+use std::str::FromStr;
+
 /// Parses a size in bytes. Units are binary, in any case: `k`, `kb` and `KiB` are all 1024 bytes.
 pub fn parse(text: &str) -> Result<u64, String> {
     let trimmed = text.trim();
@@ -43,17 +46,26 @@ pub fn parse(text: &str) -> Result<u64, String> {
 
 /// Parses how many of something are wanted.
 pub fn parse_count(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| {
-        format!(
-            "'{text}' is no number: give a whole one from 0 to {}",
-            u64::MAX
-        )
-    })
+    within(0, u64::MAX)(text)
+}
+
+/// Parses a whole number from `least` to `most`.
+pub fn within<T>(least: T, most: T) -> impl Fn(&str) -> Result<T, String> + Clone
+where
+    T: FromStr + PartialOrd + Display + Copy,
+{
+    move |text| {
+        let number = text.parse().ok();
+        let number = number.filter(|n| (least..=most).contains(n));
+        number.ok_or_else(|| {
+            format!("'{text}' is no number from {least} to {most}: give a whole one")
+        })
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{parse, parse_count};
+    use super::{parse, parse_count, within};
 
     #[test]
     fn counts() {
@@ -62,6 +74,11 @@ mod tests {
         for bad in ["", "x", "-1", "1.5", "1k", "18446744073709551616"] {
             let message = parse_count(bad).unwrap_err();
             assert!(message.contains("whole"), "{message}");
+        }
+        assert_eq!(within(1_u16, 64)("64"), Ok(64));
+        for bad in ["0", "65", "99999", "x"] {
+            let message = within(1_u16, 64)(bad).unwrap_err();
+            assert!(message.contains("from 1 to 64"), "{message}");
         }
     }
 

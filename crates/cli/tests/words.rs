@@ -88,12 +88,60 @@ fn numbers_that_are_none() {
         ("dump", &["--data-bytes", "x"], "'x' is no number"),
         ("dump", &["--from", "x"], "'x' is no LSN"),
         ("dump", &["--raw", "-"], "'-' is no LSN"),
+        (
+            "dump",
+            &["--from", "5", "--to", "5"],
+            "--from 5 and --to 5 leave nothing",
+        ),
+        (
+            "dump",
+            &["--from", "9", "--to", "5"],
+            "--from 9 and --to 5 leave nothing",
+        ),
     ] {
         let out = logforce(dir.path(), command, arguments);
         assert_eq!(out.status.code(), Some(2), "{arguments:?}");
         let said = told(&out);
         assert!(said.contains(part), "{arguments:?}: {said}");
         assert!(!said.contains("found in string"), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn numbers_out_of_range_name_the_range() {
+    for (arguments, part) in [
+        (&["bench", "group", "--threads", "0"][..], "from 1 to 1024"),
+        (&["bench", "group", "--submitters", "x"], "from 1 to 1024"),
+        (&["bench", "pairs", "--pairs", "-1"], "unexpected argument"),
+        (&["bench", "pairs", "--pairs=x"], "'x' is no number from 1"),
+        (
+            &[
+                "powercut",
+                "write",
+                "--witness",
+                "h",
+                "d",
+                "--committers",
+                "65",
+            ],
+            "from 1 to 64",
+        ),
+        (
+            &["powercut", "witness", "--listen", "nowhere"],
+            "an address of this machine and a free port",
+        ),
+    ] {
+        let dir = place();
+        let mut call = Command::new(env!("CARGO_BIN_EXE_logforce"));
+        let out = call.current_dir(dir.path()).args(arguments).to_end();
+        let said = told(&out.unwrap());
+        assert!(said.contains(part), "{arguments:?}: {said}");
+        assert!(!said.contains("found in string"), "{said}");
+        assert_eq!(
+            fs::read_dir(dir.path()).unwrap().count(),
+            0,
+            "{arguments:?}"
+        );
     }
 }
 

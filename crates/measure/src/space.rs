@@ -1,7 +1,7 @@
 //! How much disk a measurement may use: never the last of it.
 
 use crate::MeasureError;
-use crate::numbers::bytes;
+use crate::numbers::{bytes, count};
 use logforce_device::Directory;
 
 /// No smaller file than this unless the user asks for one: smaller ones fit into caches.
@@ -103,8 +103,9 @@ pub fn choose(wish: Wish, space: Space) -> Result<(u64, Option<String>), Measure
     };
     if per_file < least {
         return Err(MeasureError::NoSpace(format!(
-            "not enough free space: {files} file(s) of {}{} are needed, and {}. Free some, choose another --dir, or a \
+            "not enough free space: {} of {}{} are needed, and {}. Free some, choose another --dir, or a \
              smaller --size.",
+            count(files, "file"),
             bytes(least),
             if beside > 0 {
                 format!(" and {} for the log", bytes(beside))
@@ -181,7 +182,7 @@ mod tests {
         };
         let message = choose(full, space).unwrap_err().to_string();
         assert!(
-            message.contains("4 file(s) of 1 GiB") && message.contains("--dir"),
+            message.contains("4 files of 1 GiB") && message.contains("--dir"),
             "{message}"
         );
         assert!(

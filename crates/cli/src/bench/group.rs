@@ -22,7 +22,7 @@ use std::time::{Duration, SystemTime};
 /// No record may be longer: the baseline stages 4 MiB.
 const LONGEST_RECORD: u64 = 1 << 20;
 /// No more threads than this.
-const MOST_THREADS: i64 = 1024;
+const MOST_THREADS: u32 = 1024;
 /// Segments that are prepared meanwhile are of these sizes.
 const SEGMENTS: std::ops::RangeInclusive<u64> = 64 << 10..=64 << 20;
 
@@ -37,7 +37,7 @@ pub struct Args {
     parts: Vec<Part>,
     /// Numbers of threads that commit, separated by commas
     #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "1,16,64,256",
-        value_parser = clap::value_parser!(u32).range(1..=MOST_THREADS))]
+        value_parser = crate::size::within::<u32>(1, MOST_THREADS))]
     threads: Vec<u32>,
     /// Sizes of their records, separated by commas
     #[arg(long, value_name = "SIZE,SIZE", value_delimiter = ',', default_value = "128,16KiB",
@@ -45,17 +45,17 @@ pub struct Args {
     records: Vec<u64>,
     /// Threads that submit
     #[arg(long, value_name = "N", default_value_t = 2,
-        value_parser = clap::value_parser!(u32).range(1..=MOST_THREADS))]
+        value_parser = crate::size::within::<u32>(1, MOST_THREADS))]
     submitters: u32,
     /// Records that they have under way, all together
     #[arg(long, value_name = "N", default_value_t = 1024,
-        value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+        value_parser = crate::size::within::<u32>(1, 1 << 20))]
     outstanding: u32,
     /// Size of the segments that are prepared while one thread commits
     #[arg(long, value_name = "SIZE", default_value = "16MiB", value_parser = size::parse)]
     segment: u64,
     /// Pairs of slices in each case
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = crate::size::within::<u32>(1, u32::MAX))]
     pairs: u32,
     /// How long a slice takes
     #[arg(long, value_name = "S", default_value = "0.25", value_parser = parse_seconds)]

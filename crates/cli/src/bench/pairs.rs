@@ -35,16 +35,16 @@ pub struct Args {
     #[arg(long, value_name = "METHOD", value_parser = parse_method)]
     method: Option<Method>,
     /// Pairs of slices of commits
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = crate::size::within::<u32>(1, u32::MAX))]
     pairs: u32,
     /// Commits in a slice
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = crate::size::within::<u64>(1, u64::MAX))]
     slice: u64,
     /// Bytes of a bulk run, at most 3GiB
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = size::parse)]
     bulk: u64,
     /// Pairs of bulk runs
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = crate::size::within::<u32>(1, u32::MAX))]
     bulk_pairs: u32,
     /// Size of the log that is recovered
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = size::parse)]

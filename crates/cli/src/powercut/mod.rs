@@ -93,10 +93,10 @@ struct Write {
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = crate::size::parse)]
     size: u64,
     /// Threads that commit and wait, at least 1
-    #[arg(long, value_name = "N", default_value = "8", value_parser = clap::value_parser!(u16).range(1..=64))]
+    #[arg(long, value_name = "N", default_value = "8", value_parser = crate::size::within::<u16>(1, 64))]
     committers: u16,
     /// Threads that keep commits under way and wait later
-    #[arg(long, value_name = "N", default_value = "2", value_parser = clap::value_parser!(u16).range(0..=64))]
+    #[arg(long, value_name = "N", default_value = "2", value_parser = crate::size::within::<u16>(0, 64))]
     submitters: u16,
     /// End after so long without a cut, as in 30s: a dry run
     #[arg(long = "for", value_name = "DURATION", value_parser = parse_duration)]

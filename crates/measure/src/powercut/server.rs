@@ -39,12 +39,15 @@ impl Witness {
     /// # Errors
     /// If the address cannot be had, or another witness uses the directory.
     pub fn bind(address: &str, store: &Path) -> Result<Witness, CutError> {
-        let store = Arc::new(Store::open(store)?);
         let listener =
-            TcpListener::bind(address).map_err(CutError::io(format!("listening at {address}")))?;
+            TcpListener::bind(address).map_err(CutError::io(format!(
+                "cannot listen at {address} (give an address of this machine and a free port, as 0.0.0.0:7133)"
+            )))?;
         let listening = || CutError::io(format!("listening at {address}"));
         listener.set_nonblocking(true).map_err(listening())?;
         let address = listener.local_addr().map_err(listening())?;
+        // Last: where there is nothing to listen at, nothing is made.
+        let store = Arc::new(Store::open(store)?);
         Ok(Witness {
             listener,
             address,

@@ -49,7 +49,7 @@ impl Store {
     /// Opens the directory; makes it if it is missing.
     pub fn open(dir: &Path) -> Result<Store, CutError> {
         let named = |doing: &str| CutError::io(format!("{doing} {}", dir.display()));
-        fs::create_dir_all(dir).map_err(named("making the witness's directory"))?;
+        fs::create_dir_all(dir).map_err(named("cannot make the witness's directory"))?;
         let lock = OpenOptions::new()
             .create(true)
             .truncate(false)
