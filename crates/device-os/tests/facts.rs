@@ -117,7 +117,8 @@ fn each_filesystem_is_what_it_is() {
         assert!(noted("keeps its blocks in the file"), "{:?}", f.notes);
         if device.write_cache == WriteCache::Back {
             let expected = match kind {
-                "ext4-nobarrier" => (Guarantee::OsCrash, Verdict::Contradicted),
+                // No flush comes to the loop device, so its file stays in the system's cache.
+                "ext4-nobarrier" => (Guarantee::ProcessCrash, Verdict::Contradicted),
                 _ => (Guarantee::PowerLoss, Verdict::Declared),
             };
             assert_eq!(assess(&f, Method::Fdatasync), expected);
@@ -189,6 +190,11 @@ fn an_image_in_memory_is_told_apart() {
                 "{:?}",
                 f.notes
             );
+            let a = f.assess(Method::Fdatasync, FileState::Zeroed).unwrap();
+            let worth = (a.guarantee, a.verdict);
+            assert_eq!(worth, (Guarantee::ProcessCrash, Verdict::Contradicted));
+            let named = format!("the tmpfs at /dev/shm below {}", fs.device());
+            assert!(a.evidence.contains(&named), "{a:?}");
         }
         Err(skip) => println!("{skip}"),
     }
@@ -220,8 +226,92 @@ fn an_overlay_says_that_it_is_one() {
             );
             assert!(f.notes.iter().any(|n| n.contains(&upper)), "{:?}", f.notes);
             assert_eq!(f.barriers, volatile.is_empty());
+            let seen = f.notes.iter().any(|n| n.contains("the ext4 at"));
+            assert_eq!(seen, volatile.is_empty(), "{:?}", f.notes);
+            // Its own word is that it names no device; below it everything is seen.
+            let expected = match volatile {
+                "" => (Guarantee::PowerLoss, Verdict::Unknown),
+                _ => (Guarantee::ProcessCrash, Verdict::Contradicted),
+            };
+            assert_eq!(assess(&f, Method::Fdatasync), expected, "{f:#?}");
             assert_eq!(e.unwrap_err().kind(), ErrorKind::Unsupported);
         }
+    });
+}
+
+/// An overlay is worth what its upper directory is worth, if it can be found.
+#[test]
+fn an_overlay_is_worth_its_upper_directory() {
+    let Some(shm) = in_memory() else { return };
+    on_each(&[("ext4", 32)], |_, fs| {
+        let sub = |at: &Path, name: &str| {
+            let p = at.join(name);
+            std::fs::create_dir(&p).unwrap();
+            p
+        };
+        let (lower, merged) = (sub(fs.path(), "l"), sub(fs.path(), "m"));
+        let (upper, work) = (sub(shm.path(), "u"), sub(shm.path(), "w"));
+        sub(&sub(&lower, "a"), "b");
+        let options = format!(
+            "lowerdir={},upperdir={},workdir={}",
+            lower.display(),
+            upper.display(),
+            work.display()
+        );
+        let mounted = std::process::Command::new("mount")
+            .args(["-t", "overlay", "-o", &options, "overlay"])
+            .arg(&merged)
+            .output();
+        if !mounted.as_ref().is_ok_and(|o| o.status.success()) {
+            return println!("skipped: no overlay: {mounted:?}");
+        }
+        // In the upper directory, and not: nothing was ever written below `a`.
+        sub(&merged, "new");
+        let told = ["", "new", "a/b"].map(|dir| facts(&merged.join(dir)));
+        // What has its path now is another directory: as in a container.
+        let moved = shm.path().join("moved");
+        std::fs::rename(&upper, &moved).unwrap();
+        std::fs::create_dir(&upper).unwrap();
+        let other = facts(&merged);
+        std::fs::remove_dir(&upper).unwrap();
+        let gone = facts(&merged);
+        loopfs::unmount(&merged).unwrap();
+        for f in told {
+            let a = f.assess(Method::Fdatasync, FileState::Zeroed).unwrap();
+            assert_eq!(a.guarantee, Guarantee::ProcessCrash, "{f:#?}");
+            assert!(a.evidence.contains(upper.to_str().unwrap()), "{a:?}");
+        }
+        for f in [other, gone] {
+            let unseen = (Guarantee::OsCrash, Verdict::Unknown);
+            assert_eq!(assess(&f, Method::Fdatasync), unseen, "{f:#?}");
+        }
+    });
+}
+
+/// Whoever may write to `/sys` can tell a loop device to drop flushes. Nothing empties the caches
+/// below it then.
+#[test]
+fn a_loop_device_told_to_write_through_promises_nothing() {
+    on_each(&[("ext4", 32)], |_, fs| {
+        let told = format!("/sys/block/{}/queue/write_cache", fs.device());
+        assert_eq!(
+            assess(&facts(fs.path()), Method::DirectDsync),
+            (Guarantee::PowerLoss, Verdict::Declared),
+            "{:#?}",
+            facts(fs.path())
+        );
+        if let Err(e) = std::fs::write(&told, "write through") {
+            return println!("skipped: {told}: {e}");
+        }
+        let f = facts(fs.path());
+        // The device outlives this test, perhaps.
+        std::fs::write(&told, "write back").unwrap();
+        let a = f.assess(Method::DirectDsync, FileState::Zeroed).unwrap();
+        let worth = (a.guarantee, a.verdict);
+        assert_eq!(worth, (Guarantee::ProcessCrash, Verdict::Contradicted));
+        let words = format!("{} says `write through`", fs.device());
+        assert!(a.evidence.contains(&words), "{a:?}");
+        assert_eq!(f.write_through().guarantee, Guarantee::ProcessCrash);
     });
 }
 

@@ -1,5 +1,6 @@
 use crate::{
-    Assessment, Barrier, FileState, ForceBy, Guarantee, Method, Plan, Platform, Tried, Verdict,
+    Assessment, Barrier, FileState, ForceBy, Guarantee, Layer, Method, Plan, Platform, Tried,
+    Verdict,
 };
 
 /// What a filesystem does with a write, as far as durability goes.
@@ -82,7 +83,7 @@ pub struct Facts {
     pub filesystem: String,
     /// What that filesystem does with a write.
     pub kind: FilesystemKind,
-    /// Mount options as the system prints them.
+    /// Mount options as the system prints them. On Linux empty only where they cannot be seen.
     pub mount_options: String,
     /// Where it is mounted; empty if unknown.
     pub mount_point: String,
@@ -91,8 +92,16 @@ pub struct Facts {
     pub barriers: bool,
     /// The device, if there is one and it can be named.
     pub device: Option<BlockDevice>,
+    /// What else a guarantee depends on: the layers below, and what cannot be seen of the stack.
+    /// A force is worth no more than its weakest.
+    pub layers: Vec<Layer>,
     /// Alignment for direct I/O; `None` where it is not offered.
     pub direct: Option<DirectAlignment>,
+    /// Why it could not be found out whether direct I/O is offered, in words: `direct` being `None` is
+    /// no answer then, and nothing lasting may be concluded from it.
+    pub direct_unknown: Option<String>,
+    /// Nothing can be written here: it is mounted read-only.
+    pub read_only: bool,
     /// Tells the filesystem from others, also after a restart as far as the system can: its UUID,
     /// or the number that it derives from that (`fsid:…`); empty if unknown.
     pub volume: String,
@@ -143,7 +152,13 @@ impl Facts {
     /// Why [`assess`](Self::assess) gave nothing for `method`, in words.
     pub fn why_not_offered(&self, method: Method) -> String {
         if method.is_of(self.platform) {
-            format!("{} has no direct I/O here", self.filesystem)
+            match &self.direct_unknown {
+                Some(why) => format!(
+                    "whether {} has direct I/O here is unknown: {why}",
+                    self.filesystem
+                ),
+                None => format!("{} has no direct I/O here", self.filesystem),
+            }
         } else {
             format!("{method} is no method of {}", self.platform)
         }
@@ -162,6 +177,15 @@ impl Facts {
         if plan.direct && self.direct.is_none() {
             return None;
         }
+        let above = self.assess_here(plan, state)?;
+        Some(match plan.force {
+            ForceBy::None => self.weakest_written(above),
+            _ => self.weakest_synced(above),
+        })
+    }
+
+    /// By the filesystem and its device alone, whatever lies below.
+    fn assess_here(&self, plan: Plan, state: FileState) -> Option<Assessment> {
         if self.kind == FilesystemKind::Volatile {
             return Some(self.in_memory());
         }
@@ -178,7 +202,7 @@ impl Facts {
                 "a barrier orders writes: after a power cut no later one is there without the earlier ones, but any number of the last may be missing",
             ),
             _ if self.kind == FilesystemKind::Remote => Some(self.elsewhere()),
-            (Platform::Windows, ForceBy::Through) => Some(self.write_through()),
+            (Platform::Windows, ForceBy::Through) => Some(self.write_through_here()),
             _ => Some(self.flushed()),
         }
     }
@@ -189,6 +213,10 @@ impl Facts {
     /// On Linux and macOS the answer is about the device's own FUA; a write through is completed by
     /// a flush where there is none.
     pub fn write_through(&self) -> Assessment {
+        self.weakest_synced(self.write_through_here())
+    }
+
+    fn write_through_here(&self) -> Assessment {
         match self.kind {
             FilesystemKind::Volatile => return self.in_memory(),
             FilesystemKind::Remote => return self.elsewhere(),
@@ -250,10 +278,17 @@ impl Facts {
         Assessment {
             guarantee: Guarantee::ProcessCrash,
             verdict: Verdict::Contradicted,
-            evidence: format!(
-                "{} keeps files in memory: nothing survives a restart of the system",
-                self.filesystem
-            ),
+            evidence: match &self.device {
+                Some(device) => format!(
+                    "the {} here is on {}, which is memory of this machine: nothing survives a restart \
+                     of the system",
+                    self.filesystem, device.name
+                ),
+                None => format!(
+                    "{} keeps files in memory: nothing survives a restart of the system",
+                    self.filesystem
+                ),
+            },
         }
     }
 
@@ -306,7 +341,14 @@ impl Facts {
             (true, WriteCache::Unknown) => (
                 Guarantee::PowerLoss,
                 Verdict::Unknown,
-                "whether the device has a volatile cache is not known".to_owned(),
+                match &self.device {
+                    Some(_) => "whether the device has a volatile cache is not known".to_owned(),
+                    None => format!(
+                        "the system names no device below {}: whether a sync reaches a medium is not \
+                         known",
+                        self.filesystem
+                    ),
+                },
             ),
         };
         Assessment {

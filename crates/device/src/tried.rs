@@ -123,11 +123,9 @@ impl Facts {
         self.tried.iter().filter(move |t| t.method == method)
     }
 
-    /// What may be recorded of this place and cannot be read; `None` also where nothing can be
-    /// recorded, since the place cannot be told from others.
+    /// What may be recorded of this place and cannot be read.
     fn unread_of_here(&self) -> Option<String> {
-        let is_kept = self.lasting_volume().is_some() && !self.unread.is_empty();
-        is_kept.then(|| self.unread.join("; "))
+        (!self.unread.is_empty()).then(|| self.unread.join("; "))
     }
 
     /// Takes what is kept of cuts of power.
@@ -205,6 +203,9 @@ mod tests {
             kernel: String::new(),
             notes: Vec::new(),
             unread: Vec::new(),
+            layers: Vec::new(),
+            direct_unknown: None,
+            read_only: false,
             tried: tried
                 .iter()
                 .map(|&(method, kept)| Tried {
@@ -370,9 +371,9 @@ mod tests {
             let state = FileState::Zeroed;
             assert_eq!(a.assess(method, state), b.assess(method, state), "{method}");
         }
-        // What cannot be told from others has nothing recorded of it.
+        // What is recorded may be of a place that cannot be told from this one.
         f.volume.clear();
         let a = f.assess(Method::Dsync, FileState::Zeroed).unwrap();
-        assert_eq!(a.guarantee, Guarantee::PowerLoss);
+        assert_eq!(a.guarantee, Guarantee::OsCrash);
     }
 }

@@ -74,11 +74,15 @@ fn without_barriers_a_sync_is_no_promise() {
         refused(
             &dir,
             sized(SEGMENT).method(method),
-            &["without barriers", "Options::require(Guarantee::OsCrash)"],
+            &[
+                "without barriers",
+                "Options::require(Guarantee::ProcessCrash)",
+            ],
         );
     }
-    let log = opened(&dir, sized(SEGMENT).require(Guarantee::OsCrash)).unwrap();
-    assert_eq!(log.commit(b"x").unwrap().guarantee, Guarantee::OsCrash);
+    // No flush comes to the loop device, so what it keeps in its file stays in the system's cache.
+    let log = opened(&dir, sized(SEGMENT).require(Guarantee::ProcessCrash)).unwrap();
+    assert_eq!(log.commit(b"x").unwrap().guarantee, Guarantee::ProcessCrash);
     drop(log);
     // Barriers taken away later are noticed at the next opening.
     let home = temp();
@@ -88,8 +92,40 @@ fn without_barriers_a_sync_is_no_promise() {
     let dir = fs.path().join("log");
     opened(&dir, sized(SEGMENT)).unwrap().close().unwrap();
     fs.remount("barrier=0").unwrap();
-    let words = ["without barriers", "Options::require(Guarantee::OsCrash)"];
+    let words = [
+        "without barriers",
+        "Options::require(Guarantee::ProcessCrash)",
+    ];
     assert_error(opened(&dir, sized(SEGMENT)), ErrorKind::Unavailable, &words);
+}
+
+/// The kernel sends no flush through a device that was told `write through`, so nothing empties the
+/// caches below it.
+#[test]
+fn a_loop_device_that_drops_flushes_is_refused() {
+    let home = temp();
+    let Some(fs) = loop_fs("ext4", 64, &home) else {
+        return;
+    };
+    let dir = fs.path().join("log");
+    let log = opened(&dir, sized(SEGMENT)).unwrap();
+    assert_eq!(log.guarantee(), Guarantee::PowerLoss);
+    log.close().unwrap();
+    let told = format!("/sys/block/{}/queue/write_cache", fs.device());
+    if let Err(e) = std::fs::write(&told, "write through") {
+        return println!("skipped: {told}: {e}");
+    }
+    let refused = opened(&dir, sized(SEGMENT));
+    let less = opened(&dir, sized(SEGMENT).require(Guarantee::ProcessCrash));
+    std::fs::write(&told, "write back").unwrap();
+    let says = format!("{} says `write through`", fs.device());
+    let words = [
+        &*says,
+        "/image",
+        "Options::require(Guarantee::ProcessCrash)",
+    ];
+    assert_error(refused, ErrorKind::Unavailable, &words);
+    assert_eq!(less.unwrap().guarantee(), Guarantee::ProcessCrash);
 }
 
 #[test]

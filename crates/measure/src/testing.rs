@@ -86,6 +86,9 @@ pub fn facts() -> Facts {
         notes: Vec::new(),
         tried: Vec::new(),
         unread: Vec::new(),
+        layers: Vec::new(),
+        direct_unknown: None,
+        read_only: false,
     }
 }
 

@@ -1,9 +1,12 @@
 //! The block device below a filesystem, from `/sys`.
 
+use super::ask::{self, Roots};
+use super::error::patient;
 use super::mounts::Mount;
 use logforce_device::{BlockDevice, WriteCache};
-use rustix::fs::FileType;
 use std::fs;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// A block device's place in `/sys`.
@@ -15,36 +18,78 @@ pub struct Located {
     pub whole: PathBuf,
 }
 
+/// Where the device below a filesystem is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Below {
+    /// There.
+    Device(Located),
+    /// There is one, of which nothing is to be seen: its number or its name.
+    Unseen(String),
+    /// The filesystem has no block device, or does not name it.
+    Nameless,
+}
+
 /// Finds the device below a filesystem: by the number that `stat` gave (`major`, `minor`), or,
 /// where that is made up by the filesystem (btrfs, zfs, overlays: major 0), by the source of the
 /// mount.
-pub fn locate(major: u32, minor: u32, mount: Option<&Mount>) -> Option<Located> {
+pub fn locate(major: u32, minor: u32, mount: Option<&Mount>, roots: &Roots) -> io::Result<Below> {
     if major != 0 {
-        return by_number(major, minor);
+        let found = by_number(major, minor, roots)?;
+        return Ok(found.map_or_else(|| Below::Unseen(format!("{major}:{minor}")), Below::Device));
     }
-    let source = mount?.source.as_str();
-    let stat = rustix::fs::stat(source)
-        .ok()
-        .filter(|_| source.starts_with("/dev/"))?;
-    if FileType::from_raw_mode(stat.st_mode) != FileType::BlockDevice {
-        return None;
+    match mount {
+        Some(mount) if mount.source.starts_with("/dev/") => {
+            by_path(&mount.source, &mount.filesystem, roots)
+        }
+        _ => Ok(Below::Nameless),
     }
-    by_number(
-        rustix::fs::major(stat.st_rdev),
-        rustix::fs::minor(stat.st_rdev),
-    )
 }
 
-fn by_number(major: u32, minor: u32) -> Option<Located> {
-    let place = fs::canonicalize(format!("/sys/dev/block/{major}:{minor}")).ok()?;
-    let name = place.file_name()?.to_string_lossy().into_owned();
-    // The statistics of flushes, the queue and the model are kept for the whole device only.
-    let whole = if place.join("partition").exists() {
-        place.parent()?.to_owned()
-    } else {
-        place
+/// The device of that path.
+pub fn by_path(source: &str, filesystem: &str, roots: &Roots) -> io::Result<Below> {
+    let unseen = || Below::Unseen(source.to_owned());
+    let path = match source.strip_prefix("/dev/") {
+        Some(name) => roots.dev.join(name),
+        None => PathBuf::from(source),
     };
-    Some(Located { name, whole })
+    let stat = ask::found(patient(|| fs::metadata(&path)), "look at", &path)?;
+    let Some(stat) = stat.filter(|s| s.file_type().is_block_device()) else {
+        // A container has its own `/dev`; the kernel's name is good enough where btrfs has it.
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if filesystem == "btrfs" && btrfs_devices(&name, roots)?.is_some() {
+            return Ok(by_name(&name, roots)?.map_or_else(unseen, Below::Device));
+        }
+        return Ok(unseen());
+    };
+    let number = stat.rdev();
+    let found = by_number(rustix::fs::major(number), rustix::fs::minor(number), roots)?;
+    Ok(found.map_or_else(unseen, Below::Device))
+}
+
+/// The device of that number.
+pub fn by_number(major: u32, minor: u32, roots: &Roots) -> io::Result<Option<Located>> {
+    at_place(&roots.sys.join(format!("dev/block/{major}:{minor}")))
+}
+
+/// The device that the kernel calls so.
+pub fn by_name(name: &str, roots: &Roots) -> io::Result<Option<Located>> {
+    at_place(&roots.sys.join("class/block").join(name.replace('/', "!")))
+}
+
+fn at_place(link: &Path) -> io::Result<Option<Located>> {
+    let Some(place) = ask::real(link)? else {
+        return Ok(None);
+    };
+    let Some(name) = place.file_name() else {
+        return Ok(None);
+    };
+    let name = name.to_string_lossy().into_owned();
+    // The statistics of flushes, the queue and the model are kept for the whole device only.
+    let whole = match place.parent() {
+        Some(whole) if ask::exists(&place.join("partition"))? => whole.to_owned(),
+        _ => place,
+    };
+    Ok(Some(Located { name, whole }))
 }
 
 impl Located {
@@ -58,75 +103,92 @@ impl Located {
             .replace('!', "/")
     }
 
-    /// What the device says of itself.
-    pub fn describe(&self) -> BlockDevice {
-        let queue = |name: &str| read(&self.whole.join("queue").join(name));
-        let number = |name: &str| queue(name).and_then(|v| v.parse::<u32>().ok());
-        BlockDevice {
-            name: self.whole_name(),
-            write_cache: match queue("write_cache").as_deref() {
-                Some("write back") => WriteCache::Back,
-                Some("write through") => WriteCache::Through,
-                _ => WriteCache::Unknown,
-            },
-            fua: number("fua").map(|v| v != 0),
-            logical_sector: number("logical_block_size").unwrap_or(512),
-            physical_sector: number("physical_block_size").unwrap_or(512),
-            rotational: number("rotational").map(|v| v != 0),
-            model: ["device/model", "loop/backing_file", "dm/name"]
-                .iter()
-                .find_map(|f| read(&self.whole.join(f)))
-                .unwrap_or_default(),
+    fn line(&self, name: &str) -> io::Result<Option<String>> {
+        ask::line(&self.whole.join(name))
+    }
+
+    /// A number that the device says of itself.
+    pub fn number<T: std::str::FromStr>(&self, name: &str) -> io::Result<Option<T>> {
+        Ok(self.line(name)?.and_then(|v| v.parse().ok()))
+    }
+
+    /// What the device says of its cache, and what the kernel goes by: it sends no flushes to a
+    /// device that is `write through`.
+    pub fn write_cache(&self) -> io::Result<WriteCache> {
+        Ok(match self.line("queue/write_cache")?.as_deref() {
+            Some("write back") => WriteCache::Back,
+            Some("write through") => WriteCache::Through,
+            _ => WriteCache::Unknown,
+        })
+    }
+
+    /// Whether the driver says that there is a volatile cache, whatever the kernel was told to
+    /// believe (`queue/write_cache` can be written to); `None` where it has no such file.
+    pub fn driver_says_volatile(&self) -> io::Result<Option<bool>> {
+        // virtio; and disks that speak SCSI, SATA among them.
+        let mut told = self.line("cache_type")?;
+        let disks = self.whole.join("device/scsi_disk");
+        for disk in ask::names(&disks)?.unwrap_or_default() {
+            told = told.or(ask::line(&disks.join(disk).join("cache_type"))?);
         }
+        Ok(told.map(|t| t.starts_with("write back")))
+    }
+
+    /// What the device says of itself.
+    pub fn describe(&self) -> io::Result<BlockDevice> {
+        let mut model = None;
+        for file in ["device/model", "loop/backing_file", "dm/name"] {
+            model = model.or(self.line(file)?);
+        }
+        Ok(BlockDevice {
+            name: self.whole_name(),
+            write_cache: self.write_cache()?,
+            fua: self.number("queue/fua")?.map(|v: u32| v != 0),
+            logical_sector: self.number("queue/logical_block_size")?.unwrap_or(512),
+            physical_sector: self.number("queue/physical_block_size")?.unwrap_or(512),
+            rotational: self.number("queue/rotational")?.map(|v: u32| v != 0),
+            model: model.unwrap_or_default(),
+        })
     }
 
     /// The file a loop device keeps its blocks in.
-    pub fn backing_file(&self) -> Option<PathBuf> {
-        read(&self.whole.join("loop/backing_file")).map(PathBuf::from)
+    pub fn backing_file(&self) -> io::Result<Option<PathBuf>> {
+        Ok(self.line("loop/backing_file")?.map(PathBuf::from))
     }
 
     /// What a mapped or a RAID device is made of, by kernel names.
-    pub fn made_of(&self) -> Vec<String> {
-        let mut names: Vec<String> = fs::read_dir(self.whole.join("slaves"))
-            .into_iter()
-            .flatten()
-            .flatten()
-            .map(|e| e.file_name().to_string_lossy().into_owned())
-            .collect();
-        names.sort();
-        names
+    pub fn made_of(&self) -> io::Result<Vec<String>> {
+        let names = ask::names(&self.whole.join("slaves"))?.unwrap_or_default();
+        Ok(names.iter().map(|n| n.replace('!', "/")).collect())
+    }
+
+    /// Whether it is of that driver: `loop3` of `loop`.
+    pub fn is_of(&self, drivers: &[&str]) -> bool {
+        let name = self.whole_name();
+        drivers.iter().any(|p| {
+            name.strip_prefix(p)
+                .is_some_and(|n| n.starts_with(|c: char| c.is_ascii_digit()))
+        })
     }
 
     /// Whether the "device" is memory of this machine (a RAM disk, zram, the null block device).
     pub fn is_memory(&self) -> bool {
-        let name = self.whole_name();
-        ["ram", "zram", "nullb"].iter().any(|p| {
-            name.strip_prefix(p)
-                .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
-        })
+        self.is_of(&["ram", "zram", "nullb"])
     }
 }
 
-/// The devices of the btrfs that has the device `name`: it may spread over several.
-pub fn btrfs_devices(name: &str) -> Vec<String> {
-    let list = |dir: &Path| -> Vec<String> {
-        let names = fs::read_dir(dir).into_iter().flatten().flatten();
-        names
-            .map(|e| e.file_name().to_string_lossy().into_owned())
-            .collect()
-    };
-    list(Path::new("/sys/fs/btrfs"))
-        .into_iter()
-        .map(|uuid| list(&Path::new("/sys/fs/btrfs").join(uuid).join("devices")))
-        .find(|devices| devices.iter().any(|d| d == name))
-        .unwrap_or_default()
-}
-
-/// A file of one line; `None` if it is missing or empty.
-pub fn read(path: &Path) -> Option<String> {
-    let text = fs::read_to_string(path).ok()?;
-    let text = text.trim();
-    (!text.is_empty()).then(|| text.to_owned())
+/// The devices of the btrfs that has the device `name`: it may spread over several. `None` where
+/// they are not to be seen.
+pub fn btrfs_devices(name: &str, roots: &Roots) -> io::Result<Option<Vec<String>>> {
+    let all = roots.sys.join("fs/btrfs");
+    for uuid in ask::names(&all)?.unwrap_or_default() {
+        if let Some(devices) = ask::names(&all.join(uuid).join("devices"))?
+            && devices.iter().any(|d| d == name)
+        {
+            return Ok(Some(devices));
+        }
+    }
+    Ok(None)
 }
 
 #[cfg(test)]
@@ -150,21 +212,24 @@ mod tests {
 
     #[test]
     fn every_whole_device_of_this_machine_can_be_described() {
+        let roots = Roots::default();
         for entry in fs::read_dir("/sys/block").into_iter().flatten().flatten() {
-            let Some(dev) = read(&entry.path().join("dev")) else {
+            let Some(dev) = ask::line(&entry.path().join("dev")).unwrap() else {
                 continue;
             };
             let (major, minor) = dev.split_once(':').unwrap();
-            let found = by_number(major.parse().unwrap(), minor.parse().unwrap()).unwrap();
+            let found = by_number(major.parse().unwrap(), minor.parse().unwrap(), &roots)
+                .unwrap()
+                .unwrap();
             assert_eq!(
                 found.whole_name().replace('/', "!"),
                 entry.file_name().to_string_lossy()
             );
-            let device = found.describe();
+            let device = found.describe().unwrap();
             assert!(
                 device.logical_sector >= 512 && device.physical_sector >= device.logical_sector
             );
         }
-        assert_eq!(by_number(0, 0), None);
+        assert_eq!(by_number(0, 0, &roots).unwrap(), None);
     }
 }

@@ -1,7 +1,9 @@
 //! The block device's own count of writes and flushes. Readable by everybody.
 
-use super::error::at;
-use super::{block, mounts};
+use super::ask::{self, Roots};
+use super::block::{self, Below};
+use super::error::{at, patient, uninterrupted};
+use super::mounts;
 use rustix::fs::{Mode, OFlags};
 use std::fs::File;
 use std::io;
@@ -43,25 +45,28 @@ impl Counter {
     /// filesystems), none that can be named, or one that keeps no statistics; else what the
     /// system says.
     pub fn of(path: &Path) -> io::Result<Counter> {
-        let fd = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+        let roots = Roots::default();
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let fd = uninterrupted(|| rustix::fs::open(path, flags, Mode::empty()))
             .map_err(|e| at(e, "open", path))?;
-        let stat = rustix::fs::fstat(&fd).map_err(|e| at(e, "look at", path))?;
-        let mount = mounts::of(fd.as_fd(), path);
+        let stat = uninterrupted(|| rustix::fs::fstat(&fd)).map_err(|e| at(e, "look at", path))?;
+        let mount = mounts::of(fd.as_fd(), path, &roots)?;
         let (major, minor) = (
             rustix::fs::major(stat.st_dev),
             rustix::fs::minor(stat.st_dev),
         );
-        let located = block::locate(major, minor, mount.as_ref()).ok_or_else(|| {
+        let below = block::locate(major, minor, mount.as_ref(), &roots)?;
+        let Below::Device(located) = below else {
             let fs = mount.map_or_else(|| "this filesystem".to_owned(), |m| m.filesystem);
-            io::Error::new(
+            return Err(io::Error::new(
                 io::ErrorKind::Unsupported,
                 format!(
                     "no block device to count writes on: {} is on {fs}, which has none or does not name it",
                     path.display()
                 ),
-            )
-        })?;
-        if block::read(&located.whole.join("queue/iostats")).as_deref() == Some("0") {
+            ));
+        };
+        if ask::line(&located.whole.join("queue/iostats"))?.as_deref() == Some("0") {
             return Err(io::Error::new(
                 io::ErrorKind::Unsupported,
                 format!(
@@ -71,14 +76,14 @@ impl Counter {
             ));
         }
         let stat = located.whole.join("stat");
-        let file = File::open(&stat).map_err(|e| at(e, "read the counters", &stat))?;
+        let file = patient(|| File::open(&stat)).map_err(|e| at(e, "read the counters", &stat))?;
         Ok(Counter {
             device: located.whole_name(),
             file,
             path: stat,
             // Only a driver that uses the kernel's request queues counts flushes; for the others
             // the field is there and stays zero.
-            counts_flushes: located.whole.join("mq").exists(),
+            counts_flushes: ask::exists(&located.whole.join("mq"))?,
         })
     }
 
@@ -93,9 +98,7 @@ impl Counter {
     /// What the system says; `InvalidData` if the counters are not in the known form.
     pub fn sample(&self) -> io::Result<DeviceCounters> {
         let mut buf = [0u8; 512];
-        let n = self
-            .file
-            .read_at(&mut buf, 0)
+        let n = patient(|| self.file.read_at(&mut buf, 0))
             .map_err(|e| at(e, "read the counters", &self.path))?;
         let text = String::from_utf8_lossy(&buf[..n]);
         let (writes, sectors_written, flushes) = parse(&text).ok_or_else(|| {

@@ -1,8 +1,10 @@
 //! What direct I/O needs, and where `O_DIRECT` only pretends.
 
+use super::error::uninterrupted;
 use super::filesystem::has_option;
 use logforce_device::{BlockDevice, DirectAlignment};
-use rustix::fs::{AtFlags, IFlags, StatxFlags};
+use rustix::fs::{AtFlags, FileType, IFlags, Mode, OFlags, StatxFlags};
+use rustix::io::Errno;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
@@ -20,15 +22,25 @@ pub enum Told {
 }
 
 /// Asks the kernel about an open file.
-pub fn ask(file: BorrowedFd<'_>) -> Told {
-    match rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN) {
+pub fn ask(file: BorrowedFd<'_>) -> rustix::io::Result<Told> {
+    let ask = || rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN);
+    match uninterrupted(ask) {
         Ok(s) if s.stx_mask & StatxFlags::DIOALIGN.bits() != 0 => {
-            match (s.stx_dio_mem_align, s.stx_dio_offset_align) {
+            Ok(match (s.stx_dio_mem_align, s.stx_dio_offset_align) {
                 (0, _) | (_, 0) => Told::No,
                 (memory, offset) => Told::Needs(DirectAlignment { memory, offset }),
-            }
+            })
         }
-        _ => Told::Nothing,
+        Ok(_) | Err(Errno::NOSYS) => Ok(Told::Nothing),
+        Err(e) => Err(e),
+    }
+}
+
+/// The flags of a file or a directory; none where its filesystem has none.
+pub fn flags(file: BorrowedFd<'_>) -> rustix::io::Result<IFlags> {
+    match uninterrupted(|| rustix::fs::ioctl_getflags(file)) {
+        Err(Errno::NOTTY | Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS) => Ok(IFlags::empty()),
+        told => told,
     }
 }
 
@@ -64,77 +76,114 @@ pub fn assume(
 /// filesystem, unless the file itself is marked as one that does not do direct I/O.
 pub fn alignment(
     file: BorrowedFd<'_>,
-    assumed: impl FnOnce() -> Option<DirectAlignment>,
-) -> Option<DirectAlignment> {
-    match ask(file) {
-        Told::Needs(a) => Some(a),
-        Told::No => None,
-        Told::Nothing => {
-            let through_cache = IFlags::COMPRESSED | IFlags::JOURNALING;
-            match rustix::fs::ioctl_getflags(file) {
-                Ok(flags) if flags.intersects(through_cache) => None,
-                _ => assumed(),
-            }
+    assumed: impl FnOnce() -> io::Result<Option<DirectAlignment>>,
+) -> io::Result<Option<DirectAlignment>> {
+    match ask(file)? {
+        Told::Needs(a) => Ok(Some(a)),
+        Told::No => Ok(None),
+        Told::Nothing if flags(file)?.intersects(IFlags::COMPRESSED | IFlags::JOURNALING) => {
+            Ok(None)
         }
+        Told::Nothing => assumed(),
     }
+}
+
+/// What was found out about direct I/O on files of a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Probed {
+    /// It works, with this alignment.
+    Works(DirectAlignment),
+    /// It does not.
+    No,
+    /// There is nothing to try it on, for this reason.
+    Untried(String),
 }
 
 /// The alignment for files of a directory, found out on a nameless file in it, or, where none can
-/// be made, on a file that is there already. `Err` says why it could not be found out.
+/// be made, on a file that is there already.
+///
+/// # Errors
+/// Whatever says nothing about the filesystem, such as no memory or no descriptors left: taken for
+/// "no", it would choose the log's method for good.
 pub fn probe(
     dir: BorrowedFd<'_>,
-    assumed: impl FnOnce() -> Option<DirectAlignment>,
-) -> Result<Option<DirectAlignment>, String> {
-    let file = nameless(dir).or_else(|e| some_file(dir).ok_or(e)).map_err(|e| {
-        format!("no file could be made in the directory, and none is there, to try direct I/O on ({e})")
-    })?;
-    let Some(alignment) = alignment(file.as_fd(), assumed) else {
-        return Ok(None);
+    assumed: impl FnOnce() -> io::Result<Option<DirectAlignment>>,
+) -> io::Result<Probed> {
+    let file = match nameless(dir) {
+        Ok(file) => file,
+        Err(e) if !prevents_a_file(e) => return Err(e.into()),
+        Err(e) => match some_file(dir)? {
+            Some(file) => file,
+            None => {
+                return Ok(Probed::Untried(format!(
+                    "no file could be made in the directory, and none is there, to try it on ({})",
+                    io::Error::from(e)
+                )));
+            }
+        },
+    };
+    let Some(alignment) = alignment(file.as_fd(), assumed)? else {
+        return Ok(Probed::No);
     };
     // What the kernel says goes for what it opens.
-    let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::DIRECT;
-    match reopen(file.as_fd(), flags) {
-        Ok(_) => Ok(Some(alignment)),
-        Err(rustix::io::Errno::INVAL | rustix::io::Errno::OPNOTSUPP) => Ok(None),
-        Err(e) => Err(format!(
-            "a file could not be opened for direct I/O ({})",
-            io::Error::from(e)
-        )),
+    let opened = match uninterrupted(|| reopen(file.as_fd(), OFlags::RDONLY | OFlags::DIRECT)) {
+        // No /proc.
+        Err(Errno::NOENT) => uninterrupted(|| rustix::fs::fcntl_setfl(&file, OFlags::DIRECT)),
+        opened => opened.map(drop),
+    };
+    match opened {
+        Ok(()) => Ok(Probed::Works(alignment)),
+        Err(Errno::INVAL | Errno::OPNOTSUPP) => Ok(Probed::No),
+        Err(e) => Err(e.into()),
     }
 }
 
-/// Opens the file behind a descriptor once more, with other flags; works after a rename.
-pub fn reopen(file: BorrowedFd<'_>, flags: rustix::fs::OFlags) -> rustix::io::Result<OwnedFd> {
-    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    rustix::fs::open(
-        path,
-        flags | rustix::fs::OFlags::CLOEXEC,
-        rustix::fs::Mode::empty(),
+/// Whether that error says that a file cannot be made in a directory, or not without a name, rather
+/// than that the call failed.
+fn prevents_a_file(e: Errno) -> bool {
+    matches!(
+        e,
+        // Not this filesystem, or not this kernel.
+        Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOSYS
+            // The directory was removed.
+            | Errno::NOENT
+            // Not here, not by us, not now.
+            | Errno::ROFS | Errno::ACCESS | Errno::PERM | Errno::NOSPC | Errno::DQUOT
     )
 }
 
-fn nameless(dir: BorrowedFd<'_>) -> io::Result<OwnedFd> {
-    use rustix::fs::{Mode, OFlags};
-    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    Ok(rustix::fs::openat(
-        dir,
-        c".",
-        flags,
-        Mode::RUSR | Mode::WUSR,
-    )?)
+/// Opens the file behind a descriptor once more, with other flags; works after a rename.
+pub fn reopen(file: BorrowedFd<'_>, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty())
 }
 
-fn some_file(dir: BorrowedFd<'_>) -> Option<OwnedFd> {
-    use rustix::fs::{FileType, Mode, OFlags};
+fn nameless(dir: BorrowedFd<'_>) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    uninterrupted(|| rustix::fs::openat(dir, c".", flags, Mode::RUSR | Mode::WUSR))
+}
+
+fn some_file(dir: BorrowedFd<'_>) -> rustix::io::Result<Option<OwnedFd>> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    rustix::fs::Dir::read_from(dir)
-        .ok()?
-        .flatten()
-        .find_map(|entry| {
-            let file = rustix::fs::openat(dir, entry.file_name(), flags, Mode::empty()).ok()?;
-            let mode = rustix::fs::fstat(&file).ok()?.st_mode;
-            (FileType::from_raw_mode(mode) == FileType::RegularFile).then_some(file)
-        })
+    // A listing that a signal interrupts is not to be gone on with.
+    let names = uninterrupted(|| {
+        rustix::fs::Dir::read_from(dir)?
+            .map(|entry| entry.map(|e| e.file_name().to_owned()))
+            .collect::<rustix::io::Result<Vec<_>>>()
+    })?;
+    for name in names {
+        let file = match uninterrupted(|| rustix::fs::openat(dir, &name, flags, Mode::empty())) {
+            Ok(file) => file,
+            // Gone, not ours, or no file at all.
+            Err(Errno::NOENT | Errno::ACCESS | Errno::PERM | Errno::LOOP | Errno::NXIO) => continue,
+            Err(e) => return Err(e),
+        };
+        let stat = uninterrupted(|| rustix::fs::fstat(&file))?;
+        if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
+            return Ok(Some(file));
+        }
+    }
+    Ok(None)
 }
 
 #[cfg(test)]

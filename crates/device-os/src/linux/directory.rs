@@ -6,16 +6,20 @@ use crate::unix::directory::{OpenDirectory, identity_of};
 use logforce_device::DirectAlignment;
 use rustix::fs::{Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
 use rustix::io::Errno;
+use std::io;
 use std::os::fd::BorrowedFd;
 
 pub use crate::unix::directory::{OsDirectory, make};
 
 impl OpenDirectory {
     /// The alignment of direct I/O where the kernel does not tell it. Found out once.
-    pub fn assumed_alignment(&self) -> Option<DirectAlignment> {
-        *self
-            .assumed
-            .get_or_init(|| facts::assumed_alignment(self.fd(), &self.path))
+    pub fn assumed_alignment(&self) -> io::Result<Option<DirectAlignment>> {
+        if let Some(known) = self.assumed.get() {
+            return Ok(*known);
+        }
+        // What could not be found out is not kept.
+        let found = facts::assumed_alignment(self.fd(), &self.path)?;
+        Ok(*self.assumed.get_or_init(|| found))
     }
 }
 
@@ -27,7 +31,7 @@ pub fn sync(dir: BorrowedFd<'_>) -> rustix::io::Result<()> {
 
 /// Makes the entry of `dir` itself durable.
 pub fn sync_parent(dir: &OpenDirectory) -> rustix::io::Result<()> {
-    let parent = match dir.parent() {
+    let parent = match uninterrupted(|| dir.parent()) {
         // A parent that may be passed but not read cannot be opened, nor synced alone.
         Err(Errno::ACCESS) => return uninterrupted(|| rustix::fs::syncfs(dir.fd())),
         opened => opened?,
@@ -37,7 +41,7 @@ pub fn sync_parent(dir: &OpenDirectory) -> rustix::io::Result<()> {
         Ok(()) | Err(Errno::ROFS) => Ok(()),
         // Above a mount point is another filesystem, which may know no such sync (`/dev`):
         // the entry is not what the mount hangs on after a restart.
-        Err(e) => match rustix::fs::fstat(&parent) {
+        Err(e) => match uninterrupted(|| rustix::fs::fstat(&parent)) {
             Ok(above) if identity_of(&above).volume != dir.identity.volume => Ok(()),
             _ => Err(e),
         },
@@ -54,7 +58,7 @@ pub fn sync_parent(dir: &OpenDirectory) -> rustix::io::Result<()> {
 /// power cuts after one failed write.
 fn journal_is_alive(fd: BorrowedFd<'_>) -> Result<(), Errno> {
     const EXT4: i64 = 0xEF53;
-    if rustix::fs::fstatfs(fd)?.f_type as i64 != EXT4 {
+    if uninterrupted(|| rustix::fs::fstatfs(fd))?.f_type as i64 != EXT4 {
         return Ok(());
     }
     let now = Timespec {

@@ -47,12 +47,19 @@ impl OsFile {
         // into the cache that this write then has to throw out again, and that a reader who is
         // unlucky gets to see stale. Large reads are still done in one request.
         let _ = rustix::fs::fadvise(&cached, 0, None, Advice::Random);
+        let alignment = direct::alignment(cached.as_fd(), || dir.assumed_alignment());
+        let alignment = alignment.map_err(|e| {
+            if how.access == Access::CreateNew {
+                let _ = rustix::fs::unlinkat(dir.fd(), name, AtFlags::empty());
+            }
+            at(e, "ask for the direct I/O of", &path)
+        })?;
         let mut file = OsFile {
             dir: Arc::clone(dir),
             name: name.to_owned(),
             path,
             writable: how.access != Access::Read,
-            alignment: direct::alignment(cached.as_fd(), || dir.assumed_alignment()),
+            alignment,
             cached,
             direct: None,
             medium: OnceLock::new(),
@@ -102,7 +109,7 @@ impl OsFile {
     fn reopen(&self, flags: OFlags) -> rustix::io::Result<OwnedFd> {
         match uninterrupted(|| direct::reopen(self.cached.as_fd(), flags)) {
             // No /proc.
-            Err(Errno::NOENT) => self.reopen_by_name(flags),
+            Err(Errno::NOENT) => uninterrupted(|| self.reopen_by_name(flags)),
             other => other,
         }
     }
@@ -212,7 +219,8 @@ impl OsFile {
 
 impl File for OsFile {
     fn len(&self) -> io::Result<u64> {
-        let stat = rustix::fs::fstat(&self.cached).map_err(|e| at(e, "look at", &self.path))?;
+        let stat = uninterrupted(|| rustix::fs::fstat(&self.cached));
+        let stat = stat.map_err(|e| at(e, "look at", &self.path))?;
         Ok(stat.st_size as u64)
     }
 

@@ -1,9 +1,9 @@
 //! What the name and the options of a filesystem mean for durability.
 
+use super::ask::{self, Roots};
 use logforce_device::FilesystemKind;
 use rustix::fs::IFlags;
-use std::fs;
-use std::path::Path;
+use std::io;
 
 /// Whether a comma-separated list of options holds this one.
 pub fn has_option(options: &str, wanted: &str) -> bool {
@@ -50,6 +50,16 @@ pub fn name_of_magic(magic: u64) -> String {
     .to_owned()
 }
 
+/// Whether a program serves it (FUSE): what a sync is worth is that program's word.
+pub fn is_served(name: &str) -> bool {
+    name == "fuse" || name == "fuseblk" || name.starts_with("fuse.")
+}
+
+/// Whether it keeps its files on another filesystem that nothing here can find.
+pub fn is_stacked(name: &str) -> bool {
+    matches!(name, "aufs" | "ecryptfs" | "unionfs" | "shiftfs")
+}
+
 /// Whether a sync reaches the device, by the options.
 pub fn barriers(name: &str, options: &str) -> bool {
     let off: &[&str] = match name {
@@ -88,32 +98,54 @@ pub fn relocating_flag(flags: IFlags) -> Option<&'static str> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ext4 {
     pub data_journal: bool,
-    pub barriers: bool,
-    pub journal: bool,
+    /// `None` where it says neither.
+    pub barriers: Option<bool>,
+    pub journal: Journal,
+}
+
+/// Where an ext4 has its journal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Journal {
+    None,
+    /// On the same device.
+    Own,
+    /// On another one.
+    Elsewhere,
 }
 
 /// Asks the ext4 on the block device of that kernel name (a partition's own); `None` where the
 /// kernel does not tell.
-pub fn ext4(device: &str) -> Option<Ext4> {
-    let options =
-        fs::read_to_string(Path::new("/proc/fs/ext4").join(device).join("options")).ok()?;
-    let jbd2 = fs::read_dir("/proc/fs/jbd2").is_ok_and(|names| {
-        let prefix = format!("{device}-");
-        names
-            .flatten()
-            .any(|n| n.file_name().to_string_lossy().starts_with(&prefix))
-    });
-    Some(parse_ext4(&options, jbd2))
+pub fn ext4(device: &str, roots: &Roots) -> io::Result<Option<Ext4>> {
+    let options = roots.proc.join("fs/ext4").join(device).join("options");
+    let Some(options) = ask::bytes(&options)? else {
+        return Ok(None);
+    };
+    let journals = ask::names(&roots.proc.join("fs/jbd2"))?.unwrap_or_default();
+    let prefix = format!("{device}-");
+    let is_here = journals.iter().any(|n| n.starts_with(&prefix));
+    Ok(Some(parse_ext4(
+        &String::from_utf8_lossy(&options),
+        is_here,
+    )))
 }
 
 fn parse_ext4(options: &str, jbd2: bool) -> Ext4 {
     let is = |wanted: &str| options.lines().any(|l| l == wanted);
     Ext4 {
         data_journal: is("data=journal"),
-        barriers: !is("nobarrier"),
-        // A data mode is printed only where there is a journal. (jbd2's own entry is not to be
-        // found if the journal is on another device.)
-        journal: jbd2 || options.lines().any(|l| l.starts_with("data=")),
+        barriers: match (is("barrier"), is("nobarrier")) {
+            (true, false) => Some(true),
+            (_, true) => Some(false),
+            (false, false) => None,
+        },
+        journal: if jbd2 {
+            Journal::Own
+        } else if options.lines().any(|l| l.starts_with("data=")) {
+            // A data mode is printed only where there is a journal.
+            Journal::Elsewhere
+        } else {
+            Journal::None
+        },
     }
 }
 
@@ -154,26 +186,21 @@ mod tests {
 
     #[test]
     fn ext4_options() {
+        let parsed = |text, jbd2| {
+            let told = parse_ext4(text, jbd2);
+            (told.data_journal, told.barriers, told.journal)
+        };
         let plain = "rw\nbarrier\ndata=ordered\n";
+        assert_eq!(parsed(plain, true), (false, Some(true), Journal::Own));
         assert_eq!(
-            parse_ext4(plain, true),
-            Ext4 {
-                data_journal: false,
-                barriers: true,
-                journal: true
-            }
+            parsed(plain, false),
+            (false, Some(true), Journal::Elsewhere)
         );
-        assert!(parse_ext4(plain, false).journal, "an external journal");
         let none = "rw\nnojournal_checksum\nnobarrier\n";
-        assert_eq!(
-            parse_ext4(none, false),
-            Ext4 {
-                data_journal: false,
-                barriers: false,
-                journal: false
-            }
-        );
-        assert!(parse_ext4("data=journal\n", true).data_journal);
+        assert_eq!(parsed(none, false), (false, Some(false), Journal::None));
+        let silent = "data=journal\n";
+        assert_eq!(parsed(silent, true), (true, None, Journal::Own));
+        assert_eq!(parsed("", false), (false, None, Journal::None));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The lock of an open file description.
 
-use super::error::at;
+use super::error::{at, uninterrupted};
 use super::ofd;
 use crate::lock::is_ours;
 use crate::unix::lock::{find, make};
@@ -37,7 +37,8 @@ pub fn is_taken(
 ) -> io::Result<bool> {
     if is_ours(identity) {
         // Ours, if the lock file is still there: a missing one is nobody's lock.
-        return match rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+        let look = || rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
+        return match uninterrupted(look) {
             Ok(_) => Ok(true),
             Err(Errno::NOENT) => Ok(false),
             Err(e) => Err(at(e, "look at the lock file", path)),

@@ -3,10 +3,13 @@
 //! - `directory`: what makes names durable; the rest is `unix`'s. `file`: files; `direct` knows what
 //!   direct I/O needs.
 //! - `lock`, over `ofd` (unsafe): the call behind one writer per directory.
-//! - `facts`, from `mounts` (what is mounted), `filesystem` (what that means) and `block` (the
-//!   device below) and `volume` (which filesystem it is); `counters` reads the device's statistics.
+//! - `facts`, from `stack` (the filesystem and all below it: `mounts`, what is mounted; `filesystem`,
+//!   what that means; `block`, the device below; `layers`, what that is made of and so on down) and
+//!   `volume` (which filesystem it is). All of them ask by `ask`, which takes only what is not found
+//!   for what is not there. `counters` reads the device's statistics.
 //! - `runtime`, over `fork` (unsafe): futexes, random bits, and telling a forked child apart.
 
+mod ask;
 mod block;
 mod counters;
 mod direct;
@@ -15,11 +18,13 @@ pub mod facts;
 pub mod file;
 mod filesystem;
 mod fork;
+mod layers;
 pub mod lock;
 mod machine;
 mod mounts;
 mod ofd;
 pub mod runtime;
+mod stack;
 mod volume;
 
 pub use crate::unix::error;

@@ -1,8 +1,11 @@
 //! What is mounted, from `/proc/self/mountinfo`.
 
+use super::ask::{self, Roots};
+use super::error::{at, uninterrupted};
 use rustix::fs::{AtFlags, StatxFlags};
+use rustix::io::Errno;
 use std::ffi::OsString;
-use std::fs;
+use std::io;
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
@@ -13,6 +16,8 @@ pub struct Mount {
     pub id: u64,
     pub major: u32,
     pub minor: u32,
+    /// The directory of the filesystem that is seen at the mount point.
+    pub root: PathBuf,
     pub mount_point: PathBuf,
     /// Options of the mount and of the filesystem, without repetition.
     pub options: String,
@@ -26,23 +31,32 @@ pub struct Mount {
 /// By the number of the mount where the kernel tells it (5.8), which is exact. Else by device and
 /// the longest mount point above `path`; on btrfs the device of a subvolume is in no line, and the
 /// path alone decides.
-pub fn of(fd: BorrowedFd<'_>, path: &Path) -> Option<Mount> {
-    let mounts = all();
-    if let Ok(told) = rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID)
-        && told.stx_mask & StatxFlags::MNT_ID.bits() != 0
-        && let Some(mount) = mounts.iter().find(|m| m.id == told.stx_mnt_id)
-    {
-        return Some(mount.clone());
+pub fn of(fd: BorrowedFd<'_>, path: &Path, roots: &Roots) -> io::Result<Option<Mount>> {
+    match id(fd, path)? {
+        Some(id) => Ok(all(roots)?.into_iter().find(|m| m.id == id)),
+        None => {
+            let stat =
+                uninterrupted(|| rustix::fs::fstat(fd)).map_err(|e| at(e, "look at", path))?;
+            let (major, minor) = (
+                rustix::fs::major(stat.st_dev),
+                rustix::fs::minor(stat.st_dev),
+            );
+            let Some(path) = ask::real(path)? else {
+                return Ok(None);
+            };
+            Ok(by_path(&all(roots)?, major, minor, &path).cloned())
+        }
     }
-    let dev = rustix::fs::fstat(fd).ok()?.st_dev;
-    let path = fs::canonicalize(path).ok()?;
-    by_path(
-        &mounts,
-        rustix::fs::major(dev),
-        rustix::fs::minor(dev),
-        &path,
-    )
-    .cloned()
+}
+
+/// The number of the mount, where the kernel tells it.
+pub fn id(fd: BorrowedFd<'_>, path: &Path) -> io::Result<Option<u64>> {
+    let ask = || rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID);
+    match uninterrupted(ask) {
+        Ok(told) if told.stx_mask & StatxFlags::MNT_ID.bits() != 0 => Ok(Some(told.stx_mnt_id)),
+        Ok(_) | Err(Errno::NOSYS) => Ok(None),
+        Err(e) => Err(at(e, "ask for the mount of", path)),
+    }
 }
 
 fn by_path<'a>(mounts: &'a [Mount], major: u32, minor: u32, path: &Path) -> Option<&'a Mount> {
@@ -53,6 +67,8 @@ fn by_path<'a>(mounts: &'a [Mount], major: u32, minor: u32, path: &Path) -> Opti
             // Of two mounts on one point the later hides the earlier, and `max_by_key` takes the
             // last.
             .max_by_key(|m| m.mount_point.as_os_str().len())
+            // Of any other filesystem the device would be in its line.
+            .filter(|m| matches!(m.filesystem.as_str(), "btrfs" | "bcachefs"))
     };
     mounts
         .iter()
@@ -62,9 +78,9 @@ fn by_path<'a>(mounts: &'a [Mount], major: u32, minor: u32, path: &Path) -> Opti
 }
 
 /// All mounts this process sees; none if `/proc` is not there.
-fn all() -> Vec<Mount> {
-    let text = fs::read("/proc/self/mountinfo").unwrap_or_default();
-    text.split(|&b| b == b'\n').filter_map(parse).collect()
+fn all(roots: &Roots) -> io::Result<Vec<Mount>> {
+    let text = ask::bytes(&roots.proc.join("self/mountinfo"))?.unwrap_or_default();
+    Ok(text.split(|&b| b == b'\n').filter_map(parse).collect())
 }
 
 /// `id parent major:minor root mount-point options [optional ...] - type source super-options`
@@ -75,7 +91,7 @@ fn parse(line: &[u8]) -> Option<Mount> {
     let _parent = next()?;
     let device = text(next()?);
     let (major, minor) = device.split_once(':')?;
-    let _root = next()?;
+    let root = PathBuf::from(OsString::from_vec(next()?));
     let mount_point = PathBuf::from(OsString::from_vec(next()?));
     let mut options = text(next()?);
     while next()? != b"-" {}
@@ -91,6 +107,7 @@ fn parse(line: &[u8]) -> Option<Mount> {
         id,
         major: major.parse().ok()?,
         minor: minor.parse().ok()?,
+        root,
         mount_point,
         options,
         filesystem,
@@ -153,6 +170,7 @@ broken
         let m = &mounts[1];
         assert_eq!((m.id, m.major, m.minor), (36, 98, 0));
         assert_eq!(m.mount_point, Path::new("/mnt/a b"));
+        assert_eq!(m.root, Path::new("/mnt1"));
         assert_eq!(m.options, "rw,noatime,errors=continue");
         assert_eq!(
             (m.filesystem.as_str(), m.source.as_str()),
@@ -169,5 +187,8 @@ broken
         // A subvolume of btrfs: its device is nowhere.
         assert_eq!(id(0, 99, "/mnt/sub"), 41);
         assert!(by_path(&[], 1, 1, Path::new("/")).is_none());
+        // Another filesystem's line would be somebody else's.
+        let other = by_path(&mounts[..3], 0, 99, Path::new("/mnt/sub"));
+        assert_eq!(other, None, "tmpfs is no btrfs");
     }
 }

@@ -1,24 +1,32 @@
 //! What tells a filesystem from every other, also after a restart.
 
-use rustix::fs::FileType;
+use super::ask::{self, Roots};
+use super::error::patient;
 use std::fs;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 /// The UUID of the filesystem `filesystem` on the block device of that kernel name (a partition's
 /// own); `None` where the system does not tell.
-pub fn uuid(filesystem: &str, device: &str) -> Option<String> {
+pub fn uuid(filesystem: &str, device: &str, roots: &Roots) -> io::Result<Option<String>> {
     if filesystem == "btrfs"
-        && let Some(uuid) = of_btrfs(device)
+        && let Some(uuid) = of_btrfs(device, roots)?
     {
-        return Some(uuid);
+        return Ok(Some(uuid));
     }
-    let number = super::block::read(&Path::new("/sys/class/block").join(device).join("dev"))?;
+    let dev = roots.sys.join("class/block").join(device).join("dev");
+    let Some(number) = ask::line(&dev)? else {
+        return Ok(None);
+    };
     // udev's links. Made by name where the medium changed, so the target's number decides.
-    fs::read_dir("/dev/disk/by-uuid")
-        .ok()?
-        .flatten()
-        .find(|link| is_device(&link.path(), &number))
-        .map(|link| link.file_name().to_string_lossy().into_owned())
+    let links = roots.dev.join("disk/by-uuid");
+    for uuid in ask::names(&links)?.unwrap_or_default() {
+        if is_device(&links.join(&uuid), &number)? {
+            return Ok(Some(uuid));
+        }
+    }
+    Ok(None)
 }
 
 /// What is left where nobody tells the UUID: `statfs`'s number, which ext4 and btrfs derive from
@@ -31,23 +39,24 @@ pub fn fallback(fsid: u64) -> String {
     }
 }
 
-fn of_btrfs(device: &str) -> Option<String> {
-    fs::read_dir("/sys/fs/btrfs")
-        .ok()?
-        .flatten()
-        .find(|entry| entry.path().join("devices").join(device).exists())
-        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+fn of_btrfs(device: &str, roots: &Roots) -> io::Result<Option<String>> {
+    let all = roots.sys.join("fs/btrfs");
+    for uuid in ask::names(&all)?.unwrap_or_default() {
+        let devices = ask::names(&all.join(&uuid).join("devices"))?;
+        if devices.is_some_and(|d| d.iter().any(|d| d == device)) {
+            return Ok(Some(uuid));
+        }
+    }
+    Ok(None)
 }
 
-fn is_device(path: &Path, number: &str) -> bool {
-    rustix::fs::stat(path).is_ok_and(|stat| {
-        let (major, minor) = (
-            rustix::fs::major(stat.st_rdev),
-            rustix::fs::minor(stat.st_rdev),
-        );
-        FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice
-            && format!("{major}:{minor}") == number
-    })
+fn is_device(path: &Path, number: &str) -> io::Result<bool> {
+    let stat = ask::found(patient(|| fs::metadata(path)), "look at", path)?;
+    Ok(stat.is_some_and(|stat| {
+        let id = stat.rdev();
+        let (major, minor) = (rustix::fs::major(id), rustix::fs::minor(id));
+        stat.file_type().is_block_device() && format!("{major}:{minor}") == number
+    }))
 }
 
 #[cfg(test)]
@@ -56,10 +65,14 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_unknown() {
-        assert_eq!(uuid("ext4", "nosuch0"), None);
-        assert_eq!(uuid("btrfs", "nosuch0"), None);
+        let roots = Roots::default();
+        assert_eq!(uuid("ext4", "nosuch0", &roots).unwrap(), None);
+        assert_eq!(uuid("btrfs", "nosuch0", &roots).unwrap(), None);
         assert_eq!(fallback(0), "");
         assert_eq!(fallback(0xab), "fsid:00000000000000ab");
-        assert!(!is_device(Path::new("/dev/null"), "1:3"), "no block device");
+        assert!(
+            !is_device(Path::new("/dev/null"), "1:3").unwrap(),
+            "no block device"
+        );
     }
 }

@@ -66,6 +66,9 @@ pub fn gather(dir: BorrowedFd<'_>, path: &Path) -> io::Result<Facts> {
         notes,
         tried: Vec::new(),
         unread: Vec::new(),
+        layers: Vec::new(),
+        direct_unknown: None,
+        read_only: false,
     })
 }
 

@@ -73,6 +73,9 @@ fn facts(platform: Platform, write_cache: WriteCache) -> Facts {
         notes: Vec::new(),
         tried: Vec::new(),
         unread: Vec::new(),
+        layers: Vec::new(),
+        direct_unknown: None,
+        read_only: false,
     }
 }
 

@@ -47,14 +47,14 @@ impl OpenDirectory {
 
 /// Makes a directory for its owner only.
 pub fn make(path: &Path) -> io::Result<()> {
-    Ok(rustix::fs::mkdir(path, Mode::RWXU)?)
+    Ok(uninterrupted(|| rustix::fs::mkdir(path, Mode::RWXU))?)
 }
 
 impl OsDirectory {
     pub fn open(path: &Path) -> io::Result<Self> {
         let fd = uninterrupted(|| rustix::fs::open(path, FLAGS, Mode::empty()))
             .map_err(|e| at(e, "open the directory", path))?;
-        let stat = rustix::fs::fstat(&fd).map_err(|e| at(e, "look at", path))?;
+        let stat = uninterrupted(|| rustix::fs::fstat(&fd)).map_err(|e| at(e, "look at", path))?;
         Ok(OsDirectory {
             open: Arc::new(OpenDirectory {
                 path: path.to_owned(),
@@ -92,6 +92,22 @@ fn check(name: &str) -> io::Result<()> {
     Ok(())
 }
 
+/// Repeats a call that takes a name away, for as long as a signal interrupts it. An interrupted one
+/// may have been done all the same (by a server, say): then the name is gone, and `is_done` says so.
+fn again(
+    mut call: impl FnMut() -> rustix::io::Result<()>,
+    is_done: impl Fn() -> bool,
+) -> rustix::io::Result<()> {
+    let mut was_interrupted = false;
+    loop {
+        match call() {
+            Err(Errno::INTR) => was_interrupted = true,
+            Err(Errno::NOENT) if was_interrupted && is_done() => return Ok(()),
+            other => return other,
+        }
+    }
+}
+
 impl Directory for OsDirectory {
     fn path(&self) -> &Path {
         &self.open.path
@@ -103,16 +119,20 @@ impl Directory for OsDirectory {
 
     fn entries(&self) -> io::Result<Vec<Entry>> {
         let path = &self.open.path;
-        let fail = |e: Errno| at(e, "list the directory", path);
+        // A listing that a signal interrupts is not to be gone on with: it is made anew.
+        let names = uninterrupted(|| {
+            // `read_from` opens the directory anew, so that two threads do not share a position.
+            rustix::fs::Dir::read_from(&self.open.fd)?
+                .map(|entry| entry.map(|e| e.file_name().to_owned()))
+                .collect::<rustix::io::Result<Vec<_>>>()
+        });
         let mut found = Vec::new();
-        // `read_from` opens the directory anew, so that two threads do not share a position.
-        for entry in rustix::fs::Dir::read_from(&self.open.fd).map_err(fail)? {
-            let entry = entry.map_err(fail)?;
-            let name = entry.file_name();
-            if name == c"." || name == c".." {
+        for name in names.map_err(|e| at(e, "list the directory", path))? {
+            if name.as_c_str() == c"." || name.as_c_str() == c".." {
                 continue;
             }
-            let stat = match rustix::fs::statat(&self.open.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
+            let look = || rustix::fs::statat(&self.open.fd, &name, AtFlags::SYMLINK_NOFOLLOW);
+            let stat = match uninterrupted(look) {
                 Ok(stat) => stat,
                 // Removed since it was listed.
                 Err(Errno::NOENT) => continue,
@@ -137,14 +157,21 @@ impl Directory for OsDirectory {
         check(from)?;
         check(to)?;
         let dir = &self.open.fd;
-        rustix::fs::renameat(dir, from, dir, to)
+        let is_there = |name: &str| {
+            let look = || rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
+            uninterrupted(look).is_ok()
+        };
+        again(|| rustix::fs::renameat(dir, from, dir, to), || is_there(to))
             .map_err(|e| at(e, &format!("rename to {to}"), &self.open.path_of(from)))
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
         check(name)?;
-        rustix::fs::unlinkat(&self.open.fd, name, AtFlags::empty())
-            .map_err(|e| at(e, "remove", &self.open.path_of(name)))
+        again(
+            || rustix::fs::unlinkat(&self.open.fd, name, AtFlags::empty()),
+            || true,
+        )
+        .map_err(|e| at(e, "remove", &self.open.path_of(name)))
     }
 
     fn sync(&self) -> io::Result<()> {
@@ -169,7 +196,7 @@ impl Directory for OsDirectory {
     }
 
     fn free_space(&self) -> io::Result<u64> {
-        let stat = rustix::fs::fstatvfs(&self.open.fd)
+        let stat = uninterrupted(|| rustix::fs::fstatvfs(&self.open.fd))
             .map_err(|e| at(e, "ask for the free space of", &self.open.path))?;
         // What is reserved for root is left out for root as well; a quota is not looked at.
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
@@ -179,6 +206,19 @@ impl Directory for OsDirectory {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_interrupted_rename_or_removal_is_repeated_unless_it_was_done() {
+        let go = |answers: &[rustix::io::Result<()>], is_done| {
+            let mut answers = answers.iter();
+            again(|| *answers.next().unwrap(), || is_done)
+        };
+        let (int, gone) = (Err(Errno::INTR), Err(Errno::NOENT));
+        assert_eq!(go(&[int, int, Ok(())], false), Ok(()));
+        assert_eq!(go(&[int, gone], true), Ok(()), "it was done");
+        assert_eq!(go(&[int, gone], false), gone, "somebody else took it");
+        assert_eq!(go(&[gone], true), gone, "it never was there");
+    }
 
     #[test]
     fn only_plain_names() {

@@ -19,6 +19,17 @@ pub fn uninterrupted<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rust
     }
 }
 
+/// The same for the standard library's calls.
+#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
+pub fn patient<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -42,5 +53,7 @@ mod tests {
     fn a_signal_is_not_an_error() {
         let mut answers = vec![Ok(7), Err(Errno::INTR), Err(Errno::INTR)];
         assert_eq!(uninterrupted(|| answers.pop().unwrap()), Ok(7));
+        let mut answers = vec![Ok(7), Err(Errno::INTR.into()), Err(Errno::INTR.into())];
+        assert_eq!(patient(|| answers.pop().unwrap()).unwrap(), 7);
     }
 }

@@ -21,8 +21,8 @@ pub fn open(dir: &OpenDirectory, name: &str, how: OpenFile) -> io::Result<OwnedF
     let new = how.access == Access::CreateNew;
     if !new {
         // Before opening: to open a FIFO of that name would wait for its other end for ever.
-        let stat = rustix::fs::statat(dir.fd(), name, AtFlags::SYMLINK_NOFOLLOW)
-            .map_err(|e| at(e, "open", &path))?;
+        let look = || rustix::fs::statat(dir.fd(), name, AtFlags::SYMLINK_NOFOLLOW);
+        let stat = uninterrupted(look).map_err(|e| at(e, "open", &path))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,

@@ -1,6 +1,6 @@
 //! The file that is locked.
 
-use super::error::at;
+use super::error::{at, uninterrupted};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::io;
@@ -14,13 +14,14 @@ const FLAGS: OFlags = OFlags::CLOEXEC
 /// Opens the file `name` of `dir` to lock it, and makes it if need be.
 pub fn make(dir: BorrowedFd<'_>, name: &str, path: &Path) -> io::Result<OwnedFd> {
     let flags = FLAGS | OFlags::RDWR | OFlags::CREATE;
-    rustix::fs::openat(dir, name, flags, Mode::RUSR | Mode::WUSR)
+    uninterrupted(|| rustix::fs::openat(dir, name, flags, Mode::RUSR | Mode::WUSR))
         .map_err(|e| at(e, "open the lock file", path))
 }
 
 /// Opens it to ask for the lock; `None` if it is missing, which is nobody's lock.
 pub fn find(dir: BorrowedFd<'_>, name: &str, path: &Path) -> io::Result<Option<OwnedFd>> {
-    match rustix::fs::openat(dir, name, FLAGS | OFlags::RDONLY, Mode::empty()) {
+    let flags = FLAGS | OFlags::RDONLY;
+    match uninterrupted(|| rustix::fs::openat(dir, name, flags, Mode::empty())) {
         Ok(file) => Ok(Some(file)),
         Err(Errno::NOENT) => Ok(None),
         Err(e) => Err(at(e, "open the lock file", path)),

@@ -66,6 +66,9 @@ fn over<D: Ask>(
         notes,
         tried: Vec::new(),
         unread: Vec::new(),
+        layers: Vec::new(),
+        direct_unknown: None,
+        read_only: false,
     })
 }
 

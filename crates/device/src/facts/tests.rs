@@ -28,6 +28,9 @@ fn facts(platform: Platform, write_cache: WriteCache, fua: Option<bool>) -> Fact
         notes: Vec::new(),
         tried: Vec::new(),
         unread: Vec::new(),
+        layers: Vec::new(),
+        direct_unknown: None,
+        read_only: false,
     }
 }
 

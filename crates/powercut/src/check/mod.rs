@@ -12,6 +12,7 @@ mod tests;
 pub use promises::{Life, Promises, Survivor};
 
 use crate::subject::Identity;
+use crate::subject::seam::{Fault, Faulty};
 use anyhow::{Context, Result};
 use logforce::{Creation, ErrorKind, Guarantee, Log, Method, Options};
 use std::collections::BTreeMap;
@@ -85,7 +86,7 @@ pub fn check(dir: &Path, opening: Opening, promises: &mut Promises) -> Result<Ou
     } else {
         Creation::OpenOrCreate
     };
-    let system = logforce_device_os::OsSystem::new();
+    let system = Faulty::new(Fault::None);
     let log = match Log::open(&system, dir, creation, options) {
         Ok(log) => log,
         Err(e) if e.kind() == ErrorKind::Unavailable => return Err(e).context("opening"),

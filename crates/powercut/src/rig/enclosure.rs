@@ -27,7 +27,7 @@ pub fn is_inside() -> bool {
 }
 
 /// What images in memory are called: by it they are known as this suite's.
-pub(super) fn name() -> String {
+pub(crate) fn name() -> String {
     let own = std::env::var(INSIDE).unwrap_or_default();
     format!("logforce-powercut-{own}")
 }

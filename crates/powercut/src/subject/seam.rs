@@ -65,9 +65,6 @@ impl Faulty {
     }
 
     fn wrap(&self, real: Arc<dyn Directory>) -> Arc<dyn Directory> {
-        if self.fault == Fault::None {
-            return real;
-        }
         Arc::new(Names {
             real,
             fault: self.fault,
@@ -128,6 +125,9 @@ impl Directory for Names {
 
     fn open(&self, name: &str, how: OpenFile) -> io::Result<Arc<dyn File>> {
         let real = self.real.open(name, how)?;
+        if self.fault == Fault::None {
+            return Ok(real);
+        }
         let in_use = self.in_use().entry(name.to_owned()).or_default().clone();
         in_use.store(is_segment(name), Relaxed);
         Ok(Arc::new(Bytes {
@@ -173,8 +173,14 @@ impl Directory for Names {
         self.real.is_locked(name)
     }
 
+    /// An image in memory stands for the disk that it was taken from: what it is kept in counts for
+    /// nothing.
     fn facts(&self) -> io::Result<Facts> {
-        self.real.facts()
+        let mut facts = self.real.facts()?;
+        facts
+            .layers
+            .retain(|l| !l.name.contains(&crate::rig::enclosure::name()));
+        Ok(facts)
     }
 
     fn free_space(&self) -> io::Result<u64> {

@@ -113,6 +113,9 @@ impl SimOptions {
             notes: Vec::new(),
             tried: Vec::new(),
             unread: Vec::new(),
+            layers: Vec::new(),
+            direct_unknown: None,
+            read_only: false,
         }
     }
 

@@ -32,6 +32,9 @@ fn facts(platform: Platform, fua: Option<bool>) -> Facts {
         notes: vec!["A note.".to_owned()],
         tried: Vec::new(),
         unread: Vec::new(),
+        layers: Vec::new(),
+        direct_unknown: None,
+        read_only: false,
     }
 }
 

@@ -120,6 +120,9 @@ fn facts(below: Below) -> Facts {
         notes: Vec::new(),
         tried: Vec::new(),
         unread: Vec::new(),
+        layers: Vec::new(),
+        direct_unknown: None,
+        read_only: false,
     }
 }
 

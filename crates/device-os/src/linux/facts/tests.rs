@@ -1,0 +1,337 @@
+//! The facts of a real directory in a made-up system: its mount, its device and what that is made of
+//! are files of the test's own.
+
+use super::*;
+use logforce_device::{FileState, Guarantee, Method, Verdict};
+use std::fs;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{MetadataExt, symlink};
+use tempfile::TempDir;
+
+struct World {
+    temp: TempDir,
+    roots: Roots,
+    log: fs::File,
+}
+
+const BACK: &str = "write back";
+const THROUGH: &str = "write through";
+
+impl World {
+    fn new() -> World {
+        let temp = TempDir::new().unwrap();
+        let at = |name: &str| temp.path().join(name);
+        let roots = Roots {
+            proc: at("proc"),
+            sys: at("sys"),
+            dev: at("dev"),
+        };
+        fs::create_dir(at("log")).unwrap();
+        let log = fs::File::open(at("log")).unwrap();
+        World { temp, roots, log }
+    }
+
+    /// An ext4 with barriers on `vda`, a disk with a volatile cache.
+    fn honest() -> World {
+        let world = World::new();
+        world.mounted("ext4", "/dev/vda", "rw,relatime");
+        world.below("vda", BACK);
+        world.ext4("vda", "rw\nbarrier\ndata=ordered\n");
+        world
+    }
+
+    fn put(&self, name: &str, text: &str) {
+        let path = self.temp.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn remove(&self, name: &str) {
+        let path = self.temp.path().join(name);
+        fs::remove_file(&path)
+            .or_else(|_| fs::remove_dir_all(&path))
+            .unwrap();
+    }
+
+    fn mounted(&self, filesystem: &str, source: &str, options: &str) {
+        let id = mounts::id(self.log.as_fd(), self.temp.path()).unwrap();
+        let dev = self.log.metadata().unwrap().dev();
+        let (major, minor) = (rustix::fs::major(dev), rustix::fs::minor(dev));
+        let line = format!(
+            "{} 1 {major}:{minor} / / {options} - {filesystem} {source} {options}\n",
+            id.unwrap_or(7)
+        );
+        self.put("proc/self/mountinfo", &line);
+    }
+
+    fn ext4(&self, device: &str, options: &str) {
+        self.put(&format!("proc/fs/ext4/{device}/options"), options);
+        self.put(&format!("proc/fs/jbd2/{device}-8/info"), "");
+    }
+
+    fn device(&self, name: &str, cache: &str) -> String {
+        let place = format!("sys/devices/{name}");
+        self.put(&format!("{place}/queue/write_cache"), &format!("{cache}\n"));
+        self.link(&format!("sys/class/block/{name}"), &place);
+        place
+    }
+
+    fn link(&self, name: &str, to: &str) {
+        let path = self.temp.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        symlink(self.temp.path().join(to), path).unwrap();
+    }
+
+    /// The device below the directory.
+    fn below(&self, name: &str, cache: &str) {
+        let place = self.device(name, cache);
+        let dev = self.log.metadata().unwrap().dev();
+        let (major, minor) = (rustix::fs::major(dev), rustix::fs::minor(dev));
+        self.link(&format!("sys/dev/block/{major}:{minor}"), &place);
+    }
+
+    fn part(&self, of: &str, name: &str) {
+        self.put(&format!("sys/devices/{of}/slaves/{name}"), "");
+    }
+
+    fn facts(&self) -> io::Result<Facts> {
+        gather_by(self.log.as_fd(), &self.temp.path().join("log"), &self.roots)
+    }
+
+    /// What a sync is worth, and that its evidence says so.
+    #[track_caller]
+    fn is(&self, guarantee: Guarantee, verdict: Verdict, words: &[&str]) {
+        let facts = self.facts().unwrap();
+        for method in [Method::Fdatasync, Method::Dsync] {
+            let a = facts.assess(method, FileState::Zeroed).unwrap();
+            assert_eq!(
+                (a.guarantee, a.verdict),
+                (guarantee, verdict),
+                "{a:?} {facts:#?}"
+            );
+            for word in words {
+                assert!(a.evidence.contains(word), "{word}: {}", a.evidence);
+            }
+        }
+    }
+}
+
+use Guarantee::{OsCrash, PowerLoss, ProcessCrash};
+use Verdict::{Contradicted, Declared, Unknown};
+
+#[test]
+fn what_is_seen_is_declared() {
+    let world = World::honest();
+    world.is(PowerLoss, Declared, &["the system flushes it"]);
+    let facts = world.facts().unwrap();
+    assert_eq!((&*facts.filesystem, &*facts.mount_point), ("ext4", "/"));
+    assert!(!facts.read_only && facts.direct_unknown.is_none());
+}
+
+#[test]
+fn what_is_not_there_to_be_seen_is_not_promised() {
+    let world = World::honest();
+    world.remove("proc");
+    world.is(
+        OsCrash,
+        Unknown,
+        &["how it is mounted cannot be seen", "Mount /proc"],
+    );
+    assert_eq!(world.facts().unwrap().mount_options, "");
+
+    // Mounts are seen, and not this one: a `chroot`.
+    let world = World::honest();
+    world.put("proc/self/mountinfo", "1 1 0:1 / /proc rw - proc proc rw\n");
+    world.is(OsCrash, Unknown, &["how it is mounted cannot be seen"]);
+
+    let world = World::honest();
+    world.remove("sys");
+    world.is(
+        OsCrash,
+        Unknown,
+        &["the device", "nothing of it is to be seen"],
+    );
+
+    // Barriers may be off by the superblock.
+    let world = World::honest();
+    world.remove("proc/fs");
+    world.is(OsCrash, Unknown, &["/proc/fs/ext4/vda/options"]);
+    world.ext4("vda", "rw\n");
+    world.is(OsCrash, Unknown, &["/proc/fs/ext4/vda/options"]);
+    world.ext4("vda", "rw\nnobarrier\n");
+    world.is(OsCrash, Contradicted, &["without barriers"]);
+
+    // A journal on a device that is not named.
+    let world = World::honest();
+    world.remove("proc/fs/jbd2");
+    world.is(PowerLoss, Unknown, &["the journal", "another device"]);
+}
+
+#[test]
+fn memory_is_memory_whatever_else_cannot_be_seen() {
+    let world = World::new();
+    world.mounted("ext4", "/dev/zram0", "rw");
+    world.below("zram0", BACK);
+    world.is(ProcessCrash, Contradicted, &["zram0", "memory"]);
+    world.remove("proc");
+    world.is(ProcessCrash, Contradicted, &["memory"]);
+}
+
+#[test]
+fn no_failed_question_is_an_answer() {
+    // A directory in the place of a file, and the other way round: to ask fails, and not because
+    // there is nothing.
+    let asked = [
+        "proc/self/mountinfo/x",
+        "proc/fs/ext4/vda/options/x",
+        "proc/fs/jbd2",
+        "sys/devices/vda/queue/write_cache/x",
+        "sys/devices/vda/queue/fua/x",
+        "sys/devices/vda/queue/logical_block_size/x",
+        "sys/devices/vda/queue/physical_block_size/x",
+        "sys/devices/vda/device/model/x",
+        "sys/devices/vda/device/scsi_disk",
+        "sys/devices/vda/cache_type/x",
+        "sys/devices/vda/loop/backing_file/x",
+        "sys/devices/vda/slaves",
+        "sys/devices/vda/dev/x",
+        "dev/disk/by-uuid",
+    ];
+    for name in asked {
+        let world = World::honest();
+        world.put("sys/devices/vda/dev", "254:0");
+        let there = name.strip_suffix("/x").unwrap_or(name);
+        if world.temp.path().join(there).exists() {
+            world.remove(there);
+        }
+        world.put(name, "");
+        let e = world.facts().expect_err(name);
+        let file = there.rsplit('/').next().unwrap();
+        assert!(e.to_string().contains(file), "{there}: {e}");
+    }
+    let world = World::honest();
+    world.mounted("btrfs", "/dev/vda", "rw");
+    world.put("sys/fs/btrfs", "");
+    assert!(world.facts().is_err());
+}
+
+#[test]
+fn a_flush_that_is_dropped_on_the_way_is_worth_nothing_below() {
+    let world = World::new();
+    world.mounted("xfs", "/dev/dm-0", "rw");
+    world.below("dm-0", BACK);
+    let place = world.device("sda", BACK);
+    world.put(&format!("{place}/sda1/partition"), "1");
+    world.link("sys/class/block/sda1", &format!("{place}/sda1"));
+    world.part("dm-0", "sda1");
+    world.is(PowerLoss, Declared, &["the system flushes it"]);
+    // As whoever may write to /sys can have it.
+    world.put("sys/devices/dm-0/queue/write_cache", THROUGH);
+    world.is(
+        OsCrash,
+        Contradicted,
+        &["sda: ", "volatile cache", "dm-0 says `write through`"],
+    );
+    let facts = world.facts().unwrap();
+    let written = facts.assess(Method::Direct, FileState::Zeroed).unwrap();
+    assert_eq!(written.guarantee, OsCrash, "{written:?}");
+    assert_eq!(facts.write_through().guarantee, OsCrash);
+    // Which is what it says by itself where nothing below has a cache.
+    world.put("sys/devices/sda/queue/write_cache", THROUGH);
+    world.is(PowerLoss, Declared, &[]);
+    world.put("sys/devices/sda/queue/write_cache", "strange");
+    world.is(OsCrash, Unknown, &["sda"]);
+}
+
+#[test]
+fn the_weakest_part_counts() {
+    let world = World::new();
+    world.mounted("xfs", "/dev/md0", "rw");
+    world.below("md0", BACK);
+    world.is(
+        OsCrash,
+        Unknown,
+        &["md0: what it is made of cannot be seen"],
+    );
+    world.device("sda", BACK);
+    world.part("md0", "sda");
+    world.part("md0", "nbd3");
+    world.is(OsCrash, Unknown, &["nbd3: md0 is made of it"]);
+    world.device("nbd3", BACK);
+    world.is(PowerLoss, Unknown, &["nbd3: it is served"]);
+    world.device("zram1", BACK);
+    world.part("md0", "zram1");
+    world.is(ProcessCrash, Contradicted, &["zram1: it is memory"]);
+}
+
+#[test]
+fn a_device_is_not_believed_against_its_own_driver() {
+    let world = World::honest();
+    world.put("sys/devices/vda/queue/write_cache", THROUGH);
+    world.is(PowerLoss, Declared, &["no volatile cache"]);
+    world.put("sys/devices/vda/cache_type", BACK);
+    world.is(
+        OsCrash,
+        Contradicted,
+        &["vda: the kernel was told", "`write back`"],
+    );
+    world.remove("sys/devices/vda/cache_type");
+    world.put(
+        "sys/devices/vda/device/scsi_disk/0:0:0:0/cache_type",
+        "write back, no read (daft)",
+    );
+    world.is(OsCrash, Contradicted, &["vda: the kernel was told"]);
+}
+
+#[test]
+fn a_loop_device_that_drops_flushes_keeps_nothing_from_the_systems_cache() {
+    let world = World::new();
+    world.mounted("xfs", "/dev/loop3", "rw");
+    world.below("loop3", THROUGH);
+    world.is(OsCrash, Unknown, &["loop3: what it is made of"]);
+    world.put("sys/devices/loop3/loop/backing_file", "/no/such/image\n");
+    let words = [
+        "/no/such/image, the file of loop3",
+        "loop3 says `write through`",
+    ];
+    world.is(ProcessCrash, Contradicted, &words);
+    world.put("sys/devices/loop3/queue/write_cache", BACK);
+    world.is(
+        OsCrash,
+        Unknown,
+        &["/no/such/image, the file of loop3", "not to be found"],
+    );
+    let facts = world.facts().unwrap();
+    let written = facts.assess(Method::Direct, FileState::Zeroed).unwrap();
+    assert_eq!(written.guarantee, ProcessCrash, "{written:?}");
+    world.put(
+        "sys/devices/loop3/loop/backing_file",
+        "/memfd:image (deleted)\n",
+    );
+    world.is(ProcessCrash, Contradicted, &["in memory"]);
+    // What lies behind barriers that are off is no better.
+    world.mounted("xfs", "/dev/loop3", "rw,nobarrier");
+    world.is(ProcessCrash, Contradicted, &["without barriers"]);
+}
+
+#[test]
+fn every_device_of_a_btrfs_counts() {
+    let world = World::new();
+    world.mounted("btrfs", "/dev/sda", "rw");
+    world.below("sda", BACK);
+    world.is(OsCrash, Unknown, &["over which devices it is spread"]);
+    world.put("sys/fs/btrfs/features/x", "");
+    world.put("sys/fs/btrfs/0d3a/devices/sda", "");
+    world.is(PowerLoss, Declared, &[]);
+    world.put("sys/fs/btrfs/0d3a/devices/zram0", "");
+    world.device("zram0", BACK);
+    world.is(ProcessCrash, Contradicted, &["zram0"]);
+}
+
+#[test]
+fn who_serves_a_filesystem_answers_for_it() {
+    let world = World::new();
+    world.mounted("fuseblk", "/dev/sda1", "rw");
+    world.below("sda", BACK);
+    world.is(PowerLoss, Unknown, &["a program serves this filesystem"]);
+}

@@ -1,0 +1,459 @@
+//! What lies below a filesystem: its devices, what they are made of, and so on down.
+//!
+//! A sync is worth what the weakest of them makes of it. Each is asked by itself, since the upper one
+//! may say less than the truth: the kernel sends no flush to a device that was told `write through`,
+//! and so none to what lies below it, whatever cache that has.
+
+use super::ask::{self, Roots};
+use super::block::{self, Below, Located};
+use super::error::{at, patient, uninterrupted};
+use super::stack;
+use logforce_device::{Assessment, Barrier, FileState, FilesystemKind, ForceBy, Guarantee};
+use logforce_device::{Layer, Plan, Verdict, WriteCache};
+use rustix::fs::{Mode, OFlags};
+use std::fs;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
+
+/// What was found below, as far as it was followed.
+pub struct Walk<'a> {
+    pub roots: &'a Roots,
+    pub layers: Vec<Layer>,
+    pub notes: Vec<String>,
+}
+
+/// What becomes of a sync on its way down: `Some` says why it does not come so far.
+type Dropped<'a> = Option<&'a str>;
+
+/// What a user is to do about a part of the stack that cannot be seen.
+pub const ACCEPT: &str = "make it visible, or accept by name what is survived without it";
+
+impl Walk<'_> {
+    /// Follows a device down, `depth` devices and files at most.
+    pub fn device(&mut self, device: &Located, dropped: Dropped<'_>, depth: u32) -> io::Result<()> {
+        let name = device.whole_name();
+        if device.is_memory() {
+            self.notes
+                .push(format!("The device {name} is memory of this machine."));
+            self.layers.push(in_memory(
+                &name,
+                "it is memory of this machine: nothing in it survives a restart of the system",
+            ));
+            return Ok(());
+        }
+        let (file, parts) = (device.backing_file()?, device.made_of()?);
+        if file.is_none() && parts.is_empty() {
+            let leaf = leaf(device, dropped)?;
+            self.layers.push(leaf);
+            return Ok(());
+        }
+        let told;
+        let dropped = match (dropped, device.write_cache()?) {
+            (None, WriteCache::Through) => {
+                told = format!(
+                    "{name} says `write through` (/sys/block/{name}/queue/write_cache), so the kernel \
+                     drops the flushes that have to come to what lies below it"
+                );
+                Some(told.as_str())
+            }
+            (None, WriteCache::Unknown) => {
+                self.layers.push(Layer {
+                    name: name.clone(),
+                    synced: assessment(
+                        Guarantee::PowerLoss,
+                        Verdict::Unknown,
+                        "whether it passes flushes on is not known",
+                    ),
+                    written: Guarantee::OsCrash,
+                });
+                None
+            }
+            (dropped, _) => dropped,
+        };
+        let Some(depth) = depth.checked_sub(1) else {
+            self.unseen(&name, "it lies deeper than is looked");
+            return Ok(());
+        };
+        if !parts.is_empty() {
+            self.notes
+                .push(format!("{name} is made of {}.", parts.join(", ")));
+        }
+        for part in parts {
+            match block::by_name(&part, self.roots)? {
+                Some(part) => self.device(&part, dropped, depth)?,
+                None => self.unseen(&part, &format!("{name} is made of it")),
+            }
+        }
+        match file {
+            Some(file) => self.file(device, &file, dropped, depth),
+            None => Ok(()),
+        }
+    }
+
+    /// Follows a loop device to the filesystem of its file.
+    fn file(
+        &mut self,
+        device: &Located,
+        file: &Path,
+        dropped: Dropped<'_>,
+        depth: u32,
+    ) -> io::Result<()> {
+        let name = device.whole_name();
+        self.notes.push(format!(
+            "{name} keeps its blocks in the file {}: what is durable here is durable as far as that file is.",
+            file.display()
+        ));
+        let held = format!("{}, the file of {name}", file.display());
+        // What is written to the device is in the system's cache until something syncs the file.
+        if let Some(why) = dropped {
+            self.layers.push(Layer {
+                name: held,
+                synced: assessment(
+                    Guarantee::ProcessCrash,
+                    Verdict::Contradicted,
+                    format!("{why}: nothing has the file written out of the system's cache"),
+                ),
+                written: Guarantee::ProcessCrash,
+            });
+            return Ok(());
+        }
+        if file.to_string_lossy().starts_with("/memfd:") {
+            self.layers.push(in_memory(&held, "the file is in memory"));
+            return Ok(());
+        }
+        let Some(stat) = reachable(patient(|| fs::metadata(file)), "look at", file)? else {
+            self.unseen(
+                &held,
+                "the file is not to be found, or not to be looked at, here",
+            );
+            return Ok(());
+        };
+        if stat.file_type().is_block_device() {
+            let number = stat.rdev();
+            let (major, minor) = (rustix::fs::major(number), rustix::fs::minor(number));
+            self.layers.push(through_the_cache(held));
+            return match block::by_number(major, minor, self.roots)? {
+                Some(below) => self.device(&below, None, depth),
+                None => {
+                    self.unseen(&format!("{major}:{minor}"), &format!("{name} lies on it"));
+                    Ok(())
+                }
+            };
+        }
+        // The path is the one of whoever attached the file: in a container another file may have it.
+        let sectors: u64 = device.number("size")?.unwrap_or(0);
+        let offset: u64 = device.number("loop/offset")?.unwrap_or(0);
+        let is_it = stat.is_file() && stat.len() >= offset.saturating_add(sectors << 9);
+        let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let open = || rustix::fs::open(file, flags, Mode::empty()).map_err(io::Error::from);
+        let opened = match is_it {
+            true => reachable(patient(open), "open", file)?,
+            false => None,
+        };
+        let Some(opened) = opened else {
+            self.unseen(&held, "another file has its path here");
+            return Ok(());
+        };
+        let below = stack::look(opened.as_fd(), file, self.roots, depth)?.facts;
+        let at = match &*below.mount_point {
+            "" => String::new(),
+            point => format!(" at {point}"),
+        };
+        if below.kind == FilesystemKind::Volatile {
+            self.notes.push(format!(
+                "That file is on {}, in memory: nothing here survives a restart of the system.",
+                below.filesystem
+            ));
+        }
+        if !below.barriers {
+            self.notes.push(format!(
+                "The filesystem of that file ({}) is mounted without barriers.",
+                below.filesystem
+            ));
+        }
+        // A flush of the device becomes a sync of its file.
+        let sync = Plan {
+            direct: false,
+            force: ForceBy::Barrier(Barrier::Data),
+        };
+        self.layers
+            .push(match below.assess_plan(sync, FileState::Growing) {
+                Some(synced) => Layer {
+                    name: format!("the {}{at} below {name}", below.filesystem),
+                    synced,
+                    written: Guarantee::ProcessCrash,
+                },
+                None => through_the_cache(held),
+            });
+        let told = below.notes.into_iter();
+        self.notes
+            .extend(told.map(|n| format!("Below {name}: {n}")));
+        Ok(())
+    }
+
+    /// Follows an overlay to its upper directory, unless it drops what is to be synced there. `path`
+    /// leads to what is open of it.
+    pub fn upper(
+        &mut self,
+        mount: &super::mounts::Mount,
+        path: &Path,
+        drops: bool,
+        depth: u32,
+    ) -> io::Result<()> {
+        let Some(upper) = mount
+            .options
+            .split(',')
+            .find_map(|o| o.strip_prefix("upperdir="))
+        else {
+            // Without one nothing can be written here.
+            return Ok(());
+        };
+        let name = format!("the overlay's upper directory {upper}");
+        let note = |what: &str| {
+            format!(
+                "An overlay keeps its files on another filesystem (upper directory {upper}), {what}"
+            )
+        };
+        if drops {
+            self.notes.push(note("and never has them written to it."));
+            self.layers.push(Layer {
+                name: format!("the overlay at {}", mount.mount_point.display()),
+                synced: assessment(
+                    Guarantee::ProcessCrash,
+                    Verdict::Contradicted,
+                    "it is mounted `volatile`, without barriers: it drops every sync",
+                ),
+                written: Guarantee::ProcessCrash,
+            });
+            return Ok(());
+        }
+        let below = match depth.checked_sub(1) {
+            Some(depth) => open_upper(mount, upper, path)?
+                .map(|fd| stack::look(fd.as_fd(), Path::new(upper), self.roots, depth))
+                .transpose()?,
+            None => None,
+        };
+        let Some(below) = below else {
+            self.notes.push(note(
+                "which cannot be seen from here; put the log on a volume of its own.",
+            ));
+            self.unseen(
+                &name,
+                "it cannot be seen from here, nor how its filesystem is mounted",
+            );
+            return Ok(());
+        };
+        let below = below.facts;
+        self.notes.push(note(&format!(
+            "the {} at {}.",
+            below.filesystem, below.mount_point
+        )));
+        let sync = Plan {
+            direct: false,
+            force: ForceBy::Barrier(Barrier::Data),
+        };
+        if let Some(synced) = below.assess_plan(sync, FileState::Growing) {
+            self.layers.push(Layer {
+                name: format!("the {} of {name}", below.filesystem),
+                synced,
+                written: Guarantee::ProcessCrash,
+            });
+        }
+        let told = below.notes.into_iter();
+        self.notes
+            .extend(told.map(|n| format!("Below the overlay: {n}")));
+        Ok(())
+    }
+
+    /// A part that cannot be followed: it may be memory, or mounted without barriers.
+    pub fn unseen(&mut self, name: &str, why: &str) {
+        let why = format!(
+            "{why}; it may drop what it is to make durable. Use a place whose layers can be seen, or \
+             {ACCEPT}"
+        );
+        self.layers
+            .push(Layer::unseen(name, Guarantee::OsCrash, why));
+    }
+
+    /// The device of that path, such as a journal's.
+    pub fn path(&mut self, source: &str, filesystem: &str, depth: u32) -> io::Result<()> {
+        match block::by_path(source, filesystem, self.roots)? {
+            Below::Device(device) => self.device(&device, None, depth)?,
+            _ => self.unseen(source, "it is not to be found in /dev and /sys"),
+        }
+        Ok(())
+    }
+}
+
+/// The upper directory, if what has its path here is the one that the overlay means: that is the
+/// path in the place where the overlay was mounted, and in a container another directory may have it.
+/// An overlay shows times, owner and mode of its upper directory as they are there.
+fn open_upper(
+    mount: &super::mounts::Mount,
+    upper: &str,
+    path: &Path,
+) -> io::Result<Option<std::os::fd::OwnedFd>> {
+    let inner = mount.root.strip_prefix("/").unwrap_or(&mount.root);
+    let upper = Path::new(upper).join(inner);
+    let Some(shown) = ask::real(path)? else {
+        return Ok(None);
+    };
+    let Ok(below) = shown.strip_prefix(&mount.mount_point) else {
+        return Ok(None);
+    };
+    // What was never changed is not in the upper directory: the nearest above it that is.
+    for part in below.ancestors() {
+        let real = upper.join(part);
+        let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let open = || rustix::fs::open(&real, flags, Mode::empty()).map_err(io::Error::from);
+        let Some(fd) = reachable(patient(open), "open", &real)? else {
+            continue;
+        };
+        let shown = mount.mount_point.join(part);
+        // Three times, as it may just be changing.
+        for _ in 0..3 {
+            let there =
+                uninterrupted(|| rustix::fs::fstat(&fd)).map_err(|e| at(e, "look at", &real))?;
+            let Some(here) = ask::found(patient(|| fs::metadata(&shown)), "look at", &shown)?
+            else {
+                return Ok(None);
+            };
+            if (here.mtime(), here.mtime_nsec())
+                == (there.st_mtime as i64, there.st_mtime_nsec as i64)
+                && (here.ctime(), here.ctime_nsec())
+                    == (there.st_ctime as i64, there.st_ctime_nsec as i64)
+                && (here.mode(), here.uid(), here.gid())
+                    == (there.st_mode, there.st_uid, there.st_gid)
+            {
+                return Ok(Some(fd));
+            }
+        }
+        return Ok(None);
+    }
+    Ok(None)
+}
+
+/// The answer about a path that is somebody else's; `None` where it leads nowhere here, or is not
+/// ours to look at. That bounds what is promised and raises nothing, so it is no error.
+fn reachable<T>(answer: io::Result<T>, doing: &str, path: &Path) -> io::Result<Option<T>> {
+    match answer {
+        Err(e)
+            if matches!(
+                e.kind(),
+                io::ErrorKind::PermissionDenied | io::ErrorKind::NotADirectory
+            ) =>
+        {
+            Ok(None)
+        }
+        answer => ask::found(answer, doing, path),
+    }
+}
+
+/// A device that is made of nothing else that the system knows.
+fn leaf(device: &Located, dropped: Dropped<'_>) -> io::Result<Layer> {
+    let name = device.whole_name();
+    let cache = device.write_cache()?;
+    let told = |guarantee, verdict, evidence: String, written| Layer {
+        name: name.clone(),
+        synced: assessment(guarantee, verdict, evidence),
+        written,
+    };
+    if device.is_of(&["loop", "dm-", "md", "md_d", "bcache"]) {
+        return Ok(Layer::unseen(
+            name.clone(),
+            Guarantee::OsCrash,
+            format!("what it is made of cannot be seen; {ACCEPT}"),
+        ));
+    }
+    if device.is_of(&["nbd", "rbd", "drbd", "ublkb", "etherd!e"]) {
+        let why = "it is served by a program or another machine, whose word it is that a flush \
+                   reaches a medium";
+        let guarantee = match (dropped, cache) {
+            (Some(_), WriteCache::Through) | (None, _) => Guarantee::PowerLoss,
+            (Some(_), _) => Guarantee::OsCrash,
+        };
+        return Ok(told(
+            guarantee,
+            Verdict::Unknown,
+            why.to_owned(),
+            Guarantee::OsCrash,
+        ));
+    }
+    let driver = device.driver_says_volatile()?;
+    Ok(match (cache, dropped) {
+        (WriteCache::Through, _) if driver == Some(true) => told(
+            Guarantee::OsCrash,
+            Verdict::Contradicted,
+            format!(
+                "the kernel was told that it has no volatile cache \
+                 (/sys/block/{name}/queue/write_cache says `write through`) and sends it no flushes, \
+                 but it says itself that it has one (`write back`)"
+            ),
+            Guarantee::OsCrash,
+        ),
+        (WriteCache::Through, _) => told(
+            Guarantee::PowerLoss,
+            Verdict::Declared,
+            "the device says that it has no volatile cache".to_owned(),
+            Guarantee::PowerLoss,
+        ),
+        (WriteCache::Back, None) => told(
+            Guarantee::PowerLoss,
+            Verdict::Declared,
+            "the device has a volatile cache and the system flushes it".to_owned(),
+            Guarantee::OsCrash,
+        ),
+        (WriteCache::Back, Some(why)) => told(
+            Guarantee::OsCrash,
+            Verdict::Contradicted,
+            format!("it has a volatile cache that nothing flushes: {why}"),
+            Guarantee::OsCrash,
+        ),
+        (WriteCache::Unknown, None) => told(
+            Guarantee::PowerLoss,
+            Verdict::Unknown,
+            "whether the device has a volatile cache is not known".to_owned(),
+            Guarantee::OsCrash,
+        ),
+        (_, why) => told(
+            Guarantee::OsCrash,
+            Verdict::Unknown,
+            format!(
+                "whether it has a volatile cache is not known, and nothing would flush it: {}",
+                why.unwrap_or_default()
+            ),
+            Guarantee::OsCrash,
+        ),
+    })
+}
+
+fn in_memory(name: &str, why: &str) -> Layer {
+    Layer {
+        name: name.to_owned(),
+        synced: assessment(Guarantee::ProcessCrash, Verdict::Contradicted, why),
+        written: Guarantee::ProcessCrash,
+    }
+}
+
+/// What passes syncs on, and keeps everything else in the system's cache.
+fn through_the_cache(name: String) -> Layer {
+    Layer {
+        name,
+        synced: assessment(
+            Guarantee::PowerLoss,
+            Verdict::Declared,
+            "a flush is a sync of the file",
+        ),
+        written: Guarantee::ProcessCrash,
+    }
+}
+
+fn assessment(guarantee: Guarantee, verdict: Verdict, evidence: impl Into<String>) -> Assessment {
+    Assessment {
+        guarantee,
+        verdict,
+        evidence: evidence.into(),
+    }
+}

@@ -1,0 +1,270 @@
+//! The filesystem of an open file, and everything below it.
+
+use super::ask::Roots;
+use super::block::{self, Below, Located};
+use super::error::{at, uninterrupted};
+use super::filesystem::{self, Journal};
+use super::layers::{ACCEPT, Walk};
+use super::mounts;
+use logforce_device::{Assessment, Facts, FilesystemKind, Guarantee, Layer, Platform, Verdict};
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+
+/// How many devices, files and directories below one another are followed.
+pub const DEPTH: u32 = 8;
+
+/// What was seen.
+pub struct Seen {
+    /// All that is not about a directory: nothing of direct I/O, of the volume, of its size.
+    pub facts: Facts,
+    /// The device right below.
+    pub located: Option<Located>,
+}
+
+/// The filesystem that the file or directory `fd` is on; `path` leads to it.
+pub fn look(fd: BorrowedFd<'_>, path: &Path, roots: &Roots, depth: u32) -> io::Result<Seen> {
+    let stat = uninterrupted(|| rustix::fs::fstat(fd)).map_err(|e| at(e, "look at", path))?;
+    let mount = mounts::of(fd, path, roots)?;
+    let (mut notes, mut layers) = (Vec::new(), Vec::new());
+    let name = match &mount {
+        Some(m) => m.filesystem.clone(),
+        None => {
+            let magic = uninterrupted(|| rustix::fs::fstatfs(fd))
+                .map_err(|e| at(e, "ask for the filesystem of", path))?;
+            let name = filesystem::name_of_magic(magic.f_type as u64);
+            notes.push(
+                "The mount is not to be seen in /proc/self/mountinfo: its options are unknown."
+                    .to_owned(),
+            );
+            layers.push(unseen_mount(&name));
+            name
+        }
+    };
+    let mut options = mount.as_ref().map_or("", |m| &m.options).to_owned();
+    let numbers = (
+        rustix::fs::major(stat.st_dev),
+        rustix::fs::minor(stat.st_dev),
+    );
+    let below = block::locate(numbers.0, numbers.1, mount.as_ref(), roots)?;
+    let located = match &below {
+        Below::Device(located) => Some(located.clone()),
+        _ => None,
+    };
+    let mut barriers = filesystem::barriers(&name, &options);
+    if let Some(located) = located.as_ref().filter(|_| name.starts_with("ext")) {
+        ext(
+            &name,
+            &mut options,
+            &mut barriers,
+            located,
+            (&mut notes, &mut layers),
+            roots,
+        )?;
+    }
+    let mut walk = Walk {
+        roots,
+        layers,
+        notes,
+    };
+    let mut kind = filesystem::kind(&name, &options);
+    let dropped = (!barriers).then(|| format!("{name} is mounted without barriers ({options})"));
+    let dropped = dropped.as_deref();
+    match &below {
+        Below::Device(located) => {
+            if located.is_memory() {
+                kind = FilesystemKind::Volatile;
+            }
+            walk.device(located, dropped, depth)?;
+            for other in others(&name, &options, located, &mut walk)? {
+                walk.path(&other, &name, depth)?;
+            }
+        }
+        Below::Unseen(device) => walk.unseen(
+            &format!("the device {device}"),
+            "nothing of it is to be seen in /dev and /sys",
+        ),
+        Below::Nameless => {
+            if let Some(layer) = nameless(&name, kind, mount.is_some()) {
+                walk.layers.push(layer);
+            }
+        }
+    }
+    if filesystem::is_served(&name) {
+        walk.layers.push(served(&name));
+    }
+    if let Some(mount) = mount.as_ref().filter(|_| name == "overlay") {
+        walk.upper(mount, path, !barriers, depth)?;
+    }
+    let device = located.as_ref().map(Located::describe).transpose()?;
+    let facts = Facts {
+        platform: Platform::Linux,
+        filesystem: name,
+        kind,
+        mount_options: options,
+        mount_point: mount.map_or_else(String::new, |m| m.mount_point.display().to_string()),
+        barriers,
+        device,
+        layers: walk.layers,
+        direct: None,
+        direct_unknown: None,
+        read_only: false,
+        volume: String::new(),
+        capacity: None,
+        kernel: super::machine::kernel(),
+        notes: walk.notes,
+        tried: Vec::new(),
+        unread: Vec::new(),
+    };
+    Ok(Seen { facts, located })
+}
+
+/// What only `/proc/fs` says of an ext4: the superblock's default options are not among the mount
+/// options.
+fn ext(
+    name: &str,
+    options: &mut String,
+    barriers: &mut bool,
+    located: &Located,
+    (notes, layers): (&mut Vec<String>, &mut Vec<Layer>),
+    roots: &Roots,
+) -> io::Result<()> {
+    let told = filesystem::ext4(&located.name, roots)?;
+    let Some(told) = told.filter(|t| t.barriers.is_some()) else {
+        // The kernel's old driver of ext2 has no such options.
+        if name != "ext2" && *barriers {
+            layers.push(Layer::unseen(
+                format!("the {name} on {}", located.name),
+                Guarantee::OsCrash,
+                format!(
+                    "whether its superblock turns barriers off is not to be seen, since there is no \
+                     /proc/fs/ext4/{}/options; {ACCEPT}",
+                    located.name
+                ),
+            ));
+        }
+        return Ok(());
+    };
+    let off = told.barriers == Some(false);
+    for (is, option) in [(told.data_journal, "data=journal"), (off, "nobarrier")] {
+        if is && !filesystem::has_option(options, option) {
+            options.push(',');
+            options.push_str(option);
+        }
+    }
+    *barriers &= !off;
+    match told.journal {
+        Journal::Own => {}
+        Journal::None => notes.push(format!(
+            "This {name} has no journal: after a power cut it must be checked (e2fsck) before it is mounted."
+        )),
+        Journal::Elsewhere => layers.push(Layer {
+            name: format!("the journal of the {name} on {}", located.name),
+            synced: Assessment {
+                guarantee: Guarantee::PowerLoss,
+                verdict: Verdict::Unknown,
+                evidence: "it is on another device, which the system does not name".to_owned(),
+            },
+            written: Guarantee::PowerLoss,
+        }),
+    }
+    Ok(())
+}
+
+/// The paths of the other devices that the filesystem is spread over.
+fn others(
+    name: &str,
+    options: &str,
+    located: &Located,
+    walk: &mut Walk<'_>,
+) -> io::Result<Vec<String>> {
+    if name == "xfs" {
+        let devices = options.split(',').filter_map(|o| {
+            o.strip_prefix("logdev=")
+                .or_else(|| o.strip_prefix("rtdev="))
+        });
+        return Ok(devices.map(str::to_owned).collect());
+    }
+    if name != "btrfs" {
+        return Ok(Vec::new());
+    }
+    let Some(devices) = block::btrfs_devices(&located.name, walk.roots)? else {
+        walk.unseen(
+            &format!("the btrfs on {}", located.name),
+            "over which devices it is spread is not to be seen in /sys/fs/btrfs",
+        );
+        return Ok(Vec::new());
+    };
+    if devices.len() > 1 {
+        walk.notes.push(format!(
+            "This btrfs is spread over {}; what is said of the device is about {} alone.",
+            devices.join(", "),
+            located.whole_name()
+        ));
+    }
+    for device in devices.iter().filter(|d| **d != located.name) {
+        match block::by_name(device, walk.roots)? {
+            Some(other) => walk.device(&other, None, DEPTH)?,
+            None => walk.unseen(device, "this btrfs is spread over it"),
+        }
+    }
+    Ok(Vec::new())
+}
+
+fn unseen_mount(name: &str) -> Layer {
+    // An overlay may be one that drops every sync, so that what was synced is in memory still.
+    let at_most = match name {
+        "overlay" => Guarantee::ProcessCrash,
+        _ => Guarantee::OsCrash,
+    };
+    Layer::unseen(
+        format!("the {name} here"),
+        at_most,
+        "how it is mounted cannot be seen (it is not in /proc/self/mountinfo): it may be without \
+         barriers. Mount /proc, show the mount in it, or accept by name what is survived without \
+         knowing it",
+    )
+}
+
+/// A filesystem without a block device that the system names.
+fn nameless(name: &str, kind: FilesystemKind, is_mount_seen: bool) -> Option<Layer> {
+    match kind {
+        // In memory, or another machine's: that says it all.
+        FilesystemKind::Volatile | FilesystemKind::Remote => return None,
+        _ if name == "overlay" || filesystem::is_served(name) || !is_mount_seen => return None,
+        _ => {}
+    }
+    if filesystem::is_stacked(name) {
+        return Some(Layer::unseen(
+            format!("what lies below {name}"),
+            Guarantee::OsCrash,
+            format!(
+                "{name} keeps its files on another filesystem, which is not followed; {ACCEPT}"
+            ),
+        ));
+    }
+    Some(Layer {
+        name: format!("the devices of {name}"),
+        synced: Assessment {
+            guarantee: Guarantee::PowerLoss,
+            verdict: Verdict::Unknown,
+            evidence: format!("{name} does not name them: that a sync reaches them is its word"),
+        },
+        written: Guarantee::ProcessCrash,
+    })
+}
+
+fn served(name: &str) -> Layer {
+    Layer {
+        name: name.to_owned(),
+        synced: Assessment {
+            guarantee: Guarantee::PowerLoss,
+            verdict: Verdict::Unknown,
+            evidence:
+                "a program serves this filesystem (FUSE): that a sync reaches a medium is that \
+                       program's word"
+                    .to_owned(),
+        },
+        written: Guarantee::ProcessCrash,
+    }
+}
