@@ -79,7 +79,19 @@ impl Site<'_> {
         // Of equals the first, which is what this process knows.
         let latest = known.reduce(|a, b| if b.measured_at > a.measured_at { b } else { a });
         let allowed = shortlist(self.facts, self.require).methods;
-        latest.filter(|c| allowed.contains(&c.decision.method))
+        latest.filter(|c| {
+            let was_compared = |m: &Method| c.decision.figures.iter().any(|f| f.method == *m);
+            // One that was made when less was offered, or seen, is no answer to today's question.
+            allowed.contains(&c.decision.method)
+                && (c.decision.figures.is_empty() || allowed.iter().all(was_compared))
+        })
+    }
+
+    /// Why nothing is measured here; the error of asking for the free space, which is no answer.
+    fn skip(&self, list: &Shortlist) -> Result<Option<Skip>, Origin> {
+        let free = self.dir.free_space();
+        let free = free.map_err(|e| Origin::Failed(format!("nothing was measured: {e}")))?;
+        Ok(skip(self.facts, list, free))
     }
 
     /// Keeps it wherever there is nothing as new, as far as that can be done.
@@ -120,10 +132,10 @@ pub fn settle(site: &Site<'_>, limits: Limits) -> Settled {
         site.keep(known);
         return Settled::known(known.clone(), Origin::Known, list);
     }
-    let free = site.dir.free_space().unwrap_or(0);
-    let measured = match skip(site.facts, &list, free) {
-        Some(reason) => site.default_only(list, Origin::Skipped(reason)),
-        None => claim_and_measure(site, list, limits, known.as_ref()),
+    let measured = match site.skip(&list) {
+        Err(failed) => site.default_only(list, failed),
+        Ok(Some(reason)) => site.default_only(list, Origin::Skipped(reason)),
+        Ok(None) => claim_and_measure(site, list, limits, known.as_ref()),
     };
     match (known, &measured.calibration) {
         // Better than nothing, though real use was worse.
@@ -136,9 +148,11 @@ pub fn settle(site: &Site<'_>, limits: Limits) -> Settled {
 /// that the files are on another machine, all the same: somebody asked for it.
 pub fn measure_anew(site: &Site<'_>, limits: Limits) -> Settled {
     let list = shortlist(site.facts, site.require);
-    let free = site.dir.free_space().unwrap_or(0);
-    match skip(site.facts, &list, free) {
-        Some(reason) if reason != Skip::Remote => site.default_only(list, Origin::Skipped(reason)),
+    match site.skip(&list) {
+        Err(failed) => site.default_only(list, failed),
+        Ok(Some(reason)) if reason != Skip::Remote => {
+            site.default_only(list, Origin::Skipped(reason))
+        }
         _ => claim_and_measure(site, list, limits, None),
     }
 }

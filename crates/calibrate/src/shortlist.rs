@@ -124,6 +124,14 @@ pub enum Skip {
     },
     /// Fewer than two methods can be compared.
     NothingToChoose,
+    /// The files cannot be written to.
+    ReadOnly,
+    /// Whether direct I/O is offered is unknown, so that not all methods can be compared: what was
+    /// found out would be kept, and would be wrong for good.
+    DirectUnknown {
+        /// Why it is unknown.
+        why: String,
+    },
 }
 
 impl fmt::Display for Skip {
@@ -140,6 +148,10 @@ impl fmt::Display for Skip {
                 free >> 20
             ),
             Skip::NothingToChoose => f.write_str("there are no two methods to compare here"),
+            Skip::ReadOnly => f.write_str("it is mounted read-only"),
+            Skip::DirectUnknown { why } => {
+                write!(f, "whether direct I/O works here is unknown ({why})")
+            }
         }
     }
 }
@@ -158,7 +170,11 @@ pub fn skip(facts: &Facts, list: &Shortlist, free: u64) -> Option<Skip> {
         .capacity
         .is_some_and(|all| free < (all / 20).min(ENOUGH_FREE));
     match facts.kind {
+        _ if facts.read_only => Some(Skip::ReadOnly),
         FilesystemKind::Volatile => Some(Skip::Volatile),
+        _ if facts.direct_unknown.is_some() => Some(Skip::DirectUnknown {
+            why: facts.direct_unknown.clone().unwrap_or_default(),
+        }),
         _ if list.methods.len() < 2 => Some(Skip::NothingToChoose),
         FilesystemKind::Remote => Some(Skip::Remote),
         _ if scarce || free < LEAST_FREE => Some(Skip::Full { free }),
@@ -265,6 +281,14 @@ mod tests {
         assert_eq!(skip(&facts, &list, 0), Some(Skip::Remote));
         facts.kind = FilesystemKind::Volatile;
         assert_eq!(skip(&facts, &list, 1 << 40), Some(Skip::Volatile));
+        facts.direct_unknown = Some("no file".to_owned());
+        assert_eq!(skip(&facts, &list, 1 << 40), Some(Skip::Volatile));
+        facts.kind = FilesystemKind::InPlace;
+        let unknown = skip(&facts, &list, 1 << 40).unwrap();
+        assert!(unknown.to_string().contains("unknown (no file)"));
+        // Of a full disk nothing is said where nothing can be written anyway.
+        facts.read_only = true;
+        assert_eq!(skip(&facts, &list, 0), Some(Skip::ReadOnly));
         assert!(Skip::Full { free: 3 << 20 }.to_string().contains("3 MiB"));
     }
 }

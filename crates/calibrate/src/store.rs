@@ -20,7 +20,8 @@ const LONGEST: u64 = 512 << 10;
 
 /// What the directory's file knows of the place.
 pub fn read(dir: &Arc<dyn Directory>, key: &ValidFor) -> Option<Calibration> {
-    all(dir).into_iter().rev().find(|c| c.valid_for == *key)
+    let known = all(dir).unwrap_or_default();
+    known.into_iter().rev().find(|c| c.valid_for == *key)
 }
 
 /// Takes the calibration into the directory's file, in place of what it had for the same place.
@@ -28,14 +29,14 @@ pub fn read(dir: &Arc<dyn Directory>, key: &ValidFor) -> Option<Calibration> {
 /// matters too little to force the directory).
 ///
 /// # Errors
-/// Of the device. The file is then as it was, and nothing is left beside it as far as that can be
+/// Of the device, also where what is there could not be read: it would be lost. The file is then as it was, and nothing is left beside it as far as that can be
 /// helped.
 pub fn write(
     dir: &Arc<dyn Directory>,
     runtime: &dyn Runtime,
     calibration: &Calibration,
 ) -> io::Result<()> {
-    let mut entries = all(dir);
+    let mut entries = all(dir)?;
     entries.retain(|c| c.valid_for != calibration.valid_for);
     let too_many = (entries.len() + 1).saturating_sub(MOST);
     entries.drain(..too_many);
@@ -63,12 +64,12 @@ pub(crate) fn put(dir: &Arc<dyn Directory>, name: &str, bytes: &[u8]) -> io::Res
     file.barrier(Barrier::Full)
 }
 
-fn all(dir: &Arc<dyn Directory>) -> Vec<Calibration> {
+fn all(dir: &Arc<dyn Directory>) -> io::Result<Vec<Calibration>> {
     // What is no regular file is refused by the directory.
-    let bytes = dir
-        .open(NAME, OpenFile::READ)
-        .and_then(|file| contents(&*file, LONGEST));
-    bytes.map_or_else(|_| Vec::new(), |b| stored::decode(&b))
+    match dir.open(NAME, OpenFile::READ) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        opened => Ok(stored::decode(&contents(&*opened?, LONGEST)?)),
+    }
 }
 
 /// All bytes of a file of at most `longest`; none of a longer one.
@@ -79,6 +80,11 @@ pub(crate) fn contents(file: &dyn File, longest: u64) -> io::Result<Vec<u8>> {
     }
     let mut bytes = vec![0; len as usize];
     let n = file.read_at(0, &mut bytes, ReadSource::Cache)?;
-    bytes.truncate(n);
+    if n < bytes.len() {
+        return Err(io::Error::new(
+            io::ErrorKind::UnexpectedEof,
+            format!("only {n} of its {len} bytes could be read"),
+        ));
+    }
     Ok(bytes)
 }

@@ -8,7 +8,7 @@
 mod stored;
 
 use crate::store::{contents, put};
-use logforce_device::{Directory, Facts, Method, OpenFile, Runtime, Tried};
+use logforce_device::{Directory, Facts, Method, OpenFile, Platform, Runtime, Tried};
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -56,6 +56,49 @@ impl Place {
             mount_options: bounded(&facts.mount_options),
             model: bounded(model.unwrap_or_default()),
         })
+    }
+}
+
+/// Whether a recorded place is the one that is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum IsHere {
+    No,
+    /// Something of it cannot be compared, and nothing speaks against it.
+    Perhaps,
+    Yes,
+}
+
+impl Place {
+    /// Whether it is the place of these facts. What the system does not tell now, or did not tell
+    /// then, or tells in another form, speaks neither for it nor against it.
+    fn is_here(&self, facts: &Facts) -> IsHere {
+        let bounded = crate::key::bounded;
+        let compared = |known: bool, same: bool| match (known, same) {
+            (true, true) => IsHere::Yes,
+            (true, false) => IsHere::No,
+            (false, _) => IsHere::Perhaps,
+        };
+        let is_seen = facts.platform != Platform::Linux || !facts.mount_options.is_empty();
+        // The number that `statfs` gives is no UUID, though it may be of the same filesystem.
+        let is_number = |volume: &str| volume.starts_with("fsid:");
+        let volume = facts.lasting_volume().unwrap_or_default();
+        let model = facts.device.as_ref().map_or("", |d| &d.model);
+        [
+            compared(
+                !volume.is_empty() && is_number(volume) == is_number(&self.volume),
+                self.volume == bounded(volume),
+            ),
+            // Without a mount the name is a guess: of ext3, `ext4`.
+            compared(is_seen, self.filesystem == bounded(&facts.filesystem)),
+            compared(is_seen, self.mount_options == bounded(&facts.mount_options)),
+            compared(
+                model.is_empty() == self.model.is_empty(),
+                self.model == bounded(model),
+            ),
+        ]
+        .into_iter()
+        .min()
+        .unwrap_or(IsHere::Perhaps)
     }
 }
 
@@ -154,46 +197,55 @@ pub fn record(dir: &Arc<dyn Directory>, runtime: &dyn Runtime, run: &CutRun) -> 
 }
 
 /// What is known of the methods in the place of these facts, by these runs. Several runs of one
-/// method that lost nothing are counted together; one that lost goes before them all.
+/// method that lost nothing are counted together; one that lost goes before them all. A loss counts
+/// also where nobody can tell whether it was here: what was kept does not.
 pub fn tried(runs: &[CutRun], facts: &Facts) -> Vec<Tried> {
-    let Some(place) = Place::of(facts) else {
-        return Vec::new();
-    };
     let methods = facts.platform.methods().iter();
     methods
         .filter_map(|&method| {
-            let mut here: Vec<&CutRun> = Vec::new();
-            for run in runs {
-                let counts = run.method == method && run.place == place;
+            let mut here: Vec<(&CutRun, IsHere)> = Vec::new();
+            for run in runs.iter().filter(|r| r.method == method) {
+                let is_here = run.place.is_here(facts);
+                let counts = match is_here {
+                    IsHere::Yes => true,
+                    IsHere::Perhaps => run.lost > 0,
+                    IsHere::No => false,
+                };
                 // The same run may be kept beside the log and in a cache.
                 if counts
                     && !here
                         .iter()
-                        .any(|r| r.run == run.run && (r.lost > 0) == (run.lost > 0))
+                        .any(|(r, _)| r.run == run.run && (r.lost > 0) == (run.lost > 0))
                 {
-                    here.push(run);
+                    here.push((run, is_here));
                 }
             }
-            let losses = here.iter().filter(|r| r.lost > 0);
-            let evidence = match losses.max_by_key(|r| r.at) {
-                Some(run) => loss(run),
+            let losses = here.iter().filter(|(r, _)| r.lost > 0);
+            // What was here for sure is the better evidence.
+            let evidence = match losses.max_by_key(|(r, is_here)| (*is_here, r.at)) {
+                Some((run, IsHere::Yes)) => loss(run),
+                Some((run, _)) => format!(
+                    "{}; it was on a {} that may be this one: the system does not tell enough of it \
+                     now to say that it is another",
+                    loss(run),
+                    run.place.filesystem
+                ),
                 None => kept(&here)?,
             };
             Some(Tried {
                 method,
-                kept: here.iter().all(|r| r.lost == 0),
+                kept: here.iter().all(|(r, _)| r.lost == 0),
                 evidence,
             })
         })
         .collect()
 }
 
-fn kept(runs: &[&CutRun]) -> Option<String> {
-    let latest = runs.iter().max_by_key(|r| r.at)?;
-    let cuts: u64 = runs.iter().map(|r| u64::from(r.cuts)).sum();
-    let acknowledged = runs
-        .iter()
-        .fold(0, |n: u64, r| n.saturating_add(r.acknowledged));
+fn kept(runs: &[(&CutRun, IsHere)]) -> Option<String> {
+    let runs = || runs.iter().map(|(run, _)| *run);
+    let latest = runs().max_by_key(|r| r.at)?;
+    let cuts: u64 = runs().map(|r| u64::from(r.cuts)).sum();
+    let acknowledged = runs().fold(0, |n: u64, r| n.saturating_add(r.acknowledged));
     Some(format!(
         "over {cuts} cut{} of power all of {acknowledged} acknowledged commits were kept{}",
         if cuts == 1 { "" } else { "s" },

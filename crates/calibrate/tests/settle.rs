@@ -125,6 +125,41 @@ fn a_winner_that_the_facts_no_longer_allow_is_dropped() {
     });
 }
 
+/// Once a probe that failed was taken for "no direct I/O": what was measured then chose a method of
+/// less, and was stored for good.
+#[test]
+fn what_was_measured_when_less_was_offered_is_no_answer() {
+    run(&disk(), HALF, |p| {
+        let direct = p.facts.direct.take();
+        let less = p.settle();
+        assert_eq!(less.origin, Origin::Measured);
+        assert_eq!(less.decision.method, Method::Fdatasync);
+        assert_eq!(p.settle().origin, Origin::Known);
+        p.facts.direct = direct;
+        let all = p.settle();
+        assert_eq!(all.origin, Origin::Measured);
+        assert_eq!(all.decision.method, Method::DirectFdatasync);
+    });
+}
+
+#[test]
+fn nothing_is_concluded_while_direct_io_is_unknown() {
+    let disk = disk();
+    run(&disk, HALF, |p| {
+        p.facts.direct = None;
+        p.facts.direct_unknown = Some("no memory".to_owned());
+        let ops = disk.ops();
+        let settled = p.settle();
+        let Origin::Skipped(Skip::DirectUnknown { .. }) = settled.origin else {
+            panic!("{settled:?}");
+        };
+        assert!(settled.decision.why.contains("no memory"), "{settled:?}");
+        assert_eq!(disk.ops(), ops, "nothing was done");
+        assert_eq!(names(&p.dir), [""; 0]);
+        assert_eq!(p.site().known(), None);
+    });
+}
+
 #[test]
 fn nearly_full_disks_are_left_alone() {
     let disk = SimDisk::new(

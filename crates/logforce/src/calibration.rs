@@ -74,10 +74,11 @@ pub fn known(path: impl AsRef<Path>, cache: Option<&Path>) -> Result<Report> {
     let list = shortlist(&place.facts, Guarantee::Nothing);
     let decision = known.as_ref().map(|k| k.decision.clone());
     let decision = decision.unwrap_or_else(|| {
-        let free = place.dir.free_space().unwrap_or(0);
-        let why = match skip(&place.facts, &list, free) {
-            Some(reason) => format!("nothing is measured here: {reason}"),
-            None => "nothing was measured yet, or not under these conditions".to_owned(),
+        let free = place.dir.free_space();
+        let why = match free.map(|free| skip(&place.facts, &list, free)) {
+            Ok(Some(reason)) => format!("nothing is measured here: {reason}"),
+            Ok(None) => "nothing was measured yet, or not under these conditions".to_owned(),
+            Err(e) => format!("nothing is measured here: {e}"),
         };
         Decision::undecided(default, why)
     });

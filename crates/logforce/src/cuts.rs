@@ -54,20 +54,20 @@ fn read(path: &Path) -> io::Result<Vec<CutRun>> {
     match OsSystem::new().directory(path) {
         Ok(dir) => verdicts::read(&dir),
         // There can be no file in it.
-        Err(e) if is_nowhere(&e) => Ok(Vec::new()),
+        Err(e) if is_nowhere(path, &e) => Ok(Vec::new()),
         Err(e) => Err(e),
     }
 }
 
-/// Whether nothing can lie under that name.
-fn is_nowhere(e: &io::Error) -> bool {
-    matches!(
-        e.kind(),
-        io::ErrorKind::NotFound
-            | io::ErrorKind::NotADirectory
-            | io::ErrorKind::InvalidFilename
-            | io::ErrorKind::InvalidInput
-    )
+/// Whether nothing can lie under that name. Every other error may keep a loss from being seen.
+fn is_nowhere(path: &Path, e: &io::Error) -> bool {
+    match e.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => true,
+        io::ErrorKind::InvalidFilename => true,
+        // No system has such names. (Nor has Windows others; but the error has many meanings.)
+        io::ErrorKind::InvalidInput => path.to_string_lossy().contains('\0') || cfg!(windows),
+        _ => false,
+    }
 }
 
 /// Records what a run of cuts has shown, in the directory `path` (made, with its parents, if it is

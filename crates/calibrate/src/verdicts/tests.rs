@@ -137,8 +137,42 @@ fn another_place_is_another_matter() {
     same.kernel.push('x');
     same.device.as_mut().unwrap().name = "sdz".to_owned();
     assert_eq!(tried(&runs, &same).len(), 1, "found under another name");
-    same.volume.clear();
-    assert_eq!(tried(&runs, &same), [], "it could be any filesystem");
+}
+
+/// A loss that was recorded when more was seen counts; what was kept does not.
+#[test]
+fn a_loss_whose_place_cannot_be_compared_counts() {
+    let facts = SimOptions::default().facts();
+    let runs = [run(1, Method::Dsync, 3), run(2, Method::Fdatasync, 0)];
+    let less: [fn(&mut Facts); 7] = [
+        // No /dev/disk: what `statfs` says, or a number that is another's after a restart.
+        |f| f.volume.clear(),
+        |f| f.volume = "fsid:6501ec3f4a8722b4".to_owned(),
+        |f| f.volume = "fsid:0000000000000701".to_owned(),
+        // No /proc: the name is by its magic number.
+        |f| f.mount_options.clear(),
+        |f| (f.mount_options, f.filesystem) = (String::new(), "ext4".to_owned()),
+        // No /sys.
+        |f| f.device = None,
+        |f| f.device.as_mut().unwrap().model.clear(),
+    ];
+    for less in less {
+        let mut facts = facts.clone();
+        less(&mut facts);
+        let known = tried(&runs, &facts);
+        assert_eq!(known.len(), 1, "{facts:?}");
+        assert!(!known[0].kept && known[0].method == Method::Dsync);
+        assert!(known[0].evidence.contains("may be this one"), "{known:?}");
+    }
+    // Something speaks against it.
+    let mut other = facts.clone();
+    (other.volume, other.filesystem) = (String::new(), "otherfs".to_owned());
+    assert_eq!(tried(&runs, &other), []);
+    // And of two losses the one that was here is told.
+    let mut elsewhere = run(3, Method::Dsync, 9);
+    (elsewhere.place.model, elsewhere.at) = (String::new(), u64::MAX);
+    let known = tried(&[runs[0].clone(), elsewhere], &facts);
+    assert!(known[0].evidence.contains("lost 3 of"), "{known:?}");
 }
 
 #[test]
