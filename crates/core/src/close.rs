@@ -37,9 +37,16 @@ impl Handle {
         // Appends that wait for room or space must answer now.
         shared.made_progress();
         shared.wait_for(|stage| (stage.truncating == 0).then_some(()));
-        let (result, panic) = match catch_unwind(AssertUnwindSafe(|| shared.finish())) {
+        let (result, mut panic) = match catch_unwind(AssertUnwindSafe(|| shared.finish())) {
             Ok(result) => (result, None),
             Err(panic) => (Err(shared.unwound("close")), Some(panic)),
+        };
+        // What follows runs code of others: the advisor, the lock's, who is woken, who traces. The
+        // first panic is the caller's, but only once the lock is given up and the others are told.
+        let mut run = |step: &mut dyn FnMut()| {
+            if let Err(unwound) = catch_unwind(AssertUnwindSafe(step)) {
+                panic.get_or_insert(unwound);
+            }
         };
         shared.stop.store(true, Release);
         shared.stage().stopping = true;
@@ -61,25 +68,27 @@ impl Handle {
             let _ = thread.join();
         }
         // Only now: the preparing thread would start another one.
-        shared.join_checkpoint();
+        run(&mut || shared.join_checkpoint());
         // A committer may still be writing, if the log has failed elsewhere.
         if !planted!("running-not-joined-before-unlock") {
             shared.wait_for(|stage| (stage.line.running == 0).then_some(()));
         }
         if result.is_ok() {
-            crate::advisor::report(shared);
+            run(&mut || crate::advisor::report(shared));
         }
         // All I/O is joined: only now may another writer come.
-        let lock = shared
+        let mut lock = shared
             .lock
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
-        drop(lock);
-        if !planted!("close-ends-no-view") {
-            shared.view.end(result.as_ref().err().cloned());
-        }
-        trace::closed(shared.durable());
+        run(&mut || drop(lock.take()));
+        run(&mut || {
+            if !planted!("close-ends-no-view") {
+                shared.view.end(result.as_ref().err().cloned());
+            }
+        });
+        run(&mut || trace::closed(shared.durable()));
         shared.stage().closed = Some(result.clone());
         if !planted!("wake-other-closers") {
             shared.progress.ring(&*shared.runtime);

@@ -5,10 +5,12 @@ use logforce_core::{
     Question, Result, Tried, Verdict,
 };
 use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
 #[derive(Debug, Default)]
 struct Oracle {
+    fails: bool,
     answer: Option<Method>,
     asked: Mutex<Vec<Guarantee>>,
     tried: Vec<Tried>,
@@ -33,7 +35,9 @@ impl Advisor for Oracle {
         self.answer
     }
 
-    fn observe(&self, _: &Question<'_>, _: Observation) {}
+    fn observe(&self, _: &Question<'_>, _: Observation) {
+        assert!(!self.fails, "the advisor panics, as it is meant to");
+    }
 }
 
 fn oracle(answer: Method) -> Arc<Oracle> {
@@ -213,4 +217,35 @@ fn evidence_that_cannot_be_read_may_be_of_a_loss() {
             log.close().unwrap();
         }
     });
+}
+
+/// The last thing that a close does before it gives up the lock.
+#[test]
+fn one_that_panics_at_the_end_keeps_neither_the_lock_nor_anybody_waiting() {
+    let oracle = Arc::new(Oracle {
+        fails: true,
+        ..Oracle::default()
+    });
+    for dropped in [false, true] {
+        in_simulation(|open| {
+            let log = open(options(&oracle)).unwrap();
+            let at = log.commit(b"kept").unwrap();
+            let mut follower = log.follow(at.start).unwrap();
+            let other = log.clone();
+            if dropped {
+                drop(other);
+                drop(log);
+            } else {
+                let closed = catch_unwind(AssertUnwindSafe(|| log.close()));
+                assert!(closed.is_err(), "whose panic it is hears of it");
+                // It was closed whole, and says so.
+                other.close().unwrap();
+            }
+            assert!(follower.next_blocking().unwrap().is_ok());
+            assert!(follower.next_blocking().is_none());
+            let log = open(options(&oracle).calibrate(false)).unwrap();
+            assert!(log.recovered().clean);
+            assert_eq!(log.read_at(at.start).unwrap().data, b"kept");
+        });
+    }
 }
