@@ -168,6 +168,17 @@ pub enum Error {
         /// The failure.
         cause: Arc<Error>,
     },
+    /// The log is not where it was opened any more, though it is still open: its directory or a
+    /// file of it was deleted, moved away or replaced. The cause of an [`Error::Poisoned`].
+    #[error(
+        "{} is not what was opened: {found}. What was acknowledged since then, half a second of commits at most, may not be found there: put back what was taken away before the log is opened again", path.display()
+    )]
+    Displaced {
+        /// The path by which the log was opened.
+        path: PathBuf,
+        /// What was found there.
+        found: String,
+    },
     /// A record, the sum of an atomic append, or metadata is too large.
     #[error("too large: {} for one record, one atomic append or the metadata, where at most {} are possible", Bytes(*len), Bytes(*max))]
     TooLarge {
@@ -272,6 +283,8 @@ pub enum ErrorKind {
     Damaged,
     /// Stopped after a failure; indeterminate.
     Poisoned,
+    /// Deleted, moved away or replaced while it was open.
+    Displaced,
     /// The caller's argument is wrong.
     InvalidInput,
     /// Below the front.
@@ -304,6 +317,7 @@ impl Error {
             Error::Guarantee { .. } | Error::Method { .. } => ErrorKind::Unavailable,
             Error::Damaged(_) => ErrorKind::Damaged,
             Error::Poisoned { .. } => ErrorKind::Poisoned,
+            Error::Displaced { .. } => ErrorKind::Displaced,
             Error::TooLarge { .. }
             | Error::NotABoundary { .. }
             | Error::Option { .. }
@@ -342,6 +356,7 @@ impl Error {
             | Error::Locked { path }
             | Error::NoSpace { path, .. }
             | Error::Full { path, .. }
+            | Error::Displaced { path, .. }
             | Error::Guarantee { path, .. }
             | Error::Method { path, .. } => Some(path),
             Error::Damaged(d) => Some(&d.path),

@@ -48,6 +48,7 @@ mod truncate;
 mod view;
 mod voids;
 mod wakers;
+mod watch;
 
 pub use advisor::{Advisor, Observation, Question};
 pub use aside::GivenUp;

@@ -12,6 +12,7 @@ use crate::retiring::Retiring;
 use crate::stage::Stage;
 use crate::view::View;
 use crate::wakers::Wakers;
+use crate::watch::Watch;
 use crate::{Damage, Error, Result, recovery, trace};
 use logforce_device::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard};
 use logforce_device::{Guarantee, Joiner, Method, Plan, System, Verdict};
@@ -107,6 +108,7 @@ pub(crate) struct Shared {
     pub(crate) pins: Pins,
     pub(crate) checkpoint: Checkpoint,
     pub(crate) poison: Poison,
+    pub(crate) watch: Watch,
     /// Exclusive end of what is written.
     pub(crate) written: AtomicU64,
     /// Tasks that wait for it.

@@ -30,6 +30,7 @@ impl Log {
         let shared = self.shared();
         // A close waits for it: it would write to a file that is another opening's by then.
         let _under_way = shared.begin_truncation()?;
+        shared.look_for_itself()?;
         let set = shared.whole("write the control file of", || {
             shared.control.set_meta(&shared.poison, bytes)
         });

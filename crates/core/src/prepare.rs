@@ -347,6 +347,8 @@ impl Shared {
     }
 
     fn prepare_one(&self, start: Lsn) -> Result<Arc<Segment>> {
+        // A segment that is made where nobody will look for it is none.
+        self.look_for_itself()?;
         let many = self.stage().line.has_many_unforced();
         if self.plan.force == ForceBy::None || many {
             // Such a method never makes anything durable by itself, and by any other nobody may
@@ -371,6 +373,7 @@ impl Shared {
             .make(start, self.options.segment_len, self.unit, spare.as_ref())
             .map_err(|e| if e.is_full() { self.no_space(e) } else { e })?;
         self.segments().insert(segment.clone());
+        self.watch.add(&self.dir, &segment);
         let end = segment.header.end();
         if !planted!("segment-unannounced") {
             self.update_control(|c| c.prepared_end = end)?;
@@ -385,6 +388,7 @@ impl Shared {
         &self,
         change: impl FnOnce(&mut logforce_format::Control),
     ) -> Result<()> {
+        self.look_for_itself()?;
         let mut anchor = self.stage().line.anchor;
         if planted!("anchor-above-durable") {
             anchor = self.stage().line.written_anchor();

@@ -5,6 +5,7 @@ use crate::commit::How;
 use crate::log::Shared;
 use crate::metrics::{Due, LivePage};
 use crate::stage::Stage;
+use crate::watch::{self, LastLook};
 use logforce_device::sync::thread_local;
 use logforce_format::{Lsn, planted};
 use std::cell::Cell;
@@ -23,6 +24,7 @@ struct Idle {
     /// Number of the last force that was seen, and when.
     forces: u64,
     since: Duration,
+    look: LastLook,
 }
 
 /// What to do next.
@@ -32,6 +34,8 @@ enum Next {
     Force(Lsn),
     /// Callbacks are due.
     Again,
+    /// Is the log still where it was opened?
+    Look,
     Stamp,
     /// Until then, or until rung.
     Sleep(Option<Duration>),
@@ -46,6 +50,7 @@ impl Shared {
         let mut idle = Idle {
             forces: 0,
             since: Duration::ZERO,
+            look: LastLook::new(&self.watch),
         };
         let mut page = LivePage::default();
         loop {
@@ -84,9 +89,13 @@ impl Shared {
                     self.work.sleep(&*self.runtime, seen, timeout);
                     self.live_parked.store(false, SeqCst);
                     self.service_parked.store(false, SeqCst);
+                    self.watch.parked.store(false, SeqCst);
                     self.stage().service_wakes = Duration::ZERO;
                 }
                 Next::Again => {}
+                Next::Look => {
+                    let _ = self.look_for_itself();
+                }
                 Next::End => break,
             }
         }
@@ -155,6 +164,24 @@ impl Shared {
         if stage.stopping || self.poison.is_set() {
             return Next::End;
         }
+        // First: there may be jobs without end.
+        let look = idle.look.due(&stage.line, now);
+        if look == watch::Due::Now {
+            return Next::Look;
+        }
+        match (self.next_job_for_service(stage, now, idle), look) {
+            (Next::Sleep(until), watch::Due::At(due)) => {
+                Next::Sleep(Some(until.map_or(due, |t| t.min(due))))
+            }
+            (Next::Sleep(until), _) => {
+                self.park_watch();
+                Next::Sleep(until)
+            }
+            (next, _) => next,
+        }
+    }
+
+    fn next_job_for_service(&self, stage: &mut Stage, now: Duration, idle: &mut Idle) -> Next {
         if let Some(upto) = stage.take_due(now) {
             return Next::Force(upto);
         }

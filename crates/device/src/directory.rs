@@ -61,6 +61,17 @@ impl OpenFile {
     };
 }
 
+/// Where the path leads by which a directory was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whereabouts {
+    /// To that directory.
+    Here,
+    /// Nowhere: the directory, or one above it, was removed or renamed.
+    Gone,
+    /// To something else.
+    Replaced,
+}
+
 /// A directory of one log. Names are plain file names; anything else is refused with
 /// `InvalidInput`.
 pub trait Directory: Send + Sync {
@@ -99,6 +110,23 @@ pub trait Directory: Send + Sync {
 
     /// Free space for this user, in bytes.
     fn free_space(&self) -> io::Result<u64>;
+
+    /// Where the path leads now by which this directory was opened. The working directory of then
+    /// counts, and so does the root: a process that has changed either is not told that its
+    /// directory went. An error says nothing of the directory.
+    ///
+    /// For directories that nobody else can take away it need not be provided.
+    fn whereabouts(&self) -> io::Result<Whereabouts> {
+        Ok(Whereabouts::Here)
+    }
+
+    /// The identity of the file that has the name now; `NotFound` if none has.
+    ///
+    /// For directories in which nobody else changes names it need not be provided.
+    fn identity_of(&self, name: &str) -> io::Result<FileIdentity> {
+        let _ = name;
+        Err(io::ErrorKind::Unsupported.into())
+    }
 }
 
 /// The entry to a platform: directories and the runtime.

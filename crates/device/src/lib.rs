@@ -24,7 +24,7 @@ pub mod sync;
 mod tried;
 
 pub use buffer::AlignedBuf;
-pub use directory::{Access, Directory, Entry, FileIdentity, OpenFile, System};
+pub use directory::{Access, Directory, Entry, FileIdentity, OpenFile, System, Whereabouts};
 pub use facts::{BlockDevice, DirectAlignment, Facts, FilesystemKind, WriteCache};
 pub use file::{Barrier, Completion, File, ReadSource, Ticket, Write};
 pub use guarantee::{Assessment, Guarantee, Verdict};

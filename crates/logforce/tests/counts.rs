@@ -38,8 +38,24 @@ fn open_and_settle(dir: &Path, options: Options) -> Log {
     log
 }
 
-/// The system calls of all threads between the two marks.
-fn calls_between(trace: &str) -> Vec<&str> {
+/// System calls of one look whether the log is still there: at the directory, the control file, the
+/// lock, and the segments that are filled and prepared.
+const LOOK: usize = 5;
+
+fn is_look(call: &str) -> bool {
+    ["stat(", "statx(", "newfstatat("]
+        .iter()
+        .any(|c| call.starts_with(c))
+}
+
+/// The thread that made the first mark.
+fn committing_thread(trace: &str) -> &str {
+    let who = trace.lines().find(|l| l.contains(BEGIN)).unwrap();
+    who.split_whitespace().next().unwrap()
+}
+
+/// The system calls of all threads between the two marks, each with its thread.
+fn calls_between(trace: &str) -> Vec<(&str, &str)> {
     let mut calls: Vec<&str> = trace
         .lines()
         .skip_while(|l| !l.contains(BEGIN))
@@ -50,8 +66,9 @@ fn calls_between(trace: &str) -> Vec<&str> {
     calls.retain(|l| !l.contains("resumed>"));
     calls
         .into_iter()
-        .map(|l| l.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' '))
-        .filter(|l| !l.starts_with("---"))
+        .filter_map(|l| l.split_once(' '))
+        .map(|(thread, call)| (thread, call.trim_start()))
+        .filter(|(_, call)| !call.starts_with("---"))
         .collect()
 }
 
@@ -76,9 +93,22 @@ fn system_calls_of_a_commit() {
     let home = temp();
     for method in methods(home.path()) {
         let dir = home.path().join(method.name());
+        let began = Instant::now();
         let trace = traced(&dir, method, false);
         let mut counts = BTreeMap::new();
-        for call in calls_between(&trace) {
+        // The log's own thread looks twice a second, at most, whether the log is still there: by the
+        // clock, and the committing thread wakes it only if it sleeps until something lands.
+        let who = committing_thread(&trace);
+        let (mine, others): (Vec<_>, Vec<_>) = calls_between(&trace)
+            .into_iter()
+            .partition(|(thread, _)| *thread == who);
+        let looks = others.iter().filter(|(_, c)| is_look(c)).count();
+        let most = LOOK * (2 + 2 * began.elapsed().as_secs() as usize);
+        assert!(looks <= most, "{method}: {looks} calls, {most} expected");
+        let idle = |call: &str| is_look(call) || call.contains("futex") || call.contains("restart");
+        let more: Vec<_> = others.iter().filter(|(_, c)| !idle(c)).collect();
+        assert!(more.is_empty(), "{method}: {more:?}");
+        for (_, call) in mine {
             let name = call.split('(').next().unwrap_or_default();
             let durable = if call.contains("RWF_DSYNC") {
                 "+DSYNC"
@@ -98,7 +128,12 @@ fn system_calls_of_a_commit() {
         for call in expected {
             assert_eq!(counts.remove(*call), Some(COMMITS), "{method}: {call}");
         }
-        // One thread has nobody to wake or to wait for.
+        let woken = counts.remove("futex").unwrap_or_default();
+        assert!(
+            woken <= 1,
+            "{method}: {woken} wakes of the log's own thread"
+        );
+        // One thread has nobody else to wake or to wait for.
         assert_eq!(
             counts,
             BTreeMap::new(),
@@ -121,8 +156,7 @@ fn statistics_cost_the_committing_thread_nothing() {
         let began = Instant::now();
         let trace = traced(&dir, method, true);
         let seconds = began.elapsed().as_secs() as usize;
-        let who = trace.lines().find(|l| l.contains(BEGIN)).unwrap();
-        let who = who.split_whitespace().next().unwrap();
+        let who = committing_thread(&trace);
         let between: Vec<&str> = trace
             .lines()
             .skip_while(|l| !l.contains(BEGIN))

@@ -470,49 +470,6 @@ fn by_other_names_of_it() {
     }
 }
 
-#[cfg(unix)]
-#[test]
-fn moved_while_open() {
-    let home = temp();
-    let dir = home.path().join("before");
-    let log = logforce::create_new(&dir, options()).unwrap();
-    log.commit(&record(0, 20_000)).unwrap();
-    let after = home.path().join("after");
-    fs::rename(&dir, &after).unwrap();
-    for n in 1..60 {
-        let at = log.commit(&record(n, 20_000)).unwrap();
-        if n % 10 == 0 {
-            log.truncate_front(at.start).unwrap();
-        }
-    }
-    let second = logforce::open_existing(&after, options());
-    assert_error(second, ErrorKind::Locked, &[]);
-    log.close().unwrap();
-    assert!(!dir.exists());
-    let log = logforce::open_existing(&after, options()).unwrap();
-    assert_holds(&log, 50, 60, 20_000);
-}
-
-#[cfg(unix)]
-#[test]
-fn removed_while_open() {
-    let home = temp();
-    let dir = home.path().join("log");
-    let log = logforce::create_new(&dir, options().live_stats(false)).unwrap();
-    let at = log.commit(&record(0, 100)).unwrap();
-    // Not while the next segment is given its name: the directory would not be empty.
-    wait_until_prepared(&dir, 2 * SEGMENT);
-    fs::remove_dir_all(&dir).unwrap();
-    // The prepared segments are still open; the next one cannot be made, and that is said.
-    let (_, e) = fill_up(&log, 1, 20_000);
-    println!("{e}");
-    assert_eq!(e.kind(), ErrorKind::Io);
-    assert!(e.to_string().contains("log"), "{e}");
-    assert_eq!(log.read_at(at.start).unwrap().data, record(0, 100));
-    let _ = log.close();
-    assert!(!dir.exists());
-}
-
 /// As root makes them for another user, and as that user finds them.
 #[cfg(target_os = "linux")]
 #[test]

@@ -3,7 +3,7 @@
 
 use logforce_device::{
     Barrier, Completion, Directory, Entry, Facts, File, FileIdentity, OpenFile, ReadSource,
-    Runtime, System, Ticket, Write,
+    Runtime, System, Ticket, Whereabouts, Write,
 };
 use std::collections::HashMap;
 use std::io;
@@ -213,6 +213,14 @@ impl Directory for CountingDirectory {
 
     fn free_space(&self) -> io::Result<u64> {
         self.inner.free_space()
+    }
+
+    fn whereabouts(&self) -> io::Result<Whereabouts> {
+        self.inner.whereabouts()
+    }
+
+    fn identity_of(&self, name: &str) -> io::Result<FileIdentity> {
+        self.inner.identity_of(name)
     }
 }
 

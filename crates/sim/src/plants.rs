@@ -264,6 +264,10 @@ pub const INTERLEAVINGS: &[Plant] = &[
         "followers that are tasks do not hear of the end",
     ),
     plant(
+        "wake-watch",
+        "the writing thread does not look whether the log is still there when something lands",
+    ),
+    plant(
         "fail-wake-claimant",
         "the claimant does not hear of a failure",
     ),

@@ -364,7 +364,8 @@ impl Shared {
             || (idle && stage.line.stamp_now)
             || (stage.line.lacks_stamp() && self.service_parked.load(Acquire))
             || (stage.has_callback() && !planted!("wake-callback"))
-            || (landed.durable.is_some() && self.live_parked.load(Acquire));
+            || (landed.durable.is_some() && self.live_parked.load(Acquire))
+            || (self.watch.parked.load(Acquire) && !planted!("wake-watch"));
         drop(stage);
         // Also where there is no job for it: a claimant whose batch somebody else took sleeps on.
         if !planted!("wake-claimant") {
@@ -413,9 +414,14 @@ impl Shared {
     /// Writes down how far the log is durable, as a batch without records. Returns whether it did:
     /// not where somebody is writing, and not where there is nothing new to say.
     pub(crate) fn write_stamp(&self) -> Result<bool> {
+        if self.guarantee < Guarantee::PowerLoss {
+            return Ok(false);
+        }
+        // It would say of what nobody finds any more that it is durable.
+        self.look_for_itself()?;
         let (job, forces) = {
             let mut stage = self.stage();
-            if self.poison.is_set() || self.guarantee < Guarantee::PowerLoss {
+            if self.poison.is_set() {
                 return Ok(false);
             }
             let forces = stage.line.forces;

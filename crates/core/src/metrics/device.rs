@@ -5,7 +5,7 @@ use super::Metrics;
 use super::histogram::shard;
 use logforce_device::{
     Barrier, Completion, Directory, Entry, Facts, File, FileIdentity, OpenFile, ReadSource,
-    Runtime, Ticket, Write,
+    Runtime, Ticket, Whereabouts, Write,
 };
 use std::io;
 use std::ops::Range;
@@ -141,6 +141,14 @@ impl Directory for MeteredDirectory {
 
     fn free_space(&self) -> io::Result<u64> {
         self.inner.free_space()
+    }
+
+    fn whereabouts(&self) -> io::Result<Whereabouts> {
+        self.inner.whereabouts()
+    }
+
+    fn identity_of(&self, name: &str) -> io::Result<FileIdentity> {
+        self.inner.identity_of(name)
     }
 }
 

@@ -26,6 +26,7 @@ use crate::stage::Stage;
 use crate::view::View;
 use crate::voids::Voids;
 use crate::wakers::Wakers;
+use crate::watch::Watch;
 use crate::{Damage, Error, Result, aside, names};
 use end::{End, taken_back_behind};
 use logforce_device::sync::{AtomicBool, Mutex};
@@ -416,6 +417,8 @@ impl Opening {
             .max()
             .unwrap_or(self.unit);
         let max_batch = self.options.max_batch.max(2 * longest_unit);
+        let in_use = std::iter::once(&segment).chain(&upcoming);
+        let watch = Watch::new(&self.dir, in_use, written);
         let stage = Stage::new(
             segment,
             upcoming,
@@ -461,6 +464,7 @@ impl Opening {
             pins,
             checkpoint,
             poison,
+            watch,
             written: written.0.into(),
             claim: Signal::default(),
             rounds: Rounds::default(),

@@ -1,8 +1,9 @@
 use super::error::{at, uninterrupted};
+use super::way::Way;
 use crate::lock::take;
 use crate::os::file::OsFile;
 use crate::os::{directory as os, facts, lock};
-use logforce_device::{Directory, Entry, Facts, File, FileIdentity, OpenFile};
+use logforce_device::{Directory, Entry, Facts, File, FileIdentity, OpenFile, Whereabouts};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::io;
@@ -24,6 +25,7 @@ pub struct OpenDirectory {
     pub path: PathBuf,
     fd: OwnedFd,
     pub identity: FileIdentity,
+    way: Way,
     /// The alignment of direct I/O where the kernel does not tell it.
     #[cfg(target_os = "linux")]
     pub assumed: std::sync::OnceLock<Option<logforce_device::DirectAlignment>>,
@@ -60,6 +62,7 @@ impl OsDirectory {
                 path: path.to_owned(),
                 fd,
                 identity: identity_of(&stat),
+                way: Way::new(path, &stat),
                 #[cfg(target_os = "linux")]
                 assumed: Default::default(),
             }),
@@ -200,6 +203,20 @@ impl Directory for OsDirectory {
             .map_err(|e| at(e, "ask for the free space of", &self.open.path))?;
         // What is reserved for root is left out for root as well; a quota is not looked at.
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    }
+
+    fn whereabouts(&self) -> io::Result<Whereabouts> {
+        let open = &self.open;
+        let leads = open.way.leads(open.fd(), open.identity);
+        leads.map_err(|e| at(e, "look for the directory", &open.path))
+    }
+
+    fn identity_of(&self, name: &str) -> io::Result<FileIdentity> {
+        check(name)?;
+        let dir = self.open.fd();
+        uninterrupted(|| rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW))
+            .map(|stat| identity_of(&stat))
+            .map_err(|e| at(e, "look at", &self.open.path_of(name)))
     }
 }
 

@@ -3,7 +3,9 @@ use super::file::OsFile;
 use super::handle::{self, How, SHARE_ALL};
 use super::{facts, flush, lock, names, path, volume};
 use crate::lock::take;
-use logforce_device::{DirectAlignment, Directory, Entry, Facts, File, FileIdentity, OpenFile};
+use logforce_device::{
+    DirectAlignment, Directory, Entry, Facts, File, FileIdentity, OpenFile, Whereabouts,
+};
 use std::ffi::OsString;
 use std::io;
 use std::os::windows::ffi::{OsStrExt, OsStringExt};
@@ -17,8 +19,8 @@ use windows_sys::Win32::Foundation::{
 };
 use windows_sys::Win32::Storage::FileSystem::{
     CREATE_NEW, FILE_ATTRIBUTE_DIRECTORY, FILE_ATTRIBUTE_REPARSE_POINT, FILE_FLAG_BACKUP_SEMANTICS,
-    FILE_FLAG_DELETE_ON_CLOSE, FILE_FLAG_WRITE_THROUGH, FILE_SHARE_READ, FILE_SHARE_WRITE,
-    OPEN_EXISTING,
+    FILE_FLAG_DELETE_ON_CLOSE, FILE_FLAG_OPEN_REPARSE_POINT, FILE_FLAG_WRITE_THROUGH,
+    FILE_READ_ATTRIBUTES, FILE_SHARE_READ, FILE_SHARE_WRITE, OPEN_EXISTING,
 };
 
 /// A directory held open, without letting others rename or remove it meanwhile: its path, by which
@@ -31,6 +33,8 @@ pub struct OsDirectory {
 pub struct OpenDirectory {
     /// As the user gave it.
     path: PathBuf,
+    /// From the root of its volume, with links, ended by a NUL: the way to look for it again.
+    way: Vec<u16>,
     /// Without links, with the prefix for paths of any length, without a NUL.
     wide: Vec<u16>,
     handle: OwnedHandle,
@@ -154,6 +158,19 @@ pub fn wide(path: &Path) -> io::Result<Vec<u16>> {
     Ok(wide)
 }
 
+/// The identity of what is at a path that ends in a NUL. Asks for no more than its attributes, which
+/// nobody's sharing denies.
+fn identity_at(wide: &[u16], flags: u32) -> io::Result<FileIdentity> {
+    let how = How {
+        access: FILE_READ_ATTRIBUTES,
+        share: SHARE_ALL,
+        disposition: OPEN_EXISTING,
+        flags,
+        owner: None,
+    };
+    handle::identity(&handle::open(wide, how)?)
+}
+
 /// Makes a directory for its owner, the system and administrators.
 pub fn make(path: &Path) -> io::Result<()> {
     handle::make_directory(&wide(path)?)
@@ -163,6 +180,7 @@ impl OsDirectory {
     pub fn open(path: &Path) -> io::Result<Self> {
         let fail = |e| at(e, "open the directory", path);
         let mut wide = wide(path).map_err(fail)?;
+        let way = wide.clone();
         let how = How {
             access: GENERIC_READ,
             // Not FILE_SHARE_DELETE: see above.
@@ -184,6 +202,7 @@ impl OsDirectory {
         Ok(OsDirectory {
             open: Arc::new(OpenDirectory {
                 path: path.to_owned(),
+                way,
                 wide,
                 handle,
                 identity,
@@ -305,5 +324,20 @@ impl Directory for OsDirectory {
         volume::space(&self.open.wide)
             .map(|(free, _)| free)
             .map_err(|e| at(e, "ask for the free space of", &self.open.path))
+    }
+
+    fn whereabouts(&self) -> io::Result<Whereabouts> {
+        match identity_at(&self.open.way, FILE_FLAG_BACKUP_SEMANTICS) {
+            Ok(found) if found == self.open.identity => Ok(Whereabouts::Here),
+            Ok(_) => Ok(Whereabouts::Replaced),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Whereabouts::Gone),
+            Err(e) => Err(at(e, "look for the directory", &self.open.path)),
+        }
+    }
+
+    fn identity_of(&self, name: &str) -> io::Result<FileIdentity> {
+        path::check(name)?;
+        identity_at(&self.open.wide_path_of(name), FILE_FLAG_OPEN_REPARSE_POINT)
+            .map_err(|e| at(e, "look at", &self.open.path_of(name)))
     }
 }

@@ -3,7 +3,7 @@
 
 use logforce_device::{
     AlignedBuf, Barrier, Completion, Directory, Entry, Facts, File, FileIdentity, OpenFile,
-    ReadSource, Runtime, System, Ticket, Write,
+    ReadSource, Runtime, System, Ticket, Whereabouts, Write,
 };
 use logforce_device_os::OsSystem;
 use serde::{Deserialize, Serialize};
@@ -185,6 +185,14 @@ impl Directory for Names {
 
     fn free_space(&self) -> io::Result<u64> {
         self.real.free_space()
+    }
+
+    fn whereabouts(&self) -> io::Result<Whereabouts> {
+        self.real.whereabouts()
+    }
+
+    fn identity_of(&self, name: &str) -> io::Result<FileIdentity> {
+        self.real.identity_of(name)
     }
 }
 

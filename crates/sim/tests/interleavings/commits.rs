@@ -3,6 +3,7 @@
 use crate::harness::explore;
 use crate::world::{METHODS, World, below, follow, one_in, options, pick, record};
 use logforce_core::{Guarantee, Method, Policy};
+use logforce_device::Runtime;
 use std::time::Duration;
 
 /// The plainest: everybody's commit returns, and is durable then.
@@ -124,6 +125,7 @@ fn deadlines() {
         let mut follower = log.follow(log.durable_lsn()).expect("the end is there");
         for n in 0..2 {
             let data = record(n, 40);
+            let began = world.rt.now();
             log.commit_with(&data, pick(&policies))
                 .expect("nothing fails");
             if one_in(2) {
@@ -133,6 +135,9 @@ fn deadlines() {
                 let next = world.block_on(follower.next());
                 world.shown(&next.expect("the log goes on").expect("nothing fails"));
             }
+            // Not when the log's own thread happens to look at something else.
+            let took = world.rt.now() - began;
+            assert!(took < 50 * within, "after {took:?}");
         }
         world.close(log).expect("nothing fails");
         drop(clock);

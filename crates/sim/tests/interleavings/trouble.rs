@@ -2,8 +2,9 @@
 //! the lock is given up when nothing is in the air any more.
 
 use crate::harness::explore;
-use crate::world::{METHODS, Word, World, below, follow, one_in, options, pick, record};
-use logforce_core::{Committed, Error, ErrorKind, Log, Method, Policy};
+use crate::world::{DIR, METHODS, Word, World, below, follow, one_in, options, pick, record};
+use logforce_core::{Committed, Error, ErrorKind, Guarantee, Log, Method, Policy};
+use logforce_device::Whereabouts;
 use logforce_testkit::{Failure, Fault, Survival};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -194,5 +195,47 @@ fn failing_flights() {
         for thread in threads {
             thread.join().expect("no thread panics");
         }
+    });
+}
+
+/// The log's directory is taken away while nothing is to be prepared: whatever lands next has the
+/// log's own thread look, and everybody is told, though nobody asks for anything more.
+#[test]
+fn displaced() {
+    explore("displaced", || {
+        let world = World::new();
+        // By the last one there are no stamps either, which would have the thread look.
+        let method = pick(&[Method::DirectDsync, Method::Fdatasync, Method::Buffered]);
+        let log = world.open(options().method(method).require(Guarantee::Nothing));
+        let from = log.durable_lsn();
+        world.rest();
+        world
+            .disk
+            .displace(DIR, pick(&[Whereabouts::Gone, Whereabouts::Replaced]));
+        let threads: Vec<_> = (0..1 + below(3))
+            .map(|n| {
+                let log = log.clone();
+                world.spawn(move |_| match log.commit(&record(n, 40)) {
+                    Ok(_) => {}
+                    Err(e) => expected(&e),
+                })
+            })
+            .collect();
+        // What a weak method acknowledges is not on the medium: it is not looked for there.
+        if let Ok(mut follower) = log.follow(from) {
+            match one_in(2) {
+                true => while follower.next_blocking().is_some() {},
+                false => while world.block_on(follower.next()).is_some() {},
+            }
+        }
+        for thread in threads {
+            thread.join().expect("no thread panics");
+        }
+        let Err(Error::Poisoned { cause, .. }) = log.commit(b"more") else {
+            panic!("the log goes on");
+        };
+        assert_eq!(cause.kind(), ErrorKind::Displaced, "{cause}");
+        expected(&world.close(log).expect_err("the log has failed"));
+        assert!(!world.is_locked(), "a log that has ended keeps the lock");
     });
 }

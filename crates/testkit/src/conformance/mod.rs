@@ -30,6 +30,7 @@ pub fn check(system: &dyn System, dir: &Path) {
     names::refused(&t);
     names::renaming(&t);
     names::locking(&t);
+    names::identities(&t);
     reads::at_the_end(&t);
     reads::from_the_medium(&t);
     for direct in [false, true] {

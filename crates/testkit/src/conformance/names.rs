@@ -1,7 +1,7 @@
 //! Directories and names.
 
 use super::{Bench, expect, expect_kind, finish};
-use logforce_device::{Access, Directory, OpenFile, System};
+use logforce_device::{Access, Directory, OpenFile, System, Whereabouts};
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
@@ -196,6 +196,32 @@ pub fn renaming(t: &Bench) {
     );
     expect(t.dir.sync(), "sync of the directory");
     t.remove("b");
+}
+
+pub fn identities(t: &Bench) {
+    let of = |name: &str| t.dir.identity_of(name);
+    expect_kind(of("a"), ErrorKind::NotFound, "identity of a missing file");
+    let kept = t.create("a", false);
+    let first = expect(of("a"), "identity");
+    assert_eq!(first, expect(of("a"), "identity"), "one file has one");
+    expect(t.dir.rename("a", "b"), "rename");
+    assert_eq!(
+        first,
+        expect(of("b"), "identity"),
+        "renamed, it is the same"
+    );
+    expect_kind(of("a"), ErrorKind::NotFound, "identity of the old name");
+    t.create("a", false);
+    assert_ne!(first, expect(of("a"), "identity"), "two files have two");
+    t.remove("b");
+    t.create("b", false);
+    // The first one is still open: nothing else is taken for it.
+    assert_ne!(first, expect(of("b"), "identity"), "a file made anew");
+    drop(kept);
+    t.remove("a");
+    t.remove("b");
+    let leads = expect(t.dir.whereabouts(), "whereabouts");
+    assert_eq!(leads, Whereabouts::Here, "it is where it was opened");
 }
 
 pub fn locking(t: &Bench) {

@@ -7,7 +7,7 @@ use super::state::{State, power_is_cut};
 use super::{Fault, SimDisk};
 use crate::Points;
 use logforce_device::{
-    Access, Directory, Entry, Facts, File, FileIdentity, OpenFile, Runtime, System,
+    Access, Directory, Entry, Facts, File, FileIdentity, OpenFile, Runtime, System, Whereabouts,
 };
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -286,6 +286,18 @@ impl Directory for SimDirectory {
         let s = self.at.enter()?;
         Ok(s.free_sectors()
             .map_or(1 << 50, |free| free * u64::from(s.options.sector)))
+    }
+
+    fn whereabouts(&self) -> io::Result<Whereabouts> {
+        let mut s = self.at.enter()?;
+        Ok(self.names(&mut s).elsewhere.unwrap_or(Whereabouts::Here))
+    }
+
+    fn identity_of(&self, name: &str) -> io::Result<FileIdentity> {
+        check_name(name)?;
+        let mut s = self.at.enter()?;
+        let file = self.lookup(&mut s, name)?;
+        Ok(FileIdentity { volume: 1, file })
     }
 }
 

@@ -19,7 +19,7 @@ pub use plan::{Counters, Failure, Fault, Misread, Survival};
 
 use crate::Points;
 use inode::Sector;
-use logforce_device::{AlignedBuf, System};
+use logforce_device::{AlignedBuf, System, Whereabouts};
 use state::State;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -130,6 +130,14 @@ impl SimDisk {
         let s = self.lock();
         let names = s.directories.get(dir.as_ref());
         names.map_or_else(BTreeMap::new, |names| names.now.clone())
+    }
+
+    /// From now on the path leads elsewhere, or nowhere, for those who have the directory open; they
+    /// go on working in it.
+    pub fn displace(&self, dir: impl AsRef<Path>, to: Whereabouts) {
+        if let Some(names) = self.lock().directories.get_mut(dir.as_ref()) {
+            names.elsewhere = Some(to);
+        }
     }
 
     /// Makes operation `op` of this boot fail. A write that fails is applied in any part; it

@@ -3,6 +3,7 @@
 use super::counts::{FaultCounts, FaultKind};
 use super::plan::Survival;
 use crate::Rng;
+use logforce_device::Whereabouts;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A change of names that is not durable yet.
@@ -40,6 +41,8 @@ pub enum Left {
 pub(super) struct Names {
     /// Identity of the directory.
     pub id: u64,
+    /// Where its path leads, if not to it.
+    pub elsewhere: Option<Whereabouts>,
     /// As the running system sees it.
     pub now: BTreeMap<String, u64>,
     pub stable: BTreeMap<String, u64>,

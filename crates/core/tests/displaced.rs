@@ -1,0 +1,324 @@
+//! A log that is taken away while it is open: what counts as that, what does not, and when it is
+//! noticed.
+
+use logforce_core::{Creation, Error, ErrorKind, Log, Lsn, Method, Options, Policy};
+use logforce_device::{
+    Directory, Entry, Facts, File, FileIdentity, OpenFile, Runtime, System, Whereabouts,
+};
+use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::Duration;
+
+/// Nothing looks by the clock but the watch.
+fn options() -> Options {
+    Options::new()
+        .segment_len(1 << 20)
+        .max_batch(16 << 10)
+        .staging(64 << 10)
+        .idle_stamp(Duration::MAX)
+        .live_stats(false)
+}
+
+fn pause(system: &dyn System, time: Duration) {
+    let word = logforce_device::sync::AtomicU32::new(0);
+    system.runtime().wait(&word, 0, Some(time));
+}
+
+fn in_simulation(body: impl Fn(&SimDisk, &dyn System)) {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    SimRuntime::run(1, |rt| body(&disk, &*disk.system(rt)));
+}
+
+fn open(system: &dyn System, options: Options) -> Log {
+    Log::open(system, "/log", Creation::OpenOrCreate, options).unwrap()
+}
+
+#[track_caller]
+fn assert_displaced<T>(answer: Result<T, Error>, words: &str) {
+    let Err(e) = answer else {
+        panic!("it was acknowledged");
+    };
+    let Error::Poisoned { cause, .. } = &e else {
+        panic!("{e}");
+    };
+    assert_eq!(cause.kind(), ErrorKind::Displaced, "{e}");
+    assert_eq!(cause.path(), Some(Path::new("/log")));
+    assert!(cause.to_string().contains(words), "{words}: {cause}");
+}
+
+/// Takes something away, as another program does.
+type Taking = fn(&SimDisk, &dyn Directory);
+
+fn first_segment(dir: &dyn Directory) -> String {
+    let mut names: Vec<_> = dir.entries().unwrap().into_iter().map(|e| e.name).collect();
+    names.sort();
+    names.into_iter().find(|n| n.ends_with(".seg")).unwrap()
+}
+
+fn copy_over(dir: &dyn Directory, name: &str) {
+    dir.open("copy", OpenFile::CREATE).unwrap();
+    dir.rename("copy", name).unwrap();
+}
+
+const WAYS: [(&str, Taking); 8] = [
+    ("deleted or moved away", |disk, _| {
+        disk.displace("/log", Whereabouts::Gone);
+    }),
+    ("another directory is there", |disk, _| {
+        disk.displace("/log", Whereabouts::Replaced);
+    }),
+    ("'control' was deleted or renamed", |_, dir| {
+        dir.remove("control").unwrap();
+    }),
+    ("'control' was replaced", |_, dir| copy_over(dir, "control")),
+    ("'lock' was deleted or renamed", |_, dir| {
+        dir.remove("lock").unwrap();
+    }),
+    ("'lock' was replaced", |_, dir| copy_over(dir, "lock")),
+    (".seg' was deleted or renamed", |_, dir| {
+        dir.remove(&first_segment(dir)).unwrap();
+    }),
+    (".seg' was replaced", |_, dir| {
+        copy_over(dir, &first_segment(dir));
+    }),
+];
+
+#[test]
+fn noticed_within_a_second_of_commits() {
+    let methods = [Method::DirectDsync, Method::Fdatasync];
+    for (words, take) in WAYS {
+        for method in methods {
+            for busy in [false, true] {
+                in_simulation(|disk, system| {
+                    let log = open(system, options().method(method));
+                    log.commit(b"before").unwrap();
+                    // Everything is prepared, everybody sleeps, or has just looked.
+                    pause(system, Duration::from_secs(if busy { 0 } else { 60 }));
+                    log.commit(b"still there").unwrap();
+                    pause(system, Duration::from_millis(if busy { 1 } else { 60_000 }));
+                    take(disk, &*system.directory(Path::new("/log")).unwrap());
+                    let began = system.runtime().now();
+                    let refused = loop {
+                        match log.commit(b"gone") {
+                            Ok(_) => pause(system, Duration::from_millis(20)),
+                            refused => break refused,
+                        }
+                        let took = system.runtime().now() - began;
+                        assert!(took < Duration::from_secs(1), "{words}: nobody looked");
+                    };
+                    assert_displaced(refused, words);
+                    assert_displaced(log.set_meta(b"x"), words);
+                    assert_displaced(log.close(), words);
+                });
+            }
+        }
+    }
+}
+
+/// A single commit, and nobody who asks again.
+#[test]
+fn noticed_though_nothing_more_is_committed() {
+    in_simulation(|disk, system| {
+        for policy in [
+            Policy::Force,
+            Policy::Write {
+                force_within: Duration::from_secs(3600),
+            },
+        ] {
+            let log = open(system, options());
+            let from = log.durable_lsn();
+            pause(system, Duration::from_secs(60));
+            let mut follower = log.follow(from).unwrap();
+            system.directory(Path::new("/log")).unwrap();
+            disk.displace("/log", Whereabouts::Gone);
+            log.commit_with(b"one", policy).unwrap();
+            pause(system, Duration::from_millis(900));
+            assert_displaced(log.append(b"two"), "deleted");
+            // Whoever follows is told as well.
+            let told = loop {
+                if let Err(e) = follower.next_blocking().expect("an end with a reason") {
+                    break e;
+                }
+            };
+            assert_displaced(Err::<(), _>(told), "deleted");
+            disk.displace("/log", Whereabouts::Here);
+            drop(log);
+        }
+    });
+}
+
+#[test]
+fn noticed_by_a_stamp_a_segment_a_truncation_metadata_and_the_end() {
+    type Step = fn(&Log, Lsn) -> Result<(), Error>;
+    let steps: [(&str, Step); 4] = [
+        ("close", |log, _| log.clone().close()),
+        ("front", |log, at| log.truncate_front(at)),
+        ("metadata", |log, _| log.set_meta(b"vote")),
+        ("segment", |log, _| {
+            (0..2000).try_for_each(|_| log.commit(&[7; 4000]).map(drop))
+        }),
+    ];
+    for (name, step) in steps {
+        for (words, take) in WAYS {
+            in_simulation(|disk, system| {
+                let log = open(system, options());
+                let at = log.commit(b"before").unwrap();
+                pause(system, Duration::from_secs(60));
+                take(disk, &*system.directory(Path::new("/log")).unwrap());
+                println!("{name}, {words}");
+                assert_displaced(step(&log, at.end), words);
+            });
+        }
+    }
+    in_simulation(|disk, system| {
+        let stamps = options().idle_stamp(Duration::from_millis(50));
+        let log = open(system, stamps);
+        pause(system, Duration::from_secs(60));
+        log.commit(b"before").unwrap();
+        disk.displace("/log", Whereabouts::Gone);
+        pause(system, Duration::from_millis(200));
+        assert_displaced(log.commit(b"after"), "deleted");
+    });
+}
+
+/// A system whose answers about names fail.
+struct Denied {
+    inner: Arc<dyn System>,
+    denies: Arc<AtomicBool>,
+}
+
+struct DeniedDirectory {
+    inner: Arc<dyn Directory>,
+    denies: Arc<AtomicBool>,
+}
+
+impl DeniedDirectory {
+    fn deny(&self) -> io::Result<()> {
+        if self.denies.load(SeqCst) {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        Ok(())
+    }
+}
+
+impl System for Denied {
+    fn runtime(&self) -> Arc<dyn Runtime> {
+        self.inner.runtime()
+    }
+    fn directory(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {
+        Ok(Arc::new(DeniedDirectory {
+            inner: self.inner.directory(path)?,
+            denies: self.denies.clone(),
+        }))
+    }
+    fn make_directory(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {
+        self.inner.make_directory(path)?;
+        self.directory(path)
+    }
+}
+
+impl Directory for DeniedDirectory {
+    fn path(&self) -> &Path {
+        self.inner.path()
+    }
+    fn identity(&self) -> FileIdentity {
+        self.inner.identity()
+    }
+    fn entries(&self) -> io::Result<Vec<Entry>> {
+        self.inner.entries()
+    }
+    fn open(&self, name: &str, how: OpenFile) -> io::Result<Arc<dyn File>> {
+        self.inner.open(name, how)
+    }
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.inner.rename(from, to)
+    }
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.inner.remove(name)
+    }
+    fn sync(&self) -> io::Result<()> {
+        self.inner.sync()
+    }
+    fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
+        self.inner.lock(name)
+    }
+    fn is_locked(&self, name: &str) -> io::Result<bool> {
+        self.inner.is_locked(name)
+    }
+    fn facts(&self) -> io::Result<Facts> {
+        self.inner.facts()
+    }
+    fn free_space(&self) -> io::Result<u64> {
+        self.inner.free_space()
+    }
+    fn whereabouts(&self) -> io::Result<Whereabouts> {
+        self.deny()?;
+        self.inner.whereabouts()
+    }
+    fn identity_of(&self, name: &str) -> io::Result<FileIdentity> {
+        self.deny()?;
+        self.inner.identity_of(name)
+    }
+}
+
+/// To be denied a look is not to be told that the log is gone; and what could not be looked at when
+/// the log was opened is still missed when it goes.
+#[test]
+fn a_look_that_fails_says_nothing() {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    SimRuntime::run(1, |rt| {
+        let denies = Arc::new(AtomicBool::new(true));
+        let system = Denied {
+            inner: disk.system(rt),
+            denies: denies.clone(),
+        };
+        for denied in [true, false] {
+            denies.store(denied, SeqCst);
+            let log = open(&system, options().segment_len(64 << 10));
+            denies.store(true, SeqCst);
+            for n in 0..100 {
+                let at = log.commit(&[n; 4000]).unwrap();
+                if n % 10 == 0 {
+                    log.truncate_front(at.start).unwrap();
+                    log.set_meta(&[n]).unwrap();
+                }
+                pause(&system, Duration::from_millis(100));
+            }
+            denies.store(false, SeqCst);
+            log.commit(b"seen").unwrap();
+            pause(&system, Duration::from_secs(2));
+            log.commit(b"and found in its place").unwrap();
+            log.close().unwrap();
+        }
+        denies.store(true, SeqCst);
+        let log = open(&system, options());
+        denies.store(false, SeqCst);
+        let dir = system.directory(Path::new("/log")).unwrap();
+        dir.remove("control").unwrap();
+        assert_displaced(log.close(), "'control' was deleted");
+    });
+}
+
+/// What the log itself renames and removes all the time is not taken for somebody else's doing.
+#[test]
+fn its_own_changes_of_names_are_not_noticed() {
+    for seed in 0..20 {
+        let disk = SimDisk::new(SimOptions::default(), seed);
+        SimRuntime::run(seed, |rt| {
+            let system = disk.system(rt);
+            let log = open(&*system, options().segment_len(64 << 10));
+            for n in 0..400 {
+                let at = log.commit(&[n as u8; 4000]).unwrap();
+                if n % 3 == 0 {
+                    log.truncate_front(at.end).unwrap();
+                }
+                pause(&*system, Duration::from_millis(n % 7 * 40));
+            }
+            assert!(log.stats().counters.segments_recycled > 0);
+            log.close().unwrap();
+        });
+    }
+}
