@@ -3,7 +3,7 @@
 use crate::reads::read;
 use crate::segments::{Segment, Segments};
 use crate::{Damage, Error, Result, names};
-use logforce_device::{Directory, OpenFile};
+use logforce_device::{Directory, Entry, OpenFile};
 use logforce_format::{Case, LogId, Lsn, SegmentHeader};
 use std::sync::Arc;
 
@@ -65,7 +65,12 @@ pub(crate) struct Listing {
 /// Lists the directory and reads the headers. Segments that claim the same part of the log are an
 /// error: which of them to believe nobody knows.
 pub(crate) fn list(dir: &Arc<dyn Directory>, id: LogId) -> Result<Listing> {
-    let (listing, claims) = take(dir, id)?;
+    list_of(dir, id, names_of(dir)?)
+}
+
+/// As [`list`], of a listing that was taken before.
+pub(crate) fn list_of(dir: &Arc<dyn Directory>, id: LogId, entries: Vec<Entry>) -> Result<Listing> {
+    let (listing, claims) = take(dir, id, entries)?;
     match claims.into_iter().next() {
         Some(claim) => Err(Error::Damaged(Box::new(claim))),
         None => Ok(listing),
@@ -75,7 +80,7 @@ pub(crate) fn list(dir: &Arc<dyn Directory>, id: LogId) -> Result<Listing> {
 /// As [`list`], for salvage: of several that claim the same part of the log one counts, that with
 /// the name of its place before others.
 pub(crate) fn list_usable(dir: &Arc<dyn Directory>, id: LogId) -> Result<Listing> {
-    let (mut listing, claims) = take(dir, id)?;
+    let (mut listing, claims) = take(dir, id, names_of(dir)?)?;
     for claim in claims {
         let name = claim.file.unwrap_or_default();
         listing.broken.push((name, claim.found));
@@ -83,9 +88,17 @@ pub(crate) fn list_usable(dir: &Arc<dyn Directory>, id: LogId) -> Result<Listing
     Ok(listing)
 }
 
-/// Lists the directory and reads the headers; besides, what is wrong with each segment that claims
+fn names_of(dir: &Arc<dyn Directory>) -> Result<Vec<Entry>> {
+    dir.entries().map_err(Error::io("list", dir.path()))
+}
+
+/// Reads the headers of what was listed; besides, what is wrong with each segment that claims
 /// a part of the log that another one has. A file that a writer takes away meanwhile is left out.
-fn take(dir: &Arc<dyn Directory>, id: LogId) -> Result<(Listing, Vec<Damage>)> {
+fn take(
+    dir: &Arc<dyn Directory>,
+    id: LogId,
+    mut entries: Vec<Entry>,
+) -> Result<(Listing, Vec<Damage>)> {
     let mut listing = Listing {
         segments: Segments::default(),
         broken: Vec::new(),
@@ -93,7 +106,6 @@ fn take(dir: &Arc<dyn Directory>, id: LogId) -> Result<(Listing, Vec<Damage>)> {
         preparing: Vec::new(),
         overtaken: None,
     };
-    let mut entries = dir.entries().map_err(Error::io("list", dir.path()))?;
     entries.sort_by(|a, b| a.name.cmp(&b.name));
     let mut whole = Vec::new();
     for entry in entries.into_iter().filter(|e| e.is_file) {

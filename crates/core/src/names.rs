@@ -92,6 +92,15 @@ pub(crate) fn set_aside(name: &str) -> String {
     format!("{name}.damaged")
 }
 
+pub(crate) fn is_set_aside(name: &str) -> bool {
+    name.strip_suffix(DAMAGED).is_some_and(is_number)
+}
+
+/// The file that a calibration works on.
+pub(crate) fn is_trial(name: &str) -> bool {
+    name.starts_with(CALIBRATION) && is_evidence_under_way(name)
+}
+
 /// The start that a segment's name claims.
 pub(crate) fn claimed_start(name: &str) -> Option<Lsn> {
     let digits = name.strip_suffix(SEGMENT)?;

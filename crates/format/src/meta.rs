@@ -37,6 +37,9 @@ pub enum MetaReject {
     /// The checksum is wrong.
     #[error("metadata slot checksum")]
     Checksum,
+    /// The medium does not give it back.
+    #[error("metadata slot that cannot be read")]
+    Unreadable,
     /// Written by a version that this one does not know.
     #[error("format version {0}")]
     Version(u16),
@@ -51,7 +54,7 @@ pub enum MetaReject {
     ForeignLog,
 }
 
-crate::names::names!(MetaReject: Absent, Magic, Checksum, Version, Reserved, Length, ForeignLog);
+crate::names::names!(MetaReject: Absent, Magic, Checksum, Unreadable, Version, Reserved, Length, ForeignLog);
 
 impl Meta {
     /// A slot's bytes. What is longer than [`MAX_META_LEN`] is cut off: callers check before.
@@ -133,6 +136,8 @@ pub fn newest_meta(slots: [Result<Meta, MetaReject>; 2], had: bool) -> MetaSlots
         // and nothing was acknowledged, a broken first one is what a crash in the very first change
         // leaves.
         [Err(_), Err(MetaReject::Absent)] if !had => MetaSlots::Never,
+        // Nor was the second one ever written where the first one was not, whatever it would show.
+        [Err(MetaReject::Absent), Err(MetaReject::Unreadable)] if !had => MetaSlots::Never,
         [Err(a), Err(b)] => MetaSlots::Lost([a, b]),
     }
 }

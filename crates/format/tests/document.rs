@@ -195,11 +195,12 @@ fn meta_slots() {
         ("older", Ok(meta(6))),
         ("absent", Err(MetaReject::Absent)),
         ("broken", Err(MetaReject::Checksum)),
+        ("unreadable", Err(MetaReject::Unreadable)),
     ];
     let fits = |word: &str, name: &str| match word {
         "any" => true,
-        "unusable" => name == "absent" || name == "broken",
-        word => word == name,
+        "unusable" => ["absent", "broken", "unreadable"].contains(&name),
+        words => words.split(" or ").any(|word| word == name),
     };
     for (first, a) in &samples {
         for (second, b) in &samples {

@@ -58,7 +58,7 @@ impl LoadedMeta {
                 Ok((buf, n)) => Meta::decode(&buf[..n], control.log_id),
                 // A slot that the medium does not give back is a damaged slot, never one that was
                 // not written.
-                Err(_) => Err(MetaReject::Checksum),
+                Err(_) => Err(MetaReject::Unreadable),
             })
         };
         let slots = [slot(META_SLOT_OFFSETS[0])?, slot(META_SLOT_OFFSETS[1])?];

@@ -3,7 +3,9 @@
 //! Order matters here; each step names the crash that the order is for.
 
 mod end;
+mod leftovers;
 mod presence;
+mod steady;
 mod stock;
 mod tail;
 
@@ -56,7 +58,11 @@ pub(crate) fn open(
     let is_missing = |e: io::Error| e.kind() == io::ErrorKind::NotFound;
     let makes_one =
         creation != Creation::OpenExisting && system.directory(path).err().is_some_and(is_missing);
-    let opened = open_or_make(system, path, creation, options);
+    let opened = open_or_make(system, path, creation, options).map_err(|e| match e {
+        // Of an opening the failure itself: there is no log yet that could have stopped.
+        Error::Poisoned { cause, .. } => Arc::unwrap_or_clone(cause),
+        e => e,
+    });
     if makes_one && opened.is_err() {
         // Refused, as where the guarantee cannot be had: nothing is left then. A directory that
         // holds anything is not empty and stays, and so does one that cannot be removed.
@@ -173,6 +179,7 @@ impl Opening {
         let gaps = std::mem::take(&mut found.gaps);
         self.enforce_names(&found.segments)?;
         self.fill_gaps(&mut found.segments, &promise.control, epoch, gaps)?;
+        leftovers::clear(&self.dir);
         let recovered = Recovered {
             created,
             end: found.end.state.at,

@@ -1,12 +1,13 @@
 //! Is there a log, may the caller have what it asks for, and can the guarantee be had here?
 
+use super::steady;
 use crate::advisor::Question;
 use crate::control_file::ControlFile;
 use crate::options::{Creation, Options};
 use crate::{Error, Result, names};
 use logforce_device::{
-    Assessment, Barrier, Directory, Facts, FileState, ForceBy, Guarantee, Method, Plan, Runtime,
-    System, Verdict,
+    Assessment, Barrier, Directory, Entry, Facts, FileState, ForceBy, Guarantee, Method, Plan,
+    Runtime, System, Verdict,
 };
 use logforce_format::{Control, LogId, Lsn};
 use std::io;
@@ -62,7 +63,20 @@ pub(super) fn unusable_directory(e: io::Error, doing: &'static str, path: &Path)
 /// Whether there is a log, and whether the caller may have what it asks for.
 pub(super) fn look(dir: &Arc<dyn Directory>, creation: Creation) -> Result<bool> {
     let path = dir.path().to_owned();
-    let entries = dir.entries().map_err(Error::io("list", &path))?;
+    let mut entries = dir.entries().map_err(Error::io("list", &path))?;
+    let has_control = |entries: &[Entry]| entries.iter().any(|e| e.name == names::CONTROL);
+    if !has_control(&entries) {
+        // What a log is made over is gone: that there is none is not believed at once. With a log
+        // the names may change all the time, while its writer is at work.
+        entries = steady::entries(dir)?;
+        if let Err(e) = steady::check_absence(dir, &entries, names::CONTROL) {
+            // Unless somebody has made it since.
+            entries = steady::entries(dir)?;
+            if !has_control(&entries) {
+                return Err(e);
+            }
+        }
+    }
     let kinds: Vec<_> = entries.iter().map(|e| (names::kind(&e.name), e)).collect();
     if kinds.iter().any(|(k, _)| *k == names::NameKind::Control) {
         if creation != Creation::CreateNew {

@@ -1,8 +1,8 @@
 //! What segments there are, what must be there, and what an interrupted operation left behind.
 
-use super::Opening;
+use super::{Opening, steady};
 use crate::aside::holds_some;
-use crate::listing::{Found, Listing, list, list_usable, read_header};
+use crate::listing::{Found, Listing, list_of, list_usable, read_header};
 use crate::prepare::{Leaving, Spare, retire};
 use crate::scan::Window;
 use crate::segments::{Segment, Segments};
@@ -23,15 +23,21 @@ impl Opening {
         control: &mut Control,
         both_slots: bool,
     ) -> Result<(Segments, Vec<Spare>)> {
+        let entries = steady::entries(&self.dir)?;
         let Listing {
             mut segments,
             broken: _,
             spares,
             preparing,
             overtaken,
-        } = list(&self.dir, control.log_id)?;
+        } = list_of(&self.dir, control.log_id, entries.clone())?;
         // Nobody else may touch it now: what went may be what is needed.
         overtaken.map_or(Ok(()), Err)?;
+        // Before anything is made of it that they seem to be missing.
+        let missing = gaps(&segments, control).into_iter().map(|(from, _)| from);
+        for start in missing.chain([control.prepared_end]) {
+            steady::check_absence(&self.dir, &entries, &names::segment(start))?;
+        }
         for name in preparing {
             self.dir
                 .remove(&name)
@@ -65,6 +71,10 @@ impl Opening {
             }
             keep
         });
+        for more in spares.drain(self.options.spares.min(spares.len())..) {
+            // Of an earlier opening, which may have kept more of them.
+            let _ = self.dir.remove(&more.name);
+        }
         Ok((segments, spares))
     }
 
@@ -109,9 +119,7 @@ impl Opening {
     /// Gives every segment the name that its place asks for. Its header is what counts, but the
     /// name of another place would be in the way when that place is prepared.
     fn straighten_names(&self, segments: &Segments) -> Result<()> {
-        let entries = self.dir.entries();
-        let mut taken: Vec<String> = entries
-            .map_err(Error::io("list", self.dir.path()))?
+        let mut taken: Vec<String> = steady::entries(&self.dir)?
             .into_iter()
             .map(|e| e.name)
             .collect();
@@ -143,8 +151,7 @@ impl Opening {
             if from == to {
                 continue;
             }
-            let entries = self.dir.entries();
-            let entries = entries.map_err(Error::io("list", self.dir.path()))?;
+            let entries = steady::entries(&self.dir)?;
             let taken = |name: &str| entries.iter().any(|e| e.name == name);
             if let Some(other) = segments.all().into_iter().find(|s| s.name() == to) {
                 // Until its turn comes it has a name that a crash may leave: its header counts.
@@ -169,8 +176,7 @@ impl Opening {
     /// for its place.
     fn set_aside(&self, segments: &Segments, from: Lsn, to: Lsn) -> Result<()> {
         let path = self.dir.path();
-        let entries = self.dir.entries().map_err(Error::io("list", path))?;
-        for name in entries.into_iter().map(|e| e.name) {
+        for name in steady::entries(&self.dir)?.into_iter().map(|e| e.name) {
             let claims = names::claimed_start(&name).is_some_and(|s| from <= s && s < to);
             if claims && !segments.all().iter().any(|s| s.name() == name) {
                 let aside = self.dir.rename(&name, &names::set_aside(&name));

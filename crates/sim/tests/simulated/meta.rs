@@ -414,6 +414,35 @@ fn zero(disk: &SimDisk, slots: &[u64]) {
     disk.put_file(PATH, "control", &bytes);
 }
 
+/// A slot that cannot be read is no loss where none was ever written.
+#[test]
+fn an_error_where_nothing_was_set_is_no_loss() {
+    for slot in SLOTS {
+        let disk = SimDisk::new(SimOptions::default(), 1);
+        let options = small();
+        SimRuntime::run(1, |rt| {
+            let log = open(&disk, rt, &options).expect("nothing fails");
+            log.commit(b"a record").expect("nothing fails");
+            log.close().expect("nothing fails");
+        });
+        disk.crash(Failure::Process, None, 1);
+        assert!(disk.make_unreadable(PATH, "control", slot));
+        SimRuntime::run(1, |rt| {
+            let read_only = ReadOnly::open(&*disk.system(rt), PATH).expect("it is whole");
+            assert_eq!(read_only.meta().expect("never set"), None);
+            let inspector = Inspector::open(&*disk.system(rt), PATH).expect("it is whole");
+            assert_eq!(inspector.walk(&mut |_| true).expect("walk").damages, 0);
+            let log = open(&disk, rt, &options).expect("nothing is lost");
+            assert_eq!(log.recovered().lost_meta, None);
+            assert_eq!(log.meta(), None);
+            log.set_meta(b"vote").expect("what is written is readable");
+            log.close().expect("nothing fails");
+            let log = open(&disk, rt, &options).expect("nothing fails");
+            assert_eq!(log.meta().as_deref(), Some(&b"vote"[..]));
+        });
+    }
+}
+
 #[test]
 fn rot_of_both_slots_is_damage() {
     for how in 0..5 {

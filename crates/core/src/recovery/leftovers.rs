@@ -1,0 +1,20 @@
+//! Files that are certainly ours and of no use to anybody.
+
+use crate::names;
+use logforce_device::Directory;
+use std::sync::Arc;
+
+/// Removes what a killed calibration left, and empty files that were set aside. With the lock held.
+/// One that cannot be removed costs space and nothing else.
+///
+/// A calibration that another process has under way in this directory loses the name of its file by
+/// this; it notices, and throws its result away.
+pub(super) fn clear(dir: &Arc<dyn Directory>) {
+    for entry in dir.entries().unwrap_or_default() {
+        let dead =
+            names::is_trial(&entry.name) || names::is_set_aside(&entry.name) && entry.len == 0;
+        if entry.is_file && dead {
+            let _ = dir.remove(&entry.name);
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Listings of the directory that an opening may act on.
+//!
+//! A system may answer a listing short, or empty, without an error. Whoever believed it would take
+//! acknowledged segments for lost, and make others in their place; or make a log over another one.
+
+use crate::{Error, Result, names};
+use logforce_device::{Directory, Entry, OpenFile};
+use std::io;
+use std::sync::Arc;
+
+/// How often the directory is listed at most. Before the lock is taken another process may be making
+/// the log.
+const LISTINGS: usize = 16;
+
+/// The names that two listings in a row agree on, but for those that count for nothing.
+pub(super) fn entries(dir: &Arc<dyn Directory>) -> Result<Vec<Entry>> {
+    let mut last: Option<Vec<String>> = None;
+    for _ in 0..LISTINGS {
+        let entries = dir.entries().map_err(Error::io("list", dir.path()))?;
+        let mut names: Vec<String> = entries.iter().map(|e| e.name.clone()).collect();
+        names.retain(|name| counts(name));
+        names.sort();
+        if last.as_ref() == Some(&names) {
+            return Ok(entries);
+        }
+        last = Some(names);
+    }
+    Err(wrong(dir, "no two listings in a row have the same names"))
+}
+
+fn counts(name: &str) -> bool {
+    use names::NameKind::*;
+    matches!(
+        names::kind(name),
+        Control | ControlNew | Segment | Preparing | Spare | GivenUp
+    )
+}
+
+/// Refuses a listing that does not show the file `name`, though it can be opened.
+pub(super) fn check_absence(dir: &Arc<dyn Directory>, entries: &[Entry], name: &str) -> Result<()> {
+    if entries.iter().any(|e| e.name == name) {
+        return Ok(());
+    }
+    match dir.open(name, OpenFile::READ) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(e) => Err(Error::io("open", dir.path().join(name))(e)),
+        Ok(_) => Err(wrong(
+            dir,
+            &format!("the file '{name}' is there, and the directory's listing does not show it"),
+        )),
+    }
+}
+
+fn wrong(dir: &Arc<dyn Directory>, what: &str) -> Error {
+    let source = io::Error::other(what.to_owned());
+    Error::io("believe the listing of", dir.path())(source)
+}

@@ -1,0 +1,319 @@
+//! Openings in which the system fails, or answers short: what is told, and that nothing is lost.
+
+use logforce_core::{Creation, Error, ErrorKind, Log, OnDamage, Options};
+use logforce_device::{
+    Directory, Entry, Facts, File, FileIdentity, OpenFile, Runtime, System, Whereabouts,
+};
+use logforce_testkit::{Fault, SimDisk, SimOptions, SimRuntime};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
+
+fn options() -> Options {
+    Options::new()
+        .segment_len(64 << 10)
+        .max_batch(16 << 10)
+        .staging(64 << 10)
+        .live_stats(false)
+}
+
+const RECORDS: u8 = 60;
+
+/// A log of several segments.
+fn fill(system: &dyn System) {
+    let log = Log::open(system, "/log", Creation::CreateNew, options()).unwrap();
+    for n in 0..RECORDS {
+        log.commit(&[n; 4000]).unwrap();
+    }
+    log.close().unwrap();
+}
+
+#[track_caller]
+fn assert_whole(log: &Log, what: &str) {
+    let records = log.read_from(log.front_lsn()).unwrap();
+    let found: Vec<u8> = records.map(|r| r.unwrap().data[0]).collect();
+    assert_eq!(found, (0..RECORDS).collect::<Vec<_>>(), "{what}");
+}
+
+/// How a listing is short.
+#[derive(Debug, Clone, Copy)]
+enum Short {
+    Empty,
+    /// As where a call in the middle of it says that there are no more.
+    Half,
+    /// The first segment only is missing.
+    First,
+    /// The last segment only is.
+    Last,
+    /// All of them are.
+    NoSegments,
+}
+
+/// A system that answers some listings short, without an error.
+struct Shy {
+    inner: Arc<dyn System>,
+    how: Short,
+    /// Listings until then; below zero no more.
+    left: Arc<AtomicI64>,
+    /// All of them from then on.
+    for_good: bool,
+}
+
+struct ShyDirectory {
+    inner: Arc<dyn Directory>,
+    how: Short,
+    left: Arc<AtomicI64>,
+    for_good: bool,
+}
+
+impl System for Shy {
+    fn runtime(&self) -> Arc<dyn Runtime> {
+        self.inner.runtime()
+    }
+    fn directory(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {
+        Ok(Arc::new(ShyDirectory {
+            inner: self.inner.directory(path)?,
+            how: self.how,
+            left: self.left.clone(),
+            for_good: self.for_good,
+        }))
+    }
+    fn make_directory(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {
+        self.inner.make_directory(path)?;
+        self.directory(path)
+    }
+}
+
+impl Directory for ShyDirectory {
+    fn path(&self) -> &Path {
+        self.inner.path()
+    }
+    fn identity(&self) -> FileIdentity {
+        self.inner.identity()
+    }
+    fn entries(&self) -> io::Result<Vec<Entry>> {
+        let mut entries = self.inner.entries()?;
+        let left = self.left.fetch_sub(1, SeqCst);
+        if left == 0 || (left < 0 && self.for_good) {
+            let is_segment = |e: &Entry| e.name.ends_with(".seg");
+            match self.how {
+                Short::Empty => entries.clear(),
+                Short::Half => entries.truncate(entries.len() / 2),
+                Short::First => {
+                    let first = entries.iter().position(is_segment);
+                    first.map(|at| entries.remove(at));
+                }
+                Short::Last => {
+                    let last = entries.iter().rposition(is_segment);
+                    last.map(|at| entries.remove(at));
+                }
+                Short::NoSegments => entries.retain(|e| !is_segment(e)),
+            }
+        }
+        Ok(entries)
+    }
+    fn open(&self, name: &str, how: OpenFile) -> io::Result<Arc<dyn File>> {
+        self.inner.open(name, how)
+    }
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.inner.rename(from, to)
+    }
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.inner.remove(name)
+    }
+    fn sync(&self) -> io::Result<()> {
+        self.inner.sync()
+    }
+    fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
+        self.inner.lock(name)
+    }
+    fn is_locked(&self, name: &str) -> io::Result<bool> {
+        self.inner.is_locked(name)
+    }
+    fn facts(&self) -> io::Result<Facts> {
+        self.inner.facts()
+    }
+    fn free_space(&self) -> io::Result<u64> {
+        self.inner.free_space()
+    }
+    fn whereabouts(&self) -> io::Result<Whereabouts> {
+        self.inner.whereabouts()
+    }
+    fn identity_of(&self, name: &str) -> io::Result<FileIdentity> {
+        self.inner.identity_of(name)
+    }
+}
+
+const MODES: [(Creation, OnDamage); 4] = [
+    (Creation::OpenExisting, OnDamage::Refuse),
+    (Creation::OpenExisting, OnDamage::Truncate),
+    (Creation::OpenOrCreate, OnDamage::Refuse),
+    (Creation::OpenOrCreate, OnDamage::Truncate),
+];
+
+/// An empty or short listing, once at each place of an opening, or from there on: the log opens
+/// whole or the opening is refused, and it is as whole as before.
+#[test]
+fn a_listing_that_is_short_loses_nothing() {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    SimRuntime::run(1, |rt| fill(&*disk.system(rt)));
+    let filled = disk.snapshot();
+    let mut refused = 0;
+    for (creation, on_damage) in MODES {
+        for how in [
+            Short::Empty,
+            Short::Half,
+            Short::First,
+            Short::Last,
+            Short::NoSegments,
+        ] {
+            for for_good in [false, true] {
+                for nth in 0.. {
+                    let what = format!("{creation:?}, {on_damage:?}, {how:?} at {nth}, {for_good}");
+                    let disk = SimDisk::new(SimOptions::default(), 1);
+                    disk.restore(&filled);
+                    let left = Arc::new(AtomicI64::new(nth));
+                    let told = left.clone();
+                    let failed = SimRuntime::run(nth as u64, |rt| {
+                        let shy = Shy {
+                            inner: disk.system(rt),
+                            how,
+                            left: told,
+                            for_good,
+                        };
+                        let options = options().on_damage(on_damage);
+                        match Log::open(&shy, "/log", creation, options) {
+                            Ok(log) => {
+                                assert_eq!(log.recovered().lost, None, "{what}");
+                                assert_whole(&log, &what);
+                                log.close().unwrap();
+                                false
+                            }
+                            Err(e) => {
+                                // Nothing was lost, and nobody is advised to cut anything.
+                                assert_ne!(e.kind(), ErrorKind::Damaged, "{what}: {e}");
+                                true
+                            }
+                        }
+                    });
+                    refused += u32::from(failed);
+                    SimRuntime::run(2, |rt| {
+                        let system = disk.system(rt);
+                        let log = Log::open(&*system, "/log", Creation::OpenExisting, options());
+                        let log = log.unwrap_or_else(|e| panic!("{what}: {e}"));
+                        assert_whole(&log, &what);
+                        log.commit(b"and goes on").unwrap();
+                        log.close().unwrap();
+                    });
+                    if left.load(SeqCst) >= 0 {
+                        // There are not so many.
+                        break;
+                    }
+                }
+            }
+        }
+    }
+    assert!(refused > 0, "no listing was ever short");
+}
+
+/// Each operation of an opening fails once: the error is that of the operation.
+#[test]
+fn an_opening_that_fails_says_what_failed() {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    SimRuntime::run(1, |rt| fill(&*disk.system(rt)));
+    let filled = disk.snapshot();
+    let empty = SimDisk::new(SimOptions::default(), 1).snapshot();
+    for (start, creation) in [
+        (&filled, Creation::OpenExisting),
+        (&empty, Creation::CreateNew),
+    ] {
+        let mut failed = 0;
+        for op in 0.. {
+            let disk = SimDisk::new(SimOptions::default(), 1);
+            disk.restore(start);
+            let opened = SimRuntime::run(1, |rt| {
+                let system = disk.system(rt);
+                disk.fail_at(op, Fault::Io);
+                let opened = Log::open(&*system, "/log", creation, options());
+                let ops = disk.ops();
+                opened.map(|_| ops)
+            });
+            match opened {
+                Err(e) => {
+                    failed += 1;
+                    assert!(matches!(e, Error::Io { .. }), "operation {op}: {e}");
+                }
+                Ok(ops) if op >= ops => break,
+                Ok(_) => {}
+            }
+        }
+        assert!(failed > 10, "{failed} openings failed");
+    }
+}
+
+/// What lies around of killed processes, and serves nobody.
+#[test]
+fn leftovers_go_and_nothing_else() {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    SimRuntime::run(1, |rt| {
+        let system = disk.system(rt);
+        fill(&*system);
+        let dir = system.directory(Path::new("/log")).unwrap();
+        let log = Log::open(
+            &*system,
+            "/log",
+            Creation::OpenExisting,
+            options().spares(5),
+        )
+        .unwrap();
+        log.truncate_front(log.tail_lsn()).unwrap();
+        log.close().unwrap();
+        let names = || -> Vec<String> {
+            let mut names: Vec<_> = dir.entries().unwrap().into_iter().map(|e| e.name).collect();
+            names.sort();
+            names
+        };
+        let spares = |names: &[String]| names.iter().filter(|n| n.ends_with(".spare")).count();
+        assert!(spares(&names()) > 2, "{:?}", names());
+        let make = |name: &str, len: u64| {
+            let file = dir.open(name, OpenFile::CREATE).unwrap();
+            if len > 0 {
+                file.reserve(len).unwrap();
+            }
+        };
+        let dead = [
+            "calibration-0123456789abcdef.tmp",
+            "00000000000f0000.seg.damaged",
+        ];
+        let kept = [
+            "calibration",
+            "verdicts-0123456789abcdef.tmp",
+            "calibration-0123.tmp",
+            "calibration.tmp",
+            "00000000000e0000.seg.damaged",
+            "notes.seg.damaged",
+        ];
+        for name in dead {
+            make(name, 0);
+        }
+        for name in kept {
+            make(name, if name.starts_with("00") { 4096 } else { 0 });
+        }
+        let log = Log::open(
+            &*system,
+            "/log",
+            Creation::OpenExisting,
+            options().spares(2),
+        )
+        .unwrap();
+        log.close().unwrap();
+        let left = names();
+        assert!(
+            dead.iter().all(|d| !left.iter().any(|n| n == d)),
+            "{left:?}"
+        );
+        assert!(kept.iter().all(|k| left.iter().any(|n| n == k)), "{left:?}");
+        assert!(spares(&left) <= 2, "{left:?}");
+    });
+}
