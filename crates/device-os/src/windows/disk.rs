@@ -3,6 +3,7 @@
 //! Whoever is asked is behind [`Ask`], so that made-up answers go the same way as a driver's: Wine
 //! answers hardly one of the questions.
 
+use super::error::unless_scarce;
 use super::{protocol, storage};
 use crate::nvme;
 use logforce_device::{BlockDevice, WriteCache};
@@ -44,15 +45,18 @@ pub struct Below {
 }
 
 /// Asks `disk`; `None` where there is none to ask.
-pub fn below<D: Ask>(disk: Option<io::Result<D>>, notes: &mut Vec<String>) -> Below {
+///
+/// # Errors
+/// Where the system is too short of something to give an answer: that is none.
+pub fn below<D: Ask>(disk: Option<io::Result<D>>, notes: &mut Vec<String>) -> io::Result<Below> {
     let mut below = Below {
         device: None,
         barriers: true,
         options: String::new(),
     };
-    match disk {
+    match disk.map(unless_scarce).transpose()? {
         Some(Ok(disk)) => {
-            let (device, told_protected) = describe(&disk, notes);
+            let (device, told_protected) = describe(&disk, notes)?;
             if told_protected {
                 below.barriers = false;
                 below.options = "write-cache buffer flushing turned off".to_owned();
@@ -62,25 +66,27 @@ pub fn below<D: Ask>(disk: Option<io::Result<D>>, notes: &mut Vec<String>) -> Be
         Some(Err(e)) => notes.push(format!("The disk cannot be asked about its cache: {e}.")),
         None => {}
     }
-    below
+    Ok(below)
 }
 
 /// The disk's own words, and whether Windows was told that its cache needs no flush.
-fn describe(disk: &impl Ask, notes: &mut Vec<String>) -> (BlockDevice, bool) {
-    let mut ask = |question, what: &str| match disk.ask(question) {
-        Ok(answer) => Some(answer),
-        Err(e) => {
-            notes.push(format!("The disk does not say {what}: {e}."));
-            None
-        }
+fn describe(disk: &impl Ask, notes: &mut Vec<String>) -> io::Result<(BlockDevice, bool)> {
+    let mut ask = |question, what: &str| {
+        Ok::<_, io::Error>(match unless_scarce(disk.ask(question))? {
+            Ok(answer) => Some(answer),
+            Err(e) => {
+                notes.push(format!("The disk does not say {what}: {e}."));
+                None
+            }
+        })
     };
-    let sectors = ask(Question::Alignment, "how large its sectors are")
+    let sectors = ask(Question::Alignment, "how large its sectors are")?
         .and_then(|a| storage::sectors(&a))
         .unwrap_or((512, 512));
     let rotational =
-        ask(Question::SeekPenalty, "whether it turns").and_then(|a| storage::turns(&a));
-    let about = ask(Question::Device, "what it is").unwrap_or_default();
-    let cache = ask(Question::WriteCache, "what cache it has").and_then(|a| storage::cache(&a));
+        ask(Question::SeekPenalty, "whether it turns")?.and_then(|a| storage::turns(&a));
+    let about = ask(Question::Device, "what it is")?.unwrap_or_default();
+    let cache = ask(Question::WriteCache, "what cache it has")?.and_then(|a| storage::cache(&a));
     if let Some(cache) = &cache {
         if cache.told_protected {
             notes.push("Windows was told that the disk's cache is protected against loss of power (\"turn off write-cache buffer flushing\"), and sends it no flushes. That is a setting, and no proof.".to_owned());
@@ -103,7 +109,7 @@ fn describe(disk: &impl Ask, notes: &mut Vec<String>) -> (BlockDevice, bool) {
     };
     if storage::is_nvme(&about) {
         let is_off = cache.is_some_and(|c| c.is_off);
-        let told = disk.identify();
+        let told = unless_scarce(disk.identify())?;
         match told.map(|t| protocol::data(&t).and_then(nvme::controller)) {
             Ok(Some(controller)) => nvme::weigh(&controller, &mut device, is_off, notes),
             Ok(None) => {
@@ -112,7 +118,7 @@ fn describe(disk: &impl Ask, notes: &mut Vec<String>) -> (BlockDevice, bool) {
             Err(e) => notes.push(format!("The NVMe controller does not say what it is: {e}.")),
         }
     }
-    (device, cache.is_some_and(|c| c.told_protected))
+    Ok((device, cache.is_some_and(|c| c.told_protected)))
 }
 
 #[cfg(test)]

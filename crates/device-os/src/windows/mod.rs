@@ -54,7 +54,6 @@ mod trace;
 #[cfg(windows)]
 mod volume;
 
-#[cfg(windows)]
 pub(crate) mod error;
 
 #[cfg(windows)]
