@@ -4,7 +4,7 @@ use crate::reads::read;
 use crate::segments::{Segment, Segments};
 use crate::{Damage, Error, Result, names};
 use logforce_device::{Directory, Entry, OpenFile};
-use logforce_format::{Case, LogId, Lsn, SegmentHeader};
+use logforce_format::{Case, LogId, Lsn, SegmentHeader, planted};
 use std::sync::Arc;
 
 /// A segment file as found in the directory.
@@ -26,7 +26,11 @@ pub(crate) fn read_header(dir: &Arc<dyn Directory>, name: &str) -> Result<Found>
     let mut bytes = [0; SEGMENT_HEADER_LEN];
     // Looked at more than once: a header that a drive does not give just once would cost the whole
     // segment.
-    let n = match read(&*file, &path, 0, &mut bytes, ReadSource::Cache)? {
+    let n = match read(&*file, &path, 0, &mut bytes, ReadSource::Cache) {
+        Err(e) if planted!("header-error-is-damage") => return Ok(Found::Broken(e.to_string())),
+        read => read?,
+    };
+    let n = match n {
         Ok(n) => n,
         Err(lost) => {
             let found = format!("its header cannot be read: {}", lost.found);
@@ -36,7 +40,7 @@ pub(crate) fn read_header(dir: &Arc<dyn Directory>, name: &str) -> Result<Found>
     match SegmentHeader::decode(&bytes[..n]) {
         Ok(header) => {
             let len = file.len().map_err(Error::io("look at", &path))?;
-            if len < header.len && !logforce_format::planted!("short-segment-accepted") {
+            if len < header.len && !planted!("short-segment-accepted") {
                 return Ok(Found::Broken(format!(
                     "it has {len} bytes, its header says {}",
                     header.len

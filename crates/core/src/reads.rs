@@ -52,10 +52,11 @@ pub(crate) fn read_once(
 ) -> Had<usize> {
     match fill(file, offset, buf, source) {
         Ok(n) => Ok(Ok(n)),
-        Err(e) if is_of_medium(&e) || planted!("any-error-is-damage") => {
+        Err(Failed::Read(e)) if is_of_medium(&e) || planted!("any-error-is-damage") => {
             Ok(Err(Lost::bytes(format!("read error: {e}"))))
         }
-        Err(e) => Err(Error::io("read", path)(e)),
+        Err(Failed::Read(e)) => Err(Error::io("read", path)(e)),
+        Err(Failed::Len(e)) => Err(Error::io("look at", path)(e)),
     }
 }
 
@@ -76,23 +77,35 @@ pub(crate) fn read(
     }
 }
 
+/// Which call failed: what a file's length is cannot be the medium's word about its bytes.
+enum Failed {
+    Read(io::Error),
+    Len(io::Error),
+}
+
 /// Fewer bytes than asked for are the end of the file only if the file says that it ends there: a
 /// read that answers nothing in the middle of it would else turn into a shorter log.
-fn fill(file: &dyn File, offset: u64, buf: &mut [u8], source: ReadSource) -> io::Result<usize> {
-    let n = file.read_at(offset, buf, source)?;
+fn fill(
+    file: &dyn File,
+    offset: u64,
+    buf: &mut [u8],
+    source: ReadSource,
+) -> std::result::Result<usize, Failed> {
+    let n = file.read_at(offset, buf, source).map_err(Failed::Read)?;
     if n == buf.len() || planted!("short-read-is-the-end") {
         return Ok(n);
     }
-    let (end, len) = (offset + n as u64, file.len()?);
+    let (end, len) = (offset + n as u64, file.len().map_err(Failed::Len)?);
     if end >= len {
         return Ok(n);
     }
     // Once more, all of it: past the cache a read cannot go on at any place.
-    let again = file.read_at(offset, buf, source)?;
+    let again = file.read_at(offset, buf, source).map_err(Failed::Read)?;
     let end = offset + again as u64;
     if again < buf.len() && end < len {
         let text = format!("the read at {offset} ended at {end}, the file has {len} bytes");
-        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, text));
+        let text = io::Error::new(io::ErrorKind::UnexpectedEof, text);
+        return Err(Failed::Read(text));
     }
     Ok(again)
 }

@@ -129,12 +129,19 @@ impl Resumptions {
         if planted!("resumption-ignored") {
             return None;
         }
-        let h = self.found.iter().find(|h| {
+        let goes_on = |h: &&BatchHeader| {
             h.lsn > state.at
                 && h.void_from <= state.at
                 && Some(h.prev_crc) == state.prev_crc
                 && Some(h.prev_epoch) == state.epoch
-        })?;
+        };
+        // Of several the latest: it was written because those before it could not be read, and gave
+        // up what they had gone on with.
+        let mut all = self.found.iter().filter(goes_on);
+        let h = match planted!("first-resumption-wins") {
+            true => all.next(),
+            false => all.max_by_key(|h| h.epoch.counter),
+        }?;
         Some(ScanState {
             at: h.lsn,
             sequence: Sequence::default(),

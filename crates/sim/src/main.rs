@@ -12,9 +12,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 const HELP: &str = "\
-logforce-sim [--seeds N] [--from SEED] [--minutes M] [--threads T]
+logforce-sim [--seeds N] [--from SEED] [--minutes M] [--threads T] [--go-on]
     Lives N random lives (10,000 unless told), or lives for M minutes, and prints what happened in
-    them. Ends at the first life in which an invariant does not hold.
+    them. Ends at the first life in which an invariant does not hold; with --go-on it prints each of
+    them and lives the others too.
 
 logforce-sim --seed N
     Lives that life again, exactly, and prints what it does when it fails.
@@ -38,6 +39,7 @@ struct Options {
     seed: Option<u64>,
     planted: bool,
     search: bool,
+    go_on: bool,
     names: Vec<String>,
 }
 
@@ -52,6 +54,7 @@ impl Options {
             seed: None,
             planted: false,
             search: false,
+            go_on: false,
             names: Vec::new(),
         };
         let mut parser = lexopt::Parser::from_env();
@@ -63,6 +66,7 @@ impl Options {
                 Long("threads") => options.threads = parser.value()?.parse::<usize>()?.max(1),
                 Long("seed") => options.seed = Some(parser.value()?.parse()?),
                 Long("search") if options.planted => options.search = true,
+                Long("go-on") if !options.planted => options.go_on = true,
                 Long("help") | Short('h') => return Ok(None),
                 Value(word) if !options.planted && word == "planted" => options.planted = true,
                 Value(name) if options.planted => options.names.push(name.string()?),
@@ -79,7 +83,7 @@ impl Options {
         if self.seeds == Some(0) || self.minutes.is_some_and(|m| !(m > 0.0 && m < 1e6)) {
             return Err("--seeds and --minutes must be more than 0".into());
         }
-        let many = self.seeds.is_some() || self.minutes.is_some() || self.from > 0;
+        let many = self.seeds.is_some() || self.minutes.is_some() || self.from > 0 || self.go_on;
         if self.seed.is_some() && (many || self.planted) {
             return Err("--seed lives one life and goes with nothing else".into());
         }
@@ -188,7 +192,11 @@ fn many(options: &Options) -> ExitCode {
                     match lived {
                         Ok(tally) => all.0.add(&tally),
                         Err(why) => {
-                            stop.store(true, Relaxed);
+                            if options.go_on {
+                                println!("{}", failure(seed, &why));
+                            } else {
+                                stop.store(true, Relaxed);
+                            }
                             if all.1.as_ref().is_none_or(|f| f.seed > seed) {
                                 all.1 = Some(Failed { seed, why });
                             }
@@ -205,7 +213,7 @@ fn many(options: &Options) -> ExitCode {
         tally.lives as f64 / took
     );
     if let Some(Failed { seed, why }) = failed {
-        println!("FAILED seed {seed}: {why}\nagain: cargo xtask sim --seed {seed}");
+        println!("{}", failure(seed, &why));
         return ExitCode::FAILURE;
     }
     let lacks = tally.lacks();
@@ -214,6 +222,10 @@ fn many(options: &Options) -> ExitCode {
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS
+}
+
+fn failure(seed: u64, why: &str) -> String {
+    format!("FAILED seed {seed}: {why}\nagain: cargo xtask sim --seed {seed}")
 }
 
 fn enough(tally: Tally) -> Result<Tally, String> {

@@ -32,6 +32,11 @@ pub struct Model {
     pub records: BTreeMap<Lsn, Known>,
     /// Truncated at the front.
     past: BTreeMap<Lsn, Arc<Vec<u8>>>,
+    /// Given up at damage: its bytes are kept, and salvage may show it where it is not known any more
+    /// that it was.
+    given_up: BTreeMap<Lsn, Arc<Vec<u8>>>,
+    /// Of what was given up, what could be read when it was. It is kept until somebody discards it.
+    kept: Vec<Entry>,
     /// Acknowledged void ranges.
     pub voids: Vec<(Lsn, Lsn)>,
     /// Those of them whose acknowledgement promised less than `PowerLoss`.
@@ -187,6 +192,28 @@ impl Model {
         data.map_or_else(|| self.begun.contains(&e.data), |data| **data == e.data)
     }
 
+    /// Notes what is kept of what was given up.
+    pub fn keeps(&mut self, system: &dyn System) {
+        self.kept = given_up(system);
+    }
+
+    /// Checks that all of it is still there.
+    pub fn check_kept(&self, system: &dyn System) {
+        if self.kept.is_empty() {
+            return;
+        }
+        let now = given_up(system);
+        for e in &self.kept {
+            assert!(now.contains(e), "given up, and not kept: {}", e.start);
+        }
+    }
+
+    /// Whether this record was given up at damage.
+    pub fn was_given_up(&self, e: &Entry) -> bool {
+        let data = self.given_up.get(&e.start);
+        data.is_some_and(|data| **data == e.data)
+    }
+
     /// Whether a call that truncates did not succeed, and may yet have happened.
     pub fn is_truncating(&self) -> bool {
         !(self.fronts_in_flight.is_empty() && self.voids_in_flight.is_empty())
@@ -260,6 +287,42 @@ impl Model {
         self.floor = tail;
         self.check_answers(log, &found);
         self.check_walk(system, &found, false);
+    }
+
+    /// Takes what a log shows for the truth: it was truncated at damage, and said so.
+    pub fn adopt(&mut self, log: &Log) {
+        self.front = log.front_lsn();
+        self.fronts_in_flight.clear();
+        self.voids_in_flight.clear();
+        self.weak_voids.clear();
+        self.metas_in_flight.clear();
+        let found: Vec<Entry> = read(log, self.front);
+        self.settle_begun(&found);
+        let mut known = std::mem::take(&mut self.records);
+        for e in &found {
+            // A group is whole or not there: its first record says where it began.
+            let group = known.remove(&e.start).map_or(e.start, |k| k.group);
+            let (end, data) = (e.end, e.data.clone().into());
+            self.records.insert(e.start, Known { end, data, group });
+        }
+        let is_void = |from: Lsn| {
+            log.read_at(from)
+                .is_err_and(|e| e.kind() == ErrorKind::Voided)
+        };
+        self.voids
+            .retain(|v| v.1 > log.front_lsn() && is_void(v.0) && is_void(Lsn(v.1.0 - 1)));
+        // Taken back, and not given up: they lie where they lay.
+        for (lsn, k) in known {
+            if self.is_voided(lsn) {
+                self.records.insert(lsn, k);
+            } else {
+                self.given_up.insert(lsn, k.data);
+            }
+        }
+        self.meta = log.meta();
+        self.acked.clear();
+        self.acked(log.durable_lsn(), Guarantee::PowerLoss);
+        self.floor = log.tail_lsn();
     }
 
     /// Checks that what can be read of an open log is what was forced. For one writer only.
@@ -479,6 +542,22 @@ fn check_prefix(found: &[Entry], live: &[(Lsn, Known)], acked: Lsn) {
             k.group
         );
     }
+}
+
+/// All that can be read of what was given up at damage.
+fn given_up(system: &dyn System) -> Vec<Entry> {
+    let inspector = Inspector::open(system, PATH).expect("a healthy log can be inspected");
+    let mut found = Vec::new();
+    for range in inspector.given_up().expect("nothing fails") {
+        let walked = inspector.walk_given_up(&range, &mut |visit| {
+            if let Visit::Record { entry, .. } = visit {
+                found.push(entry.clone());
+            }
+            true
+        });
+        walked.expect("nothing fails");
+    }
+    found
 }
 
 /// All records from `from` on.

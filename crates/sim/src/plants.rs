@@ -131,6 +131,54 @@ pub const LIVES: &[Plant] = &[
     .found_by(0),
     plant("metadata-unforced", "the metadata is not forced").found_by(0),
     plant("metadata-in-one-slot", "torn metadata leaves none").found_by(908),
+    plant(
+        "any-error-is-damage",
+        "3: a read that fails for lack of memory is evidence of damage",
+    )
+    .found_by(0),
+    plant(
+        "one-look-at-the-medium",
+        "3: what a second look reads is lost",
+    )
+    .found_by(1),
+    plant(
+        "short-read-is-the-end",
+        "3: a read that answers too little is the log's end",
+    )
+    .found_by(0),
+    plant(
+        "control-slot-error-is-damage",
+        "9: a slot of the control file that cannot be read just now is a broken slot",
+    )
+    .found_by(4),
+    plant(
+        "header-error-is-damage",
+        "9: a segment whose header cannot be read just now is a lost segment",
+    )
+    .found_by(0),
+    plant(
+        "listing-believed",
+        "9: a listing that is short is all there is",
+    )
+    .found_by(0),
+    plant(
+        "marker-ignored",
+        "10: what was given up comes back where the segment in which the log went on is lost",
+    ),
+    plant(
+        "given-up-is-reused",
+        "3: what was given up at damage is written over",
+    ),
+    plant(
+        "first-resumption-wins",
+        "10: what a second truncation gave up comes back with the first one's batch",
+    )
+    .found_by(2592),
+    plant(
+        "hidden-opening-ignored",
+        "10: what a truncation gave up comes back where the batch that says so cannot be read",
+    )
+    .found_by(69),
 ];
 
 /// Caught by exploring interleavings, with shuttle.
@@ -438,6 +486,27 @@ pub const EXHAUSTIVE: &[Plant] = &[
     plant(
         "spare-of-two-names",
         "12: a file that a torn rename left with two names is used twice",
+    ),
+    plant(
+        "any-error-is-damage",
+        "a read that fails for lack of memory is evidence of damage",
+    ),
+    plant("one-look-at-the-medium", "what a second look reads is lost"),
+    plant(
+        "short-read-is-the-end",
+        "a read that answers too little is the log's end",
+    ),
+    plant(
+        "control-slot-error-is-damage",
+        "a slot of the control file that cannot be read just now is a broken slot",
+    ),
+    plant(
+        "header-error-is-damage",
+        "a segment whose header cannot be read just now is a lost segment",
+    ),
+    plant(
+        "listing-believed",
+        "a listing that is short is all there is",
     ),
 ];
 

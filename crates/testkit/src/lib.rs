@@ -37,8 +37,8 @@ mod rng;
 mod runtime;
 
 pub use disk::{
-    Counters, Failure, Fault, FaultCounts, FaultKind, Left, Misread, SectorFault, SimDisk,
-    SimOptions, Snapshot, Survival,
+    Call, Counters, Failure, Fault, FaultCounts, FaultKind, Left, Misread, Refusal, SectorFault,
+    SimDisk, SimOptions, Snapshot, Survival, Trouble,
 };
 pub use rng::Rng;
 #[cfg(shuttle)]

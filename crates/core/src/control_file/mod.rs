@@ -4,7 +4,7 @@ pub(crate) use meta::LoadedMeta;
 
 use crate::names;
 use crate::poison::Poison;
-use crate::reads::{Had, read};
+use crate::reads::{Had, Lost, read};
 use crate::seam_lock::SeamLock;
 use crate::{Error, Result};
 use logforce_device::sync::{Mutex, MutexGuard};
@@ -269,6 +269,7 @@ fn read_slot(
             *cached = true;
             read(file, path, offset, &mut buf, ReadSource::Cache)
         }
+        Err(e) if planted!("control-slot-error-is-damage") => Ok(Err(Lost::bytes(e.to_string()))),
         other => other,
     }?;
     Ok(n.map(|n| (buf, n)))

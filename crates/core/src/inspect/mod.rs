@@ -212,11 +212,9 @@ impl Inspector {
             // longer on some systems than a busy writer needs to truncate. What was truncated is
             // not missed, and of what came the name is known. After another opening a segment of
             // the same name may be another one.
-            if is_settled
-                || loaded.control.epoch == before.epoch
-                    && completed(&mut listing.segments, &dir, &loaded.control)?
-                || looked == LIST_AGAIN
-            {
+            let same = loaded.control.epoch == before.epoch;
+            let whole = same && completed(&mut listing.segments, &dir, &loaded.control)?;
+            if is_settled || whole || looked == LIST_AGAIN {
                 break listing;
             }
             looked += 1;

@@ -5,6 +5,7 @@
 
 use crate::{Error, Result, names};
 use logforce_device::{Directory, Entry, OpenFile};
+use logforce_format::planted;
 use std::io;
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ pub(super) fn entries(dir: &Arc<dyn Directory>) -> Result<Vec<Entry>> {
         let mut names: Vec<String> = entries.iter().map(|e| e.name.clone()).collect();
         names.retain(|name| counts(name));
         names.sort();
-        if last.as_ref() == Some(&names) {
+        if last.as_ref() == Some(&names) || planted!("listing-believed") {
             return Ok(entries);
         }
         last = Some(names);
@@ -38,7 +39,7 @@ fn counts(name: &str) -> bool {
 
 /// Refuses a listing that does not show the file `name`, though it can be opened.
 pub(super) fn check_absence(dir: &Arc<dyn Directory>, entries: &[Entry], name: &str) -> Result<()> {
-    if entries.iter().any(|e| e.name == name) {
+    if entries.iter().any(|e| e.name == name) || planted!("listing-believed") {
         return Ok(());
     }
     match dir.open(name, OpenFile::READ) {

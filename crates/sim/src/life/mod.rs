@@ -7,9 +7,9 @@ mod trip;
 pub use tally::Tally;
 
 use crate::model::lock;
-use crate::work::{Step, World, amounts_to, is_quiet, random_steps};
-use logforce_core::{Error, ErrorKind, FileState, Guarantee, Method, Options};
-use logforce_testkit::{Failure, Fault, FaultKind, Rng, SimOptions};
+use crate::work::{Step, World, amounts_to, is_quiet, random_steps, random_troubles};
+use logforce_core::{Error, ErrorKind, FileState, Guarantee, Method, OnDamage, Options};
+use logforce_testkit::{Failure, Fault, FaultKind, Rng, SimOptions, SimRuntime};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -66,6 +66,9 @@ fn random_threads(rng: &mut Rng) -> Vec<Vec<Step>> {
 struct Life {
     world: World,
     rng: Rng,
+    /// Decides on calls that fail for a while. Apart from `rng`: a life is as it is without them, up
+    /// to the first that strikes.
+    trouble: Rng,
     tally: Tally,
     /// A call was made to fail, or space may end: the next work may end in an error.
     disturbed: bool,
@@ -90,6 +93,7 @@ pub fn live(seed: u64) -> Tally {
     let mut life = Life {
         world: World::new(format!("seed {seed}"), disk, options, seed),
         rng,
+        trouble: Rng::new(seed ^ 0x7b0b_13e5),
         tally: Tally::default(),
         disturbed: false,
         panics: false,
@@ -102,11 +106,17 @@ pub fn live(seed: u64) -> Tally {
         }
         life.disturb();
         life.work(seed, boot);
-        let failure = life.crash();
+        let mut failure = life.crash();
         if life.rng.one_in(3) {
             let image = life.world.image();
-            trip::damage(&mut life.world, &mut life.rng, failure, &mut life.tally);
-            life.world.restore(&image);
+            let cut = trip::damage(&mut life.world, &mut life.rng, failure, &mut life.tally);
+            if cut && life.trouble.one_in(2) {
+                trip::live_on(&life.world, life.trouble.bits());
+                life.tally.lived_on += 1;
+                failure = Failure::Power;
+            } else {
+                life.world.restore(&image);
+            }
         }
         life.recover(boot, failure);
         boot += 1;
@@ -151,6 +161,14 @@ impl Life {
             disk.cut_at(rng.below(within));
             self.disturbed = true;
         }
+        if self.trouble.one_in(4) {
+            for mut trouble in random_troubles(&mut self.trouble) {
+                // An opening has its own below; this is to strike later as well.
+                trouble.after += self.trouble.pick(&[0, 200, 1_000]);
+                disk.trouble(trouble);
+            }
+            self.disturbed = true;
+        }
     }
 
     fn work(&mut self, seed: u64, boot: u64) {
@@ -174,7 +192,7 @@ impl Life {
                 ErrorKind::Poisoned,
                 ErrorKind::Closed,
             ];
-            assert!(self.disturbed && errors(world) > before, "{e}");
+            assert!(errors(world) > before, "{e}");
             assert!(fits.contains(&e.kind()), "{:?}: {e}", e.kind());
         }
         world.disk.change(|o| o.capacity = None);
@@ -195,9 +213,35 @@ impl Life {
         amounts_to
     }
 
+    /// Looks and opens while calls fail. Answers what the failures amount to by then.
+    fn recover_in_trouble(&mut self, failure: Failure) -> Failure {
+        let (world, rng) = (&self.world, &mut self.trouble);
+        let mut worst = failure;
+        if rng.one_in(2) {
+            world.look_in_trouble(rng.bits(), rng);
+        }
+        while rng.one_in(2) {
+            let on_damage = rng.pick(&[OnDamage::Refuse, OnDamage::Truncate]);
+            let troubles = random_troubles(rng);
+            let opened = world.open_in_trouble(rng.bits(), worst, on_damage, &troubles);
+            self.tally.in_trouble += 1;
+            self.tally.opened_in_trouble += u64::from(opened);
+            worst = amounts_to(&world.disk, worst);
+            if rng.one_in(2) {
+                let next = rng.pick(&[Failure::Power, Failure::Process]);
+                world.disk.crash(next, None, rng.bits());
+                self.tally.note_crash(next);
+                if next == Failure::Power {
+                    worst = next;
+                }
+            }
+        }
+        worst
+    }
+
     fn recover(&mut self, boot: u64, failure: Failure) {
         // The cache that a crashed process leaves may be lost by the next failure.
-        let mut worst = failure;
+        let mut worst = self.recover_in_trouble(failure);
         while self.rng.one_in(3) {
             self.world.disk.cut_at(self.rng.below(45));
             let returned = self.world.try_open(self.rng.bits(), worst);
@@ -219,6 +263,10 @@ impl Life {
         let steps = [Step::Append(500), Step::Commit(9_000), Step::Read];
         let recovered = world.recover(seed, Failure::Process, &steps);
         recovered.unwrap_or_else(|e| panic!("at the end: {e}"));
+        SimRuntime::run(seed, |rt| {
+            let model = lock(&world.model).clone();
+            model.check_kept(&*world.disk.system(rt));
+        });
         let model = lock(&world.model);
         assert!(model.live().len() >= 2);
         self.tally.lives = 1;
@@ -240,6 +288,10 @@ fn errors(world: &World) -> u64 {
         FaultKind::WriteError,
         FaultKind::BarrierError,
         FaultKind::OtherError,
+        FaultKind::ReadError,
+        FaultKind::ProcessError,
+        FaultKind::ShortRead,
+        FaultKind::ShortListing,
         FaultKind::NoSpace,
         FaultKind::Panic,
     ];

@@ -19,6 +19,10 @@ pub struct Tally {
     pub crashes: u64,
     /// Crashes that hit an opening before it returned.
     pub cut_in_recovery: u64,
+    /// Openings while calls failed for a while,
+    pub in_trouble: u64,
+    /// and those of them that succeeded.
+    pub opened_in_trouble: u64,
     /// Openings that returned, and were compared with the model.
     pub openings: u64,
     /// Lives that filled more than one segment.
@@ -35,6 +39,8 @@ pub struct Tally {
     pub unharmed: u64,
     /// Those that showed less, all of it above the highest stamp that was left.
     pub unprovable: u64,
+    /// Those that were truncated at the damage, and lived on.
+    pub lived_on: u64,
     /// How often each row of the decision table was reached.
     pub cases: BTreeMap<Case, u64>,
     /// How often each kind of fault took effect.
@@ -76,6 +82,8 @@ impl Tally {
             (&mut self.cuts, other.cuts),
             (&mut self.crashes, other.crashes),
             (&mut self.cut_in_recovery, other.cut_in_recovery),
+            (&mut self.in_trouble, other.in_trouble),
+            (&mut self.opened_in_trouble, other.opened_in_trouble),
             (&mut self.openings, other.openings),
             (&mut self.rolled_over, other.rolled_over),
             (&mut self.truncated, other.truncated),
@@ -84,6 +92,7 @@ impl Tally {
             (&mut self.other_refusals, other.other_refusals),
             (&mut self.unharmed, other.unharmed),
             (&mut self.unprovable, other.unprovable),
+            (&mut self.lived_on, other.lived_on),
         ];
         for (mine, others) in pairs {
             *mine += others;
@@ -131,6 +140,8 @@ impl fmt::Display for Tally {
             ("losses of power", self.cuts),
             ("crashes of system or process", self.crashes),
             ("crashes inside an opening", self.cut_in_recovery),
+            ("openings in trouble", self.in_trouble),
+            ("  that succeeded", self.opened_in_trouble),
             ("openings compared with the model", self.openings),
             ("looks at a damaged copy", self.trips),
             ("  that reported damage", self.damages),
@@ -140,6 +151,7 @@ impl fmt::Display for Tally {
                 "  that showed less, above the highest stamp",
                 self.unprovable,
             ),
+            ("  that were truncated, and lived on", self.lived_on),
         ];
         for (what, count) in lines {
             writeln!(f, "{what:<44} {count:>12}")?;

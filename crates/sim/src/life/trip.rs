@@ -5,7 +5,8 @@ use super::{Tally, refused};
 use crate::model::{PATH, lock};
 use crate::work::{World, is_quiet};
 use logforce_core::{
-    BatchInfo, Creation, Entry, Error, ErrorKind, Inspector, Log, Lsn, OnDamage, ReadOnly, Visit,
+    BatchInfo, BatchKind, Creation, Entry, Error, ErrorKind, Inspector, Log, Lsn, OnDamage,
+    ReadOnly, Visit,
 };
 use logforce_format::frame::FRAME_HEADER_LEN;
 use logforce_format::{BATCH_HEADER_LEN, BatchHeader, payload_crc};
@@ -73,11 +74,17 @@ struct Seen {
     meta: Result<Option<Vec<u8>>, Error>,
 }
 
-/// Damages the disk and looks; leaves it damaged.
-pub(super) fn damage(world: &mut World, rng: &mut Rng, failure: Failure, tally: &mut Tally) {
+/// Damages the disk and looks; leaves it damaged. Says whether the log was cut at the damage, and can
+/// live on from there.
+pub(super) fn damage(
+    world: &mut World,
+    rng: &mut Rng,
+    failure: Failure,
+    tally: &mut Tally,
+) -> bool {
     let created = lock(&world.model).created;
     if !created {
-        return;
+        return false;
     }
     let image = world.image();
     let seed = rng.bits();
@@ -86,9 +93,9 @@ pub(super) fn damage(world: &mut World, rng: &mut Rng, failure: Failure, tally: 
     // A cache that the crash left alive hides what lies below: damage is seen after the next loss
     // of power only.
     if failure == Failure::Process && rng.one_in(2) {
-        return;
+        return false;
     }
-    let aim = lay(world, rng, &truth);
+    let aim = lay(world, rng, &truth, failure);
     let way = match aim.replaced {
         Some(_) => rng.pick(&[Way::Strict, Way::Truncate]),
         None => rng.pick(&[
@@ -101,6 +108,7 @@ pub(super) fn damage(world: &mut World, rng: &mut Rng, failure: Failure, tally: 
     };
     let _report = world.report(format!("damaged {aim:?}, {way:?}{}", truth.described()));
     tally.trips += 1;
+    let mut was_cut = false;
     match look(world, seed, way) {
         Err(e) => {
             let excused = aim.is_in_control() || aim.anywhere || e.kind() != ErrorKind::Damaged;
@@ -110,7 +118,8 @@ pub(super) fn damage(world: &mut World, rng: &mut Rng, failure: Failure, tally: 
         Ok(seen) if way == Way::Salvage => {
             let model = lock(&world.model);
             for e in &seen.entries {
-                assert!(model.ever(e), "saved at {}: never was, or changed", e.start);
+                let was = model.ever(e) || model.was_given_up(e);
+                assert!(was, "saved at {}: never was, or changed", e.start);
             }
             tally.damages += u64::from(seen.told);
             tally.unharmed += u64::from(!seen.told);
@@ -119,17 +128,38 @@ pub(super) fn damage(world: &mut World, rng: &mut Rng, failure: Failure, tally: 
             truth.compare(&seen, &aim, way, world, tally);
             if way == Way::Truncate && seen.error.is_none() && !aim.forged {
                 come_back(world, seed, &seen);
+                // A log of which nothing is left begins with a segment that the walk calls damaged.
+                was_cut = seen.told && !seen.entries.is_empty();
             }
         }
     }
+    was_cut
+}
+
+/// Goes on living from a log that was truncated at damage: what it shows is the log from now on.
+pub(super) fn live_on(world: &World, seed: u64) {
+    let _report = world.report("living on".to_owned());
+    world.disk.reboot(seed);
+    SimRuntime::run(seed, |rt| {
+        let system = world.disk.system(rt);
+        let opened = crate::model::open(&*system, true, world.options.clone());
+        let log = opened.unwrap_or_else(|e| panic!("truncated, and damaged again: {e}"));
+        let mut model = lock(&world.model).clone();
+        model.adopt(&log);
+        model.keeps(&*system);
+        *lock(&world.model) = model;
+        world.disk.cut();
+    });
+    world.disk.reboot(seed ^ 1);
 }
 
 /// What an opening gave up must not come back, though it can be read again: the next opening shows
 /// the same.
 fn come_back(world: &World, seed: u64, given_up: &Seen) {
-    let _report = world.report("the damage has passed".to_owned());
     world.disk.reboot(seed);
     world.disk.lift_faults();
+    hide_opening(world, seed, given_up);
+    let _report = world.report("the damage has passed".to_owned());
     let again = look(world, seed ^ 1, Way::Strict);
     let again = again.unwrap_or_else(|e| panic!("truncated, and damaged again: {e}"));
     if let Some(e) = again.error {
@@ -140,6 +170,38 @@ fn come_back(world: &World, seed: u64, given_up: &Seen) {
         again.entries == given_up.entries,
         "truncated to {was} records, and {is} are there again"
     );
+}
+
+/// The batch by which the opening gave up what it did cannot be read: that is damage, and nothing that
+/// was given up is shown because of it.
+fn hide_opening(world: &World, seed: u64, given_up: &Seen) {
+    let _report = world.report("the opening's own batch is lost".to_owned());
+    let image = world.image();
+    let mut cutting = None;
+    SimRuntime::run(seed, |rt| {
+        let inspector = Inspector::open(&*world.disk.system(rt), PATH)?;
+        inspector.walk(&mut |visit| {
+            if let Visit::Batch(b) = visit
+                && b.kind == BatchKind::Epoch
+                && b.void_from < b.lsn
+            {
+                cutting = Some((b.file.clone(), b.offset));
+            }
+            true
+        })
+    })
+    .unwrap_or_else(|e| panic!("truncated, and cannot be looked at: {e}"));
+    if let Some((file, offset)) = cutting {
+        world.disk.make_unreadable(PATH, &file, offset);
+        if let Ok(seen) = look(world, seed ^ 2, Way::Strict) {
+            let known = seen.entries.iter().all(|e| given_up.entries.contains(e));
+            assert!(
+                known,
+                "given up, and back where the opening's batch is lost"
+            );
+        }
+    }
+    world.restore(&image);
 }
 
 impl Truth {
@@ -274,7 +336,7 @@ impl Truth {
 }
 
 /// Damages one place or some.
-fn lay(world: &World, rng: &mut Rng, truth: &Truth) -> Aim {
+fn lay(world: &World, rng: &mut Rng, truth: &Truth, failure: Failure) -> Aim {
     let mut aim = Aim::default();
     if rng.one_in(6) {
         for _ in 0..1 + rng.below(3) {
@@ -291,7 +353,9 @@ fn lay(world: &World, rng: &mut Rng, truth: &Truth) -> Aim {
         aim.removed = true;
         return aim;
     }
+    // Not below a cache that still has the true one, and is written back.
     if rng.one_in(6)
+        && failure != Failure::Process
         && let Some((b, forged)) = replace(world, rng, truth)
     {
         assert!(world.disk.lay(PATH, &b.file, b.offset, &forged));
@@ -423,8 +487,9 @@ fn look(world: &World, seed: u64, way: Way) -> Result<Seen, Error> {
         let seen = match way {
             Way::Salvage => salvage(&*system),
             Way::ReadOnly => read_only(&*system),
-            Way::Strict => open(world, &*system, OnDamage::Refuse),
-            Way::Truncate => open(world, &*system, OnDamage::Truncate),
+            Way::Strict => open(world, &*system, OnDamage::Refuse, false),
+            // Half of them end where nothing has been done but the opening itself.
+            Way::Truncate => open(world, &*system, OnDamage::Truncate, seed & 1 == 0),
         };
         world.disk.cut();
         seen
@@ -435,16 +500,21 @@ fn open(
     world: &World,
     system: &dyn logforce_device::System,
     on_damage: OnDamage,
+    abruptly: bool,
 ) -> Result<Seen, Error> {
     let options = world.options.clone().on_damage(on_damage);
     let log = Log::open(system, PATH, Creation::OpenExisting, options)?;
     let lost = log.recovered().lost.is_some() || log.recovered().lost_meta.is_some();
     let (entries, error) = collect(log.read_from(log.front_lsn()));
+    let meta = Ok(log.meta());
+    if abruptly {
+        world.disk.cut();
+    }
     Ok(Seen {
         told: lost,
         entries,
         error,
-        meta: Ok(log.meta()),
+        meta,
     })
 }
 

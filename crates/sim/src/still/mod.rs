@@ -11,7 +11,7 @@ use logforce_device::{
     Access, AlignedBuf, Barrier, Completion, Directory, Entry, Facts, File, FileIdentity, OpenFile,
     ReadSource, Runtime, System, Ticket, Write,
 };
-use logforce_testkit::{SimDisk, SimOptions};
+use logforce_testkit::{Call, Refusal, SimDisk, SimOptions, Trouble};
 use runtime::Inert;
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
@@ -46,7 +46,7 @@ impl Picture {
         Arc::make_mut(file)[offset] ^= 1 << bit;
     }
 
-    /// A system that holds a copy of these files in the directory `path`.
+    /// A system that holds a copy of these files in the directory `path`. No call fails.
     pub fn system(&self, path: &str) -> Still {
         let node = |(name, bytes): (&String, &Arc<Vec<u8>>)| {
             (name.clone(), Arc::new(Mutex::new(bytes.clone())))
@@ -56,6 +56,7 @@ impl Picture {
                 path: path.into(),
                 nodes: Mutex::new(self.files.iter().map(node).collect()),
                 cut: AtomicBool::new(false),
+                calls: Mutex::default(),
             }),
             runtime: Arc::default(),
         }
@@ -76,6 +77,15 @@ struct Inner {
     path: PathBuf,
     nodes: Mutex<BTreeMap<String, Node>>,
     cut: AtomicBool,
+    calls: Mutex<Calls>,
+}
+
+/// What was called, and what fails.
+#[derive(Default)]
+struct Calls {
+    /// Every call so far, in order.
+    made: Vec<Call>,
+    troubles: Vec<Trouble>,
 }
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -83,15 +93,24 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Inner {
-    fn alive(&self) -> io::Result<()> {
-        match self.cut.load(SeqCst) {
-            true => Err(io::Error::other("power is cut")),
-            false => Ok(()),
+    /// Counts a call; answers how short it is to be, or fails.
+    fn short(&self, call: Call) -> io::Result<Option<Refusal>> {
+        if self.cut.load(SeqCst) {
+            return Err(io::Error::other("power is cut"));
+        }
+        let mut calls = lock(&self.calls);
+        calls.made.push(call);
+        match calls.troubles.iter_mut().find_map(|t| t.strikes(call)) {
+            Some(how) if !how.is_short() => Err(how.error()),
+            short => Ok(short),
         }
     }
 
+    fn enter(&self, call: Call) -> io::Result<()> {
+        self.short(call).map(|_| ())
+    }
+
     fn node(&self, name: &str) -> io::Result<Node> {
-        self.alive()?;
         let found = lock(&self.nodes).get(name).cloned();
         found.ok_or_else(|| io::Error::new(ErrorKind::NotFound, format!("{name} does not exist")))
     }
@@ -101,6 +120,21 @@ impl Still {
     /// From now on every call fails, so that a log that is dropped does not work on.
     pub fn cut(&self) {
         self.inner.cut.store(true, SeqCst);
+    }
+
+    /// From now on calls fail as this says.
+    pub fn trouble(&self, trouble: Trouble) {
+        lock(&self.inner.calls).troubles.push(trouble);
+    }
+
+    /// Calls do not fail any more.
+    pub fn end_troubles(&self) {
+        lock(&self.inner.calls).troubles.clear();
+    }
+
+    /// The calls that were made so far, in order.
+    pub fn calls(&self) -> Vec<Call> {
+        lock(&self.inner.calls).made.clone()
     }
 
     /// The files as they are now.
@@ -119,7 +153,7 @@ impl System for Still {
     }
 
     fn directory(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {
-        self.inner.alive()?;
+        self.inner.enter(Call::Directory)?;
         assert_eq!(path, self.inner.path, "there is one directory");
         Ok(Arc::new(StillDirectory(self.inner.clone())))
     }
@@ -141,17 +175,22 @@ impl Directory for StillDirectory {
     }
 
     fn entries(&self) -> io::Result<Vec<Entry>> {
-        self.0.alive()?;
+        let short = self.0.short(Call::Entries)?;
         let nodes = lock(&self.0.nodes);
+        let shown = short.map_or(nodes.len(), |how| how.part_of(nodes.len()));
         let entry = |(name, node): (&String, &Node)| Entry {
             name: name.clone(),
             len: lock(node).len() as u64,
             is_file: true,
         };
-        Ok(nodes.iter().map(entry).collect())
+        Ok(nodes.iter().take(shown).map(entry).collect())
     }
 
     fn open(&self, name: &str, how: OpenFile) -> io::Result<Arc<dyn File>> {
+        self.0.enter(match how.access {
+            Access::CreateNew => Call::Create,
+            _ => Call::Open,
+        })?;
         let node = match (self.0.node(name), how.access) {
             (Ok(_), Access::CreateNew) => {
                 return Err(io::Error::new(
@@ -173,6 +212,7 @@ impl Directory for StillDirectory {
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.0.enter(Call::Rename)?;
         let node = self.0.node(from)?;
         let mut nodes = lock(&self.0.nodes);
         nodes.remove(from);
@@ -181,30 +221,34 @@ impl Directory for StillDirectory {
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
+        self.0.enter(Call::Remove)?;
         self.0.node(name)?;
         lock(&self.0.nodes).remove(name);
         Ok(())
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.0.alive()
+        self.0.enter(Call::Sync)
     }
 
     fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
-        self.0.alive()?;
+        self.0.enter(Call::Lock)?;
         lock(&self.0.nodes).entry(name.to_owned()).or_default();
         Ok(Box::new(()))
     }
 
     fn is_locked(&self, _: &str) -> io::Result<bool> {
+        self.0.enter(Call::IsLocked)?;
         Ok(false)
     }
 
     fn facts(&self) -> io::Result<Facts> {
+        self.0.enter(Call::Facts)?;
         Ok(SimOptions::default().facts())
     }
 
     fn free_space(&self) -> io::Result<u64> {
+        self.0.enter(Call::FreeSpace)?;
         Ok(1 << 40)
     }
 }
@@ -216,15 +260,16 @@ struct StillFile {
 
 impl File for StillFile {
     fn len(&self) -> io::Result<u64> {
-        self.inner.alive()?;
+        self.inner.enter(Call::Len)?;
         Ok(lock(&self.node).len() as u64)
     }
 
     fn read_at(&self, offset: u64, buf: &mut [u8], _: ReadSource) -> io::Result<usize> {
-        self.inner.alive()?;
+        let short = self.inner.short(Call::Read)?;
         let bytes = lock(&self.node);
         let rest = bytes.get(offset as usize..).unwrap_or(&[]);
         let len = rest.len().min(buf.len());
+        let len = short.map_or(len, |how| how.part_of(len));
         buf[..len].copy_from_slice(&rest[..len]);
         Ok(len)
     }
@@ -233,7 +278,7 @@ impl File for StillFile {
         let Write {
             offset, buf, range, ..
         } = write;
-        let result = self.inner.alive().map(|()| {
+        let result = self.inner.enter(Call::Write).map(|()| {
             let mut bytes = lock(&self.node);
             let bytes = Arc::make_mut(&mut bytes);
             let (from, to) = (offset as usize, offset as usize + range.len());
@@ -252,11 +297,11 @@ impl File for StillFile {
     }
 
     fn barrier(&self, _: Barrier) -> io::Result<()> {
-        self.inner.alive()
+        self.inner.enter(Call::Barrier)
     }
 
     fn reserve(&self, len: u64) -> io::Result<bool> {
-        self.inner.alive()?;
+        self.inner.enter(Call::Reserve)?;
         let mut bytes = lock(&self.node);
         if (bytes.len() as u64) < len {
             Arc::make_mut(&mut bytes).resize(len as usize, 0);

@@ -1,9 +1,11 @@
 //! Workloads on a simulated disk: what threads do with a log, and every way to end it.
 
 mod steps;
+mod trouble;
 mod worker;
 
 pub use steps::{Step, random_steps};
+pub use trouble::{is_blameless, random_troubles};
 
 use crate::model::{Model, Shared, lock, open};
 use logforce_core::{Case, Error, ErrorKind, Log, Options};
@@ -265,7 +267,7 @@ pub enum Outcome {
 /// What a failure amounts to. What a barrier that failed was to write may be lost as if power had
 /// been: the next opening believes the medium.
 pub(crate) fn amounts_to(disk: &SimDisk, failure: Failure) -> Failure {
-    if disk.failed_operation().contains("barrier") {
+    if disk.barrier_failed() {
         Failure::Power
     } else {
         failure

@@ -1,11 +1,12 @@
 //! One thread of a workload.
 
+use super::trouble::{is_blameless, random_troubles_of_reads, read_through};
 use super::{Step, World, amounts_to};
-use crate::model::{Shared, lock, open};
+use crate::model::{Shared, lock, open, read};
 use logforce_core::Options;
 use logforce_core::{Appended, Committed, Error, ErrorKind, Log, Lsn, Policy, Submitted};
 use logforce_device::System;
-use logforce_testkit::{Failure, SimDisk, SimRuntime};
+use logforce_testkit::{Failure, Rng, SimDisk, SimRuntime};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -21,8 +22,14 @@ pub(super) fn close(model: &Shared, log: Log) -> Result<(), Error> {
     Ok(())
 }
 
-/// Does a check, which fails for another reason once the power is cut: nothing can be read then.
+/// Does a check, in which no call fails; which fails for another reason once the power is cut:
+/// nothing can be read then.
 pub(super) fn unless_cut(disk: &SimDisk, check: impl FnOnce()) -> Result<(), Error> {
+    or_cut(disk, || disk.calmly(check))
+}
+
+/// As [`unless_cut`], of a check for which calls are to fail.
+fn or_cut(disk: &SimDisk, check: impl FnOnce()) -> Result<(), Error> {
     match catch_unwind(AssertUnwindSafe(check)) {
         Ok(()) => Ok(()),
         Err(_) if disk.is_cut() => Err(Error::Closed),
@@ -117,7 +124,8 @@ impl Worker {
                 // What becomes durable in the middle would show in one answer and not in another.
                 self.force()?;
                 let model = lock(&self.model).clone();
-                unless_cut(&self.disk, || model.check_readable(self.log()))
+                unless_cut(&self.disk, || model.check_readable(self.log()))?;
+                or_cut(&self.disk, || self.read_in_trouble())
             }
             Step::Reopen => self.reopen(),
             Step::Switch(method) => {
@@ -160,6 +168,32 @@ impl Worker {
                 self.open()
             }
         }
+    }
+
+    /// Reads while reads fail: all the same, or an error after which it goes on.
+    fn read_in_trouble(&self) {
+        let (log, mut rng) = (self.log(), Rng::new(self.calls.load(Relaxed)));
+        let front = log.front_lsn();
+        let calm = self.disk.calmly(|| read(log, front));
+        let trouble = random_troubles_of_reads(&mut rng);
+        let what = format!("{trouble:?}");
+        self.disk.end_troubles();
+        self.disk.trouble(trouble);
+        let reader = log.read_from(front);
+        match reader {
+            Err(e) => is_blameless(&e, &what),
+            Ok(mut reader) => {
+                let seen = read_through(&self.disk, &what, || reader.next());
+                assert!(seen == calm, "in trouble, {what}: other records");
+            }
+        }
+        for entry in calm.iter().filter(|_| rng.one_in(4)) {
+            match log.read_at(entry.start) {
+                Ok(seen) => assert!(seen == *entry, "in trouble, {what}: another record"),
+                Err(e) => is_blameless(&e, &what),
+            }
+        }
+        self.disk.end_troubles();
     }
 
     fn append(&mut self, n: usize, len: usize) -> Result<(), Error> {

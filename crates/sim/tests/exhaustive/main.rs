@@ -6,6 +6,7 @@
 
 mod bits;
 mod crew;
+mod errors;
 mod expect;
 mod lengths;
 mod logs;

@@ -4,7 +4,7 @@ use logforce_sim::plants::EXHAUSTIVE;
 use std::process::Command;
 
 /// The tests that are asked, by plant: the others would take their time over nothing.
-const SUSPECTS: [(&str, &str); 12] = [
+const SUSPECTS: [(&str, &str); 18] = [
     (
         "header-checksum-ignored",
         "bits::every_bit_of_a_crashed_log",
@@ -29,6 +29,24 @@ const SUSPECTS: [(&str, &str); 12] = [
     ("metadata-not-settled", "pairs::every_pair_of_crashes"),
     ("epoch-not-forced", "pairs::every_pair_of_crashes"),
     ("spare-of-two-names", "names::every_file_is_another_spare"),
+    ("any-error-is-damage", "errors::every_call_on_a_closed_log"),
+    (
+        "one-look-at-the-medium",
+        "errors::every_call_on_a_closed_log",
+    ),
+    (
+        "short-read-is-the-end",
+        "errors::every_call_on_a_crashed_log",
+    ),
+    (
+        "control-slot-error-is-damage",
+        "errors::every_call_on_a_closed_log",
+    ),
+    (
+        "header-error-is-damage",
+        "errors::every_call_on_a_closed_log",
+    ),
+    ("listing-believed", "errors::every_call_on_a_closed_log"),
 ];
 
 #[test]

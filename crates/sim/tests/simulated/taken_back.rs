@@ -1,6 +1,8 @@
 //! What was taken back does not come back, also where the batch that says so is cut with damage.
 
-use logforce_core::{Creation, ErrorKind, Log, OnDamage, Options};
+use logforce_core::{
+    BatchInfo, BatchKind, Creation, ErrorKind, Inspector, Log, Lsn, OnDamage, Options, Visit,
+};
 use logforce_device::System;
 use logforce_sim::model::{PATH, read, small};
 use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
@@ -88,4 +90,63 @@ fn segments_that_can_be_read_again_stay_given_up() {
     // Another length of segments than those had.
     assert_eq!(shown(3, small().segment_len(32 << 10)), truncated);
     assert_eq!(shown(4, small()), truncated);
+}
+
+/// A log that was truncated at damage is truncated there again, because the batch with which it had
+/// gone on cannot be read. When that can be read again, the first truncation's line is not back.
+#[test]
+fn the_first_of_two_truncations_does_not_come_back() {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    SimRuntime::run(1, |rt| {
+        let log = open(&*disk.system(rt), small());
+        log.commit(b"kept").expect("nothing fails");
+        for n in 0..4u8 {
+            log.commit(&[n; 20_000]).expect("nothing fails");
+        }
+        log.close().expect("nothing fails");
+    });
+    let batches = |seed| {
+        let mut batches = Vec::new();
+        SimRuntime::run(seed, |rt| {
+            let inspector = Inspector::open(&*disk.system(rt), PATH).expect("it can be looked at");
+            let walked = inspector.walk(&mut |visit| {
+                if let Visit::Batch(b) = visit {
+                    batches.push(b.clone());
+                }
+                true
+            });
+            walked.expect("it can be walked");
+        });
+        batches
+    };
+    let gives_up = |b: &&BatchInfo| b.kind == BatchKind::Epoch && b.void_from < b.lsn;
+    let middle = batches(2).into_iter().find(|b| b.lsn > Lsn(30_000));
+    let middle = middle.expect("more than a segment");
+    assert!(disk.make_unreadable(PATH, &middle.file, 0));
+    let truncate = |seed, more: &[u8]| {
+        SimRuntime::run(seed, |rt| {
+            let log = open(&*disk.system(rt), small().on_damage(OnDamage::Truncate));
+            assert!(log.recovered().lost.is_some());
+            if !more.is_empty() {
+                log.commit(more).expect("nothing fails");
+            }
+            // Nothing more than that.
+            disk.cut();
+        });
+        disk.reboot(seed);
+    };
+    truncate(3, b"the first line");
+    let all = batches(4);
+    let first = all.iter().find(gives_up).expect("where it went on");
+    assert!(disk.make_unreadable(PATH, &first.file, first.offset));
+    truncate(5, b"");
+    disk.lift_faults();
+    SimRuntime::run(6, |rt| {
+        let log = open(&*disk.system(rt), small());
+        let shown = read(&log, log.front_lsn());
+        let back = shown.iter().any(|e| e.data == b"the first line");
+        assert!(!back, "what was given up is back");
+        assert_eq!(shown[0].data, b"kept");
+        log.close().expect("nothing fails");
+    });
 }

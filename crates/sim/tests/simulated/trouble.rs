@@ -4,7 +4,7 @@ use crate::crash::{AFTER, Case, bulk, case, spanning, truncation};
 use logforce_core::{ErrorKind, Method};
 use logforce_sim::model::{lock, small};
 use logforce_sim::work::{Image, Outcome, Step, World};
-use logforce_testkit::{Failure, Fault, SimOptions, Survival};
+use logforce_testkit::{Failure, Fault, Refusal, SimOptions, Survival};
 
 /// How often a fault did what.
 #[derive(Debug, Default)]
@@ -98,13 +98,20 @@ impl Case {
         }
         if let Outcome::Refused(e) = outcome {
             let kind = match fault {
-                Fault::Io => ErrorKind::Io,
+                Fault::Io | Fault::Refused(_) => ErrorKind::Io,
                 Fault::NoSpace => ErrorKind::NoSpace,
                 Fault::Panic => unreachable!("these tests inject none"),
             };
             assert_eq!(e.kind(), kind, "{failed}: {e}");
         }
     }
+}
+
+#[test]
+fn no_memory_stops_the_log_or_is_refused() {
+    let fault = Fault::Refused(Refusal::NoMemory);
+    let tally = case("enomem", vec![truncation()]).fail_everywhere(fault, 1);
+    assert!(tally.poisoned > 20 && tally.refused > 5, "{tally:?}");
 }
 
 #[test]

@@ -22,8 +22,15 @@ pub enum FaultKind {
     WriteError,
     /// A barrier answered with an error.
     BarrierError,
-    /// A read answered with an error once.
+    /// A read answered with an error of the medium once.
     ReadError,
+    /// A call answered with an error that says nothing about the medium: no descriptors, no memory,
+    /// no rights.
+    ProcessError,
+    /// A read answered fewer bytes than there were.
+    ShortRead,
+    /// A listing answered fewer names than there were.
+    ShortListing,
     /// A call that makes, renames, removes, reserves, locks or syncs names answered with an error.
     OtherError,
     /// There was no space.
@@ -44,7 +51,7 @@ pub enum FaultKind {
 
 impl FaultKind {
     /// All of them.
-    pub const ALL: [FaultKind; 17] = [
+    pub const ALL: [FaultKind; 20] = [
         FaultKind::Cut,
         FaultKind::TornWrite,
         FaultKind::Reordered,
@@ -54,6 +61,9 @@ impl FaultKind {
         FaultKind::WriteError,
         FaultKind::BarrierError,
         FaultKind::ReadError,
+        FaultKind::ProcessError,
+        FaultKind::ShortRead,
+        FaultKind::ShortListing,
         FaultKind::OtherError,
         FaultKind::NoSpace,
         FaultKind::Panic,
@@ -76,6 +86,9 @@ impl FaultKind {
             FaultKind::WriteError => "write errors",
             FaultKind::BarrierError => "barrier errors",
             FaultKind::ReadError => "read errors",
+            FaultKind::ProcessError => "errors that are not the medium's",
+            FaultKind::ShortRead => "short reads",
+            FaultKind::ShortListing => "short listings",
             FaultKind::OtherError => "errors of other calls",
             FaultKind::NoSpace => "no space",
             FaultKind::Panic => "panics of the device",

@@ -4,6 +4,7 @@ use super::counts::FaultKind;
 use super::file::SimFile;
 use super::names::{Change, Names};
 use super::state::{State, power_is_cut};
+use super::trouble::{Call, Refusal};
 use super::{Fault, SimDisk};
 use crate::Points;
 use logforce_device::{
@@ -34,15 +35,28 @@ pub(super) struct Place {
 
 impl Place {
     /// A scheduling point, and then the state, if it is still that of this boot.
-    pub fn enter(&self) -> io::Result<MutexGuard<'_, State>> {
+    ///
+    /// Calls fail here that are in trouble; a completion and a barrier do in their place, where what
+    /// they leave is decided.
+    pub fn enter(&self, call: Call) -> io::Result<MutexGuard<'_, State>> {
+        let (s, how) = self.look(call)?;
+        how.map_or(Ok(s), |how| Err(how.error()))
+    }
+
+    /// As [`enter`](Self::enter), and the call itself answers for its trouble.
+    pub fn look(&self, call: Call) -> io::Result<(MutexGuard<'_, State>, Option<Refusal>)> {
         self.runtime.point();
-        let s = self.disk.lock();
+        let mut s = self.disk.lock();
         if s.boot != self.boot {
             return Err(io::Error::other(
                 "this handle was opened before the last power cut",
             ));
         }
-        if s.cut { Err(power_is_cut()) } else { Ok(s) }
+        if s.cut {
+            return Err(power_is_cut());
+        }
+        let how = s.trouble(call);
+        Ok((s, how))
     }
 }
 
@@ -78,6 +92,14 @@ impl SimSystem {
     fn open(&self, path: &Path, make: bool) -> io::Result<Arc<dyn Directory>> {
         self.runtime.point();
         let mut s = self.disk.lock();
+        let call = if make {
+            Call::MakeDirectory
+        } else {
+            Call::Directory
+        };
+        if let Some(how) = s.trouble(call) {
+            return Err(how.error());
+        }
         if make {
             let fault = s.step(|| format!("make directory {}", path.display()))?;
             check(&s, fault)?;
@@ -164,8 +186,16 @@ impl Directory for SimDirectory {
     }
 
     fn entries(&self) -> io::Result<Vec<Entry>> {
-        let mut s = self.at.enter()?;
-        let names = self.names(&mut s).now.clone();
+        let (mut s, how) = self.at.look(Call::Entries)?;
+        let mut names = self.names(&mut s).now.clone();
+        match how {
+            None => {}
+            Some(how) if how.is_short() => {
+                let part = how.part_of(names.len());
+                names = names.into_iter().take(part).collect();
+            }
+            Some(how) => return Err(how.error()),
+        }
         let entry = |(name, id)| Entry {
             name,
             len: s.inodes[&id].size,
@@ -176,7 +206,11 @@ impl Directory for SimDirectory {
 
     fn open(&self, name: &str, how: OpenFile) -> io::Result<Arc<dyn File>> {
         check_name(name)?;
-        let mut s = self.at.enter()?;
+        let call = match how.access {
+            Access::CreateNew => Call::Create,
+            _ => Call::Open,
+        };
+        let mut s = self.at.enter(call)?;
         if how.direct && !s.options.direct {
             let text = "this simulated filesystem has no direct I/O";
             return Err(io::Error::new(ErrorKind::Unsupported, text));
@@ -209,7 +243,7 @@ impl Directory for SimDirectory {
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         check_name(from)?;
         check_name(to)?;
-        let mut s = self.at.enter()?;
+        let mut s = self.at.enter(Call::Rename)?;
         let inode = self.lookup(&mut s, from)?;
         let fault = s.step(|| format!("rename {from} to {to}"))?;
         check(&s, fault)?;
@@ -225,7 +259,7 @@ impl Directory for SimDirectory {
 
     fn remove(&self, name: &str) -> io::Result<()> {
         check_name(name)?;
-        let mut s = self.at.enter()?;
+        let mut s = self.at.enter(Call::Remove)?;
         self.lookup(&mut s, name)?;
         let fault = s.step(|| format!("remove {name}"))?;
         check(&s, fault)?;
@@ -237,7 +271,7 @@ impl Directory for SimDirectory {
     }
 
     fn sync(&self) -> io::Result<()> {
-        let mut s = self.at.enter()?;
+        let mut s = self.at.enter(Call::Sync)?;
         let fault = s.step(|| "sync directory".to_owned())?;
         check(&s, fault)?;
         s.counters.dir_syncs += 1;
@@ -251,7 +285,7 @@ impl Directory for SimDirectory {
 
     fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
         check_name(name)?;
-        let mut s = self.at.enter()?;
+        let mut s = self.at.enter(Call::Lock)?;
         let key = (self.identity.file, name.to_owned());
         if s.locks.contains(&key) {
             let text = format!("{name} is locked by another opening");
@@ -273,29 +307,29 @@ impl Directory for SimDirectory {
         check_name(name)?;
         Ok(self
             .at
-            .enter()?
+            .enter(Call::IsLocked)?
             .locks
             .contains(&(self.identity.file, name.to_owned())))
     }
 
     fn facts(&self) -> io::Result<Facts> {
-        Ok(self.at.enter()?.options.facts())
+        Ok(self.at.enter(Call::Facts)?.options.facts())
     }
 
     fn free_space(&self) -> io::Result<u64> {
-        let s = self.at.enter()?;
+        let s = self.at.enter(Call::FreeSpace)?;
         Ok(s.free_sectors()
             .map_or(1 << 50, |free| free * u64::from(s.options.sector)))
     }
 
     fn whereabouts(&self) -> io::Result<Whereabouts> {
-        let mut s = self.at.enter()?;
+        let mut s = self.at.enter(Call::Whereabouts)?;
         Ok(self.names(&mut s).elsewhere.unwrap_or(Whereabouts::Here))
     }
 
     fn identity_of(&self, name: &str) -> io::Result<FileIdentity> {
         check_name(name)?;
-        let mut s = self.at.enter()?;
+        let mut s = self.at.enter(Call::Identity)?;
         let file = self.lookup(&mut s, name)?;
         Ok(FileIdentity { volume: 1, file })
     }

@@ -4,8 +4,9 @@ use super::counts::FaultKind;
 use super::directory::{Place, check};
 use super::inode::How;
 use super::laid::SectorFault;
-use super::plan::Misread;
+use super::plan::{Fault, Misread};
 use super::state::InFlight;
+use super::trouble::Call;
 use logforce_device::{Barrier, Completion, File, ReadSource, Ticket, Write, failure};
 use std::io::{self, ErrorKind};
 use std::ops::Range;
@@ -58,7 +59,7 @@ impl SimFile {
 
     fn try_submit(&self, write: &Write) -> io::Result<u64> {
         self.check_write(write)?;
-        let mut s = self.at.enter()?;
+        let mut s = self.at.enter(Call::Write)?;
         let data: Arc<[u8]> = Arc::from(&write.buf[write.range.clone()]);
         let (offset, end) = (write.offset, write.offset + data.len() as u64);
         let other = s.in_flight.values().find(|w| {
@@ -98,7 +99,7 @@ impl SimFile {
     }
 
     fn try_complete(&self, id: u64) -> io::Result<()> {
-        let mut s = self.at.enter()?;
+        let (mut s, how) = self.at.look(Call::Complete)?;
         let w = s
             .in_flight
             .get(&id)
@@ -109,6 +110,7 @@ impl SimFile {
         );
         let (name, offset) = (w.name.clone(), w.offset);
         let fault = s.step(|| format!("complete {name}[{offset}..]"))?;
+        let fault = fault.or(how.map(Fault::Refused));
         let w = s.in_flight.get_mut(&id).expect("looked up above");
         w.fault = w.fault.or(fault);
         s.apply_some();
@@ -128,7 +130,7 @@ impl SimFile {
 
 impl File for SimFile {
     fn len(&self) -> io::Result<u64> {
-        Ok(self.at.enter()?.inode(self.inode).size)
+        Ok(self.at.enter(Call::Len)?.inode(self.inode).size)
     }
 
     fn read_at(&self, offset: u64, buf: &mut [u8], source: ReadSource) -> io::Result<usize> {
@@ -145,10 +147,21 @@ impl File for SimFile {
                  be multiples of {unit}"
             )));
         }
-        let mut s = self.at.enter()?;
+        let (mut s, how) = self.at.look(Call::Read)?;
         let number = s.reads;
         s.reads += 1;
         s.counters.reads += 1;
+        let buf = match how {
+            None => buf,
+            Some(how) if how.is_short() => {
+                let size = s.inodes[&self.inode].size;
+                let there = size.saturating_sub(offset).min(buf.len() as u64) as usize;
+                // Past the cache it ends between two units, as direct I/O does.
+                let unit = if medium { self.unit as usize } else { 1 };
+                &mut buf[..how.part_of(there) / unit * unit]
+            }
+            Some(how) => return Err(how.error()),
+        };
         let misread = s.read_faults.remove(&number);
         let rules = s.rules;
         if medium && !s.inodes[&self.inode].cache.is_empty() {
@@ -226,13 +239,15 @@ impl File for SimFile {
     }
 
     fn barrier(&self, barrier: Barrier) -> io::Result<()> {
-        let mut s = self.at.enter()?;
+        let (mut s, how) = self.at.look(Call::Barrier)?;
         let fault = s.step(|| format!("barrier {} {barrier:?}", self.name))?;
+        let fault = fault.or(how.map(Fault::Refused));
         s.counters.barriers += 1;
         s.apply_some();
         s.count_fault(fault, FaultKind::BarrierError);
         if let Some(fault) = fault {
             let (mut rng, rules) = (s.rng.clone(), s.rules);
+            s.barrier_failed = true;
             s.inode(self.inode).fail_barrier(&mut rng, rules);
             s.rng = rng;
             return Err(fault.error());
@@ -246,7 +261,7 @@ impl File for SimFile {
     }
 
     fn reserve(&self, len: u64) -> io::Result<bool> {
-        let mut s = self.at.enter()?;
+        let mut s = self.at.enter(Call::Reserve)?;
         let fault = s.step(|| format!("reserve {} for {}", len, self.name))?;
         check(&s, fault)?;
         s.counters.reserves += 1;
@@ -267,9 +282,9 @@ impl File for SimFile {
     }
 
     fn drop_cache(&self, range: Range<u64>) {
-        if let Ok(mut s) = self.at.enter()
-            && !s.inodes[&self.inode].cache.is_empty()
-        {
+        self.at.runtime.point();
+        let mut s = self.at.disk.lock();
+        if s.boot == self.at.boot && !s.cut && !s.inodes[&self.inode].cache.is_empty() {
             let inode = s.inode(self.inode);
             let sectors = inode.sectors(range);
             inode.drop_cache(sectors);

@@ -10,12 +10,14 @@ mod options;
 mod plan;
 mod state;
 mod survive;
+mod trouble;
 
 pub use counts::{FaultCounts, FaultKind};
 pub use laid::SectorFault;
 pub use names::Left;
 pub use options::SimOptions;
 pub use plan::{Counters, Failure, Fault, Misread, Survival};
+pub use trouble::{Call, Refusal, Trouble};
 
 use crate::Points;
 use inode::Sector;
@@ -148,6 +150,35 @@ impl SimDisk {
         self.lock().faults.insert(op, fault);
     }
 
+    /// From now on, until the next boot, calls fail as this says.
+    pub fn trouble(&self, trouble: Trouble) {
+        self.lock().troubles.push(trouble);
+    }
+
+    /// Calls do not fail any more, but for the operations and reads that were told by their numbers.
+    pub fn end_troubles(&self) {
+        self.lock().troubles.clear();
+    }
+
+    /// Does something in which no call is in trouble, whoever makes it; for checks.
+    pub fn calmly<T>(&self, what: impl FnOnce() -> T) -> T {
+        struct Calm<'a>(&'a SimDisk);
+        impl Drop for Calm<'_> {
+            fn drop(&mut self) {
+                let mut s = self.0.lock();
+                s.calm = s.calm.saturating_sub(1);
+            }
+        }
+        self.lock().calm += 1;
+        let _calm = Calm(self);
+        what()
+    }
+
+    /// Whether a barrier of this boot has failed.
+    pub fn barrier_failed(&self) -> bool {
+        self.lock().barrier_failed
+    }
+
     /// Makes read number `read` of this boot fail.
     pub fn fail_read_at(&self, read: u64) {
         self.misread_at(read, Misread::Error);
@@ -207,9 +238,9 @@ impl SimDisk {
     /// after a cut and before `reboot`, it lets many reboots of one cut be tried.
     pub fn restore(&self, snapshot: &Snapshot) {
         let mut s = self.lock();
-        let boot = s.boot.max(snapshot.0.boot) + 1;
+        let (boot, calm) = (s.boot.max(snapshot.0.boot) + 1, s.calm);
         *s = snapshot.0.clone();
-        s.boot = boot;
+        (s.boot, s.calm) = (boot, calm);
         s.locks.clear();
     }
 

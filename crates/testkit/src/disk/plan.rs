@@ -1,3 +1,4 @@
+use super::trouble::Refusal;
 use std::io;
 
 /// A fault to inject into one operation.
@@ -9,6 +10,8 @@ pub enum Fault {
     NoSpace,
     /// The backend panics, in the thread that called it.
     Panic,
+    /// Any other error.
+    Refused(Refusal),
 }
 
 impl Fault {
@@ -17,6 +20,7 @@ impl Fault {
     pub(super) fn error(self) -> io::Error {
         match self {
             Fault::Panic => panic!("the device panics (injected)"),
+            Fault::Refused(how) => how.error(),
             Fault::Io => io::Error::other("input/output error (injected)"),
             Fault::NoSpace => {
                 io::Error::new(io::ErrorKind::StorageFull, "no space left (injected)")

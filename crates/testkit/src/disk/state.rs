@@ -6,6 +6,7 @@ use super::names::{Left, Names};
 use super::options::{Rules, SimOptions};
 use super::plan::{Counters, Failure, Fault, Misread, Survival};
 use super::survive::{Fates, Survivors};
+use super::trouble::{Call, Refusal, Trouble};
 use crate::Rng;
 use crate::runtime::thread_label;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -52,6 +53,12 @@ pub(super) struct State {
     pub in_flight: BTreeMap<u64, InFlight>,
     pub locks: BTreeSet<(u64, String)>,
     pub log: VecDeque<String>,
+    /// A barrier of this boot has failed.
+    pub barrier_failed: bool,
+    /// Calls of this boot that fail for a while.
+    pub troubles: Vec<Trouble>,
+    /// So many want that none of them fails at present.
+    pub calm: u64,
     /// The last operation or read of this boot that was made to fail.
     pub failed: String,
 }
@@ -89,6 +96,9 @@ impl State {
             locks: BTreeSet::new(),
             log: VecDeque::new(),
             failed: String::new(),
+            barrier_failed: false,
+            troubles: Vec::new(),
+            calm: 0,
         }
     }
 
@@ -131,6 +141,28 @@ impl State {
         Ok(fault)
     }
 
+    /// Whether a call fails, and how, beside what is planned for operations by their numbers.
+    pub fn trouble(&mut self, call: Call) -> Option<Refusal> {
+        if self.calm > 0 || self.cut {
+            return None;
+        }
+        let mut troubles = self.troubles.iter_mut();
+        let how = troubles.find_map(|t| t.strikes(call))?;
+        self.note(|| format!("{}: {call:?} FAILS: {how:?}", thread_label()));
+        let kind = match (how, call) {
+            // Counted where it is decided what they leave.
+            (_, Call::Complete | Call::Barrier) => return Some(how),
+            (Refusal::Nothing | Refusal::Half, Call::Read) => FaultKind::ShortRead,
+            (Refusal::Nothing | Refusal::Half, _) => FaultKind::ShortListing,
+            (Refusal::Medium, Call::Read) => FaultKind::ReadError,
+            (Refusal::Medium, Call::Write) => FaultKind::WriteError,
+            (Refusal::Medium, _) => FaultKind::OtherError,
+            _ => FaultKind::ProcessError,
+        };
+        self.fault_counts.add(kind, 1);
+        Some(how)
+    }
+
     /// Writes down what was made to fail, and remembers it even where nothing is written down.
     pub fn note_failed(&mut self, line: String) {
         self.failed.clone_from(&line);
@@ -144,6 +176,8 @@ impl State {
             Some(Fault::Io) => self.fault_counts.add(kind, 1),
             Some(Fault::NoSpace) => self.fault_counts.add(FaultKind::NoSpace, 1),
             Some(Fault::Panic) => self.fault_counts.add(FaultKind::Panic, 1),
+            Some(Fault::Refused(Refusal::Medium)) => self.fault_counts.add(kind, 1),
+            Some(Fault::Refused(_)) => self.fault_counts.add(FaultKind::ProcessError, 1),
         }
     }
 
@@ -326,6 +360,8 @@ impl State {
         self.faults.clear();
         self.read_faults.clear();
         self.failed.clear();
+        self.barrier_failed = false;
+        self.troubles.clear();
         self.locks.clear();
         self.first = self.next;
     }

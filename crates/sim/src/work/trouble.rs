@@ -1,0 +1,238 @@
+//! Openings and looks while calls fail for a while: of the process, which says nothing about the
+//! log, or once of the medium, which a second look does not show.
+
+use super::World;
+use crate::model::{PATH, lock, open};
+use logforce_core::{Entry, Error, ErrorKind, Inspector, OnDamage, ReadOnly, Visit};
+use logforce_device::System;
+use logforce_testkit::{Call, Failure, Refusal, Rng, SimDisk, SimRuntime, Trouble};
+use std::sync::Arc;
+
+/// What a look shows: records, in order.
+type Shown = Result<Vec<Entry>, Error>;
+
+/// Looks at a log that change nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Look {
+    Read,
+    Follow,
+    Walk,
+    Salvage,
+}
+
+/// After so many errors in one look, calls stop failing.
+const PATIENCE: u32 = 12;
+
+/// Troubles that cost nothing once they are over: whoever meets one answers with an error that says
+/// nothing about the log, or goes on as if there had been none.
+pub fn random_troubles(rng: &mut Rng) -> Vec<Trouble> {
+    let mut medium = false;
+    (0..rng.pick(&[1, 1, 1, 2, 3]))
+        .map(|_| {
+            let within = rng.pick(&[1, 8, 40, 150]);
+            let after = rng.below(within);
+            match rng.below(12) {
+                // Three looks are taken: two that fail are nobody's loss, if they are the only ones.
+                0..=2 if !medium => {
+                    medium = true;
+                    Trouble {
+                        calls: vec![Call::Read],
+                        how: Refusal::Medium,
+                        after,
+                        failing: 1 + rng.below(2),
+                    }
+                }
+                3 => Trouble {
+                    calls: vec![Call::Read],
+                    how: rng.pick(&[Refusal::Nothing, Refusal::Half]),
+                    after,
+                    failing: rng.pick(&[1, 1, 2, u64::MAX]),
+                },
+                4 => Trouble {
+                    calls: vec![Call::Entries],
+                    how: rng.pick(&[Refusal::Nothing, Refusal::Half]),
+                    after: rng.below(3),
+                    failing: rng.pick(&[1, u64::MAX]),
+                },
+                5 => Trouble {
+                    calls: Call::ALL.into_iter().filter(|c| *c != Call::Read).collect(),
+                    how: Refusal::Medium,
+                    after,
+                    failing: rng.pick(&[1, 2, u64::MAX]),
+                },
+                n => Trouble {
+                    calls: match n {
+                        6 | 7 => Vec::new(),
+                        8 | 9 => Call::LOOKS.to_vec(),
+                        _ => vec![rng.pick(&Call::ALL)],
+                    },
+                    how: rng.pick(&Refusal::OF_THE_PROCESS),
+                    after,
+                    failing: rng.pick(&[1, 1, 2, 6, u64::MAX]),
+                },
+            }
+        })
+        .collect()
+}
+
+/// Troubles of reading alone: a writer beside it has none.
+pub(super) fn random_troubles_of_reads(rng: &mut Rng) -> Trouble {
+    let how = rng.pick(&[
+        Refusal::TooManyFiles,
+        Refusal::NoMemory,
+        Refusal::Interrupted,
+        Refusal::Medium,
+        Refusal::Nothing,
+        Refusal::Half,
+    ]);
+    Trouble {
+        calls: vec![Call::Read],
+        how,
+        after: rng.below(30),
+        failing: if how == Refusal::Medium {
+            1 + rng.below(2)
+        } else {
+            rng.pick(&[1, 2, 5])
+        },
+    }
+}
+
+/// Nothing but the process is to blame, and the answer says so.
+pub fn is_blameless(e: &Error, what: &str) {
+    assert_eq!(e.kind(), ErrorKind::Io, "in trouble, {what}: {e}");
+}
+
+/// Everything that a reader gives, beyond errors that are none of the log's.
+pub(super) fn read_through(
+    disk: &SimDisk,
+    what: &str,
+    mut next: impl FnMut() -> Option<Result<Entry, Error>>,
+) -> Vec<Entry> {
+    let (mut entries, mut failed) = (Vec::new(), 0);
+    loop {
+        match next() {
+            None => return entries,
+            Some(Ok(entry)) => entries.push(entry),
+            Some(Err(e)) => {
+                is_blameless(&e, what);
+                failed += 1;
+                if failed == PATIENCE {
+                    disk.end_troubles();
+                }
+                assert!(failed <= PATIENCE, "{what}: {e}");
+            }
+        }
+    }
+}
+
+impl World {
+    /// Opens the log while calls fail: that succeeds as if none did, or fails without a word against
+    /// the log, and nothing is cut, nor put aside. Says whether it succeeded.
+    pub fn open_in_trouble(
+        &self,
+        seed: u64,
+        failure: Failure,
+        on_damage: OnDamage,
+        troubles: &[Trouble],
+    ) -> bool {
+        let _report = self.report(format!(
+            "opening in trouble, {on_damage:?}, schedule {seed}, {troubles:?}"
+        ));
+        let before = self.set_aside();
+        for trouble in troubles {
+            self.disk.trouble(trouble.clone());
+        }
+        let opened = SimRuntime::run(seed, |rt| {
+            let system = self.disk.system(rt);
+            let created = lock(&self.model).created;
+            let options = self.options.clone().on_damage(on_damage);
+            let opened = open(&*system, created, options);
+            self.disk.end_troubles();
+            match opened {
+                Err(e) => {
+                    is_blameless(&e, "opening");
+                    false
+                }
+                Ok(log) => {
+                    let mut model = lock(&self.model).clone();
+                    model.verify(&*system, &log, failure);
+                    *lock(&self.model) = model;
+                    self.note(&log);
+                    true
+                }
+            }
+        });
+        // A listing may have hidden what an interrupted preparation left: it is in the way then.
+        let hidden = |t: &Trouble| t.how.is_short() && t.calls.contains(&Call::Entries);
+        if !troubles.iter().any(hidden) {
+            assert_eq!(self.set_aside(), before, "put aside in trouble");
+        }
+        opened
+    }
+
+    /// Names that something was given that was damaged.
+    fn set_aside(&self) -> Vec<String> {
+        let names = self.disk.names(PATH).into_keys();
+        names.filter(|n| n.contains("damaged")).collect()
+    }
+
+    /// Looks at the log in every way that changes nothing, with calls that fail and without: it is
+    /// the same log.
+    pub fn look_in_trouble(&self, seed: u64, rng: &mut Rng) {
+        if !lock(&self.model).created {
+            return;
+        }
+        let way = rng.pick(&[Look::Read, Look::Follow, Look::Walk, Look::Salvage]);
+        let troubles = random_troubles(rng);
+        let _report = self.report(format!("{way:?} in trouble, schedule {seed}, {troubles:?}"));
+        let look = || SimRuntime::run(seed, |rt| way.shows(&self.disk.system(rt), &self.disk));
+        let calm = look().unwrap_or_else(|e| panic!("{way:?}, without trouble: {e}"));
+        for trouble in troubles {
+            self.disk.trouble(trouble);
+        }
+        match look() {
+            Err(e) => is_blameless(&e, "looking"),
+            Ok(shown) => assert!(
+                shown == calm,
+                "{way:?} in trouble: {} records, and {} without",
+                shown.len(),
+                calm.len()
+            ),
+        }
+        self.disk.end_troubles();
+    }
+}
+
+impl Look {
+    fn shows(self, system: &Arc<dyn System>, disk: &SimDisk) -> Shown {
+        match self {
+            Look::Read => {
+                let log = ReadOnly::open(&**system, PATH)?;
+                let mut reader = log.read_from(log.front_lsn())?;
+                Ok(read_through(disk, "reading", || reader.next()))
+            }
+            Look::Follow => {
+                let log = ReadOnly::open(&**system, PATH)?;
+                let mut follower = log.follow(log.front_lsn())?;
+                let next = || follower.try_next().transpose();
+                Ok(read_through(disk, "following", next))
+            }
+            Look::Walk => walk(&Inspector::open(&**system, PATH)?),
+            Look::Salvage => walk(&Inspector::salvage(&**system, PATH)?),
+        }
+    }
+}
+
+fn walk(inspector: &Inspector) -> Shown {
+    let mut entries = Vec::new();
+    let finding = inspector.walk(&mut |visit| {
+        match visit {
+            Visit::Record { entry, .. } => entries.push(entry.clone()),
+            Visit::Damage(d) => panic!("a healthy log is damaged: {d}"),
+            _ => {}
+        }
+        true
+    })?;
+    assert_eq!(finding.damages, 0);
+    Ok(entries)
+}
