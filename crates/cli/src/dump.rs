@@ -92,7 +92,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     let finding = inspector.walk(&mut |visit| {
         let at = match &visit {
             Visit::Batch(b) => b.lsn,
-            Visit::Record { entry, .. } => entry.start,
+            Visit::Record { entry, .. } | Visit::Part(entry) => entry.start,
             Visit::Damage(d) => d.lsn,
         };
         if args.to.is_some_and(|to| at >= to) || args.limit.is_some_and(|n| out.written >= n) {
@@ -104,12 +104,13 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         }
         let line = match visit {
             Visit::Batch(_) if args.records => return true,
-            Visit::Record { .. } if args.batches => return true,
+            Visit::Record { .. } | Visit::Part(_) if args.batches => return true,
             Visit::Damage(d) if summary.in_use && is_overtaken(&args.log.dir, d) => return true,
             Visit::Batch(b) => Line::batch(b),
             Visit::Record { entry, proven } => {
                 Line::record(entry, proven, &places, args.data, shown)
             }
+            Visit::Part(entry) => Line::part(entry, &places, args.data, shown),
             Visit::Damage(d) => {
                 damages += 1;
                 Line::damage(d)

@@ -77,6 +77,8 @@ struct Report {
     proven: u64,
     /// Records that were taken back, and are not saved.
     taken_back: u64,
+    /// Whole records of appends of which another part is lost; they are not saved.
+    parts: u64,
     metadata: Option<String>,
     metadata_saved: bool,
     damages: u64,
@@ -252,7 +254,7 @@ fn save(args: &Args, inspector: &Inspector, mut made: Made<'_>) -> anyhow::Resul
             }
             true
         }
-        Visit::Batch(_) => true,
+        Visit::Batch(_) | Visit::Part(_) => true,
     });
     let finding = finding?;
     for range in ranges {
@@ -266,6 +268,13 @@ fn save(args: &Args, inspector: &Inspector, mut made: Made<'_>) -> anyhow::Resul
     }
     let report = made.report;
     report.taken_back = finding.voided;
+    report.parts = finding.parts;
+    if finding.parts > 0 {
+        complain(&format!(
+            "{} of appends that are not whole any more: not saved, `logforce dump` shows them",
+            count(finding.parts, "record")
+        ));
+    }
     report.damages = finding.damages;
     report.damage = damages.iter().map(DamageInfo::from).collect();
     report.metadata = metadata(&summary);

@@ -31,6 +31,7 @@ mod prepare;
 mod read_only;
 mod reader;
 mod reads;
+mod records;
 mod recovery;
 mod remote;
 mod rescue;
@@ -48,6 +49,7 @@ mod truncate;
 mod view;
 mod voids;
 mod wakers;
+mod walk;
 mod watch;
 
 pub use advisor::{Advisor, Observation, Question};

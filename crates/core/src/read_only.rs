@@ -69,10 +69,12 @@ impl ReadOnly {
 }
 
 /// Refuses damage at the end of a log that nobody is writing.
-pub(crate) fn check_end(damage: Option<crate::Damage>, in_use: bool) -> Result<()> {
+pub(crate) fn check_end(damage: Option<&crate::Damage>, in_use: bool) -> Result<()> {
     match damage {
         // Beside a writer the end is moving; only what stamps prove is shown.
-        Some(d) if !in_use || d.case == Case::SegmentLost => Err(Error::Damaged(Box::new(d))),
+        Some(d) if !in_use || d.case == Case::SegmentLost => {
+            Err(Error::Damaged(Box::new(d.clone())))
+        }
         _ => Ok(()),
     }
 }

@@ -1,11 +1,13 @@
-use crate::scan::Window;
+use crate::records::Records;
+use crate::scan::{Head, ScanState, Step, Window};
 use crate::segments::Segment;
 use crate::view::View;
 use crate::{Damage, Error, Result};
 use logforce_device::ReadSource;
 use logforce_format::frame::{Frame, Frames};
-use logforce_format::{BATCH_HEADER_LEN, BatchHeader, BatchKind, Case, Lsn, MAX_RECORD_LEN};
-use std::collections::VecDeque;
+use logforce_format::{
+    BATCH_HEADER_LEN, BatchHeader, BatchKind, Case, Lsn, MAX_RECORD_LEN, decide,
+};
 use std::sync::Arc;
 
 /// How much is read at once where one record is looked for.
@@ -30,24 +32,20 @@ pub struct Entry {
 pub struct Reader {
     view: Arc<View>,
     batches: Batches,
-    /// The next batch, or a place where a segment ends.
-    next_batch: Lsn,
-    /// Header checksum of the batch that ends at `next_batch`, if that one was read.
-    link: Option<u32>,
+    /// The next batch, or a place where a segment ends, and what is known of the one before.
+    state: ScanState,
     /// Frames below are skipped.
     from: Lsn,
-    ready: VecDeque<Entry>,
-    /// Records of an atomic append that is not at its end yet.
-    group: Vec<Entry>,
-    group_len: usize,
+    records: Records,
     failed: bool,
 }
 
-/// A batch whose checksums were right.
+/// A batch whose checksums and links were right.
 struct Loaded {
     header: BatchHeader,
     payload: Vec<u8>,
-    end: Lsn,
+    /// What is known behind it.
+    next: ScanState,
 }
 
 impl Loaded {
@@ -70,19 +68,16 @@ pub(crate) struct Boundary {
 }
 
 impl Reader {
-    fn new(view: Arc<View>, next_batch: Lsn, from: Lsn) -> Self {
+    fn new(view: Arc<View>, state: ScanState, from: Lsn) -> Self {
         let batches = Batches {
             window: Window::new(ReadSource::Cache),
         };
         Reader {
             view,
             batches,
-            next_batch,
-            link: None,
+            state,
             from,
-            ready: VecDeque::new(),
-            group: Vec::new(),
-            group_len: 0,
+            records: Records::default(),
             failed: false,
         }
     }
@@ -131,105 +126,65 @@ impl Reader {
             if entry.is_none() {
                 return Err(Error::NotABoundary { lsn: start });
             }
-            if batch.end >= view.durable() {
+            if batch.next.at >= view.durable() {
                 return Err(Error::BeyondEnd {
                     lsn: start,
                     end: view.durable(),
                 });
             }
-            batch = batches.load(&view, batch.end)?;
+            batch = batches.load(&view, batch.next)?;
         }
     }
 
     pub(crate) fn from_boundary(view: Arc<View>, from: Lsn) -> Result<Reader> {
         let from = past_void(&view, from)?;
         let at = boundary(&view, from)?;
-        Ok(Reader::new(view, at.batch, from))
+        let state = match view.segments().containing(at.batch) {
+            // Nothing comes before the first batch of a log.
+            Some(s) if s.header.start == Lsn::ORIGIN && at.batch <= s.header.first_batch() => {
+                ScanState::virgin(at.batch)
+            }
+            _ => ScanState::unlinked(at.batch),
+        };
+        Ok(Reader::new(view, state, from))
     }
 
     fn fill(&mut self) -> Result<bool> {
         loop {
-            if !self.ready.is_empty() {
+            if !self.records.ready.is_empty() {
                 return Ok(true);
             }
             let front = self.view.front();
-            if self.from < front && self.next_batch < front {
+            if self.from < front && self.state.at < front {
                 // The front passed this reader.
                 return Err(Error::Truncated {
-                    lsn: self.next_batch.max(self.from),
+                    lsn: self.state.at.max(self.from),
                     front,
                 });
             }
-            let voided = self.view.voids().covering(self.next_batch);
+            let voided = self.view.voids().covering(self.state.at);
             if let Some((_, to)) = voided {
-                self.next_batch = to;
-                self.link = None;
-                self.drop_group();
+                self.state = ScanState::behind_void(to);
+                self.records.drop_begun();
             }
-            if self.next_batch >= self.view.durable() {
+            if self.state.at >= self.view.durable() {
                 return Ok(false);
             }
-            let segment_start = self.next_batch;
-            let Some(first) = first_batch_at(&self.view, segment_start)? else {
+            let Some(first) = first_batch_at(&self.view, self.state.at)? else {
                 return Ok(false);
             };
             if first >= self.view.durable() {
                 return Ok(false);
             }
-            let batch = self.batches.load(&self.view, first)?;
-            // Whole by itself and yet not the one that was written here: a copied segment, or a
-            // write that landed in the wrong place.
-            if self.link.is_some_and(|crc| crc != batch.header.prev_crc) {
-                let found = "a batch that does not follow the one before it".to_owned();
-                return Err(damaged(&self.view, first, Case::Damaged, found));
-            }
-            self.link = Some(batch.header.crc);
-            self.next_batch = batch.end;
-            self.take(&batch)?;
+            // One may be whole by itself and yet not the one that was written here: a copied
+            // segment, or a write that landed in the wrong place.
+            let batch = self.batches.load(&self.view, self.state)?;
+            self.state = batch.next;
+            let voids = self.view.voids().clone();
+            self.records
+                .take(&batch.header, &batch.payload, self.from, &voids)
+                .map_err(|m| malformed(&self.view, m.0))?;
         }
-    }
-
-    fn drop_group(&mut self) {
-        self.group.clear();
-        self.group_len = 0;
-    }
-
-    /// Sorts the frames of a batch into records.
-    fn take(&mut self, batch: &Loaded) -> Result<()> {
-        let voids = self.view.voids().clone();
-        for frame in batch.frames() {
-            let frame = frame.map_err(|m| malformed(&self.view, m.0))?;
-            if frame.lsn < self.from {
-                continue;
-            }
-            if voids.covering(frame.lsn).is_some() {
-                self.drop_group();
-                continue;
-            }
-            if frame.header.first {
-                self.group.push(Entry {
-                    start: frame.lsn,
-                    end: frame.lsn,
-                    data: Vec::new(),
-                });
-            }
-            let Some(entry) = self.group.last_mut() else {
-                return Err(malformed(&self.view, frame.lsn));
-            };
-            self.group_len += frame.data.len();
-            if self.group_len > MAX_RECORD_LEN {
-                return Err(malformed(&self.view, frame.lsn));
-            }
-            entry.data.extend_from_slice(frame.data);
-            if frame.header.last {
-                entry.end = frame.end();
-                if !frame.header.joined {
-                    self.ready.extend(self.group.drain(..));
-                    self.group_len = 0;
-                }
-            }
-        }
-        Ok(())
     }
 }
 
@@ -245,7 +200,7 @@ impl Iterator for Reader {
             return Some(Err(e));
         }
         match self.fill() {
-            Ok(_) => self.ready.pop_front().map(Ok),
+            Ok(_) => self.records.ready.pop_front().map(Ok),
             Err(e) => {
                 // What is about this process may pass: then it goes on where it was.
                 self.failed = !matches!(e, Error::Io { .. });
@@ -323,7 +278,7 @@ pub(crate) fn boundary(view: &Arc<View>, lsn: Lsn) -> Result<Boundary> {
                 Err(not)
             };
         }
-        let batch = batches.load(view, first)?;
+        let batch = batches.load(view, ScanState::unlinked(first))?;
         return if is_start {
             begins(view, &batch, not)
         } else {
@@ -408,9 +363,6 @@ fn damaged(view: &View, lsn: Lsn, case: Case, found: String) -> Error {
     }))
 }
 
-/// What was looked for, or what is there instead. The outer error says nothing about the log.
-type Found<T> = Result<std::result::Result<T, String>>;
-
 /// Reads single batches, wherever they lie.
 struct Batches {
     window: Window,
@@ -424,8 +376,10 @@ impl Batches {
         Batches { window }
     }
 
-    /// The batch that begins at `lsn` (or, where a segment begins there, its first).
-    fn load(&mut self, view: &View, lsn: Lsn) -> Result<Loaded> {
+    /// The batch that begins at `before` (or, where a segment begins there, its first), and follows
+    /// what comes before as far as that is known.
+    fn load(&mut self, view: &View, before: ScanState) -> Result<Loaded> {
+        let lsn = before.at;
         let segment = view.segments().containing(lsn);
         let Some(segment) = segment else {
             return match first_batch_at(view, lsn)? {
@@ -441,21 +395,20 @@ impl Batches {
                 )),
             };
         };
-        let lsn = lsn.max(segment.header.first_batch());
-        let first = match self.try_load(view, &segment, lsn)? {
+        let first = match self.try_load(view, &segment, before)? {
             Ok(batch) => return Ok(batch),
-            Err(found) => found,
+            Err(stop) => stop,
         };
         // What was read ahead may be older than what was written since; and a direct write racing
         // with a cached read can leave an old page in the cache. So: again, then past the cache.
         self.window.invalidate();
-        if let Ok(batch) = self.try_load(view, &segment, lsn)? {
+        if let Ok(batch) = self.try_load(view, &segment, before)? {
             return Ok(batch);
         }
         let mut medium = Batches {
             window: Window::new(ReadSource::Medium),
         };
-        match medium.try_load(view, &segment, lsn) {
+        match medium.try_load(view, &segment, before) {
             Ok(Ok(batch)) => return Ok(batch),
             Ok(Err(_)) => {}
             // There is no way past the cache: what it showed counts.
@@ -472,47 +425,34 @@ impl Batches {
                 front: view.front(),
             });
         }
-        Err(damaged(view, lsn, Case::Damaged, first))
+        // It is below the durable end: what was here had been durable.
+        let case = decide(first.seen, true, false);
+        Err(damaged(view, first.at, case, first.found))
     }
 
-    fn try_load(&mut self, view: &View, segment: &Arc<Segment>, lsn: Lsn) -> Found<Loaded> {
-        let offset = segment.offset(lsn);
-        let header = match self.header(view, segment, lsn)? {
-            Ok(header) => header,
-            Err(found) => return Ok(Err(found)),
+    fn try_load(&mut self, view: &View, segment: &Arc<Segment>, before: ScanState) -> Step<Loaded> {
+        let window = &mut self.window;
+        let head = match Head::read_in(window, segment.clone(), view.log_id, &before)? {
+            Ok(head) => head,
+            Err(stop) => return Ok(Err(stop)),
         };
-        let whole = BATCH_HEADER_LEN + header.payload_len as usize;
-        let bytes = match self.window.get(segment, offset, whole)? {
-            Ok(bytes) => bytes,
-            Err(lost) => return Ok(Err(lost.found)),
+        let next = match head.check(window, before)? {
+            Ok(next) => next,
+            Err(stop) => return Ok(Err(stop)),
         };
-        let payload = bytes.get(BATCH_HEADER_LEN..).unwrap_or(&[]);
-        if let Err(reject) = header.check_payload(payload) {
-            return Ok(Err(reject.to_string()));
-        }
-        segment.note_batch(lsn);
-        Ok(Ok(Loaded {
-            header,
+        let payload = head.payload(window)?;
+        Ok(payload.map(|payload| Loaded {
             payload: payload.to_vec(),
-            end: header.end(segment.header.write_unit),
+            header: head.header,
+            next,
         }))
     }
 
-    fn header(&mut self, view: &View, segment: &Arc<Segment>, lsn: Lsn) -> Found<BatchHeader> {
-        let offset = segment.offset(lsn);
-        let bytes = match self.window.get(segment, offset, BATCH_HEADER_LEN)? {
-            Ok(bytes) => bytes,
-            Err(lost) => return Ok(Err(lost.found)),
-        };
-        let header = match BatchHeader::decode(bytes) {
-            Ok(header) => header,
-            Err(reject) => return Ok(Err(reject.to_string())),
-        };
-        let end = header.end(segment.header.write_unit);
-        if header.log_id != view.log_id || header.lsn != lsn || end > segment.header.end() {
-            return Ok(Err("a batch of another place".to_owned()));
-        }
-        Ok(Ok(header))
+    /// The header of a batch of which nothing is known but its place.
+    fn header(&mut self, view: &View, segment: &Arc<Segment>, lsn: Lsn) -> Step<BatchHeader> {
+        let before = ScanState::unlinked(lsn);
+        let head = Head::read_in(&mut self.window, segment.clone(), view.log_id, &before)?;
+        Ok(head.map(|head| head.header))
     }
 
     /// The batch whose bytes include `lsn`; `None` in a segment's header area.
@@ -540,8 +480,8 @@ impl Batches {
             // Hop from header to header; only where that fails, or at the end, load a whole batch.
             let end = match self.header(view, &segment, at)? {
                 Ok(h) => h.end(segment.header.write_unit),
-                Err(_) => match self.load(view, at) {
-                    Ok(batch) => batch.end,
+                Err(_) => match self.load(view, ScanState::unlinked(at)) {
+                    Ok(batch) => batch.next.at,
                     Err(e @ Error::Io { .. }) => return Err(e),
                     // Damage below must not hide what lies behind it; below the front it is not
                     // even a loss.
@@ -555,7 +495,7 @@ impl Batches {
                 },
             };
             if lsn < end {
-                return self.load(view, at).map(Some);
+                return self.load(view, ScanState::unlinked(at)).map(Some);
             }
             segment.note_batch(at);
             if end >= view.durable() || end >= segment.header.end() {

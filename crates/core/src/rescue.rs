@@ -3,7 +3,7 @@
 use crate::aside::{self, GivenUp};
 use crate::inspect::{Inspector, Visit};
 use crate::listing::{Found, read_header};
-use crate::remote::Records;
+use crate::records::Records;
 use crate::scan::{Head, ScanState, Window};
 use crate::search::headers_behind;
 use crate::segments::{Segment, Segments};
@@ -60,7 +60,9 @@ impl Inspector {
             match step {
                 Ok(next) => state = next,
                 Err(stop) => {
-                    records.drop_begun();
+                    // Of an append that is not whole nothing is shown.
+                    records.lose();
+                    records.parts.clear();
                     let mut next = None;
                     headers_behind(&segments, stop.at.plus(1), control, None, &mut |_, h| {
                         next = Some(h.lsn);

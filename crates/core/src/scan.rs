@@ -4,7 +4,7 @@ use crate::search::Resumptions;
 use crate::segments::{Segment, Segments};
 use logforce_device::{AlignedBuf, File, ReadSource};
 use logforce_format::{
-    BATCH_HEADER_LEN, BatchHeader, BatchKind, Control, Epoch, Expected, Lsn, MAX_WRITE_UNIT,
+    BATCH_HEADER_LEN, BatchHeader, BatchKind, Control, Epoch, Expected, LogId, Lsn, MAX_WRITE_UNIT,
     Reject, Seen, align_up, frame::Sequence, planted,
 };
 use std::sync::Arc;
@@ -285,12 +285,24 @@ impl Head {
                 )
             };
         };
+        Head::read_in(window, segment, control.log_id, before)
+    }
+
+    /// As [`Head::read`], in the segment that holds the boundary.
+    pub(crate) fn read_in(
+        window: &mut Window,
+        segment: Arc<Segment>,
+        log_id: LogId,
+        before: &ScanState,
+    ) -> Step<Head> {
+        let at = before.at;
         if !segment.begins_batch(at) {
             // The control file and the segment's header contradict each other. What is written here
             // would be refused by the device, or, through the cache, tear a batch that is there.
             let unit = segment.header.write_unit;
             let found = format!("no batch can begin here: the segment's write unit is {unit}");
-            return stop(at, Seen::Malformed, found);
+            let seen = Seen::Malformed;
+            return Ok(Err(Stop { at, seen, found }));
         }
         let at = at.max(segment.header.first_batch());
         let bytes = match window.get(&segment, segment.offset(at), BATCH_HEADER_LEN)? {
@@ -307,7 +319,7 @@ impl Head {
             header.epoch
         };
         let expected = Expected {
-            log_id: control.log_id,
+            log_id,
             lsn: at,
             segment_end: segment.header.end(),
             write_unit: segment.header.write_unit,
@@ -378,6 +390,25 @@ impl ScanState {
             prev_crc: None,
             last_void: None,
             sequence: Sequence::unknown(),
+        }
+    }
+
+    /// The state at the beginning of a log.
+    pub(crate) fn virgin(at: Lsn) -> ScanState {
+        ScanState {
+            at,
+            epoch: Some(Epoch::default()),
+            prev_crc: Some(0),
+            last_void: Some(Lsn::ORIGIN),
+            sequence: Sequence::default(),
+        }
+    }
+
+    /// The state at the end of a void range: no append is open there.
+    pub(crate) fn behind_void(to: Lsn) -> ScanState {
+        ScanState {
+            sequence: Sequence::default(),
+            ..ScanState::unlinked(to)
         }
     }
 

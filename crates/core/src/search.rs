@@ -76,6 +76,7 @@ pub(crate) fn stamp_behind(
 #[derive(Default)]
 pub(crate) struct Resumptions {
     found: Vec<BatchHeader>,
+    anchor: Lsn,
     /// First batches that the medium does not give back: each may be one.
     unread: Vec<(Lsn, Lost)>,
 }
@@ -92,7 +93,10 @@ impl Resumptions {
         let mut window = Window::new(source);
         // One header of each segment, and nothing behind it.
         window.limit(BATCH_HEADER_LEN as u64);
-        let mut resumptions = Resumptions::default();
+        let mut resumptions = Resumptions {
+            anchor: control.anchor.lsn,
+            ..Resumptions::default()
+        };
         for segment in segments.above(from) {
             let first = segment.header.first_batch();
             let offset = segment.offset(first);
@@ -125,6 +129,8 @@ impl Resumptions {
     /// The one that goes on from `state`: it names the batch that ends there as its predecessor,
     /// and voids what follows. It counts even where the next batch is there after all: what was
     /// given up once, perhaps for a read error that has passed, must not come back.
+    ///
+    /// None leads past the anchor: an opening that gives something up puts the anchor there first.
     pub(crate) fn at(&self, state: &ScanState) -> Option<ScanState> {
         if planted!("resumption-ignored") {
             return None;
@@ -132,6 +138,7 @@ impl Resumptions {
         let goes_on = |h: &&BatchHeader| {
             h.lsn > state.at
                 && h.void_from <= state.at
+                && (h.lsn <= self.anchor || self.anchor <= state.at)
                 && Some(h.prev_crc) == state.prev_crc
                 && Some(h.prev_epoch) == state.epoch
         };

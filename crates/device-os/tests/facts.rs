@@ -239,21 +239,6 @@ fn an_overlay_says_that_it_is_one() {
     });
 }
 
-/// There nothing can be tried, and that is not what is to be told.
-#[test]
-fn a_read_only_mount_says_that_it_is_one() {
-    on_each(&[("ext4", 32)], |_, fs| {
-        let dir = fs.path().join("empty");
-        std::fs::create_dir(&dir).unwrap();
-        assert!(!facts(&dir).read_only);
-        fs.remount("ro").unwrap();
-        let f = facts(&dir);
-        assert!(f.read_only && f.direct_unknown.is_some(), "{f:#?}");
-        let told = |what: &str| f.notes.iter().any(|n| n.contains(what));
-        assert!(told("read-only") && !told("direct I/O"), "{:?}", f.notes);
-    });
-}
-
 /// An overlay is worth what its upper directory is worth, if it can be found.
 #[test]
 fn an_overlay_is_worth_its_upper_directory() {

@@ -11,7 +11,7 @@ use crate::rig::Filesystem;
 use crate::rig::{Image, Mounted, Powered, Switched};
 use crate::subject::raw::{Program, RawJob, lost};
 use crate::subject::seam::Fault;
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use logforce::{Guarantee, Method};
 use logforce_testkit::Rng;
 use serde::Serialize;
@@ -67,9 +67,6 @@ pub enum Check {
     Disk(Flushes, Cell),
     /// A small program.
     Raw(Program, Filesystem),
-    /// A program that is right, on an honest disk below a loop device that was told `write through`:
-    /// the kernel drops its flushes. The facts have to refuse a log there.
-    Dropped(Filesystem),
     /// The shipped log with the forces of its commits left out below it. It has to open after the
     /// cut, with records missing.
     Forgetful(Cell),
@@ -82,7 +79,6 @@ pub fn all(cells: &[Cell], filesystems: &[Filesystem]) -> Vec<Check> {
         let cell = Cell::new(filesystem, Method::Fdatasync);
         checks.push(Check::Disk(Flushes::Ignored, cell));
         checks.push(Check::Disk(Flushes::Unknown, cell));
-        checks.push(Check::Dropped(filesystem));
         for program in Program::WRONG.into_iter().chain(Program::RIGHT) {
             if program.shows_on(filesystem) {
                 checks.push(Check::Raw(program, filesystem));
@@ -98,7 +94,7 @@ impl Check {
     pub fn filesystem(&self) -> Filesystem {
         match self {
             Check::Disk(_, cell) | Check::Forgetful(cell) => cell.filesystem,
-            Check::Raw(_, filesystem) | Check::Dropped(filesystem) => *filesystem,
+            Check::Raw(_, filesystem) => *filesystem,
         }
     }
 
@@ -108,7 +104,6 @@ impl Check {
             Check::Disk(Flushes::Unknown, _) => "a disk that does not know flushes".to_owned(),
             Check::Disk(Flushes::Honest, _) => "an honest disk".to_owned(),
             Check::Raw(program, _) => program.name().to_owned(),
-            Check::Dropped(_) => "a loop device that drops flushes".to_owned(),
             Check::Forgetful(cell) => {
                 format!("the log by {}, its commits not forced", cell.method())
             }
@@ -136,7 +131,7 @@ impl Check {
             acknowledged: 0,
             lost: 0,
             filesystem_lost: 0,
-            lying_disk: matches!(self, Check::Disk(..) | Check::Dropped(_)),
+            lying_disk: matches!(self, Check::Disk(..)),
         };
         let cycles = if checked.wrong { ENOUGH } else { RIGHT };
         let place = Place {
@@ -148,8 +143,7 @@ impl Check {
         for _ in 0..cycles {
             let seed = rng.bits();
             match *self {
-                Check::Raw(program, _) => raw(&place, (program, false), seed, &mut checked)?,
-                Check::Dropped(_) => raw(&place, (Program::Synced, true), seed, &mut checked)?,
+                Check::Raw(program, _) => raw(&place, program, seed, &mut checked)?,
                 Check::Disk(flushes, cell) => {
                     log(&place, cell, (flushes, false), seed, &mut checked)?;
                 }
@@ -208,26 +202,8 @@ fn log(
     Ok(())
 }
 
-/// Whether a log is refused in `dir`, and by which words.
-fn is_refused(dir: &Path) -> Result<()> {
-    match logforce::create_new(dir.join("log"), logforce::Options::new()) {
-        Ok(log) => bail!(
-            "a log opens where flushes are dropped: {}, {}",
-            log.guarantee(),
-            log.evidence()
-        ),
-        Err(e) if e.to_string().contains("says `write through`") => Ok(()),
-        Err(e) => Err(e).context("refused, and not because flushes are dropped"),
-    }
-}
-
-/// One cycle of a small program, perhaps over a device that drops flushes.
-fn raw(
-    place: &Place<'_>,
-    (program, drops): (Program, bool),
-    seed: u64,
-    checked: &mut Checked,
-) -> Result<()> {
+/// One cycle of a small program.
+fn raw(place: &Place<'_>, program: Program, seed: u64, checked: &mut Checked) -> Result<()> {
     let mut rng = Rng::new(seed);
     let (filesystem, home) = (place.filesystem, place.home);
     let (stable, current) = place.bench.disk();
@@ -249,10 +225,6 @@ fn raw(
     let Some(dir) = powered.mounted() else {
         bail!("{filesystem} is not mounted");
     };
-    if drops {
-        powered.drop_flushes()?;
-        is_refused(dir)?;
-    }
     let mut job = RawJob {
         program,
         dir: dir.join("raw"),

@@ -98,7 +98,7 @@ pub fn look(still: &Still, salvage: bool) -> Result<Look, Error> {
         match visit {
             Visit::Damage(d) => damages.push(d.clone()),
             Visit::Record { entry, .. } => records.push(entry.clone()),
-            Visit::Batch(_) => {}
+            Visit::Batch(_) | Visit::Part(_) => {}
         }
         true
     })?;

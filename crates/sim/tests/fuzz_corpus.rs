@@ -1,7 +1,8 @@
 //! Every input that fuzzing has kept, replayed without a fuzzer: the corpora, which reach what can
 //! be reached, and the regressions, each of which once found a bug.
 
-use logforce_sim::fuzz::TARGETS;
+use logforce_sim::fuzz::{TARGETS, all_ways};
+use logforce_testkit::Rng;
 use std::path::Path;
 
 /// Runs all inputs of a target below `fuzz/<what>`; answers how many.
@@ -33,4 +34,31 @@ fn the_corpora_pass() {
 fn the_regressions_pass() {
     let counts = TARGETS.iter().map(|t| replay("regressions", t.name, t.run));
     assert!(counts.sum::<usize>() >= 2);
+}
+
+/// Opening in either mode, reading, `verify` with `dump`, and salvage do not contradict each other.
+#[test]
+fn all_ways_agree_on_the_corpus() {
+    for what in ["corpus", "regressions"] {
+        replay(what, "mutated_log", all_ways);
+    }
+}
+
+/// The same, on logs that nobody has seen before; one again: `LOGFORCE_SEED=N`.
+#[test]
+fn all_ways_agree_on_random_mutants() {
+    let var = |name| std::env::var(name).ok().and_then(|n| n.parse().ok());
+    let one: Option<u64> = var("LOGFORCE_SEED");
+    let seeds = match one {
+        Some(seed) => seed..seed + 1,
+        None => 0..var("LOGFORCE_SEEDS").unwrap_or(400),
+    };
+    for seed in seeds {
+        let mut rng = Rng::new(seed);
+        let len = 8 + rng.below(56);
+        let bytes: Vec<u8> = (0..len).map(|_| rng.bits() as u8).collect();
+        if std::panic::catch_unwind(|| all_ways(&bytes)).is_err() {
+            panic!("seed {seed}: see above");
+        }
+    }
 }

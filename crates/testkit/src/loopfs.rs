@@ -152,9 +152,6 @@ impl LoopFs {
                 image.display()
             ));
         };
-        // What a test that was killed may have told it: the device keeps that for its next file.
-        let told = format!("/sys/block/{device}/queue/write_cache");
-        let _ = fs::write(told, "write back");
         self.device = device;
         Ok(())
     }

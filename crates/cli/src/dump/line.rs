@@ -126,6 +126,17 @@ impl Line {
         }
     }
 
+    /// A record of an append of which another part is lost.
+    pub fn part(entry: &Entry, places: &Places, data: Data, most: usize) -> Self {
+        let record = Line::record(entry, true, places, data, most);
+        Line {
+            what: "part",
+            proven: None,
+            told: format!("of an append that is not whole: {}", record.told),
+            ..record
+        }
+    }
+
     /// A damaged place.
     pub fn damage(d: &Damage) -> Self {
         Line {

@@ -30,10 +30,6 @@ pub struct Report {
     pub capacity: Option<u64>,
     /// What direct I/O has to be aligned to; null where it is not offered.
     pub direct: Option<Direct>,
-    /// Why it is unknown whether direct I/O is offered; null where it is known.
-    pub direct_unknown: Option<String>,
-    /// Nothing can be written here.
-    pub read_only: bool,
     /// Whether the device honours write-through.
     pub write_through: WriteThrough,
     /// The method without measuring.
@@ -126,8 +122,6 @@ impl Report {
             volume: Some(facts.volume.clone()).filter(|v| !v.is_empty()),
             volume_lasts: facts.lasting_volume().is_some(),
             capacity: facts.capacity,
-            direct_unknown: facts.direct_unknown.clone(),
-            read_only: facts.read_only,
             direct: facts.direct.map(|d| Direct {
                 memory: d.memory,
                 offset: d.offset,

@@ -102,7 +102,6 @@ impl Lines {
             self.device(report);
         }
         let direct = match &report.direct {
-            None if report.direct_unknown.is_some() => "unknown".to_owned(),
             None => "not offered".to_owned(),
             Some(d) => format!("memory aligned to {}, offsets to {}", d.memory, d.offset),
         };

@@ -1,7 +1,6 @@
 //! Looking into a log without opening it for writing: nothing is locked, changed or forced.
 
 mod report;
-mod walk;
 
 use crate::control_file::{ControlFile, LoadedMeta};
 use crate::listing::{Found, Listing, list, list_usable, read_header};
@@ -10,14 +9,16 @@ use crate::options::OnDamage;
 use crate::read_only::check_end;
 use crate::reader::Entry;
 use crate::recovery::{
-    adopt, anchor_state, check_bounds, collect_voids, existing_directory, find_end, gaps,
+    adopt, anchor_state, check_bounds, check_counters, existing_directory, find_end, gaps,
     lost_segment,
 };
 use crate::segments::Segments;
 use crate::view::View;
+use crate::walk::{Changed, Ground, Walk, void_ranges};
 use crate::{Damage, Error, Result, names};
 use logforce_device::{Directory, Runtime, System};
 use logforce_format::{Anchor, BatchKind, Case, Control, EPOCH_HISTORY, Epoch, LogId, Lsn};
+use report::Report;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -83,6 +84,9 @@ pub enum Visit<'a> {
         /// that could have taken it back.
         proven: bool,
     },
+    /// A whole record of an atomic append of which another part is lost. An append is in a log as a
+    /// whole or not at all: this is no part of the log any more.
+    Part(&'a Entry),
     /// Something that must be there is not.
     Damage(&'a Damage),
 }
@@ -139,6 +143,8 @@ pub struct Finding {
     pub record_bytes: u64,
     /// Records in void ranges.
     pub voided: u64,
+    /// Whole records of appends of which another part is lost.
+    pub parts: u64,
     /// Places where something is missing or damaged.
     pub damages: u64,
 }
@@ -183,7 +189,9 @@ impl Inspector {
     pub(crate) fn of(dir: Arc<dyn Directory>) -> Result<Inspector> {
         let inspector = Self::listed(dir, list)?;
         let path = inspector.dir.path();
-        check_bounds(&inspector.listing.segments, &inspector.control, path)?;
+        let control = &inspector.control;
+        check_bounds(&inspector.listing.segments, control, path)?;
+        check_counters(control, path)?;
         Ok(inspector)
     }
 
@@ -328,13 +336,19 @@ impl Inspector {
             &path,
             OnDamage::Truncate,
         )?;
-        check_end(end.lost, self.in_use)?;
+        check_end(end.lost.as_ref(), self.in_use)?;
         let durable = if self.in_use {
             end.trusted
         } else {
             end.state.at
         };
-        let voids = collect_voids(&segments, &control, end.state.last_void, &path)?;
+        let ground = Ground {
+            dir: &self.dir,
+            segments: &segments,
+            control: &control,
+            both_slots: self.control_whole,
+        };
+        let voids = void_ranges(ground, &end, end.state.last_void)?;
         Ok(View::of(
             self.dir, runtime, &control, segments, voids, durable,
         ))
@@ -420,5 +434,64 @@ impl Inspector {
     /// an earlier opening than [`Inspection::epoch`], and of long ago.
     pub fn live(&self) -> Option<LiveStats> {
         metrics::read(&self.dir, self.control.log_id)
+    }
+
+    /// Walks the whole log from its first segment on, checking every byte that counts; behind
+    /// damage it goes on with the next whole batch that was part of the log. `visit` may answer
+    /// `false` to stop.
+    pub fn walk(&self, visit: &mut dyn FnMut(Visit<'_>) -> bool) -> Result<Finding> {
+        let segments = &self.listing.segments;
+        let walk = Walk::new(Ground {
+            dir: &self.dir,
+            segments,
+            control: &self.control,
+            both_slots: self.control_whole,
+        })?;
+        let mut report = Report::new(&walk, segments, self.control.front, visit);
+        let (mut place, mut looked) = (None, 0);
+        let mut changed = |at: Lsn| -> Result<Changed> {
+            looked = if place == Some(at) { looked + 1 } else { 0 };
+            place = Some(at);
+            let first = self.truncated_to()?.filter(|first| at < *first);
+            Ok(match first {
+                Some(first) => Changed::Truncated(first),
+                None if looked < LOOK_AGAIN && self.may_have_changed()? => Changed::Something,
+                None => Changed::Nothing,
+            })
+        };
+        let ended = walk.run(&mut changed, &mut |met| report.met(met))?;
+        if let Some(what) = self.meta.lost(self.dir.path()) {
+            report.damage(&what);
+        }
+        Ok(report.finding(&ended))
+    }
+
+    /// Whether somebody has had the log open since this began to look. Nobody may have had it
+    /// then: an opening that came since writes over what the last one left behind a torn batch.
+    fn may_have_changed(&self) -> Result<bool> {
+        Ok(self.in_use
+            || is_in_use(&self.dir)?
+            || self
+                .control_now()?
+                .is_some_and(|now| now.sequence != self.control.sequence))
+    }
+
+    /// Where the first segment begins now, if somebody has had the log open and may have moved it.
+    fn truncated_to(&self) -> Result<Option<Lsn>> {
+        let now = self.control_now()?;
+        let now = now.filter(|now| now.log_id == self.control.log_id);
+        Ok(match now {
+            Some(now) if self.may_have_changed()? => Some(now.first_segment),
+            _ => None,
+        })
+    }
+
+    /// What the control file says now, if it says anything.
+    fn control_now(&self) -> Result<Option<Control>> {
+        match ControlFile::load(&self.dir) {
+            Ok(now) => Ok(Some(now.control)),
+            Err(e @ Error::Io { .. }) if !e.is_not_found() => Err(e),
+            Err(_) => Ok(None),
+        }
     }
 }

@@ -5,7 +5,6 @@ use crate::options::OnDamage;
 use crate::scan::{Scan, ScanState, Stop, Window};
 use crate::search::{closed_cuts, headers_behind, stamp_behind};
 use crate::segments::Segments;
-use crate::voids::Voids;
 use crate::{Damage, Error, Result};
 use logforce_device::ReadSource;
 use logforce_format::frame::Sequence;
@@ -16,6 +15,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 
 /// Where the log ends and how we know.
+#[derive(Clone)]
 pub(crate) struct End {
     pub(crate) state: ScanState,
     pub(crate) case: Case,
@@ -268,67 +268,4 @@ pub(crate) fn taken_back_behind(
         at = h.last_void;
     }
     Ok(earliest)
-}
-
-/// What the list of voiding batches says, back to the front; fails where a link is broken.
-pub(crate) fn collect_voids(
-    segments: &Segments,
-    control: &Control,
-    last: Option<Lsn>,
-    path: &Path,
-) -> Result<Voids> {
-    match void_list(segments, control, last, path)? {
-        (voids, None) => Ok(voids),
-        (_, Some(broken)) => Err(Error::Damaged(Box::new(broken))),
-    }
-}
-
-/// What the list of voiding batches says, as far back as it can be followed, and where it cannot.
-pub(crate) fn void_list(
-    segments: &Segments,
-    control: &Control,
-    last: Option<Lsn>,
-    path: &Path,
-) -> Result<(Voids, Option<Damage>)> {
-    let mut voids = Voids::default();
-    let mut at = last.unwrap_or(Lsn::ORIGIN);
-    let mut window = Window::new(ReadSource::Cache);
-    // The format makes each link lie below the one before it, so this ends.
-    // One at or below the front voids only what is gone anyway, and so do those before it.
-    while at > control.front {
-        match link(segments, control, &mut window, at)? {
-            Ok(header) => {
-                voids.add(header.void_from, header.lsn);
-                at = header.last_void;
-            }
-            Err(found) => {
-                let seen = Seen::Broken;
-                let stop = Stop { at, seen, found };
-                let broken = damage(path, segments, &stop, Case::Damaged, at);
-                return Ok((voids, Some(broken)));
-            }
-        }
-    }
-    Ok((voids, None))
-}
-
-/// The header of the voiding batch at `at`, or what is wrong with it.
-fn link(
-    segments: &Segments,
-    control: &Control,
-    window: &mut Window,
-    at: Lsn,
-) -> Result<std::result::Result<BatchHeader, String>> {
-    let Some(segment) = segments.containing(at) else {
-        return Ok(Err("a void batch's segment is missing".to_owned()));
-    };
-    let bytes = match window.get(&segment, segment.offset(at), BATCH_HEADER_LEN)? {
-        Ok(bytes) => bytes,
-        Err(lost) => return Ok(Err(lost.found)),
-    };
-    Ok(match BatchHeader::decode(bytes) {
-        Ok(h) if h.log_id == control.log_id && h.lsn == at && h.voids() => Ok(h),
-        Ok(_) => Err("a void batch should be here".to_owned()),
-        Err(r) => Err(format!("a void batch should be here: {r}")),
-    })
 }

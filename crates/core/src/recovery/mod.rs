@@ -9,9 +9,9 @@ mod steady;
 mod stock;
 mod tail;
 
-pub(crate) use end::{anchor_state, collect_voids, damage, find_end, first_state, void_list};
+pub(crate) use end::{End, anchor_state, damage, find_end, first_state};
 pub(crate) use presence::existing_directory;
-pub(crate) use stock::{adopt, check_bounds, gaps, lost_segment};
+pub(crate) use stock::{adopt, check_bounds, check_counters, gaps, lost_segment};
 
 use crate::checkpoint::Checkpoint;
 use crate::commit::{Durability, Flying, Identity, Line, Rounds, Signal};
@@ -28,9 +28,10 @@ use crate::stage::Stage;
 use crate::view::View;
 use crate::voids::Voids;
 use crate::wakers::Wakers;
+use crate::walk::{Ground, void_ranges};
 use crate::watch::Watch;
 use crate::{Damage, Error, Result, aside, names};
-use end::{End, taken_back_behind};
+use end::taken_back_behind;
 use logforce_device::sync::{AtomicBool, Mutex};
 use logforce_device::{AlignedBuf, Barrier, Directory, Runtime, System, Write};
 use logforce_format::{
@@ -150,12 +151,7 @@ struct Found {
 impl Opening {
     fn recover(self, loaded: Loaded, created: bool, lock: Box<dyn Send + Sync>) -> Result<Shared> {
         let control = &loaded.control;
-        for (counter, of) in [
-            (control.sequence, "changes of this file"),
-            (control.prepared_end.0, "bytes of log"),
-        ] {
-            check_counter(counter, of, self.dir.path())?;
-        }
+        check_counters(control, self.dir.path())?;
         let meta = LoadedMeta::load(&self.dir, control)?;
         let lost_meta = meta.lost(self.dir.path());
         if let Some(damage) = &lost_meta
@@ -215,13 +211,19 @@ impl Opening {
         }
         let mut end = find_end(&segments, control, start, both_slots, path, on_damage)?;
         self.settle_tail(&segments, control, &mut end)?;
-        let voids = match collect_voids(&segments, control, end.state.last_void, path) {
+        let ground = Ground {
+            dir: &self.dir,
+            segments: &segments,
+            control,
+            both_slots,
+        };
+        let voids = match void_ranges(ground, &end, end.state.last_void) {
             Err(Error::Damaged(_)) if on_damage == OnDamage::Truncate => {
                 // Which records the lost void batch took back nobody knows: the log ends before it,
                 // though the opening's own scan begins higher.
                 let start = first_state(control);
                 end = find_end(&segments, control, start, both_slots, path, on_damage)?;
-                collect_voids(&segments, control, end.state.last_void, path)?
+                void_ranges(ground, &end, end.state.last_void)?
             }
             other => other?,
         };

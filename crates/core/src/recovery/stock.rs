@@ -2,6 +2,7 @@
 
 use super::{Opening, steady};
 use crate::aside::holds_some;
+use crate::control_file::check_counter;
 use crate::listing::{Found, Listing, list_of, list_usable, read_header};
 use crate::prepare::{Leaving, Spare, retire};
 use crate::scan::Window;
@@ -282,6 +283,19 @@ pub(crate) fn check_bounds(segments: &Segments, control: &Control, path: &Path) 
             );
             return damaged(lsn, segment.name(), found);
         }
+    }
+    Ok(())
+}
+
+/// Refuses a control file that counts what no log can have: the next opening, slot or segment would
+/// have no number of its own.
+pub(crate) fn check_counters(control: &Control, path: &Path) -> Result<()> {
+    for (counter, of) in [
+        (control.sequence, "changes of this file"),
+        (control.prepared_end.0, "bytes of log"),
+        (control.epoch.counter, "openings"),
+    ] {
+        check_counter(counter, of, path)?;
     }
     Ok(())
 }

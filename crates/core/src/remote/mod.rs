@@ -6,24 +6,24 @@
 //! between the two may be cut by the next recovery; then the first goes back to the second.
 
 mod ahead;
-mod records;
 mod taking;
 
 use crate::inspect::Inspector;
 use crate::read_only::check_end;
 use crate::reader::{Entry, boundary};
-use crate::recovery::{anchor_state, collect_voids, find_end, gaps, lost_segment};
+use crate::records::Records;
+use crate::recovery::{anchor_state, find_end, gaps, lost_segment};
 use crate::scan::{ScanState, Window};
 use crate::segments::Segments;
 use crate::shown::Shown;
 use crate::view::View;
 use crate::voids::Voids;
+use crate::walk::{Ground, void_ranges};
 use crate::{Error, OnDamage, ReadOnly, Result, names};
 use ahead::Ahead;
 use logforce_device::sync::AtomicU32;
 use logforce_device::{Directory, ReadSource, Runtime};
 use logforce_format::{Control, Epoch, Lsn};
-pub(crate) use records::Records;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -102,9 +102,15 @@ impl RemoteFollower {
             &path,
             OnDamage::Truncate,
         )?;
-        check_end(end.lost, in_use)?;
+        check_end(end.lost.as_ref(), in_use)?;
         let proven = end.trusted;
-        let voids = collect_voids(&segments, &control, end.settled.last_void, &path)?;
+        let ground = Ground {
+            dir: &dir,
+            segments: &segments,
+            control: &control,
+            both_slots: whole,
+        };
+        let voids = void_ranges(ground, &end, end.settled.last_void)?;
         if from < control.front {
             return Err(Error::Truncated {
                 lsn: from,
@@ -122,7 +128,9 @@ impl RemoteFollower {
         );
         let taken = match covering {
             // All that it would show there is gone, and its user has nothing of that.
-            Some((start, to)) if start == from || from == control.front => ScanState::unlinked(to),
+            Some((start, to)) if start == from || from == control.front => {
+                ScanState::behind_void(to)
+            }
             Some((start, to)) => {
                 return Err(Error::Voided {
                     lsn: from,

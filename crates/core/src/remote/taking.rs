@@ -14,7 +14,7 @@ impl RemoteFollower {
         if let Some((_, to)) = self.voids.covering(self.taken.at) {
             // What lies there need not even be readable any more.
             self.records.drop_begun();
-            self.taken = ScanState::unlinked(to);
+            self.taken = ScanState::behind_void(to);
             return Ok(true);
         }
         if self.taken.at >= self.ahead.proven {

@@ -50,7 +50,7 @@ pub fn preallocate(file: BorrowedFd<'_>, bytes: i64) -> io::Result<()> {
 
 /// The UUID of the volume that an open file or directory is on: what the filesystem was given when
 /// it was made. `None` where it has none.
-pub fn volume_uuid(file: BorrowedFd<'_>) -> io::Result<Option<String>> {
+pub fn volume_uuid(file: BorrowedFd<'_>) -> Option<String> {
     let mut wanted = libc::attrlist {
         bitmapcount: libc::ATTR_BIT_MAP_COUNT,
         reserved: 0,
@@ -61,25 +61,19 @@ pub fn volume_uuid(file: BorrowedFd<'_>) -> io::Result<Option<String>> {
         forkattr: 0,
     };
     let mut told = [0; UUID_ANSWER];
-    loop {
-        // SAFETY: the descriptor is open; the call reads one such structure, and writes no more bytes
-        // than the length says that there are; both are live locals.
-        let done = unsafe {
-            libc::fgetattrlist(
-                file.as_raw_fd(),
-                (&raw mut wanted).cast(),
-                told.as_mut_ptr().cast(),
-                told.len(),
-                0,
-            )
-        };
-        match answer(done) {
-            Ok(()) => return Ok(attributes::uuid(&told)),
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Err(e) if Errno::from_io_error(&e).is_some_and(is_refusal) => return Ok(None),
-            Err(e) => return Err(e),
-        }
-    }
+    // SAFETY: the descriptor is open; the call reads one such structure, and writes no more bytes
+    // than the length says that there are; both are live locals.
+    let done = unsafe {
+        libc::fgetattrlist(
+            file.as_raw_fd(),
+            (&raw mut wanted).cast(),
+            told.as_mut_ptr().cast(),
+            told.len(),
+            0,
+        )
+    };
+    answer(done).ok()?;
+    attributes::uuid(&told)
 }
 
 fn answer(result: libc::c_int) -> io::Result<()> {

@@ -19,7 +19,7 @@ pub fn sync(dir: BorrowedFd<'_>) -> rustix::io::Result<()> {
 
 /// Makes the entry of `dir` itself durable.
 pub fn sync_parent(dir: &OpenDirectory) -> rustix::io::Result<()> {
-    match uninterrupted(|| dir.parent()).and_then(|parent| sync(parent.as_fd())) {
+    match dir.parent().and_then(|parent| sync(parent.as_fd())) {
         // A parent that may be passed but not read (a sandbox's, say) cannot be opened. To flush
         // the directory is to flush the device, and the journal in which its own entry is.
         Err(Errno::ACCESS | Errno::PERM) => sync(dir.fd()),

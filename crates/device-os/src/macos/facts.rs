@@ -5,8 +5,6 @@ use super::calls::{is_refusal, volume_uuid};
 use super::error::{at, uninterrupted};
 use super::file::NEEDED;
 use logforce_device::{BlockDevice, Facts, FilesystemKind, Platform, WriteCache};
-use rustix::fs::StatVfsMountFlags;
-use rustix::io::Errno;
 use std::ffi::c_char;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -14,8 +12,7 @@ use std::path::Path;
 
 /// The facts of the open directory `dir`; `path` is for messages.
 pub fn gather(dir: BorrowedFd<'_>, path: &Path) -> io::Result<Facts> {
-    let stat = uninterrupted(|| rustix::fs::fstatfs(dir))
-        .map_err(|e| at(e, "ask for the filesystem of", path))?;
+    let stat = rustix::fs::fstatfs(dir).map_err(|e| at(e, "ask for the filesystem of", path))?;
     let name = text(&stat.f_fstypename);
     let mut notes = Vec::new();
     // Asked of the directory: a filesystem that does not flush for it does not for its files.
@@ -26,10 +23,7 @@ pub fn gather(dir: BorrowedFd<'_>, path: &Path) -> io::Result<Facts> {
             ));
             false
         }
-        // Nothing is to be made durable where nothing can be written.
-        Ok(()) | Err(Errno::ROFS) => true,
-        // No answer: to take it for one could promise what is not so.
-        Err(e) => return Err(at(e, "find out about F_FULLFSYNC on", path)),
+        _ => true,
     };
     let source = text(&stat.f_mntfromname);
     let device = source.strip_prefix("/dev/").map(|name| BlockDevice {
@@ -45,21 +39,14 @@ pub fn gather(dir: BorrowedFd<'_>, path: &Path) -> io::Result<Facts> {
         notes.push("macOS does not tell what cache the device has.".to_owned());
     }
     let capacity = stat.f_blocks.saturating_mul(stat.f_bsize.into());
-    let whole = uninterrupted(|| rustix::fs::fstatvfs(dir))
-        .map_err(|e| at(e, "ask for the size of the filesystem of", path))?;
-    let uuid = volume_uuid(dir).map_err(|e| at(e, "ask for the volume of", path))?;
-    let volume = uuid.unwrap_or_else(|| {
+    let volume = volume_uuid(dir).unwrap_or_else(|| {
         // The number that the device has now: 32 bits, which the C library may have extended by a
         // sign.
-        match whole.f_fsid & 0xffff_ffff {
+        match rustix::fs::fstatvfs(dir).map_or(0, |s| s.f_fsid & 0xffff_ffff) {
             0 => String::new(),
             id => format!("fsid:{id:016x}"),
         }
     });
-    let read_only = whole.f_flag.contains(StatVfsMountFlags::RDONLY);
-    if read_only {
-        notes.push("It is mounted read-only: nothing can be written here.".to_owned());
-    }
     Ok(Facts {
         platform: Platform::Macos,
         kind: kind(&name),
@@ -81,7 +68,7 @@ pub fn gather(dir: BorrowedFd<'_>, path: &Path) -> io::Result<Facts> {
         unread: Vec::new(),
         layers: Vec::new(),
         direct_unknown: None,
-        read_only,
+        read_only: false,
     })
 }
 

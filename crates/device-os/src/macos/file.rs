@@ -39,8 +39,7 @@ impl OsFile {
     pub fn open(dir: &Arc<OpenDirectory>, name: &str, how: OpenFile) -> io::Result<Self> {
         let path = dir.path_of(name);
         let cached = file::open(dir, name, how)?;
-        let ours =
-            uninterrupted(|| rustix::fs::fstat(&cached)).map_err(|e| at(e, "look at", &path))?;
+        let ours = rustix::fs::fstat(&cached).map_err(|e| at(e, "look at", &path))?;
         let mut uncached = None;
         if how.direct {
             let fail = |e: Errno| {
@@ -53,11 +52,11 @@ impl OsFile {
             let flags = file::access(how) | OFlags::CLOEXEC | OFlags::NOFOLLOW;
             let fd = uninterrupted(|| rustix::fs::openat(dir.fd(), name, flags, Mode::empty()))
                 .map_err(fail)?;
-            let found = uninterrupted(|| rustix::fs::fstat(&fd)).map_err(fail)?;
+            let found = rustix::fs::fstat(&fd).map_err(fail)?;
             if (ours.st_dev, ours.st_ino) != (found.st_dev, found.st_ino) {
                 return Err(fail(Errno::STALE));
             }
-            uninterrupted(|| rustix::fs::fcntl_nocache(&fd, true)).map_err(fail)?;
+            rustix::fs::fcntl_nocache(&fd, true).map_err(fail)?;
             uncached = Some(fd);
         }
         Ok(OsFile {
@@ -100,8 +99,7 @@ impl OsFile {
 
 impl File for OsFile {
     fn len(&self) -> io::Result<u64> {
-        let stat = uninterrupted(|| rustix::fs::fstat(&self.cached))
-            .map_err(|e| at(e, "look at", &self.path))?;
+        let stat = rustix::fs::fstat(&self.cached).map_err(|e| at(e, "look at", &self.path))?;
         Ok(stat.st_size as u64)
     }
 

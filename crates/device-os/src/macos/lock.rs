@@ -1,6 +1,6 @@
 //! `flock`, which belongs to the open file.
 
-use super::error::{at, uninterrupted};
+use super::error::at;
 use crate::lock::is_ours;
 use crate::unix::lock::{find, make};
 use logforce_device::FileIdentity;
@@ -51,7 +51,7 @@ pub fn is_taken(
         return Ok(true);
     }
     // Dropped with the descriptor.
-    match uninterrupted(|| flock(&file, FlockOperation::NonBlockingLockShared)) {
+    match flock(&file, FlockOperation::NonBlockingLockShared) {
         Ok(()) => Ok(false),
         Err(Errno::WOULDBLOCK) => Ok(true),
         Err(e) => Err(at(e, "ask for the lock on", path)),

@@ -3,7 +3,6 @@
 //! Whoever is asked is behind [`Ask`], so that made-up answers go the same way as a driver's: Wine
 //! answers hardly one of the questions.
 
-use super::error::unless_scarce;
 use super::{protocol, storage};
 use crate::nvme;
 use logforce_device::{BlockDevice, WriteCache};
@@ -45,18 +44,15 @@ pub struct Below {
 }
 
 /// Asks `disk`; `None` where there is none to ask.
-///
-/// # Errors
-/// Where the system is too short of something to give an answer: that is none.
-pub fn below<D: Ask>(disk: Option<io::Result<D>>, notes: &mut Vec<String>) -> io::Result<Below> {
+pub fn below<D: Ask>(disk: Option<io::Result<D>>, notes: &mut Vec<String>) -> Below {
     let mut below = Below {
         device: None,
         barriers: true,
         options: String::new(),
     };
-    match disk.map(unless_scarce).transpose()? {
+    match disk {
         Some(Ok(disk)) => {
-            let (device, told_protected) = describe(&disk, notes)?;
+            let (device, told_protected) = describe(&disk, notes);
             if told_protected {
                 below.barriers = false;
                 below.options = "write-cache buffer flushing turned off".to_owned();
@@ -66,27 +62,25 @@ pub fn below<D: Ask>(disk: Option<io::Result<D>>, notes: &mut Vec<String>) -> io
         Some(Err(e)) => notes.push(format!("The disk cannot be asked about its cache: {e}.")),
         None => {}
     }
-    Ok(below)
+    below
 }
 
 /// The disk's own words, and whether Windows was told that its cache needs no flush.
-fn describe(disk: &impl Ask, notes: &mut Vec<String>) -> io::Result<(BlockDevice, bool)> {
-    let mut ask = |question, what: &str| {
-        Ok::<_, io::Error>(match unless_scarce(disk.ask(question))? {
-            Ok(answer) => Some(answer),
-            Err(e) => {
-                notes.push(format!("The disk does not say {what}: {e}."));
-                None
-            }
-        })
+fn describe(disk: &impl Ask, notes: &mut Vec<String>) -> (BlockDevice, bool) {
+    let mut ask = |question, what: &str| match disk.ask(question) {
+        Ok(answer) => Some(answer),
+        Err(e) => {
+            notes.push(format!("The disk does not say {what}: {e}."));
+            None
+        }
     };
-    let sectors = ask(Question::Alignment, "how large its sectors are")?
+    let sectors = ask(Question::Alignment, "how large its sectors are")
         .and_then(|a| storage::sectors(&a))
         .unwrap_or((512, 512));
     let rotational =
-        ask(Question::SeekPenalty, "whether it turns")?.and_then(|a| storage::turns(&a));
-    let about = ask(Question::Device, "what it is")?.unwrap_or_default();
-    let cache = ask(Question::WriteCache, "what cache it has")?.and_then(|a| storage::cache(&a));
+        ask(Question::SeekPenalty, "whether it turns").and_then(|a| storage::turns(&a));
+    let about = ask(Question::Device, "what it is").unwrap_or_default();
+    let cache = ask(Question::WriteCache, "what cache it has").and_then(|a| storage::cache(&a));
     if let Some(cache) = &cache {
         if cache.told_protected {
             notes.push("Windows was told that the disk's cache is protected against loss of power (\"turn off write-cache buffer flushing\"), and sends it no flushes. That is a setting, and no proof.".to_owned());
@@ -109,7 +103,7 @@ fn describe(disk: &impl Ask, notes: &mut Vec<String>) -> io::Result<(BlockDevice
     };
     if storage::is_nvme(&about) {
         let is_off = cache.is_some_and(|c| c.is_off);
-        let told = unless_scarce(disk.identify())?;
+        let told = disk.identify();
         match told.map(|t| protocol::data(&t).and_then(nvme::controller)) {
             Ok(Some(controller)) => nvme::weigh(&controller, &mut device, is_off, notes),
             Ok(None) => {
@@ -118,7 +112,7 @@ fn describe(disk: &impl Ask, notes: &mut Vec<String>) -> io::Result<(BlockDevice
             Err(e) => notes.push(format!("The NVMe controller does not say what it is: {e}.")),
         }
     }
-    Ok((device, cache.is_some_and(|c| c.told_protected)))
+    (device, cache.is_some_and(|c| c.told_protected))
 }
 
 #[cfg(test)]

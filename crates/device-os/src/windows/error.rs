@@ -14,27 +14,6 @@ const ERROR_INVALID_NAME: i32 = 123;
 const ERROR_DIRECTORY: i32 = 267;
 const ERROR_PRIVILEGE_NOT_HELD: i32 = 1314;
 
-/// Whether the system had too little of something to answer, rather than no answer. (Of a driver that
-/// refuses a question nobody can list all the errors.)
-#[cfg_attr(not(windows), allow(dead_code))]
-pub fn is_scarcity(error: &io::Error) -> bool {
-    // ERROR_TOO_MANY_OPEN_FILES, ERROR_NOT_ENOUGH_MEMORY, ERROR_OUTOFMEMORY, ERROR_TOO_MANY_TCBS,
-    // ERROR_BUSY, ERROR_OPERATION_ABORTED, ERROR_NO_SYSTEM_RESOURCES, ERROR_NONPAGED_SYSTEM_RESOURCES,
-    // ERROR_PAGED_SYSTEM_RESOURCES, ERROR_WORKING_SET_QUOTA, ERROR_COMMITMENT_LIMIT,
-    // ERROR_NOT_ENOUGH_QUOTA.
-    const SCARCE: [i32; 12] = [4, 8, 14, 155, 170, 995, 1450, 1451, 1452, 1453, 1455, 1816];
-    error.raw_os_error().is_some_and(|n| SCARCE.contains(&n))
-}
-
-/// The answer, unless the system was too short of something to give one.
-#[cfg_attr(not(windows), allow(dead_code))]
-pub fn unless_scarce<T>(answer: io::Result<T>) -> io::Result<io::Result<T>> {
-    match answer {
-        Err(e) if is_scarcity(&e) => Err(e),
-        answer => Ok(answer),
-    }
-}
-
 /// The kind, also of what std has no kind for.
 pub fn kind(error: &io::Error) -> io::ErrorKind {
     match error.raw_os_error() {

@@ -2,7 +2,7 @@
 
 use super::directory::OpenDirectory;
 use super::disk::{self, Ask};
-use super::error::{at, unless_scarce};
+use super::error::at;
 use super::volume::{self, Disk, Filesystem};
 use super::{flush, handle, in_place, machine};
 use logforce_device::{Facts, FilesystemKind, Platform};
@@ -11,15 +11,8 @@ use windows_sys::Win32::System::WindowsProgramming::{DRIVE_RAMDISK, DRIVE_REMOTE
 
 /// The facts of an open directory.
 pub fn gather(dir: &OpenDirectory) -> io::Result<Facts> {
-    let path = dir.path_of("");
-    let asking = |e| at(e, "ask for the volume of", &path);
-    let root = unless_scarce(volume::root(dir.wide()))
-        .map_err(asking)?
-        .ok();
-    let guid = match &root {
-        Some(root) => unless_scarce(volume::guid(root)).map_err(asking)?.ok(),
-        None => None,
-    };
+    let root = volume::root(dir.wide()).ok();
+    let guid = root.as_ref().and_then(|r| volume::guid(r).ok());
     let disk = guid.as_deref().map(Disk::below);
     over(dir, root, guid, disk)
 }
@@ -34,14 +27,12 @@ fn over<D: Ask>(
     let path = dir.path_of("");
     let mut notes = Vec::new();
     let attributes = handle::attributes(dir.handle()).map_err(|e| at(e, "look at", &path))?;
-    let asking = |e| at(e, "ask for the filesystem of", &path);
-    let told = unless_scarce(volume::filesystem(dir.handle())).map_err(asking)?;
-    let filesystem = told.unwrap_or_else(|e| {
+    let filesystem = volume::filesystem(dir.handle()).unwrap_or_else(|e| {
         notes.push(format!("The filesystem does not say what it is: {e}."));
         Filesystem::default()
     });
     let drive = root.as_ref().map_or(0, |r| volume::drive_type(r));
-    let below = disk::below(disk, &mut notes).map_err(|e| at(e, "ask the disk below", &path))?;
+    let below = disk::below(disk, &mut notes);
     if !flush::has_data_only() || !in_place::is(&filesystem.name, attributes) {
         notes.push("There is no flush of the data alone here: flush-data does what flush does, and guarantees the same.".to_owned());
     }

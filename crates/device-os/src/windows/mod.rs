@@ -54,6 +54,7 @@ mod trace;
 #[cfg(windows)]
 mod volume;
 
+#[cfg(windows)]
 pub(crate) mod error;
 
 #[cfg(windows)]

@@ -96,14 +96,6 @@ impl Powered {
         self.mounted.as_ref().map(Mounted::path)
     }
 
-    /// Has the device between the filesystem and the disk drop flushes.
-    ///
-    /// # Errors
-    /// If it cannot be told so.
-    pub fn drop_flushes(&self) -> Result<()> {
-        self.mounted.as_ref().context("not mounted")?.drop_flushes()
-    }
-
     /// Tells the disk something. What answers a cut is heard by [`cut`](Self::cut).
     ///
     /// # Errors

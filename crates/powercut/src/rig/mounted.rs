@@ -33,7 +33,6 @@ pub(super) fn fresh(home: &Path) -> Result<PathBuf> {
 #[derive(Debug)]
 pub struct Mounted {
     at: PathBuf,
-    device: PathBuf,
     gone: bool,
 }
 
@@ -71,9 +70,6 @@ impl Mounted {
             bail!("losetup: {}", String::from_utf8_lossy(&out.stderr).trim());
         }
         let device = String::from_utf8(out.stdout)?.trim().to_owned();
-        // What a device was told outlives the file that it had then: a self-check that was killed
-        // would have every later filesystem on it lose what it syncs.
-        tell(Path::new(&device), "write back")?;
         // A device that is detached while it is open goes when it is closed the last time: with the
         // mount, or now if there will be none. Done first, since a kill may come at any time.
         let open = fs::File::open(&device).with_context(|| device.clone())?;
@@ -97,20 +93,7 @@ impl Mounted {
             let said = String::from_utf8_lossy(&out.stderr);
             return Err(Unmountable(format!("{filesystem}: {}", said.trim())).into());
         }
-        Ok(Mounted {
-            at,
-            device: device.to_owned(),
-            gone: false,
-        })
-    }
-
-    /// Tells the loop device that it has no volatile cache: the kernel drops the flushes then that
-    /// have to come to the disk below.
-    ///
-    /// # Errors
-    /// If the kernel does not let it be told.
-    pub fn drop_flushes(&self) -> Result<()> {
-        tell(&self.device, "write through")
+        Ok(Mounted { at, gone: false })
     }
 
     /// Where it is.
@@ -139,12 +122,6 @@ impl Drop for Mounted {
             let _ = fs::remove_dir(&self.at);
         }
     }
-}
-
-fn tell(device: &Path, cache: &str) -> Result<()> {
-    let name = device.file_name().unwrap_or_default();
-    let told = Path::new("/sys/block").join(name).join("queue/write_cache");
-    fs::write(&told, cache).with_context(|| told.display().to_string())
 }
 
 /// Unmounts, with patience: a process that was just killed may still be closing its files.

@@ -339,10 +339,10 @@ pub(super) fn run(input: Input<'_>) {
     }
     match input.how {
         How::Walk | How::Salvage => {
-            opening::walk(&disk, matches!(input.how, How::Salvage));
+            let _ = opening::walk(&disk, matches!(input.how, How::Salvage));
         }
         How::Read => {
-            opening::read_only(&disk);
+            let _ = opening::read_only(&disk);
         }
         How::Follow => {
             opening::follow(&disk);

@@ -118,6 +118,7 @@ impl Base {
                 match visit {
                     Visit::Batch(b) => batches.push(b.clone()),
                     Visit::Record { entry, .. } => live.push(entry.clone()),
+                    Visit::Part(e) => panic!("a healthy log has a part at {}", e.start),
                     Visit::Damage(d) => panic!("a healthy log is damaged: {d}"),
                 }
                 true

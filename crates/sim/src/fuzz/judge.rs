@@ -79,7 +79,7 @@ impl<'b> Case<'b> {
     }
 
     /// Fails, unless a forgery explains it.
-    fn fail(&self, what: &str) {
+    pub(super) fn fail(&self, what: &str) {
         if self.is_forged() {
             return;
         }
@@ -158,6 +158,23 @@ impl<'b> Case<'b> {
         if shown.ended.is_none() {
             self.complete(&shown.records, how);
             self.meta(&shown.meta);
+        }
+    }
+
+    /// A batch that voids something is not what it was.
+    pub(super) fn void_damaged(&self) -> bool {
+        self.void_damaged
+    }
+
+    /// What is called proven was part of the log.
+    pub(super) fn proven(&self, records: &[Entry]) {
+        if self.m.kinds.rolled_back {
+            return;
+        }
+        for e in records {
+            self.check(self.base().live.contains(e), || {
+                format!("{} is called proven, and was no part of the log", e.start)
+            });
         }
     }
 

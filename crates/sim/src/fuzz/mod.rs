@@ -10,6 +10,7 @@
 //! A function panics where something is wrong, and says what an input does if `LOGFORCE_FUZZ_SAY`
 //! is set.
 
+mod agree;
 mod arbitrary_files;
 mod base;
 mod decoders;
@@ -75,6 +76,15 @@ pub fn arbitrary_files(bytes: &[u8]) -> bool {
 /// Where it shows what it must not, or keeps quiet about a loss.
 pub fn mutated_log(bytes: &[u8]) -> bool {
     run(bytes, mutated_log::run)
+}
+
+/// A real log that something was done to, opened in all ways: by a strict opening and by one that
+/// truncates, read, inspected and salvaged.
+///
+/// # Panics
+/// Where two ways contradict each other.
+pub fn all_ways(bytes: &[u8]) -> bool {
+    run(bytes, mutated_log::all_ways)
 }
 
 /// Makes the memory that a target keeps from one input to the next, so that what is counted later

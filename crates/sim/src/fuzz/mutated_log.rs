@@ -1,5 +1,6 @@
 //! A real log that something was done to, opened in one way or another.
 
+use super::agree::agree;
 use super::base::{self, Base, disk_options};
 use super::judge::Case;
 use super::mutation::{Mutated, Mutation};
@@ -43,9 +44,7 @@ fn disk(base: &Base, m: &Mutated<'_>) -> SimDisk {
             disk.put_file(PATH, name, bytes);
         }
     }
-    for (name, at) in &m.unreadable {
-        disk.make_unreadable(PATH, name, *at);
-    }
+    m.make_unreadable(&disk);
     disk
 }
 
@@ -64,12 +63,12 @@ pub(super) fn run(input: Input<'_>) {
     match input.how {
         How::Walk | How::Salvage => {
             let salvage = matches!(input.how, How::Salvage);
-            if let Some(walked) = opening::walk(&disk, salvage) {
+            if let Ok(walked) = opening::walk(&disk, salvage) {
                 case.walked(&walked);
             }
         }
         How::Read => {
-            if let Some(shown) = opening::read_only(&disk) {
+            if let Ok(shown) = opening::read_only(&disk) {
                 case.shown(&shown, "read");
             }
         }
@@ -93,4 +92,13 @@ pub(super) fn run(input: Input<'_>) {
             }
         }
     }
+}
+
+/// The same log, opened in all ways.
+pub(super) fn all_ways(input: Input<'_>) {
+    let bases = base::all();
+    let base = &bases[usize::from(input.base) % bases.len()];
+    let mutations = &input.mutations[..input.mutations.len().min(MUTATIONS)];
+    let m = Mutated::new(base, mutations);
+    agree(&disk(base, &m), &m, &Case::new(&m));
 }

@@ -3,8 +3,10 @@
 use super::Files;
 use super::base::Base;
 use super::forge::Forgery;
+use crate::model::PATH;
 use arbitrary::Arbitrary;
 use logforce_format::{BATCH_HEADER_LEN, CONTROL_SLOT_OFFSETS, META_SLOT_OFFSETS};
+use logforce_testkit::SimDisk;
 use std::sync::Arc;
 
 /// What a device, a filesystem or a file copied at the wrong moment may do.
@@ -116,6 +118,13 @@ pub(super) struct Mutated<'b> {
 }
 
 impl<'b> Mutated<'b> {
+    /// Makes the disk fail where it does.
+    pub(super) fn make_unreadable(&self, disk: &SimDisk) {
+        for (name, at) in &self.unreadable {
+            disk.make_unreadable(PATH, name, *at);
+        }
+    }
+
     pub(super) fn new(base: &'b Base, mutations: &[Mutation<'_>]) -> Self {
         let mut mutated = Mutated {
             base,

@@ -16,6 +16,8 @@ const STEPS: u64 = 2_000_000;
 #[derive(Debug, Default)]
 pub(super) struct Walked {
     pub(super) records: Vec<Entry>,
+    /// Those of them that are called proven.
+    pub(super) proven: Vec<Entry>,
     pub(super) batches: Vec<BatchInfo>,
     pub(super) damages: Vec<Damage>,
     pub(super) meta: Option<Result<Option<Vec<u8>>, Error>>,
@@ -55,14 +57,14 @@ fn run<T>(body: impl FnOnce(&SimRuntime) -> T) -> T {
 }
 
 /// As `logforce dump --salvage` and `verify` do it.
-pub(super) fn walk(disk: &SimDisk, salvage: bool) -> Option<Walked> {
+pub(super) fn walk(disk: &SimDisk, salvage: bool) -> Result<Walked, Error> {
     run(|rt| {
         let system = disk.system(rt);
         let inspector = match salvage {
             true => Inspector::salvage(&*system, PATH),
             false => Inspector::open(&*system, PATH),
         };
-        let inspector = inspector.ok()?;
+        let inspector = inspector?;
         let summary = inspector.summary();
         assert!(summary.segments.len() + summary.spares.len() + summary.strays.len() < MOST);
         let _ = inspector.live();
@@ -76,16 +78,20 @@ pub(super) fn walk(disk: &SimDisk, salvage: bool) -> Option<Walked> {
             assert!(visits < MOST, "a walk without an end");
             match visit {
                 Visit::Batch(b) => walked.batches.push(b.clone()),
-                Visit::Record { entry, .. } => walked.records.push(entry.clone()),
+                Visit::Record { entry, proven } => {
+                    walked.records.push(entry.clone());
+                    walked.proven.extend(proven.then(|| entry.clone()));
+                }
+                Visit::Part(_) => {}
                 Visit::Damage(d) => walked.damages.push(d.clone()),
             }
             true
         });
-        if let Ok(found) = found {
-            assert_eq!(found.batches, walked.batches.len() as u64);
-            assert_eq!(found.damages, walked.damages.len() as u64);
-        }
-        Some(walked)
+        let found = found?;
+        assert_eq!(found.batches, walked.batches.len() as u64);
+        assert_eq!(found.records, walked.records.len() as u64);
+        assert_eq!(found.damages, walked.damages.len() as u64);
+        Ok(walked)
     })
 }
 
@@ -106,9 +112,9 @@ fn read(reader: Result<logforce_core::Reader, Error>) -> (Vec<Entry>, Option<Err
 }
 
 /// Opens for reading.
-pub(super) fn read_only(disk: &SimDisk) -> Option<Shown> {
+pub(super) fn read_only(disk: &SimDisk) -> Result<Shown, Error> {
     run(|rt| {
-        let log = ReadOnly::open(&*disk.system(rt), PATH).ok()?;
+        let log = ReadOnly::open(&*disk.system(rt), PATH)?;
         let (records, ended) = read(log.read_from(log.front_lsn()));
         for e in records.iter().take(4) {
             assert_eq!(log.read_at(e.start).ok().as_ref(), Some(e), "read_at");
@@ -117,7 +123,7 @@ pub(super) fn read_only(disk: &SimDisk) -> Option<Shown> {
             Ok(meta) => (meta, ended),
             Err(e) => (None, ended.or(Some(e))),
         };
-        Some(Shown {
+        Ok(Shown {
             records,
             ended,
             meta,

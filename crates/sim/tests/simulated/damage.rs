@@ -148,10 +148,17 @@ impl Victim {
         let _report = self.world.report(what.clone());
         let damaged = self.world.image();
 
-        // Everything around it can be saved.
+        // Everything around it can be saved, but for the rest of an append.
         let (damages, saved) = self.walk();
-        let touched = |lsn: Lsn, k: &Known| lsn < to && k.end > from;
-        let around: Vec<_> = self.live.iter().filter(|(l, k)| !touched(*l, k)).collect();
+        let touched = |(lsn, k): &&(Lsn, Known)| *lsn < to && k.end > from;
+        let lost: Vec<Lsn> = self
+            .live
+            .iter()
+            .filter(touched)
+            .map(|l| l.1.group)
+            .collect();
+        let whole = |(_, k): &&(Lsn, Known)| !lost.contains(&k.group);
+        let around: Vec<_> = self.live.iter().filter(whole).collect();
         if !unprovable {
             assert!(!damages.is_empty(), "{what}: verify found nothing");
             let there =

@@ -324,3 +324,40 @@ fn salvage_does_not_say_that_metadata_was_never_set() {
         assert_eq!((summary.meta_len, summary.meta_whole), (None, false));
     }
 }
+
+/// The control file says that another batch ends at the anchor than does: an opening begins there, and
+/// refuses what does not follow. `verify` said that all was well.
+#[test]
+fn what_lies_below_the_anchor_is_held_against_it() {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    several_segments(&disk);
+    let snapshot = disk.snapshot();
+    type Change = fn(&mut Control);
+    let changes: [(&str, Change); 4] = [
+        ("another checksum", |c| c.anchor.prev_crc ^= 1),
+        ("another opening", |c| c.anchor.epoch.nonce ^= 1),
+        ("another void range", |c| c.anchor.last_void.0 += 4096),
+        ("in the middle of a batch", |c| {
+            c.anchor.lsn.0 -= 8;
+            c.clean = false;
+        }),
+    ];
+    for (what, change) in changes {
+        disk.restore(&snapshot);
+        forge_control(&disk, change);
+        SimRuntime::run(2, |rt| {
+            let inspector = Inspector::open(&*disk.system(rt), PATH).expect("inspect");
+            let anchor = inspector.summary().anchor;
+            let mut damages = Vec::new();
+            let walked = inspector.walk(&mut |v| {
+                if let Visit::Damage(d) = v {
+                    damages.push(d.clone());
+                }
+                true
+            });
+            walked.expect("walked");
+            assert_eq!(damages[0].lsn, anchor, "{what}: {damages:?}");
+            assert_eq!(damages[0].case, Case::WrittenWrong, "{what}");
+        });
+    }
+}

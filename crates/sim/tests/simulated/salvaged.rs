@@ -12,6 +12,7 @@ use logforce_testkit::{Failure, SimDisk, SimOptions, SimRuntime, Survival};
 struct Shown {
     records: Vec<Entry>,
     proven: Vec<Lsn>,
+    parts: Vec<Entry>,
     batches: Vec<BatchInfo>,
     damages: u64,
 }
@@ -33,6 +34,7 @@ fn walk(disk: &SimDisk) -> Shown {
                     shown.proven.extend(proven.then_some(entry.start));
                 }
                 Visit::Batch(b) => shown.batches.push(b.clone()),
+                Visit::Part(entry) => shown.parts.push(entry.clone()),
                 Visit::Damage(_) => shown.damages += 1,
             }
             true
@@ -228,4 +230,78 @@ fn one_lost_void_range_brings_back_no_more_than_its_own() {
         let proven = &proven[..proven.len() - 1];
         assert_eq!(shown.proven, proven, "void {n} at {}", void.lsn);
     }
+}
+
+/// A truncation that another one goes beyond. The batch of the first is damaged: what it took back is
+/// known all the same, and nothing is refused or given up for it.
+#[test]
+fn a_void_range_within_another_can_be_done_without() {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    live(&disk, |log| {
+        log.commit(FIRST).expect("commit");
+        let taken_back = log.commit(b"taken back").expect("commit").start;
+        let first = log.commit(b"taken back first").expect("commit").start;
+        log.truncate_back(first).expect("truncate");
+        log.commit(b"taken back with it").expect("commit");
+        log.truncate_back(taken_back).expect("truncate");
+        log.commit(b"later").expect("commit");
+        // So that the anchor lies behind all of it.
+        log.clone().close().expect("close");
+    });
+    let shown = walk(&disk);
+    let void = shown.batches.iter().find(|b| b.kind == BatchKind::Void);
+    flip(&disk, void.expect("a void batch"));
+    let whole = disk.snapshot();
+    let shown = walk(&disk);
+    assert_eq!(shown.damages, 0);
+    assert_eq!(shown.records.len(), 2);
+    assert!(shown.has(FIRST) && shown.has(b"later") && shown.proven.len() == 2);
+    for on_damage in [OnDamage::Refuse, OnDamage::Truncate] {
+        disk.restore(&whole);
+        SimRuntime::run(2, |rt| {
+            let options = options(&disk).on_damage(on_damage);
+            let system = disk.system(rt);
+            let log = Log::open(&*system, PATH, Creation::OpenExisting, options).expect("open");
+            assert!(log.recovered().lost.is_none());
+            assert_eq!(read(&log, log.front_lsn()), shown.records);
+        });
+    }
+}
+
+/// A crash has left the beginning of an append, and the metadata is lost: the two have nothing to do
+/// with each other. But of an append that is damaged in the middle whole records are parts.
+#[test]
+fn what_was_never_finished_is_not_listed_for_damage_elsewhere() {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    let one = b"of an append";
+    live(&disk, |log| {
+        log.set_meta(b"a vote").expect("set");
+        log.commit(FIRST).expect("commit");
+        let all = log.append_all(&[one, TWO_BATCHES, one]).expect("append");
+        log.force(all[2].end).expect("force");
+        log.commit(b"later").expect("commit");
+    });
+    let whole = disk.snapshot();
+    let before = walk(&disk);
+    assert_eq!((before.records.len(), before.damages), (5, 0));
+    let middle = holding(&before, TWO_BATCHES);
+    let (middle, end) = (middle[1], middle[2]);
+    flip(&disk, middle);
+    let shown = walk(&disk);
+    assert!(shown.has(FIRST) && shown.has(b"later"));
+    assert_eq!((shown.records.len(), shown.damages), (2, 1));
+    let parts: Vec<&[u8]> = shown.parts.iter().map(|e| &e.data[..]).collect();
+    assert_eq!(parts, [one, one]);
+
+    disk.restore(&whole);
+    for b in before.batches.iter().filter(|b| b.lsn >= end.lsn) {
+        zero(&disk, b);
+    }
+    let mut control = disk.file_bytes(PATH, "control").expect("a control file");
+    control[128 << 10..].fill(0);
+    disk.put_file(PATH, "control", &control);
+    let shown = walk(&disk);
+    assert!(shown.has(FIRST));
+    assert_eq!((shown.records.len(), shown.damages), (1, 1));
+    assert!(shown.parts.is_empty(), "{:?}", shown.parts);
 }

@@ -237,7 +237,7 @@ impl Reader<'_> {
                     wrong = authentic(entry).err().map(|e| e.to_string());
                 }
                 Visit::Damage(d) => wrong = Some(format!("damage where there is none: {d}")),
-                Visit::Batch(_) => {}
+                Visit::Batch(_) | Visit::Part(_) => {}
             }
             wrong.is_none()
         })

@@ -4,16 +4,23 @@ use logforce_format::frame::{Frames, Malformed};
 use logforce_format::{BATCH_HEADER_LEN, BatchHeader, BatchKind, Lsn, MAX_RECORD_LEN};
 use std::collections::VecDeque;
 
-/// Puts records together from the batches of a log, in order.
+/// Puts records together from the batches of a log, in order. Readers, followers and inspection
+/// have this one.
 #[derive(Default)]
 pub(crate) struct Records {
     /// Whole, and to be shown.
     pub(crate) ready: VecDeque<Entry>,
+    /// Whole, and of appends of which another part is lost.
+    pub(crate) parts: Vec<Entry>,
     /// Records of an atomic append that is not at its end yet.
     group: Vec<Entry>,
     group_len: usize,
     /// A record was seen to begin; before, a fragment may be the rest of one.
     begun: bool,
+    /// What lies before is lost: a record that follows another is part of an append.
+    behind_loss: bool,
+    /// The beginning of `group` is lost.
+    beheaded: bool,
 }
 
 impl Records {
@@ -22,6 +29,16 @@ impl Records {
         self.group.clear();
         self.group_len = 0;
         self.begun = false;
+    }
+
+    /// What comes next is lost. Of an append that is begun and not ended, whole records are
+    /// [`parts`](Self::parts).
+    pub(crate) fn lose(&mut self) {
+        // An entry without an end is a record that is not at its end.
+        let whole = self.group.drain(..).filter(|e| e.end > e.start);
+        self.parts.extend(whole);
+        self.drop_begun();
+        self.behind_loss = true;
     }
 
     /// Takes the frames at and above `from` of a batch.
@@ -50,6 +67,10 @@ impl Records {
             }
             if frame.header.first {
                 self.begun = true;
+                if self.group.is_empty() {
+                    self.beheaded = self.behind_loss && frame.header.follows;
+                    self.behind_loss = false;
+                }
                 self.group.push(Entry {
                     start: frame.lsn,
                     end: frame.lsn,
@@ -70,7 +91,10 @@ impl Records {
             if frame.header.last {
                 entry.end = frame.end();
                 if !frame.header.joined {
-                    self.ready.extend(self.group.drain(..));
+                    match self.beheaded {
+                        true => self.parts.append(&mut self.group),
+                        false => self.ready.extend(self.group.drain(..)),
+                    }
                     self.group_len = 0;
                 }
             }

@@ -1,0 +1,312 @@
+//! One walk over a whole log. `verify`, `dump` and salvage show what it meets; an opening takes its
+//! void ranges from it where their list is broken. So none of them says what another denies.
+//!
+//! Below the anchor the walk goes from batch to batch as a reader does, from the anchor on as an
+//! opening does, and by what that decides. Where the two do not meet, the anchor counts and the
+//! contradiction is damage. Behind damage it goes on with what [counts](behind::counts).
+
+mod behind;
+mod voids;
+
+use crate::recovery::{End, anchor_state, damage, find_end, first_state, gaps, lost_segment};
+use crate::scan::{Scan, ScanState, Stop};
+use crate::search::closed_cuts;
+use crate::segments::Segments;
+use crate::{Damage, OnDamage, Result};
+use behind::next_behind;
+use logforce_device::{Directory, ReadSource};
+use logforce_format::{BatchHeader, Case, Control, Lsn, Seen};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+pub(crate) use voids::{Known, void_ranges};
+
+/// A log as its files are, and what its control file promises.
+#[derive(Clone, Copy)]
+pub(crate) struct Ground<'a> {
+    pub(crate) dir: &'a Arc<dyn Directory>,
+    pub(crate) segments: &'a Segments,
+    pub(crate) control: &'a Control,
+    pub(crate) both_slots: bool,
+}
+
+/// What a walk meets, in the log's order.
+pub(crate) enum Met<'b> {
+    /// A batch whose checksums and links are right.
+    Batch(&'b BatchHeader, &'b [u8], Lsn),
+    /// What was begun before here and has not ended never will.
+    Jump,
+    /// Something that must be there is not, and perhaps what follows it.
+    Damage(&'b Damage),
+}
+
+/// What a writer has done to the log meanwhile.
+pub(crate) enum Changed {
+    Nothing,
+    /// It may have been in the middle of something.
+    Something,
+    /// The log begins here now.
+    Truncated(Lsn),
+}
+
+/// How a walk ended.
+pub(crate) struct Ended {
+    /// Exclusive end of the last batch.
+    pub(crate) at: Lsn,
+    pub(crate) case: Case,
+}
+
+/// What is known of a log before it is walked.
+pub(crate) struct Walk<'a> {
+    ground: Ground<'a>,
+    /// What an opening finds.
+    opening: End,
+    /// Highest position that a stamp, or the anchor, proves to have been durable.
+    pub(crate) proven_to: Lsn,
+    pub(crate) known: Known,
+}
+
+impl Ground<'_> {
+    /// What an opening that truncates finds from `state` on.
+    fn end(&self, state: ScanState) -> Result<End> {
+        let path = self.dir.path();
+        let on_damage = OnDamage::Truncate;
+        find_end(
+            self.segments,
+            self.control,
+            state,
+            self.both_slots,
+            path,
+            on_damage,
+        )
+    }
+
+    /// Where an opening begins. Without a control file, where the log does.
+    fn anchor(&self) -> ScanState {
+        match self.control.sequence {
+            0 => first_state(self.control),
+            _ => anchor_state(self.control),
+        }
+    }
+}
+
+impl<'a> Walk<'a> {
+    /// Looks at where the log ends, and at what was taken back.
+    pub(crate) fn new(ground: Ground<'a>) -> Result<Self> {
+        let opening = ground.end(ground.anchor())?;
+        Self::from(ground, opening)
+    }
+
+    /// With what an opening has found.
+    pub(crate) fn from(ground: Ground<'a>, opening: End) -> Result<Self> {
+        let (proven_to, last_void) = behind::latest(&ground, &opening)?;
+        let mut walk = Walk {
+            known: voids::list(&ground, last_void)?,
+            ground,
+            opening,
+            proven_to,
+        };
+        for (from, to) in closed_cuts(ground.segments, ground.control, ReadSource::Cache)? {
+            walk.known.voids.add(from, to);
+        }
+        if walk.known.unknown.is_some() {
+            walk.known = walk.gather()?;
+        }
+        Ok(walk)
+    }
+
+    /// Walks from the first segment on, until `visit` answers `false`. `changed` is asked before
+    /// something counts as damage.
+    pub(crate) fn run(
+        &self,
+        changed: &mut dyn FnMut(Lsn) -> Result<Changed>,
+        visit: &mut dyn FnMut(Met<'_>) -> bool,
+    ) -> Result<Ended> {
+        let Ground {
+            dir,
+            segments,
+            control,
+            ..
+        } = self.ground;
+        let anchor = self.ground.anchor();
+        let voids = &self.known.voids;
+        let mut missing: Vec<Lsn> = gaps(segments, control).iter().map(|g| g.0).collect();
+        let mut tell = Tell {
+            proven_to: self.proven_to,
+            all: BTreeSet::new(),
+            visit,
+        };
+        let mut state = first_state(control);
+        let mut end = state.at;
+        let mut reopened;
+        let mut opening = &self.opening;
+        // Whether the walk has come to where an opening begins.
+        let mut anchored = control.sequence == 0;
+        let case = loop {
+            let mut scan = Scan::new(segments, control, ReadSource::Cache, state)?;
+            let stop = loop {
+                if !anchored && scan.state.at >= anchor.at {
+                    anchored = true;
+                    let at = scan.state.at;
+                    // A void range may hold the anchor.
+                    if at == anchor.at || voids.covering(anchor.at).is_none() {
+                        let wrong = contradiction(&scan.state, &anchor);
+                        scan.state = anchor;
+                        if let Some(stop) = wrong {
+                            let path = dir.path();
+                            let case = Case::WrittenWrong;
+                            let what = damage(path, segments, &stop, case, anchor.at);
+                            if !tell.damage(what) {
+                                return Ok(Ended { at: end, case });
+                            }
+                        }
+                    }
+                }
+                let given_up = |lost: &Damage| !tell.all.contains(&lost.lsn);
+                if anchored
+                    && opening.state.at == scan.state.at
+                    && opening.lost.as_ref().is_some_and(given_up)
+                {
+                    // An opening takes nothing from here on.
+                    break None;
+                }
+                if let Some((_, to)) = voids.covering(scan.state.at)
+                    && segments
+                        .containing(scan.state.at)
+                        .is_none_or(|s| s.header.start == scan.state.at)
+                {
+                    // A whole segment that is void need not be readable.
+                    scan.state = ScanState::behind_void(to);
+                    (tell.visit)(Met::Jump);
+                    continue;
+                }
+                match scan.next()? {
+                    Ok(batch) => {
+                        if batch.resumed {
+                            (tell.visit)(Met::Jump);
+                        }
+                        end = batch.end;
+                        if !(tell.visit)(Met::Batch(&batch.header, batch.payload, end)) {
+                            let case = Case::Next;
+                            return Ok(Ended { at: end, case });
+                        }
+                    }
+                    Err(stop) => break Some(stop),
+                }
+            };
+            let at = stop.as_ref().map_or(scan.state.at, |s| s.at);
+            if stop.is_some()
+                && let Some((_, to)) = voids.covering(at)
+            {
+                state = ScanState::behind_void(to);
+                (tell.visit)(Met::Jump);
+                continue;
+            }
+            let judged;
+            let met_again = opening.lost.is_none() && opening.state.at == scan.state.at;
+            let verdict = match &stop {
+                Some(_) if !met_again => {
+                    judged = self.ground.end(scan.state)?;
+                    &judged
+                }
+                _ => opening,
+            };
+            let Some(lost) = &verdict.lost else {
+                end = end.max(scan.state.at);
+                break verdict.case;
+            };
+            match changed(at)? {
+                Changed::Nothing => {}
+                Changed::Something => {
+                    state = scan.state;
+                    if stop.is_none() {
+                        reopened = self.ground.end(scan.state)?;
+                        opening = &reopened;
+                        anchored = false;
+                    }
+                    continue;
+                }
+                Changed::Truncated(first) => {
+                    // What was there may have another life.
+                    state = ScanState::unlinked(first);
+                    anchored |= first >= anchor.at;
+                    missing.retain(|m| *m >= first);
+                    (tell.visit)(Met::Jump);
+                    continue;
+                }
+            }
+            let (case, mut what) = (verdict.case, lost.clone());
+            // The next batch that counts, or the anchor if that comes first.
+            let from = match stop {
+                Some(_) => at.plus(1),
+                None => at,
+            };
+            let next = next_behind(self, from, scan.state.epoch)?;
+            let next = next.filter(|next| anchored || *next < anchor.at);
+            if case == Case::SegmentLost && what.lsn < control.prepared_end {
+                missing.retain(|m| *m != what.lsn);
+                what = lost_segment(dir, what.lsn, control)?;
+            }
+            if !tell.damage(what) {
+                return Ok(Ended { at: end, case });
+            }
+            state = match next {
+                Some(next) => ScanState::unlinked(next),
+                None if !anchored => anchor,
+                None => break case,
+            };
+        };
+        // What was begun and not ended is no part of the log, whatever else is damaged.
+        (tell.visit)(Met::Jump);
+        for at in missing {
+            // Above the last batch, or void: no scan came by.
+            if !tell.damage(lost_segment(dir, at, control)?) {
+                return Ok(Ended { at: end, case });
+            }
+        }
+        // What an opening refuses, and no scan came by.
+        for lost in self.opening.lost.iter().chain(&self.known.unknown) {
+            if !tell.damage(lost.clone()) {
+                break;
+            }
+        }
+        Ok(Ended { at: end, case })
+    }
+}
+
+/// Why a walk that came to `state` cannot go on from the anchor as if nothing were wrong.
+fn contradiction(state: &ScanState, anchor: &ScanState) -> Option<Stop> {
+    fn differs<T: PartialEq>(a: Option<T>, b: Option<T>) -> bool {
+        a.is_some() && b.is_some() && a != b
+    }
+    let found = if state.at != anchor.at {
+        "the control file says that a batch ends here, and one lies across it"
+    } else if differs(state.epoch, anchor.epoch) || differs(state.prev_crc, anchor.prev_crc) {
+        "the control file says that another batch ends here than does"
+    } else if differs(state.last_void, anchor.last_void) {
+        "the control file names another void range as the latest below it than the batch here"
+    } else if state.sequence.open_from().is_some() {
+        "the control file says that no append is open here, and one is"
+    } else {
+        return None;
+    };
+    Some(Stop {
+        at: anchor.at,
+        seen: Seen::Malformed,
+        found: found.to_owned(),
+    })
+}
+
+/// Tells of damage, once for each place.
+struct Tell<'v> {
+    proven_to: Lsn,
+    all: BTreeSet<Lsn>,
+    visit: &'v mut dyn FnMut(Met<'_>) -> bool,
+}
+
+impl Tell<'_> {
+    fn damage(&mut self, mut what: Damage) -> bool {
+        what.durable_to = what.durable_to.max(self.proven_to);
+        let is_new = self.all.insert(what.lsn);
+        !is_new || (self.visit)(Met::Damage(&what))
+    }
+}

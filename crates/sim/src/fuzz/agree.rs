@@ -1,0 +1,136 @@
+//! Opening, reading, `verify` and `dump`, and salvage answer the same of a mutated log.
+
+use super::judge::Case;
+use super::mutation::Mutated;
+use super::opening::{self, Shown, Walked, Written};
+use logforce_core::{Entry, Error, ErrorKind, OnDamage};
+use logforce_testkit::SimDisk;
+
+/// What each way shows of one log.
+struct Ways {
+    strict: Result<Written, Error>,
+    truncated: Result<Written, Error>,
+    read: Result<Shown, Error>,
+    walked: Result<Walked, Error>,
+    salvaged: Option<Walked>,
+}
+
+impl Ways {
+    fn of(disk: &SimDisk, m: &Mutated<'_>) -> Ways {
+        let before = disk.snapshot();
+        let open = |on_damage| {
+            disk.restore(&before);
+            m.make_unreadable(disk);
+            opening::write(disk, &m.base.options, on_damage)
+        };
+        let strict = open(OnDamage::Refuse);
+        let truncated = open(OnDamage::Truncate);
+        disk.restore(&before);
+        m.make_unreadable(disk);
+        Ways {
+            strict,
+            truncated,
+            read: opening::read_only(disk),
+            walked: opening::walk(disk, false),
+            salvaged: opening::walk(disk, true).ok(),
+        }
+    }
+}
+
+/// Whether this says that the log is damaged.
+fn is_damage(e: &Error) -> bool {
+    e.kind() == ErrorKind::Damaged
+}
+
+/// Which of `some` are not among `all`.
+fn missing<'e>(some: &'e [Entry], all: &[Entry]) -> Vec<&'e Entry> {
+    some.iter().filter(|e| !all.contains(e)).collect()
+}
+
+/// Opens a log in every way, and compares.
+///
+/// # Panics
+/// Where two ways contradict each other.
+pub(super) fn agree(disk: &SimDisk, m: &Mutated<'_>, case: &Case<'_>) {
+    let ways = Ways::of(disk, m);
+    if super::says() {
+        eprintln!("{:#?}\n{:?}\n{:?}", ways.walked, ways.strict, ways.read);
+    }
+    let walked = match &ways.walked {
+        Ok(walked) => walked,
+        Err(e) => {
+            // What cannot even be listed nobody opens; salvage alone goes on.
+            let opened = ways.strict.is_ok() || ways.read.is_ok();
+            assert!(!opened, "opened, and not to be inspected: {e}");
+            return;
+        }
+    };
+    let damages: Vec<_> = walked.damages.iter().map(|d| d.lsn).collect();
+    let says = |what: &str| format!("{what}, and the walk found {:?}", walked.damages);
+    match &ways.strict {
+        Ok(written) => {
+            same(&written.before, walked, case, "opened");
+        }
+        Err(e) if is_damage(e) => {
+            assert!(!damages.is_empty(), "{}", says(&format!("refused: {e}")));
+        }
+        // No space, no lock: nothing about the log.
+        Err(_) => {}
+    }
+    match &ways.read {
+        Ok(shown) => same(shown, walked, case, "read"),
+        Err(e) if is_damage(e) => {
+            assert!(!damages.is_empty(), "{}", says(&format!("not read: {e}")));
+        }
+        Err(_) => {}
+    }
+    if let Ok(written) = &ways.truncated {
+        let shown = &written.before;
+        let extra = missing(&shown.records, &walked.records);
+        // What an earlier truncation took back may be there again, which is told.
+        let told = shown.lost && case.void_damaged();
+        assert!(
+            extra.is_empty() || told,
+            "truncated: the walk denies {extra:?}"
+        );
+    }
+    if let Some(salvaged) = &ways.salvaged {
+        assert_eq!(
+            salvaged.records, walked.records,
+            "salvage shows other records"
+        );
+        assert_eq!(
+            salvaged.proven, walked.proven,
+            "salvage proves other records"
+        );
+    }
+    case.proven(&walked.proven);
+}
+
+/// What an opening shows is what the walk shows; and if that found damage, it ends there.
+fn same(shown: &Shown, walked: &Walked, case: &Case<'_>, how: &str) {
+    let damages = &walked.damages;
+    let control = Some("control".to_owned());
+    match &shown.ended {
+        Some(e) if is_damage(e) => {
+            assert!(
+                !damages.is_empty(),
+                "{how}: {e}, and the walk found nothing"
+            );
+            let extra = missing(&shown.records, &walked.records);
+            assert!(extra.is_empty(), "{how}: the walk denies {extra:?}");
+            let all = shown.records.len().min(walked.records.len());
+            assert_eq!(shown.records[..], walked.records[..all], "{how}");
+        }
+        Some(_) => {}
+        // Rot below the front has taken nothing.
+        None if damages
+            .iter()
+            .all(|d| d.lsn < shown.front && d.file != control) =>
+        {
+            assert_eq!(shown.records, walked.records, "{how}: other records");
+        }
+        // What was forged may contradict what an opening does not look at.
+        None => case.fail(&format!("{how} to the end, and the walk found {damages:?}")),
+    }
+}
