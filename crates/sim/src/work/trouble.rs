@@ -214,7 +214,11 @@ impl Look {
             Look::Follow => {
                 let log = ReadOnly::open(&**system, PATH)?;
                 let mut follower = log.follow(log.front_lsn())?;
-                let next = || follower.try_next().transpose();
+                let next = || match follower.try_next() {
+                    // Shown, because no stamp spoke of the batch that took it back.
+                    Err(Error::Voided { .. }) => None,
+                    next => next.transpose(),
+                };
                 Ok(read_through(disk, "following", next))
             }
             Look::Walk => walk(&Inspector::open(&**system, PATH)?),
