@@ -127,7 +127,7 @@ pub(super) fn damage(
         Ok(seen) => {
             truth.compare(&seen, &aim, way, world, tally);
             if way == Way::Truncate && seen.error.is_none() && !aim.forged {
-                come_back(world, seed, &seen);
+                come_back(world, seed, &seen, &truth);
                 // A log of which nothing is left begins with a segment that the walk calls damaged.
                 was_cut = seen.told && !seen.entries.is_empty();
             }
@@ -155,10 +155,10 @@ pub(super) fn live_on(world: &World, seed: u64) {
 
 /// What an opening gave up must not come back, though it can be read again: the next opening shows
 /// the same.
-fn come_back(world: &World, seed: u64, given_up: &Seen) {
+fn come_back(world: &World, seed: u64, given_up: &Seen, truth: &Truth) {
     world.disk.reboot(seed);
     world.disk.lift_faults();
-    hide_opening(world, seed, given_up);
+    hide_opening(world, seed, given_up, truth);
     let _report = world.report("the damage has passed".to_owned());
     let again = look(world, seed ^ 1, Way::Strict);
     let again = again.unwrap_or_else(|e| panic!("truncated, and damaged again: {e}"));
@@ -172,9 +172,9 @@ fn come_back(world: &World, seed: u64, given_up: &Seen) {
     );
 }
 
-/// The batch by which the opening gave up what it did cannot be read: that is damage, and nothing that
-/// was given up is shown because of it.
-fn hide_opening(world: &World, seed: u64, given_up: &Seen) {
+/// The batch by which the opening gave up what it did cannot be read, or its segment is lost: that is
+/// damage, and nothing that was given up is shown because of it.
+fn hide_opening(world: &World, seed: u64, given_up: &Seen, truth: &Truth) {
     let _report = world.report("the opening's own batch is lost".to_owned());
     let image = world.image();
     let mut cutting = None;
@@ -192,12 +192,26 @@ fn hide_opening(world: &World, seed: u64, given_up: &Seen) {
     })
     .unwrap_or_else(|e| panic!("truncated, and cannot be looked at: {e}"));
     if let Some((file, offset)) = cutting {
-        world.disk.make_unreadable(PATH, &file, offset);
-        if let Ok(seen) = look(world, seed ^ 2, Way::Strict) {
-            let known = seen.entries.iter().all(|e| given_up.entries.contains(e));
+        let how = seed >> 1;
+        let _ = match how % 3 {
+            0 => world.disk.make_unreadable(PATH, &file, offset),
+            1 => world.disk.make_unreadable(PATH, &file, 0),
+            _ => world.disk.remove_file(PATH, &file),
+        };
+        let way = match how / 3 % 2 {
+            0 => Way::Strict,
+            _ => Way::Truncate,
+        };
+        if let Ok(seen) = look(world, seed ^ 2, way) {
+            // What a call had taken back may be back: the batch that said so may be lost twice over.
+            let was_given_up =
+                |e: &&Entry| truth.entries.contains(e) && !given_up.entries.contains(e);
+            let back = seen.entries.iter().find(was_given_up);
             assert!(
-                known,
-                "given up, and back where the opening's batch is lost"
+                back.is_none(),
+                "given up, and back where the opening's batch is lost ({file}, {}, {way:?}): {}",
+                how % 3,
+                back.map_or(Lsn::ORIGIN, |e| e.start)
             );
         }
     }
