@@ -46,7 +46,15 @@ pub(crate) fn anchor_state(control: &Control) -> ScanState {
 }
 
 /// The state for a scan of everything.
-pub(crate) fn first_state(control: &Control) -> ScanState {
+///
+/// An opening that had to give up all there was moves the front and leaves the segments below it,
+/// which are kept, or empty: nothing there is part of the log, and a scan that began there would call
+/// the rest lost.
+pub(crate) fn first_state(segments: &Segments, control: &Control) -> ScanState {
+    let front = segments.containing(control.front);
+    if let Some(segment) = front.filter(|s| s.header.start > control.first_segment) {
+        return ScanState::unlinked(segment.header.start);
+    }
     let virgin = control.first_segment == Lsn::ORIGIN;
     ScanState {
         at: control.first_segment,

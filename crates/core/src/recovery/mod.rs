@@ -206,7 +206,7 @@ impl Opening {
             }
             if lsn < start.at {
                 // What comes before the gap is all there will be: find out where that ends.
-                start = first_state(control);
+                start = first_state(&segments, control);
             }
         }
         let mut end = find_end(&segments, control, start, both_slots, path, on_damage)?;
@@ -221,7 +221,7 @@ impl Opening {
             Err(Error::Damaged(_)) if on_damage == OnDamage::Truncate => {
                 // Which records the lost void batch took back nobody knows: the log ends before it,
                 // though the opening's own scan begins higher.
-                let start = first_state(control);
+                let start = first_state(&segments, control);
                 end = find_end(&segments, control, start, both_slots, path, on_damage)?;
                 void_ranges(ground, &end, end.state.last_void)?
             }

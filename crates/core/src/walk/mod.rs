@@ -83,7 +83,7 @@ impl Ground<'_> {
     /// Where an opening begins. Without a control file, where the log does.
     fn anchor(&self) -> ScanState {
         match self.control.sequence {
-            0 => first_state(self.control),
+            0 => first_state(self.segments, self.control),
             _ => anchor_state(self.control),
         }
     }
@@ -135,7 +135,7 @@ impl<'a> Walk<'a> {
             all: BTreeSet::new(),
             visit,
         };
-        let mut state = first_state(control);
+        let mut state = first_state(segments, control);
         let mut end = state.at;
         let mut reopened;
         let mut opening = &self.opening;

@@ -128,8 +128,7 @@ pub(super) fn damage(
             truth.compare(&seen, &aim, way, world, tally);
             if way == Way::Truncate && seen.error.is_none() && !aim.forged {
                 come_back(world, seed, &seen, &truth);
-                // A log of which nothing is left begins with a segment that the walk calls damaged.
-                was_cut = seen.told && !seen.entries.is_empty();
+                was_cut = seen.told;
             }
         }
     }

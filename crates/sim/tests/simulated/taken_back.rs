@@ -150,3 +150,71 @@ fn the_first_of_two_truncations_does_not_come_back() {
         log.close().expect("nothing fails");
     });
 }
+
+/// The first segment of a log is lost, so that nothing is left of it; the log that goes on is whole,
+/// and damage in it costs what lies behind it, not all of it.
+#[test]
+fn a_log_that_was_cut_to_nothing_goes_on() {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    SimRuntime::run(1, |rt| {
+        let log = open(&*disk.system(rt), small());
+        let commit = |n: u8| log.commit(&[n; 5_000]).expect("nothing fails");
+        let all: Vec<Lsn> = (0..12).map(|n| commit(n).start).collect();
+        // Within a segment.
+        log.truncate_front(all[7]).expect("nothing fails");
+        log.close().expect("nothing fails");
+    });
+    let segments = || {
+        let mut names = disk.stable_names(PATH);
+        names.retain(|n| n.ends_with(".seg"));
+        names.sort();
+        names
+    };
+    assert!(disk.remove_file(PATH, &segments()[0]));
+    let goes_on = |seed, records: &[u8]| {
+        SimRuntime::run(seed, |rt| {
+            let log = open(&*disk.system(rt), small().on_damage(OnDamage::Truncate));
+            for n in records {
+                log.commit(&[*n; 9_000]).expect("nothing fails");
+            }
+            let lost = log.recovered().lost.is_some();
+            log.close().expect("nothing fails");
+            lost
+        })
+    };
+    assert!(goes_on(2, &[10, 11, 12, 13, 14, 15, 16, 17]));
+    SimRuntime::run(3, |rt| {
+        let inspector = Inspector::open(&*disk.system(rt), PATH).expect("a healthy log");
+        let mut shown = Vec::new();
+        let walked = inspector.walk(&mut |visit| {
+            match visit {
+                Visit::Record { entry, .. } => shown.push(entry.data[0]),
+                Visit::Damage(d) => panic!("{d}"),
+                _ => {}
+            }
+            true
+        });
+        assert_eq!(walked.expect("it can be walked").damages, 0);
+        assert_eq!(shown, [10, 11, 12, 13, 14, 15, 16, 17]);
+    });
+    let middle = SimRuntime::run(4, |rt| {
+        let log = open(&*disk.system(rt), small());
+        read(&log, log.front_lsn())[4].start
+    });
+    let holds = |n: &String| u64::from_str_radix(n.trim_end_matches(".seg"), 16);
+    let names = segments();
+    let middle = names
+        .iter()
+        .rfind(|n| holds(n).is_ok_and(|s| s <= middle.0));
+    assert!(disk.remove_file(PATH, middle.expect("a segment holds it")));
+    assert!(goes_on(5, &[]));
+    SimRuntime::run(6, |rt| {
+        let log = open(&*disk.system(rt), small());
+        let shown = read(&log, log.front_lsn());
+        assert!(
+            !shown.is_empty() && shown.len() < 8,
+            "{} records",
+            shown.len()
+        );
+    });
+}
