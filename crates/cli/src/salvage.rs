@@ -17,11 +17,14 @@ const TOLD: usize = 10_000;
 const MORE: &str = "\
 Makes a fresh log in NEW of all records of SRC that can be read, in their order: also where the
 control file is lost, a segment is missing, or the middle is damaged. SRC is only read. Records get
-new LSNs; --map says which. NEW appears when everything is in it and forced, or not at all.
+new LSNs; --map says which. NEW appears when everything is in it and forced, or not at all: until then
+it is NEW.partial, which a salvage that is killed leaves behind, to be removed by hand.
 
 Records that truncate_back took back, and atomic appends that are not whole, are no part of SRC and
 are not saved. What an opening with OnDamage::Truncate gave up is saved with --given-up only: the
 log went on without it, and only its owner knows how the two fit together.
+
+A segment whose own header is damaged is not read at all.
 
 Exit status: 0 all there is was saved, 1 something is missing (the report says what) or nothing could
 be saved, 2 unusable arguments.";
@@ -134,6 +137,13 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         )));
     }
     let partial = partial(&args.new)?;
+    if is_within(&args.new, &args.src) {
+        bail!(Usage(format!(
+            "{} lies in {}, which is only read: name a directory elsewhere",
+            args.new.display(),
+            args.src.display()
+        )));
+    }
     let inspector = logforce::salvage(&args.src)?;
     let map = match &args.map {
         Some(target) => {
@@ -150,7 +160,11 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         None => None,
     };
     let json = args.json.as_ref().map(Sink::open).transpose()?;
-    let options = Options::new().calibrate(false).require(args.require);
+    let mut options = Options::new().calibrate(false).require(args.require);
+    // As SRC's: a disk from which something is saved is often full.
+    if let Some(segment) = inspector.summary().segments.last() {
+        options = options.segment_len(segment.len);
+    }
     let log = logforce::create_new(&partial, options).inspect_err(|_| {
         remove(&partial);
     })?;
@@ -184,6 +198,14 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     } else {
         End::Damaged
     })
+}
+
+/// Whether `new`, which does not exist, would be made in `src` or below it.
+fn is_within(new: &Path, src: &Path) -> bool {
+    let parent = new.parent().filter(|p| !p.as_os_str().is_empty());
+    let parent = parent.unwrap_or(Path::new(".")).canonicalize();
+    // What cannot be found is told when it is opened.
+    parent.is_ok_and(|parent| src.canonicalize().is_ok_and(|src| parent.starts_with(src)))
 }
 
 /// Where NEW is made. A salvage that is killed leaves it, under a name that nobody takes for whole.
@@ -288,8 +310,8 @@ fn save(args: &Args, inspector: &Inspector, mut made: Made<'_>) -> anyhow::Resul
         Err(Error::Damaged(_)) => report.metadata_saved = false,
         Err(e) => return Err(e.into()),
     }
-    let unsaved = report.given_up.iter().any(|g| !g.saved && g.records > 0);
-    report.complete = report.damages == 0 && !unsaved;
+    // What was given up was damaged when it was, and nobody counted what was lost of it.
+    report.complete = report.damages == 0 && report.given_up.is_empty();
     if let Some(mut map) = made.map {
         map.flush()?;
     }
@@ -368,10 +390,19 @@ fn text(r: &Report) -> String {
             n => format!(", {n} whole and not known to be: written last, perhaps never acknowledged"),
         }
     ));
-    text.push_str(if r.complete {
-        "nothing is missing\n"
-    } else {
-        "something IS MISSING: see above\n"
-    });
+    text.push_str(
+        match (
+            r.complete,
+            r.damages,
+            r.metadata_saved || r.metadata.is_none(),
+        ) {
+            (false, 0, _) => {
+                "something IS MISSING: what was damaged in the part of the log that was given up\n"
+            }
+            (false, ..) => "something IS MISSING: see above\n",
+            (true, _, true) => "nothing is missing\n",
+            (true, _, false) => "no record is missing\n",
+        },
+    );
     text
 }

@@ -212,7 +212,10 @@ fn what_a_crashed_trial_left_is_no_foreign_file() {
     fs::write(dir.join(LEFTOVER), [7; 100]).unwrap();
     fs::write(dir.join("calibration"), "rubbish").unwrap();
     logforce::create_new(&dir, options()).unwrap();
-    assert!(names(&dir).contains(&LEFTOVER.to_owned()), "not measured");
+    assert!(
+        !names(&dir).contains(&LEFTOVER.to_owned()),
+        "it is cleared away"
+    );
     calibration::measured(&dir, None, Duration::from_millis(50)).unwrap();
     assert!(is_kept(&dir));
 }
