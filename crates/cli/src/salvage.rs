@@ -232,7 +232,14 @@ fn remove(partial: &Path) {
 
 /// Gives the whole log its name, durably.
 fn appear(partial: &Path, new: &Path) -> anyhow::Result<()> {
-    std::fs::rename(partial, new)
+    let rename = || loop {
+        match std::fs::rename(partial, new) {
+            // By a signal: it was not done.
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+            done => return done,
+        }
+    };
+    rename()
         .with_context(|| format!("cannot rename {} to {}", partial.display(), new.display()))?;
     #[cfg(unix)]
     {

@@ -6,7 +6,7 @@ use crate::look::{
 };
 use crate::output::print;
 use crate::progress::Bar;
-use logforce::{Damage, Error, Finding, GivenUp, Inspection, Visit};
+use logforce::{Damage, Error, ErrorKind, Finding, GivenUp, Inspection, Visit};
 use logforce_measure::numbers::{bytes, count};
 use logforce_measure::progress::Progress;
 use serde::Serialize;
@@ -83,7 +83,11 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     let damages: Vec<DamageInfo> = look.damages.iter().map(DamageInfo::from).collect();
     // From the segments alone a log may look well that cannot be opened.
     let refused = match args.salvage {
-        true => logforce::inspect(&args.dir).err(),
+        true => match logforce::inspect(&args.dir) {
+            // For want of a descriptor, or of memory: that says nothing of the log.
+            Err(e) if e.kind() == ErrorKind::Io => return Err(e.into()),
+            looked => looked.err(),
+        },
         false => None,
     };
     print(&text(&args, &look, refused.as_ref()), sinks.stdout_has_data)?;

@@ -4,7 +4,7 @@ use super::os;
 use crate::exit::Usage;
 use crate::output::{Sink, Target, complain};
 use crate::signal;
-use anyhow::bail;
+use anyhow::{Context, bail};
 use logforce_device::{Directory, Method, Platform};
 use logforce_measure::counters::{CounterSource, NoCounters};
 use logforce_measure::machine::Machine;
@@ -38,15 +38,14 @@ impl Where {
 
 /// Refuses a `--dir` that is no directory.
 pub fn check_directory(dir: &Path) -> anyhow::Result<()> {
-    if !dir.is_dir() {
-        let why = if dir.exists() {
-            "is no directory"
-        } else {
-            "does not exist"
-        };
-        bail!(Usage(format!("--dir {} {why}", dir.display())));
-    }
-    Ok(())
+    let why = match dir.metadata() {
+        Ok(found) if found.is_dir() => return Ok(()),
+        Ok(_) => "is no directory",
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => "does not exist",
+        // What may not be looked at is no unusable argument.
+        Err(e) => return Err(e).with_context(|| format!("cannot look at {}", dir.display())),
+    };
+    bail!(Usage(format!("--dir {} {why}", dir.display())))
 }
 
 /// Where results go beside the terminal.
@@ -242,4 +241,30 @@ pub fn command_line() -> String {
         .chain(arguments)
         .collect::<Vec<_>>()
         .join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where the system answers with an error, the argument may be right.
+    #[cfg(unix)]
+    #[test]
+    fn what_cannot_be_looked_at_is_no_missing_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        let is_usage = |path: &Path| {
+            let error = check_directory(path).unwrap_err();
+            (
+                error.downcast_ref::<Usage>().is_some(),
+                format!("{error:#}"),
+            )
+        };
+        check_directory(dir.path()).unwrap();
+        let (usage, words) = is_usage(&dir.path().join("no"));
+        assert!(usage && words.ends_with("does not exist"), "{words}");
+        let around = dir.path().join("around");
+        std::os::unix::fs::symlink(&around, &around).unwrap();
+        let (usage, words) = is_usage(&around);
+        assert!(!usage && words.contains("cannot look at"), "{words}");
+    }
 }

@@ -4,6 +4,7 @@
 //! let a process that has run out of descriptors or memory believe in a better disk than it has.
 
 use super::error::{at, patient};
+use rustix::fs::{Dir, Mode, OFlags};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -51,8 +52,13 @@ pub fn line(path: &Path) -> io::Result<Option<String>> {
 pub fn names(dir: &Path) -> io::Result<Option<Vec<String>>> {
     let list = || -> io::Result<Vec<String>> {
         let mut names = Vec::new();
-        for entry in fs::read_dir(dir)? {
-            names.push(entry?.file_name().to_string_lossy().into_owned());
+        // Not the standard library's: that panics where closing a directory fails.
+        let how = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        for entry in Dir::new(rustix::fs::open(dir, how, Mode::empty())?)? {
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            if name != "." && name != ".." {
+                names.push(name);
+            }
         }
         names.sort();
         Ok(names)
