@@ -39,8 +39,11 @@ cargo xtask powercut [suite OPTIONS...]
     Real power cuts on real filesystems, over a disk whose plug is pulled: self-checks, 1,000 live
     cuts, 20,000 replayed crash states. As root on Linux. `cargo xtask powercut suite --help`
     prints the options: --minutes M goes on for so long.
+cargo xtask powercut process [--only PART] [OPTIONS...]
+    Process faults: kills, full disks, errors of the disk, readers, several writers, system calls
+    that fail (`--only inject`; `--whole --minutes M` every call by every error number).
 cargo xtask powercut planted [NAME]...
-    Turns known bugs of the log on, one by one, each of which the cuts have to find.
+    Turns known bugs of the log on, one by one, each of which cuts or failing calls have to find.
 
 cargo xtask fuzz [--minutes M] [--minimise] [TARGET]...
     Builds the fuzz targets, replays what is kept in fuzz/, and fuzzes each target for 20 seconds.

@@ -18,6 +18,8 @@ mod file;
 mod guarantee;
 mod layer;
 mod method;
+#[doc(hidden)]
+pub mod planted;
 mod platform;
 mod runtime;
 pub mod sync;

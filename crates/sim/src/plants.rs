@@ -538,6 +538,18 @@ pub const FUZZING: &[Plant] = &[
     ),
 ];
 
+/// Caught by system calls that fail (`crates/powercut`, process faults `inject`).
+pub const SYSTEM_CALLS: &[Plant] = &[
+    plant(
+        "error-is-not-found",
+        "6: an error while facts are gathered raises the guarantee",
+    ),
+    plant(
+        "signal-is-an-error",
+        "5: a call that a signal interrupts counts as failed",
+    ),
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -562,12 +574,19 @@ mod tests {
     fn each_plant_is_in_the_code_and_in_a_list() {
         let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let mut planted = BTreeSet::new();
-        for name in ["format", "device", "core"] {
+        for name in ["format", "device", "device-os", "core"] {
             planted_in(&crates.join(name).join("src"), &mut planted);
         }
         planted.remove("its-name");
         let mut listed = BTreeSet::new();
-        for list in [LIVES, INTERLEAVINGS, ORDERINGS, EXHAUSTIVE, FUZZING] {
+        for list in [
+            LIVES,
+            INTERLEAVINGS,
+            ORDERINGS,
+            EXHAUSTIVE,
+            FUZZING,
+            SYSTEM_CALLS,
+        ] {
             let mut here = BTreeSet::new();
             for plant in list {
                 assert!(here.insert(plant.name.to_owned()), "{} twice", plant.name);

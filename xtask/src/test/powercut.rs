@@ -49,6 +49,8 @@ fn part(setting: &Setting, command: &str, name: &str) -> Result<Outcome> {
         } else {
             outcome.lines.push(ended.how);
         }
+    } else {
+        outcome.counts += Counts::of(0, 0, parts_skipped(&text));
     }
     let left = leftovers::of_powercut(&mark);
     if !left.is_empty() {
@@ -58,6 +60,12 @@ fn part(setting: &Setting, command: &str, name: &str) -> Result<Outcome> {
             .extend(left.into_iter().map(|l| format!("left behind: {l}")));
     }
     Ok(outcome)
+}
+
+/// How many parts of it could not run here.
+fn parts_skipped(text: &str) -> u64 {
+    let skips = text.lines().filter(|l| l.trim_start().starts_with(SKIPPED));
+    skips.count() as u64
 }
 
 /// What the reader should see: not the self-checks that went as they should.
@@ -74,6 +82,14 @@ fn shown(text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parts_that_could_not_run_are_counted_and_shown() {
+        let text = "inject: milliseconds of the part 3\n  skipped: needs strace\n";
+        assert_eq!(parts_skipped(text), 1);
+        assert_eq!(shown(text).len(), 2);
+        assert_eq!(parts_skipped("nothing was skipped: all is well\n"), 0);
+    }
 
     #[test]
     fn what_went_as_it_should_is_not_shown() {

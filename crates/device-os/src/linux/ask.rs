@@ -4,6 +4,7 @@
 //! let a process that has run out of descriptors or memory believe in a better disk than it has.
 
 use super::error::{at, patient};
+use logforce_device::planted;
 use rustix::fs::{Dir, Mode, OFlags};
 use std::fs;
 use std::io;
@@ -31,7 +32,7 @@ impl Default for Roots {
 pub fn found<T>(answer: io::Result<T>, doing: &str, path: &Path) -> io::Result<Option<T>> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) if e.kind() == io::ErrorKind::NotFound || planted!("error-is-not-found") => Ok(None),
         Err(e) => Err(at(e, doing, path)),
     }
 }

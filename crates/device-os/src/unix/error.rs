@@ -1,4 +1,5 @@
 use logforce_device::failure::worded;
+use logforce_device::planted;
 use std::io;
 use std::path::Path;
 
@@ -13,7 +14,7 @@ pub fn at(error: impl Into<io::Error>, doing: &str, path: &Path) -> io::Error {
 pub fn uninterrupted<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
     loop {
         match call() {
-            Err(rustix::io::Errno::INTR) => {}
+            Err(rustix::io::Errno::INTR) if !planted!("signal-is-an-error") => {}
             other => return other,
         }
     }
@@ -24,7 +25,8 @@ pub fn uninterrupted<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rust
 pub fn patient<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match call() {
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) if e.kind() == io::ErrorKind::Interrupted && !planted!("signal-is-an-error") => {
+            }
             other => return other,
         }
     }

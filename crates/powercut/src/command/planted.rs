@@ -1,9 +1,42 @@
-//! Known bugs of the shipped code, each of which the cuts have to find.
+//! Known bugs of the shipped code, each of which cuts or failing system calls have to find.
 
 use anyhow::{Context, Result, bail};
 use clap::Args as ClapArgs;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
+
+/// The bugs that show when system calls fail.
+const INJECTED: &[(&str, &str)] = &[
+    (
+        "any-error-is-damage",
+        "whatever a read answers counts as damage",
+    ),
+    (
+        "short-read-is-the-end",
+        "a read that ends inside a file counts as its end",
+    ),
+    (
+        "one-look-at-the-medium",
+        "what the medium does not give just once counts as damage",
+    ),
+    ("failed-write-forgotten", "a failed write counts as done"),
+    (
+        "failed-barrier-forgotten",
+        "a failed barrier counts as done",
+    ),
+    ("poison-forgotten", "the log goes on after a failure"),
+    (
+        "error-is-not-found",
+        "an error while facts are gathered counts as nothing there",
+    ),
+    (
+        "signal-is-an-error",
+        "a call that a signal interrupts counts as failed",
+    ),
+];
+
+/// Cases in which each of those has to show.
+const CASES: &str = "2500";
 
 /// The bugs that show on real filesystems; `--cfg planted` compiles them in. The other ones either
 /// need a fault that no honest disk has, or the filesystems make up for them.
@@ -59,26 +92,43 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if !cfg!(planted) {
         bail!("known bugs are not compiled in; use `cargo xtask powercut planted`");
     }
+    let seed = args.seed.to_string();
+    let mut cuts = vec![
+        "suite",
+        "--unchecked",
+        "--first",
+        "--filesystem",
+        "ext4,xfs",
+    ];
+    cuts.extend(["--cycles", "120", "--states", "2400", "--seed", &seed]);
+    let calls = [
+        "process", "--only", "inject", "--calls", CASES, "--seed", &seed,
+    ];
+    let all = BUGS.iter().map(|bug| (bug, &cuts[..]));
+    let all: Vec<_> = all
+        .chain(INJECTED.iter().map(|bug| (bug, &calls[..])))
+        .collect();
     for name in &args.names {
-        if !BUGS.iter().any(|(known, _)| known == name) {
-            let known: Vec<_> = BUGS.iter().map(|(n, _)| *n).collect();
+        if !all.iter().any(|((known, _), _)| known == name) {
+            let known: Vec<_> = all.iter().map(|((n, _), _)| *n).collect();
             bail!("no known bug '{name}'; there are {}", known.join(", "));
         }
     }
     let wanted = |name: &str| args.names.is_empty() || args.names.iter().any(|n| n == name);
     let mut missed = 0;
-    for (name, what) in BUGS.iter().filter(|(name, _)| wanted(name)) {
+    for ((name, what), words) in all.iter().filter(|((name, _), _)| wanted(name)) {
         let started = Instant::now();
         let out = Command::new(std::env::current_exe()?)
-            .args(["suite", "--unchecked", "--first"])
-            .args(["--filesystem", "ext4,xfs", "--cycles", "120"])
-            .args(["--states", "2400", "--seed", &args.seed.to_string()])
+            .args(*words)
             .env("LOGFORCE_PLANTED", name)
             .output()
             .context("the suite")?;
         // What an invariant says, not that there was too little of something.
-        let text = String::from_utf8_lossy(&out.stderr);
-        let broken = text.lines().find_map(|l| l.strip_prefix("BROKEN: "));
+        let text = [out.stdout, out.stderr].concat();
+        let text = String::from_utf8_lossy(&text);
+        let broken = text
+            .lines()
+            .find_map(|l| l.trim_start().strip_prefix("BROKEN: "));
         match broken.filter(|_| out.status.code() == Some(1)) {
             Some(found) => println!(
                 "caught     {name} ({what}), {:.0?}: {}",
@@ -88,7 +138,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             None => {
                 missed += 1;
                 println!("NOT CAUGHT {name} ({what}), {:.0?}", started.elapsed());
-                println!("{}", String::from_utf8_lossy(&out.stderr));
+                println!("{text}");
             }
         }
     }

@@ -24,7 +24,7 @@ pub struct Args {
     /// Only this part.
     #[arg(long, value_name = "PART", value_parser = PARTS)]
     only: Option<String>,
-    /// How many system calls fail.
+    /// How many system calls fail, each in a run of its own.
     #[arg(long)]
     calls: Option<u64>,
     /// Every system call fails with every error number it could, at every place.

@@ -3,8 +3,8 @@
 //! The suite runs in namespaces of its own, of mounts and of processes. When its first process
 //! ends, in whatever way, the kernel kills the others and undoes the mounts, and the loop devices
 //! go with the mounts. That first process ends when the one that started it does, because its input
-//! ends then; and whoever presses Ctrl-C ends that. What a kill at the worst moment leaves even so,
-//! a loop device that no mount had taken yet, the process outside removes.
+//! ends then; and whoever presses Ctrl-C ends that. What a kill leaves even so, a directory on the
+//! machine's own disk, or a loop device that no mount had taken yet, the process outside removes.
 
 use anyhow::{Context, Result, bail};
 use rustix::mount::MountFlags;
@@ -26,10 +26,24 @@ pub fn is_inside() -> bool {
     std::env::var_os(INSIDE).is_some()
 }
 
+/// How everything of a suite is called that outlives a process.
+const NAME: &str = "logforce-powercut-";
+
+/// How the directories of [`own_disk`] end.
+const ON_DISK: &str = "-inject";
+
 /// What images in memory are called: by it they are known as this suite's.
 pub(crate) fn name() -> String {
     let own = std::env::var(INSIDE).unwrap_or_default();
-    format!("logforce-powercut-{own}")
+    format!("{NAME}{own}")
+}
+
+/// A directory on the machine's own disk, beside the program; not made yet.
+///
+/// # Errors
+/// If the program does not know where it is.
+pub(crate) fn own_disk() -> Result<PathBuf> {
+    Ok(std::env::current_exe()?.with_file_name(name() + ON_DISK))
 }
 
 /// Runs this program again, with the same arguments, inside. Ends what runs there on Ctrl-C.
@@ -82,7 +96,7 @@ pub fn run_inside() -> Result<ExitCode> {
 }
 
 /// Detaches the loop devices that are left of this suite, and of earlier ones that were killed with
-/// the process outside.
+/// the process outside; and removes their directories beside the program.
 fn sweep(own: &str) {
     let devices = std::fs::read_dir("/sys/block").into_iter().flatten();
     for device in devices.flatten() {
@@ -92,16 +106,38 @@ fn sweep(own: &str) {
             let _ = Command::new("losetup").arg("--detach").arg(path).output();
         }
     }
+    let program = std::env::current_exe().unwrap_or_default();
+    let beside = program.parent().and_then(|dir| std::fs::read_dir(dir).ok());
+    for entry in beside.into_iter().flatten().flatten() {
+        if directory_is_left(&entry.file_name().to_string_lossy(), own) {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 /// Whether a loop device over this has outlived its suite: an image of ours, or of a process that is
 /// no more, or a FUSE disk whose mount is gone, of which only a `/` is left to see.
 fn is_left(backing: &str, own: &str) -> bool {
-    let Some((_, suite)) = backing.split_once("memfd:logforce-powercut-") else {
-        return backing == "/";
-    };
+    if let Some((_, suite)) = backing.split_once(&format!("memfd:{NAME}")) {
+        return suite_is_over(suite, own);
+    }
+    let directory = Path::new(backing).parent().and_then(Path::file_name);
+    backing == "/" || directory.is_some_and(|d| directory_is_left(&d.to_string_lossy(), own))
+}
+
+/// Whether a directory of that name has outlived its suite.
+fn directory_is_left(name: &str, own: &str) -> bool {
+    let suite = name
+        .strip_prefix(NAME)
+        .and_then(|n| n.strip_suffix(ON_DISK));
+    suite.is_some_and(|suite| suite_is_over(suite, own))
+}
+
+/// Whether a suite is this one, which has ended, or one whose process outside is no more.
+fn suite_is_over(suite: &str, own: &str) -> bool {
     let process = suite.split('-').next().unwrap_or_default();
-    suite.starts_with(own) || !Path::new("/proc").join(process).exists()
+    let gone = process.parse::<u32>().is_ok() && !Path::new("/proc").join(process).exists();
+    suite.starts_with(own) || gone
 }
 
 /// Inside: ends this process when the one outside has ended, and gives the directory for mount
@@ -146,5 +182,18 @@ mod tests {
         );
         assert!(!is_left(&image(&format!("{here}-18")), &mine), "another's");
         assert!(!is_left("/home/somebody/image", &mine));
+        assert!(!is_left("/home/logforce-powercut-inject/image", &mine));
+        let beside = |suite: &str| format!("/target/debug/logforce-powercut-{suite}-inject/ext4");
+        assert!(is_left(&beside(&mine), &mine));
+        assert!(is_left(&beside("999999999-3"), &mine));
+        assert!(!is_left(&beside(&format!("{here}-18")), &mine), "another's");
+        assert!(directory_is_left(
+            &format!("logforce-powercut-{mine}-inject"),
+            &mine
+        ));
+        assert!(
+            !directory_is_left("logforce-powercut", &mine),
+            "the program"
+        );
     }
 }

@@ -152,7 +152,15 @@ impl Filesystem {
     /// # Errors
     /// If its `mkfs` is missing or fails.
     pub fn make(self) -> Result<Image> {
-        let image = Image::new(self.size())?;
+        self.make_of(self.size())
+    }
+
+    /// The same, of `size` bytes.
+    ///
+    /// # Errors
+    /// As of [`make`](Self::make).
+    pub fn make_of(self, size: u64) -> Result<Image> {
+        let image = Image::new(size)?;
         let out = Command::new(self.mkfs())
             .args(self.mkfs_arguments())
             .arg(image.path())
@@ -161,7 +169,7 @@ impl Filesystem {
         if !out.status.success() {
             bail!("{}: {}", self.mkfs(), String::from_utf8_lossy(&out.stderr));
         }
-        let sparse = Image::new(self.size())?;
+        let sparse = Image::new(size)?;
         sparse.copy_from(&image)?;
         Ok(sparse)
     }

@@ -12,4 +12,5 @@ mod stuck;
 pub use disk::{Powered, Switched};
 pub use filesystem::Filesystem;
 pub use image::Image;
+pub(crate) use mounted::fresh;
 pub use mounted::{Mounted, Unmountable};

@@ -22,7 +22,7 @@ impl std::fmt::Display for Unmountable {
 impl std::error::Error for Unmountable {}
 
 /// A directory that nobody else in this process uses, below the enclosure's.
-pub(super) fn fresh(home: &Path) -> Result<PathBuf> {
+pub(crate) fn fresh(home: &Path) -> Result<PathBuf> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let path = home.join(NEXT.fetch_add(1, Ordering::Relaxed).to_string());
     fs::create_dir(&path).with_context(|| path.display().to_string())?;

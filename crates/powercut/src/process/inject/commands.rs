@@ -24,7 +24,7 @@ pub struct Looked {
 }
 
 /// What is run, and whether all of what it shows is the log's.
-const COMMANDS: [(&[&str], bool); 7] = [
+const COMMANDS: [(&[&str], bool); 8] = [
     (&["verify"], true),
     (&["verify", "--salvage"], true),
     (&["dump"], true),
@@ -32,7 +32,11 @@ const COMMANDS: [(&[&str], bool); 7] = [
     (&["stat", "--scan"], false),
     (&["facts"], false),
     (&["calibrate", "--dir"], false),
+    (&[SALVAGE, "--require", "process-crash"], false),
 ];
+
+/// Makes another log.
+const SALVAGE: &str = "salvage";
 
 impl Looked {
     /// Each command over each of some logs.
@@ -82,12 +86,52 @@ fn guarantees(output: &str) -> Vec<(Method, usize)> {
     found.collect()
 }
 
+/// What is wrong with the log that was made of another one: there is nothing of it, or all.
+fn saved(dir: &Path, run: &Run<'_>, whole: bool) -> Result<Option<String>> {
+    let new = dir.with_file_name("new");
+    for entry in std::fs::read_dir(dir.with_file_name(""))? {
+        let path = entry?.path();
+        if path != new && path != dir && !run.cannot_clean() {
+            return Ok(Some(format!("{} is left behind", path.display())));
+        }
+    }
+    if !new.exists() {
+        return Ok(whole.then(|| "it says that all was saved, and nothing is there".to_owned()));
+    }
+    let (old, new) = match (records(dir), records(&new)) {
+        (Ok(old), Ok(new)) => (old, new),
+        (old, new) => {
+            let error = old.err().or(new.err()).map(|e| e.to_string());
+            return Ok(Some(format!(
+                "what was saved: {}",
+                error.unwrap_or_default()
+            )));
+        }
+    };
+    let right = if whole {
+        old == new
+    } else {
+        old.starts_with(&new)
+    };
+    Ok((!right).then(|| format!("{} of {} records were saved", new.len(), old.len())))
+}
+
+fn records(dir: &Path) -> logforce::Result<Vec<Vec<u8>>> {
+    let log = logforce::read_only(dir)?;
+    let all = log.read_from(log.front_lsn())?;
+    all.map(|entry| entry.map(|e| e.data)).collect()
+}
+
 /// What users should never see.
 const NOT_WORDS: [&str; 6] = ["Os {", "Custom {", "kind: ", "Some(", "Error {", "code: "];
 
 impl Scene for Looked {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn group(&self) -> &'static str {
+        "commands"
     }
 
     fn set_up(&self, dir: &Path) -> Result<()> {
@@ -98,6 +142,9 @@ impl Scene for Looked {
         let mut words = vec![self.program.clone().into_os_string()];
         words.extend(self.words.iter().map(OsString::from));
         words.push(dir.join("log").into_os_string());
+        if self.words[0] == SALVAGE {
+            words.push(dir.join("new").into_os_string());
+        }
         Ok(words)
     }
 
@@ -129,10 +176,16 @@ impl Scene for Looked {
             {
                 found.push(format!("no words for people: {line}"));
             }
-            let damaged = |l: &&str| l.to_lowercase().contains("damaged") || l.contains("LOST");
+            // Not the name of a file that was put aside.
+            let damaged = |l: &&str| {
+                l.to_lowercase().replace(".damaged", "").contains("damaged") || l.contains("LOST")
+            };
             if let Some(line) = text.lines().find(damaged).filter(|_| !gone) {
                 found.push(format!("called damaged: {line}"));
             }
+        }
+        if self.words[0] == SALVAGE {
+            found.extend(saved(&dir, run, status.success() && !gone)?);
         }
         // Standard output itself may be what fails.
         let writing = injection.call.starts_with("write");
@@ -151,6 +204,11 @@ impl Scene for Looked {
             if self.exact && !there && !gone && !writing {
                 found.push(format!("shows something else: {}", one_line(&output)));
             }
+        } else if injection.is_signal() {
+            found.push(format!(
+                "takes a signal for a failure: {}",
+                one_line(errors)
+            ));
         } else if !writing && !gone && run.ended.crashed().is_none() {
             // Crate ctrlc keeps to itself why it has no thread.
             let thread = is_about_threads(&injection.call) && !errors.is_empty();

@@ -6,6 +6,7 @@ use super::subject::{End, Job, Opening, Task};
 use super::tracer;
 use crate::check::{self, Life, Promises};
 use crate::ledger::{Entry, Kind};
+use crate::subject::seam::Fault;
 use anyhow::{Context, Result, ensure};
 use logforce::{Guarantee, Method};
 use std::ffi::OsString;
@@ -39,8 +40,8 @@ fn usual(dir: &Path) -> Job {
         creation: Opening::Either,
         method: Some(Method::DirectDsync.to_string()),
         demanding: false,
+        fault: Fault::None,
         truncating: false,
-        calibrating: false,
         segment_len: 32 << 10,
         life: 1,
         seed: 1,
@@ -103,18 +104,17 @@ impl Base {
         let none = Base::nothing();
         let killed = none.lived("killed", home, |job| job.end = End::Exit)?;
         let closed = killed.lived("closed", home, |job| job.steps = 13)?;
-        let small = none.lived("small", home, |job| {
-            job.end = End::Exit;
-            job.steps = 6;
-        })?;
-        let mut cut = None;
-        for _ in 0..20 {
-            cut = match cut {
-                None => small.cut("cut", home)?,
-                there => there,
-            };
-        }
-        let cut = cut.context("no opening met the damage")?;
+        let small = || {
+            none.lived("small", home, |job| {
+                job.end = End::Exit;
+                job.steps = 6;
+            })
+        };
+        // Where a segment was announced behind the damage, the next opening begins above it.
+        let cut = (0..50)
+            .map(|_| small()?.cut("cut", home))
+            .find_map(Result::transpose);
+        let (small, cut) = (small()?, cut.context("no opening met the damage")??);
         Ok(vec![killed, closed, small, cut])
     }
 
@@ -150,7 +150,6 @@ impl Base {
             job.end = End::Exit;
         })?;
         if !cut.lost {
-            // The opening began above the damage: a stamp had come in between.
             return Ok(None);
         }
         // What it shows after the cut, and what it was promised since.
@@ -199,6 +198,7 @@ fn opening() -> check::Opening {
 #[derive(Debug)]
 pub struct Lived {
     name: String,
+    group: &'static str,
     base: Base,
     job: Job,
 }
@@ -216,8 +216,14 @@ impl Lived {
                 "" => name.to_owned(),
                 base => format!("{name}, {base}"),
             };
+            let group = match (job.task, base.lives) {
+                (Task::Work, 0) => "work",
+                (Task::Work, _) => "reopen",
+                _ => "read",
+            };
             all.push(Lived {
                 name,
+                group,
                 base: base.clone(),
                 job,
             });
@@ -250,6 +256,20 @@ impl Lived {
         all
     }
 
+    /// A log by `fdatasync` over a backend that takes errors of the system for success: a known fault
+    /// that has to be found.
+    pub fn deaf() -> Lived {
+        let mut job = usual(Path::new(""));
+        job.method = Some(Method::Fdatasync.to_string());
+        job.fault = Fault::Deaf;
+        Lived {
+            name: "a deaf backend".to_owned(),
+            group: "work",
+            base: Base::nothing(),
+            job,
+        }
+    }
+
     /// What was shown to a reader, in order.
     fn shown(said: &[Said]) -> Vec<Entry> {
         let mut shown = entries(said);
@@ -277,6 +297,16 @@ impl Lived {
         Ok(found)
     }
 
+    /// A write or a sync of what was promised that failed, and nobody heard of it. That what it had
+    /// to bring about is there all the same says nothing: the cache has it.
+    fn unheard(run: &Run<'_>, said: &[Said]) -> Option<String> {
+        let heard = said.iter().any(|s| matches!(s, Said::Erred { .. }));
+        let failed = run.ended.failed().find(|call| is_promised(call));
+        failed
+            .filter(|_| !heard)
+            .map(|call| format!("nobody was told: {call}"))
+    }
+
     /// Opens it when nothing fails any more.
     fn judge_log(&self, dir: &Path, said: &[Said]) -> Result<Vec<String>> {
         let mut promises = self.base.promises.clone();
@@ -284,9 +314,20 @@ impl Lived {
         let outcome = check::check(dir, opening(), &mut promises)?;
         let mut found: Vec<String> = outcome.broken;
         found.extend(outcome.filesystem_lost);
-        found.extend(leftovers(dir)?);
+        found.extend(leftovers(dir, &self.base.files)?);
         Ok(found)
     }
+}
+
+/// Whether a call in a trace writes or syncs what a log promises: not what is only being prepared, or
+/// told to onlookers. One that is interrupted is made again.
+fn is_promised(call: &str) -> bool {
+    let name = call.split('(').next().unwrap_or_default();
+    let writes = ["fsync", "fdatasync", "pwritev2", "pwrite64", "pwritev"].contains(&name);
+    let whose = [".seg>", "/control>", "/log>"]
+        .iter()
+        .any(|end| call.contains(end));
+    writes && whose && !call.contains("= -1 EINTR")
 }
 
 /// The guarantee with which it was opened, and what was lost.
@@ -302,6 +343,19 @@ fn opened(said: &[Said]) -> Option<(u64, Option<&str>)> {
 impl Scene for Lived {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn group(&self) -> &'static str {
+        self.group
+    }
+
+    /// What was promised is at stake here, and most calls come in several places.
+    fn weight(&self) -> usize {
+        match self.group {
+            "work" => 4,
+            "reopen" => 2,
+            _ => 1,
+        }
     }
 
     fn set_up(&self, dir: &Path) -> Result<()> {
@@ -343,10 +397,36 @@ impl Scene for Lived {
             }
             found.push(format!("reported as lost: {lost}"));
         }
+        if run.ended.crashed().is_none() {
+            found.extend(Self::unheard(run, &said));
+        }
         found.extend(match self.job.task {
             Task::Work => self.judge_log(&dir, &said)?,
-            Task::Read | Task::Follow => self.judge_reader(&dir, run, &said)?,
+            _ => self.judge_reader(&dir, run, &said)?,
         });
         Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_prepared_is_not_promised() {
+        let promised = |call: &str| is_promised(&format!("{call} = -1 EIO (Input/output error)"));
+        assert!(promised("fdatasync(5</a/log/control>)"));
+        assert!(promised(
+            "pwritev2(5</a/log/0000000000008000.seg>, [..], 1, 0, RWF_DSYNC)"
+        ));
+        assert!(promised("fsync(3</a/log>)"));
+        assert!(!promised("pwrite64(7</a/log/live>, \"\", 4096, 0)"));
+        assert!(!promised("fdatasync(5</a/log/0000000000008000.tmp>)"));
+        assert!(!promised(
+            "unlinkat(3</a/log>, \"0000000000008000.seg\", 0)"
+        ));
+        assert!(!is_promised(
+            "fsync(3</a/log>) = -1 EINTR (Interrupted system call) (INJECTED)"
+        ));
     }
 }

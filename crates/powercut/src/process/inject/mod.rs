@@ -8,6 +8,7 @@
 mod calls;
 mod commands;
 mod lives;
+mod measured;
 mod places;
 mod said;
 mod scene;
@@ -21,7 +22,7 @@ use super::{Counted, Plan, two_at_a_time};
 use crate::rig::{Filesystem, Mounted};
 use anyhow::{Context, Result, ensure};
 use logforce_testkit::Rng;
-use scene::{Run, Scene};
+use scene::{OwnDisk, Run, Scene};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -59,6 +60,7 @@ struct Judged {
 /// Where cases run.
 struct Place<'a> {
     mounted: &'a Path,
+    disk: &'a OwnDisk,
     home: &'a Path,
     next: AtomicU64,
 }
@@ -71,7 +73,11 @@ impl Place<'_> {
         injection: Option<(&Injection, &Ended)>,
     ) -> Result<(Ended, Vec<String>)> {
         let number = self.next.fetch_add(1, Ordering::Relaxed).to_string();
-        let (dir, scratch) = (self.mounted.join(&number), self.home.join(&number));
+        let lies = match scene.is_about_disks() {
+            true => &self.disk.path,
+            false => self.mounted,
+        };
+        let (dir, scratch) = (lies.join(&number), self.home.join(&number));
         fs::create_dir(&dir)?;
         fs::create_dir(&scratch)?;
         scene.set_up(&dir)?;
@@ -109,7 +115,7 @@ impl Place<'_> {
         let (ended, found) = self
             .run(*played, Some((&injection, usual)))
             .with_context(|| format!("{}: {injection}", played.name()))?;
-        let met = ended.was_met().then(|| ended.met().to_owned());
+        let met = ended.failed().next().map(str::to_owned);
         Ok(Judged {
             scene,
             injection,
@@ -156,14 +162,14 @@ fn shuffle<T>(items: &mut [T], rng: &mut Rng) {
     }
 }
 
-/// One of each scene in turn, until all are through.
-fn in_turns(cases: Vec<Vec<Injection>>) -> Vec<(usize, Injection)> {
-    let mut turns: Vec<_> = cases.into_iter().map(Vec::into_iter).collect();
+/// So many of each scene in turn, until all are through.
+fn in_turns(cases: Vec<(usize, Vec<Injection>)>) -> Vec<(usize, Injection)> {
+    let mut turns: Vec<_> = cases.into_iter().map(|(n, c)| (n, c.into_iter())).collect();
     let mut all = Vec::new();
     loop {
         let before = all.len();
-        for (scene, cases) in turns.iter_mut().enumerate() {
-            all.extend(cases.next().map(|case| (scene, case)));
+        for (scene, (weight, cases)) in turns.iter_mut().enumerate() {
+            all.extend(cases.take(*weight).map(|case| (scene, case)));
         }
         if all.len() == before {
             return all;
@@ -171,31 +177,41 @@ fn in_turns(cases: Vec<Vec<Injection>>) -> Vec<(usize, Injection)> {
     }
 }
 
+/// Bytes of the disk: so many that methods are measured there. They take memory as far as they are
+/// used.
+const DISK: u64 = 256 << 20;
+
 /// Each scene; a row for each.
 ///
 /// # Errors
 /// Of the machine.
 pub fn run(home: &Path, plan: &Plan) -> Result<Vec<Counted>> {
     if !tracer::is_here() {
-        let skipped = "inject: skipped: strace (package strace) is not here, or may not trace";
-        return Ok(vec![Counted::new(skipped)]);
+        let mut row = Counted::new("inject");
+        let missing = "needs strace (package strace), which is not here, or may not trace";
+        row.skipped.push(missing.to_owned());
+        return Ok(vec![row]);
     }
-    let image = Filesystem::Ext4.make()?;
+    let image = Filesystem::Ext4.make_of(DISK)?;
     let mounted = Mounted::image(Filesystem::Ext4, &image, home)?;
     let scratch: PathBuf = home.join("inject");
     fs::create_dir(&scratch)?;
+    let disk = OwnDisk::new()?;
     let place = Place {
         mounted: mounted.path(),
+        disk: &disk,
         home: &scratch,
         next: AtomicU64::new(0),
     };
     let bases = lives::Base::all(mounted.path())?;
     let lives = lives::Lived::all(&bases);
-    let refused = places::Refused::all(home, mounted.path())?;
+    let refused = places::Refused::all(home, &disk, mounted.path())?;
+    let measured = measured::Measured::beside(&bases[0]);
     let looked = commands::Looked::all(&bases[..2])?;
     let mut scenes: Vec<&dyn Scene> = Vec::new();
     scenes.extend(lives.iter().map(|l| l as &dyn Scene));
     scenes.extend(refused.iter().map(|r| r as &dyn Scene));
+    scenes.push(&measured);
     scenes.extend(looked.iter().map(|c| c as &dyn Scene));
     if let Amount::One(name, _) = &plan.injected {
         scenes.retain(|s| s.name() == name);
@@ -203,8 +219,10 @@ pub fn run(home: &Path, plan: &Plan) -> Result<Vec<Counted>> {
     }
     let known = two_at_a_time(scenes, |scene| place.learn(scene))?;
     let mut rng = Rng::new(plan.seed ^ 0x1213);
-    let each = known.iter().map(|k| cases(&k.spots, &mut rng)).collect();
-    let mut all = in_turns(each);
+    let each = known
+        .iter()
+        .map(|k| (k.scene.weight(), cases(&k.spots, &mut rng)));
+    let mut all = in_turns(each.collect());
     let possible = all.len() as u64;
     let mut until = None;
     match &plan.injected {
@@ -218,16 +236,29 @@ pub fn run(home: &Path, plan: &Plan) -> Result<Vec<Counted>> {
             false => place.case(&known, scene, injection).map(Some),
         }
     })?;
-    let mut rows: Vec<Counted> = known.iter().map(|k| row(k)).collect();
+    let mut rows: Vec<Counted> = Vec::new();
+    for known in &known {
+        let row = row(&mut rows, known.scene);
+        row.add("scenes", 1);
+        row.add("calls", known.spots.len() as u64);
+    }
+    // Recorded losses speak against a disk that would do otherwise; this one would not.
+    if let (false, Some(first)) = (disk.is_good, refused.first()) {
+        row(&mut rows, first).add("places left out: no disk here survives", 1);
+    }
     for judged in judged.into_iter().flatten() {
-        count(
-            &mut rows[judged.scene],
-            known[judged.scene].scene.name(),
-            judged,
-        );
+        let scene = known[judged.scene].scene;
+        count(row(&mut rows, scene), scene.name(), judged);
+    }
+    for row in &mut rows {
+        // Threads take turns otherwise each time, so some calls are not made again.
+        row.demand("met", row.count("cases") / 2);
     }
     if let Some(first) = rows.first_mut() {
         first.add("possible cases of all", possible);
+        if !matches!(plan.injected, Amount::One(..)) {
+            first.caught("errors pass for success", &deaf(&place)?);
+        }
     }
     drop(known);
     drop(refused);
@@ -235,10 +266,33 @@ pub fn run(home: &Path, plan: &Plan) -> Result<Vec<Counted>> {
     Ok(rows)
 }
 
-fn row(known: &Known<'_>) -> Counted {
-    let mut row = Counted::new(format!("inject: {}", known.scene.name()));
-    row.add("calls", known.spots.len() as u64);
-    row
+/// Whether it can see: what is found where the backend takes errors for success.
+fn deaf(place: &Place<'_>) -> Result<Vec<String>> {
+    let deaf = lives::Lived::deaf();
+    let known = [place.learn(&deaf)?];
+    for call in ["fdatasync", "pwrite64", "pwritev2"] {
+        let spots = known[0].spots.iter().filter(|s| s.call == call);
+        for nth in spots.map(|s| s.nth).skip(2).take(8) {
+            let injection = format!("{call}=EIO@{nth}").parse();
+            let injection = injection.map_err(anyhow::Error::msg)?;
+            let found = place.case(&known, 0, injection)?.found;
+            if !found.is_empty() {
+                return Ok(found);
+            }
+        }
+    }
+    Ok(Vec::new())
+}
+
+/// The row of a scene's group.
+fn row<'r>(rows: &'r mut Vec<Counted>, scene: &dyn Scene) -> &'r mut Counted {
+    let name = format!("inject, {}", scene.group());
+    let place = rows.iter().position(|r| r.name == name);
+    let place = place.unwrap_or_else(|| {
+        rows.push(Counted::new(name));
+        rows.len() - 1
+    });
+    &mut rows[place]
 }
 
 fn count(row: &mut Counted, scene: &str, judged: Judged) {
@@ -252,5 +306,46 @@ fn count(row: &mut Counted, scene: &str, judged: Judged) {
             judged.found.join("; "),
             judged.met.unwrap_or_default(),
         ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spots() -> Vec<Spot> {
+        let spot = |call: &str, nth| Spot {
+            call: call.to_owned(),
+            nth,
+        };
+        vec![
+            spot("openat", 7),
+            spot("openat", 8),
+            spot("fdatasync", 1),
+            spot("gettid", 1),
+        ]
+    }
+
+    #[test]
+    fn every_call_and_number_comes_before_any_comes_again() {
+        let all = cases(&spots(), &mut Rng::new(1));
+        let kinds = |cases: &[Injection]| {
+            let kinds = cases.iter().map(|c| (c.call.clone(), c.answer, c.on));
+            kinds.collect::<std::collections::BTreeSet<_>>().len()
+        };
+        // One that is interrupted for ever is none.
+        let first = (2 * 12 - 1) + (2 * 6 - 1);
+        assert_eq!(kinds(&all[..first]), first);
+        assert_eq!((kinds(&all), all.len()), (first, first + 2 * 12 - 1));
+        assert_eq!(all, cases(&spots(), &mut Rng::new(1)));
+        assert_ne!(all, cases(&spots(), &mut Rng::new(2)));
+    }
+
+    #[test]
+    fn scenes_take_turns_by_their_weight() {
+        let all = cases(&spots(), &mut Rng::new(1));
+        let turns = in_turns(vec![(1, all[..4].to_vec()), (3, all[..5].to_vec())]);
+        let scenes: Vec<usize> = turns.iter().map(|(scene, _)| *scene).collect();
+        assert_eq!(scenes, [0, 1, 1, 1, 0, 1, 1, 0, 0]);
     }
 }

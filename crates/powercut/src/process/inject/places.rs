@@ -3,12 +3,13 @@
 
 use super::lives::subject;
 use super::said::{Said, heard};
-use super::scene::{Run, Scene, said_wrong};
+use super::scene::{OwnDisk, Run, Scene, said_wrong};
 use super::subject::{End, Job, Opening, Task};
-use crate::rig::{Filesystem, Image};
+use crate::rig::{Filesystem, fresh};
+use crate::subject::seam::Fault;
 use anyhow::{Context, Result, bail, ensure};
+use logforce::Method;
 use logforce::cuts::{self, CutRun};
-use logforce::{FileState, Guarantee, Method};
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,15 +17,11 @@ use std::process::Command;
 
 /// Something mounted for this; unmounted when dropped.
 #[derive(Debug)]
-pub struct Extra {
-    at: PathBuf,
-    /// What it lies on, if that is an image.
-    _image: Option<Image>,
-}
+pub struct Extra(PathBuf);
 
 impl Extra {
-    fn new(at: PathBuf, image: Option<Image>, words: &[&str]) -> Result<Extra> {
-        fs::create_dir(&at)?;
+    fn new(home: &Path, words: &[&str]) -> Result<Extra> {
+        let at = fresh(home)?;
         let out = Command::new("mount")
             .arg("-n")
             .args(words)
@@ -34,13 +31,13 @@ impl Extra {
         if !out.status.success() {
             bail!("{}", String::from_utf8_lossy(&out.stderr).trim());
         }
-        Ok(Extra { at, _image: image })
+        Ok(Extra(at))
     }
 }
 
 impl Drop for Extra {
     fn drop(&mut self) {
-        let _ = rustix::mount::unmount(&self.at, rustix::mount::UnmountFlags::DETACH);
+        let _ = rustix::mount::unmount(&self.0, rustix::mount::UnmountFlags::DETACH);
     }
 }
 
@@ -56,60 +53,88 @@ pub struct Refused {
 }
 
 impl Refused {
-    /// All of them. `home` is memory, `disk` a filesystem where nothing speaks against a log.
+    /// All of them. `home` is memory. Where the machine's own disk is good, each is refused for the
+    /// one thing alone that is wrong with it.
     ///
     /// # Errors
     /// Of the machine.
-    pub fn all(home: &Path, disk: &Path) -> Result<Vec<Refused>> {
+    pub fn all(home: &Path, disk: &OwnDisk, memory: &Path) -> Result<Vec<Refused>> {
         let refused = |name, mounted| Refused {
             name,
-            mounted,
+            mounted: Some(mounted),
             recorded: None,
             method: None,
         };
-        let overlay = |name: &str| -> Result<String> {
-            let mut words = "volatile".to_owned();
-            for (key, part) in [
-                ("lowerdir", "lower"),
-                ("upperdir", "upper"),
-                ("workdir", "work"),
-            ] {
-                let dir = disk.join(format!("{name}-{part}"));
-                fs::create_dir(&dir)?;
-                words = format!("{words},{key}={}", dir.display());
-            }
-            Ok(words)
-        };
-        let options = overlay("overlay")?;
-        let words = ["-t", "overlay", "overlay", "-o", &options];
-        let volatile = Extra::new(home.join("overlay"), None, &words)?;
-        let image = Filesystem::Ext4.make()?;
-        let device = image.path().display().to_string();
-        let words = ["-t", "ext4", "-o", "loop,barrier=0", &device];
-        let unsafe_mount = Extra::new(home.join("nobarrier"), Some(image), &words)?;
+        let own = disk.is_good.then_some(disk.path.as_path());
+        // Where the disk itself is an overlay it takes no other one.
+        let volatile = own.into_iter().chain([memory]);
+        let volatile = volatile
+            .map(|disk| overlay(home, disk))
+            .find_map(Result::ok);
+        let without = own.into_iter().chain([memory]);
+        let without = without
+            .map(|disk| nobarrier(home, disk))
+            .find_map(Result::ok);
         let mut all = vec![
-            refused("overlay, volatile", Some(volatile)),
-            refused("ext4 without barriers", Some(unsafe_mount)),
+            refused(
+                "overlay, volatile",
+                volatile.context("no overlay can be mounted")?,
+            ),
+            refused(
+                "ext4 without barriers",
+                without.context("no ext4 can be mounted")?,
+            ),
         ];
         if let Some(run) = lost(disk)? {
             all.push(Refused {
+                name: "recorded losses",
+                mounted: None,
                 recorded: Some(run),
                 method: Some(Method::Dsync),
-                ..refused("recorded losses", None)
             });
         }
         Ok(all)
     }
 }
 
+/// An overlay whose flushes do nothing.
+fn overlay(home: &Path, disk: &Path) -> Result<Extra> {
+    let mut words = "volatile".to_owned();
+    for (key, part) in [
+        ("lowerdir", "lower"),
+        ("upperdir", "upper"),
+        ("workdir", "work"),
+    ] {
+        let dir = disk.join(part);
+        fs::create_dir(&dir)?;
+        words = format!("{words},{key}={}", dir.display());
+    }
+    Extra::new(home, &["-t", "overlay", "overlay", "-o", &words])
+}
+
+/// An ext4 that sends no flushes.
+fn nobarrier(home: &Path, disk: &Path) -> Result<Extra> {
+    let file = disk.join("ext4");
+    fs::File::create(&file)?.set_len(Filesystem::Ext4.size())?;
+    let made = Command::new("mkfs.ext4")
+        .args(["-q", "-F"])
+        .arg(&file)
+        .output();
+    let made = made.context("mkfs.ext4")?;
+    ensure!(
+        made.status.success(),
+        "mkfs.ext4: {}",
+        String::from_utf8_lossy(&made.stderr)
+    );
+    let file = file.display().to_string();
+    Extra::new(home, &["-t", "ext4", "-o", "loop,barrier=0", &file])
+}
+
 /// A loss by a method that would do there; `None` where it would not, so that a loss speaks against
 /// nothing.
-fn lost(disk: &Path) -> Result<Option<CutRun>> {
-    let facts = logforce::facts(disk)?;
-    let assessed = facts.assess(Method::Dsync, FileState::Zeroed);
-    let good = assessed.is_some_and(|a| a.guarantee == Guarantee::PowerLoss);
-    let place = cuts::Place::of(&facts).filter(|_| good);
-    Ok(place.map(|place| CutRun {
+fn lost(disk: &OwnDisk) -> Result<Option<CutRun>> {
+    let place = cuts::Place::of(&logforce::facts(&disk.path)?);
+    Ok(place.filter(|_| disk.is_good).map(|place| CutRun {
         place,
         method: Method::Dsync,
         run: 1,
@@ -127,7 +152,7 @@ impl Refused {
     fn dir(&self, dir: &Path) -> PathBuf {
         let number = dir.file_name().unwrap_or_default();
         match &self.mounted {
-            Some(extra) => extra.at.join(number),
+            Some(extra) => extra.0.join(number),
             None => dir.join("log"),
         }
     }
@@ -136,6 +161,14 @@ impl Refused {
 impl Scene for Refused {
     fn name(&self) -> &str {
         self.name
+    }
+
+    fn group(&self) -> &'static str {
+        "places"
+    }
+
+    fn is_about_disks(&self) -> bool {
+        self.recorded.is_some()
     }
 
     fn set_up(&self, dir: &Path) -> Result<()> {
@@ -151,11 +184,11 @@ impl Scene for Refused {
         subject(&Job {
             task: Task::Work,
             dir: self.dir(dir),
-            creation: Opening::Either,
+            creation: Opening::Anywhere,
             method: self.method.map(|m| m.to_string()),
             demanding: true,
+            fault: Fault::None,
             truncating: false,
-            calibrating: false,
             segment_len: 32 << 10,
             life: 1,
             seed: 1,

@@ -4,14 +4,28 @@ use super::calls::{Answer, is_about_memory, is_about_threads};
 use super::said::Said;
 use super::tracer::{Ended, Injection};
 use anyhow::{Context, Result};
+use logforce::{FileState, Guarantee, Method};
 use std::ffi::OsString;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// One thing that programs do with logs.
 pub trait Scene: Sync {
     /// Its name in reports.
     fn name(&self) -> &str;
+
+    /// With which other scenes it is counted.
+    fn group(&self) -> &'static str;
+
+    /// How many cases are tried of it for each one of another scene.
+    fn weight(&self) -> usize {
+        1
+    }
+
+    /// Whether it is about what disks are made of: an image in memory is no disk.
+    fn is_about_disks(&self) -> bool {
+        false
+    }
 
     /// Puts into `dir`, which is empty, what the program finds there.
     ///
@@ -58,6 +72,12 @@ impl Run<'_> {
             .is_some_and(|i| i.call == "getdents64" && i.answer == Answer::Nothing)
     }
 
+    /// Whether what is to be taken away may not be, or nothing can be found any more.
+    pub fn cannot_clean(&self) -> bool {
+        self.injection()
+            .is_some_and(|i| i.on || i.call.starts_with("unlink"))
+    }
+
     /// A crash or a hang. A program that gets no memory may end at once.
     pub fn crashed(&self) -> Option<String> {
         let out_of_memory = self.injection().is_some_and(|i| is_about_memory(&i.call))
@@ -75,6 +95,11 @@ impl Run<'_> {
         let Some(injection) = self.injection() else {
             return Some(format!("{doing} fails by itself: {kind}: {text}"));
         };
+        if injection.is_signal() {
+            return Some(format!(
+                "{doing} takes a signal for a failure: {kind}: {text}"
+            ));
+        }
         let gone = self.is_lasting_damage() || self.lists_nothing();
         let locking = matches!(injection.call.as_str(), "fcntl" | "flock");
         let fits = match kind {
@@ -95,6 +120,11 @@ impl Run<'_> {
 }
 
 impl Injection {
+    /// Whether a call was only interrupted: it is to be made again.
+    pub fn is_signal(&self) -> bool {
+        matches!(self.answer, Answer::Error(e) if e.name == "EINTR")
+    }
+
     /// Whether words for people say what the system answered.
     pub fn is_said_in(&self, text: &str) -> bool {
         let says = |number: i32| text.contains(&format!("os error {number})"));
@@ -163,20 +193,59 @@ impl Files {
     }
 }
 
-/// Files in a log's directory that an opening should have cleaned away, or should not have made.
+/// Files in a log's directory that were not `there`, and that an opening should have cleaned away or
+/// should not have made.
 ///
 /// # Errors
 /// Of the machine.
-pub fn leftovers(dir: &Path) -> Result<Vec<String>> {
+pub fn leftovers(dir: &Path, there: &Files) -> Result<Vec<String>> {
     let Ok(entries) = fs::read_dir(dir) else {
         return Ok(Vec::new());
     };
     let mut left = Vec::new();
     for entry in entries {
-        let name = entry?.file_name().to_string_lossy().into_owned();
-        if [".tmp", ".damaged"].iter().any(|end| name.ends_with(end)) {
-            left.push(format!("{name} is left behind"));
+        let name = entry?.file_name();
+        let text = name.to_string_lossy();
+        let odd = [".tmp", ".damaged", ".cut"]
+            .iter()
+            .any(|end| text.ends_with(end));
+        if odd && !there.0.iter().any(|(n, _)| *n == name) {
+            left.push(format!("{text} is left behind"));
         }
     }
     Ok(left)
+}
+
+/// A directory of the machine's own disk, beside the program; removed when dropped.
+#[derive(Debug)]
+pub struct OwnDisk {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Whether logs may promise to survive a loss of power there.
+    pub is_good: bool,
+}
+
+impl OwnDisk {
+    /// Makes one.
+    ///
+    /// # Errors
+    /// Of the machine.
+    pub fn new() -> Result<OwnDisk> {
+        let path = crate::rig::enclosure::own_disk()?;
+        fs::create_dir(&path).with_context(|| path.display().to_string())?;
+        let mut disk = OwnDisk {
+            path,
+            is_good: false,
+        };
+        let facts = logforce::facts(&disk.path)?;
+        let assessed = facts.assess(Method::Dsync, FileState::Zeroed);
+        disk.is_good = assessed.is_some_and(|a| a.guarantee == Guarantee::PowerLoss);
+        Ok(disk)
+    }
+}
+
+impl Drop for OwnDisk {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.path);
+    }
 }

@@ -3,9 +3,10 @@
 
 use super::said::{Said, did};
 use crate::ledger::{Entry, Kind};
+use crate::subject::seam::{Fault, Faulty};
 use crate::subject::{Identity, metadata, rank};
 use anyhow::Result;
-use logforce::{Committed, ErrorKind, Guarantee, Log, Lsn, Method, OnDamage, Options};
+use logforce::{Committed, Creation, ErrorKind, Guarantee, Log, Lsn, Method, OnDamage, Options};
 use logforce_testkit::Rng;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -21,6 +22,8 @@ pub enum Task {
     Read,
     /// Follows it from another process, and shows all of it.
     Follow,
+    /// Measures the methods in its directory.
+    Measure,
 }
 
 /// How it ends.
@@ -45,10 +48,10 @@ pub struct Job {
     pub method: Option<String>,
     /// Demand a guarantee that survives a loss of power.
     pub demanding: bool,
+    /// What is wrong with the backend.
+    pub fault: Fault,
     /// Cut the log where acknowledged data is damaged.
     pub truncating: bool,
-    /// The methods may be measured.
-    pub calibrating: bool,
     /// Bytes of a segment.
     pub segment_len: u64,
     /// Its number; no two that work one log have the same.
@@ -70,6 +73,8 @@ pub enum Opening {
     Existing,
     /// It is made if it is not there.
     Either,
+    /// The same, and what the place is made of counts, an image in memory too.
+    Anywhere,
 }
 
 /// Does it, as `json` says. How it went is said; the process fails only where it cannot be.
@@ -82,16 +87,23 @@ pub fn role_inject(json: &str) -> Result<()> {
         Task::Work => work(&job)?,
         Task::Read => read(&job),
         Task::Follow => follow(&job),
+        Task::Measure => measure(&job),
     }
     Ok(())
 }
 
 fn options(job: &Job) -> Result<Options> {
+    // Whoever is killed has put down no stamp: how much is known to have been durable then does not
+    // depend on the machine.
+    let idle = match job.end {
+        End::Close => Duration::from_millis(2),
+        End::Exit => Duration::from_secs(60),
+    };
     let mut options = Options::new()
-        .calibrate(job.calibrating)
+        .calibrate(false)
         .segment_len(job.segment_len)
         .spares(1)
-        .idle_stamp(Duration::from_millis(2));
+        .idle_stamp(idle);
     if let Some(method) = &job.method {
         options = options.method(method.parse::<Method>()?);
     }
@@ -106,12 +118,7 @@ fn options(job: &Job) -> Result<Options> {
 
 fn work(job: &Job) -> Result<()> {
     let options = options(job)?;
-    let opened = match job.creation {
-        Opening::New => logforce::create_new(&job.dir, options),
-        Opening::Existing => logforce::open_existing(&job.dir, options),
-        Opening::Either => logforce::open_or_create(&job.dir, options),
-    };
-    let log = match opened {
+    let log = match open(job, options) {
         Ok(log) => log,
         Err(e) => {
             Said::erred("open", &e).tell();
@@ -149,6 +156,17 @@ fn work(job: &Job) -> Result<()> {
         Err(e) => Said::erred("close", &e).tell(),
     }
     Ok(())
+}
+
+/// As every program does, but that an image in memory counts for the disk that it stands for.
+fn open(job: &Job, options: Options) -> logforce::Result<Log> {
+    let creation = match job.creation {
+        Opening::New => Creation::CreateNew,
+        Opening::Existing => Creation::OpenExisting,
+        Opening::Either => Creation::OpenOrCreate,
+        Opening::Anywhere => return logforce::open_or_create(&job.dir, options),
+    };
+    Log::open(&Faulty::new(job.fault), &job.dir, creation, options)
 }
 
 struct Worker<'a> {
@@ -422,6 +440,14 @@ fn follow(job: &Job) {
         Ok(())
     };
     ended("follow", follow());
+}
+
+/// For long enough that every method has its turn.
+const MEASURING: Duration = Duration::from_millis(40);
+
+fn measure(job: &Job) {
+    let measured = logforce::calibration::measured(&job.dir, None, MEASURING);
+    ended("measure", measured.map(drop));
 }
 
 fn ended(doing: &str, ended: logforce::Result<()>) {

@@ -98,16 +98,10 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// Whether anything was injected at all: a program that takes another way makes other calls.
-    pub fn was_met(&self) -> bool {
-        self.trace.contains("(INJECTED)")
-    }
-
-    /// The first call that was answered so, for reports.
-    pub fn met(&self) -> &str {
-        let line = self.trace.lines().find(|l| l.contains("(INJECTED)"));
-        line.and_then(|l| l.trim_start().split_once(' '))
-            .map_or("", |(_, call)| call.trim_start())
+    /// The calls that were answered so.
+    pub fn failed(&self) -> impl Iterator<Item = &str> {
+        let lines = self.trace.lines().filter(|l| l.contains("(INJECTED)"));
+        lines.filter_map(|l| Some(l.trim_start().split_once(' ')?.1.trim_start()))
     }
 
     /// What is wrong with the way it ended, whatever it was to do.
@@ -159,6 +153,9 @@ pub fn run(
     strace
         .args(program)
         .current_dir("/")
+        // Where the command keeps what it measured.
+        .env("HOME", scratch)
+        .env_remove("XDG_CACHE_HOME")
         .stdin(Stdio::null())
         .stdout(Stdio::from(OwnedFd::from(theirs)))
         .stderr(Stdio::from(fs::File::create(&errors)?))

@@ -1,0 +1,106 @@
+//! The methods are measured while calls fail. What was not measured for want of a descriptor or of
+//! memory is no slower for it: an error is no answer, and is not kept as one.
+
+use super::lives::{Base, subject};
+use super::said::{Said, heard};
+use super::scene::{Files, Run, Scene, leftovers, said_wrong};
+use super::subject::{End, Job, Opening, Task};
+use crate::subject::seam::Fault;
+use anyhow::Result;
+use logforce::calibration::{self, Decision};
+use std::ffi::OsString;
+use std::path::Path;
+
+/// A measuring beside a log.
+#[derive(Debug)]
+pub struct Measured {
+    files: Files,
+}
+
+impl Measured {
+    /// Beside this log.
+    pub fn beside(base: &Base) -> Measured {
+        Measured {
+            files: base.files().clone(),
+        }
+    }
+}
+
+/// What is wrong with what is kept beside a log. How fast the methods were depends on the machine,
+/// and whether there was time to measure all of them; the default of the place does not.
+fn kept_wrong(dir: &Path) -> Result<Option<String>> {
+    let known = calibration::known(dir, None)?;
+    let default = known.facts.default_method();
+    let Some(kept) = known.calibration else {
+        return Ok(None);
+    };
+    let Decision {
+        method, figures, ..
+    } = kept.decision;
+    let right = match figures.is_empty() {
+        true => method == default,
+        false => figures.iter().any(|f| f.method == default),
+    };
+    let wrong = || format!("{method} is kept as measured, and {default} was not considered");
+    Ok((!right).then(wrong))
+}
+
+impl Scene for Measured {
+    fn name(&self) -> &str {
+        "measure"
+    }
+
+    fn group(&self) -> &'static str {
+        "places"
+    }
+
+    fn is_about_disks(&self) -> bool {
+        true
+    }
+
+    fn set_up(&self, dir: &Path) -> Result<()> {
+        self.files.write(&dir.join("log"))
+    }
+
+    fn program(&self, dir: &Path) -> Result<Vec<OsString>> {
+        subject(&Job {
+            task: Task::Measure,
+            dir: dir.join("log"),
+            creation: Opening::Existing,
+            method: None,
+            demanding: false,
+            fault: Fault::None,
+            truncating: false,
+            segment_len: 32 << 10,
+            life: 1,
+            seed: 1,
+            steps: 0,
+            end: End::Close,
+        })
+    }
+
+    fn judge(&self, dir: &Path, run: &Run<'_>) -> Result<Vec<String>> {
+        let dir = dir.join("log");
+        let said = heard(&run.ended.output);
+        let mut found = said_wrong(&said, run.ended.crashed().is_some());
+        found.extend(run.crashed());
+        for s in &said {
+            if let Said::Erred { doing, kind, text } = s {
+                found.extend(run.error(doing, kind, text));
+            }
+        }
+        found.extend(kept_wrong(&dir)?);
+        // The log's own files are nobody's business here.
+        let mut files = Files::read(&dir)?;
+        files
+            .0
+            .retain(|file| self.files.0.iter().any(|f| f.0 == file.0));
+        if files != self.files {
+            found.push("measuring has changed the log".to_owned());
+        }
+        if run.ended.crashed().is_none() && !run.cannot_clean() {
+            found.extend(leftovers(&dir, &self.files)?);
+        }
+        Ok(found)
+    }
+}
