@@ -102,7 +102,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     ];
     cuts.extend(["--cycles", "120", "--states", "2400", "--seed", &seed]);
     let calls = [
-        "process", "--only", "inject", "--calls", CASES, "--seed", &seed,
+        "process", "--only", "inject", "--first", "--calls", CASES, "--seed", &seed,
     ];
     let all = BUGS.iter().map(|bug| (bug, &cuts[..]));
     let all: Vec<_> = all

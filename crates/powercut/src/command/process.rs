@@ -27,6 +27,9 @@ pub struct Args {
     /// How many system calls fail, each in a run of its own.
     #[arg(long)]
     calls: Option<u64>,
+    /// No more system calls fail once one broke something.
+    #[arg(long)]
+    first: bool,
     /// Every system call fails with every error number it could, at every place.
     #[arg(long, conflicts_with = "calls")]
     whole: bool,
@@ -89,6 +92,7 @@ pub fn run(args: &Args, home: &Path) -> Result<ExitCode> {
         readers: ci.readers * args.times,
         wins: ci.wins * args.times,
         injected: args.injected(ci.injected),
+        first: args.first,
         seed: ci.seed,
     };
     let rows = process::run(home, &plan, args.only.as_deref(), &mut |row| {

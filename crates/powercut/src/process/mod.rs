@@ -42,6 +42,8 @@ pub struct Plan {
     pub wins: u64,
     /// System calls that fail.
     pub injected: inject::Amount,
+    /// No more of them once one broke something.
+    pub first: bool,
     /// Of everything random.
     pub seed: u64,
 }
@@ -55,6 +57,7 @@ impl Plan {
             readers: 20,
             wins: 150,
             injected: inject::Amount::Some(1800),
+            first: false,
             seed,
         }
     }

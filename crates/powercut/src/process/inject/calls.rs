@@ -210,6 +210,19 @@ pub fn answers(call: &str) -> Vec<Answer> {
     names.iter().filter_map(|n| n.parse().ok()).collect()
 }
 
+/// Whether what a log promises hangs on it.
+pub fn is_of_writing(call: &str) -> bool {
+    let calls = [
+        "write",
+        "pwrite64",
+        "pwritev",
+        "pwritev2",
+        "fsync",
+        "fdatasync",
+    ];
+    calls.contains(&call)
+}
+
 /// Whether it is about memory: a program that gets none may end at once.
 pub fn is_about_memory(call: &str) -> bool {
     matches!(call, "mmap" | "munmap" | "mremap" | "mprotect" | "madvise")

@@ -26,7 +26,7 @@ use scene::{OwnDisk, Run, Scene};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tracer::{Ended, Spot};
 
@@ -125,8 +125,12 @@ impl Place<'_> {
     }
 }
 
+/// In so many places each write and sync fails for each one of another call: half of them are of
+/// what is only being prepared.
+const OF_WRITING: usize = 4;
+
 /// All that can fail in a scene, in the order in which it is tried: each call and error number
-/// once, at a place drawn by lot, before any again.
+/// once, at a place drawn by lot, before any again; writes and syncs four times.
 fn cases(spots: &[Spot], rng: &mut Rng) -> Vec<Injection> {
     let mut groups: BTreeMap<(String, calls::Answer, bool), Vec<u64>> = BTreeMap::new();
     for spot in spots {
@@ -142,7 +146,12 @@ fn cases(spots: &[Spot], rng: &mut Rng) -> Vec<Injection> {
     let mut ordered = Vec::new();
     for ((call, answer, on), mut numbers) in groups {
         shuffle(&mut numbers, rng);
-        for (round, nth) in numbers.into_iter().enumerate() {
+        let at_once = match calls::is_of_writing(&call) {
+            true => OF_WRITING,
+            false => 1,
+        };
+        for (place, nth) in numbers.into_iter().enumerate() {
+            let round = place / at_once;
             let injection = Injection {
                 call: call.clone(),
                 answer,
@@ -230,11 +239,15 @@ pub fn run(home: &Path, plan: &Plan) -> Result<Vec<Counted>> {
         Amount::Whole(time) => until = Some(Instant::now() + *time),
         Amount::One(_, injection) => all = vec![(0, injection.clone())],
     }
-    let judged = two_at_a_time(all, |(scene, injection)| {
-        match until.is_some_and(|until| Instant::now() > until) {
-            true => Ok(None),
-            false => place.case(&known, scene, injection).map(Some),
+    let enough = AtomicBool::new(false);
+    let judged = two_at_a_time(all, |(scene, injection)| -> Result<Option<Judged>> {
+        let late = until.is_some_and(|until| Instant::now() > until);
+        if late || enough.load(Ordering::Relaxed) {
+            return Ok(None);
         }
+        let judged = place.case(&known, scene, injection)?;
+        enough.fetch_or(plan.first && !judged.found.is_empty(), Ordering::Relaxed);
+        Ok(Some(judged))
     })?;
     let mut rows: Vec<Counted> = Vec::new();
     for known in &known {
@@ -339,6 +352,23 @@ mod tests {
         assert_eq!((kinds(&all), all.len()), (first, first + 2 * 12 - 1));
         assert_eq!(all, cases(&spots(), &mut Rng::new(1)));
         assert_ne!(all, cases(&spots(), &mut Rng::new(2)));
+    }
+
+    #[test]
+    fn writes_and_syncs_fail_in_more_places() {
+        let spots: Vec<Spot> = (1..=8)
+            .flat_map(|nth| {
+                ["openat", "fdatasync"].map(|call| Spot {
+                    call: call.to_owned(),
+                    nth,
+                })
+            })
+            .collect();
+        let all = cases(&spots, &mut Rng::new(1));
+        let (opens, syncs) = (2 * 12 - 1, 2 * 6 - 1);
+        let first = &all[..opens + 4 * syncs];
+        let count = |call: &str| first.iter().filter(|c| c.call == call).count();
+        assert_eq!((count("openat"), count("fdatasync")), (opens, 4 * syncs));
     }
 
     #[test]
