@@ -7,6 +7,7 @@
 
 use crate::listing::read_header;
 use crate::reads::read;
+use crate::regained::by_batches;
 use crate::voids::Voids;
 use crate::{Damage, Error, Log, Result, names};
 use logforce_device::{AlignedBuf, Barrier, Directory, OpenFile, ReadSource, Write};
@@ -133,10 +134,19 @@ pub(crate) fn kept(dir: &Arc<dyn Directory>, id: LogId) -> Result<Vec<GivenUp>> 
             Err(e) if e.is_not_found() => None,
             Err(e) => return Err(e),
         };
-        let Some((start, end)) = range else { continue };
+        let Some((start, mut end)) = range else {
+            continue;
+        };
         let of = found
             .iter_mut()
             .find(|g| g.from < end.max(start.plus(1)) && start < g.to);
+        if of.is_none()
+            && end == start
+            && let Some(segment) = by_batches(dir, &entry.name, Some(id), start, Lsn::MAX, &[])?
+        {
+            // Its marker is gone, and so is its header; its batches say what it was.
+            end = segment.header.end();
+        }
         match of {
             Some(given_up) => given_up.files.push((entry.name, entry.len)),
             None => found.push(GivenUp {

@@ -33,6 +33,7 @@ mod reader;
 mod reads;
 mod records;
 mod recovery;
+mod regained;
 mod remote;
 mod rescue;
 mod retiring;

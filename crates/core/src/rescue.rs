@@ -4,11 +4,12 @@ use crate::aside::{self, GivenUp};
 use crate::inspect::{Inspector, Visit};
 use crate::listing::{Found, read_header};
 use crate::records::Records;
+use crate::regained::by_batches;
 use crate::scan::{Head, ScanState, Window};
 use crate::search::headers_behind;
 use crate::segments::{Segment, Segments};
 use crate::voids::Voids;
-use crate::{Error, Result};
+use crate::{Error, Result, names};
 use logforce_device::ReadSource;
 use logforce_format::Lsn;
 use std::sync::Arc;
@@ -91,7 +92,37 @@ impl Inspector {
     fn segments_of(&self, range: &GivenUp) -> Result<Segments> {
         let (dir, control, of_log) = self.place();
         let mut segments = Segments::default();
-        let names = of_log.all().into_iter().map(|s| s.name());
+        let mut take = |segment: Segment| {
+            let header = &segment.header;
+            let overlaps = header.start < range.to && range.from < header.end();
+            if overlaps && segments.overlapping(header).is_none() {
+                segments.insert(Arc::new(segment));
+            }
+        };
+        // First what was set aside for its header: an empty segment is in its place since.
+        let of_log = of_log.all();
+        let mut units: Vec<u32> = of_log.iter().map(|s| s.header.write_unit).collect();
+        units.dedup();
+        for (name, _) in &range.files {
+            let Some(start) = names::kept_start(name) else {
+                continue;
+            };
+            match read_header(dir, name) {
+                Ok(Found::Broken(_)) => {}
+                Err(e) if !e.is_not_found() && !matches!(e, Error::NewerFormat { .. }) => {
+                    return Err(e);
+                }
+                _ => continue,
+            }
+            let id = Some(control.log_id);
+            if let Some(segment) = by_batches(dir, name, id, start, Lsn::MAX, &units)? {
+                take(segment);
+            }
+        }
+        for segment in self.regained() {
+            take(Segment::new(dir.clone(), segment.name(), segment.header));
+        }
+        let names = of_log.into_iter().map(|s| s.name());
         let kept = range.files.iter().map(|(name, _)| name.clone());
         for name in names.chain(kept) {
             let header = match read_header(dir, &name) {
@@ -101,10 +132,7 @@ impl Inspector {
                 Err(e) if e.is_not_found() => continue,
                 Err(e) => return Err(e),
             };
-            let overlaps = header.start < range.to && range.from < header.end();
-            if overlaps && segments.overlapping(&header).is_none() {
-                segments.insert(Arc::new(Segment::new(dir.clone(), name, header)));
-            }
+            take(Segment::new(dir.clone(), name, header));
         }
         Ok(segments)
     }

@@ -103,6 +103,15 @@ impl SegmentHeader {
         b
     }
 
+    /// Length and write unit as they stand in a header of which nothing was checked, not even that it
+    /// is one: a guess for whoever has other proof.
+    pub fn unchecked_geometry(bytes: &[u8]) -> (u64, u32) {
+        match bytes.get(..SEGMENT_HEADER_LEN) {
+            Some(b) => (get_u64(b, 40), get_u32(b, 12)),
+            None => (0, 0),
+        }
+    }
+
     /// Reads a header.
     pub fn decode(bytes: &[u8]) -> Result<SegmentHeader, SegmentReject> {
         let Some(b) = bytes.get(..SEGMENT_HEADER_LEN) else {

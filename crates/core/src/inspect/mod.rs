@@ -12,7 +12,8 @@ use crate::recovery::{
     adopt, anchor_state, check_bounds, check_counters, existing_directory, find_end, gaps,
     lost_segment,
 };
-use crate::segments::Segments;
+use crate::regained::regain;
+use crate::segments::{Segment, Segments};
 use crate::view::View;
 use crate::walk::{Changed, Ground, Walk, void_ranges};
 use crate::{Damage, Error, Result, names};
@@ -157,6 +158,8 @@ pub struct Inspector {
     meta: LoadedMeta,
     in_use: bool,
     listing: Listing,
+    /// Segments whose header is damaged, by what their batches say of them.
+    regained: Vec<Arc<Segment>>,
 }
 
 /// Looks up segments by their names that came since the others were listed. Says whether all are
@@ -237,9 +240,12 @@ impl Inspector {
             meta = LoadedMeta::load(&dir, &loaded.control)?;
         }
         let in_use = is_in_use(&dir)?;
+        let control = loaded.control;
+        let (from, to) = (control.first_segment, control.prepared_end);
         Ok(Inspector {
+            regained: regain(&dir, Some(control.log_id), &listing, from, to)?,
             dir,
-            control: loaded.control,
+            control,
             control_whole: loaded.both,
             meta,
             in_use,
@@ -280,14 +286,16 @@ impl Inspector {
                 Err(e) => return Err(e),
             }
         }
-        let log_id = log_id.ok_or_else(nothing)?;
-        let listing = list_usable(&dir, log_id)?;
-        let all = listing.segments.all();
+        let listing = list_usable(&dir, log_id.unwrap_or_default())?;
+        let regained = regain(&dir, log_id, &listing, Lsn::ORIGIN, Lsn::MAX)?;
+        let mut all = listing.segments.all();
+        all.extend(regained.iter().cloned());
+        all.sort_by_key(|s| s.header.start);
         let (Some(first), Some(last)) = (all.first(), all.last()) else {
             return Err(nothing());
         };
         let mut control = Control {
-            log_id,
+            log_id: first.header.log_id,
             front: first.header.start,
             first_segment: first.header.start,
             prepared_end: last.header.end(),
@@ -314,6 +322,7 @@ impl Inspector {
             meta,
             in_use,
             listing,
+            regained,
         })
     }
 
@@ -347,6 +356,7 @@ impl Inspector {
             segments: &segments,
             control: &control,
             both_slots: self.control_whole,
+            regained: &[],
         };
         let voids = void_ranges(ground, &end, end.state.last_void)?;
         Ok(View::of(
@@ -385,6 +395,11 @@ impl Inspector {
     /// Where the log is, what its control file says, and its segments.
     pub(crate) fn place(&self) -> (&Arc<dyn Directory>, &Control, &Segments) {
         (&self.dir, &self.control, &self.listing.segments)
+    }
+
+    /// Segments whose header is damaged, by what their batches say of them.
+    pub(crate) fn regained(&self) -> &[Arc<Segment>] {
+        &self.regained
     }
 
     /// The metadata; `None` if it was never set. [`Error::Damaged`] if it cannot be believed, or if
@@ -440,12 +455,14 @@ impl Inspector {
     /// damage it goes on with the next whole batch that was part of the log. `visit` may answer
     /// `false` to stop.
     pub fn walk(&self, visit: &mut dyn FnMut(Visit<'_>) -> bool) -> Result<Finding> {
-        let segments = &self.listing.segments;
+        let segments = &self.walked();
+        let starts: Vec<Lsn> = self.regained.iter().map(|s| s.header.start).collect();
         let walk = Walk::new(Ground {
             dir: &self.dir,
             segments,
             control: &self.control,
             both_slots: self.control_whole,
+            regained: &starts,
         })?;
         let mut report = Report::new(&walk, segments, self.control.front, visit);
         let (mut place, mut looked) = (None, 0);
@@ -464,6 +481,16 @@ impl Inspector {
             report.damage(&what);
         }
         Ok(report.finding(&ended))
+    }
+
+    /// The segments that a walk reads: also those whose header is damaged.
+    fn walked(&self) -> Segments {
+        let mut segments = Segments::default();
+        segments.cuts.clone_from(&self.listing.segments.cuts);
+        for segment in self.listing.segments.all().iter().chain(&self.regained) {
+            segments.insert(segment.clone());
+        }
+        segments
     }
 
     /// Whether somebody has had the log open since this began to look. Nobody may have had it

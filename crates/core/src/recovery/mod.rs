@@ -216,6 +216,7 @@ impl Opening {
             segments: &segments,
             control,
             both_slots,
+            regained: &[],
         };
         let voids = match void_ranges(ground, &end, end.state.last_void) {
             Err(Error::Damaged(_)) if on_damage == OnDamage::Truncate => {

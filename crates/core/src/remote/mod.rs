@@ -109,6 +109,7 @@ impl RemoteFollower {
             segments: &segments,
             control: &control,
             both_slots: whole,
+            regained: &[],
         };
         let voids = void_ranges(ground, &end, end.settled.last_void)?;
         if from < control.front {

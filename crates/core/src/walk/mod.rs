@@ -27,6 +27,8 @@ pub(crate) struct Ground<'a> {
     pub(crate) segments: &'a Segments,
     pub(crate) control: &'a Control,
     pub(crate) both_slots: bool,
+    /// Where segments begin whose header is damaged, and which are known by their batches.
+    pub(crate) regained: &'a [Lsn],
 }
 
 /// What a walk meets, in the log's order.
@@ -125,11 +127,14 @@ impl<'a> Walk<'a> {
             dir,
             segments,
             control,
+            regained,
             ..
         } = self.ground;
         let anchor = self.ground.anchor();
         let voids = &self.known.voids;
         let mut missing: Vec<Lsn> = gaps(segments, control).iter().map(|g| g.0).collect();
+        missing.extend(regained);
+        missing.sort();
         let mut tell = Tell {
             proven_to: self.proven_to,
             all: BTreeSet::new(),
@@ -258,8 +263,13 @@ impl<'a> Walk<'a> {
         // What was begun and not ended is no part of the log, whatever else is damaged.
         (tell.visit)(Met::Jump);
         for at in missing {
-            // Above the last batch, or void: no scan came by.
-            if !tell.damage(lost_segment(dir, at, control)?) {
+            // Above the last batch, or void: no scan came by. Or known by its batches, and read: its
+            // header is damage all the same, for no opening goes by anything else.
+            let mut lost = lost_segment(dir, at, control)?;
+            if regained.contains(&at) {
+                lost.found.push_str("; its batches say what they are, and were read");
+            }
+            if !tell.damage(lost) {
                 return Ok(Ended { at: end, case });
             }
         }

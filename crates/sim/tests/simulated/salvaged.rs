@@ -52,8 +52,13 @@ fn options(disk: &SimDisk) -> Options {
 
 /// Opens, works, and loses power at once; everything that was written is there.
 fn live<T>(disk: &SimDisk, work: impl FnOnce(&Log) -> T) -> T {
+    live_as(disk, 1, work)
+}
+
+/// As [`live`]; the seed makes one log another than the next.
+fn live_as<T>(disk: &SimDisk, seed: u64, work: impl FnOnce(&Log) -> T) -> T {
     let options = options(disk);
-    let done = SimRuntime::run(1, |rt| {
+    let done = SimRuntime::run(seed, |rt| {
         let system = disk.system(rt);
         let log = Log::open(&*system, PATH, Creation::OpenOrCreate, options).expect("open");
         let done = work(&log);
@@ -304,4 +309,126 @@ fn what_was_never_finished_is_not_listed_for_damage_elsewhere() {
     assert!(shown.has(FIRST));
     assert_eq!((shown.records.len(), shown.damages), (1, 1));
     assert!(shown.parts.is_empty(), "{:?}", shown.parts);
+}
+
+fn hurt_header(disk: &SimDisk, file: &str) {
+    assert!(disk.flip_bit(PATH, file, 20, 1), "{file}");
+}
+
+/// Three segments and a bit more.
+fn of_segments(disk: &SimDisk, seed: u64) -> (Shown, Vec<String>) {
+    live_as(disk, seed, |log| {
+        for n in 0..40_u8 {
+            log.commit(&[n; 5_000]).expect("commit");
+        }
+        log.clone().close().expect("close");
+    });
+    let shown = walk(disk);
+    let mut files: Vec<String> = shown.batches.iter().map(|b| b.file.clone()).collect();
+    files.dedup();
+    assert!(shown.records.len() == 40 && shown.damages == 0 && files.len() >= 3);
+    (shown, files)
+}
+
+/// The header of a segment costs no record: each batch says which log it is of and where it lies, and
+/// names its predecessor. That the header is damaged is told, and an opening refuses.
+#[test]
+fn a_segment_without_its_header_is_known_by_its_batches() {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    let (before, files) = of_segments(&disk, 1);
+    let whole = disk.snapshot();
+    for without_control in [false, true] {
+        for (n, file) in files.iter().enumerate() {
+            disk.restore(&whole);
+            hurt_header(&disk, file);
+            if without_control {
+                assert!(disk.remove_file(PATH, "control"));
+            }
+            let shown = walk(&disk);
+            assert_eq!(shown.records, before.records, "{n} {without_control}");
+            assert_eq!(shown.damages, 1, "{n} {without_control}");
+        }
+    }
+    // Not one is left: the log is the one of the batches.
+    disk.restore(&whole);
+    assert!(disk.remove_file(PATH, "control"));
+    for file in &files {
+        hurt_header(&disk, file);
+    }
+    assert_eq!(walk(&disk).records, before.records);
+    disk.restore(&whole);
+    hurt_header(&disk, &files[1]);
+    SimRuntime::run(1, |rt| {
+        let system = disk.system(rt);
+        let refused = Log::open(&*system, PATH, Creation::OpenExisting, options(&disk)).err();
+        assert!(matches!(refused, Some(Error::Damaged(_))), "{refused:?}");
+        let refused = ReadOnly::open(&*system, PATH).err();
+        assert!(matches!(refused, Some(Error::Damaged(_))), "{refused:?}");
+    });
+}
+
+/// What lies in a file from an earlier life of it says another place, and another log's batches say
+/// that: neither is shown.
+#[test]
+fn a_segment_without_its_header_shows_nothing_of_another_place_or_log() {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    let (before, files) = of_segments(&disk, 1);
+    let other = SimDisk::new(SimOptions::default(), 2);
+    of_segments(&other, 2);
+    let in_file = |e: &Entry, file: &str| {
+        let of = |b: &&BatchInfo| b.file == file && b.lsn < e.end && b.end > e.start;
+        before.batches.iter().any(|b| of(&b))
+    };
+    let foreign = other.file_bytes(PATH, &files[1]).expect("a segment");
+    let elsewhere = disk.file_bytes(PATH, &files[0]).expect("a segment");
+    for mut bytes in [foreign, elsewhere] {
+        bytes[..128].fill(7);
+        disk.put_file(PATH, &files[1], &bytes);
+        let shown = walk(&disk);
+        let left = before.records.iter().filter(|e| !in_file(e, &files[1]));
+        assert!(shown.records.iter().eq(left) && shown.damages > 0);
+    }
+}
+
+/// An opening that truncates sets a segment with a damaged header aside. Its records can be had there.
+#[test]
+fn what_was_set_aside_for_its_header_can_be_read() {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    let (before, files) = of_segments(&disk, 1);
+    hurt_header(&disk, &files[1]);
+    SimRuntime::run(1, |rt| {
+        let system = disk.system(rt);
+        let options = options(&disk).on_damage(OnDamage::Truncate);
+        let log = Log::open(&*system, PATH, Creation::OpenExisting, options).expect("truncated");
+        let mut all = read(&log, log.front_lsn());
+        let kept = log.given_up().expect("listed");
+        assert_eq!(kept.len(), 1, "{kept:?}");
+        let aside = kept[0].files.iter().find(|(n, _)| n.ends_with(".seg.damaged"));
+        assert!(aside.is_some(), "{kept:?}");
+        log.close().expect("close");
+        // Also where nothing is left that says what was given up.
+        for without_marker in [false, true] {
+            if without_marker {
+                let marker = format!("{:016x}-{:016x}.cut", kept[0].from.0, kept[0].to.0);
+                assert!(disk.remove_file(PATH, &marker));
+            }
+            let inspector = Inspector::salvage(&*system, PATH).expect("salvage");
+            let mut found = Vec::new();
+            for range in inspector.given_up().expect("listed") {
+                let walked = inspector.walk_given_up(&range, &mut |visit| {
+                    if let Visit::Record { entry, .. } = visit {
+                        found.push(entry.clone());
+                    }
+                    true
+                });
+                walked.expect("walked");
+            }
+            if without_marker {
+                assert!(!found.is_empty() && found.iter().all(|e| before.records.contains(e)));
+            } else {
+                all.extend(found);
+                assert_eq!(all, before.records);
+            }
+        }
+    });
 }
