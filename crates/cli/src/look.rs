@@ -107,9 +107,24 @@ pub fn given_up_words(range: &GivenUp) -> String {
         n => format!(", and files of {} are kept for it alone", count(n, "byte")),
     };
     format!(
-        "an opening with OnDamage::Truncate gave up LSN {} to {}{files}: see `logforce dump --salvage`, `logforce salvage --given-up`",
-        range.from, range.to
+        "an opening with OnDamage::Truncate gave up LSN {} to {}{}{files}: see `logforce dump --salvage`, `logforce salvage --given-up`",
+        range.from,
+        range.to,
+        because_of(range)
     )
+}
+
+/// Why something was given up; nothing where nobody knows any more.
+pub fn because_of(range: &GivenUp) -> String {
+    let place = match (&range.file, range.offset) {
+        (Some(file), Some(offset)) => format!(" in {file} offset {offset}"),
+        _ => String::new(),
+    };
+    match (&*range.why, range.case) {
+        ("", _) => String::new(),
+        (why, Some(case)) => format!(", because of {case}{place}: {why}"),
+        (why, None) => format!(", because of: {why}"),
+    }
 }
 
 /// Why a log ends where it does, in a sentence.

@@ -1,14 +1,18 @@
 //! `logforce salvage`.
 
 use crate::exit::{End, Usage};
-use crate::look::{DamageInfo, metadata};
+use crate::look::{DamageInfo, because_of, metadata};
 use crate::output::{Sink, Target, complain, print};
 use crate::progress::Bar;
 use anyhow::{Context, bail};
-use logforce::{Damage, Entry, Error, GivenUp, Guarantee, Inspector, Log, Lsn, Options, Visit};
+use logforce::{
+    BatchInfo, Case, Damage, Entry, Error, GivenUp, Guarantee, Inspection, Inspector, Log, Lsn,
+    Options, Visit,
+};
 use logforce_measure::numbers::{bytes, count};
 use logforce_measure::progress::Progress;
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// So many places are told one by one.
@@ -24,7 +28,8 @@ Records that truncate_back took back, and atomic appends that are not whole, are
 are not saved. What an opening with OnDamage::Truncate gave up is saved with --given-up only: the
 log went on without it, and only its owner knows how the two fit together.
 
-A segment whose own header is damaged is not read at all.
+Of a segment whose own header is damaged, the batches that say themselves that they are this log's
+and lie where they belong are read.
 
 Exit status: 0 all there is was saved, 1 something is missing (the report says what) or nothing could
 be saved, 2 unusable arguments.";
@@ -49,7 +54,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     map: Option<Target>,
     /// Write the report as JSON to FILE; - is standard output
-    #[arg(long, value_name = "FILE", conflicts_with = "map")]
+    #[arg(long, value_name = "FILE")]
     json: Option<Target>,
 }
 
@@ -85,15 +90,97 @@ struct Report {
     metadata: Option<String>,
     metadata_saved: bool,
     damages: u64,
-    damage: Vec<DamageInfo>,
+    damage: Vec<NotSaved>,
     given_up: Vec<GivenUpInfo>,
+}
+
+/// A damaged place, and what of the log is not saved for it.
+#[derive(Debug, Serialize)]
+struct NotSaved {
+    #[serde(flatten)]
+    damage: DamageInfo,
+    /// Exclusive end of what is not saved: where the next whole batch begins, or what was prepared
+    /// ends. Null where nothing that lies there is missing, or nobody knows how far it goes.
+    to: Option<u64>,
+    /// From `lsn` to there, bytes of log.
+    bytes: Option<u64>,
+    /// Something of the log may be missing for it: not where the header of a segment is all that is
+    /// damaged, and its batches were read.
+    missing: bool,
+}
+
+/// Finds out how much of the log each damaged place costs.
+#[derive(Default)]
+struct Extents {
+    places: Vec<(Damage, Option<Lsn>)>,
+    /// From here on nobody has told yet where whole batches follow.
+    open: usize,
+    /// Exclusive end of the last whole batch.
+    end: Lsn,
+    /// Files of segments that batches were read from.
+    files: BTreeSet<String>,
+}
+
+impl Extents {
+    fn damage(&mut self, damage: &Damage) {
+        if self.places.len() < TOLD {
+            self.places.push((damage.clone(), None));
+        }
+    }
+
+    fn batch(&mut self, batch: &BatchInfo) {
+        for (damage, to) in self.places.iter_mut().skip(self.open) {
+            if damage.lsn < batch.lsn {
+                *to = Some(batch.lsn);
+            }
+        }
+        self.open = self.places.len();
+        self.end = self.end.max(batch.end);
+        if !self.files.contains(&batch.file) {
+            self.files.insert(batch.file.clone());
+        }
+    }
+
+    /// What is left has no batch behind it, or was told when all was read: a segment that is missing
+    /// ends where the next one begins, or where the log was prepared to.
+    fn told(self, summary: &Inspection) -> Vec<NotSaved> {
+        let Extents {
+            places, end, files, ..
+        } = self;
+        let info = |(damage, to): (Damage, Option<Lsn>)| {
+            let is_read = damage.file.as_ref().is_some_and(|f| files.contains(f));
+            let is_lost = damage.case == Case::SegmentLost && !is_read;
+            let starts = summary.segments.iter().map(|s| s.start);
+            let next = starts.filter(|s| *s > damage.lsn).min();
+            let to = to.or(match (is_lost, damage.lsn >= end) {
+                (true, _) => Some(next.unwrap_or(summary.prepared_end)),
+                // No further than what is known to have been there.
+                (false, true) => Some(damage.durable_to),
+                (false, false) => None,
+            });
+            let to = to.filter(|to| *to > damage.lsn);
+            NotSaved {
+                missing: !(damage.case == Case::SegmentLost && is_read && to.is_none()),
+                to: to.map(|to| to.0),
+                bytes: to.map(|to| to.since(damage.lsn)),
+                damage: DamageInfo::from(&damage),
+            }
+        };
+        places.into_iter().map(info).collect()
+    }
 }
 
 #[derive(Debug, Serialize)]
 struct GivenUpInfo {
     from: u64,
     to: u64,
+    /// What was damaged, of old: file, offset and cause; null or empty where nothing says so.
+    case: Option<&'static str>,
+    file: Option<String>,
+    offset: Option<u64>,
     why: String,
+    #[serde(skip)]
+    because: String,
     /// Whole records that can be read there.
     records: u64,
     saved: bool,
@@ -144,10 +231,16 @@ pub fn run(args: Args) -> anyhow::Result<End> {
             args.src.display()
         )));
     }
+    if args.map == Some(Target::Stdout) && args.json == Some(Target::Stdout) {
+        bail!(Usage(
+            "--map - and --json - cannot both have standard output".to_owned()
+        ));
+    }
     let inspector = logforce::salvage(&args.src)?;
     let map = match &args.map {
         Some(target) => {
-            let mut map = csv::Writer::from_writer(Sink::open(target)?.writer()?);
+            let sink = Sink::open(target).and_then(Sink::writer);
+            let mut map = csv::Writer::from_writer(sink.context("--map")?);
             map.write_record(["src_lsn", "new_lsn", "proven", "given_up"])?;
             // The header is written; rows have no names.
             let inner = map.into_inner().map_err(|e| e.into_error())?;
@@ -159,14 +252,16 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         }
         None => None,
     };
-    let json = args.json.as_ref().map(Sink::open).transpose()?;
+    let json = args.json.as_ref().map(Sink::open).transpose();
+    let json = json.context("--json")?;
     let mut options = Options::new().calibrate(false).require(args.require);
     // As SRC's: a disk from which something is saved is often full.
     if let Some(segment) = inspector.summary().segments.last() {
         options = options.segment_len(segment.len);
     }
-    let log = logforce::create_new(&partial, options).inspect_err(|_| {
+    let log = logforce::create_new(&partial, options).map_err(|e| {
         remove(&partial);
+        refused(e, &args.new)
     })?;
     let mut report = Report {
         schema: "logforce-salvage",
@@ -198,6 +293,23 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     } else {
         End::Damaged
     })
+}
+
+/// In the command's words: the library's speak of its options.
+fn refused(e: Error, new: &Path) -> anyhow::Error {
+    match e {
+        Error::Guarantee {
+            method,
+            wanted,
+            got,
+            evidence,
+            ..
+        } => anyhow::anyhow!(
+            "{}: method {method} guarantees {got} there, {wanted} was asked for: {evidence}. To accept less, give --require {got}",
+            new.display()
+        ),
+        e => e.into(),
+    }
 }
 
 /// Whether `new`, which does not exist, would be made in `src` or below it.
@@ -263,7 +375,7 @@ fn save(args: &Args, inspector: &Inspector, mut made: Made<'_>) -> anyhow::Resul
     let first = summary.segments.first().map_or(0, |s| s.start.0);
     let whole = summary.prepared_end.0.saturating_sub(first).max(1) as f64;
     let mut ranges = inspector.given_up()?.into_iter().peekable();
-    let (mut damages, mut seen) = (Vec::<Damage>::new(), 0_u64);
+    let (mut damages, mut seen) = (Extents::default(), 0_u64);
     let finding = inspector.walk(&mut |visit| match visit {
         Visit::Record { entry, proven } => {
             while let Some(range) = ranges.next_if(|r| r.to <= entry.start) {
@@ -278,12 +390,14 @@ fn save(args: &Args, inspector: &Inspector, mut made: Made<'_>) -> anyhow::Resul
             made.take(entry, proven, false)
         }
         Visit::Damage(damage) => {
-            if damages.len() < TOLD {
-                damages.push(damage.clone());
-            }
+            damages.damage(damage);
             true
         }
-        Visit::Batch(_) | Visit::Part(_) => true,
+        Visit::Batch(batch) => {
+            damages.batch(batch);
+            true
+        }
+        Visit::Part(_) => true,
     });
     let finding = finding?;
     for range in ranges {
@@ -305,7 +419,7 @@ fn save(args: &Args, inspector: &Inspector, mut made: Made<'_>) -> anyhow::Resul
         ));
     }
     report.damages = finding.damages;
-    report.damage = damages.iter().map(DamageInfo::from).collect();
+    report.damage = damages.told(&summary);
     report.metadata = metadata(&summary);
     match inspector.meta() {
         Ok(Some(meta)) => {
@@ -318,7 +432,9 @@ fn save(args: &Args, inspector: &Inspector, mut made: Made<'_>) -> anyhow::Resul
         Err(e) => return Err(e.into()),
     }
     // What was given up was damaged when it was, and nobody counted what was lost of it.
-    report.complete = report.damages == 0 && report.given_up.is_empty();
+    report.complete = report.given_up.is_empty()
+        && report.damages == report.damage.len() as u64
+        && report.damage.iter().all(|d| !d.missing);
     if let Some(mut map) = made.map {
         map.flush()?;
     }
@@ -345,7 +461,11 @@ fn gave_up(args: &Args, inspector: &Inspector, range: &GivenUp, made: &mut Made<
     made.report.given_up.push(GivenUpInfo {
         from: range.from.0,
         to: range.to.0,
+        case: range.case.map(Case::label),
+        file: range.file.clone(),
+        offset: range.offset,
         why: range.why.clone(),
+        because: because_of(range),
         records,
         saved: args.given_up,
     });
@@ -354,11 +474,28 @@ fn gave_up(args: &Args, inspector: &Inspector, range: &GivenUp, made: &mut Made<
 
 fn text(r: &Report) -> String {
     let mut text = String::new();
-    for damage in &r.damage {
+    for NotSaved {
+        damage,
+        to,
+        bytes: lost,
+        missing,
+    } in &r.damage
+    {
         let file = damage.file.as_deref().unwrap_or("");
+        let extent = match (to, lost) {
+            (Some(to), Some(lost)) => format!(" to {to}, {} of log", bytes(*lost)),
+            _ => String::new(),
+        };
         text.push_str(&format!(
-            "NOT SAVED: {} at LSN {} ({file} offset {}): {}\n",
-            damage.case, damage.lsn, damage.offset, damage.found
+            "{}: {} at LSN {}{extent} ({file} offset {}): {}\n",
+            match missing {
+                true => "NOT SAVED",
+                false => "DAMAGED, and nothing is missing for it",
+            },
+            damage.case,
+            damage.lsn,
+            damage.offset,
+            damage.found
         ));
     }
     let untold = r.damages.saturating_sub(r.damage.len() as u64);
@@ -367,11 +504,12 @@ fn text(r: &Report) -> String {
     }
     for range in &r.given_up {
         let (from, to, n) = (range.from, range.to, count(range.records, "record"));
+        let because = &range.because;
         text.push_str(&if range.saved {
-            format!("given up earlier, and saved now: LSN {from} to {to}, {n}\n")
+            format!("given up earlier, and saved now: LSN {from} to {to}, {n}{because}\n")
         } else {
             format!(
-                "given up earlier, NOT SAVED without --given-up: LSN {from} to {to}, {n} can be read\n"
+                "given up earlier, NOT SAVED without --given-up: LSN {from} to {to}, {n} can be read{because}\n"
             )
         });
     }
@@ -412,4 +550,26 @@ fn text(r: &Report) -> String {
         },
     );
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use logforce::Method;
+
+    /// The library's error names its own option, which nobody can give here.
+    #[test]
+    fn a_place_that_is_not_safe_enough_names_the_commands_option() {
+        let e = Error::Guarantee {
+            path: "/new.partial".into(),
+            method: Method::Fdatasync,
+            wanted: Guarantee::PowerLoss,
+            got: Guarantee::ProcessCrash,
+            evidence: "tmpfs is in memory".to_owned(),
+        };
+        let told = refused(e, Path::new("/new")).to_string();
+        assert!(told.contains("--require process-crash"), "{told}");
+        assert!(told.contains("tmpfs is in memory"), "{told}");
+        assert!(!told.contains("Options"), "{told}");
+    }
 }

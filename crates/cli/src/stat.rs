@@ -5,9 +5,9 @@ use crate::exit::End;
 use crate::facts::next::Next;
 use crate::live::{LiveInfo, Source};
 use crate::look::{
-    LogArgs, LogInfo, SegmentLine, control_file, explain, files, metadata, places_of,
+    LogArgs, LogInfo, SegmentLine, control_file, explain, files, is_overtaken, metadata, places_of,
 };
-use crate::output::print;
+use crate::output::{complain, print};
 use logforce::{Inspection, Lsn, Visit, calibration};
 use logforce_measure::layout::{WIDTH, wrap};
 use logforce_measure::numbers::{bytes, count};
@@ -18,7 +18,9 @@ use std::path::Path;
 const MORE: &str = "\
 Without --scan only the control file, the headers of the segments and the statistics are read that a
 running log writes down about once a second; nothing is locked. --json writes one
-object, --csv one line for each file of the log.";
+object, --csv one line for each file of the log.
+
+Exit status: 0 summarised, 1 damaged (which only --scan finds) or not to be read, 2 unusable arguments.";
 
 /// Summarises a log.
 #[derive(Debug, clap::Args)]
@@ -76,10 +78,16 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         false => None,
         true => {
             let (mut oldest, mut newest): (Option<Lsn>, Option<Lsn>) = (None, None);
+            let mut damages = 0_u64;
             let found = inspector.walk(&mut |visit| {
-                if let Visit::Record { entry, .. } = visit {
-                    oldest.get_or_insert(entry.start);
-                    newest = Some(entry.start);
+                match visit {
+                    Visit::Record { entry, .. } => {
+                        oldest.get_or_insert(entry.start);
+                        newest = Some(entry.start);
+                    }
+                    Visit::Damage(d) if summary.in_use && is_overtaken(&args.dir, d) => {}
+                    Visit::Damage(_) => damages += 1,
+                    Visit::Batch(_) | Visit::Part(_) => {}
                 }
                 true
             })?;
@@ -94,7 +102,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
                 voided: found.voided,
                 oldest: oldest.map(|l| l.0),
                 newest: newest.map(|l| l.0),
-                damages: found.damages,
+                damages,
             })
         }
     };
@@ -129,7 +137,15 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         }
         csv.flush()?;
     }
-    Ok(End::Done)
+    // As of verify and dump.
+    let damages = report.scan.as_ref().map_or(0, |scan| scan.damages);
+    Ok(match damages {
+        0 => End::Done,
+        n => {
+            complain(&format!("DAMAGED in {}", places_of(n)));
+            End::Damaged
+        }
+    })
 }
 
 fn to_scan(summary: &Inspection, scan: Option<&Scan>) -> u64 {

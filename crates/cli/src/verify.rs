@@ -25,7 +25,8 @@ Every batch from the first segment to the end of the log is read and its checksu
 the batch before it and its records are checked. What a crash left behind the last acknowledged
 record is no damage. A log may be checked while it is being written.
 
-Exit status: 0 healthy, 1 damaged or not to be read, 2 unusable arguments.";
+Exit status: 0 healthy (also where something was given up at damage before: the first line says so),
+1 damaged or not to be read, 2 unusable arguments.";
 
 /// Checks a log.
 #[derive(Debug, clap::Args)]
@@ -193,9 +194,10 @@ fn report<'a>(
 fn text(args: &LogArgs, look: &Look, refused: Option<&Error>) -> String {
     let (f, s) = (&look.finding, &look.summary);
     let mut text = format!(
-        "log {} in {}: {}, front at LSN {}, {}, control file {}\n",
+        "log {} in {}: {}; {}, front at LSN {}, {}, control file {}\n",
         s.log_id,
         args.dir.display(),
+        state(look, refused),
         count(s.segments.len() as u64, "segment"),
         s.front,
         if s.in_use {
@@ -248,8 +250,20 @@ fn text(args: &LogArgs, look: &Look, refused: Option<&Error>) -> String {
         (0, Some(e)) => {
             format!("DAMAGED: what the segments hold is whole, but the log cannot be opened: {e}. Save it with `logforce salvage`\n")
         }
-        (0, None) => "healthy\n".to_owned(),
-        (n, _) => format!("DAMAGED in {}\n", places_of(n)),
+        _ => state(look, refused) + "\n",
     });
     text
+}
+
+/// In a word or some: who reads one line of the report knows.
+fn state(look: &Look, refused: Option<&Error>) -> String {
+    match (look.finding.damages, refused, look.given_up.len() as u64) {
+        (0, Some(_), _) => "DAMAGED: it cannot be opened".to_owned(),
+        (0, None, 0) => "healthy".to_owned(),
+        (0, None, n) => format!(
+            "healthy but for {} GIVEN UP at damage before",
+            count(n, "range")
+        ),
+        (n, ..) => format!("DAMAGED in {}", places_of(n)),
+    }
 }

@@ -210,6 +210,28 @@ fn a_flipped_bit_is_named_by_file_and_offset() {
         printed.contains(&place) && printed.contains("DAMAGED in one place"),
         "{printed}"
     );
+    assert!(
+        printed
+            .lines()
+            .next()
+            .unwrap()
+            .contains("DAMAGED in one place"),
+        "{printed}"
+    );
+    // Only who reads the log can know.
+    for (arguments, status) in [
+        (&["--scan"][..], 1),
+        (&[], 0),
+        (&["--scan", "--json", "-"], 1),
+    ] {
+        let out = logforce(&path, "stat", arguments);
+        assert_eq!(out.status.code(), Some(status), "{}", told(&out));
+    }
+    let help = Command::new(env!("CARGO_BIN_EXE_logforce"))
+        .args(["stat", "--help"])
+        .output()
+        .unwrap();
+    assert!(text(&help.stdout).contains("Exit status: 0"));
     let out = logforce(&path, "dump", &[]);
     assert_eq!(out.status.code(), Some(1));
     assert!(text(&out.stdout).contains("DAMAGE") && text(&out.stdout).contains(&place));

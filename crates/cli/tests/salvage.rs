@@ -121,7 +121,30 @@ fn a_whole_log_is_saved_whole() {
     let log2 = logforce::open_existing(dir.path().join("new"), options()).unwrap();
     assert_eq!(log2.meta().as_deref(), Some(&b"term 7"[..]));
 
-    // Which LSN is which.
+    // Which LSN is which; the report goes elsewhere.
+    let (out, json) = salvage(
+        &log,
+        &dir.path().join("both"),
+        &["--map", map.to_str().unwrap()],
+    );
+    assert_eq!(json["records"], RECORDS, "{}", text(&out.stderr));
+    assert_eq!(
+        fs::read_to_string(&map).unwrap().lines().count(),
+        RECORDS as usize + 1
+    );
+    let (out, _) = salvage(&log, &dir.path().join("neither"), &["--map", "-"]);
+    assert_eq!(out.status.code(), Some(2), "{}", text(&out.stderr));
+    let (out, _) = salvage(
+        &log,
+        &dir.path().join("neither"),
+        &["--map", dir.path().to_str().unwrap()],
+    );
+    let told = text(&out.stderr);
+    assert!(
+        out.status.code() == Some(1) && told.contains("--map"),
+        "{told}"
+    );
+    assert!(!dir.path().join("neither").exists());
     let out = Command::new(env!("CARGO_BIN_EXE_logforce"))
         .arg("salvage")
         .args([&log, &dir.path().join("mapped")])
@@ -164,9 +187,62 @@ fn a_lost_segment() {
         told.contains(lost.file_name().unwrap().to_str().unwrap()),
         "{told}"
     );
+    let (from, to) = (&json["damage"][0]["lsn"], &json["damage"][0]["to"]);
+    assert!(told.contains(&format!("at LSN {from} to {to}, ")), "{told}");
+    let lost = to.as_u64().unwrap() - from.as_u64().unwrap();
+    assert!((256 << 10..300 << 10).contains(&lost), "{json}");
     // About 120 records fit into a segment, and those that lie across its edges are lost as well.
     assert!(found.len() > 150 && found.len() < 280, "{}", found.len());
     assert_eq!((found[0], found[found.len() - 1]), (0, RECORDS - 1));
+}
+
+/// A flipped bit in a segment's header costs no record, and is told. Where an opening gave the segment
+/// up for it, its records can be had as well.
+#[test]
+fn a_damaged_header() {
+    let dir = place();
+    let log = written(dir.path());
+    let hit = segments(&log).remove(1);
+    let name = hit.file_name().unwrap().to_str().unwrap().to_owned();
+    let mut bytes = fs::read(&hit).unwrap();
+    bytes[20] ^= 1;
+    fs::write(&hit, bytes).unwrap();
+    let (found, json, told) = saved(&log, &dir.path().join("new"), &[]);
+    assert_eq!(found, (0..RECORDS).collect::<Vec<_>>(), "{told}");
+    assert_eq!(
+        (&json["damages"], &json["damage"][0]["file"]),
+        (&1.into(), &name.clone().into())
+    );
+    for part in ["segment header checksum", "nothing is missing"] {
+        assert!(told.contains(part), "{told}");
+    }
+
+    let truncating = options().on_damage(OnDamage::Truncate);
+    let opened = logforce::open_existing(&log, truncating).unwrap();
+    let lost = opened.recovered().lost.clone().expect("it was damaged");
+    assert_eq!((lost.file.as_deref(), lost.offset), (Some(&*name), 0));
+    assert!(lost.found.contains("segment header checksum"), "{lost}");
+    let kept = opened.given_up().unwrap();
+    assert_eq!((kept.len(), kept[0].lsn), (1, Some(lost.lsn)));
+    assert_eq!((kept[0].case, &kept[0].file), (Some(lost.case), &lost.file));
+    assert_eq!((kept[0].offset, &kept[0].why), (Some(0), &lost.found));
+    let before = numbers_of(&opened).len();
+    opened.close().unwrap();
+    let out = Command::new(env!("CARGO_BIN_EXE_logforce"))
+        .arg("verify")
+        .arg(&log)
+        .output()
+        .unwrap();
+    let told = text(&out.stdout);
+    assert!(out.status.success(), "{told}");
+    assert!(
+        told.lines().next().unwrap().contains("GIVEN UP at damage"),
+        "{told}"
+    );
+    let (found, json, told) = saved(&log, &dir.path().join("given-up"), &["--given-up"]);
+    assert_eq!(found, (0..RECORDS).collect::<Vec<_>>(), "{told}");
+    assert_eq!(json["given_up"][0]["records"], RECORDS as usize - before);
+    assert_eq!(json["given_up"][0]["file"], name);
 }
 
 #[test]
@@ -179,6 +255,14 @@ fn a_damaged_middle() {
     fs::write(&first, bytes).unwrap();
     let (found, json, told) = saved(&log, &dir.path().join("new"), &[]);
     assert_eq!(json["damages"], 1, "{told}");
+    let (from, to) = (&json["damage"][0]["lsn"], &json["damage"][0]["to"]);
+    let lost = to.as_u64().unwrap() - from.as_u64().unwrap();
+    assert_eq!(json["damage"][0]["bytes"], lost, "{json}");
+    assert!((2000..10_000).contains(&lost), "{json}");
+    assert!(
+        told.contains(&format!("NOT SAVED: damaged at LSN {from} to {to}, ")),
+        "{told}"
+    );
     // One batch of one record.
     assert_eq!(found.len(), RECORDS as usize - 1, "{told}");
 }

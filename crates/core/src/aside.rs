@@ -11,7 +11,7 @@ use crate::regained::by_batches;
 use crate::voids::Voids;
 use crate::{Damage, Error, Log, Result, names};
 use logforce_device::{AlignedBuf, Barrier, Directory, OpenFile, ReadSource, Write};
-use logforce_format::{LogId, Lsn};
+use logforce_format::{Case, LogId, Lsn};
 use std::sync::Arc;
 
 /// The longest text of a marker that is read, in bytes.
@@ -25,11 +25,34 @@ pub struct GivenUp {
     pub from: Lsn,
     /// Exclusive end: where that opening went on.
     pub to: Lsn,
-    /// What was damaged, in the words of that opening; empty if it could not be read.
+    /// Where that opening found damage; `None`, as the following, where nothing is left that says so.
+    pub lsn: Option<Lsn>,
+    /// The row of recovery's decision table.
+    pub case: Option<Case>,
+    /// The file that was damaged or missing, if one could be named.
+    pub file: Option<String>,
+    /// Where in the file, bytes.
+    pub offset: Option<u64>,
+    /// What was found there: why bytes were rejected, or the system's error. Empty if nothing says so.
     pub why: String,
     /// Files that are kept for it alone, and their sizes in bytes. What lies in segments of the log
     /// is not among them.
     pub files: Vec<(String, u64)>,
+}
+
+impl GivenUp {
+    fn of(from: Lsn, to: Lsn) -> GivenUp {
+        GivenUp {
+            from,
+            to,
+            lsn: None,
+            case: None,
+            file: None,
+            offset: None,
+            why: String::new(),
+            files: Vec::new(),
+        }
+    }
 }
 
 /// Ranges that were given up, as their markers' names say.
@@ -46,10 +69,7 @@ pub(crate) fn holds_some(cuts: &Cuts, start: Lsn, end: Lsn) -> bool {
 pub(crate) fn mark(dir: &Arc<dyn Directory>, from: Lsn, to: Lsn, why: &Damage) -> Result<()> {
     let name = names::cut(from, to);
     let path = dir.path().join(&name);
-    let mut text = format!(
-        "Logforce gave up LSN {from} to {to} of this log, because of damage:\n{why}\n\
-         What can be read of it is shown by `logforce dump --salvage` and saved by `logforce salvage --given-up`.\n"
-    );
+    let mut text = words(from, to, why);
     while text.len() > TEXT {
         text.pop();
     }
@@ -78,6 +98,50 @@ pub(crate) fn mark(dir: &Arc<dyn Directory>, from: Lsn, to: Lsn, why: &Damage) -
     file.barrier(Barrier::Full)
         .map_err(Error::io("sync", &path))?;
     dir.sync().map_err(Error::io("sync directory", dir.path()))
+}
+
+/// What a marker says: first to people, then line by line to [`told`].
+fn words(from: Lsn, to: Lsn, why: &Damage) -> String {
+    let file = match &why.file {
+        Some(file) => format!("file: {file}\noffset: {}\n", why.offset),
+        None => String::new(),
+    };
+    format!(
+        "Logforce gave up LSN {from} to {to} of this log, because of damage.\n\
+         What can be read of it is shown by `logforce dump --salvage` and saved by `logforce salvage --given-up`.\n\
+         LSN: {}\ncase: {}\n{file}durable to: {}\ncause: {}\n",
+        why.lsn,
+        why.case,
+        why.durable_to,
+        why.found.replace('\n', " ")
+    )
+}
+
+/// Puts what a marker says into the fields for it. Of one that somebody has changed, the text.
+fn told(text: &str, given_up: &mut GivenUp) {
+    let line = |what: &str| text.lines().find_map(|l| l.strip_prefix(what));
+    given_up.lsn = line("LSN: ").and_then(|l| l.parse().ok()).map(Lsn);
+    given_up.case = line("case: ").and_then(|l| Case::ALL.into_iter().find(|c| c.label() == l));
+    given_up.file = line("file: ").map(str::to_owned);
+    given_up.offset = line("offset: ").and_then(|o| o.parse().ok());
+    given_up.why = line("cause: ").unwrap_or(text).to_owned();
+}
+
+/// Renames `name`, if there is such a file, to a name that tells that it was in the way. What had
+/// been set aside under that name before is evidence as well: it keeps it.
+pub(crate) fn set_aside(dir: &Arc<dyn Directory>, name: &str) -> Result<()> {
+    let missing = |e: &std::io::Error| e.kind() == std::io::ErrorKind::NotFound;
+    if dir.open(name, OpenFile::READ).is_err_and(|e| missing(&e)) {
+        return Ok(());
+    }
+    let entries = dir.entries().map_err(Error::io("list", dir.path()))?;
+    let is_free = |to: &String| !entries.iter().any(|e| e.name == *to);
+    let mut all = (0..).map(|n| names::set_aside(name, n));
+    let to = all.find(is_free).unwrap_or_default();
+    match dir.rename(name, &to) {
+        Err(e) if !missing(&e) => Err(Error::io("rename", dir.path().join(name))(e)),
+        _ => Ok(()),
+    }
 }
 
 /// The ranges that count: those that are void, or lie below the front. Markers of others were left by
@@ -114,12 +178,9 @@ pub(crate) fn kept(dir: &Arc<dyn Directory>, id: LogId) -> Result<Vec<GivenUp>> 
         let Some((from, to)) = names::cut_range(&entry.name) else {
             continue;
         };
-        found.push(GivenUp {
-            from,
-            to,
-            why: text(dir, &entry.name)?,
-            files: Vec::new(),
-        });
+        let mut given_up = GivenUp::of(from, to);
+        told(&text(dir, &entry.name)?, &mut given_up);
+        found.push(given_up);
     }
     found.sort_by_key(|g| g.from);
     for entry in entries {
@@ -150,10 +211,8 @@ pub(crate) fn kept(dir: &Arc<dyn Directory>, id: LogId) -> Result<Vec<GivenUp>> 
         match of {
             Some(given_up) => given_up.files.push((entry.name, entry.len)),
             None => found.push(GivenUp {
-                from: start,
-                to: end,
-                why: String::new(),
                 files: vec![(entry.name, entry.len)],
+                ..GivenUp::of(start, end)
             }),
         }
     }
@@ -224,5 +283,35 @@ impl Log {
         let freed = discard(&shared.dir)?;
         shared.retiring.forget_cuts();
         Ok(freed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_marker_says_in_fields_what_was_damaged() {
+        let damage = Damage {
+            lsn: Lsn(8192),
+            case: Case::SegmentLost,
+            path: "/data/log".into(),
+            file: Some("0000000000002000.seg".to_owned()),
+            offset: 0,
+            found: "this segment is unusable: segment header checksum".to_owned(),
+            durable_to: Lsn(9000),
+            in_reading: false,
+        };
+        let mut given_up = GivenUp::of(Lsn(8192), Lsn(65536));
+        told(&words(Lsn(8192), Lsn(65536), &damage), &mut given_up);
+        assert_eq!(given_up.lsn, Some(damage.lsn));
+        assert_eq!(given_up.case, Some(damage.case));
+        assert_eq!(given_up.file, damage.file);
+        assert_eq!(given_up.offset, Some(0));
+        assert_eq!(given_up.why, damage.found);
+        // By hand.
+        told("the disk fell off the table", &mut given_up);
+        assert_eq!(given_up.why, "the disk fell off the table");
+        assert_eq!((given_up.lsn, given_up.file), (None, None));
     }
 }

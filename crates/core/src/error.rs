@@ -28,6 +28,9 @@ pub struct Damage {
     pub found: String,
     /// Data up to here is known to have been durable; [`Lsn::ORIGIN`] if nothing is known.
     pub durable_to: Lsn,
+    /// Met by reading a log, not by opening it. An opening reads only the log's end, so
+    /// [`OnDamage::Truncate`](crate::OnDamage::Truncate) need not meet it.
+    pub in_reading: bool,
 }
 
 impl std::fmt::Display for Damage {
@@ -154,7 +157,7 @@ pub enum Error {
     },
     /// Acknowledged data is damaged. Nothing was cut.
     #[error(
-        "damaged log: {0}. Nothing was cut. Look with `logforce verify {dir}`, and save all records that can still be read with `logforce salvage {dir} NEW`, before anything else: to open with Options::on_damage(OnDamage::Truncate) is to give up what follows this place", dir = .0.path.display()
+        "damaged log: {0}. Nothing was cut. Look with `logforce verify {dir}`, and save all records that can still be read with `logforce salvage {dir} NEW`, before anything else: {advice}", dir = .0.path.display(), advice = advice::of_damage(.0.in_reading)
     )]
     Damaged(Box<Damage>),
     /// A write or a barrier failed earlier; nothing more is accepted. Whether the records that were
@@ -281,9 +284,11 @@ pub enum ErrorKind {
     Unavailable,
     /// Acknowledged data is damaged.
     Damaged,
-    /// Stopped after a failure; indeterminate.
+    /// Stopped after a failure, which is the error's cause; indeterminate. Also where the failure is
+    /// that the log was [displaced](ErrorKind::Displaced).
     Poisoned,
-    /// Deleted, moved away or replaced while it was open.
+    /// Deleted, moved away or replaced while it was open. Only ever the kind of the cause in an
+    /// [`Error::Poisoned`], whose own kind is [`ErrorKind::Poisoned`].
     Displaced,
     /// The caller's argument is wrong.
     InvalidInput,
@@ -417,6 +422,11 @@ mod tests {
             offset: 12288,
             found: "cannot read at 12288: Input/output error (os error 5)".to_owned(),
             durable_to: Lsn(9000),
+            in_reading: false,
+        };
+        let read = Damage {
+            in_reading: true,
+            ..damage.clone()
         };
         let told = Error::Damaged(Box::new(damage)).to_string();
         let mut from = 0;
@@ -433,5 +443,11 @@ mod tests {
             let at = told.get(from..).and_then(|t| t.find(part));
             from += at.unwrap_or_else(|| panic!("no '{part}' in order in: {told}"));
         }
+        // An opening would not even come to it.
+        let told = Error::Damaged(Box::new(read)).to_string();
+        for part in ["logforce salvage /data/log NEW", "truncate_front", "a copy"] {
+            assert!(told.contains(part), "{told}");
+        }
+        assert!(!told.contains("to open with Options::on_damage"), "{told}");
     }
 }

@@ -164,6 +164,7 @@ fn take(
             offset: 0,
             found,
             durable_to: Lsn::ORIGIN,
+            in_reading: false,
         });
     }
     Ok((listing, claims))

@@ -79,21 +79,33 @@ pub(crate) fn is_kept(name: &str) -> bool {
 
 /// The start that the name of such a file claims.
 pub(crate) fn kept_start(name: &str) -> Option<Lsn> {
-    let digits = name
-        .strip_suffix(KEPT)
-        .or_else(|| name.strip_suffix(DAMAGED))?;
+    let digits = name.strip_suffix(KEPT).or_else(|| set_aside_digits(name))?;
     is_number(digits)
         .then(|| u64::from_str_radix(digits, 16).ok())?
         .map(Lsn)
 }
 
-/// A file whose segment header is broken, set aside by truncation at damage.
-pub(crate) fn set_aside(name: &str) -> String {
-    format!("{name}.damaged")
+/// The `n`th name, from 0, of a file that is set aside, by truncation at damage or because it was in
+/// the way.
+pub(crate) fn set_aside(name: &str, n: u32) -> String {
+    match n {
+        0 => format!("{name}.damaged"),
+        n => format!("{name}.damaged.{n}"),
+    }
 }
 
 pub(crate) fn is_set_aside(name: &str) -> bool {
-    name.strip_suffix(DAMAGED).is_some_and(is_number)
+    set_aside_digits(name).is_some_and(is_number)
+}
+
+/// What stands before `.seg.damaged` or `.seg.damaged.N`.
+fn set_aside_digits(name: &str) -> Option<&str> {
+    let is_count = |n: &str| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit());
+    let first = match name.rsplit_once('.') {
+        Some((first, n)) if is_count(n) => first,
+        _ => name,
+    };
+    first.strip_suffix(DAMAGED)
 }
 
 /// The file that a calibration works on.
@@ -140,6 +152,25 @@ fn is_evidence_under_way(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_set_aside_is_known_by_all_its_names() {
+        let name = segment(Lsn(0xf0000));
+        for n in [0, 1, 17] {
+            let aside = set_aside(&name, n);
+            assert!(is_set_aside(&aside) && is_kept(&aside), "{aside}");
+            assert_eq!(kept_start(&aside), Some(Lsn(0xf0000)), "{aside}");
+            assert_eq!(kind(&aside), NameKind::GivenUp, "{aside}");
+        }
+        for name in [
+            "notes.seg.damaged",
+            "00000000000f0000.seg.damaged.",
+            "00000000000f0000.seg.damaged.x",
+            "00000000000f0000.seg.damaged.1.1",
+        ] {
+            assert_eq!(kind(name), NameKind::Foreign, "{name}");
+        }
+    }
 
     #[test]
     fn what_is_kept_as_evidence_is_known() {

@@ -1,6 +1,7 @@
 //! Segments made ready ahead of the writer, in a thread of their own: made in the middle of a
 //! commit they would be a latency spike.
 
+use crate::aside::set_aside;
 use crate::checkpoint::Room;
 use crate::commit::How;
 use crate::log::Shared;
@@ -160,13 +161,7 @@ impl Preparing<'_> {
         }
         let name = names::segment(start);
         // A file of that name is none of this log's, or was given it by hand.
-        let aside = self.dir.rename(&name, &names::set_aside(&name));
-        match aside {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                return Err(Error::io("rename", self.dir.path().join(&name))(e));
-            }
-            _ => {}
-        }
+        set_aside(self.dir, &name)?;
         if let Err(e) = self.dir.rename(&from, &name) {
             drop(file);
             let _ = self.dir.remove(&from);

@@ -360,6 +360,7 @@ fn damaged(view: &View, lsn: Lsn, case: Case, found: String) -> Error {
         offset: segment.as_ref().map_or(0, |s| s.offset(lsn)),
         found,
         durable_to: view.durable(),
+        in_reading: true,
     }))
 }
 

@@ -57,7 +57,10 @@ pub(crate) fn regain(
         }
         let starts = whole.iter().map(|s| s.header.start);
         let others = starts.chain(claims.iter().map(|(other, _)| *other));
-        let bound = others.filter(|s| *s > start).min().map_or(to, |s| s.min(to));
+        let bound = others
+            .filter(|s| *s > start)
+            .min()
+            .map_or(to, |s| s.min(to));
         let Some(segment) = by_batches(dir, name, id, start, bound, &units)? else {
             continue;
         };

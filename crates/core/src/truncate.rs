@@ -97,7 +97,8 @@ fn first_link(shared: &Shared, segment: &Arc<crate::segments::Segment>) -> Resul
                 found,
             };
             let segments = shared.segments();
-            let d = damage(&shared.path, &segments, &stop, Case::Damaged, anchor.lsn);
+            let mut d = damage(&shared.path, &segments, &stop, Case::Damaged, anchor.lsn);
+            d.in_reading = true;
             Error::Damaged(Box::new(d))
         })
 }

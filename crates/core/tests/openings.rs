@@ -317,3 +317,61 @@ fn leftovers_go_and_nothing_else() {
         assert!(spares(&left) <= 2, "{left:?}");
     });
 }
+
+/// What was set aside is evidence: what is set aside later does not take its place.
+#[test]
+fn what_was_set_aside_before_is_kept() {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    SimRuntime::run(1, |rt| {
+        let system = disk.system(rt);
+        fill(&*system);
+        let mut names: Vec<String> = system
+            .directory(Path::new("/log"))
+            .unwrap()
+            .entries()
+            .unwrap()
+            .into_iter()
+            .map(|e| e.name)
+            .filter(|n| n.ends_with(".seg"))
+            .collect();
+        names.sort();
+        let second = &names[1];
+        let aside = format!("{second}.damaged");
+        disk.put_file("/log", &aside, b"of another time");
+        assert!(disk.flip_bit("/log", second, 20, 1));
+        let bytes = disk.file_bytes("/log", second);
+        let open = || {
+            let options = options().on_damage(OnDamage::Truncate);
+            Log::open(&*system, "/log", Creation::OpenExisting, options)
+        };
+        open().unwrap().close().unwrap();
+        assert_eq!(
+            disk.file_bytes("/log", &aside).as_deref(),
+            Some(&b"of another time"[..])
+        );
+        assert_eq!(disk.file_bytes("/log", &format!("{aside}.1")), bytes);
+    });
+}
+
+/// The segments are there, and are not what somebody has to put back.
+#[test]
+fn a_missing_control_file_is_what_is_named_missing() {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    SimRuntime::run(1, |rt| {
+        let system = disk.system(rt);
+        fill(&*system);
+        assert!(disk.remove_file("/log", "control"));
+        let Err(e) = Log::open(&*system, "/log", Creation::OpenExisting, options()) else {
+            panic!("opened");
+        };
+        assert_eq!(e.kind(), ErrorKind::NoLog);
+        let told = e.to_string();
+        for part in [
+            "'control' is missing",
+            "put 'control' back",
+            "logforce salvage",
+        ] {
+            assert!(told.contains(part), "{told}");
+        }
+    });
+}

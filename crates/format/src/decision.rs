@@ -102,6 +102,12 @@ pub enum Case {
     FullEnd,
 }
 
+impl std::fmt::Display for Case {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.label())
+    }
+}
+
 impl Case {
     /// All of them, in the table's order.
     pub const ALL: [Case; 10] = [

@@ -143,7 +143,11 @@ fn without_its_control_file_it_is_never_a_fresh_log() {
             let e = assert_error(
                 open(dir.path(), options()),
                 ErrorKind::NoLog,
-                &["no 'control' file", "put it back", "--salvage"],
+                &[
+                    "its file 'control' is missing",
+                    "put 'control' back",
+                    "--salvage",
+                ],
             );
             check_path(&e, dir.path());
         }
@@ -227,7 +231,7 @@ fn somebody_elses() {
         let e = assert_error(
             open(dir.path(), options()),
             ErrorKind::NotALog,
-            &["'diary.txt'", "no 'control' file"],
+            &["'diary.txt'", "its file 'control' is missing"],
         );
         check_path(&e, dir.path());
     }

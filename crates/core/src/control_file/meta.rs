@@ -121,6 +121,7 @@ fn damaged(path: &Path, found: String) -> Damage {
         offset: META_SLOT_OFFSETS[0],
         found,
         durable_to: Lsn::ORIGIN,
+        in_reading: false,
     }
 }
 

@@ -102,6 +102,7 @@ impl ControlFile {
                     }
                 ),
                 durable_to: logforce_format::Lsn::ORIGIN,
+                in_reading: false,
             }))),
         }
     }
@@ -251,6 +252,7 @@ pub(crate) fn check_counter(counter: u64, of: &str, dir: &Path) -> Result<()> {
         offset: 0,
         found: format!("it counts {counter} {of}: no log has so many"),
         durable_to: logforce_format::Lsn::ORIGIN,
+        in_reading: false,
     })))
 }
 

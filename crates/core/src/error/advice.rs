@@ -27,6 +27,19 @@ pub(super) fn describe(doing: &str, path: &Path, source: &io::Error) -> String {
     }
 }
 
+/// What to do about damage, behind what saves the rest. An opening reads only the log's end: to
+/// truncate there does nothing for what a reader has met further down.
+pub(super) fn of_damage(in_reading: bool) -> &'static str {
+    match in_reading {
+        false => {
+            "to open with Options::on_damage(OnDamage::Truncate) is to give up what follows this place"
+        }
+        true => {
+            "openings read only the end of a log, so OnDamage::Truncate need not help here. Put the              log back from a copy, or go on with what was saved; or, if what lies up to this place is              no longer needed, truncate_front to a record behind it"
+        }
+    }
+}
+
 fn is_looking(doing: &str) -> bool {
     doing == "open" || LOOKING.iter().any(|l| doing.starts_with(l))
 }

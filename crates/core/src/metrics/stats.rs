@@ -121,6 +121,20 @@ pub(super) fn ratio(a: u64, b: u64) -> Option<f64> {
     (b > 0 && a > 0).then(|| a as f64 / b as f64)
 }
 
+/// So many things: `1 record`, `2 records`.
+struct Count(u64, &'static str);
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Count(n, one) = self;
+        match n {
+            1 => write!(f, "1 {one}"),
+            n if one.ends_with("ch") => write!(f, "{n} {one}es"),
+            n => write!(f, "{n} {one}s"),
+        }
+    }
+}
+
 impl fmt::Display for Stats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let c = &self.counters;
@@ -132,18 +146,22 @@ impl fmt::Display for Stats {
         )?;
         writeln!(
             f,
-            "{} records with {} bytes in {} batches of {:.1} records; {} bytes written, {:.1} % padding",
-            c.records,
-            c.record_bytes,
-            c.batches,
+            "{} with {} in {} of {:.1} records; {} written, {:.1} % padding",
+            Count(c.records, "record"),
+            Count(c.record_bytes, "byte"),
+            Count(c.batches, "batch"),
             self.records_per_batch().unwrap_or(0.0),
-            c.batch_bytes,
+            Count(c.batch_bytes, "byte"),
             100.0 * self.padding_share().unwrap_or(0.0)
         )?;
         writeln!(
             f,
-            "{} forces, {} writes ({} through), {} barriers, {} stamps",
-            c.forces, c.writes, c.through_writes, c.barriers, c.stamps
+            "{}, {} ({} through), {}, {}",
+            Count(c.forces, "force"),
+            Count(c.writes, "write"),
+            c.through_writes,
+            Count(c.barriers, "barrier"),
+            Count(c.stamps, "stamp")
         )?;
         for (name, h) in [
             ("wait", &self.wait),
@@ -157,12 +175,12 @@ impl fmt::Display for Stats {
             let micros = |ns: u64| ns as f64 / 1e3;
             writeln!(
                 f,
-                "{name:<6} p50 {:.1}, p99 {:.1}, p99.9 {:.1}, max {:.1} µs ({} times)",
+                "{name:<6} p50 {:.1}, p99 {:.1}, p99.9 {:.1}, max {:.1} µs ({})",
                 micros(h.quantile(0.5)),
                 micros(h.quantile(0.99)),
                 micros(h.quantile(0.999)),
                 micros(h.max()),
-                h.count()
+                Count(h.count(), "time")
             )?;
         }
         if let Some(distance) = self.distance() {
@@ -170,13 +188,30 @@ impl fmt::Display for Stats {
         }
         write!(
             f,
-            "appends waited {} times for room, {} times for space; {} segments prepared, {} of them recycled",
-            c.room_waits, c.space_waits, c.segments_prepared, c.segments_recycled
+            "appends waited {} for room, {} for space; {} prepared, {} of them recycled",
+            Count(c.room_waits, "time"),
+            Count(c.space_waits, "time"),
+            Count(c.segments_prepared, "segment"),
+            c.segments_recycled
         )?;
         if self.stuck_for > Duration::ZERO {
             let age = self.stuck_for.as_secs_f64();
             write!(f, "\na device call is under way for {age:.6} s")?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Count;
+
+    #[test]
+    fn one_is_one() {
+        let told = |n, one| Count(n, one).to_string();
+        assert_eq!(told(1, "record"), "1 record");
+        assert_eq!(told(1, "batch"), "1 batch");
+        assert_eq!(told(2, "batch"), "2 batches");
+        assert_eq!(told(0, "byte"), "0 bytes");
     }
 }

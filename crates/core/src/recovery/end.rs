@@ -235,6 +235,7 @@ pub(crate) fn damage(
         offset: segment.as_ref().map_or(0, |s| s.offset(stop.at)),
         found: stop.found.clone(),
         durable_to,
+        in_reading: false,
     }
 }
 

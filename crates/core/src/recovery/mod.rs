@@ -45,6 +45,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use stock::name_lost;
 
 /// Opens a log for writing; see `Log::open`.
 pub(crate) fn open(
@@ -228,6 +229,10 @@ impl Opening {
             }
             other => other?,
         };
+        if let Some(lost) = &mut end.lost {
+            // Before anything is set aside or made anew in its place.
+            name_lost(&self.dir, lost, control)?;
+        }
         let lost = end.lost.is_some().then_some(&end.state);
         let taken_back = match lost {
             Some(state) => taken_back_behind(&segments, control, state)?,
@@ -526,6 +531,7 @@ impl Opening {
             offset: 0,
             found: "no segment holds the end of the log".to_owned(),
             durable_to: at,
+            in_reading: false,
         }))
     }
 }

@@ -97,9 +97,9 @@ pub(super) fn look(dir: &Arc<dyn Directory>, creation: Creation) -> Result<bool>
         )
     }) {
         let why = format!(
-            "it has the segment '{}' but no '{}' file: put it back, or look with `logforce dump --salvage` and save what there is with `logforce salvage`",
-            e.name,
-            names::CONTROL
+            "its file '{}' is missing, and there are files of a log ('{}' is one): put '{0}' back from a copy, or look with `logforce dump --salvage` and save what there is with `logforce salvage`",
+            names::CONTROL,
+            e.name
         );
         return Err(Error::NoLog { path, why });
     }

@@ -1,7 +1,7 @@
 //! What segments there are, what must be there, and what an interrupted operation left behind.
 
 use super::{Opening, steady};
-use crate::aside::holds_some;
+use crate::aside::{holds_some, set_aside};
 use crate::control_file::check_counter;
 use crate::listing::{Found, Listing, list_of, list_usable, read_header};
 use crate::prepare::{Leaving, Spare, retire};
@@ -164,7 +164,7 @@ impl Opening {
                 other.set_name(name);
                 unused = Lsn(unused.0 - 1);
             } else if taken(&to) {
-                rename(&to, &names::set_aside(&to))?;
+                set_aside(&self.dir, &to)?;
             }
             rename(&from, &to)?;
             segment.set_name(to);
@@ -176,12 +176,10 @@ impl Opening {
     /// them: one that could not be read just now, and can be next time, would be a second segment
     /// for its place.
     fn set_aside(&self, segments: &Segments, from: Lsn, to: Lsn) -> Result<()> {
-        let path = self.dir.path();
         for name in steady::entries(&self.dir)?.into_iter().map(|e| e.name) {
             let claims = names::claimed_start(&name).is_some_and(|s| from <= s && s < to);
             if claims && !segments.all().iter().any(|s| s.name() == name) {
-                let aside = self.dir.rename(&name, &names::set_aside(&name));
-                aside.map_err(Error::io("rename", path.join(&name)))?;
+                set_aside(&self.dir, &name)?;
             }
         }
         Ok(())
@@ -264,6 +262,7 @@ pub(crate) fn check_bounds(segments: &Segments, control: &Control, path: &Path) 
             offset: 0,
             found,
             durable_to: Lsn::ORIGIN,
+            in_reading: false,
         })))
     };
     let bounds = [
@@ -316,6 +315,20 @@ pub(crate) fn gaps(segments: &Segments, control: &Control) -> Vec<(Lsn, Lsn)> {
     gaps
 }
 
+/// As [`lost_segment`], of what a scan has met: it saw only that nothing is there.
+pub(super) fn name_lost(
+    dir: &Arc<dyn Directory>,
+    lost: &mut Damage,
+    control: &Control,
+) -> Result<()> {
+    if lost.case == Case::SegmentLost && lost.file.is_none() {
+        let named = lost_segment(dir, lost.lsn, control)?;
+        lost.file = named.file;
+        lost.found = format!("{}: {}", lost.found, named.found);
+    }
+    Ok(())
+}
+
 /// Says which segment is missing or has a broken header.
 pub(crate) fn lost_segment(
     dir: &Arc<dyn Directory>,
@@ -344,5 +357,6 @@ pub(crate) fn lost_segment(
         offset: 0,
         found,
         durable_to: control.anchor.lsn,
+        in_reading: false,
     })
 }

@@ -118,7 +118,8 @@ impl RemoteFollower {
             case => case,
         };
         let (path, proven) = (self.dir.path(), self.ahead.proven);
-        let damage = damage(path, &self.segments, stop, case, proven);
+        let mut damage = damage(path, &self.segments, stop, case, proven);
+        damage.in_reading = true;
         Err(Error::Damaged(Box::new(damage)))
     }
 

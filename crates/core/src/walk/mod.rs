@@ -267,7 +267,8 @@ impl<'a> Walk<'a> {
             // header is damage all the same, for no opening goes by anything else.
             let mut lost = lost_segment(dir, at, control)?;
             if regained.contains(&at) {
-                lost.found.push_str("; its batches say what they are, and were read");
+                lost.found
+                    .push_str("; its batches say what they are, and were read");
             }
             if !tell.damage(lost) {
                 return Ok(Ended { at: end, case });

@@ -235,8 +235,9 @@ fn slice<W: Way>(bench: &Bench<'_>, shared: &mut SharedLog) -> Result<(Taken, u6
     })?;
     if found != taken.commits() {
         return Err(MeasureError::NotOffered(format!(
-            "{} completions were counted, and {found} records",
-            taken.commits()
+            "{} completions were counted, and {}",
+            taken.commits(),
+            count(found, "record")
         )));
     }
     shared.ready()?;
@@ -268,7 +269,8 @@ fn recount(log: &Log, done: &HashMap<u32, u64>) -> Result<u64, MeasureError> {
         let there = next.get(thread).copied().unwrap_or(0);
         if there != *done {
             return Err(MeasureError::NotOffered(format!(
-                "of thread {thread} {done} completions were counted, and {there} records"
+                "of thread {thread} {done} completions were counted, and {}",
+                crate::numbers::count(there, "record")
             )));
         }
     }

@@ -5,7 +5,7 @@ use super::child::Task;
 use super::report::{Bound, Line};
 use crate::MeasureError;
 use crate::library::LONGEST_SEGMENT;
-use crate::numbers::bytes;
+use crate::numbers::{bytes, count};
 use crate::workplace::remove;
 use logforce::Guarantee;
 
@@ -36,7 +36,8 @@ pub(super) fn run(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Result<(), Measur
         ));
     };
     let what = format!(
-        "Resident memory of a process in which {THREADS} threads commit {records} records of {}, read again afterwards",
+        "Resident memory of a process in which {THREADS} threads commit {} of {}, read again afterwards",
+        count(records, "record"),
         bytes(RECORD)
     );
     let line = Line::of_runs("memory", what, "MiB", &[peak as f64 / 1024.0]);

@@ -403,7 +403,10 @@ fn what_was_set_aside_for_its_header_can_be_read() {
         let mut all = read(&log, log.front_lsn());
         let kept = log.given_up().expect("listed");
         assert_eq!(kept.len(), 1, "{kept:?}");
-        let aside = kept[0].files.iter().find(|(n, _)| n.ends_with(".seg.damaged"));
+        let aside = kept[0]
+            .files
+            .iter()
+            .find(|(n, _)| n.ends_with(".seg.damaged"));
         assert!(aside.is_some(), "{kept:?}");
         log.close().expect("close");
         // Also where nothing is left that says what was given up.
