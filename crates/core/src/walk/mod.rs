@@ -226,7 +226,6 @@ impl<'a> Walk<'a> {
                     if stop.is_none() {
                         reopened = self.ground.end(scan.state)?;
                         opening = &reopened;
-                        anchored = false;
                     }
                     continue;
                 }
@@ -275,7 +274,7 @@ impl<'a> Walk<'a> {
             }
         }
         // What an opening refuses, and no scan came by.
-        for lost in self.opening.lost.iter().chain(&self.known.unknown) {
+        for lost in opening.lost.iter().chain(&self.known.unknown) {
             if !tell.damage(lost.clone()) {
                 break;
             }
