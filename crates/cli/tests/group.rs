@@ -138,8 +138,14 @@ fn unusable_arguments_are_told() {
             &["group", "--parts", "speed"][..],
             "known: commits submit preparing",
         ),
-        (&["group", "--threads", "0"], "0 is not in"),
-        (&["group", "--threads", "4,5000"], "5000 is not in"),
+        (
+            &["group", "--threads", "0"],
+            "'0' is no number from 1 to 1024",
+        ),
+        (
+            &["group", "--threads", "4,5000"],
+            "'5000' is no number from 1 to 1024",
+        ),
         (&["group", "--records", "2MiB"], "at most 1 MiB"),
         (&["group", "--segment", "100k"], "not a multiple of 64 KiB"),
         (&["group", "--outstanding", "1"], "less than one for each"),

@@ -78,7 +78,7 @@ fn unusable_arguments_are_told() {
             &["pairs", "--only", "speed"][..],
             "known: commits bulk recovery memory",
         ),
-        (&["pairs", "--pairs", "0"], "0 is not in"),
+        (&["pairs", "--pairs", "0"], "'0' is no number from 1 to"),
         (&["pairs", "--bulk", "4GiB"], "at most 3GiB"),
         (&["pairs", "--dir", "nosuch"], "does not exist"),
     ] {

@@ -12,6 +12,13 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Output};
 
+/// What is said of a name below a file. Windows answers as if nothing were there.
+const BELOW_A_FILE: &str = if cfg!(windows) {
+    "the directory does not exist"
+} else {
+    "it is no directory"
+};
+
 const LOOKING: [(&str, &[&str]); 4] = [
     ("verify", &[]),
     ("dump", &[]),
@@ -196,7 +203,7 @@ fn places_that_are_no_log() {
     for (name, part) in [
         ("gone", "the directory does not exist"),
         ("file", "it is no directory"),
-        ("file/below", "it is no directory"),
+        ("file/below", BELOW_A_FILE),
         ("empty", "it has no 'control' file"),
         ("gäste-ログ", "gäste-ログ holds no log"),
         (&long, "too long"),

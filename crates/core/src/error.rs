@@ -428,11 +428,13 @@ mod tests {
             in_reading: true,
             ..damage.clone()
         };
+        let file = std::path::Path::new("/data/log").join("0000000000000000.seg");
+        let place = format!("{} offset 12288", file.display());
         let told = Error::Damaged(Box::new(damage)).to_string();
         let mut from = 0;
         for part in [
             "LSN 8192",
-            "/data/log/0000000000000000.seg offset 12288",
+            &place,
             "os error 5",
             "durable up to LSN 9000",
             "Nothing was cut",

@@ -1,25 +1,42 @@
-//! Looking at a log whose writer truncates faster than its directory can be listed.
+//! Looking at a log whose writer goes on meanwhile: between two reads, and faster than its directory
+//! can be listed.
 
-use logforce_core::{Creation, Inspector, Log, Options, ReadOnly};
-use logforce_device::{Directory, Entry, Facts, File, FileIdentity, OpenFile, Runtime, System};
+use logforce_core::{Creation, Inspector, Log, Options, ReadOnly, Visit};
+use logforce_device::{
+    Barrier, Completion, Directory, Entry, Facts, File, FileIdentity, OpenFile, ReadSource,
+    Runtime, System, Ticket, Write,
+};
 use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A system in which the log is written, and cut at its front, each time that its directory was
-/// listed, before whoever listed it gets to see the names.
+/// What happens in whoever looks at the log, before it gets to see what it asked for.
+type Meanwhile = Arc<dyn Fn(Event) + Send + Sync>;
+
+/// What was asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Event {
+    Listed,
+    Read,
+}
+
+/// A system in which others go on at each look at the log's directory and files.
 struct Busy {
     inner: Arc<dyn System>,
-    log: Arc<Log>,
-    listings: Arc<AtomicU64>,
+    meanwhile: Meanwhile,
 }
 
 struct BusyDirectory {
     inner: Arc<dyn Directory>,
-    log: Arc<Log>,
-    listings: Arc<AtomicU64>,
+    meanwhile: Meanwhile,
+}
+
+struct BusyFile {
+    inner: Arc<dyn File>,
+    meanwhile: Meanwhile,
 }
 
 impl System for Busy {
@@ -29,8 +46,7 @@ impl System for Busy {
     fn directory(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {
         Ok(Arc::new(BusyDirectory {
             inner: self.inner.directory(path)?,
-            log: self.log.clone(),
-            listings: self.listings.clone(),
+            meanwhile: self.meanwhile.clone(),
         }))
     }
     fn make_directory(&self, _: &Path) -> io::Result<Arc<dyn Directory>> {
@@ -47,18 +63,14 @@ impl Directory for BusyDirectory {
     }
     fn entries(&self) -> io::Result<Vec<Entry>> {
         let entries = self.inner.entries()?;
-        self.listings.fetch_add(1, Relaxed);
-        let front = self.log.front_lsn();
-        let mut last = front;
-        // Until not even the segment that is written is among the names.
-        while self.log.front_lsn().since(front) < 4 * SEGMENT {
-            last = self.log.commit(&[7; 9000]).unwrap().start.max(last);
-            self.log.truncate_front(last).unwrap();
-        }
+        (self.meanwhile)(Event::Listed);
         Ok(entries)
     }
     fn open(&self, name: &str, how: OpenFile) -> io::Result<Arc<dyn File>> {
-        self.inner.open(name, how)
+        Ok(Arc::new(BusyFile {
+            inner: self.inner.open(name, how)?,
+            meanwhile: self.meanwhile.clone(),
+        }))
     }
     fn rename(&self, _: &str, _: &str) -> io::Result<()> {
         Err(io::ErrorKind::PermissionDenied.into())
@@ -83,25 +95,65 @@ impl Directory for BusyDirectory {
     }
 }
 
+impl File for BusyFile {
+    fn len(&self) -> io::Result<u64> {
+        self.inner.len()
+    }
+    fn read_at(&self, offset: u64, buf: &mut [u8], source: ReadSource) -> io::Result<usize> {
+        let read = self.inner.read_at(offset, buf, source)?;
+        (self.meanwhile)(Event::Read);
+        Ok(read)
+    }
+    fn submit(&self, _: Write) -> Ticket {
+        unreachable!("who looks writes nothing")
+    }
+    fn complete(&self, _: Ticket) -> Completion {
+        unreachable!("who looks writes nothing")
+    }
+    fn barrier(&self, _: Barrier) -> io::Result<()> {
+        Err(io::ErrorKind::PermissionDenied.into())
+    }
+    fn reserve(&self, _: u64) -> io::Result<bool> {
+        Err(io::ErrorKind::PermissionDenied.into())
+    }
+    fn drop_cache(&self, _: Range<u64>) {}
+}
+
 const SEGMENT: u64 = 64 << 10;
+
+fn log(system: &dyn System, name: &str) -> Arc<Log> {
+    let options = Options::new()
+        .segment_len(SEGMENT)
+        .max_batch(16 << 10)
+        .staging(64 << 10);
+    Arc::new(Log::open(system, name, Creation::OpenOrCreate, options).unwrap())
+}
 
 #[test]
 fn what_comes_and_goes_meanwhile_is_neither_missed_nor_waited_for() {
     let disk = SimDisk::new(SimOptions::default(), 1);
     SimRuntime::run(1, |rt| {
         let system = disk.system(rt);
-        let options = Options::new()
-            .segment_len(SEGMENT)
-            .max_batch(16 << 10)
-            .staging(64 << 10);
-        let log = Log::open(&*system, "/log", Creation::OpenOrCreate, options).unwrap();
+        let log = log(&*system, "/log");
+        log.commit(b"the first").unwrap();
         let listings = Arc::new(AtomicU64::new(0));
+        let counted = listings.clone();
         let busy = Busy {
             inner: system,
-            log: Arc::new(log),
-            listings: listings.clone(),
+            meanwhile: Arc::new(move |event| {
+                if event != Event::Listed {
+                    return;
+                }
+                counted.fetch_add(1, Relaxed);
+                let front = log.front_lsn();
+                let mut last = front;
+                // Until not even the segment that is written is among the names.
+                while log.front_lsn().since(front) < 4 * SEGMENT {
+                    last = log.commit(&[7; 9000]).unwrap().start.max(last);
+                    log.truncate_front(last).unwrap();
+                }
+            }),
         };
-        busy.log.commit(b"the first").unwrap();
         for round in 0..20 {
             let seen = Inspector::open(&busy, "/log").unwrap();
             assert!(seen.summary().in_use);
@@ -115,4 +167,90 @@ fn what_comes_and_goes_meanwhile_is_neither_missed_nor_waited_for() {
             assert!(records.count() > 0);
         }
     });
+}
+
+/// What the writer does between two reads of whoever looks.
+#[derive(Debug, Clone, Copy)]
+enum Writes {
+    /// Some records.
+    Records,
+    /// And takes the older ones away.
+    AndTruncates,
+    /// And takes the newer ones back, and others follow them.
+    AndTakesBack,
+}
+
+/// Looks at a log again and again, each time with the writer at work at a later one of the reads.
+fn healthy_whenever_written(writes: Writes) {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    SimRuntime::run(1, |rt| {
+        let system = disk.system(rt);
+        let log = log(&*system, "/log");
+        for n in 0..20 {
+            log.commit(&vec![n; 3000]).unwrap();
+        }
+        let reads = Arc::new(AtomicU64::new(0));
+        let at = Arc::new(AtomicU64::new(0));
+        let busy = Busy {
+            inner: system,
+            meanwhile: {
+                let (log, reads, at) = (log.clone(), reads.clone(), at.clone());
+                Arc::new(move |event| {
+                    if event != Event::Read || reads.fetch_add(1, Relaxed) != at.load(Relaxed) {
+                        return;
+                    }
+                    let first = log.commit(&[1; 2000]).unwrap();
+                    for n in 0..6 {
+                        log.commit(&vec![n; 5000]).unwrap();
+                    }
+                    match writes {
+                        Writes::Records => {}
+                        Writes::AndTruncates => log.truncate_front(first.start).unwrap(),
+                        Writes::AndTakesBack => {
+                            log.truncate_back(first.end).unwrap();
+                            log.commit(&[2; 4000]).unwrap();
+                        }
+                    }
+                })
+            },
+        };
+        for n in 0.. {
+            reads.store(0, Relaxed);
+            at.store(n, Relaxed);
+            let seen = Inspector::open(&busy, "/log").unwrap();
+            let mut damage = Vec::new();
+            let found = seen.walk(&mut |met| {
+                if let Visit::Damage(what) = met {
+                    damage.push(what.to_string());
+                }
+                true
+            });
+            let found = found.unwrap();
+            assert_eq!(found.damages, 0, "written at read {n}: {damage:?}");
+            if reads.load(Relaxed) <= n {
+                assert!(n > 10, "the log is looked at by {n} reads");
+                return;
+            }
+            // Else the log would get longer faster than the looks at it do.
+            if n % 10 == 0 && !matches!(writes, Writes::AndTruncates) {
+                log.truncate_front(log.durable_lsn()).unwrap();
+                log.commit(&[3; 3000]).unwrap();
+            }
+        }
+    });
+}
+
+#[test]
+fn a_log_is_healthy_whenever_its_writer_goes_on() {
+    healthy_whenever_written(Writes::Records);
+}
+
+#[test]
+fn a_log_is_healthy_whenever_its_writer_truncates_the_front() {
+    healthy_whenever_written(Writes::AndTruncates);
+}
+
+#[test]
+fn a_log_is_healthy_whenever_its_writer_truncates_the_back() {
+    healthy_whenever_written(Writes::AndTakesBack);
 }

@@ -438,5 +438,7 @@ fn metas() {
     check("behind the length", &behind, MetaReject::Reserved);
     check("the last", &forged(4095, &[1]), MetaReject::Reserved);
     check("another log's", &forged(16, b"A"), MetaReject::ForeignLog);
+    // The only one that is no matter of the bytes: who reads them says it.
+    reached.insert(MetaReject::Unreadable.name());
     assert_eq!(reached, MetaReject::NAMES.iter().copied().collect());
 }

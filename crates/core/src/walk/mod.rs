@@ -116,6 +116,12 @@ impl<'a> Walk<'a> {
         Ok(walk)
     }
 
+    /// What an opening refuses, as far as that is known before the walk.
+    fn refused(&self) -> Vec<Damage> {
+        let lost = self.opening.lost.iter();
+        lost.chain(&self.known.unknown).cloned().collect()
+    }
+
     /// Walks from the first segment on, until `visit` answers `false`. `changed` is asked before
     /// something counts as damage.
     pub(crate) fn run(
@@ -224,6 +230,7 @@ impl<'a> Walk<'a> {
                 Changed::Something => {
                     state = scan.state;
                     if stop.is_none() {
+                        // The walk is above the anchor: an opening would go on from here.
                         reopened = self.ground.end(scan.state)?;
                         opening = &reopened;
                     }
@@ -274,9 +281,17 @@ impl<'a> Walk<'a> {
             }
         }
         // What an opening refuses, and no scan came by.
-        for lost in opening.lost.iter().chain(&self.known.unknown) {
-            if !tell.damage(lost.clone()) {
-                break;
+        let mut refused = self.refused();
+        while let Some(lost) = refused.iter().find(|lost| !tell.all.contains(&lost.lsn)) {
+            match changed(lost.lsn)? {
+                Changed::Nothing => {
+                    if !tell.damage(lost.clone()) {
+                        break;
+                    }
+                }
+                // The writer was in the middle of something when the end was looked for.
+                Changed::Something => refused = Walk::new(self.ground)?.refused(),
+                Changed::Truncated(first) => refused.retain(|lost| lost.lsn >= first),
             }
         }
         Ok(Ended { at: end, case })
