@@ -428,7 +428,7 @@ mod tests {
             in_reading: true,
             ..damage.clone()
         };
-        let file = std::path::Path::new("/data/log").join("0000000000000000.seg");
+        let file = Path::new("/data/log").join("0000000000000000.seg");
         let place = format!("{} offset 12288", file.display());
         let told = Error::Damaged(Box::new(damage)).to_string();
         let mut from = 0;

@@ -350,13 +350,14 @@ impl Shared {
             self.bring(tail, How::Force)?;
             // A stamp about what a weak method left behind would not be true: a barrier first.
             self.bring(tail, How::Barrier)?;
-            {
+            let lacks_stamp = || {
                 let stage = self.stage();
-                if !stage.line.lacks_stamp() || !stage.has_space_for_mark() {
-                    break;
-                }
+                stage.line.lacks_stamp() && stage.has_space_for_mark()
+            };
+            if !lacks_stamp() {
+                break;
             }
-            if !self.write_stamp()? {
+            if !self.write_stamp(true)? && lacks_stamp() {
                 // The service's own is under way.
                 self.progress.sleep(&*self.runtime, seen, None);
             }

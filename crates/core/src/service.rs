@@ -77,7 +77,7 @@ impl Shared {
                     }
                 }
                 Next::Stamp => {
-                    if !matches!(self.write_stamp(), Ok(true)) {
+                    if !matches!(self.write_stamp(false), Ok(true)) {
                         // Somebody is writing: look again when that is done, or by the clock.
                         idle.since = now;
                     }
@@ -199,7 +199,8 @@ impl Shared {
         }
         let owed = stage.owed.map(|o| o.begin);
         let line = &stage.line;
-        if !line.lacks_stamp() || !stage.has_space_for_mark() {
+        // Whoever closes the log writes the last one.
+        if !line.lacks_stamp() || !stage.has_space_for_mark() || stage.closing {
             self.service_parked.store(true, SeqCst);
             stage.service_wakes = owed.unwrap_or(Duration::MAX);
             return Next::Sleep(owed);

@@ -412,8 +412,10 @@ impl Shared {
     }
 
     /// Writes down how far the log is durable, as a batch without records. Returns whether it did:
-    /// not where somebody is writing, and not where there is nothing new to say.
-    pub(crate) fn write_stamp(&self) -> Result<bool> {
+    /// not where somebody is writing, and not where there is nothing new to say. Nor where somebody
+    /// else is closing the log (`closes` says that the caller is): a stamp above the end that the
+    /// close has found would keep it from saying that the log was closed in order.
+    pub(crate) fn write_stamp(&self, closes: bool) -> Result<bool> {
         if self.guarantee < Guarantee::PowerLoss {
             return Ok(false);
         }
@@ -421,7 +423,9 @@ impl Shared {
         self.look_for_itself()?;
         let (job, forces) = {
             let mut stage = self.stage();
-            if self.poison.is_set() {
+            // The caller may have been kept long since it saw that one is missing.
+            let is_wanted = stage.line.lacks_stamp() && stage.closing == closes;
+            if self.poison.is_set() || !is_wanted {
                 return Ok(false);
             }
             let forces = stage.line.forces;

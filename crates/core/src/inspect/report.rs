@@ -57,6 +57,7 @@ impl<'a, 'v> Report<'a, 'v> {
             Met::Batch(header, payload, end) => self.batch(header, payload, end),
             Met::Jump => self.records.drop_begun(),
             Met::Damage(what) => self.damage(what),
+            Met::KnownDamage => self.lose(),
         }
         !self.stopped
     }
@@ -67,9 +68,14 @@ impl<'a, 'v> Report<'a, 'v> {
         self.found
     }
 
-    pub(super) fn damage(&mut self, what: &Damage) {
+    /// What comes next is lost.
+    fn lose(&mut self) {
         self.records.lose();
         self.hand_out();
+    }
+
+    pub(super) fn damage(&mut self, what: &Damage) {
+        self.lose();
         if !self.stopped {
             self.found.damages += 1;
             self.show(Visit::Damage(what));

@@ -39,6 +39,8 @@ pub(crate) enum Met<'b> {
     Jump,
     /// Something that must be there is not, and perhaps what follows it.
     Damage(&'b Damage),
+    /// The same, and it has been told of before the walk came here.
+    KnownDamage,
 }
 
 /// What a writer has done to the log meanwhile.
@@ -321,7 +323,7 @@ fn contradiction(state: &ScanState, anchor: &ScanState) -> Option<Stop> {
     })
 }
 
-/// Tells of damage, once for each place.
+/// Tells of each damaged place once.
 struct Tell<'v> {
     proven_to: Lsn,
     all: BTreeSet<Lsn>,
@@ -331,7 +333,11 @@ struct Tell<'v> {
 impl Tell<'_> {
     fn damage(&mut self, mut what: Damage) -> bool {
         what.durable_to = what.durable_to.max(self.proven_to);
-        let is_new = self.all.insert(what.lsn);
-        !is_new || (self.visit)(Met::Damage(&what))
+        (self.visit)(match self.all.insert(what.lsn) {
+            true => Met::Damage(&what),
+            // Once is enough to tell, but here too what was begun has no end: the rest of another
+            // record must not pass for it.
+            false => Met::KnownDamage,
+        })
     }
 }

@@ -158,6 +158,26 @@ fn closing() {
     });
 }
 
+/// The log is closed while its writing thread is about to write a stamp, for nobody has committed for
+/// a while: the close has the last word, and the next opening learns that it was one in order.
+#[test]
+fn closing_an_idle_log() {
+    explore("closing_an_idle_log", || {
+        let world = World::new();
+        let idle = options().idle_stamp(std::time::Duration::from_micros(1));
+        let log = world.open(idle.method(pick(&METHODS)));
+        let done = log.commit(&record(100, 40)).expect("there is room");
+        world.acknowledged(&done, &record(100, 40));
+        for _ in 0..below(4) {
+            point(&world);
+        }
+        world.close(log).expect("nothing fails");
+        let again = world.open(options());
+        assert!(again.recovered().clean);
+        world.close(again).expect("nothing fails");
+    });
+}
+
 /// The last clone goes: that closes too, and gives up the lock.
 #[test]
 fn dropping() {

@@ -435,3 +435,45 @@ fn what_was_set_aside_for_its_header_can_be_read() {
         }
     });
 }
+
+/// A record that begins in one segment and ends in the third, and nobody knows the one between: what
+/// is left of it must not pass for the record, however early its loss was noticed.
+#[test]
+fn a_record_whose_middle_is_lost_is_not_put_together() {
+    let long = vec![5; 150 << 10];
+    // Wherever in the batches of the first segment it begins.
+    for before in (45..70).map(|kib| kib << 10) {
+        let disk = SimDisk::new(SimOptions::default(), 1);
+        live(&disk, |log| {
+            log.append(&vec![4; before]).expect("append");
+            let at = log.append(&long).expect("append");
+            log.force(at.end).expect("force");
+            log.truncate_front(at.start).expect("truncate");
+        });
+        // An opening that left whole segments: before the walk begins, it is known to be missed.
+        live(&disk, |log| {
+            for _ in 0..100 {
+                log.commit(FIRST).expect("commit");
+            }
+        });
+        let shown = walk(&disk);
+        let whole = holding(&shown, &long);
+        let mut segments: Vec<&str> = whole.iter().map(|b| b.file.as_str()).collect();
+        segments.dedup();
+        assert!(segments.len() >= 3, "{segments:?}");
+        let lost = disk.file_bytes(PATH, segments[1]).expect("a segment");
+        for control in [true, false] {
+            assert!(disk.remove_file(PATH, segments[1]));
+            if !control {
+                let len = disk.file_bytes(PATH, "control").expect("it").len();
+                disk.put_file(PATH, "control", &vec![0; len]);
+            }
+            let left = walk(&disk);
+            assert!(left.damages > 0);
+            let sizes: Vec<usize> = left.records.iter().map(|e| e.data.len()).collect();
+            let are_true = sizes.iter().all(|s| [before, FIRST.len()].contains(s));
+            assert!(are_true, "{sizes:?} of {before}, control file: {control}");
+            disk.put_file(PATH, segments[1], &lost);
+        }
+    }
+}
