@@ -12,11 +12,11 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// What is said of a name below a file. Windows answers as if nothing were there.
-const BELOW_A_FILE: &str = if cfg!(windows) {
-    "the directory does not exist"
-} else {
-    "it is no directory"
+/// What is said of a name below a file, and of one that is too long. Windows answers as if nothing were
+/// there.
+const NO_NAMES: [&str; 2] = match cfg!(windows) {
+    true => ["the directory does not exist"; 2],
+    false => ["it is no directory", "too long"],
 };
 
 const LOOKING: [(&str, &[&str]); 4] = [
@@ -203,10 +203,10 @@ fn places_that_are_no_log() {
     for (name, part) in [
         ("gone", "the directory does not exist"),
         ("file", "it is no directory"),
-        ("file/below", BELOW_A_FILE),
+        ("file/below", NO_NAMES[0]),
         ("empty", "it has no 'control' file"),
         ("gäste-ログ", "gäste-ログ holds no log"),
-        (&long, "too long"),
+        (&long, NO_NAMES[1]),
     ] {
         for (command, arguments) in LOOKING {
             let mut call = Command::new(env!("CARGO_BIN_EXE_logforce"));

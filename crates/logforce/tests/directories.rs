@@ -231,7 +231,7 @@ fn somebody_elses() {
         let e = assert_error(
             open(dir.path(), options()),
             ErrorKind::NotALog,
-            &["'diary.txt'", "its file 'control' is missing"],
+            &["'diary.txt'", "no 'control' file"],
         );
         check_path(&e, dir.path());
     }

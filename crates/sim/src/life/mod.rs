@@ -106,10 +106,10 @@ pub fn live(seed: u64) -> Tally {
         }
         life.disturb();
         life.work(seed, boot);
-        let mut failure = life.crash();
+        let (crashed, mut failure) = life.crash();
         if life.rng.one_in(3) {
             let image = life.world.image();
-            let cut = trip::damage(&mut life.world, &mut life.rng, failure, &mut life.tally);
+            let cut = trip::damage(&mut life.world, &mut life.rng, crashed, &mut life.tally);
             if cut && life.trouble.one_in(2) {
                 trip::live_on(&life.world, life.trouble.bits());
                 life.tally.lived_on += 1;
@@ -198,8 +198,9 @@ impl Life {
         world.disk.change(|o| o.capacity = None);
     }
 
-    /// Ends the boot, and says by what kind of failure: what that leaves for certain must be there.
-    fn crash(&mut self) -> Failure {
+    /// Ends the boot, and says by what kind of failure, and what that amounts to: what this leaves for
+    /// certain must be there.
+    fn crash(&mut self) -> (Failure, Failure) {
         let failure = self.rng.pick(&[
             Failure::Power,
             Failure::Power,
@@ -210,7 +211,7 @@ impl Life {
         let amounts_to = amounts_to(&self.world.disk, failure);
         self.world.disk.crash(failure, None, self.rng.bits());
         self.tally.note_crash(failure);
-        amounts_to
+        (failure, amounts_to)
     }
 
     /// Looks and opens while calls fail. Answers what the failures amount to by then.
