@@ -137,7 +137,12 @@ pub(crate) fn find_end(
     };
     // The anchor is as good as a stamp: below it a scan gets only where something is lost.
     let below = stop.at < control.anchor.lsn;
-    let case = decide(stop.seen, below || stamp.is_some(), false);
+    let seen = match stop.seen {
+        // No record can be there. What is appended next writes over it.
+        Seen::Unreadable if closed_here => Seen::Blank,
+        seen => seen,
+    };
+    let case = decide(seen, below || stamp.is_some(), false);
     let durable_to = trusted.max(stamp.unwrap_or(Lsn::ORIGIN));
     let (case, stop) = match hidden {
         // The anchor is where that opening began: what lies behind it was not acknowledged, or was

@@ -348,6 +348,30 @@ fn a_sector_that_cannot_be_read() {
     }
 }
 
+/// Behind the end of a log that was closed in order nothing can be missing, and the next batch is
+/// written over what the medium does not give back there. After a crash it may be a batch.
+#[test]
+fn a_sector_behind_the_end_that_cannot_be_read() {
+    for closed in [true, false] {
+        let steps = [Step::Append(500), Step::Commit(500)];
+        let victim = Victim::new("unreadable behind the end", &steps, closed);
+        let last = victim.batches.last().expect("there are some");
+        let behind = last.offset + last.end.since(last.lsn);
+        let disk = &victim.world.disk;
+        assert!(disk.make_unreadable(PATH, &last.file, behind));
+        match victim.open(OnDamage::Refuse) {
+            Opened::Damaged(d) => {
+                assert!(!closed, "{d}");
+                assert_eq!((d.lsn, d.case), (last.end, Case::ReadError));
+            }
+            Opened::Shows(shown, damage, ..) => {
+                assert!(closed && damage.is_none(), "{damage:?}");
+                assert_eq!(shown.len(), victim.live.len());
+            }
+        }
+    }
+}
+
 #[test]
 fn an_emptied_directory_is_no_fresh_log() {
     let victim = Victim::new("emptied", &steps(), true);
