@@ -144,11 +144,8 @@ impl Resumptions {
         };
         // Of several the latest: it was written because those before it could not be read, and gave
         // up what they had gone on with.
-        let mut all = self.found.iter().filter(goes_on);
-        let h = match planted!("first-resumption-wins") {
-            true => all.next(),
-            false => all.max_by_key(|h| h.epoch.counter),
-        }?;
+        let all = self.found.iter().filter(goes_on);
+        let h = all.max_by_key(|h| h.epoch.counter)?;
         Some(ScanState {
             at: h.lsn,
             sequence: Sequence::default(),
