@@ -23,6 +23,9 @@ pub(crate) struct End {
     pub(crate) trusted: Lsn,
     /// The boundary at or below `trusted` from which the tail is read again.
     pub(crate) settled: ScanState,
+    /// The last boundary at or below it where no append was open: an anchor in the middle of an
+    /// append would make its rest look like the beginning of nothing.
+    pub(super) settled_closed: ScanState,
     /// The last boundary at which no append is begun and not ended.
     pub(super) closed: ScanState,
     pub(crate) lost: Option<Damage>,
@@ -83,8 +86,9 @@ pub(crate) fn find_end(
 ) -> Result<End> {
     let mut trusted = state.at;
     // Boundaries from the last trusted one on; a stamp that is found lets the earlier ones go.
-    let mut boundaries = VecDeque::from([state]);
     let mut closed = state;
+    // Each with the last one before it where no append was open.
+    let mut boundaries = VecDeque::from([(state, closed)]);
     let mut read: Vec<Lsn> = Vec::new();
     let (mut scanned, mut batches, mut resumed) = (0, 0, 0);
     let mut scan = Scan::new(segments, control, ReadSource::Cache, state)?;
@@ -111,12 +115,12 @@ pub(crate) fn find_end(
         {
             read.push(s.header.start);
         }
-        boundaries.push_back(scan.state);
-        while boundaries.get(1).is_some_and(|s| s.at <= trusted) {
-            boundaries.pop_front();
-        }
         if scan.state.sequence.open_from().is_none() {
             closed = scan.state;
+        }
+        boundaries.push_back((scan.state, closed));
+        while boundaries.get(1).is_some_and(|(s, _)| s.at <= trusted) {
+            boundaries.pop_front();
         }
     };
     let hidden = hidden_opening(&scan, control, state.at);
@@ -150,7 +154,7 @@ pub(crate) fn find_end(
         Some(hidden) => {
             state = began;
             closed = began;
-            boundaries = VecDeque::from([began]);
+            boundaries = VecDeque::from([(began, began)]);
             trusted = began.at;
             match case.decision() {
                 Decision::Refuse => (case, stop),
@@ -169,12 +173,13 @@ pub(crate) fn find_end(
         }
         _ => None,
     };
-    let settled = boundaries.front().copied().unwrap_or(state);
+    let (settled, settled_closed) = boundaries.front().copied().unwrap_or((state, closed));
     Ok(End {
         state,
         case,
         trusted,
         settled,
+        settled_closed,
         closed,
         lost,
         read,

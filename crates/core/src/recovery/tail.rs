@@ -41,7 +41,7 @@ impl Opening {
             return self.rewrite(segments, from.at, cached_end);
         }
         let mut scan = Scan::new(segments, control, ReadSource::Medium, from)?;
-        let mut closed = from;
+        let mut closed = end.settled_closed;
         let stop = loop {
             let step = scan.next()?.map(|batch| batch.end);
             match step {

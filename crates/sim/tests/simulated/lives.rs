@@ -20,6 +20,14 @@ fn random_lives() {
     println!("{all}");
 }
 
+/// Seeds that found something: of the version of their day, and one more life each since.
+#[test]
+fn lives_that_found_something() {
+    for seed in [7402, 77_002_946, 77_024_897, 910_023_721, 920_020_142] {
+        live(seed);
+    }
+}
+
 /// One seed, one life: else a failure could not be looked at.
 #[test]
 fn a_life_follows_from_its_seed() {
