@@ -169,11 +169,6 @@ pub const LIVES: &[Plant] = &[
         "given-up-is-reused",
         "3: what was given up at damage is written over",
     ),
-    plant(
-        "hidden-opening-ignored",
-        "10: what a truncation gave up comes back where the batch that says so cannot be read",
-    )
-    .found_by(174),
 ];
 
 /// Caught by exploring interleavings, with shuttle.

@@ -177,12 +177,8 @@ fn hide_opening(world: &World, seed: u64, given_up: &Seen, truth: &Truth) {
     let _report = world.report("the opening's own batch is lost".to_owned());
     let image = world.image();
     let mut cutting = None;
-    let mut markers = Vec::new();
     SimRuntime::run(seed, |rt| {
         let inspector = Inspector::open(&*world.disk.system(rt), PATH)?;
-        for range in inspector.given_up()? {
-            markers.push(format!("{:016x}-{:016x}.cut", range.from.0, range.to.0));
-        }
         inspector.walk(&mut |visit| {
             if let Visit::Batch(b) = visit
                 && b.kind == BatchKind::Epoch
@@ -205,12 +201,6 @@ fn hide_opening(world: &World, seed: u64, given_up: &Seen, truth: &Truth) {
             0 => Way::Strict,
             _ => Way::Truncate,
         };
-        if how.is_multiple_of(3) && (how / 6).is_multiple_of(2) {
-            // And what says so besides: for a lost segment it is all there is.
-            for marker in &markers {
-                world.disk.remove_file(PATH, marker);
-            }
-        }
         if let Ok(seen) = look(world, seed ^ 2, way) {
             // What a call had taken back may be back: the batch that said so may be lost twice over.
             let was_given_up =
