@@ -186,7 +186,11 @@ fn text(dir: &Path, i: &Inspection, report: &Report) -> String {
     units.sort_unstable();
     units.dedup();
     let units: Vec<String> = units.iter().map(u32::to_string).collect();
-    line("write unit", format!("{} bytes", units.join(", ")));
+    let units = match units.as_slice() {
+        [] => "not known: no segment has a header that says so".to_owned(),
+        some => format!("{} bytes", some.join(", ")),
+    };
+    line("write unit", units);
     line(
         "on disk",
         format!(

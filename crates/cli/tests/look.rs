@@ -239,6 +239,20 @@ fn a_flipped_bit_is_named_by_file_and_offset() {
     assert!(text(&out.stdout).contains("record 59 "), "{}", told(&out));
 }
 
+/// Every segment has a damaged header: what only those say is said to be unknown.
+#[test]
+fn without_a_header_the_write_unit_is_not_known() {
+    let dir = place();
+    let path = dir.path().join("log");
+    drop(filled(&path, 3));
+    for segment in segments(&path) {
+        flip(&segment, 20);
+    }
+    let said = text(&logforce(&path, "stat", &[]).stdout);
+    let line = said.lines().find(|l| l.starts_with("write unit"));
+    assert!(line.is_some_and(|l| l.contains("not known")), "{said}");
+}
+
 #[test]
 fn a_missing_segment_is_damage() {
     for which in [0, 1, 3] {

@@ -451,5 +451,6 @@ mod tests {
             assert!(told.contains(part), "{told}");
         }
         assert!(!told.contains("to open with Options::on_damage"), "{told}");
+        assert!(!told.contains("  "), "{told}");
     }
 }

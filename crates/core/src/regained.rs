@@ -117,7 +117,7 @@ pub(crate) fn by_batches(
             continue;
         }
         let segment = Arc::new(Segment::new(dir.clone(), name.to_owned(), header));
-        let Some(proof) = prove(&segment, id)? else {
+        let Some(proof) = prove(&segment, Lsn(start.0.saturating_add(len)), id)? else {
             continue;
         };
         let is_all = proof.links > 0 && proof.links + 1 == proof.batches;
@@ -135,13 +135,14 @@ pub(crate) fn by_batches(
     }))
 }
 
-/// What the batches say that lie where they say, in write units of the segment.
-fn prove(segment: &Arc<Segment>, id: Option<LogId>) -> Result<Option<Proof>> {
+/// What the batches say that lie where they say, in write units of the segment. `end`: where the file
+/// ends. The length in a damaged header may be anything, and nothing is behind the end of the file.
+fn prove(segment: &Arc<Segment>, end: Lsn, id: Option<LogId>) -> Result<Option<Proof>> {
     let mut window = Window::new(ReadSource::Cache);
     let unit = u64::from(segment.header.write_unit);
     let (mut proof, mut before) = (None::<Proof>, None);
     let mut at = segment.header.first_batch();
-    while at < segment.header.end() {
+    while at < segment.header.end().min(end) {
         let bytes = window.get(segment, segment.offset(at), BATCH_HEADER_LEN)?;
         let header = bytes.ok().and_then(|b| BatchHeader::decode(b).ok());
         let id = proof.as_ref().map(|p| p.log_id).or(id);

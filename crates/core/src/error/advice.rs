@@ -35,7 +35,9 @@ pub(super) fn of_damage(in_reading: bool) -> &'static str {
             "to open with Options::on_damage(OnDamage::Truncate) is to give up what follows this place"
         }
         true => {
-            "openings read only the end of a log, so OnDamage::Truncate need not help here. Put the              log back from a copy, or go on with what was saved; or, if what lies up to this place is              no longer needed, truncate_front to a record behind it"
+            "openings read only the end of a log, so OnDamage::Truncate need not help here. Put the log \
+             back from a copy, or go on with what was saved; or, if what lies up to this place is no \
+             longer needed, truncate_front to a record behind it"
         }
     }
 }

@@ -142,7 +142,9 @@ pub(crate) fn find_end(
     // The anchor is as good as a stamp: below it a scan gets only where something is lost.
     let below = stop.at < control.anchor.lsn;
     let seen = match stop.seen {
-        // No record can be there. What is appended next writes over it.
+        // The close came to this place and found nothing to keep: no record can be there, and the
+        // next batch is written over it. To refuse would lock the owner out of a whole log, for a
+        // sector that was never used.
         Seen::Unreadable if closed_here => Seen::Blank,
         seen => seen,
     };

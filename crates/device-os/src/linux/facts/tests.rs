@@ -233,10 +233,7 @@ fn a_flush_that_is_dropped_on_the_way_is_worth_nothing_below() {
         &["sda: ", "volatile cache", "dm-0 says `write through`"],
     );
     let facts = world.facts().unwrap();
-    // Where direct I/O is known at all: an emulator does not pass the question on.
-    if let Some(written) = facts.assess(Method::Direct, FileState::Zeroed) {
-        assert_eq!(written.guarantee, OsCrash, "{written:?}");
-    }
+    written_directly(&facts, OsCrash);
     assert_eq!(facts.write_through().guarantee, OsCrash);
     // Which is what it says by itself where nothing below has a cache.
     world.put("sys/devices/sda/queue/write_cache", THROUGH);
@@ -285,6 +282,17 @@ fn a_device_is_not_believed_against_its_own_driver() {
     world.is(OsCrash, Contradicted, &["vda: the kernel was told"]);
 }
 
+/// What direct writes are worth. The emulator of aarch64 does not pass the question on whether there
+/// are any; everywhere else there must be an answer.
+fn written_directly(facts: &Facts, guarantee: Guarantee) {
+    let written = facts.assess(Method::Direct, FileState::Zeroed);
+    if written.is_none() && cfg!(target_arch = "aarch64") {
+        return;
+    }
+    let written = written.expect("direct writes are known here");
+    assert_eq!(written.guarantee, guarantee, "{written:?}");
+}
+
 #[test]
 fn a_loop_device_that_drops_flushes_keeps_nothing_from_the_systems_cache() {
     let world = World::new();
@@ -304,10 +312,7 @@ fn a_loop_device_that_drops_flushes_keeps_nothing_from_the_systems_cache() {
         &["/no/such/image, the file of loop3", "not to be found"],
     );
     let facts = world.facts().unwrap();
-    // Where direct I/O is known at all: an emulator does not pass the question on.
-    if let Some(written) = facts.assess(Method::Direct, FileState::Zeroed) {
-        assert_eq!(written.guarantee, ProcessCrash, "{written:?}");
-    }
+    written_directly(&facts, ProcessCrash);
     world.put(
         "sys/devices/loop3/loop/backing_file",
         "/memfd:image (deleted)\n",
