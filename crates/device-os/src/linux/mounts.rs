@@ -53,7 +53,11 @@ pub fn of(fd: BorrowedFd<'_>, path: &Path, roots: &Roots) -> io::Result<Option<M
 pub fn id(fd: BorrowedFd<'_>, path: &Path) -> io::Result<Option<u64>> {
     let ask = || rustix::fs::statx(fd, c"", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID);
     match uninterrupted(ask) {
-        Ok(told) if told.stx_mask & StatxFlags::MNT_ID.bits() != 0 => Ok(Some(told.stx_mnt_id)),
+        // QEMU's user emulation (7.2) hands on the kernel's mask and not the number, which then is 0.
+        // That is the kernel's first root at most, which the path finds as well.
+        Ok(told) if told.stx_mask & StatxFlags::MNT_ID.bits() != 0 && told.stx_mnt_id != 0 => {
+            Ok(Some(told.stx_mnt_id))
+        }
         Ok(_) | Err(Errno::NOSYS) => Ok(None),
         Err(e) => Err(at(e, "ask for the mount of", path)),
     }
