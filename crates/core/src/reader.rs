@@ -240,8 +240,10 @@ pub(crate) fn past_void(view: &Arc<View>, lsn: Lsn) -> Result<Lsn> {
     if lsn != from || lsn < view.front() {
         return Ok(lsn);
     }
+    // The record's last byte, not its end: where it fills its batch, that is where the next batch
+    // would begin, which was taken back, never written, or lies in a segment's header area.
     let mut batches = Batches::few();
-    let ends_there = batches.holding(view, lsn)?.is_some_and(|batch| {
+    let ends_there = batches.holding(view, Lsn(lsn.0 - 1))?.is_some_and(|batch| {
         batch
             .frames()
             .any(|f| f.is_ok_and(|f| f.header.last && f.end() == lsn))

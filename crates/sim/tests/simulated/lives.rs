@@ -23,7 +23,14 @@ fn random_lives() {
 /// Seeds that found something: of the version of their day, and one more life each since.
 #[test]
 fn lives_that_found_something() {
-    for seed in [7402, 77_002_946, 77_024_897, 910_023_721, 920_020_142] {
+    for seed in [
+        7402,
+        77_002_946,
+        77_024_897,
+        910_023_721,
+        920_020_142,
+        920_000_429,
+    ] {
         live(seed);
     }
 }
