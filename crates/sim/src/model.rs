@@ -229,10 +229,14 @@ impl Model {
     }
 
     /// Records that are part of the log as far as is known, in order.
+    ///
+    /// An append goes as a whole. Where it was not ended when the log crashed, the next opening voids
+    /// what there was of it, and the rest was never written: that range ends before the last records,
+    /// and passes here for a truncation if one was under way to the same place.
     pub fn live(&self) -> Vec<(Lsn, Known)> {
         self.records
             .range(self.front..)
-            .filter(|(lsn, _)| !self.is_voided(**lsn))
+            .filter(|(lsn, k)| !self.is_voided(**lsn) && !self.is_voided(k.group))
             .map(|(lsn, k)| (*lsn, k.clone()))
             .collect()
     }

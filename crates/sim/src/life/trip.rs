@@ -9,7 +9,9 @@ use logforce_core::{
     ReadOnly, Visit,
 };
 use logforce_format::frame::FRAME_HEADER_LEN;
-use logforce_format::{BATCH_HEADER_LEN, BatchHeader, payload_crc};
+use logforce_format::{
+    BATCH_HEADER_LEN, BatchHeader, CONTROL_SLOT_LEN, CONTROL_SLOT_OFFSETS, payload_crc,
+};
 use logforce_testkit::{Failure, Misread, Rng, SectorFault, SimRuntime};
 
 /// What an undamaged copy shows.
@@ -47,6 +49,17 @@ impl Aim {
 
     fn is_in_control(&self) -> bool {
         self.places.iter().any(|p| p.0 == "control")
+    }
+
+    /// Neither slot of the control file is what was written last: where one is old and the other
+    /// broken, that looks like a crash in the middle of a change, and the old one counts.
+    fn ages_control(&self) -> bool {
+        let hit = |slot: u64| {
+            let end = slot + CONTROL_SLOT_LEN as u64;
+            let touches = |p: &(String, u64, u64)| p.0 == "control" && p.1 < end && p.2 > slot;
+            self.places.iter().any(touches)
+        };
+        self.anywhere || CONTROL_SLOT_OFFSETS.into_iter().all(hit)
     }
 
     /// One place in the segments, so that nothing else hides what says that it was durable.
@@ -305,11 +318,13 @@ impl Truth {
             }
             // Taken back once, and nobody knows that any more; or truncated by a call that was
             // never acknowledged; or in the system's cache only, which who opens for writing does
-            // not believe.
+            // not believe; or below the front, in a segment that is still there, and where the front
+            // is says the control file alone.
             let model = lock(&world.model);
+            let aged = aim.ages_control() && e.start < model.front;
             let cached = way == Way::ReadOnly && end.is_none_or(|end| e.start >= end);
             assert!(
-                (void_lost || hidden || cached || model.is_truncating()) && model.ever(e),
+                (void_lost || hidden || cached || aged || model.is_truncating()) && model.ever(e),
                 "{} never was, or was taken back",
                 e.start
             );
