@@ -72,7 +72,8 @@ pub struct Recovered {
     pub batches: u64,
     /// How often the log went on behind a position that an opening had given up.
     pub resumed: u64,
-    /// What was lost, if [`OnDamage::Truncate`](crate::OnDamage::Truncate) cut the log.
+    /// What was lost, if [`OnDamage::Truncate`](crate::OnDamage::Truncate) cut the log. It may lie
+    /// behind `end`, where a segment is missing that nothing leads to any more.
     pub lost: Option<Damage>,
     /// The metadata was damaged, and given up under
     /// [`OnDamage::Truncate`](crate::OnDamage::Truncate).

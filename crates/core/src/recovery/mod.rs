@@ -45,7 +45,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use stock::name_lost;
+use stock::{missing_behind, name_lost};
 
 /// Opens a log for writing; see `Log::open`.
 pub(crate) fn open(
@@ -173,9 +173,12 @@ impl Opening {
         // word without the slots.
         promise.file.settle_meta(&meta)?;
         let epoch = self.announce(&promise, &found.end, meta.bytes().is_some())?;
-        let gaps = std::mem::take(&mut found.gaps);
         self.enforce_names(&found.segments)?;
-        self.fill_gaps(&mut found.segments, &promise.control, epoch, gaps)?;
+        if found.end.lost.is_none() {
+            // The log may go on in them.
+            let gaps = std::mem::take(&mut found.gaps);
+            self.fill_gaps(&mut found.segments, &promise.control, epoch, gaps)?;
+        }
         leftovers::clear(&self.dir);
         let recovered = Recovered {
             created,
@@ -229,6 +232,9 @@ impl Opening {
             }
             other => other?,
         };
+        if end.lost.is_none() {
+            end.lost = missing_behind(&self.dir, &gaps, control, both_slots, &end)?;
+        }
         if let Some(lost) = &mut end.lost {
             // Before anything is set aside or made anew in its place.
             name_lost(&self.dir, lost, control)?;
@@ -320,10 +326,10 @@ impl Opening {
         let Found {
             mut segments,
             mut spares,
+            gaps,
             end,
             mut voids,
             taken_back,
-            ..
         } = found;
         let direct = self.chosen.method.plan().direct;
         let tail = end.state.at;
@@ -396,6 +402,9 @@ impl Opening {
                 crc: 0,
             },
         )?;
+        // Not before that batch is durable: a crash in between would leave a segment that nothing was
+        // ever written to where one was lost, and the next opening would see no loss.
+        self.fill_gaps(&mut segments, &control, epoch, gaps)?;
         voids.add(header.void_from, header.lsn);
         let written = header.end(segment.header.write_unit);
         let anchor = Anchor {

@@ -1,6 +1,6 @@
 //! What segments there are, what must be there, and what an interrupted operation left behind.
 
-use super::{Opening, steady};
+use super::{End, Opening, steady};
 use crate::aside::{holds_some, set_aside};
 use crate::control_file::check_counter;
 use crate::listing::{Found, Listing, list_of, list_usable, read_header};
@@ -313,6 +313,30 @@ pub(crate) fn gaps(segments: &Segments, control: &Control) -> Vec<(Lsn, Lsn)> {
         gaps.push((at, control.prepared_end));
     }
     gaps
+}
+
+/// The first segment missing behind `end`, where a scan came to an end that looks like any other:
+/// that segment may have held acknowledged records, and the stamp that calls this end damage. An end
+/// in silence would lose them, and leave no marker by which what is cut here stays cut.
+///
+/// Not after a close in order: that one came to this end, and nothing behind it was ever used.
+pub(super) fn missing_behind(
+    dir: &Arc<dyn Directory>,
+    gaps: &[(Lsn, Lsn)],
+    control: &Control,
+    both_slots: bool,
+    end: &End,
+) -> Result<Option<Damage>> {
+    let at = end.state.at;
+    if control.clean && both_slots && at == control.anchor.lsn {
+        return Ok(None);
+    }
+    let Some((lsn, _)) = gaps.iter().find(|(from, _)| *from >= at) else {
+        return Ok(None);
+    };
+    let mut lost = lost_segment(dir, *lsn, control)?;
+    lost.durable_to = end.trusted;
+    Ok(Some(lost))
 }
 
 /// As [`lost_segment`], of what a scan has met: it saw only that nothing is there.

@@ -10,6 +10,7 @@ mod fuzzed;
 mod geometry;
 mod live;
 mod lives;
+mod lost_behind;
 mod meta;
 mod outside;
 mod pins;

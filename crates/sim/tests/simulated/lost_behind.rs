@@ -1,0 +1,141 @@
+//! A segment is lost that an opening does not come to, since the log seems to end before it.
+
+use logforce_core::{
+    BatchInfo, BatchKind, Case, Creation, Entry, ErrorKind, Inspector, Log, Lsn, OnDamage, Options,
+    Recovered, Visit,
+};
+use logforce_sim::model::{PATH, read, small};
+use logforce_testkit::{Failure, SimDisk, SimOptions, SimRuntime, Survival};
+use std::time::Duration;
+
+/// Without stamps other than those of batches with records.
+fn options() -> Options {
+    small().idle_stamp(Duration::from_secs(3600))
+}
+
+fn commit_all(disk: &SimDisk, closed: bool) {
+    SimRuntime::run(1, |rt| {
+        let system = disk.system(rt);
+        let log = Log::open(&*system, PATH, Creation::OpenOrCreate, options()).expect("opens");
+        for n in 0..9u8 {
+            log.commit(&[n; 5_000]).expect("nothing fails");
+        }
+        match closed {
+            true => log.close().expect("nothing fails"),
+            false => disk.cut(),
+        }
+    });
+    if !closed {
+        disk.crash(Failure::Power, Some(Survival::Lost), 1);
+    }
+}
+
+fn batches(disk: &SimDisk, seed: u64) -> (Lsn, Vec<BatchInfo>) {
+    let mut batches = Vec::new();
+    let anchor = SimRuntime::run(seed, |rt| {
+        let inspector = Inspector::open(&*disk.system(rt), PATH).expect("it can be looked at");
+        let walked = inspector.walk(&mut |visit| {
+            if let Visit::Batch(b) = visit {
+                batches.push(b.clone());
+            }
+            true
+        });
+        walked.expect("it can be walked");
+        inspector.summary().anchor
+    });
+    (anchor, batches)
+}
+
+/// Opens, reads, and loses power.
+fn truncate(disk: &SimDisk, seed: u64) -> (Recovered, Vec<Entry>) {
+    let seen = SimRuntime::run(seed, |rt| {
+        let options = options().on_damage(OnDamage::Truncate);
+        let log = Log::open(&*disk.system(rt), PATH, Creation::OpenExisting, options);
+        let log = log.expect("truncates");
+        let seen = (log.recovered().clone(), read(&log, log.front_lsn()));
+        disk.cut();
+        seen
+    });
+    disk.reboot(seed);
+    seen
+}
+
+/// Whether a strict opening refuses, or the log says what was given up.
+fn is_told(disk: &SimDisk, seed: u64) -> bool {
+    SimRuntime::run(seed, |rt| {
+        match Log::open(&*disk.system(rt), PATH, Creation::OpenExisting, options()) {
+            Ok(log) => !log.given_up().expect("nothing fails").is_empty(),
+            Err(e) => e.kind() == ErrorKind::Damaged,
+        }
+    })
+}
+
+/// The last batch of a segment is rotten, and the segment behind it is lost, with the stamp that would
+/// say that this batch had been durable: the loss is told, and what was cut with it does not come back.
+#[test]
+fn a_segment_lost_behind_a_rotten_batch_is_told() {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    commit_all(&disk, false);
+    let (anchor, all) = batches(&disk, 2);
+    let next = all.windows(2).rfind(|w| w[0].file != w[1].file);
+    let [rotten, next] = next.expect("more than a segment") else {
+        unreachable!("windows of two");
+    };
+    assert!(rotten.lsn >= anchor, "nothing but a stamp tells");
+    assert!(disk.flip_bit(PATH, &rotten.file, rotten.offset + 200, 0));
+    assert!(disk.remove_file(PATH, &next.file));
+    assert!(is_told(&disk, 3));
+
+    let damaged = disk.snapshot();
+    // Cut at each operation of the opening, until it returns.
+    for op in 0.. {
+        disk.restore(&damaged);
+        disk.cut_at(op);
+        let returned = SimRuntime::run(4, |rt| {
+            let options = options().on_damage(OnDamage::Truncate);
+            let log = Log::open(&*disk.system(rt), PATH, Creation::OpenExisting, options);
+            disk.cut();
+            log.is_ok()
+        });
+        disk.reboot(op);
+        assert!(is_told(&disk, op), "cut at {op}, and nothing tells");
+        if returned {
+            assert!(op > 20, "hardly cut");
+            break;
+        }
+    }
+
+    disk.restore(&damaged);
+    let (recovered, shown) = truncate(&disk, 4);
+    assert_eq!(recovered.end, rotten.lsn);
+    let lost = recovered.lost.expect("reported");
+    let file = Some(next.file.clone());
+    assert_eq!((lost.case, lost.file), (Case::SegmentLost, file));
+
+    disk.lift_faults();
+    let (_, all) = batches(&disk, 5);
+    let gives_up = |b: &&BatchInfo| b.kind == BatchKind::Epoch && b.void_from < b.lsn;
+    let went_on = all.iter().find(gives_up).expect("where it went on");
+    assert!(went_on.void_from <= rotten.lsn);
+    assert!(disk.remove_file(PATH, &went_on.file));
+    let (recovered, again) = truncate(&disk, 6);
+    assert!(recovered.lost.is_some());
+    assert_eq!(again, shown, "what was given up is back");
+}
+
+/// A log that was closed in order ends where it says: nothing was in a segment behind that.
+#[test]
+fn a_segment_lost_behind_a_close_cost_nothing() {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    commit_all(&disk, true);
+    let (_, all) = batches(&disk, 2);
+    let used = all.last().expect("there are records").file.clone();
+    let names = disk.stable_names(PATH);
+    let unused = names.iter().filter(|n| n.ends_with(".seg")).max();
+    let unused = unused.filter(|n| **n > used).expect("one prepared ahead");
+    assert!(disk.remove_file(PATH, unused));
+    assert!(is_told(&disk, 3));
+    let (recovered, shown) = truncate(&disk, 4);
+    assert_eq!(recovered.lost, None);
+    assert_eq!(shown.len(), 9);
+}
