@@ -36,7 +36,7 @@ pub struct GivenUp {
     /// What was found there: why bytes were rejected, or the system's error. Empty if nothing says so.
     pub why: String,
     /// Files that are kept for it alone, and their sizes in bytes. What lies in segments of the log
-    /// is not among them.
+    /// is not among them. A file that holds parts of several ranges is listed with the first.
     pub files: Vec<(String, u64)>,
 }
 

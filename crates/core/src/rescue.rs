@@ -103,12 +103,17 @@ impl Inspector {
         let of_log = of_log.all();
         let mut units: Vec<u32> = of_log.iter().map(|s| s.header.write_unit).collect();
         units.dedup();
-        for (name, _) in &range.files {
+        // Not those that are listed with this range alone: one segment may hold parts of several.
+        let listed = dir.entries().map_err(Error::io("list", dir.path()))?;
+        let kept = || listed.iter().map(|e| &e.name).filter(|n| names::is_kept(n));
+        for name in kept() {
             let Some(start) = names::kept_start(name) else {
                 continue;
             };
             match read_header(dir, name) {
                 Ok(Found::Broken(_)) => {}
+                // It could not be read then, and can be now.
+                Ok(Found::Whole(h)) if names::is_set_aside(name) && h.log_id == control.log_id => {}
                 Err(e) if !e.is_not_found() && !matches!(e, Error::NewerFormat { .. }) => {
                     return Err(e);
                 }
@@ -123,8 +128,7 @@ impl Inspector {
             take(Segment::new(dir.clone(), segment.name(), segment.header));
         }
         let names = of_log.into_iter().map(|s| s.name());
-        let kept = range.files.iter().map(|(name, _)| name.clone());
-        for name in names.chain(kept) {
+        for name in names.chain(kept().cloned()) {
             let header = match read_header(dir, &name) {
                 Ok(Found::Whole(h)) if h.log_id == control.log_id => h,
                 Ok(_) | Err(Error::NewerFormat { .. }) => continue,

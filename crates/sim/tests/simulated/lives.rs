@@ -34,6 +34,7 @@ fn lives_that_found_something() {
         910_041_163,
         910_043_620,
         910_058_398,
+        910_052_728,
     ] {
         live(seed);
     }

@@ -1,0 +1,127 @@
+//! What was given up at damage is kept, and shown to who asks for it, wherever it came to lie.
+
+use logforce_core::{BatchInfo, Creation, Entry, Inspector, Log, Lsn, OnDamage, Visit};
+use logforce_device::System;
+use logforce_sim::model::{PATH, read, small};
+use logforce_testkit::{Failure, SimDisk, SimOptions, SimRuntime, Survival};
+
+fn open(system: &dyn System) -> Log {
+    let options = small().on_damage(OnDamage::Truncate);
+    Log::open(system, PATH, Creation::OpenOrCreate, options).expect("it opens")
+}
+
+/// Works, and loses power at once.
+fn live(disk: &SimDisk, work: impl FnOnce(&Log)) {
+    SimRuntime::run(1, |rt| {
+        let log = open(&*disk.system(rt));
+        work(&log);
+        disk.cut();
+    });
+    disk.crash(Failure::Power, Some(Survival::Kept), 1);
+}
+
+fn commit_some(log: &Log, n: u8) -> Vec<Entry> {
+    for n in n..n + 4 {
+        log.commit(&[n; 3_000]).expect("nothing fails");
+    }
+    read(log, log.front_lsn())
+}
+
+fn batches(disk: &SimDisk) -> (Lsn, Vec<BatchInfo>) {
+    SimRuntime::run(1, |rt| {
+        let inspector = Inspector::open(&*disk.system(rt), PATH).expect("it can be looked at");
+        let mut batches = Vec::new();
+        let walked = inspector.walk(&mut |visit| {
+            if let Visit::Batch(b) = visit {
+                batches.push(b.clone());
+            }
+            true
+        });
+        assert_eq!(walked.expect("it can be walked").damages, 0);
+        (inspector.summary().anchor, batches)
+    })
+}
+
+/// The first batch with records that an opening comes to is rotten.
+fn rot(disk: &SimDisk) -> BatchInfo {
+    let (anchor, all) = batches(disk);
+    let b = all.iter().find(|b| b.lsn >= anchor && b.frames > 0);
+    let b = b.expect("something lies above the anchor").clone();
+    assert!(disk.flip_bit(PATH, &b.file, b.offset + 9, 0));
+    b
+}
+
+fn given_up(disk: &SimDisk) -> (usize, Vec<Entry>) {
+    SimRuntime::run(1, |rt| {
+        let inspector = Inspector::open(&*disk.system(rt), PATH).expect("it can be looked at");
+        let ranges = inspector.given_up().expect("listed");
+        let mut found = Vec::new();
+        for range in &ranges {
+            let walked = inspector.walk_given_up(range, &mut |visit| {
+                if let Visit::Record { entry, .. } = visit {
+                    found.push(entry.clone());
+                }
+                true
+            });
+            walked.expect("walked");
+        }
+        (ranges.len(), found)
+    })
+}
+
+/// A log is truncated at damage, goes on, and is truncated in the segment where it went on: that one
+/// ends the first range and holds the beginning of the second. The front passes it.
+#[test]
+fn a_segment_with_parts_of_two_ranges() {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    live(&disk, |log| drop(commit_some(log, 0)));
+    rot(&disk);
+    let mut second = Vec::new();
+    live(&disk, |log| {
+        assert!(log.recovered().lost.is_some());
+        second = commit_some(log, 10);
+    });
+    let rotten = rot(&disk);
+    live(&disk, |log| assert!(log.recovered().lost.is_some()));
+    let (ranges, before) = given_up(&disk);
+    assert_eq!(ranges, 2);
+    let of_second = |e: &&Entry| e.start > rotten.lsn && second.contains(e);
+    assert!(before.iter().any(|e| of_second(&e)), "{before:?}");
+
+    live(&disk, |log| {
+        let new = log.commit(b"goes on").expect("nothing fails");
+        log.truncate_front(new.start).expect("nothing fails");
+    });
+    let is_kept = format!("{}.cut", rotten.file);
+    assert!(disk.stable_names(PATH).contains(&is_kept));
+    assert_eq!(given_up(&disk), (2, before));
+}
+
+/// The header of a segment cannot be read just once, and the segment is set aside: its records are
+/// there also when the header can be read again.
+#[test]
+fn a_segment_that_was_set_aside_and_can_be_read_again() {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    let mut all = Vec::new();
+    live(&disk, |log| {
+        commit_some(log, 0);
+        commit_some(log, 10);
+        all = commit_some(log, 20);
+    });
+    let (_, written) = batches(&disk);
+    let middle = written.iter().find(|b| b.file != written[0].file);
+    let middle = middle.expect("more than a segment");
+    assert!(disk.make_unreadable(PATH, &middle.file, 0));
+    let mut left = Vec::new();
+    live(&disk, |log| left = read(log, log.front_lsn()));
+    let aside = format!("{}.damaged", middle.file);
+    assert!(disk.stable_names(PATH).contains(&aside));
+    for lifted in [false, true] {
+        if lifted {
+            disk.lift_faults();
+        }
+        let (ranges, found) = given_up(&disk);
+        assert_eq!(ranges, 1);
+        assert_eq!([&left[..], &found].concat(), all, "{lifted}");
+    }
+}
