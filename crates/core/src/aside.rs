@@ -182,7 +182,7 @@ pub(crate) fn kept(dir: &Arc<dyn Directory>, id: LogId) -> Result<Vec<GivenUp>> 
         told(&text(dir, &entry.name)?, &mut given_up);
         found.push(given_up);
     }
-    found.sort_by_key(|g| g.from);
+    found.sort_by_key(|g| (g.from, g.to));
     for entry in entries {
         if !names::is_kept(&entry.name) {
             continue;

@@ -1,6 +1,6 @@
 //! Reading what was given up at damage: its bytes are kept, and most of it may be whole.
 
-use crate::aside::{self, GivenUp};
+use crate::aside::{self, Cuts, GivenUp};
 use crate::inspect::{Inspector, Visit};
 use crate::listing::{Found, read_header};
 use crate::records::Records;
@@ -27,7 +27,8 @@ impl Inspector {
 
     /// Walks the whole records that can still be read of a range that was given up, in order. They are
     /// no part of the log: it went on without them. A record counts as proven if a stamp in the range
-    /// says that it had been durable.
+    /// says that it had been durable. Where ranges overlap, because an opening gave up again what an
+    /// earlier one had gone on behind, a record is shown with the first of them only.
     ///
     /// # Errors
     /// [`Error::Io`], never damage: what cannot be read is passed over.
@@ -38,6 +39,8 @@ impl Inspector {
     ) -> Result<()> {
         let (_, control, _) = self.place();
         let segments = self.segments_of(range)?;
+        let before = self.ranges_before(range)?;
+        let is_shown = |at: Lsn| before.iter().any(|(from, to)| (*from..*to).contains(&at));
         let mut proven = Lsn::ORIGIN;
         headers_behind(&segments, range.from, control, None, &mut |_, h| {
             proven = proven.max(h.stamp);
@@ -76,6 +79,7 @@ impl Inspector {
             while let Some(entry) = records.ready.pop_front() {
                 let proven = entry.end <= proven;
                 if entry.start < range.to
+                    && !is_shown(entry.start)
                     && !visit(Visit::Record {
                         entry: &entry,
                         proven,
@@ -86,6 +90,16 @@ impl Inspector {
             }
         }
         Ok(())
+    }
+
+    /// The ranges that are listed before this one and reach into it, by their markers.
+    fn ranges_before(&self, range: &GivenUp) -> Result<Cuts> {
+        let (dir, ..) = self.place();
+        let listed = dir.entries().map_err(Error::io("list", dir.path()))?;
+        let all = listed.iter().filter_map(|e| names::cut_range(&e.name));
+        Ok(all
+            .filter(|r| *r < (range.from, range.to) && r.1 > range.from)
+            .collect())
     }
 
     /// The segments that hold a part of the range: of the log, and kept beside it.

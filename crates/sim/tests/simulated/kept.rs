@@ -125,3 +125,27 @@ fn a_segment_that_was_set_aside_and_can_be_read_again() {
         assert_eq!([&left[..], &found].concat(), all, "{lifted}");
     }
 }
+
+/// What an opening had given up is given up again, with what had followed: because the batch by which
+/// it had gone on cannot be read. Each record is shown once.
+#[test]
+fn a_range_within_another() {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    let mut first = Vec::new();
+    live(&disk, |log| first = commit_some(log, 0));
+    rot(&disk);
+    live(&disk, |log| drop(commit_some(log, 10)));
+    let (_, before) = given_up(&disk);
+    assert!(!before.is_empty() && before.iter().all(|e| first.contains(e)));
+    let (_, all) = batches(&disk);
+    let went_on = all.iter().find(|b| b.void_from < b.lsn);
+    let went_on = went_on.expect("where it went on");
+    assert!(disk.make_unreadable(PATH, &went_on.file, went_on.offset));
+    live(&disk, |log| assert!(log.recovered().lost.is_some()));
+
+    let (ranges, shown) = given_up(&disk);
+    assert_eq!(ranges, 2);
+    assert_eq!(shown[..before.len()], before);
+    assert!(shown.len() > before.len(), "what followed is kept as well");
+    assert!(shown.is_sorted_by(|a, b| a.start < b.start), "{shown:?}");
+}
