@@ -52,7 +52,13 @@ pub(crate) fn front_to(shared: &Shared, to: Lsn) -> Result<()> {
         }
     };
     let first_segment = keep.header.start;
-    let first_prev_crc = first_link(shared, &keep)?;
+    let first_prev_crc = match first_link(shared, &keep) {
+        Ok(link) => Some(link),
+        // Only the segments below are kept for want of it, until the front comes to a later one: an
+        // owner who drops what lies below the damage must not be refused for that damage.
+        Err(Error::Damaged(_)) => None,
+        Err(other) => return Err(other),
+    };
     // The control file first: a segment that is gone while it is still promised is damage.
     shared.update_control(|c| {
         if planted!("front-not-written-down") {
@@ -61,14 +67,14 @@ pub(crate) fn front_to(shared: &Shared, to: Lsn) -> Result<()> {
         if to > c.front {
             c.front = to;
         }
-        if first_segment > c.first_segment {
+        if let Some(link) = first_prev_crc.filter(|_| first_segment > c.first_segment) {
             c.first_segment = first_segment;
-            c.first_prev_crc = first_prev_crc;
+            c.first_prev_crc = link;
         }
     })?;
     shared.front.fetch_max(to.0, AcqRel);
     shared.voids().drop_below(to);
-    {
+    if first_prev_crc.is_some() {
         let mut segments = shared.segments();
         let gone = segments.take_below(first_segment);
         shared.retiring.begin(gone);
