@@ -4,7 +4,9 @@ mod data;
 mod line;
 
 use crate::exit::{End, Usage};
-use crate::look::{LogArgs, LogInfo, explain, given_up_words, is_overtaken, parse_lsn, places_of};
+use crate::look::{
+    LogArgs, LogInfo, explain, given_up_words, is_overtaken, parse_lsn, places_of, unknown_bounds,
+};
 use crate::output::{Sink, Writer, complain};
 use crate::size::parse_count;
 use anyhow::bail;
@@ -145,6 +147,9 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     out.finish(end, damages)?;
     for range in &given_up {
         complain(&given_up_words(range));
+    }
+    if let Some(unknown) = unknown_bounds(&summary) {
+        complain(&unknown);
     }
     if let Some((lsn, case)) = end {
         complain(&format!(

@@ -167,6 +167,9 @@ pub struct LogInfo {
     pub epoch: String,
     /// Both slots of the control file are whole.
     pub control_whole: bool,
+    /// Front, anchor and end are the control file's word, and not where the segments found begin and
+    /// end.
+    pub bounds_known: bool,
     /// Bytes of metadata; null if it was never set, or is lost.
     pub meta_bytes: Option<u64>,
     /// Both slots of the metadata hold the same, or the control file says that it was never set.
@@ -194,6 +197,7 @@ impl LogInfo {
             in_use: i.in_use,
             epoch: i.epoch.to_string(),
             control_whole: i.control_whole,
+            bounds_known: i.bounds_known,
             meta_bytes: i.meta_len,
             meta_whole: i.meta_whole,
             bytes: i.segments.iter().map(|s| s.len).sum::<u64>()
@@ -214,8 +218,25 @@ pub fn control_file(dir: &Path, i: &Inspection) -> &'static str {
     match i.control_whole {
         true => "whole, in both slots",
         false if is_missing() => "missing",
+        false if !i.bounds_known => "not whole: neither slot can be used",
         false => "not whole: one slot, or both, cannot be used",
     }
+}
+
+/// What nobody knows of a log without a control file that can be used; `None` where there is one.
+/// What is there may be whole and yet a part: neither its first file nor its last need be the log's.
+pub fn unknown_bounds(i: &Inspection) -> Option<String> {
+    if i.bounds_known {
+        return None;
+    }
+    let (from, to) = (i.segments.first()?, i.segments.last()?);
+    Some(format!(
+        "no control file can be used, so nobody knows where this log begins and ends: what lay below LSN {}, \
+         where the first segment found begins, and above LSN {}, where the last one ends, may be lost; and of \
+         the records found, some may have been truncated at the front",
+        from.start,
+        to.start.plus(to.len)
+    ))
 }
 
 /// How much metadata there is, in words; `None` for none.

@@ -1,7 +1,7 @@
 //! `logforce salvage`.
 
 use crate::exit::{End, Usage};
-use crate::look::{DamageInfo, because_of, metadata};
+use crate::look::{DamageInfo, because_of, metadata, unknown_bounds};
 use crate::output::{Sink, Target, complain, print};
 use crate::progress::Bar;
 use anyhow::{Context, bail};
@@ -31,8 +31,11 @@ log went on without it, and only its owner knows how the two fit together.
 Of a segment whose own header is damaged, the batches that say themselves that they are this log's
 and lie where they belong are read.
 
-Exit status: 0 all there is was saved, 1 something is missing (the report says what) or nothing could
-be saved, 2 unusable arguments.";
+Without a control file that can be used nobody knows where SRC begins and ends: what lay below and
+above the segments found may be missing, and records that truncate_front truncated may be saved again.
+
+Exit status: 0 all of SRC was saved, 1 something is missing or may be (the report says what) or nothing
+could be saved, 2 unusable arguments.";
 
 /// Saves what can be read.
 #[derive(Debug, clap::Args)]
@@ -79,6 +82,11 @@ struct Report {
     log_id: String,
     /// Everything that SRC ought to hold is in NEW.
     complete: bool,
+    /// The control file says where SRC begins and ends.
+    bounds_known: bool,
+    /// What nobody knows where it does not.
+    #[serde(skip)]
+    unknown: Option<String>,
     records: u64,
     record_bytes: u64,
     /// Of those, known to have been durable.
@@ -367,6 +375,8 @@ fn appear(partial: &Path, new: &Path) -> anyhow::Result<()> {
 fn save(args: &Args, inspector: &Inspector, mut made: Made<'_>) -> anyhow::Result<()> {
     let summary = inspector.summary();
     made.report.log_id = summary.log_id.to_string();
+    made.report.bounds_known = summary.bounds_known;
+    made.report.unknown = unknown_bounds(&summary);
     if summary.in_use {
         complain("the log is open for writing: what is appended from now on may be missing");
     }
@@ -432,7 +442,9 @@ fn save(args: &Args, inspector: &Inspector, mut made: Made<'_>) -> anyhow::Resul
         Err(e) => return Err(e.into()),
     }
     // What was given up was damaged when it was, and nobody counted what was lost of it.
-    report.complete = report.given_up.is_empty()
+    report.complete = report.bounds_known
+        && (report.metadata_saved || report.metadata.is_none())
+        && report.given_up.is_empty()
         && report.damages == report.damage.len() as u64
         && report.damage.iter().all(|d| !d.missing);
     if let Some(mut map) = made.map {
@@ -521,6 +533,9 @@ fn text(r: &Report) -> String {
         };
         text.push_str(&format!("metadata: {metadata}; {saved}\n"));
     }
+    if let Some(unknown) = &r.unknown {
+        text.push_str(&format!("UNKNOWN: {unknown}\n"));
+    }
     let rest = r.records - r.proven;
     text.push_str(&format!(
         "saved {} ({}) of the log {} in {} to {}: {} known to have been durable{}\n",
@@ -535,20 +550,14 @@ fn text(r: &Report) -> String {
             n => format!(", {n} whole and not known to be: written last, perhaps never acknowledged"),
         }
     ));
-    text.push_str(
-        match (
-            r.complete,
-            r.damages,
-            r.metadata_saved || r.metadata.is_none(),
-        ) {
-            (false, 0, _) => {
-                "something IS MISSING: what was damaged in the part of the log that was given up\n"
-            }
-            (false, ..) => "something IS MISSING: see above\n",
-            (true, _, true) => "nothing is missing\n",
-            (true, _, false) => "no record is missing\n",
-        },
-    );
+    text.push_str(match (r.complete, r.damages, r.bounds_known) {
+        (true, ..) => "nothing is missing\n",
+        (false, 0, _) if !r.given_up.is_empty() => {
+            "something IS MISSING: what was damaged in the part of the log that was given up\n"
+        }
+        (false, 0, false) => "something MAY BE MISSING: see above\n",
+        (false, ..) => "something IS MISSING: see above\n",
+    });
     text
 }
 

@@ -6,6 +6,7 @@ use crate::facts::next::Next;
 use crate::live::{LiveInfo, Source};
 use crate::look::{
     LogArgs, LogInfo, SegmentLine, control_file, explain, files, is_overtaken, metadata, places_of,
+    unknown_bounds,
 };
 use crate::output::{complain, print};
 use logforce::{Inspection, Lsn, Visit, calibration};
@@ -168,6 +169,7 @@ fn text(dir: &Path, i: &Inspection, report: &Report) -> String {
         "state",
         match (i.in_use, i.clean) {
             (true, _) => "open for writing",
+            _ if !i.bounds_known => "the next opening refuses it: no control file can be used",
             (false, true) => "closed in order",
             (false, false) => "not closed in order: the next opening recovers it",
         }
@@ -179,9 +181,13 @@ fn text(dir: &Path, i: &Inspection, report: &Report) -> String {
         line("metadata", metadata);
     }
     line("epoch", format!("{} (opening and nonce)", i.epoch));
-    line("front", format!("LSN {}", i.front));
-    line("durable to", format!("LSN {} at least", i.anchor));
-    line("prepared to", format!("LSN {}", i.prepared_end));
+    if let Some(unknown) = unknown_bounds(i) {
+        line("UNKNOWN", unknown);
+    } else {
+        line("front", format!("LSN {}", i.front));
+        line("durable to", format!("LSN {} at least", i.anchor));
+        line("prepared to", format!("LSN {}", i.prepared_end));
+    }
     let mut units: Vec<u32> = i.segments.iter().map(|s| s.write_unit).collect();
     units.sort_unstable();
     units.dedup();
@@ -202,7 +208,10 @@ fn text(dir: &Path, i: &Inspection, report: &Report) -> String {
     );
     line(
         "next opening",
-        format!("scans at most {}", bytes(report.next_opening_scans_at_most)),
+        match i.bounds_known {
+            true => format!("scans at most {}", bytes(report.next_opening_scans_at_most)),
+            false => "refuses: save what there is with `logforce salvage`".to_owned(),
+        },
     );
     if let Some(next) = &report.next_method {
         line("method", next.sentences());

@@ -3,6 +3,7 @@
 use crate::exit::End;
 use crate::look::{
     DamageInfo, LogArgs, LogInfo, control_file, explain, given_up_words, metadata, places_of,
+    unknown_bounds,
 };
 use crate::output::print;
 use crate::progress::Bar;
@@ -110,7 +111,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         }
         csv.flush()?;
     }
-    Ok(if look.finding.damages == 0 && refused.is_none() {
+    Ok(if is_healthy(&look, refused.as_ref()) {
         End::Done
     } else {
         End::Damaged
@@ -163,6 +164,11 @@ fn look(args: &LogArgs) -> anyhow::Result<Look> {
     })
 }
 
+/// A log whose bounds nobody knows may be a part of one.
+fn is_healthy(look: &Look, refused: Option<&Error>) -> bool {
+    look.finding.damages == 0 && refused.is_none() && look.summary.bounds_known
+}
+
 fn report<'a>(
     args: &LogArgs,
     look: &Look,
@@ -174,7 +180,7 @@ fn report<'a>(
         schema: "logforce-verify",
         version: 1,
         log: LogInfo::new(&args.dir, &look.summary),
-        healthy: f.damages == 0 && refused.is_none(),
+        healthy: is_healthy(look, refused),
         end: f.end.0,
         case: f.case.label(),
         why: explain(f.case),
@@ -194,12 +200,15 @@ fn report<'a>(
 fn text(args: &LogArgs, look: &Look, refused: Option<&Error>) -> String {
     let (f, s) = (&look.finding, &look.summary);
     let mut text = format!(
-        "log {} in {}: {}; {}, front at LSN {}, {}, control file {}\n",
+        "log {} in {}: {}; {}, {}, {}, control file {}\n",
         s.log_id,
         args.dir.display(),
         state(look, refused),
         count(s.segments.len() as u64, "segment"),
-        s.front,
+        match s.bounds_known {
+            true => format!("front at LSN {}", s.front),
+            false => "front UNKNOWN".to_owned(),
+        },
         if s.in_use {
             "open for writing"
         } else if s.clean {
@@ -211,6 +220,9 @@ fn text(args: &LogArgs, look: &Look, refused: Option<&Error>) -> String {
     );
     if let Some(metadata) = metadata(s) {
         text.push_str(&format!("metadata: {metadata}\n"));
+    }
+    if let Some(unknown) = unknown_bounds(s) {
+        text.push_str(&format!("UNKNOWN: {unknown}\n"));
     }
     for damage in &look.damages {
         text.push_str(&format!("DAMAGE {damage}\n"));
@@ -248,7 +260,7 @@ fn text(args: &LogArgs, look: &Look, refused: Option<&Error>) -> String {
     ));
     text.push_str(&match (f.damages, refused) {
         (0, Some(e)) => {
-            format!("DAMAGED: what the segments hold is whole, but the log cannot be opened: {e}. Save it with `logforce salvage`\n")
+            format!("DAMAGED: what the segments found hold is whole, but the log cannot be opened: {e}. Save it with `logforce salvage`\n")
         }
         _ => state(look, refused) + "\n",
     });
@@ -258,6 +270,9 @@ fn text(args: &LogArgs, look: &Look, refused: Option<&Error>) -> String {
 /// In a word or some: who reads one line of the report knows.
 fn state(look: &Look, refused: Option<&Error>) -> String {
     match (look.finding.damages, refused, look.given_up.len() as u64) {
+        (0, None, _) if !look.summary.bounds_known => {
+            "DAMAGED: no control file could be used".to_owned()
+        }
         (0, Some(_), _) => "DAMAGED: it cannot be opened".to_owned(),
         (0, None, 0) => "healthy".to_owned(),
         (0, None, n) => format!(

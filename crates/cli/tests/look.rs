@@ -389,6 +389,15 @@ fn without_its_control_file_it_can_be_salvaged() {
         "{}",
         told(&out)
     );
+    // No opening recovers it.
+    for part in ["the next opening refuses it", "logforce salvage", "UNKNOWN"] {
+        assert!(told(&out).contains(part), "no '{part}' in {}", told(&out));
+    }
+    for part in ["the next opening recovers", "scans at most"] {
+        assert!(!told(&out).contains(part), "'{part}' in {}", told(&out));
+    }
+    let out = logforce(&path, "dump", &["--salvage", "--records"]);
+    assert!(text(&out.stderr).contains("truncated at the front"));
 }
 
 #[test]

@@ -79,7 +79,10 @@ fn saved(src: &Path, new: &Path, more: &[&str]) -> (Vec<u32>, Value, String) {
     let told = text(&out.stderr);
     let complete = json["complete"] == true;
     assert_eq!(out.status.code(), Some(i32::from(!complete)), "{told}");
-    assert_eq!(told.contains("IS MISSING"), !complete, "{told}");
+    let missing = ["IS MISSING", "MAY BE MISSING"].map(|words| told.contains(words));
+    assert_eq!(missing.contains(&true), !complete, "{told}");
+    assert_eq!(told.contains("nothing is missing\n"), complete, "{told}");
+    assert!(!told.contains("no record is missing"), "{told}");
     let found = numbers(new);
     assert_eq!(json["records"], found.len(), "{told}");
     assert!(
@@ -173,6 +176,93 @@ fn a_lost_control_file() {
     assert_eq!(found, (0..RECORDS).collect::<Vec<_>>(), "{told}");
     // The metadata lay in it.
     assert_eq!(json["metadata_saved"], false, "{told}");
+    assert_eq!(json["complete"], false, "{told}");
+}
+
+/// All that is there is whole. Whether it is all there was, only the control file said.
+#[test]
+fn without_a_control_file_nobody_knows_what_is_missing() {
+    let dir = place();
+    let whole = dir.path().join("whole");
+    let log = logforce::create_new(&whole, options()).unwrap();
+    let starts: Vec<_> = (0..RECORDS)
+        .map(|n| log.commit(&record(n)).unwrap().start)
+        .collect();
+    log.truncate_front(starts[30]).unwrap();
+    log.close().unwrap();
+    let (front, segments) = (starts[30], segments(&whole));
+    let end = logforce::inspect(&whole).unwrap().summary().prepared_end;
+    assert!(segments.len() > 3 && front.0 < 256 << 10);
+    // All segments are left, all but the first, the first two.
+    for (n, left) in [0..segments.len(), 1..segments.len(), 0..2]
+        .into_iter()
+        .enumerate()
+    {
+        let src = dir.path().join(format!("{n}"));
+        fs::create_dir(&src).unwrap();
+        for (file, bytes) in contents(&whole) {
+            if segments[left.clone()].contains(&file) {
+                fs::write(src.join(file.file_name().unwrap()), bytes).unwrap();
+            }
+        }
+        let left = logforce::salvage(&src).unwrap().summary();
+        assert!(!left.bounds_known);
+        let (found, json, told) = saved(&src, &dir.path().join(format!("new{n}")), &[]);
+        let known = (&json["complete"], &json["bounds_known"], &json["damages"]);
+        assert_eq!(known, (&false.into(), &false.into(), &0.into()), "{told}");
+        let from = left.segments[0].start;
+        let to = left.segments.last().map(|s| s.start.plus(s.len)).unwrap();
+        let mut parts = vec![
+            "something MAY BE MISSING".to_owned(),
+            format!("what lay below LSN {from}, "),
+            format!("above LSN {to}, "),
+            "may have been truncated at the front".to_owned(),
+        ];
+        for part in &parts {
+            assert!(told.contains(part), "no '{part}' in {told}");
+        }
+        match n {
+            0 => assert_eq!(
+                (found[0], to),
+                (0, end),
+                "what was truncated is there again"
+            ),
+            1 => assert!(found[0] > 30 && from > front, "{told}"),
+            _ => assert!(found[found.len() - 1] < RECORDS - 1 && to < end, "{told}"),
+        }
+        let out = Command::new(env!("CARGO_BIN_EXE_logforce"))
+            .args(["verify", "--salvage"])
+            .arg(&src)
+            .output()
+            .unwrap();
+        let told = text(&out.stdout);
+        assert_eq!(out.status.code(), Some(1), "{told}");
+        parts[0] = "front UNKNOWN".to_owned();
+        for part in &parts {
+            assert!(told.contains(part), "no '{part}' in {told}");
+        }
+        assert!(!told.contains("front at LSN"), "{told}");
+    }
+    // What the control file says is known.
+    let known = logforce::salvage(&whole).unwrap().summary();
+    assert!(known.bounds_known && known.front == front);
+}
+
+/// Records and metadata are one log: to lack either is to be incomplete.
+#[test]
+fn lost_metadata_is_missing() {
+    let dir = place();
+    let log = written(dir.path());
+    let mut bytes = fs::read(log.join("control")).unwrap();
+    for slot in [128 << 10, 192 << 10] {
+        bytes[slot + 20] ^= 1;
+    }
+    fs::write(log.join("control"), bytes).unwrap();
+    let (found, json, told) = saved(&log, &dir.path().join("new"), &[]);
+    assert_eq!(found.len(), RECORDS as usize);
+    assert!(told.contains("NOT SAVED"), "{told}");
+    let known = (&json["complete"], &json["bounds_known"]);
+    assert_eq!(known, (&false.into(), &true.into()), "{told}");
 }
 
 #[test]

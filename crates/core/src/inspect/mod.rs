@@ -109,6 +109,11 @@ pub struct Inspection {
     pub epoch: Epoch,
     /// Both slots of the control file are whole.
     pub control_whole: bool,
+    /// `front`, `anchor` and `prepared_end` are the control file's word. Else, in
+    /// [salvage](Inspector::salvage) without a control file that can be used, they are where the first
+    /// segment found begins and the last one ends: nobody knows what lay below and above, nor which of
+    /// the records were truncated at the front.
+    pub bounds_known: bool,
     /// Bytes of metadata; `None` if it was never set, or is damaged. Then `meta_whole` is false.
     pub meta_len: Option<u64>,
     /// Both slots of the metadata hold the same, or it was never set, and the control file says so.
@@ -155,6 +160,7 @@ pub struct Inspector {
     dir: Arc<dyn Directory>,
     control: Control,
     control_whole: bool,
+    bounds_known: bool,
     meta: LoadedMeta,
     in_use: bool,
     listing: Listing,
@@ -247,6 +253,7 @@ impl Inspector {
             dir,
             control,
             control_whole: loaded.both,
+            bounds_known: true,
             meta,
             in_use,
             listing,
@@ -319,6 +326,7 @@ impl Inspector {
             dir,
             control,
             control_whole: false,
+            bounds_known: false,
             meta,
             in_use,
             listing,
@@ -423,6 +431,7 @@ impl Inspector {
             clean: c.clean,
             epoch: c.epoch,
             control_whole: self.control_whole,
+            bounds_known: self.bounds_known,
             meta_len: self.meta.bytes().map(|b| b.len() as u64),
             meta_whole: self.meta.is_whole(),
             meta_known: self.meta.is_known(),
