@@ -37,7 +37,6 @@ pub fn look(fd: BorrowedFd<'_>, path: &Path, roots: &Roots, depth: u32) -> io::R
                 "The mount is not to be seen in /proc/self/mountinfo: its options are unknown."
                     .to_owned(),
             );
-            layers.push(unseen_mount(&name));
             name
         }
     };
@@ -51,6 +50,9 @@ pub fn look(fd: BorrowedFd<'_>, path: &Path, roots: &Roots, depth: u32) -> io::R
         Below::Device(located) => Some(located.clone()),
         _ => None,
     };
+    if mount.is_none() {
+        layers.push(unseen_mount(&name, unflushed(&name, &below, roots, depth)?));
+    }
     let mut barriers = filesystem::barriers(&name, &options);
     if let Some(located) = located.as_ref().filter(|_| name.starts_with("ext")) {
         ext(
@@ -60,6 +62,7 @@ pub fn look(fd: BorrowedFd<'_>, path: &Path, roots: &Roots, depth: u32) -> io::R
             located,
             (&mut notes, &mut layers),
             roots,
+            depth,
         )?;
     }
     let mut walk = Walk {
@@ -128,17 +131,19 @@ fn ext(
     located: &Located,
     (notes, layers): (&mut Vec<String>, &mut Vec<Layer>),
     roots: &Roots,
+    depth: u32,
 ) -> io::Result<()> {
     let told = filesystem::ext4(&located.name, roots)?;
     let Some(told) = told.filter(|t| t.barriers.is_some()) else {
         // The kernel's old driver of ext2 has no such options.
         if name != "ext2" && *barriers {
+            let (at_most, then) = unflushed_device(located, roots, depth)?;
             layers.push(Layer::unseen(
                 format!("the {name} on {}", located.name),
-                Guarantee::OsCrash,
+                at_most,
                 format!(
                     "whether its superblock turns barriers off is not to be seen, since there is no \
-                     /proc/fs/ext4/{}/options; {ACCEPT}",
+                     /proc/fs/ext4/{}/options{then}; {ACCEPT}",
                     located.name
                 ),
             ));
@@ -211,18 +216,63 @@ fn others(
     Ok(Vec::new())
 }
 
-fn unseen_mount(name: &str) -> Layer {
-    // An overlay may be one that drops every sync, so that what was synced is in memory still.
-    let at_most = match name {
-        "overlay" => Guarantee::ProcessCrash,
-        _ => Guarantee::OsCrash,
+/// What is left of a guarantee where nobody knows whether a flush is sent, and why: the end of a
+/// sentence.
+type Unflushed = (Guarantee, String);
+
+/// Where the options of a mount cannot be seen it is worth what the weakest of them would leave: to
+/// promise more would be to promise more the less is known.
+fn unflushed(name: &str, below: &Below, roots: &Roots, depth: u32) -> io::Result<Unflushed> {
+    match below {
+        // It may be one that drops every sync, so that what was synced is in memory still.
+        _ if name == "overlay" => Ok((Guarantee::ProcessCrash, String::new())),
+        Below::Device(located) => unflushed_device(located, roots, depth),
+        // No option of the mount decides whether these keep what was synced.
+        Below::Nameless if filesystem::kind(name, "") == FilesystemKind::Remote => {
+            Ok((Guarantee::OsCrash, String::new()))
+        }
+        Below::Nameless if filesystem::is_served(name) => Ok((Guarantee::OsCrash, String::new())),
+        // It may be a loop device, whose file is in this system's cache until a flush.
+        Below::Unseen(_) | Below::Nameless => Ok((
+            Guarantee::ProcessCrash,
+            ", and nothing says on what it lies, so that what is written may stay in the system's memory"
+                .to_owned(),
+        )),
+    }
+}
+
+/// What a device keeps that no flush comes to: of a loop device, or what is made of one, nothing
+/// survives the system, since its file is in the cache then.
+fn unflushed_device(located: &Located, roots: &Roots, depth: u32) -> io::Result<Unflushed> {
+    let mut walk = Walk {
+        roots,
+        layers: Vec::new(),
+        notes: Vec::new(),
     };
+    walk.device(located, Some("no flush comes to it"), depth)?;
+    let kept = |layer: &Layer| layer.synced.guarantee;
+    let weakest = walk.layers.iter().min_by_key(|layer| kept(layer));
+    Ok(match weakest.filter(|w| kept(w) < Guarantee::OsCrash) {
+        Some(weakest) => (
+            kept(weakest),
+            format!(
+                ", and without them what is written stays in the system's memory ({})",
+                weakest.name
+            ),
+        ),
+        None => (Guarantee::OsCrash, String::new()),
+    })
+}
+
+fn unseen_mount(name: &str, (at_most, then): Unflushed) -> Layer {
     Layer::unseen(
         format!("the {name} here"),
         at_most,
-        "how it is mounted cannot be seen (it is not in /proc/self/mountinfo): it may be without \
-         barriers. Mount /proc, show the mount in it, or accept by name what is survived without \
-         knowing it",
+        format!(
+            "how it is mounted cannot be seen (it is not in /proc/self/mountinfo): it may be without \
+             barriers{then}. Mount /proc, show the mount in it, or accept by name what is survived \
+             without knowing it"
+        ),
     )
 }
 

@@ -177,6 +177,48 @@ fn memory_is_memory_whatever_else_cannot_be_seen() {
     world.is(ProcessCrash, Contradicted, &["memory"]);
 }
 
+/// Of all options that the mount may have the weakest counts: what lies in the system's cache until it
+/// is flushed is worth no more than without barriers.
+#[test]
+fn a_mount_that_cannot_be_seen_may_be_the_weakest_there_is() {
+    let world = World::new();
+    world.mounted("ext4", "/dev/loop3", "rw,barrier=0");
+    world.below("loop3", BACK);
+    world.put("sys/devices/loop3/loop/backing_file", "/no/such/image\n");
+    world.is(ProcessCrash, Contradicted, &["without barriers"]);
+    world.remove("proc");
+    let words = ["how it is mounted", "without barriers", "the file of loop3"];
+    world.is(ProcessCrash, Unknown, &words);
+    // Mounts are seen, and not this one.
+    world.put("proc/self/mountinfo", "1 1 0:1 / /proc rw - proc proc rw\n");
+    world.is(ProcessCrash, Unknown, &words);
+    // It is seen, and not what its superblock says.
+    world.mounted("ext4", "/dev/loop3", "rw");
+    let words = ["/proc/fs/ext4/loop3/options", "the file of loop3"];
+    world.is(ProcessCrash, Unknown, &words);
+
+    // Deeper down as well.
+    let world = World::new();
+    world.below("dm-0", BACK);
+    world.device("loop3", BACK);
+    world.put("sys/devices/loop3/loop/backing_file", "/no/such/image\n");
+    world.part("dm-0", "loop3");
+    world.is(
+        ProcessCrash,
+        Unknown,
+        &["how it is mounted", "the file of loop3"],
+    );
+    // A disk keeps what a system leaves behind.
+    world.remove("sys/devices/loop3/loop");
+    world.remove("sys/devices/dm-0/slaves/loop3");
+    world.device("sda", BACK);
+    world.part("dm-0", "sda");
+    world.is(OsCrash, Unknown, &["how it is mounted"]);
+    // And on what it lies is not seen either.
+    world.remove("sys");
+    world.is(ProcessCrash, Unknown, &["nothing says on what it lies"]);
+}
+
 #[test]
 fn no_failed_question_is_an_answer() {
     // A directory in the place of a file, and the other way round: to ask fails, and not because
