@@ -83,6 +83,10 @@ mod tests {
 
     #[test]
     fn only_what_is_not_found_is_not_there() {
+        for kind in [io::ErrorKind::PermissionDenied, io::ErrorKind::Other] {
+            let told = found(Err::<(), _>(kind.into()), "read", Path::new("/proc/x"));
+            assert_eq!(told.map_err(|e| e.kind()), Err(kind));
+        }
         let temp = tempfile::tempdir().unwrap();
         let file = temp.path().join("file");
         fs::write(&file, " a line\n").unwrap();

@@ -5,7 +5,7 @@ use super::*;
 use logforce_device::{FileState, Guarantee, Method, Verdict};
 use std::fs;
 use std::os::fd::AsFd;
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use tempfile::TempDir;
 
 struct World {
@@ -255,6 +255,59 @@ fn no_failed_question_is_an_answer() {
     world.mounted("btrfs", "/dev/vda", "rw");
     world.put("sys/fs/btrfs", "");
     assert!(world.facts().is_err());
+}
+
+/// Runs as a user who has to be allowed to read what he reads, as root need not.
+fn without_privilege<T: Send>(run: impl FnOnce() -> T + Send) -> T {
+    use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+    // Of this thread alone.
+    let unprivileged = || {
+        let mut own = capabilities(None)?;
+        own.effective -= CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH;
+        set_capabilities(None, own)
+    };
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            unprivileged().unwrap();
+            run()
+        });
+        thread.join().unwrap()
+    })
+}
+
+/// Whoever is not allowed to see how the mount was made must not come to believe that it is a better
+/// one: `EACCES` is an error, and the opening fails.
+#[test]
+fn what_may_not_be_looked_at_is_not_missing() {
+    let hidden = [
+        // The mounts, and what only the superblock says.
+        "proc/self/mountinfo",
+        "proc/fs/ext4/vda/options",
+        "proc/fs/jbd2",
+        // By number, what the device says of itself, and what it is made of.
+        "sys/dev/block",
+        "sys/devices/vda",
+        "sys/devices/vda/queue/write_cache",
+        "sys/devices/vda/cache_type",
+        "sys/devices/vda/slaves",
+    ];
+    for name in hidden {
+        let world = World::honest();
+        world.put("sys/devices/vda/cache_type", BACK);
+        fs::create_dir(world.temp.path().join("sys/devices/vda/slaves")).unwrap();
+        let path = world.temp.path().join(name);
+        let mode = |mode| fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        without_privilege(|| world.facts()).unwrap();
+        mode(0);
+        let answer = without_privilege(|| world.facts());
+        mode(0o700);
+        let e = answer.expect_err(name);
+        assert_eq!(e.kind(), io::ErrorKind::PermissionDenied, "{name}: {e}");
+        assert!(
+            e.to_string().contains(path.to_str().unwrap()),
+            "{name}: {e}"
+        );
+    }
 }
 
 #[test]
