@@ -163,9 +163,9 @@ impl Resumptions {
 }
 
 /// Ranges that openings gave up at damage, and of which only their markers say so now: the segment
-/// where the log went on is missing, or its first batch is not given back. What lies in them must not
-/// come back because of that, however well it can be read again. Where that batch can be read and is
-/// none, the opening went no further, and the range was not given up.
+/// where the log went on is missing, or its first batch is not given back, or is not what it was. What
+/// lies in them must not come back because of that, however well it can be read again. Where that
+/// batch was never written the opening went no further, and the range was not given up.
 pub(crate) fn closed_cuts(
     segments: &Segments,
     control: &Control,
@@ -175,11 +175,37 @@ pub(crate) fn closed_cuts(
     for &(from, to) in &segments.cuts {
         let is_closed = match segments.containing(to) {
             None => to < control.prepared_end,
-            Some(s) => window.get(&s, s.offset(to), BATCH_HEADER_LEN)?.is_err(),
+            Some(s) => match window.get(&s, s.offset(to), BATCH_HEADER_LEN)? {
+                Err(_) => true,
+                Ok(bytes) => !is_batch(bytes, control, to) && went_on(segments, &s, control, to)?,
+            },
         };
         if is_closed && !planted!("marker-ignored") {
             closed.push((from, to));
         }
     }
     Ok(closed)
+}
+
+fn is_batch(bytes: &[u8], control: &Control, at: Lsn) -> bool {
+    BatchHeader::decode(bytes).is_ok_and(|h| h.log_id == control.log_id && h.lsn == at)
+}
+
+/// Whether an opening that was to go on at `to`, in a segment that it made for that, has done so: its
+/// first batch was forced before anything else was written there, and before the anchor names it.
+fn went_on(
+    segments: &Segments,
+    segment: &Arc<Segment>,
+    control: &Control,
+    to: Lsn,
+) -> Result<bool> {
+    if control.anchor.last_void == to {
+        return Ok(true);
+    }
+    let mut found = false;
+    headers_behind(segments, to.plus(1), control, None, &mut |s, _| {
+        found = s.header.start == segment.header.start;
+        false
+    })?;
+    Ok(found)
 }

@@ -7,7 +7,7 @@ use crate::scan::{Stop, Window};
 use crate::voids::Voids;
 use crate::{Damage, Error, Result};
 use logforce_device::ReadSource;
-use logforce_format::{BATCH_HEADER_LEN, BatchHeader, Case, Lsn, Seen};
+use logforce_format::{BATCH_HEADER_LEN, BatchHeader, Case, Lsn, Seen, planted};
 use std::collections::BTreeSet;
 
 /// What is known of void ranges.
@@ -99,13 +99,18 @@ impl Walk<'_> {
     pub(super) fn gather(&self) -> Result<Known> {
         let mut known = self.known.clone();
         let mut whole = BTreeSet::new();
+        // Markers of ranges whose predecessor is there.
+        let mut joined: BTreeSet<(Lsn, Lsn)> = BTreeSet::new();
+        let cuts = &self.ground.segments.cuts;
         self.run(&mut |_| Ok(Changed::Nothing), &mut |met| {
-            if let Met::Batch(h, ..) = met {
+            if let Met::Batch(h, _, end) = met {
                 if h.voids() {
                     known.voids.add(h.void_from, h.lsn);
                     whole.insert(h.lsn);
                 }
                 known.named.insert(h.last_void);
+                let joins = |(from, _): &&(Lsn, Lsn)| h.lsn < *from && *from <= end;
+                joined.extend(cuts.iter().filter(joins));
             }
             true
         })?;
@@ -122,6 +127,17 @@ impl Walk<'_> {
             match link(&self.ground, &mut window, at)? {
                 Ok(h) => known.voids.add(h.void_from, h.lsn),
                 Err(lost) => {
+                    // An opening's, and its marker says what that gave up. What had been taken back
+                    // before says the batch in front of it, if that is there.
+                    let is_its = |(_, to): &&(Lsn, Lsn)| *to == at && !planted!("marker-ignored");
+                    let marked = cuts.iter().find(is_its);
+                    if let Some(&(from, to)) = marked {
+                        known.voids.add(from, to);
+                    }
+                    let front = self.ground.control.front;
+                    if marked.is_some_and(|cut| cut.0 <= front || joined.contains(cut)) {
+                        continue;
+                    }
                     known.unknown = Some(lost);
                     break;
                 }

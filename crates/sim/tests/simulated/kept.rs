@@ -126,8 +126,8 @@ fn a_segment_that_was_set_aside_and_can_be_read_again() {
     }
 }
 
-/// What an opening had given up is given up again, with what had followed: because the batch by which
-/// it had gone on cannot be read. Each record is shown once.
+/// What an opening had given up is given up again, with what had followed: because neither the batch
+/// by which it had gone on can be read, nor the one before. Each record is shown once.
 #[test]
 fn a_range_within_another() {
     let disk = SimDisk::new(SimOptions::default(), 1);
@@ -138,9 +138,11 @@ fn a_range_within_another() {
     let (_, before) = given_up(&disk);
     assert!(!before.is_empty() && before.iter().all(|e| first.contains(e)));
     let (_, all) = batches(&disk);
-    let went_on = all.iter().find(|b| b.void_from < b.lsn);
+    let went_on = all.iter().position(|b| b.void_from < b.lsn);
     let went_on = went_on.expect("where it went on");
-    assert!(disk.make_unreadable(PATH, &went_on.file, went_on.offset));
+    for b in &all[went_on - 1..=went_on] {
+        assert!(disk.make_unreadable(PATH, &b.file, b.offset));
+    }
     live(&disk, |log| assert!(log.recovered().lost.is_some()));
 
     let (ranges, shown) = given_up(&disk);
@@ -148,4 +150,57 @@ fn a_range_within_another() {
     assert_eq!(shown[..before.len()], before);
     assert!(shown.len() > before.len(), "what followed is kept as well");
     assert!(shown.is_sorted_by(|a, b| a.start < b.start), "{shown:?}");
+}
+
+/// The damage passes at which a log was truncated, and now the batch by which it had gone on is not
+/// what it was. Its marker says what was given up: that does not come back, and what followed is not
+/// lost for it.
+#[test]
+fn a_range_that_only_its_marker_tells() {
+    for how in ["rotten", "unreadable"] {
+        let disk = SimDisk::new(SimOptions::default(), 1);
+        let mut first = Vec::new();
+        live(&disk, |log| first = commit_some(log, 0));
+        let rotten = rot(&disk);
+        let mut left = Vec::new();
+        live(&disk, |log| left = commit_some(log, 10));
+        let gone: Vec<&Entry> = first.iter().filter(|e| !left.contains(e)).collect();
+        assert!(!gone.is_empty());
+        let (anchor, all) = batches(&disk);
+        let went_on = all.iter().find(|b| b.void_from < b.lsn);
+        let went_on = went_on.expect("where it went on");
+        assert!(anchor > went_on.lsn, "no opening comes to it");
+        assert!(disk.flip_bit(PATH, &rotten.file, rotten.offset + 9, 0));
+        match how {
+            "rotten" => assert!(disk.flip_bit(PATH, &went_on.file, went_on.offset + 9, 0)),
+            _ => assert!(disk.make_unreadable(PATH, &went_on.file, went_on.offset)),
+        }
+
+        SimRuntime::run(1, |rt| {
+            let inspector = Inspector::salvage(&*disk.system(rt), PATH).expect("it is there");
+            let mut saved = Vec::new();
+            let walked = inspector.walk(&mut |visit| {
+                if let Visit::Record { entry, .. } = visit {
+                    saved.push(entry.clone());
+                }
+                true
+            });
+            assert_eq!(walked.expect("it can be walked").damages, 1);
+            assert_eq!(saved, left, "{how}");
+        });
+        live(&disk, |log| {
+            assert!(log.recovered().lost.is_none(), "{how}");
+            let mut read = Vec::new();
+            // Up to the damage, and behind it.
+            for from in [log.front_lsn(), anchor] {
+                let entries = log.read_from(from).expect("it can be read");
+                read.extend(entries.map_while(Result::ok));
+            }
+            assert!(
+                read.len() > 1 && read.iter().all(|e| left.contains(e)),
+                "{how}"
+            );
+            assert!(!read.iter().any(|e| gone.contains(&e)), "{how}");
+        });
+    }
 }
