@@ -39,10 +39,12 @@ impl LogArgs {
                 if !self.salvage && has_segments(&self.dir) =>
             {
                 bail!(
-                    "{e}. There are segments: look at them with --salvage, save what they hold with `logforce \
-                     salvage`"
+                    "{}. There are segments: look at them with --salvage, save what they hold with `logforce \
+                     salvage`",
+                    refusal(&e)
                 )
             }
+            Err(e) if matches!(e, Error::Damaged(_)) => bail!(refusal(&e)),
             Err(e) => Err(e.into()),
         }
     }
@@ -72,6 +74,15 @@ pub struct Sinks {
     pub json: Option<Writer>,
     /// For CSV.
     pub csv: Option<Writer>,
+}
+
+/// Why a log cannot be opened. Of damage without the library's advice, which is to look at it with the
+/// command that is just doing that.
+pub fn refusal(e: &Error) -> String {
+    match e {
+        Error::Damaged(damage) => format!("damaged log: {damage}"),
+        other => other.to_string(),
+    }
 }
 
 fn has_segments(dir: &Path) -> bool {
@@ -135,7 +146,7 @@ pub fn explain(case: Case) -> &'static str {
             "behind it are only old bytes of an earlier use of the segment, which is normal"
         }
         Case::TornEnd => {
-            "behind it is a write that was under way when everything stopped; it was never acknowledged: this is normal, and no damage"
+            "behind it is a write that was under way when everything stopped: this is normal, and no damage (the last acknowledged batch, rotten before a stamp followed it, would look the same)"
         }
         Case::FullEnd => "the prepared segments are full, which is normal",
         Case::Damaged => "data behind it is known to have been durable and is not there any more",

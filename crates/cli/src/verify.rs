@@ -3,7 +3,7 @@
 use crate::exit::End;
 use crate::look::{
     DamageInfo, LogArgs, LogInfo, control_file, explain, given_up_words, metadata, places_of,
-    unknown_bounds,
+    refusal, unknown_bounds,
 };
 use crate::output::print;
 use crate::progress::Bar;
@@ -260,7 +260,7 @@ fn text(args: &LogArgs, look: &Look, refused: Option<&Error>) -> String {
     ));
     text.push_str(&match (f.damages, refused) {
         (0, Some(e)) => {
-            format!("DAMAGED: what the segments found hold is whole, but the log cannot be opened: {e}. Save it with `logforce salvage`\n")
+            format!("DAMAGED: what the segments found hold is whole, but the log cannot be opened: {}. Save it with `logforce salvage`\n", refusal(e))
         }
         _ => state(look, refused) + "\n",
     });

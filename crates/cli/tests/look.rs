@@ -297,9 +297,15 @@ fn a_torn_tail_is_no_damage() {
     assert!(report["end"].as_u64().unwrap() < end.0);
     let printed = told(&logforce(&torn, "verify", &[]));
     assert!(
-        printed.contains("never acknowledged") && printed.contains("healthy"),
+        printed.contains("under way") && printed.contains("healthy"),
         "{printed}"
     );
+    // It was acknowledged, in truth: nothing says so before a stamp follows.
+    assert!(
+        printed.contains("the last acknowledged batch, rotten"),
+        "{printed}"
+    );
+    assert!(!printed.contains("never acknowledged"), "{printed}");
     // The one before it is known to have been durable.
     flip(&segments(&torn)[0], starts[8].0 + 700);
     flip(&segments(&torn)[0], starts[9].0 + 700);
@@ -363,6 +369,30 @@ fn what_is_no_log_is_told() {
         let out = logforce(&at("empty"), "dump", arguments);
         assert_eq!(out.status.code(), Some(2), "{}", told(&out));
     }
+}
+
+/// Whoever looks is not sent to the command that he has just given.
+#[test]
+fn two_segments_for_one_place_are_told() {
+    let dir = place();
+    let path = dir.path().join("log");
+    let (log, _) = filled(&path, 10);
+    log.close().unwrap();
+    let copy = path.join("00000000000000ff.seg");
+    fs::copy(&segments(&path)[0], &copy).unwrap();
+    for command in ["verify", "dump", "stat"] {
+        let out = logforce(&path, command, &[]);
+        assert_eq!(out.status.code(), Some(1), "{}", told(&out));
+        for part in ["00000000000000ff.seg", "move the copy away", "--salvage"] {
+            assert!(told(&out).contains(part), "no '{part}' in {}", told(&out));
+        }
+        for part in ["logforce verify", "OnDamage"] {
+            assert!(!told(&out).contains(part), "'{part}' in {}", told(&out));
+        }
+    }
+    let out = logforce(&path, "verify", &["--salvage"]);
+    assert!(told(&out).contains("move the copy away"), "{}", told(&out));
+    assert!(!told(&out).contains("logforce verify"), "{}", told(&out));
 }
 
 #[test]

@@ -301,6 +301,7 @@ mod tests {
             found: "this segment is unusable: segment header checksum".to_owned(),
             durable_to: Lsn(9000),
             in_reading: false,
+            truncatable: true,
         };
         let mut given_up = GivenUp::of(Lsn(8192), Lsn(65536));
         told(&words(Lsn(8192), Lsn(65536), &damage), &mut given_up);

@@ -31,6 +31,10 @@ pub struct Damage {
     /// Met by reading a log, not by opening it. An opening reads only the log's end, so
     /// [`OnDamage::Truncate`](crate::OnDamage::Truncate) need not meet it.
     pub in_reading: bool,
+    /// An opening with [`OnDamage::Truncate`](crate::OnDamage::Truncate) ends the log before it. That
+    /// refuses as well where it cannot know what the log is: two segments claim one place, or the
+    /// control file cannot be used.
+    pub truncatable: bool,
 }
 
 impl std::fmt::Display for Damage {
@@ -157,13 +161,14 @@ pub enum Error {
     },
     /// Acknowledged data is damaged. Nothing was cut.
     #[error(
-        "damaged log: {0}. Nothing was cut. Look with `logforce verify {dir}`, and save all records that can still be read with `logforce salvage {dir} NEW`, before anything else: {advice}", dir = .0.path.display(), advice = advice::of_damage(.0.in_reading)
+        "damaged log: {0}. Nothing was cut. Look with `logforce verify {dir}`, and save all records that can still be read with `logforce salvage {dir} NEW`, before anything else: {advice}", dir = .0.path.display(), advice = advice::of_damage(.0)
     )]
     Damaged(Box<Damage>),
     /// A write or a barrier failed earlier; nothing more is accepted. Whether the records that were
     /// not acknowledged are there will be known after reopening.
     #[error(
-        "the log stopped at LSN {durable} after a failure: {cause}. Indeterminate: records above may or may not be there after reopening"
+        "the log stopped at LSN {durable} after a failure: {}. Indeterminate: records above may or may not be there after reopening",
+        advice::of_poison(cause)
     )]
     Poisoned {
         /// Durable up to here.
@@ -423,9 +428,14 @@ mod tests {
             found: "cannot read at 12288: Input/output error (os error 5)".to_owned(),
             durable_to: Lsn(9000),
             in_reading: false,
+            truncatable: true,
         };
         let read = Damage {
             in_reading: true,
+            ..damage.clone()
+        };
+        let refused = Damage {
+            truncatable: false,
             ..damage.clone()
         };
         let file = Path::new("/data/log").join("0000000000000000.seg");
@@ -452,5 +462,36 @@ mod tests {
         }
         assert!(!told.contains("to open with Options::on_damage"), "{told}");
         assert!(!told.contains("  "), "{told}");
+        // Nor does that opening itself advise to open so.
+        let told = Error::Damaged(Box::new(refused)).to_string();
+        for part in [
+            "logforce salvage /data/log NEW",
+            "refuses this too",
+            "a copy",
+        ] {
+            assert!(told.contains(part), "{told}");
+        }
+        assert!(!told.contains("to open with Options::on_damage"), "{told}");
+    }
+
+    /// Nothing that is tried on a log that has stopped can succeed.
+    #[test]
+    fn a_log_that_stopped_is_to_be_opened_anew() {
+        for kind in [
+            io::ErrorKind::StorageFull,
+            io::ErrorKind::Interrupted,
+            io::ErrorKind::TimedOut,
+            io::ErrorKind::OutOfMemory,
+            io::ErrorKind::Other,
+        ] {
+            let cause = Error::io("write", "/data/log/0000000000000000.seg")(kind.into());
+            let told = Error::Poisoned {
+                durable: Lsn(9000),
+                cause: Arc::new(cause),
+            };
+            let told = told.to_string();
+            assert!(!told.contains("try again"), "{told}");
+            assert_eq!(told.matches("open the log anew").count(), 1, "{told}");
+        }
     }
 }

@@ -165,6 +165,7 @@ fn take(
             found,
             durable_to: Lsn::ORIGIN,
             in_reading: false,
+            truncatable: false,
         });
     }
     Ok((listing, claims))

@@ -363,6 +363,7 @@ fn damaged(view: &View, lsn: Lsn, case: Case, found: String) -> Error {
         found,
         durable_to: view.durable(),
         in_reading: true,
+        truncatable: false,
     }))
 }
 

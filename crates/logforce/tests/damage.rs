@@ -166,6 +166,20 @@ fn a_segment_is_there_twice() {
         Case::SegmentLost,
         &[name(&copy), name(&used[2]), "move the copy away"],
     );
+    // To truncate is no way out, and is not called one: neither before nor by the opening that tries.
+    for on_damage in [OnDamage::Refuse, OnDamage::Truncate] {
+        let e = logforce::open_existing(dir.path(), options().on_damage(on_damage)).unwrap_err();
+        let Error::Damaged(damage) = &e else {
+            panic!("{e}")
+        };
+        assert!(!damage.truncatable, "{e}");
+        let told = e.to_string();
+        assert!(
+            told.contains("OnDamage::Truncate refuses this too"),
+            "{told}"
+        );
+        assert!(!told.contains("to open with"), "{told}");
+    }
     fs::remove_file(&copy).unwrap();
     // A copy under a name that is none of ours is nobody's business.
     fs::copy(&used[2], dir.path().join("backup.seg.old")).unwrap();

@@ -272,6 +272,22 @@ fn strange_files_beside_a_log_are_left_alone() {
     }
 }
 
+/// By whatever it came there: a log is opened by its control file, so one that is being made is none's.
+#[test]
+fn a_control_file_being_made_is_removed() {
+    let dir = temp();
+    small_log(dir.path());
+    let left = dir.path().join("control.tmp");
+    fs::copy(dir.path().join("control"), &left).unwrap();
+    // Whoever only looks changes nothing.
+    logforce::inspect(dir.path()).unwrap();
+    assert!(left.exists());
+    let log = logforce::open_existing(dir.path(), options()).unwrap();
+    assert!(!left.exists());
+    assert_holds(&log, 0, 1, 100);
+    log.close().unwrap();
+}
+
 #[cfg(target_os = "linux")]
 fn make_fifo(path: &Path) {
     use rustix::fs::{CWD, FileType, Mode, mknodat};

@@ -378,7 +378,11 @@ fn copy_on_write() {
         if e.kind() == ErrorKind::NoSpace {
             assert_holds(&log, front, n, LEN);
         } else {
-            assert!(e.to_string().contains("Indeterminate"), "{e}");
+            for part in ["Indeterminate", "open the log anew"] {
+                assert!(e.to_string().contains(part), "{e}");
+            }
+            assert!(!e.to_string().contains("try again"), "{e}");
+            assert_eq!(e.to_string().matches("cannot ").count(), 1, "{e}");
             assert!(read_all(&log).len() as u64 >= n - front);
         }
         let closed = log.close();

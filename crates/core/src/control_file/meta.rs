@@ -122,6 +122,7 @@ fn damaged(path: &Path, found: String) -> Damage {
         found,
         durable_to: Lsn::ORIGIN,
         in_reading: false,
+        truncatable: true,
     }
 }
 

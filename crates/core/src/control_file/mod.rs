@@ -103,6 +103,7 @@ impl ControlFile {
                 ),
                 durable_to: logforce_format::Lsn::ORIGIN,
                 in_reading: false,
+                truncatable: false,
             }))),
         }
     }
@@ -253,6 +254,7 @@ pub(crate) fn check_counter(counter: u64, of: &str, dir: &Path) -> Result<()> {
         found: format!("it counts {counter} {of}: no log has so many"),
         durable_to: logforce_format::Lsn::ORIGIN,
         in_reading: false,
+        truncatable: false,
     })))
 }
 

@@ -1,5 +1,7 @@
 //! What the system's answers mean for whoever meets them, and what to do.
 
+use super::{Damage, Error};
+use crate::names::{self, NameKind};
 use logforce_device::failure::{is_of_medium, os_number};
 use std::fmt;
 use std::io;
@@ -12,29 +14,80 @@ const LOOKING: [&str; 5] = ["look at", "read", "list", "open the directory", "as
 /// A backend's errors mostly say what was done to which path already; some say only what the
 /// system answered.
 pub(super) fn describe(doing: &str, path: &Path, source: &io::Error) -> String {
+    with_advice(&answer(doing, path, source), advice(doing, source))
+}
+
+/// Why a log stopped, and what to do: nothing that is tried again on it can succeed.
+pub(super) fn of_poison(cause: &Error) -> String {
+    const ANEW: &str = "open the log anew";
+    match cause {
+        Error::Io {
+            doing,
+            path,
+            source,
+        } => {
+            let advice = advice(doing, source);
+            let anew = match advice {
+                "" => format!("to go on, {ANEW}"),
+                // Who opens it can succeed, who repeats the call cannot.
+                retry if retry.contains(AGAIN) => retry.replace(AGAIN, ANEW),
+                other => format!("{other}. To go on, {ANEW}"),
+            };
+            with_advice(&answer(doing, path, source), &anew)
+        }
+        other => format!("{other}. To go on, {ANEW}"),
+    }
+}
+
+/// How an advice ends that fits where nothing has stopped.
+const AGAIN: &str = "try again";
+
+fn with_advice(answer: &str, advice: &str) -> String {
+    match advice {
+        "" => answer.to_owned(),
+        some => format!("{answer}; {some}"),
+    }
+}
+
+/// What was done to which path, and what the system answered.
+fn answer(doing: &str, path: &Path, source: &io::Error) -> String {
     let answer = source.to_string();
-    let advice = advice(doing, source);
-    let (semicolon, advice) = match advice {
-        "" => ("", ""),
-        some => ("; ", some),
-    };
+    let answer = by_its_name(&answer, path).unwrap_or(answer);
     let file = path.file_name().unwrap_or_default().to_string_lossy();
     if !file.is_empty() && answer.contains(&*file) {
-        format!("{answer}{semicolon}{advice}")
+        answer
     } else {
-        let path = path.display();
-        format!("cannot {doing} {path}: {answer}{semicolon}{advice}")
+        format!("cannot {doing} {}: {answer}", path.display())
     }
+}
+
+/// The answer with the name that the segment has now: a backend knows the one by which it was
+/// opened, when it was being prepared or kept for reuse.
+fn by_its_name(answer: &str, path: &Path) -> Option<String> {
+    let is = |name: &str, kinds: &[NameKind]| kinds.contains(&names::kind(name));
+    if !is(path.file_name()?.to_str()?, &[NameKind::Segment]) {
+        return None;
+    }
+    let dir = path.parent()?.join("").display().to_string();
+    let (_, rest) = answer.split_once(&dir)?;
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '.';
+    let old = rest.split(|c| !is_name(c)).next()?;
+    is(old, &[NameKind::Preparing, NameKind::Spare])
+        .then(|| answer.replacen(&format!("{dir}{old}"), &path.display().to_string(), 1))
 }
 
 /// What to do about damage, behind what saves the rest. An opening reads only the log's end: to
 /// truncate there does nothing for what a reader has met further down.
-pub(super) fn of_damage(in_reading: bool) -> &'static str {
-    match in_reading {
-        false => {
+pub(super) fn of_damage(damage: &Damage) -> &'static str {
+    match (damage.in_reading, damage.truncatable) {
+        (false, true) => {
             "to open with Options::on_damage(OnDamage::Truncate) is to give up what follows this place"
         }
-        true => {
+        (false, false) => {
+            "an opening with OnDamage::Truncate refuses this too. Put right what is named here, put the \
+             log back from a copy, or go on with what was saved"
+        }
+        (true, _) => {
             "openings read only the end of a log, so OnDamage::Truncate need not help here. Put the log \
              back from a copy, or go on with what was saved; or, if what lies up to this place is no \
              longer needed, truncate_front to a record behind it"
@@ -205,6 +258,30 @@ mod tests {
         }
         let thread = told("start a thread for", io::ErrorKind::WouldBlock.into());
         assert!(thread.contains("ulimit -u"), "{thread}");
+    }
+
+    /// A segment is opened under one name and used under another; who reads of a failure is told the
+    /// one that is there, and once what could not be done.
+    #[test]
+    fn a_file_that_was_renamed_is_named_as_it_is_now() {
+        let dir = Path::new("some").join("log");
+        let now = dir.join("0000000000004000.seg");
+        for old in ["0000000000004000.tmp", "0000000000001000.spare"] {
+            let old = dir.join(old).display().to_string();
+            let answer = format!("cannot write 4096 bytes at 8192 to {old}: no room");
+            let told = describe("write", &now, &io::Error::other(answer));
+            let now = now.display();
+            assert_eq!(
+                told,
+                format!("cannot write 4096 bytes at 8192 to {now}: no room")
+            );
+        }
+        // What is about another file stays.
+        let told = describe("write", &now, &io::Error::other("cannot read /proc/x: no"));
+        assert!(
+            told.ends_with("4000.seg: cannot read /proc/x: no"),
+            "{told}"
+        );
     }
 
     #[cfg(unix)]

@@ -248,6 +248,7 @@ pub(crate) fn damage(
         found: stop.found.clone(),
         durable_to,
         in_reading: false,
+        truncatable: true,
     }
 }
 

@@ -60,9 +60,15 @@ pub(crate) fn open(
     let is_missing = |e: io::Error| e.kind() == io::ErrorKind::NotFound;
     let makes_one =
         creation != Creation::OpenExisting && system.directory(path).err().is_some_and(is_missing);
+    let on_damage = options.on_damage;
     let opened = open_or_make(system, path, creation, options).map_err(|e| match e {
         // Of an opening the failure itself: there is no log yet that could have stopped.
         Error::Poisoned { cause, .. } => Arc::unwrap_or_clone(cause),
+        // Whoever opened so is not advised to.
+        Error::Damaged(mut damage) if on_damage == OnDamage::Truncate => {
+            damage.truncatable = false;
+            Error::Damaged(damage)
+        }
         e => e,
     });
     if makes_one && opened.is_err() {
@@ -541,6 +547,7 @@ impl Opening {
             found: "no segment holds the end of the log".to_owned(),
             durable_to: at,
             in_reading: false,
+            truncatable: false,
         }))
     }
 }

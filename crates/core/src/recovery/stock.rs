@@ -263,6 +263,7 @@ pub(crate) fn check_bounds(segments: &Segments, control: &Control, path: &Path) 
             found,
             durable_to: Lsn::ORIGIN,
             in_reading: false,
+            truncatable: false,
         })))
     };
     let bounds = [
@@ -382,5 +383,6 @@ pub(crate) fn lost_segment(
         found,
         durable_to: control.anchor.lsn,
         in_reading: false,
+        truncatable: true,
     })
 }
