@@ -7,6 +7,13 @@
 //! Beside it lies what cuts of power have shown: [`verdicts`].
 //! [`settle`] is all of that; [`observe`] tells it what commits cost in real use.
 
+#![forbid(unsafe_code)]
+// In a user's process an error is returned, never a panic.
+#![cfg_attr(
+    not(test),
+    warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)
+)]
+
 mod calibration;
 mod decide;
 mod key;

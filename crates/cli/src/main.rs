@@ -1,5 +1,7 @@
 //! The `logforce` command.
 
+#![forbid(unsafe_code)]
+
 mod bench;
 mod calibrate;
 mod dump;

@@ -6,6 +6,13 @@
 //! Where to read first: `log` (the public face), then the way of a record: `stage` → `commit` →
 //! `segments`; then the way back: `recovery` → `scan` → `reader`.
 
+#![forbid(unsafe_code)]
+// In a user's process an error is returned, never a panic.
+#![cfg_attr(
+    not(test),
+    warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)
+)]
+
 mod advisor;
 mod aside;
 mod checkpoint;

@@ -14,6 +14,11 @@
 //! This is the only crate of Logforce with `unsafe` code. Each module that has some says so with
 //! its own `allow` and gives the argument beside each block.
 
+// In a user's process an error is returned, never a panic.
+#![cfg_attr(
+    not(test),
+    warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)
+)]
 #![deny(unsafe_code)]
 
 #[cfg(any(target_os = "macos", test))]

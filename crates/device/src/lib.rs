@@ -10,6 +10,13 @@
 //!
 //! Nothing here knows what an LSN is, and nothing here does I/O.
 
+#![forbid(unsafe_code)]
+// In a user's process an error is returned, never a panic.
+#![cfg_attr(
+    not(test),
+    warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)
+)]
+
 mod buffer;
 mod directory;
 mod facts;

@@ -12,6 +12,13 @@
 //! - [`Meta`]: some bytes of the log's owner;
 //! - [`decide`]: what recovery does with what it finds.
 
+#![forbid(unsafe_code)]
+// In a user's process an error is returned, never a panic.
+#![cfg_attr(
+    not(test),
+    warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)
+)]
+
 mod batch;
 mod bytes;
 mod control;

@@ -296,7 +296,7 @@ mod tests {
         };
         Calibrator.observe(&question, seen);
         let Some(known) = known(home.path(), Some(&cache)).unwrap().calibration else {
-            println!("skipped: nothing is measured here");
+            logforce_testkit::skip!("nothing is measured here");
             return;
         };
         let live = known.live.unwrap();

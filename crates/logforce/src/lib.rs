@@ -25,6 +25,13 @@
 //! says it, and opening fails where the guarantee that [`Options::require`] asks for (by default:
 //! survives a loss of power) cannot be had. `docs/durability.md` lists what is assumed.
 
+#![forbid(unsafe_code)]
+// In a user's process an error is returned, never a panic.
+#![cfg_attr(
+    not(test),
+    warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)
+)]
+
 pub mod calibration;
 pub mod cuts;
 

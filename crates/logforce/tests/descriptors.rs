@@ -1,6 +1,7 @@
 //! A log of any length in few descriptors. Alone in its program: the limit is the process'.
 #![cfg(unix)]
 
+#[path = "all/common/mod.rs"]
 mod common;
 
 use common::{limit_descriptors, record, sized, temp};

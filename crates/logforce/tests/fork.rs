@@ -2,6 +2,7 @@
 #![cfg(target_os = "linux")]
 #![allow(unsafe_code)]
 
+#[path = "all/common/mod.rs"]
 mod common;
 
 use common::*;

@@ -1,5 +1,6 @@
 //! What the log tells a subscriber of the crate `tracing`; only with the feature of that name.
 
+#[path = "all/common/mod.rs"]
 mod common;
 
 use common::*;

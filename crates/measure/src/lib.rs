@@ -7,6 +7,8 @@
 //! device's own counters. From the rows come the [`Report`], its conclusion, tables, JSON and
 //! CSV.
 
+#![forbid(unsafe_code)]
+
 pub mod conclusion;
 pub mod counters;
 pub mod counting;

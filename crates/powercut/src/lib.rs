@@ -5,6 +5,8 @@
 //! subject ([`subject`]) works the log hard and writes into a ledger ([`ledger`]) what it was
 //! promised, and after each cut the survivor is opened and compared ([`check`]). Linux only: it
 //! takes root, FUSE, loop devices and the `mkfs` of each filesystem, and says what is missing.
+
+#![forbid(unsafe_code)]
 #![cfg(target_os = "linux")]
 
 pub mod check;

@@ -12,6 +12,7 @@
 //! - `slice` runs one of them once; `rounds` runs all of them in turns; `report` prints.
 //! - `place` is where the files are, and what counts the device's flushes.
 
+#![forbid(unsafe_code)]
 #![cfg(feature = "harness")]
 
 mod bench;

@@ -17,7 +17,7 @@ fn check(threads: usize) {
         let rival = match entry {
             Entry::Here(rival) => rival,
             Entry::Absent { name, why } => {
-                println!("skipped: {name}: {why}");
+                logforce_testkit::skip!("{name}: {why}");
                 continue;
             }
         };

@@ -1,21 +1,25 @@
 //! `cargo xtask sim`: random lives by the thousand, and each again by its seed.
 
+#![forbid(unsafe_code)]
+
 use logforce_sim::life::{CALLS, CUTS, Tally, live};
 use logforce_sim::plants;
 use logforce_sim::work::be_quiet;
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 const HELP: &str = "\
-logforce-sim [--seeds N] [--from SEED] [--minutes M] [--threads T] [--go-on]
+logforce-sim [--seeds N] [--from SEED] [--minutes M] [--threads T] [--go-on] [--listed FILE]
     Lives N random lives (10,000 unless told), or lives for M minutes, and prints what happened in
     them. Ends at the first life in which an invariant does not hold; with --go-on it prints each of
-    them and lives the others too.
+    them and lives the others too. --listed: first the seeds in FILE (one at the start of each line),
+    and those by which known bugs are found.
 
 logforce-sim --seed N
     Lives that life again, exactly, and prints what it does when it fails.
@@ -40,6 +44,8 @@ struct Options {
     planted: bool,
     search: bool,
     go_on: bool,
+    /// A file of seeds that are lived as well.
+    listed: Option<PathBuf>,
     names: Vec<String>,
 }
 
@@ -55,6 +61,7 @@ impl Options {
             planted: false,
             search: false,
             go_on: false,
+            listed: None,
             names: Vec::new(),
         };
         let mut parser = lexopt::Parser::from_env();
@@ -67,6 +74,9 @@ impl Options {
                 Long("seed") => options.seed = Some(parser.value()?.parse()?),
                 Long("search") if options.planted => options.search = true,
                 Long("go-on") if !options.planted => options.go_on = true,
+                Long("listed") if !options.planted => {
+                    options.listed = Some(parser.value()?.into());
+                }
                 Long("help") | Short('h') => return Ok(None),
                 Value(word) if !options.planted && word == "planted" => options.planted = true,
                 Value(name) if options.planted => options.names.push(name.string()?),
@@ -171,21 +181,29 @@ fn many(options: &Options) -> ExitCode {
         (None, Some(_)) => u64::MAX,
         (None, None) => SEEDS,
     };
+    let listed = match options.listed.as_deref().map(listed).transpose() {
+        Ok(listed) => listed.unwrap_or_default(),
+        Err(e) => {
+            eprintln!("error: {e}");
+            return ExitCode::from(2);
+        }
+    };
     let next = AtomicU64::new(0);
     let stop = AtomicBool::new(false);
     let all = Mutex::new((Tally::default(), None::<Failed>));
     std::thread::scope(|scope| {
         for worker in 0..options.threads {
-            let (next, stop, all) = (&next, &stop, &all);
+            let (next, stop, all, listed) = (&next, &stop, &all, &listed);
             scope.spawn(move || {
                 stay_on_one_processor(worker);
                 let over = || until.is_some_and(|u| began.elapsed() >= u);
                 while !stop.load(Relaxed) && !over() {
                     let n = next.fetch_add(1, Relaxed);
-                    if n >= seeds {
-                        return;
-                    }
-                    let seed = options.from.wrapping_add(n);
+                    let seed = match listed.get(n as usize) {
+                        Some(seed) => *seed,
+                        None if n - listed.len() as u64 >= seeds => return,
+                        None => options.from.wrapping_add(n - listed.len() as u64),
+                    };
                     let lived = catch_unwind(AssertUnwindSafe(|| live(seed)));
                     let lived = lived.map_err(|panic| text(&*panic)).and_then(enough);
                     let mut all = all.lock().expect("never panics");
@@ -222,6 +240,25 @@ fn many(options: &Options) -> ExitCode {
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS
+}
+
+/// The seeds in a file, a number at the start of a line and what it found behind it; and those of
+/// known bugs.
+fn listed(file: &Path) -> Result<Vec<u64>, String> {
+    let name = file.display();
+    let text = std::fs::read_to_string(file).map_err(|e| format!("{name}: {e}"))?;
+    let lines = text.lines().map(str::trim);
+    let seeds = lines.filter(|l| !l.is_empty() && !l.starts_with('#'));
+    let seeds = seeds.map(|line| {
+        let word = line.split_whitespace().next().unwrap_or_default();
+        let seed = word.parse();
+        seed.map_err(|_| format!("{name}: no seed at the start of '{line}'"))
+    });
+    let mut seeds: Vec<u64> = seeds.collect::<Result<_, _>>()?;
+    seeds.extend(plants::LIVES.iter().filter_map(|bug| bug.seed));
+    seeds.sort_unstable();
+    seeds.dedup();
+    Ok(seeds)
 }
 
 fn failure(seed: u64, why: &str) -> String {
@@ -272,8 +309,9 @@ fn planted(options: &Options) -> ExitCode {
     }
     let seeds = options.seeds.unwrap_or(SEEDS);
     let mut missed = Vec::new();
-    let chosen =
-        |p: &&plants::Plant| options.names.is_empty() || options.names.iter().any(|n| n == p.name);
+    let chosen = |p: &&plants::Plant| {
+        options.names.is_empty() || options.names.iter().any(|name| name == p.name)
+    };
     let mut caught = BTreeMap::new();
     println!(
         "{:<34} {:>6} {:>7}  what the life said",

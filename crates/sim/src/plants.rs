@@ -29,6 +29,12 @@ impl Plant {
     }
 }
 
+/// So many of them, others at each turn, so that all have theirs.
+pub fn in_turn(list: &[Plant], some: usize, turn: u64) -> impl Iterator<Item = &Plant> {
+    let begin = turn as usize % list.len().max(1);
+    list.iter().cycle().skip(begin).take(some.min(list.len()))
+}
+
 /// Caught by random lives.
 pub const LIVES: &[Plant] = &[
     plant("barrier-left-out", "1: acknowledged before the barrier").found_by(0),
@@ -164,11 +170,13 @@ pub const LIVES: &[Plant] = &[
     plant(
         "marker-ignored",
         "10: what was given up comes back where the segment in which the log went on is lost",
-    ),
+    )
+    .found_by(63),
     plant(
         "given-up-is-reused",
         "3: what was given up at damage is written over",
-    ),
+    )
+    .found_by(15),
 ];
 
 /// Caught by exploring interleavings, with shuttle.

@@ -47,13 +47,7 @@ fn all_ways_agree_on_the_corpus() {
 /// The same, on logs that nobody has seen before; one again: `LOGFORCE_SEED=N`.
 #[test]
 fn all_ways_agree_on_random_mutants() {
-    let var = |name| std::env::var(name).ok().and_then(|n| n.parse().ok());
-    let one: Option<u64> = var("LOGFORCE_SEED");
-    let seeds = match one {
-        Some(seed) => seed..seed + 1,
-        None => 0..var("LOGFORCE_SEEDS").unwrap_or(400),
-    };
-    for seed in seeds {
+    for seed in logforce_sim::seeds(200, 4_000) {
         let mut rng = Rng::new(seed);
         let len = 8 + rng.below(56);
         let bytes: Vec<u8> = (0..len).map(|_| rng.bits() as u8).collect();

@@ -28,6 +28,8 @@
 //! }
 //! ```
 
+#![forbid(unsafe_code)]
+
 pub mod conformance;
 mod disk;
 #[cfg(target_os = "linux")]
@@ -35,6 +37,7 @@ pub mod loopfs;
 pub mod process;
 mod rng;
 mod runtime;
+pub mod skip;
 
 pub use disk::{
     Call, Counters, Failure, Fault, FaultCounts, FaultKind, Left, Misread, Refusal, SectorFault,

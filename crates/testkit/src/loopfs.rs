@@ -21,7 +21,7 @@ pub struct Skip {
 
 impl fmt::Display for Skip {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "skipped: {}", self.reason)
+        f.write_str(&self.reason)
     }
 }
 

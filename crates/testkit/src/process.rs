@@ -1,6 +1,8 @@
 //! Programs that tests start.
 
+use std::ffi::OsStr;
 use std::io::{self, ErrorKind};
+use std::path::Path;
 use std::process::{Child, Command, Output};
 use std::thread::sleep;
 use std::time::Duration;
@@ -32,6 +34,25 @@ impl Start for Command {
 
     fn to_end(&mut self) -> io::Result<Output> {
         until_begun(|| self.output())
+    }
+}
+
+/// A test's whole name, by which its program runs it again alone: in a file of `tests/all` the module
+/// is part of it. Whoever calls this for a test is `#[track_caller]` itself.
+///
+/// # Panics
+/// Called by what tests share: a name that fits no test would run none, and that counts as success.
+#[track_caller]
+#[must_use]
+pub fn whole_name(test: &str) -> String {
+    let file = Path::new(std::panic::Location::caller().file());
+    let folder = file.parent().and_then(Path::file_name);
+    match (file.file_stem().and_then(OsStr::to_str), folder) {
+        (_, Some(folder)) if folder == "common" => {
+            panic!("{}: #[track_caller] is missing above", file.display())
+        }
+        (Some(module), Some(folder)) if folder == "all" => format!("{module}::{test}"),
+        _ => test.to_owned(),
     }
 }
 

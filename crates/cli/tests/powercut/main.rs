@@ -1,6 +1,6 @@
 //! `logforce powercut`: the whole way, and all that can go wrong on it. The cuts are the test's own.
 
-#[path = "../common/mod.rs"]
+#[path = "../all/common/mod.rs"]
 mod common;
 mod hostile;
 mod rig;

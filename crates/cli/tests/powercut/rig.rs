@@ -110,7 +110,7 @@ pub fn rig() -> Option<Rig> {
     let facts = logforce::facts(home.path()).unwrap();
     let assessed = facts.assess(METHOD, FileState::Zeroed).unwrap();
     if assessed.guarantee < Guarantee::PowerLoss || facts.lasting_volume().is_none() {
-        println!("skipped: {assessed:?}, volume '{}'", facts.volume);
+        logforce_testkit::skip!("{assessed:?}, volume '{}'", facts.volume);
         return None;
     }
     let witness = witness(&home.path().join("store"));

@@ -6,7 +6,7 @@
 //! system that the tests run on anew.
 #![cfg(any(target_os = "linux", target_os = "macos", windows))]
 
-#[path = "../common/mod.rs"]
+#[path = "../all/common/mod.rs"]
 mod common;
 mod packed;
 mod told;

@@ -35,9 +35,6 @@ const INJECTED: &[(&str, &str)] = &[
     ),
 ];
 
-/// Cases in which each of those has to show.
-const CASES: &str = "2500";
-
 /// The bugs that show on real filesystems; `--cfg planted` compiles them in. The other ones either
 /// need a fault that no honest disk has, or the filesystems make up for them.
 const BUGS: &[(&str, &str)] = &[
@@ -85,6 +82,18 @@ pub struct Args {
     /// Of everything random.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Where power is cut.
+    #[arg(long, default_value = "ext4,xfs")]
+    filesystem: String,
+    /// Live cuts on each.
+    #[arg(long, default_value_t = 120)]
+    cycles: u32,
+    /// Replayed states of each.
+    #[arg(long, default_value_t = 2400)]
+    states: u32,
+    /// Cases of system calls that fail.
+    #[arg(long, default_value_t = 2500)]
+    calls: u32,
 }
 
 /// Turns each on in turn. Fails if one is not found.
@@ -92,17 +101,17 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if !cfg!(planted) {
         bail!("known bugs are not compiled in; use `cargo xtask powercut planted`");
     }
-    let seed = args.seed.to_string();
-    let mut cuts = vec![
-        "suite",
-        "--unchecked",
-        "--first",
-        "--filesystem",
-        "ext4,xfs",
+    let [seed, cycles, states, calls] = [
+        args.seed.to_string(),
+        args.cycles.to_string(),
+        args.states.to_string(),
+        args.calls.to_string(),
     ];
-    cuts.extend(["--cycles", "120", "--states", "2400", "--seed", &seed]);
+    let mut cuts = vec!["suite", "--unchecked", "--first"];
+    cuts.extend(["--filesystem", &args.filesystem, "--cycles", &cycles]);
+    cuts.extend(["--states", &states, "--seed", &seed]);
     let calls = [
-        "process", "--only", "inject", "--first", "--calls", CASES, "--seed", &seed,
+        "process", "--only", "inject", "--first", "--calls", &calls, "--seed", &seed,
     ];
     let all = BUGS.iter().map(|bug| (bug, &cuts[..]));
     let all: Vec<_> = all

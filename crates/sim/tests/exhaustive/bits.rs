@@ -1,6 +1,6 @@
 //! Every bit of every file of a log, flipped.
 
-use crate::crew::{all, share};
+use crate::crew::{all, share, thorough};
 use crate::expect::{Fate, Trial, names_control};
 use crate::logs;
 use crate::regions::{Part, Region, parts};
@@ -21,8 +21,8 @@ struct Ways {
     look: bool,
     open: bool,
     truncate: bool,
-    /// The same bit of the piece's other bytes is flipped along with it.
-    together: bool,
+    /// For how many bits it counts: the others of the byte are the same case.
+    stands_for: u64,
 }
 
 /// Everything that counts is done bit by bit and by every way. What is left out, and why that is
@@ -36,35 +36,56 @@ struct Ways {
 ///   looks at one of the eight groups. Whoever compared them with anything, zeroes or a checksum,
 ///   would see 64 changed bits if it saw one: a checksum of 32 bits sees all such bursts but for
 ///   one in four billion.
-fn ways(region: Region, byte: usize, bit: u8) -> Ways {
+/// - Of those three, outside of a deep run, only the one bit of each byte, and the one group of eight,
+///   at which most is done: nothing reads a single bit of them.
+fn ways(region: Region, byte: usize, bit: u8) -> Option<Ways> {
     let one = all() || byte % 8 == usize::from(bit);
     let every = Ways {
         look: true,
         open: true,
         truncate: true,
-        together: false,
+        stands_for: 1,
     };
-    match region {
-        Region::Payload(_) => Ways {
-            truncate: one,
-            ..every
-        },
-        Region::ControlRest(_) | Region::MetaRest(_) => Ways {
-            open: one,
-            truncate: all(),
-            ..every
-        },
+    let (one, ways) = match region {
+        Region::Payload(_) => (
+            one,
+            Ways {
+                truncate: one,
+                ..every
+            },
+        ),
+        Region::ControlRest(_) | Region::MetaRest(_) => (
+            one,
+            Ways {
+                open: one,
+                truncate: all(),
+                ..every
+            },
+        ),
         Region::Void | Region::Live => {
             let one = all() || byte / PIECE % 8 == usize::from(bit);
-            Ways {
-                look: true,
+            let ways = Ways {
                 open: one,
                 truncate: one,
-                together: !all(),
-            }
+                ..every
+            };
+            (one, ways)
         }
-        _ => every,
+        // Whoever truncates has met the damage by the same code as whoever refuses.
+        _ => {
+            return Some(Ways {
+                truncate: one || thorough(),
+                ..every
+            });
+        }
+    };
+    if thorough() {
+        return Some(ways);
     }
+    one.then_some(Ways {
+        stands_for: 8,
+        ..ways
+    })
 }
 
 #[derive(Debug, Default)]
@@ -78,6 +99,8 @@ struct Count {
     /// Bits that were flipped only along with the same bit of other bytes; and in how many flips.
     together: u64,
     flips_together: u64,
+    /// Bits that were not flipped: another stands for them.
+    left_out: u64,
 }
 
 impl AddAssign for Count {
@@ -91,6 +114,7 @@ impl AddAssign for Count {
         self.singly += other.singly;
         self.together += other.together;
         self.flips_together += other.flips_together;
+        self.left_out += other.left_out;
     }
 }
 
@@ -145,7 +169,9 @@ impl Flipper<'_> {
             case.what
         );
         let fate = *fates.first().expect("each flip is looked at");
-        *self.count.fates.entry(fate).or_default() += bytes.len() as u64;
+        let bits = bytes.len() as u64;
+        *self.count.fates.entry(fate).or_default() += bits * ways.stands_for;
+        self.count.left_out += bits * (ways.stands_for - 1);
         if let [_] = bytes {
             self.count.singly += 1;
         } else {
@@ -158,14 +184,18 @@ impl Flipper<'_> {
         let bytes: Vec<usize> = piece.bytes.clone().collect();
         for bit in 0..8 {
             let ways = |byte| ways(piece.region, byte, bit);
-            if !ways(bytes[0]).together {
-                let todo: Vec<_> = bytes.iter().map(|byte| (*byte, ways(*byte))).collect();
-                for (byte, ways) in todo {
-                    self.flip(piece, &[byte], bit, ways);
+            if all() || !matches!(piece.region, Region::Void | Region::Live) {
+                for byte in &bytes {
+                    if let Some(ways) = ways(*byte) {
+                        self.flip(piece, &[*byte], bit, ways);
+                    }
                 }
                 continue;
             }
-            let ways = ways(bytes[0]);
+            // The piece's first byte decides for all of them.
+            let Some(ways) = ways(bytes[0]) else {
+                continue;
+            };
             let mut bytes = bytes.clone();
             if ways.open {
                 let alone = bytes.remove(piece.bytes.start / PIECE % bytes.len());
@@ -213,16 +243,17 @@ fn flip_everything(victim: &Victim, files: fn(&str) -> bool) -> Count {
     let chosen = victim.picture.files.iter().filter(|(name, _)| files(name));
     let bits = chosen.map(|(_, f)| f.len() as u64 * 8).sum::<u64>();
     assert_eq!(count.fates.values().sum::<u64>(), bits);
-    assert_eq!(count.singly + count.together, bits);
+    assert_eq!(count.singly + count.together + count.left_out, bits);
     let of = |fate| count.fates.get(&fate).copied().unwrap_or_default();
     println!(
         "exhaustive bits ({}): {bits} bits, {} flipped singly and {} in {} flips of up to {PIECE} at \
-         once; {} detected, {} told by the other slot, {} without effect, {} above the highest stamp; \
+         once, another stands for {}; {} detected, {} told by the other slot, {} without effect, {} above the highest stamp; \
          flips looked at: {}, opened: {}, opened to truncate: {}",
         victim.name,
         count.singly,
         count.together,
         count.flips_together,
+        count.left_out,
         of(Fate::Detected),
         of(Fate::OtherSlot),
         of(Fate::NoEffect),

@@ -46,3 +46,8 @@ impl Drop for Failing<'_> {
 pub fn all() -> bool {
     std::env::var("LOGFORCE_EXHAUSTIVE").is_ok_and(|v| v == "all")
 }
+
+/// Whether what hardly differs from another case is done as well.
+pub fn thorough() -> bool {
+    all() || logforce_sim::is_deep()
+}

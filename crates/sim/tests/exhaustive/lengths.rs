@@ -1,6 +1,6 @@
 //! Every length of every file: cut short anywhere, missing, or longer than it was.
 
-use crate::crew::{all, share};
+use crate::crew::{all, share, thorough};
 use crate::expect::names_control;
 use crate::logs;
 use crate::regions::{Part, Region, parts};
@@ -247,8 +247,11 @@ fn lengths(victim: &Victim, second: bool) -> Vec<(&str, Length, bool)> {
         let void: Vec<_> = parts.iter().filter(of_file).map(|p| &p.bytes).collect();
         let stride = |len: usize| match file.as_str() {
             "control" if void.iter().any(|v| v.contains(&len)) => 16,
-            "control" => 1,
+            "control" if thorough() => 1,
+            "control" => 8,
             _ if second => 8,
+            // Every change: the edges, and these.
+            _ if !thorough() => 8,
             _ => 1,
         };
         cuts.push((file.as_str(), Length::Missing, true));

@@ -36,7 +36,8 @@ pub fn explore(test: &'static str, body: fn()) {
         Some(seed) => seed..seed + 1,
         None => {
             let wanted = from_env("LOGFORCE_SCHEDULES").unwrap_or(SCHEDULES);
-            0..wanted.div_ceil(BLOCK as u64)
+            let from = from_env("LOGFORCE_FROM").unwrap_or(0);
+            from..from + wanted.div_ceil(BLOCK as u64)
         }
     };
     let began = Instant::now();

@@ -1,6 +1,7 @@
 //! Each known bug of the list, put in by a run of this same program, has to be caught.
 
-use logforce_sim::plants::{INTERLEAVINGS, Plant};
+use logforce_sim::from_env;
+use logforce_sim::plants::{INTERLEAVINGS, Plant, in_turn};
 use std::process::Command;
 use std::sync::Mutex;
 use std::time::Instant;
@@ -45,7 +46,10 @@ fn try_out(plant: &Plant) -> Caught {
     }
 }
 
-/// The list's plants, tried two at a time.
+/// How many are tried where they take turns.
+const A_TURN: usize = 10;
+
+/// The list's plants, tried two at a time; with `LOGFORCE_TURN=K` some of them, others for another K.
 #[test]
 fn planted_bugs_are_caught() {
     if std::env::var_os("LOGFORCE_PLANTED").is_some() {
@@ -56,7 +60,10 @@ fn planted_bugs_are_caught() {
         only.as_deref()
             .is_none_or(|o| o.split(',').any(|n| n == p.name))
     };
-    let plants: Vec<&Plant> = INTERLEAVINGS.iter().filter(wanted).collect();
+    let turn = from_env("LOGFORCE_TURN");
+    let some = turn.map_or(INTERLEAVINGS.len(), |_| A_TURN);
+    let plants = in_turn(INTERLEAVINGS, some, turn.unwrap_or_default());
+    let plants: Vec<&Plant> = plants.filter(wanted).collect();
     let next = Mutex::new(plants.iter());
     let all = Mutex::new(Vec::new());
     std::thread::scope(|scope| {

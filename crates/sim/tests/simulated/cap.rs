@@ -4,6 +4,7 @@
 use logforce_core::{CheckpointDue, Creation, Error, ErrorKind, Log, Lsn, Options};
 use logforce_device::Runtime;
 use logforce_sim::model::{PATH, small};
+use logforce_sim::seeds;
 use logforce_testkit::{Failure, Fault, Rng, SimDisk, SimOptions, SimRuntime};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -458,8 +459,5 @@ fn life(seed: u64) {
 
 #[test]
 fn nobody_waits_in_a_circle() {
-    let seeds = std::env::var("LOGFORCE_SEEDS")
-        .ok()
-        .and_then(|n| n.parse().ok());
-    (0..seeds.unwrap_or(500)).for_each(life);
+    seeds(100, 500).for_each(life);
 }

@@ -5,7 +5,7 @@ use logforce_core::{
     Appended, Creation, Entry, Error, ErrorKind, Guarantee, Log, Lsn, Method, Options, Policy,
 };
 use logforce_device::{Runtime, System, WriteCache};
-use logforce_sim::from_env;
+use logforce_sim::seeds;
 use logforce_testkit::{Failure, Fault, Rng, SimDisk, SimOptions, SimRuntime, Survival};
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -15,7 +15,6 @@ use std::task::{Context, Poll, Wake};
 use std::time::Duration;
 
 const DIR: &str = "/log";
-const SEEDS: u64 = 1_500;
 
 /// What was acknowledged, and as surviving what.
 type Acked = Arc<Mutex<BTreeMap<Lsn, (Vec<u8>, Guarantee)>>>;
@@ -323,11 +322,7 @@ fn life(seed: u64) {
 
 #[test]
 fn nobody_is_left_asleep_and_nothing_acknowledged_is_lost() {
-    let seeds = match from_env("LOGFORCE_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..from_env("LOGFORCE_SEEDS").unwrap_or(SEEDS),
-    };
-    for seed in seeds {
+    for seed in seeds(200, 1_500) {
         eprintln!("LOGFORCE_SEED={seed}");
         life(seed);
     }

@@ -6,6 +6,7 @@ use logforce_core::{
 };
 use logforce_device::{Runtime, System};
 use logforce_sim::model::{PATH, small};
+use logforce_sim::seeds;
 use logforce_testkit::{Failure, Fault, Rng, SimDisk, SimOptions, SimRuntime, Survival};
 use std::sync::{Arc, Mutex};
 
@@ -351,10 +352,7 @@ fn life(seed: u64) {
 
 #[test]
 fn several_threads_set_it() {
-    let seeds = std::env::var("LOGFORCE_SEEDS")
-        .ok()
-        .and_then(|n| n.parse().ok());
-    (0..seeds.unwrap_or(600)).for_each(life);
+    seeds(100, 600).for_each(life);
 }
 
 /// A closed log with metadata.

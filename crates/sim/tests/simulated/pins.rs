@@ -3,6 +3,7 @@
 use logforce_core::{Creation, Entry, Error, ErrorKind, Log, Lsn, Options, Pin};
 use logforce_device::Runtime;
 use logforce_sim::model::{PATH, small};
+use logforce_sim::seeds;
 use logforce_testkit::{Failure, Rng, SimDisk, SimOptions, SimRuntime};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -322,8 +323,5 @@ fn pinned(log: &Log, rt: &SimRuntime, disk: &SimDisk) -> Option<(Pin, Lsn)> {
 
 #[test]
 fn readers_with_pins_lose_nothing() {
-    let seeds = std::env::var("LOGFORCE_SEEDS")
-        .ok()
-        .and_then(|n| n.parse().ok());
-    (0..seeds.unwrap_or(300)).for_each(life);
+    seeds(60, 300).for_each(life);
 }

@@ -7,8 +7,8 @@ use logforce_core::{
     RemoteFollower,
 };
 use logforce_device::{Runtime, System, WriteCache};
-use logforce_sim::from_env;
 use logforce_sim::model::small;
+use logforce_sim::seeds;
 use logforce_testkit::{Failure, Fault, Rng, SimDisk, SimOptions, SimRuntime, Survival};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -16,7 +16,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const DIR: &str = "/log";
-const SEEDS: u64 = 600;
 
 /// What a replica has: the records below its position that were not taken back or truncated.
 #[derive(Debug, Default)]
@@ -330,10 +329,7 @@ fn life(seed: u64) -> [u64; 4] {
 
 #[test]
 fn what_a_follower_shows_stays() {
-    let seeds = match from_env("LOGFORCE_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..from_env("LOGFORCE_SEEDS").unwrap_or(SEEDS),
-    };
+    let seeds = seeds(100, 600);
     let alone = seeds.end - seeds.start == 1;
     let mut sums = [0; 4];
     for seed in seeds {

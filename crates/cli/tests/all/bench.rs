@@ -1,0 +1,337 @@
+//! The built command, on a real disk, with so little to do that it takes no time. Nothing here
+//! depends on how fast that disk is.
+
+use crate::common::{place, text};
+use crate::methods::{cached, direct};
+use crate::runs::{assert_empty, command};
+#[cfg(unix)]
+use crate::tiny::TINY;
+use crate::tiny::tiny;
+use logforce::Method;
+use logforce_testkit::process::Start;
+use serde_json::Value;
+use std::fs;
+
+#[test]
+fn without_anything_it_measures_every_row_here() {
+    let dir = place();
+    let out = tiny(dir.path(), &[]);
+    let printed = text(&out.stdout);
+    assert!(out.status.success(), "{printed}{}", text(&out.stderr));
+    for word in [
+        "fallocated file:",
+        "zeroed file:",
+        "recycled file:",
+        "growing file:",
+        "by the log, ",
+        "log ×64 128 B",
+    ] {
+        assert!(printed.contains(word), "no '{word}' in\n{printed}");
+    }
+    // Of macOS nothing was published.
+    let is_compared = printed.contains("Oren Eini");
+    assert_eq!(is_compared, !cfg!(target_os = "macos"), "{printed}");
+    for method in Method::here() {
+        let rows = printed
+            .lines()
+            .filter(|l| l.trim_start().starts_with(&format!("{method} ")));
+        assert!(rows.count() >= 4, "{method} in\n{printed}");
+    }
+    assert!(
+        printed.lines().all(|l| l.chars().count() <= 120),
+        "{printed}"
+    );
+    assert_eq!(
+        text(&out.stderr),
+        "",
+        "no progress bar where there is no terminal"
+    );
+    assert_empty(dir.path());
+}
+
+#[test]
+fn json_on_stdout_is_clean_and_the_table_goes_past_it() {
+    let dir = place();
+    let out = tiny(dir.path(), &["journal", "--json", "-"]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let report: Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert_eq!(report["schema"], "logforce-bench");
+    assert_eq!(
+        report["command"],
+        "logforce bench journal --json - --size 1MiB --seconds 0.3"
+    );
+    assert!(report["started"].as_str().unwrap().ends_with('Z'));
+    let rows = report["rows"].as_array().unwrap();
+    // Each method in four file states, and the log.
+    assert_eq!(rows.len(), 4 * Method::here().len() + 5);
+    let logged: Vec<&Value> = rows.iter().filter(|r| r["subject"] == "logforce").collect();
+    let threads: Vec<u64> = logged
+        .iter()
+        .map(|r| r["threads"].as_u64().unwrap())
+        .collect();
+    assert_eq!(threads, [1, 1, 4, 16, 64]);
+    for row in logged {
+        assert!(row["error"].is_null() && row["commits"].is_u64(), "{row}");
+        assert!(row["file_state"].is_null() && row["file_bytes_per_commit"].is_number());
+    }
+    for row in rows {
+        if row["error"].is_null() {
+            let n = |name: &str| row[name].as_f64().unwrap();
+            assert!((n("ms_per_commit") * n("commits") / n("total_ms") - 1.0).abs() < 1e-6);
+            assert!(n("p50_us") <= n("p99_us") && n("p999_us") <= n("max_us"));
+            assert!(row["guarantee"].is_string() && row["evidence"].is_string());
+        } else {
+            assert!(row["commits"].is_null() && row["guarantee"].is_null());
+        }
+    }
+    let printed = text(&out.stderr);
+    assert!(
+        printed.contains("survives")
+            && printed.contains(
+                report["conclusion"]
+                    .as_str()
+                    .unwrap()
+                    .split(' ')
+                    .next()
+                    .unwrap()
+            )
+    );
+}
+
+#[test]
+fn files_for_json_and_csv() {
+    let (dir, results) = (place(), place());
+    let (json, csv) = (results.path().join("r.json"), results.path().join("r.csv"));
+    fs::write(&json, "x".repeat(1 << 20)).unwrap();
+    let out = tiny(
+        results.path(),
+        &[
+            "--json",
+            json.to_str().unwrap(),
+            "--csv",
+            csv.to_str().unwrap(),
+            "--dir",
+            dir.path().to_str().unwrap(),
+            "--method",
+            &[cached(), "buffered"].join(","),
+            "--file-state",
+            "zeroed",
+        ],
+    );
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let report: Value = serde_json::from_slice(&fs::read(json).unwrap()).unwrap();
+    let csv = fs::read_to_string(csv).unwrap();
+    assert_eq!(
+        (
+            report["rows"].as_array().unwrap().len(),
+            csv.lines().count()
+        ),
+        (12, 13)
+    );
+    assert!(
+        csv.starts_with("scenario,subject,method,file_state,"),
+        "{csv}"
+    );
+    assert!(text(&out.stdout).contains("zeroed file:"));
+    assert_empty(dir.path());
+}
+
+#[test]
+fn full_does_every_commit() {
+    let dir = place();
+    let methods = [direct(), cached()].join(",");
+    let arguments = [
+        "--full", "--size", "256KiB", "--chunk", "8k", "--csv", "-", "--method", &methods,
+    ];
+    let out = command(dir.path(), &arguments).to_end().unwrap();
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let csv = text(&out.stdout);
+    let commits = csv
+        .lines()
+        .skip(1)
+        .filter(|l| l.contains(",1,8192,32,"))
+        .count();
+    let failed = csv.lines().filter(|l| l.contains(",1,8192,,")).count();
+    // Of each method four file states and the log.
+    assert_eq!(commits + failed, 10, "{csv}");
+    assert!(commits >= 4, "{csv}");
+}
+
+#[test]
+fn unusable_arguments_are_told_and_exit_2() {
+    let dir = place();
+    fs::write(dir.path().join("file"), "").unwrap();
+    let known: Vec<&str> = Method::here().iter().map(|m| m.name()).collect();
+    let known = format!("known here: {}", known.join(" "));
+    for (arguments, why) in [
+        (&["--method", "o_sync"][..], known.as_str()),
+        (
+            &["--file-state", "sparse"],
+            "fallocated zeroed recycled growing",
+        ),
+        (&["--size", "0"], "zero"),
+        (&["--size", "99999999999999999999"], "too large"),
+        (&["--size", "1 furlong"], "'furlong' is no unit"),
+        (&["--chunk", "2MiB", "--size", "1MiB"], "does not fit"),
+        (&["--chunk", "2GiB", "--size", "4GiB"], "too large"),
+        (&["--seconds", "NaN"], "above 0"),
+        (&["--dir", "nosuch"], "does not exist"),
+        (&["--dir", "file"], "is no directory"),
+        (&["--json", "-", "--csv", "-"], "cannot both"),
+        (&["--full", "--seconds", "3"], "cannot be used with"),
+        (&["nosuch"], "unrecognized subcommand"),
+    ] {
+        let out = command(dir.path(), arguments).to_end().unwrap();
+        let told = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{arguments:?}: {told}");
+        assert!(told.contains(why), "{arguments:?}: {told}");
+    }
+}
+
+#[test]
+fn what_cannot_be_done_is_told_and_exits_1() {
+    let dir = place();
+    for (arguments, why) in [
+        (&["--full", "--size", "900TiB"][..], "not enough free space"),
+        (
+            &["--json", "no/such/file", "--size", "64KiB"],
+            "cannot write no/such/file",
+        ),
+    ] {
+        let out = command(dir.path(), arguments).to_end().unwrap();
+        let told = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(1), "{arguments:?}: {told}");
+        assert!(
+            told.contains(why) && !told.contains("panicked"),
+            "{arguments:?}: {told}"
+        );
+    }
+    assert_empty(dir.path());
+}
+
+/// What cannot be written is told, and not only that it was measured in vain.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_below_the_report_is_told() {
+    let dir = place();
+    let arguments = ["--json", "/dev/full", "--size", "64KiB", "--seconds", "0.1"];
+    let out = command(dir.path(), &arguments).to_end().unwrap();
+    let told = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(1), "{told}");
+    assert!(told.contains("cannot write /dev/full"), "{told}");
+    assert!(!told.contains("panicked"), "{told}");
+    assert_empty(dir.path());
+}
+
+/// Before anything is measured.
+#[cfg(windows)]
+#[test]
+fn a_report_that_somebody_has_open_is_told() {
+    use std::os::windows::fs::OpenOptionsExt;
+    let (dir, results) = (place(), place());
+    let report = results.path().join("r.json");
+    let mut how = fs::File::options();
+    let theirs = how.write(true).create(true).share_mode(0).open(&report);
+    let arguments = ["--json", report.to_str().unwrap(), "--seconds", "600"];
+    let out = command(dir.path(), &arguments).to_end().unwrap();
+    drop(theirs.unwrap());
+    let told = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(1), "{told}");
+    let words = format!("cannot write {}: ", report.display());
+    assert!(
+        told.contains(&words) && told.contains("os error 32"),
+        "{told}"
+    );
+    assert_empty(dir.path());
+}
+
+#[cfg(unix)]
+#[test]
+fn an_unwritable_directory_is_told() {
+    use std::os::unix::process::CommandExt;
+    let dir = place();
+    let mut bench = command(dir.path(), &TINY);
+    if rustix::process::geteuid().is_root() {
+        // Root may write everywhere; the directory belongs to it, so be somebody else.
+        bench.uid(65534).gid(65534);
+        fs::set_permissions(
+            dir.path(),
+            std::os::unix::fs::PermissionsExt::from_mode(0o755),
+        )
+        .unwrap();
+    } else {
+        fs::set_permissions(
+            dir.path(),
+            std::os::unix::fs::PermissionsExt::from_mode(0o500),
+        )
+        .unwrap();
+    }
+    // Where the build itself is closed to others nothing can be shown.
+    let Ok(out) = bench.to_end() else { return };
+    let told = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(1), "{told}");
+    assert!(told.contains("cannot make files in"), "{told}");
+}
+
+#[test]
+fn a_chunk_that_direct_io_cannot_take_is_na_with_its_reason() {
+    let dir = place();
+    let methods = [cached(), direct()].join(",");
+    let out = tiny(dir.path(), &["--chunk", "1000", "--method", &methods]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let printed = text(&out.stdout);
+    assert!(
+        printed.contains(&format!("n/a: {} on fallocated", direct())),
+        "{printed}"
+    );
+}
+
+/// The limit is one that only Unix sets.
+#[cfg(unix)]
+#[test]
+fn if_every_row_fails_the_command_fails() {
+    let dir = place();
+    // No file may become larger than a block.
+    let out = std::process::Command::new("sh")
+        .arg("-c")
+        .arg("ulimit -f 1; trap '' XFSZ; exec \"$0\" bench --full --size 64KiB --method $1")
+        .arg(env!("CARGO_BIN_EXE_logforce"))
+        .arg(cached())
+        .current_dir(dir.path())
+        .to_end()
+        .unwrap();
+    let told = text(&out.stdout) + &text(&out.stderr);
+    assert_eq!(out.status.code(), Some(1), "{told}");
+    assert!(told.contains("no row could be measured"), "{told}");
+    assert!(
+        told.contains(&format!("n/a: log ×1 16 KiB, {}, log ×1 128 B", cached())),
+        "{told}"
+    );
+    assert_empty(dir.path());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn memory_is_measured_and_nothing_there_is_safe() {
+    let Ok(dir) = tempfile::tempdir_in("/dev/shm") else {
+        return;
+    };
+    let out = tiny(dir.path(), &["--json", "-"]);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let report: Value = serde_json::from_slice(&out.stdout).unwrap();
+    if report["machine"]["filesystem"] != "tmpfs" {
+        return;
+    }
+    assert!(report["recommended"].is_null());
+    assert!(
+        report["conclusion"]
+            .as_str()
+            .unwrap()
+            .starts_with("No row is safe here"),
+        "{report}"
+    );
+    let rows = report["rows"].as_array().unwrap();
+    assert!(rows.iter().all(|r| r["guarantee"] != "power-loss"));
+    assert!(rows.iter().any(|r| r["commits"].is_u64()));
+    assert_empty(dir.path());
+}

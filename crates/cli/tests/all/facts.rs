@@ -1,0 +1,480 @@
+//! `logforce facts`, and what `logforce stat` tells of the next opening's method.
+
+use crate::common::{place, text};
+use crate::logs::told;
+use crate::runs::assert_empty;
+use logforce::cuts::{self, CutRun, Place};
+use logforce::{FileState, Guarantee, Method};
+use logforce_device::ForceBy;
+use logforce_testkit::process::Start;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+/// The command, which knows of no cache but the one that it is told of.
+fn command(home: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_logforce"));
+    command
+        .args(arguments)
+        .env_remove("XDG_CACHE_HOME")
+        .env(
+            if cfg!(windows) {
+                "LOCALAPPDATA"
+            } else {
+                "HOME"
+            },
+            home,
+        )
+        .stdin(Stdio::null());
+    command
+}
+
+fn facts(home: &Path, arguments: &[&str]) -> Output {
+    let all = [&["facts"], arguments].concat();
+    command(home, &all).to_end().unwrap()
+}
+
+fn path(dir: &Path) -> &str {
+    dir.to_str().unwrap()
+}
+
+fn json(out: &Output) -> Value {
+    assert!(out.status.success(), "{}", told(out));
+    serde_json::from_slice(&out.stdout).unwrap()
+}
+
+/// What is printed for people, without the breaks between lines.
+fn words(out: &Output) -> String {
+    assert!(out.status.success(), "{}", told(out));
+    one_line(&text(&out.stdout))
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn text_and_json_agree_and_nothing_is_left() {
+    let (dir, home) = (place(), place());
+    let report = json(&facts(home.path(), &[path(dir.path()), "--json", "-"]));
+    let told = words(&facts(home.path(), &[path(dir.path())]));
+    assert_eq!(report["schema"], "logforce-facts");
+    assert_eq!(report["version"], 1);
+    assert_eq!(report["directory"], path(dir.path()));
+    let known = logforce::facts(dir.path()).unwrap();
+    let methods = report["methods"].as_array().unwrap();
+    assert_eq!(methods.len(), Method::here().len());
+    for (line, &method) in methods.iter().zip(Method::here()) {
+        assert_eq!(line["method"], method.name());
+        let is_default = method == known.default_method();
+        assert_eq!(line["is_default"], is_default);
+        let Some(assessed) = known.assess(method, FileState::Zeroed) else {
+            assert!(told.contains(line["why_not"].as_str().unwrap()), "{told}");
+            continue;
+        };
+        assert_eq!(line["guarantee"], assessed.guarantee.name());
+        assert_eq!(line["verdict"], assessed.verdict.name());
+        assert_eq!(line["evidence"], assessed.evidence);
+        let mark = if is_default { " (default)" } else { "" };
+        let row = format!(
+            "{method}{mark} {}, {}",
+            assessed.guarantee, assessed.verdict
+        );
+        assert!(told.contains(&row), "{row}: {told}");
+        assert!(told.contains(&assessed.evidence), "{told}");
+    }
+    let machine = &report["machine"];
+    for shown in [
+        &machine["filesystem"],
+        &machine["mount_options"],
+        &report["volume"],
+        &report["write_through"]["evidence"],
+        &report["write_through"]["what_matters"],
+        &report["default_why"],
+        &report["next"]["why"],
+    ] {
+        let shown = one_line(shown.as_str().unwrap());
+        assert!(told.contains(&shown), "{shown}: {told}");
+    }
+    assert_eq!(
+        report["write_through"]["verdict"],
+        known.write_through().verdict.name()
+    );
+    assert_eq!(report["next"]["decided"], false);
+    assert_eq!(report["next"]["stored_in"], Value::Array(vec![]));
+    assert_empty(dir.path());
+    assert_empty(home.path());
+}
+
+#[test]
+fn the_directory_is_the_current_one_if_none_is_named() {
+    let (dir, home) = (place(), place());
+    let here = command(home.path(), &["facts", "--json", "facts.json"])
+        .current_dir(dir.path())
+        .to_end()
+        .unwrap();
+    assert!(here.status.success(), "{}", told(&here));
+    let kept = fs::read(dir.path().join("facts.json")).unwrap();
+    let kept: Value = serde_json::from_slice(&kept).unwrap();
+    assert_eq!(kept["directory"], ".");
+    assert!(text(&here.stdout).contains("honour write-through?"));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn in_memory_nothing_is_durable() {
+    let home = place();
+    let Ok(dir) = tempfile::tempdir_in("/dev/shm") else {
+        logforce_testkit::skip!("there is no /dev/shm");
+        return;
+    };
+    let report = json(&facts(home.path(), &[path(dir.path()), "--json", "-"]));
+    if report["kind"] != "volatile" {
+        logforce_testkit::skip!("/dev/shm is {}", report["machine"]["filesystem"]);
+        return;
+    }
+    assert_eq!(report["write_through"]["answer"], "no");
+    for line in report["methods"].as_array().unwrap() {
+        let offered = line["why_not"].is_null();
+        assert!(!offered || line["guarantee"] == "process-crash", "{line}");
+    }
+    assert_eq!(report["next"]["is_enough"], false);
+    let told = words(&facts(home.path(), &[path(dir.path())]));
+    for part in [
+        "keeps files in memory",
+        "There is no medium here",
+        "nothing is measured here: the files are in memory",
+        "is refused here",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    // It is what opening does.
+    let opened = logforce::create_new(dir.path().join("log"), logforce::Options::new());
+    assert!(opened.is_err());
+    fs::remove_dir_all(dir.path().join("log")).ok();
+    assert_empty(dir.path());
+}
+
+#[test]
+fn what_cannot_be_looked_at_is_told() {
+    let home = place();
+    let out = facts(home.path(), &[path(&home.path().join("nosuch"))]);
+    assert_eq!(out.status.code(), Some(2), "{}", told(&out));
+    assert!(
+        told(&out).contains("nosuch does not exist"),
+        "{}",
+        told(&out)
+    );
+    let file = home.path().join("file");
+    fs::write(&file, "x").unwrap();
+    let out = facts(home.path(), &[path(&file)]);
+    assert_eq!(out.status.code(), Some(2), "{}", told(&out));
+    assert!(
+        told(&out).contains("file is no directory"),
+        "{}",
+        told(&out)
+    );
+    let out = facts(home.path(), &[path(&file.join("below"))]);
+    // To Windows that is one more place that is not there.
+    let (code, why) = if cfg!(windows) {
+        (2, "does not exist")
+    } else {
+        (1, "cannot look at")
+    };
+    assert_eq!(out.status.code(), Some(code), "{}", told(&out));
+    assert!(told(&out).contains(why), "{}", told(&out));
+}
+
+/// What may not be read is no unusable argument. The superuser may read everything, so the command
+/// runs as somebody else then.
+#[cfg(unix)]
+#[test]
+fn what_may_not_be_looked_at_is_told() {
+    use std::io::ErrorKind;
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+    let home = tempfile::tempdir().unwrap();
+    fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let (closed, program) = (home.path().join("closed"), home.path().join("logforce"));
+    fs::create_dir(&closed).unwrap();
+    fs::copy(env!("CARGO_BIN_EXE_logforce"), &program).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
+    let run = |dir: &Path| {
+        let mut command = Command::new(&program);
+        command.arg("facts").arg(dir).stdin(Stdio::null());
+        if rustix::process::geteuid().is_root() {
+            command.uid(65534).gid(65534);
+        }
+        match command.to_end() {
+            // The build's directory may lie where others may not look.
+            Err(e) if e.kind() == ErrorKind::PermissionDenied => {
+                logforce_testkit::skip!("an unprivileged user cannot run {}", program.display());
+                None
+            }
+            out => Some(out.unwrap()),
+        }
+    };
+    for (dir, why) in [
+        (closed.clone(), "cannot open the directory"),
+        (closed.join("below"), "cannot look at"),
+    ] {
+        let Some(out) = run(&dir) else { return };
+        assert_eq!(out.status.code(), Some(1), "{}", told(&out));
+        let told = told(&out);
+        assert!(
+            told.contains(why) && told.contains("ermission denied"),
+            "{told}"
+        );
+        // Once, and nothing is asked for that is not needed.
+        assert_eq!(told.matches("ermission denied").count(), 1, "{told}");
+        assert!(!told.contains("writable"), "{told}");
+    }
+    let Some(out) = run(home.path()) else { return };
+    assert!(out.status.success(), "{:?}: {}", out.status, told(&out));
+}
+
+/// It is not taken for a file that was made for a try and can be removed.
+#[cfg(windows)]
+#[test]
+fn a_device_is_no_new_file() {
+    let (dir, home) = (place(), place());
+    let out = facts(home.path(), &[path(dir.path()), "--json", "NUL"]);
+    assert!(out.status.success(), "{}", told(&out));
+    assert!(told(&out).contains("honour write-through?"));
+}
+
+fn lost(place: &Place, method: Method) -> CutRun {
+    CutRun {
+        place: place.clone(),
+        method,
+        run: 0xabc,
+        cuts: 2,
+        acknowledged: 500,
+        lost: 3,
+        control_lost: 1,
+        at: cuts::now(),
+        kernel: String::new(),
+        tool: "test".to_owned(),
+    }
+}
+
+/// Where the default survives a loss of power and verdicts can be kept; `None`, saying why, where
+/// not.
+fn place_of(dir: &Path) -> Option<(Place, Method)> {
+    let facts = logforce::facts(dir).unwrap();
+    let method = facts.default_method();
+    let assessed = facts.assess(method, FileState::Zeroed).unwrap();
+    match Place::of(&facts) {
+        Some(place) if assessed.guarantee == Guarantee::PowerLoss => Some((place, method)),
+        _ => {
+            logforce_testkit::skip!("{assessed:?}, volume {:?}", facts.volume);
+            None
+        }
+    }
+}
+
+#[test]
+fn what_a_cut_of_power_has_shown_is_told() {
+    let (dir, home) = (place(), place());
+    let Some((place, method)) = place_of(dir.path()) else {
+        return;
+    };
+    let cache = home.path().join("cache");
+    let arguments = [path(dir.path()), "--cache", path(&cache), "--json", "-"];
+    let before = json(&facts(home.path(), &arguments));
+    assert_eq!(before["power_cuts"], Value::Array(vec![]));
+    cuts::record(&cache, &lost(&place, method)).unwrap();
+    let after = json(&facts(home.path(), &arguments));
+    let cuts = &after["power_cuts"][0];
+    assert_eq!(
+        (&cuts["method"], &cuts["kept"]),
+        (&method.name().into(), &false.into())
+    );
+    let line = |report: &Value| {
+        let lines = report["methods"].as_array().unwrap().iter();
+        lines
+            .clone()
+            .find(|l| l["method"] == method.name())
+            .cloned()
+            .unwrap()
+    };
+    assert_eq!(line(&before)["guarantee"], "power-loss");
+    assert_eq!(line(&after)["guarantee"], "os-crash");
+    assert_eq!(line(&after)["verdict"], "contradicted");
+    let told = words(&facts(home.path(), &arguments[..3]));
+    let part = format!("{method} contradicted: a cut of power lost 3 of 500");
+    assert!(told.contains(&part), "{told}");
+    assert_empty(dir.path());
+}
+
+/// What cannot be read may have told of a loss: `facts`, `calibrate` and `stat` say so.
+#[test]
+fn a_record_of_cuts_that_cannot_be_read_is_told() {
+    let (dir, home) = (place(), place());
+    let (log, cache) = (dir.path().join("log"), home.path().join("cache"));
+    crate::logs::filled(&log, 1).0.close().unwrap();
+    fs::create_dir(&cache).unwrap();
+    let make: [fn(&Path); 2] = [
+        |at| fs::write(at, "{\"schema\":\"logforce-verdicts\",").unwrap(),
+        |at| fs::create_dir(at).unwrap(),
+    ];
+    for make in make {
+        let (beside, shared) = (log.join(cuts::NAME), cache.join(cuts::NAME));
+        make(&beside);
+        make(&shared);
+        let words_of = |arguments: &[&str]| {
+            let out = command(home.path(), arguments).to_end().unwrap();
+            words(&out)
+        };
+        let (log, cache) = (path(&log), path(&cache));
+        let of_facts = ["facts", log, "--cache", cache];
+        let of_calibrate = ["calibrate", "--dir", log, "--cache", cache];
+        for arguments in [&of_facts[..], &of_calibrate] {
+            let told = words_of(arguments);
+            assert!(told.contains("move it away"), "{told}");
+            for part in ["NOT READ", path(&beside), path(&shared)] {
+                assert!(told.contains(part), "{part}: {told}");
+            }
+            assert!(!told.contains("none are recorded"), "{told}");
+            let out = command(home.path(), &[arguments, &["--json", "-"]].concat());
+            let report = json(&{ out }.to_end().unwrap());
+            let unread = report["power_cuts_unread"].as_array().unwrap();
+            assert_eq!(unread.len(), 2, "{report}");
+        }
+        // What counts is what is beside the log.
+        let told = words_of(&["stat", log]);
+        if place_of(dir.path()).is_some() {
+            assert!(told.contains(path(&beside)), "{told}");
+            assert!(told.contains("is refused here"), "{told}");
+        }
+        for file in [beside, shared] {
+            fs::remove_file(&file)
+                .or_else(|_| fs::remove_dir(&file))
+                .unwrap();
+        }
+        let told = words_of(&of_facts);
+        assert!(told.contains("none are recorded"), "{told}");
+    }
+}
+
+#[test]
+fn what_was_measured_is_shown_and_not_measured_again() {
+    let (dir, home) = (place(), place());
+    let dir = path(dir.path());
+    let calibrated = command(home.path(), &["calibrate", "--dir", dir, "--json", "-"])
+        .to_end()
+        .unwrap();
+    let calibrated = json(&calibrated);
+    if calibrated["origin"] != "measured" {
+        logforce_testkit::skip!("{}", calibrated["why"]);
+        return;
+    }
+    let parts: &[&str] = if cfg!(windows) {
+        &["logforce", "cache", "calibration"]
+    } else {
+        &[".cache", "logforce", "calibration"]
+    };
+    let mut store = home.path().to_owned();
+    store.extend(parts);
+    let before = fs::read(&store).unwrap();
+    let report = json(&facts(home.path(), &[dir, "--json", "-"]));
+    assert_eq!(report["next"]["method"], calibrated["method"]);
+    assert_eq!(report["next"]["decided"], calibrated["decided"]);
+    assert_eq!(report["next"]["why"], calibrated["why"]);
+    assert_eq!(report["next"]["stored_in"][0], path(&store));
+    assert_eq!(fs::read(&store).unwrap(), before);
+    let told = words(&facts(home.path(), &[dir]));
+    assert!(told.contains(path(&store)), "{told}");
+    // A cache that is not there is not made.
+    let other = home.path().join("other");
+    let report = json(&facts(
+        home.path(),
+        &[dir, "--cache", path(&other), "--json", "-"],
+    ));
+    assert_eq!(report["next"]["stored_in"], Value::Array(vec![]));
+    assert!(!other.exists());
+}
+
+#[test]
+fn stat_tells_the_method_of_the_next_opening() {
+    let (dir, home) = (place(), place());
+    let log = dir.path().join("log");
+    crate::logs::filled(&log, 1).0.close().unwrap();
+    let stat = |arguments: &[&str]| {
+        let all = [&["stat", path(&log)], arguments].concat();
+        command(home.path(), &all).to_end().unwrap()
+    };
+    let next = json(&stat(&["--json", "-"]))["next_method"].clone();
+    let told = words(&stat(&[]));
+    let known = logforce::calibration::known(&log, None).unwrap();
+    let method = known.decision.method;
+    let assessed = known.facts.assess(method, FileState::Zeroed).unwrap();
+    assert_eq!(next["method"], method.name());
+    assert_eq!(next["guarantee"], assessed.guarantee.name());
+    assert_eq!(next["verdict"], assessed.verdict.name());
+    for part in [method.name(), &assessed.evidence, &known.decision.why] {
+        assert!(told.contains(&one_line(part)), "{part}: {told}");
+    }
+    // A cut that lost something counts if it is recorded beside the log.
+    let Some((place, default)) = place_of(&log) else {
+        return;
+    };
+    let forced = |m: &&Method| m.plan().force != ForceBy::None;
+    for &method in Method::here().iter().filter(forced) {
+        cuts::record(&log, &lost(&place, method)).unwrap();
+    }
+    let next = json(&stat(&["--json", "-"]))["next_method"].clone();
+    assert_eq!(next["method"], default.name(), "none is left");
+    assert_eq!(next["verdict"], "contradicted");
+    assert_eq!(next["is_enough"], false);
+    let told = words(&stat(&[]));
+    assert!(told.contains("a cut of power lost 3 of 500"), "{told}");
+}
+
+/// The names of all fields, at any depth.
+fn names(value: &Value, into: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                into.insert(name.clone());
+                names(value, into);
+            }
+        }
+        Value::Array(values) => values.iter().for_each(|v| names(v, into)),
+        _ => {}
+    }
+}
+
+#[test]
+fn the_document_names_every_field() {
+    let (dir, home) = (place(), place());
+    let log = dir.path().join("log");
+    crate::logs::filled(&log, 1).0.close().unwrap();
+    let mut report = json(&facts(home.path(), &[path(&log), "--json", "-"]));
+    let stat = command(home.path(), &["stat", path(&log), "--json", "-"]);
+    let mut stat = json(&{ stat }.to_end().unwrap());
+    // Of these there need be none here.
+    let mut found: BTreeSet<String> = ["kept", "memory", "offset"].map(str::to_owned).into();
+    report["machine"] = Value::Null; // the other document's
+    names(&report, &mut found);
+    names(&stat["next_method"].take(), &mut found);
+    // Of all commands.
+    found.retain(|name| !["schema", "version"].contains(&name.as_str()));
+    let document = include_str!("../../../../docs/cli-json.md");
+    let of = |heading: &str| {
+        let start = document.find(&format!("## `logforce {heading}`")).unwrap();
+        let rest = &document[start + 1..];
+        &rest[..rest.find("\n## ").unwrap_or(rest.len())]
+    };
+    let section = of("facts");
+    for name in &found {
+        assert!(
+            section.contains(&format!("`{name}`")),
+            "{name} is not documented"
+        );
+    }
+    assert!(of("stat").contains("`next_method`"));
+    assert!(document.contains("`logforce-facts`"));
+}

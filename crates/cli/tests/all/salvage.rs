@@ -1,0 +1,531 @@
+//! `logforce salvage`, and what is kept of what an opening gave up.
+
+use crate::common::{place, text};
+use logforce::{Guarantee, OnDamage, Options};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const RECORDS: u32 = 300;
+
+fn options() -> Options {
+    Options::new()
+        .calibrate(false)
+        .require(Guarantee::ProcessCrash)
+        .segment_len(256 << 10)
+        .max_batch(64 << 10)
+}
+
+fn record(n: u32) -> Vec<u8> {
+    (0..2000)
+        .map(|i| (n * 7 + i) as u8)
+        .chain(n.to_le_bytes())
+        .collect()
+}
+
+/// The numbers of the records of a log, each of them whole.
+fn numbers(dir: &Path) -> Vec<u32> {
+    let log = logforce::open_existing(dir, options()).unwrap();
+    let all = log.read_from(log.front_lsn()).unwrap();
+    let numbers = all.map(|entry| {
+        let data = entry.unwrap().data;
+        let n = u32::from_le_bytes(data[2000..].try_into().unwrap());
+        assert_eq!(data, record(n));
+        n
+    });
+    numbers.collect()
+}
+
+fn salvage(src: &Path, new: &Path, more: &[&str]) -> (Output, Value) {
+    let out = Command::new(env!("CARGO_BIN_EXE_logforce"))
+        .arg("salvage")
+        .args([src, new])
+        .args(["--require", "process-crash", "--json", "-"])
+        .args(more)
+        .output()
+        .unwrap();
+    let json = serde_json::from_slice(&out.stdout).unwrap_or(Value::Null);
+    (out, json)
+}
+
+fn written(dir: &Path) -> PathBuf {
+    let path = dir.join("log");
+    let log = logforce::create_new(&path, options()).unwrap();
+    for n in 0..RECORDS {
+        log.commit(&record(n)).unwrap();
+    }
+    log.set_meta(b"term 7").unwrap();
+    log.close().unwrap();
+    path
+}
+
+fn segments(path: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(path).unwrap().map(|e| e.unwrap().path());
+    let mut all: Vec<_> = entries
+        .filter(|p| p.extension().is_some_and(|x| x == "seg"))
+        .collect();
+    all.sort();
+    all
+}
+
+/// What is saved can be opened; what is not is told, and nothing else is missing.
+fn saved(src: &Path, new: &Path, more: &[&str]) -> (Vec<u32>, Value, String) {
+    let before = contents(src);
+    let (out, json) = salvage(src, new, more);
+    assert_eq!(before, contents(src), "the source is only read");
+    let told = text(&out.stderr);
+    let complete = json["complete"] == true;
+    assert_eq!(out.status.code(), Some(i32::from(!complete)), "{told}");
+    let missing = ["IS MISSING", "MAY BE MISSING"].map(|words| told.contains(words));
+    assert_eq!(missing.contains(&true), !complete, "{told}");
+    assert_eq!(told.contains("nothing is missing\n"), complete, "{told}");
+    assert!(!told.contains("no record is missing"), "{told}");
+    let found = numbers(new);
+    assert_eq!(json["records"], found.len(), "{told}");
+    assert!(
+        found.is_sorted_by(|a, b| a < b) || !more.is_empty(),
+        "{found:?}"
+    );
+    let left: Vec<_> = fs::read_dir(new.parent().unwrap())
+        .unwrap()
+        .filter(|e| {
+            e.as_ref()
+                .unwrap()
+                .file_name()
+                .to_string_lossy()
+                .contains("partial")
+        })
+        .collect();
+    assert!(left.is_empty());
+    (found, json, told)
+}
+
+fn contents(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let entries = fs::read_dir(dir).unwrap().map(|e| e.unwrap().path());
+    let mut all: Vec<_> = entries.map(|p| (p.clone(), fs::read(p).unwrap())).collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn a_whole_log_is_saved_whole() {
+    let dir = place();
+    let log = written(dir.path());
+    let map = dir.path().join("map.csv");
+    let (found, json, _) = saved(&log, &dir.path().join("new"), &[]);
+    assert_eq!(found, (0..RECORDS).collect::<Vec<_>>());
+    assert_eq!(
+        (&json["proven"], &json["metadata_saved"]),
+        (&RECORDS.into(), &true.into())
+    );
+    let log2 = logforce::open_existing(dir.path().join("new"), options()).unwrap();
+    assert_eq!(log2.meta().as_deref(), Some(&b"term 7"[..]));
+
+    // Which LSN is which; the report goes elsewhere.
+    let (out, json) = salvage(
+        &log,
+        &dir.path().join("both"),
+        &["--map", map.to_str().unwrap()],
+    );
+    assert_eq!(json["records"], RECORDS, "{}", text(&out.stderr));
+    assert_eq!(
+        fs::read_to_string(&map).unwrap().lines().count(),
+        RECORDS as usize + 1
+    );
+    let (out, _) = salvage(&log, &dir.path().join("neither"), &["--map", "-"]);
+    assert_eq!(out.status.code(), Some(2), "{}", text(&out.stderr));
+    let (out, _) = salvage(
+        &log,
+        &dir.path().join("neither"),
+        &["--map", dir.path().to_str().unwrap()],
+    );
+    let told = text(&out.stderr);
+    assert!(
+        out.status.code() == Some(1) && told.contains("--map"),
+        "{told}"
+    );
+    assert!(!dir.path().join("neither").exists());
+    let out = Command::new(env!("CARGO_BIN_EXE_logforce"))
+        .arg("salvage")
+        .args([&log, &dir.path().join("mapped")])
+        .args(["--require", "process-crash", "--map"])
+        .arg(&map)
+        .output()
+        .unwrap();
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let rows = fs::read_to_string(&map).unwrap();
+    assert_eq!(rows.lines().count(), RECORDS as usize + 1);
+    let last = rows.lines().last().unwrap();
+    let at: u64 = last.split(',').nth(1).unwrap().parse().unwrap();
+    let mapped = logforce::open_existing(dir.path().join("mapped"), options()).unwrap();
+    assert_eq!(
+        mapped.read_at(logforce::Lsn(at)).unwrap().data,
+        record(RECORDS - 1)
+    );
+}
+
+#[test]
+fn a_lost_control_file() {
+    let dir = place();
+    let log = written(dir.path());
+    fs::remove_file(log.join("control")).unwrap();
+    let (found, json, told) = saved(&log, &dir.path().join("new"), &[]);
+    assert_eq!(found, (0..RECORDS).collect::<Vec<_>>(), "{told}");
+    // The metadata lay in it.
+    assert_eq!(json["metadata_saved"], false, "{told}");
+    assert_eq!(json["complete"], false, "{told}");
+}
+
+/// All that is there is whole. Whether it is all there was, only the control file said.
+#[test]
+fn without_a_control_file_nobody_knows_what_is_missing() {
+    let dir = place();
+    let whole = dir.path().join("whole");
+    let log = logforce::create_new(&whole, options()).unwrap();
+    let starts: Vec<_> = (0..RECORDS)
+        .map(|n| log.commit(&record(n)).unwrap().start)
+        .collect();
+    log.truncate_front(starts[30]).unwrap();
+    log.close().unwrap();
+    let (front, segments) = (starts[30], segments(&whole));
+    let end = logforce::inspect(&whole).unwrap().summary().prepared_end;
+    assert!(segments.len() > 3 && front.0 < 256 << 10);
+    // All segments are left, all but the first, the first two.
+    for (n, left) in [0..segments.len(), 1..segments.len(), 0..2]
+        .into_iter()
+        .enumerate()
+    {
+        let src = dir.path().join(format!("{n}"));
+        fs::create_dir(&src).unwrap();
+        for (file, bytes) in contents(&whole) {
+            if segments[left.clone()].contains(&file) {
+                fs::write(src.join(file.file_name().unwrap()), bytes).unwrap();
+            }
+        }
+        let left = logforce::salvage(&src).unwrap().summary();
+        assert!(!left.bounds_known);
+        let (found, json, told) = saved(&src, &dir.path().join(format!("new{n}")), &[]);
+        let known = (&json["complete"], &json["bounds_known"], &json["damages"]);
+        assert_eq!(known, (&false.into(), &false.into(), &0.into()), "{told}");
+        let from = left.segments[0].start;
+        let to = left.segments.last().map(|s| s.start.plus(s.len)).unwrap();
+        let mut parts = vec![
+            "something MAY BE MISSING".to_owned(),
+            format!("what lay below LSN {from}, "),
+            format!("above LSN {to}, "),
+            "may have been truncated at the front".to_owned(),
+        ];
+        for part in &parts {
+            assert!(told.contains(part), "no '{part}' in {told}");
+        }
+        match n {
+            0 => assert_eq!(
+                (found[0], to),
+                (0, end),
+                "what was truncated is there again"
+            ),
+            1 => assert!(found[0] > 30 && from > front, "{told}"),
+            _ => assert!(found[found.len() - 1] < RECORDS - 1 && to < end, "{told}"),
+        }
+        let out = Command::new(env!("CARGO_BIN_EXE_logforce"))
+            .args(["verify", "--salvage"])
+            .arg(&src)
+            .output()
+            .unwrap();
+        let told = text(&out.stdout);
+        assert_eq!(out.status.code(), Some(1), "{told}");
+        parts[0] = "front UNKNOWN".to_owned();
+        for part in &parts {
+            assert!(told.contains(part), "no '{part}' in {told}");
+        }
+        assert!(!told.contains("front at LSN"), "{told}");
+    }
+    // What the control file says is known.
+    let known = logforce::salvage(&whole).unwrap().summary();
+    assert!(known.bounds_known && known.front == front);
+}
+
+/// Records and metadata are one log: to lack either is to be incomplete.
+#[test]
+fn lost_metadata_is_missing() {
+    let dir = place();
+    let log = written(dir.path());
+    let mut bytes = fs::read(log.join("control")).unwrap();
+    for slot in [128 << 10, 192 << 10] {
+        bytes[slot + 20] ^= 1;
+    }
+    fs::write(log.join("control"), bytes).unwrap();
+    let (found, json, told) = saved(&log, &dir.path().join("new"), &[]);
+    assert_eq!(found.len(), RECORDS as usize);
+    assert!(told.contains("NOT SAVED"), "{told}");
+    let known = (&json["complete"], &json["bounds_known"]);
+    assert_eq!(known, (&false.into(), &true.into()), "{told}");
+}
+
+#[test]
+fn a_lost_segment() {
+    let dir = place();
+    let log = written(dir.path());
+    let lost = segments(&log).remove(1);
+    fs::remove_file(&lost).unwrap();
+    let (found, json, told) = saved(&log, &dir.path().join("new"), &[]);
+    assert!(json["damages"].as_u64().unwrap() >= 1, "{told}");
+    assert!(
+        told.contains(lost.file_name().unwrap().to_str().unwrap()),
+        "{told}"
+    );
+    let (from, to) = (&json["damage"][0]["lsn"], &json["damage"][0]["to"]);
+    assert!(told.contains(&format!("at LSN {from} to {to}, ")), "{told}");
+    let lost = to.as_u64().unwrap() - from.as_u64().unwrap();
+    assert!((256 << 10..300 << 10).contains(&lost), "{json}");
+    // About 120 records fit into a segment, and those that lie across its edges are lost as well.
+    assert!(found.len() > 150 && found.len() < 280, "{}", found.len());
+    assert_eq!((found[0], found[found.len() - 1]), (0, RECORDS - 1));
+}
+
+/// A flipped bit in a segment's header costs no record, and is told. Where an opening gave the segment
+/// up for it, its records can be had as well.
+#[test]
+fn a_damaged_header() {
+    let dir = place();
+    let log = written(dir.path());
+    let hit = segments(&log).remove(1);
+    let name = hit.file_name().unwrap().to_str().unwrap().to_owned();
+    let mut bytes = fs::read(&hit).unwrap();
+    bytes[20] ^= 1;
+    fs::write(&hit, bytes).unwrap();
+    let (found, json, told) = saved(&log, &dir.path().join("new"), &[]);
+    assert_eq!(found, (0..RECORDS).collect::<Vec<_>>(), "{told}");
+    assert_eq!(
+        (&json["damages"], &json["damage"][0]["file"]),
+        (&1.into(), &name.clone().into())
+    );
+    for part in ["segment header checksum", "nothing is missing"] {
+        assert!(told.contains(part), "{told}");
+    }
+
+    let truncating = options().on_damage(OnDamage::Truncate);
+    let opened = logforce::open_existing(&log, truncating).unwrap();
+    let lost = opened.recovered().lost.clone().expect("it was damaged");
+    assert_eq!((lost.file.as_deref(), lost.offset), (Some(&*name), 0));
+    assert!(lost.found.contains("segment header checksum"), "{lost}");
+    let kept = opened.given_up().unwrap();
+    assert_eq!((kept.len(), kept[0].lsn), (1, Some(lost.lsn)));
+    assert_eq!((kept[0].case, &kept[0].file), (Some(lost.case), &lost.file));
+    assert_eq!((kept[0].offset, &kept[0].why), (Some(0), &lost.found));
+    let before = numbers_of(&opened).len();
+    opened.close().unwrap();
+    let out = Command::new(env!("CARGO_BIN_EXE_logforce"))
+        .arg("verify")
+        .arg(&log)
+        .output()
+        .unwrap();
+    let told = text(&out.stdout);
+    assert!(out.status.success(), "{told}");
+    assert!(
+        told.lines().next().unwrap().contains("GIVEN UP at damage"),
+        "{told}"
+    );
+    let (found, json, told) = saved(&log, &dir.path().join("given-up"), &["--given-up"]);
+    assert_eq!(found, (0..RECORDS).collect::<Vec<_>>(), "{told}");
+    assert_eq!(json["given_up"][0]["records"], RECORDS as usize - before);
+    assert_eq!(json["given_up"][0]["file"], name);
+}
+
+#[test]
+fn a_damaged_middle() {
+    let dir = place();
+    let log = written(dir.path());
+    let first = segments(&log).remove(0);
+    let mut bytes = fs::read(&first).unwrap();
+    bytes[100_000] ^= 0x40;
+    fs::write(&first, bytes).unwrap();
+    let (found, json, told) = saved(&log, &dir.path().join("new"), &[]);
+    assert_eq!(json["damages"], 1, "{told}");
+    let (from, to) = (&json["damage"][0]["lsn"], &json["damage"][0]["to"]);
+    let lost = to.as_u64().unwrap() - from.as_u64().unwrap();
+    assert_eq!(json["damage"][0]["bytes"], lost, "{json}");
+    assert!((2000..10_000).contains(&lost), "{json}");
+    assert!(
+        told.contains(&format!("NOT SAVED: damaged at LSN {from} to {to}, ")),
+        "{told}"
+    );
+    // One batch of one record.
+    assert_eq!(found.len(), RECORDS as usize - 1, "{told}");
+}
+
+#[test]
+fn what_must_not_be() {
+    let dir = place();
+    let log = written(dir.path());
+    let new = dir.path().join("new");
+    for (src, new, word) in [
+        (log.as_path(), log.as_path(), "exists"),
+        (&dir.path().join("none"), &new, "holds no log"),
+        (&log, &dir.path().join("no/such/place"), "nothing"),
+    ] {
+        let (out, _) = salvage(src, new, &[]);
+        assert!(!out.status.success());
+        let told = text(&out.stderr);
+        assert!(told.contains(word) || told.contains("cannot"), "{told}");
+    }
+    // Left by one that was killed.
+    fs::create_dir(dir.path().join("new.partial")).unwrap();
+    let (out, _) = salvage(&log, &new, &[]);
+    assert!(text(&out.stderr).contains("remove it first"));
+    assert!(!new.exists());
+}
+
+/// Truncation at damage keeps what it cuts, whatever becomes of the log, until it is discarded.
+#[test]
+fn what_was_given_up_is_kept() {
+    let dir = place();
+    let path = dir.path().join("log");
+    let log = logforce::create_new(&path, options()).unwrap();
+    // Until what lies above the anchor, where openings begin to scan, is long enough.
+    let mut count = 0;
+    let anchor = loop {
+        let end = log.commit(&record(count)).unwrap().end;
+        count += 1;
+        let anchor = logforce::inspect(&path).unwrap().summary().anchor;
+        if count >= 60 && end.since(anchor) >= 40 * 4096 {
+            break anchor;
+        }
+    };
+    // As a crash leaves it, with one record in the middle damaged.
+    let crashed = dir.path().join("crashed");
+    fs::create_dir(&crashed).unwrap();
+    for (file, bytes) in contents(&path) {
+        fs::write(crashed.join(file.file_name().unwrap()), bytes).unwrap();
+    }
+    log.close().unwrap();
+    let hit = anchor.plus(20 * 4096);
+    let summary = logforce::inspect(&crashed).unwrap().summary();
+    let segment = summary.segments.iter().rfind(|s| s.start <= hit).unwrap();
+    let file = crashed.join(&segment.name);
+    let mut bytes = fs::read(&file).unwrap();
+    let at = hit.since(segment.start).max(8192) as usize / 4096 * 4096 + 500;
+    bytes[at] ^= 1;
+    fs::write(&file, bytes).unwrap();
+
+    let truncating = options().on_damage(OnDamage::Truncate);
+    let log = logforce::open_existing(&crashed, truncating).unwrap();
+    let lost = log.recovered().lost.clone().expect("it was damaged");
+    let kept = log.given_up().unwrap();
+    assert_eq!((kept.len(), kept[0].from), (1, lost.lsn));
+    assert!(kept[0].why.contains(&lost.found), "{kept:?}");
+    for n in 10_000..10_300 {
+        log.commit(&record(n)).unwrap();
+    }
+    let whole = numbers_of(&log);
+    let before = whole.iter().filter(|n| **n < 10_000).count();
+    assert!(before > 15 && before < count as usize - 10, "{before}");
+    log.close().unwrap();
+
+    // It does not come back where it can be read again and the segment is lost where the log went on.
+    let again = dir.path().join("again");
+    fs::create_dir(&again).unwrap();
+    for (path, bytes) in contents(&crashed) {
+        fs::write(again.join(path.file_name().unwrap()), bytes).unwrap();
+    }
+    let file = again.join(&segment.name);
+    let mut bytes = fs::read(&file).unwrap();
+    bytes[at] ^= 1;
+    fs::write(&file, bytes).unwrap();
+    let kept_now = logforce::inspect(&again).unwrap().given_up().unwrap();
+    let now = logforce::inspect(&again).unwrap().summary().segments;
+    let went_on = now.iter().rfind(|s| s.start <= kept_now[0].to).unwrap();
+    fs::remove_file(again.join(&went_on.name)).unwrap();
+    let e = logforce::open_existing(&again, options()).unwrap_err();
+    assert_eq!(e.kind(), logforce::ErrorKind::Damaged);
+    let (found, _, told) = saved(&again, &dir.path().join("again-saved"), &[]);
+    assert!(
+        found.iter().filter(|n| **n < 10_000).count() == before,
+        "{told}"
+    );
+    let log = logforce::open_existing(&again, options().on_damage(OnDamage::Truncate)).unwrap();
+    let old = numbers_of(&log).into_iter().filter(|n| *n < 10_000).count();
+    assert_eq!(old, before);
+    log.close().unwrap();
+
+    // It is shown, and saved if that is asked for.
+    let (found, json, told) = saved(&crashed, &dir.path().join("without"), &[]);
+    assert_eq!(found, whole);
+    assert!(told.contains("NOT SAVED without --given-up"), "{told}");
+    let readable = json["given_up"][0]["records"].as_u64().unwrap();
+    assert_eq!(
+        readable as usize,
+        count as usize - before - 1,
+        "all but the damaged one"
+    );
+    let (found, _, told) = saved(&crashed, &dir.path().join("with"), &["--given-up"]);
+    assert_eq!(
+        found.len(),
+        whole.len() + count as usize - before - 1,
+        "{told}"
+    );
+    assert!(found.is_sorted(), "where it lay");
+    for words in [&["verify"][..], &["dump", "--salvage"]] {
+        let out = Command::new(env!("CARGO_BIN_EXE_logforce"))
+            .args(words)
+            .arg(&crashed)
+            .output()
+            .unwrap();
+        let told = text(&out.stdout) + &text(&out.stderr);
+        assert!(
+            out.status.success() && told.contains("gave up LSN"),
+            "{told}"
+        );
+        if words.len() > 1 {
+            assert_eq!(
+                told.matches("given-up  ").count() as u64,
+                readable,
+                "{told}"
+            );
+        }
+    }
+
+    // Truncated past it, and its segments would be used again.
+    let log = logforce::open_existing(&crashed, options()).unwrap();
+    assert_eq!(log.given_up().unwrap()[0].from, kept[0].from);
+    let last = log
+        .read_from(log.front_lsn())
+        .unwrap()
+        .last()
+        .unwrap()
+        .unwrap();
+    log.truncate_front(last.start).unwrap();
+    for n in 20_000..20_300 {
+        log.commit(&record(n)).unwrap();
+    }
+    log.close().unwrap();
+    let (_, json, told) = saved(&crashed, &dir.path().join("later"), &["--given-up"]);
+    assert_eq!(json["given_up"][0]["records"], readable, "{told}");
+
+    // Until it is discarded.
+    let log = logforce::open_existing(&crashed, options()).unwrap();
+    assert!(!log.given_up().unwrap()[0].files.is_empty());
+    assert!(log.discard_given_up().unwrap() >= 256 << 10);
+    assert!(log.given_up().unwrap().is_empty());
+    log.close().unwrap();
+    let kept = fs::read_dir(&crashed).unwrap();
+    assert_eq!(
+        kept.filter(|e| e
+            .as_ref()
+            .unwrap()
+            .path()
+            .extension()
+            .is_some_and(|x| x == "cut"))
+            .count(),
+        0
+    );
+    let (_, json, _) = saved(&crashed, &dir.path().join("gone"), &["--given-up"]);
+    assert_eq!(json["given_up"].as_array().unwrap().len(), 0);
+}
+
+fn numbers_of(log: &logforce::Log) -> Vec<u32> {
+    let all = log.read_from(log.front_lsn()).unwrap();
+    all.map(|e| u32::from_le_bytes(e.unwrap().data[2000..].try_into().unwrap()))
+        .collect()
+}

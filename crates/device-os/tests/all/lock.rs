@@ -1,0 +1,116 @@
+//! One writer: against this process, against another, and after a fork.
+
+use crate::common::{again, on_disk, told};
+use logforce_device::System;
+use logforce_device_os::OsSystem;
+use logforce_testkit::process::Start;
+use std::io::{BufRead, BufReader, ErrorKind};
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+#[test]
+fn one_opening_in_this_process() {
+    let (temp, dir) = on_disk();
+    assert!(!dir.is_locked("lock").unwrap());
+    assert!(!temp.path().join("lock").exists(), "asking makes no file");
+    let lock = dir.lock("lock").unwrap();
+    assert!(dir.is_locked("lock").unwrap());
+    // By another handle, and by another way to the same directory.
+    #[cfg(unix)]
+    let link = temp.path().join("link");
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(temp.path(), &link).unwrap();
+    #[cfg(windows)]
+    let link = temp.path().join("none\\..\\.");
+    for path in [temp.path(), &link] {
+        let other = OsSystem::new().directory(path).unwrap();
+        let e = other.lock("lock").map(drop).unwrap_err();
+        assert_eq!(e.kind(), ErrorKind::WouldBlock);
+        assert!(
+            e.to_string().contains("this process") && e.to_string().contains("lock"),
+            "{e}"
+        );
+        assert!(other.is_locked("lock").unwrap());
+    }
+    drop(lock);
+    assert!(!dir.is_locked("lock").unwrap());
+    drop(dir.lock("lock").unwrap());
+    // A refusal takes nothing away from the next one.
+    let _again = dir.lock("lock").unwrap();
+    let (_temp2, elsewhere) = on_disk();
+    let _both = elsewhere.lock("lock").unwrap();
+}
+
+#[test]
+fn of_many_threads_one_gets_it() {
+    let (_temp, dir) = on_disk();
+    for _ in 0..50 {
+        let results: Vec<_> = std::thread::scope(|s| {
+            let threads: Vec<_> = (0..4).map(|_| s.spawn(|| dir.lock("lock"))).collect();
+            threads.into_iter().map(|t| t.join().unwrap()).collect()
+        });
+        assert_eq!(results.iter().filter(|r| r.is_ok()).count(), 1);
+    }
+    assert!(!dir.is_locked("lock").unwrap());
+}
+
+const HOLDER: &str = "LOGFORCE_TEST_HOLDER";
+
+/// Starts a process that holds the lock of `dir` until it is killed.
+fn holder(dir: &Path) -> Child {
+    let mut child = again("hold", HOLDER, dir)
+        .stdout(Stdio::piped())
+        .start()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(
+        lines.any(|l| l.unwrap().contains("held")),
+        "the other process did not get the lock"
+    );
+    child
+}
+
+#[test]
+fn hold() {
+    let Some(path) = told(HOLDER) else { return };
+    let dir = OsSystem::new().directory(&path).unwrap();
+    let _lock = dir.lock("lock").unwrap();
+    println!("held");
+    std::thread::sleep(std::time::Duration::from_secs(60));
+}
+
+#[test]
+fn one_process() {
+    let (temp, dir) = on_disk();
+    let mut other = holder(temp.path());
+    assert!(dir.is_locked("lock").unwrap());
+    let e = dir.lock("lock").map(drop).unwrap_err();
+    assert_eq!(e.kind(), ErrorKind::WouldBlock);
+    assert!(e.to_string().contains("another process"), "{e}");
+    // However it ends, the kernel lets go.
+    other.kill().unwrap();
+    other.wait().unwrap();
+    assert!(!dir.is_locked("lock").unwrap());
+    let mine = dir.lock("lock").unwrap();
+    // And the other way round.
+    let out = again("hold", HOLDER, temp.path()).to_end().unwrap();
+    assert!(!out.status.success(), "two processes hold the lock");
+    drop(mine);
+}
+
+// Elsewhere there is no such program; handles are not inherited there unless asked to be.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_program_that_is_started_does_not_inherit_it() {
+    let (_temp, dir) = on_disk();
+    let lock = dir.lock("lock").unwrap();
+    let mut child = std::process::Command::new("sleep")
+        .arg("60")
+        .start()
+        .unwrap();
+    drop(lock);
+    assert!(!dir.is_locked("lock").unwrap());
+    drop(dir.lock("lock").unwrap());
+    child.kill().unwrap();
+    child.wait().unwrap();
+}

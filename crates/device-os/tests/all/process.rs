@@ -1,0 +1,34 @@
+//! Whether a process is there.
+
+use crate::common::{again, told};
+use logforce_device_os::is_running;
+use logforce_testkit::process::Start;
+use std::io::Read;
+use std::path::Path;
+use std::process::Stdio;
+
+const WAITER: &str = "LOGFORCE_TEST_WAITER";
+
+#[test]
+fn a_process_is_there_until_it_ends() {
+    if told(WAITER).is_some() {
+        // Until it is killed.
+        let _ = std::io::stdin().read(&mut [0]);
+        return;
+    }
+    assert!(is_running(std::process::id()));
+    let name = "a_process_is_there_until_it_ends";
+    let mut child = again(name, WAITER, Path::new("yes"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .start()
+        .unwrap();
+    let pid = child.id();
+    assert!(is_running(pid));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // Also while its number is kept: `child` still has it open.
+    assert!(!is_running(pid));
+    // Numbers that no system gives.
+    assert!(!is_running(u32::MAX - 1));
+}

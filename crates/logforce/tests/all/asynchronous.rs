@@ -1,0 +1,549 @@
+//! Commits that nobody waits for in a thread: on tokio, on smol, on a bare `block_on`; polled,
+//! dropped, forgotten.
+
+use crate::common::*;
+use logforce::{Error, ErrorKind, Guarantee, Log, Policy, Submitted};
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const LONG: Duration = Duration::from_secs(60);
+
+fn open(options: logforce::Options) -> (TempDir, Log) {
+    let dir = temp();
+    let log = logforce::create_new(dir.path(), options).unwrap();
+    (dir, log)
+}
+
+/// Little room: a few records fill it.
+fn tight() -> logforce::Options {
+    options().max_batch(8 << 10).staging(8 << 10)
+}
+
+/// The smallest executor there is.
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    struct Unpark(Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Arc::new(Unpark(thread::current())).into();
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(value) => return value,
+            // A wake that was lost would hang the test; a minute is enough to tell.
+            Poll::Pending => {
+                let began = Instant::now();
+                thread::park_timeout(LONG);
+                assert!(began.elapsed() < LONG, "nobody woke it");
+            }
+        }
+    }
+}
+
+/// Counts how often it is woken.
+#[derive(Default)]
+struct Count(AtomicUsize);
+
+impl Wake for Count {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+fn poll<F: Future + Unpin>(future: &mut F, waker: &Waker) -> Poll<F::Output> {
+    Pin::new(future).poll(&mut Context::from_waker(waker))
+}
+
+#[track_caller]
+fn until(what: &str, done: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !done() {
+        assert!(began.elapsed() < LONG, "{what}");
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// What each of many tasks does: submit, await, in every mixture.
+async fn task(log: Log, task: u64, rounds: u64) {
+    for round in 0..rounds {
+        let data = record(task * 1_000_000 + round, 10 + (task * 37 % 500) as usize);
+        let done = match round % 4 {
+            0 => log.submit(&data).unwrap().await,
+            1 | 2 => log.submit_async(data.clone()).await.unwrap().await,
+            _ => {
+                let first = log.submit_async(data.clone()).await.unwrap();
+                let end = first.end();
+                drop(first);
+                log.submit_force(end).unwrap().await.unwrap();
+                assert!(log.durable_lsn() >= end);
+                continue;
+            }
+        };
+        let done = done.unwrap();
+        assert!(log.durable_lsn() >= done.end);
+        assert_eq!(log.read_at(done.start).unwrap().data, data);
+    }
+}
+
+/// That all of them are there, each task's in its order.
+fn check(log: &Log, tasks: u64, rounds: u64) {
+    let mut next = vec![0; tasks as usize];
+    for data in read_all(log) {
+        let n = u64::from_le_bytes(data[..8].try_into().unwrap());
+        let (task, round) = ((n / 1_000_000) as usize, n % 1_000_000);
+        assert_eq!(next[task], round, "task {task}");
+        assert!(data == record(n, 10 + (task as u64 * 37 % 500) as usize));
+        next[task] += 1;
+    }
+    assert!(next.iter().all(|n| *n == rounds), "{next:?}");
+}
+
+#[test]
+fn thousands_of_tasks_on_tokio() {
+    let many = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(3)
+        .build();
+    let one = tokio::runtime::Builder::new_current_thread().build();
+    for runtime in [many.unwrap(), one.unwrap()] {
+        for options in [options(), tight()] {
+            let (_dir, log) = open(options);
+            runtime.block_on(async {
+                let spawn = |n| tokio::spawn(task(log.clone(), n, 4));
+                for joiner in (0..1000).map(spawn).collect::<Vec<_>>() {
+                    joiner.await.unwrap();
+                }
+            });
+            check(&log, 1000, 4);
+        }
+    }
+}
+
+#[test]
+fn thousands_of_tasks_on_smol() {
+    for options in [options(), tight()] {
+        let (_dir, log) = open(options);
+        smol::block_on(async {
+            let spawn = |n| smol::spawn(task(log.clone(), n, 4));
+            for joiner in (0..1000).map(spawn).collect::<Vec<_>>() {
+                joiner.await;
+            }
+        });
+        check(&log, 1000, 4);
+    }
+}
+
+#[test]
+fn threads_with_a_bare_block_on() {
+    let (_dir, log) = open(tight());
+    thread::scope(|s| {
+        for n in 0..8 {
+            let log = log.clone();
+            s.spawn(move || block_on(task(log, n, 100)));
+        }
+    });
+    check(&log, 8, 100);
+}
+
+/// A future that is polled in one go with others wakes this task whoever is ready first.
+#[test]
+fn cancelled_by_select() {
+    let (_dir, log) = open(tight());
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_time()
+        .build()
+        .unwrap();
+    let data = vec![7; 3000];
+    let mut submitted = 0;
+    let mut cancelled = 0;
+    runtime.block_on(async {
+        for n in 0..2000u64 {
+            let pause = tokio::time::sleep(Duration::from_micros(n % 300));
+            tokio::select! {
+                // Cancelled before the record was accepted, or it is accepted.
+                handle = log.submit_async(&data) => {
+                    submitted += 1;
+                    let handle = handle.unwrap();
+                    tokio::select! {
+                        done = handle => drop(done.unwrap()),
+                        () = tokio::time::sleep(Duration::from_micros(n % 70)) => cancelled += 1,
+                    }
+                }
+                () = pause => cancelled += 1,
+            }
+        }
+    });
+    log.force(log.tail_lsn()).unwrap();
+    assert_eq!(read_all(&log).len(), submitted, "{cancelled} cancelled");
+    assert!(submitted > 0);
+}
+
+#[test]
+fn nothing_is_polled_and_it_becomes_durable_all_the_same() {
+    let (_dir, log) = open(options());
+    let within = Duration::from_millis(5);
+    let policies = [
+        Policy::Force,
+        Policy::Write {
+            force_within: within,
+        },
+        Policy::Interval { within },
+    ];
+    for policy in policies {
+        let kept = log.submit_with(b"kept", policy).unwrap();
+        let end = log.submit_with(b"dropped", policy).unwrap().end();
+        until("not durable", || log.durable_lsn() >= end);
+        until("not done", || kept.is_done());
+        let done = kept.try_result().unwrap().unwrap();
+        assert_eq!(done.guarantee, log.guarantee());
+        // Long after, and elsewhere.
+        assert_eq!(block_on(kept).unwrap(), done);
+    }
+    // A submission that is never polled is none.
+    let before = log.tail_lsn();
+    drop(log.submit_async(b"never"));
+    assert_eq!(log.tail_lsn(), before);
+    let forced = log.append(b"appended").unwrap();
+    drop(log.submit_force(forced.end).unwrap());
+    until("not forced", || log.durable_lsn() >= forced.end);
+    assert_error(
+        log.submit_force(forced.end.plus(1 << 20)),
+        ErrorKind::BeyondEnd,
+        &[],
+    );
+}
+
+#[test]
+fn a_replaced_waker_is_the_one_that_is_woken() {
+    let (_dir, log) = open(options().policy(Policy::Interval {
+        within: Duration::from_millis(50),
+    }));
+    let (old, new): (Arc<Count>, Arc<Count>) = Default::default();
+    let mut pending = 0;
+    for _ in 0..20 {
+        let at = log.append(b"later").unwrap();
+        // It waits for another's force.
+        let mut forcing = log.submit_force(at.end).unwrap();
+        let first = poll(&mut forcing, &old.clone().into());
+        let (before, early) = (new.0.load(SeqCst), old.0.load(SeqCst));
+        if first.is_ready() || poll(&mut forcing, &new.clone().into()).is_ready() {
+            continue;
+        }
+        pending += 1;
+        until("not woken", || new.0.load(SeqCst) > before);
+        assert!(poll(&mut forcing, Waker::noop()).is_ready());
+        assert!(old.0.load(SeqCst) <= early + 1);
+    }
+    println!("{pending} of 20 had to wait");
+}
+
+/// Dropped before the first poll, after `Pending`, when ready; nothing is left behind that could be
+/// woken, and the records are there.
+#[test]
+fn handles_dropped_in_every_state() {
+    let (_dir, log) = open(options());
+    let count: Arc<Count> = Arc::default();
+    let waker: Waker = count.clone().into();
+    let mut expected = 0;
+    for n in 0..300 {
+        let mut handle = log.submit(&record(n, 100)).unwrap();
+        expected += 1;
+        match n % 4 {
+            0 => drop(handle),
+            1 => drop(poll(&mut handle, &waker)),
+            2 => {
+                let _ = poll(&mut handle, &waker);
+                until("not done", || handle.is_done());
+                drop(handle);
+            }
+            _ => {
+                let _ = poll(&mut handle, &waker);
+                assert!(block_on(handle).is_ok());
+            }
+        }
+    }
+    log.force(log.tail_lsn()).unwrap();
+    // Whoever is gone is not woken any more.
+    let woken = count.0.load(SeqCst);
+    assert!(woken <= expected, "{woken} wakes");
+    log.commit(b"one more").unwrap();
+    assert_eq!(count.0.load(SeqCst), woken);
+    assert_holds_prefix(&log, expected as u64);
+}
+
+#[track_caller]
+fn assert_holds_prefix(log: &Log, to: u64) {
+    let found = read_all(log);
+    for (n, data) in (0..to).zip(&found) {
+        assert!(*data == record(n, 100), "record {n}");
+    }
+}
+
+#[test]
+fn no_room_now() {
+    let (_dir, log) = open(tight().policy(Policy::Interval { within: LONG }));
+    let data = vec![1; 1000];
+    let mut accepted = 0;
+    let refused = loop {
+        match log.try_submit(&data) {
+            Ok(_) => accepted += 1,
+            Err(e) => break e,
+        }
+        assert!(accepted < 1_000_000, "staging has no end");
+    };
+    assert_eq!(refused.kind(), ErrorKind::WouldBlock, "{refused}");
+    // Nothing of the refused one was taken.
+    log.force(log.tail_lsn()).unwrap();
+    assert_eq!(read_all(&log).len(), accepted);
+    // Under back-pressure everybody gets a turn: whole records in whole order.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let task = |n: u64| {
+            let log = log.clone();
+            tokio::spawn(async move {
+                for i in 0..20 {
+                    let data = record(n * 100 + i, 5000);
+                    drop(log.submit_async(data).await.unwrap());
+                }
+            })
+        };
+        for joiner in (0..50).map(task).collect::<Vec<_>>() {
+            joiner.await.unwrap();
+        }
+    });
+    log.force(log.tail_lsn()).unwrap();
+    assert_eq!(read_all(&log).len(), accepted + 1000);
+}
+
+#[test]
+fn the_log_is_closed_with_handles_outstanding() {
+    for how in ["closed", "dropped"] {
+        let (dir, log) = open(options().policy(Policy::Interval { within: LONG }));
+        let staged = log.append(b"staged").unwrap();
+        let forcing = log.submit_force(staged.end).unwrap();
+        let handles: Vec<Submitted> = (0..100)
+            .map(|n| log.submit_with(&record(n, 50), Policy::Force).unwrap())
+            .collect();
+        let submitting = log.submit_async(b"too late");
+        let mut follower = log.follow(log.front_lsn()).unwrap();
+        match how {
+            "closed" => log.close().unwrap(),
+            _ => drop(log),
+        }
+        // What was accepted is durable, and says so though the log is gone.
+        assert!(block_on(forcing).is_ok());
+        for handle in handles {
+            let done = handle.try_result().expect("closing waits for it").unwrap();
+            assert!(done.guarantee >= Guarantee::ProcessCrash);
+            assert_eq!(block_on(handle).unwrap(), done);
+        }
+        assert_error(block_on(submitting), ErrorKind::Closed, &[]);
+        let mut followed = 0;
+        while let Some(entry) = block_on(follower.next()) {
+            entry.unwrap();
+            followed += 1;
+        }
+        assert_eq!(followed, 101);
+        assert!(block_on(follower.next()).is_none(), "{how}");
+        let log = logforce::open_existing(dir.path(), options()).unwrap();
+        assert_eq!(read_all(&log).len(), 101);
+    }
+}
+
+#[test]
+fn a_handle_is_polled_after_it_was_completed_elsewhere() {
+    let (_dir, log) = open(options());
+    let count: Arc<Count> = Arc::default();
+    for n in 0..50 {
+        let mut handle = log.submit(&record(n, 10)).unwrap();
+        let _ = poll(&mut handle, &count.clone().into());
+        // Another's force takes it along.
+        log.commit(b"another").unwrap();
+        let Poll::Ready(done) = poll(&mut handle, Waker::noop()) else {
+            panic!("its successor is durable");
+        };
+        assert!(done.unwrap().end <= log.durable_lsn());
+        // Again, though the trait does not ask for that.
+        assert!(poll(&mut handle, Waker::noop()).is_ready());
+    }
+}
+
+/// What another poll of a submission does, after it has completed.
+#[track_caller]
+fn assert_not_submitted_again(log: &Log, submitting: &mut (impl Future + Unpin)) {
+    let before = log.tail_lsn();
+    let again = catch_unwind(AssertUnwindSafe(|| {
+        poll(submitting, Waker::noop()).is_ready()
+    }));
+    let panic = again.expect_err("another poll panics, as std's futures do");
+    let text = panic.downcast_ref::<&str>().expect("a message");
+    assert!(text.contains("polled after completion"), "{text}");
+    assert_eq!(log.tail_lsn(), before, "it appended once more");
+}
+
+#[test]
+fn a_submission_polled_after_completion_appends_nothing() {
+    let (_dir, log) = open(tight().policy(Policy::Interval { within: LONG }));
+    // At once.
+    let data = record(0, 1000);
+    let mut first = log.submit_async(&data);
+    assert!(poll(&mut first, Waker::noop()).is_ready());
+    assert_not_submitted_again(&log, &mut first);
+    // After it has waited for room.
+    let mut expected = 1;
+    let mut waiting = loop {
+        let mut next = log.submit_async(&data);
+        match poll(&mut next, Waker::noop()) {
+            Poll::Ready(handle) => drop(handle.unwrap()),
+            Poll::Pending => break next,
+        }
+        expected += 1;
+        assert!(expected < 1_000_000, "staging has no end");
+    };
+    log.force(log.tail_lsn()).unwrap();
+    let Poll::Ready(handle) = poll(&mut waiting, Waker::noop()) else {
+        panic!("there is room again");
+    };
+    let end = handle.unwrap().end();
+    expected += 1;
+    assert_eq!(log.tail_lsn(), end);
+    assert_not_submitted_again(&log, &mut waiting);
+    // After it was refused.
+    let (other, closed) = open(options());
+    let mut refused = closed.submit_async(&data);
+    closed.close().unwrap();
+    let Poll::Ready(Err(e)) = poll(&mut refused, Waker::noop()) else {
+        panic!("the log is closed");
+    };
+    assert_eq!(e.kind(), ErrorKind::Closed);
+    let again = catch_unwind(AssertUnwindSafe(|| {
+        poll(&mut refused, Waker::noop()).is_ready()
+    }));
+    assert!(again.is_err());
+    drop(other);
+    log.force(log.tail_lsn()).unwrap();
+    assert_eq!(read_all(&log).len(), expected);
+}
+
+#[test]
+fn other_futures_polled_after_completion_answer_again() {
+    let (_dir, log) = open(options());
+    let handle = log.submit(b"one").unwrap();
+    let mut forcing = log.submit_force(handle.end()).unwrap();
+    until("not done", || handle.is_done());
+    for _ in 0..3 {
+        assert!(poll(&mut forcing, Waker::noop()).is_ready());
+    }
+    let mut follower = log.follow(log.front_lsn()).unwrap();
+    {
+        // Of an `async fn`: the compiler sees to it.
+        let mut next = Box::pin(follower.next());
+        assert!(poll(&mut next, Waker::noop()).is_ready());
+        let again = catch_unwind(AssertUnwindSafe(|| {
+            poll(&mut next, Waker::noop()).is_ready()
+        }));
+        assert!(again.is_err());
+    }
+    log.close().unwrap();
+    for _ in 0..3 {
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(matches!(
+            follower.poll_next(&mut context),
+            Poll::Ready(None)
+        ));
+    }
+}
+
+#[test]
+fn a_follower_is_awaited() {
+    let (_dir, log) = open(options());
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .build();
+    runtime.unwrap().block_on(async {
+        let mut follower = log.follow(log.front_lsn()).unwrap();
+        let follow = tokio::spawn(async move {
+            let mut seen = Vec::new();
+            while let Some(entry) = follower.next().await {
+                seen.push(entry.unwrap().data);
+            }
+            seen
+        });
+        // One that is cancelled again and again misses nothing.
+        let mut impatient = log.follow(log.front_lsn()).unwrap();
+        let mut seen = 0;
+        for n in 0..500 {
+            let handle = log.submit_async(record(n, 100)).await.unwrap();
+            tokio::select! {
+                biased;
+                entry = impatient.next() => {
+                    assert!(entry.unwrap().unwrap().data == record(seen, 100));
+                    seen += 1;
+                }
+                done = handle => drop(done.unwrap()),
+            }
+        }
+        log.close().unwrap();
+        while let Some(entry) = impatient.next().await {
+            assert!(entry.unwrap().data == record(seen, 100));
+            seen += 1;
+        }
+        assert_eq!(seen, 500);
+        let all: Vec<_> = (0..500).map(|n| record(n, 100)).collect();
+        assert!(follow.await.unwrap() == all);
+    });
+}
+
+#[test]
+fn callbacks_are_called_once_in_order_and_a_panic_is_its_own() {
+    let (_dir, log) = open(options());
+    let called: Arc<Mutex<Vec<u64>>> = Arc::default();
+    let mut last = None;
+    for n in 0..1000 {
+        let (called, watched) = (called.clone(), log.clone());
+        let at = log.submit_then(&record(n, 40), move |done| {
+            let done = done.unwrap();
+            assert!(watched.durable_lsn() >= done.end);
+            called.lock().unwrap().push(n);
+            assert_ne!(n, 500, "this one panics, as it is meant to");
+        });
+        last = Some(at.unwrap());
+    }
+    until("not all were called", || {
+        called.lock().unwrap().len() == 1000
+    });
+    assert_eq!(*called.lock().unwrap(), (0..1000).collect::<Vec<_>>());
+    assert!(log.durable_lsn() >= last.unwrap().end);
+    // The log is as whole as before.
+    log.commit(b"more").unwrap();
+    let (sender, receiver) = std::sync::mpsc::channel();
+    log.submit_then(b"and another", move |done| {
+        sender.send(done.is_ok()).unwrap()
+    })
+    .unwrap();
+    assert!(receiver.recv_timeout(LONG).unwrap());
+    // At the end, whatever is outstanding is called.
+    let (sender, receiver) = std::sync::mpsc::channel::<Result<(), Error>>();
+    for _ in 0..100 {
+        let sender = sender.clone();
+        log.submit_then(b"last", move |done| sender.send(done.map(drop)).unwrap())
+            .unwrap();
+    }
+    drop(sender);
+    // The clone in the callbacks is gone with them: this is the last.
+    log.close().unwrap();
+    let results: Vec<_> = receiver.iter().collect();
+    assert_eq!(results.len(), 100);
+    assert!(results.iter().all(|r| r.is_ok()));
+}

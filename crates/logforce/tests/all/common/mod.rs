@@ -1,0 +1,301 @@
+//! Shared by the tests on the real operating system.
+#![allow(dead_code)]
+
+pub mod examples;
+
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(target_os = "linux")]
+#[allow(unused_imports)]
+pub use linux::*;
+
+use logforce::{Error, ErrorKind, Guarantee, Log, Lsn, Method, Options};
+use logforce_testkit::process::{Start, whole_name};
+use std::ffi::OsStr;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use tempfile::TempDir;
+
+pub const SEGMENT: u64 = 256 << 10;
+
+/// Small segments, and content with what a test machine's `/tmp` can give (it may be in memory).
+pub fn options() -> Options {
+    sized(SEGMENT).require(Guarantee::ProcessCrash)
+}
+
+/// Small segments, batches and staging; the default guarantee and method.
+pub fn sized(segment_len: u64) -> Options {
+    Options::new()
+        .calibrate(false)
+        .segment_len(segment_len)
+        .max_batch(64 << 10)
+        .staging(256 << 10)
+}
+
+/// A directory of the test's own. Whoever asks for the first one limits what the process may have
+/// open to 64 files for each test that runs at the same time: a log needs no more, however long it is.
+pub fn temp() -> TempDir {
+    #[cfg(unix)]
+    {
+        static LIMITED: std::sync::Once = std::sync::Once::new();
+        LIMITED.call_once(|| limit_descriptors(64 * tests_at_once()));
+    }
+    TempDir::new().unwrap()
+}
+
+/// As many files as the system lets this process open: for records that span more segments than may
+/// be open otherwise.
+pub fn unlimited_descriptors() {
+    #[cfg(unix)]
+    {
+        use rustix::process::{Resource, getrlimit, setrlimit};
+        let mut limit = getrlimit(Resource::Nofile);
+        limit.current = limit.maximum;
+        setrlimit(Resource::Nofile, limit).unwrap();
+    }
+}
+
+#[cfg(unix)]
+pub fn limit_descriptors(to: u64) {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = Some(limit.current.map_or(to, |now| now.min(to)));
+    setrlimit(Resource::Nofile, limit).unwrap();
+}
+
+#[cfg(unix)]
+fn tests_at_once() -> u64 {
+    let told = std::env::var("RUST_TEST_THREADS").ok();
+    told.and_then(|n| n.parse().ok())
+        .or_else(|| {
+            std::thread::available_parallelism()
+                .ok()
+                .map(|n| n.get() as u64)
+        })
+        .unwrap_or(1)
+}
+
+/// Record number `n`: tells which one it is, and that it is whole.
+pub fn record(n: u64, len: usize) -> Vec<u8> {
+    let mut data = n.to_le_bytes().to_vec();
+    data.extend((8..len.max(8)).map(|i| (n as usize * 31 + i * 7) as u8));
+    data
+}
+
+/// The records from `from` on.
+pub fn read(log: &Log, from: Lsn) -> Vec<Vec<u8>> {
+    log.read_from(from)
+        .unwrap()
+        .map(|entry| entry.unwrap().data)
+        .collect()
+}
+
+/// All records.
+pub fn read_all(log: &Log) -> Vec<Vec<u8>> {
+    read(log, log.front_lsn())
+}
+
+/// Commits records until none is accepted any more; how many were, and the error.
+pub fn fill_up(log: &Log, first: u64, len: usize) -> (u64, Error) {
+    for n in first.. {
+        match log.commit(&record(n, len)) {
+            Ok(_) => {}
+            Err(e) => return (n - first, e),
+        }
+    }
+    unreachable!("a disk without end")
+}
+
+/// Checks that the log holds the records `from..to` of that length and nothing else.
+#[track_caller]
+pub fn assert_holds(log: &Log, from: u64, to: u64, len: usize) {
+    let found = read_all(log);
+    assert_eq!(found.len() as u64, to - from, "records");
+    for (n, data) in (from..to).zip(found) {
+        assert!(data == record(n, len), "record {n}");
+    }
+}
+
+/// Checks what kind of error it is and that its message has all the words.
+#[track_caller]
+pub fn assert_error<T>(result: logforce::Result<T>, kind: ErrorKind, words: &[&str]) -> Error {
+    let Err(e) = result else {
+        panic!("this should have failed: {kind:?} {words:?}");
+    };
+    let message = e.to_string();
+    println!("{kind:?}: {message}");
+    assert_eq!(e.kind(), kind, "{message}");
+    for word in words {
+        assert!(message.contains(word), "'{word}' is not in: {message}");
+    }
+    e
+}
+
+/// Every method that is offered in `dir`.
+pub fn methods(dir: &Path) -> Vec<Method> {
+    let direct = logforce::facts(dir).unwrap().direct.is_some();
+    if !direct {
+        logforce_testkit::skip!("no direct I/O in {}", dir.display());
+    }
+    Method::here()
+        .iter()
+        .copied()
+        .filter(|m| direct || !m.plan().direct)
+        .collect()
+}
+
+/// This test program again, to run only the test `name` with the variable set to `value`: how a
+/// test gets a second process.
+#[track_caller]
+pub fn again(name: &str, variable: &str, value: impl AsRef<OsStr>) -> Command {
+    same_test(std::env::current_exe().unwrap(), name, variable, value)
+}
+
+#[track_caller]
+fn same_test(program: PathBuf, name: &str, variable: &str, value: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    command
+        .args([
+            "--exact",
+            &whole_name(name),
+            "--nocapture",
+            "--test-threads=1",
+        ])
+        .env(variable, value);
+    command
+}
+
+/// The value of that variable, in the second process.
+pub fn told(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable).map(PathBuf::from)
+}
+
+#[track_caller]
+pub fn assert_passed(output: &Output) {
+    let all = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    print!("{all}");
+    assert!(output.status.success(), "the second process failed");
+    assert!(all.contains("1 passed"), "the second process ran no test");
+}
+
+/// Prints a line that gets through to whoever reads this process's output.
+pub fn tell(line: &str) {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{line}").unwrap();
+    out.flush().unwrap();
+}
+
+/// A process that is killed and waited for when dropped.
+pub struct Killed(pub Child);
+
+impl Killed {
+    pub fn kill(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Waits until the running log in `dir` has prepared its space up to `end`: until it takes some, no
+/// segment of it is made or renamed, and the control file stays as it is.
+pub fn wait_until_prepared(dir: &Path, end: u64) {
+    let began = std::time::Instant::now();
+    let seen = || logforce::inspect(dir).unwrap().summary().prepared_end.0;
+    while seen() < end {
+        assert!(began.elapsed().as_secs() < 120, "prepared up to {}", seen());
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
+/// The segment files of a log, by their names, in order.
+pub fn segments(dir: &Path) -> Vec<PathBuf> {
+    with_suffix(dir, ".seg")
+}
+
+pub fn with_suffix(dir: &Path, suffix: &str) -> Vec<PathBuf> {
+    let mut found: Vec<_> = std::fs::read_dir(dir)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .filter(|p| p.to_str().is_some_and(|p| p.ends_with(suffix)))
+        .collect();
+    found.sort();
+    found
+}
+
+/// Changes bytes of a file in place.
+pub fn patch(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
+    let mut bytes = std::fs::read(path).unwrap();
+    change(&mut bytes);
+    std::fs::write(path, bytes).unwrap();
+}
+
+const DIR: &str = "LOGFORCE_TEST_KILLED";
+const METHOD: &str = "LOGFORCE_TEST_METHOD";
+const LEN: usize = 5000;
+
+/// The second process of [`survives_kills`]: commits until it is killed. Returns at once in the
+/// first.
+pub fn commit_until_killed() {
+    let Some(dir) = told(DIR) else {
+        return;
+    };
+    let method = std::env::var(METHOD).unwrap().parse().unwrap();
+    let log = logforce::open_existing(dir, options().method(method)).unwrap();
+    let first = read_all(&log).len() as u64;
+    tell("");
+    for n in first.. {
+        log.commit(&record(n, LEN)).unwrap();
+        tell(&n.to_string());
+    }
+}
+
+/// Kills a process that commits to a new log in `dir`, some times, and checks that everything that
+/// it said was committed is there. The test `name` of this program has to begin with
+/// [`commit_until_killed`].
+#[track_caller]
+pub fn survives_kills(name: &str, dir: &Path, method: Method) {
+    use std::io::{BufRead, BufReader};
+    let options = options().method(method);
+    logforce::create_new(dir, options.clone()).unwrap();
+    let mut acknowledged = 0;
+    for round in 0..3 {
+        let mut child = again(name, DIR, dir);
+        let child = child.env(METHOD, method.name()).stdout(Stdio::piped());
+        let mut child = child.start().unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        let mut child = Killed(child);
+        let mut seen = 0;
+        for line in out.lines().map_while(Result::ok) {
+            if let Ok(n) = line.parse::<u64>() {
+                acknowledged = n + 1;
+                seen += 1;
+            }
+            if seen == 40 + 37 * round {
+                // It goes on until the signal reaches it; what it still says counts too.
+                child.0.kill().unwrap();
+            }
+        }
+        child.kill();
+        assert!(seen > 0, "{method}");
+        let log = logforce::open_existing(dir, options.clone()).unwrap();
+        assert!(!log.recovered().clean);
+        let found = read_all(&log).len() as u64;
+        println!("{method}: {acknowledged} acknowledged, {found} found");
+        assert!(
+            found >= acknowledged && found <= acknowledged + 1,
+            "{method}"
+        );
+        assert_holds(&log, 0, found, LEN);
+        log.close().unwrap();
+    }
+}

@@ -1,0 +1,267 @@
+//! How many calls and flushes a commit costs. Counts, no times: they are the same on every machine.
+
+use crate::common::*;
+use logforce::{Log, Method, Options};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+const DIR: &str = "LOGFORCE_TEST_DIR";
+const METHOD: &str = "LOGFORCE_TEST_METHOD";
+const COMMITS: usize = 1000;
+const BEGIN: &str = "/logforce-test-begins";
+const LIVE: &str = "LOGFORCE_TEST_LIVE";
+const END: &str = "/logforce-test-ends";
+
+/// Prepared space for all commits, and no stamp or statistics of the log's own thread in between.
+fn roomy(method: Method) -> Options {
+    options()
+        .segment_len(8 << 20)
+        .idle_stamp(Duration::MAX)
+        .live_stats(false)
+        .method(method)
+}
+
+fn open_and_settle(dir: &Path, options: Options) -> Log {
+    let log = logforce::create_new(dir, options).unwrap();
+    log.commit(b"the first").unwrap();
+    // The next segment is prepared in the background: not while we count.
+    while log.stats().counters.segments_prepared == 0 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    std::thread::sleep(Duration::from_millis(100));
+    log
+}
+
+/// System calls of one look whether the log is still there: at the directory, the control file, the
+/// lock, and the segments that are filled and prepared.
+const LOOK: usize = 5;
+
+fn is_look(call: &str) -> bool {
+    ["stat(", "statx(", "newfstatat("]
+        .iter()
+        .any(|c| call.starts_with(c))
+}
+
+/// The thread that made the first mark.
+fn committing_thread(trace: &str) -> &str {
+    let who = trace.lines().find(|l| l.contains(BEGIN)).unwrap();
+    who.split_whitespace().next().unwrap()
+}
+
+/// The system calls of all threads between the two marks, each with its thread.
+fn calls_between(trace: &str) -> Vec<(&str, &str)> {
+    let mut calls: Vec<&str> = trace
+        .lines()
+        .skip_while(|l| !l.contains(BEGIN))
+        .skip(1)
+        .take_while(|l| !l.contains(END))
+        .collect();
+    // A mark that was interrupted by another thread's call has a second line.
+    calls.retain(|l| !l.contains("resumed>"));
+    calls
+        .into_iter()
+        .filter_map(|l| l.split_once(' '))
+        .map(|(thread, call)| (thread, call.trim_start()))
+        .filter(|(_, call)| !call.starts_with("---"))
+        .collect()
+}
+
+#[test]
+fn system_calls_of_a_commit() {
+    if let Some(dir) = told(DIR) {
+        let method = Method::from_str(&std::env::var(METHOD).unwrap()).unwrap();
+        let live = std::env::var(LIVE).is_ok();
+        let log = open_and_settle(&dir, roomy(method).live_stats(live));
+        let _ = std::fs::metadata(BEGIN);
+        for _ in 0..COMMITS {
+            log.commit(b"one coffee, 2.50").unwrap();
+        }
+        let _ = std::fs::metadata(END);
+        log.close().unwrap();
+        return;
+    }
+    if !traces() {
+        logforce_testkit::skip!("strace is not here, or may not trace");
+        return;
+    }
+    let home = temp();
+    for method in methods(home.path()) {
+        let dir = home.path().join(method.name());
+        let began = Instant::now();
+        let trace = traced(&dir, method, false);
+        let mut counts = BTreeMap::new();
+        // The log's own thread looks twice a second, at most, whether the log is still there: by the
+        // clock, and the committing thread wakes it only if it sleeps until something lands.
+        let who = committing_thread(&trace);
+        let (mine, others): (Vec<_>, Vec<_>) = calls_between(&trace)
+            .into_iter()
+            .partition(|(thread, _)| *thread == who);
+        let looks = others.iter().filter(|(_, c)| is_look(c)).count();
+        let most = LOOK * (2 + 2 * began.elapsed().as_secs() as usize);
+        assert!(looks <= most, "{method}: {looks} calls, {most} expected");
+        let idle = |call: &str| is_look(call) || call.contains("futex") || call.contains("restart");
+        let more: Vec<_> = others.iter().filter(|(_, c)| !idle(c)).collect();
+        assert!(more.is_empty(), "{method}: {more:?}");
+        for (_, call) in mine {
+            let name = call.split('(').next().unwrap_or_default();
+            let durable = if call.contains("RWF_DSYNC") {
+                "+DSYNC"
+            } else {
+                ""
+            };
+            *counts.entry(format!("{name}{durable}")).or_insert(0) += 1;
+        }
+        println!("{method}, {COMMITS} commits: {counts:?}");
+        let expected: &[&str] = match method {
+            Method::Buffered | Method::Direct => &["pwrite64"],
+            Method::Fsync => &["pwrite64", "fsync"],
+            Method::Fdatasync | Method::DirectFdatasync => &["pwrite64", "fdatasync"],
+            Method::Dsync | Method::DirectDsync => &["pwritev2+DSYNC"],
+            other => panic!("{other} is new: what should it cost?"),
+        };
+        for call in expected {
+            assert_eq!(counts.remove(*call), Some(COMMITS), "{method}: {call}");
+        }
+        let woken = counts.remove("futex").unwrap_or_default();
+        assert!(
+            woken <= 1,
+            "{method}: {woken} wakes of the log's own thread"
+        );
+        // One thread has nobody else to wake or to wait for.
+        assert_eq!(
+            counts,
+            BTreeMap::new(),
+            "{method}: calls besides {expected:?}"
+        );
+    }
+}
+
+/// With the page of statistics switched on, the thread that commits makes the same calls, but for
+/// waking the log's own thread once; that writes the page, at most once a second.
+#[test]
+fn statistics_cost_the_committing_thread_nothing() {
+    if !traces() {
+        logforce_testkit::skip!("strace is not here, or may not trace");
+        return;
+    }
+    let home = temp();
+    for method in [Method::Buffered, Method::Dsync] {
+        let dir = home.path().join(method.name());
+        let began = Instant::now();
+        let trace = traced(&dir, method, true);
+        let seconds = began.elapsed().as_secs() as usize;
+        let who = committing_thread(&trace);
+        let between: Vec<&str> = trace
+            .lines()
+            .skip_while(|l| !l.contains(BEGIN))
+            .skip(1)
+            .take_while(|l| !l.contains(END))
+            .filter(|l| !l.contains("resumed>"))
+            .collect();
+        let (mine, others): (Vec<&str>, Vec<&str>) = between
+            .iter()
+            .partition(|l| l.split_whitespace().next() == Some(who));
+        let writes = |lines: &[&str]| lines.iter().filter(|l| l.contains("pwrite")).count();
+        assert_eq!(writes(&mine), COMMITS, "{method}");
+        assert!(mine.len() <= COMMITS + 2, "{method}: {}", mine.len());
+        let pages = writes(&others);
+        assert!(pages <= seconds + 1, "{method}: {pages} in {seconds} s");
+        let stats = logforce::inspect(&dir).unwrap().live().expect("a page");
+        assert_eq!(stats.counters.records, COMMITS as u64 + 1);
+        assert_eq!(stats.counters.commits_force, COMMITS as u64 + 1);
+    }
+}
+
+/// Whether system calls can be traced here.
+fn traces() -> bool {
+    let tried = Command::new("strace").args(["-f", "true"]).output();
+    tried.is_ok_and(|o| o.status.success())
+}
+
+/// What `system_calls_of_a_commit` calls in a process of its own.
+fn traced(dir: &Path, method: Method, live: bool) -> String {
+    let trace = dir.with_extension("trace");
+    let itself = again("system_calls_of_a_commit", DIR, dir);
+    let mut strace = Command::new("strace");
+    strace
+        .args(["-f", "-qq", "-o"])
+        .arg(&trace)
+        .arg(itself.get_program())
+        .args(itself.get_args())
+        .env(DIR, dir)
+        .env(METHOD, method.name());
+    if live {
+        strace.env(LIVE, "1");
+    }
+    assert_passed(&strace.output().unwrap());
+    std::fs::read_to_string(&trace).unwrap()
+}
+
+/// Writes and flushes that the device has done.
+fn done(device: &str) -> (u64, u64) {
+    let stat = std::fs::read_to_string(format!("/sys/block/{device}/stat")).unwrap();
+    let fields: Vec<u64> = stat
+        .split_whitespace()
+        .map(|f| f.parse().unwrap())
+        .collect();
+    (fields[4], fields[15])
+}
+
+#[test]
+fn flushes_of_a_commit() {
+    const COMMITS: u64 = 500;
+    for kind in ["ext4", "ext4-nojournal", "xfs"] {
+        let home = temp();
+        let Some(fs) = loop_fs(kind, 320, &home) else {
+            continue;
+        };
+        let queue = format!("/sys/block/{}/queue", fs.device());
+        let fua = std::fs::read_to_string(format!("{queue}/fua")).unwrap();
+        let per_commit = u64::from(fua.trim() == "0");
+        for method in methods(fs.path()) {
+            let flushes = match method {
+                Method::Buffered | Method::Direct => 0,
+                // A write through without FUA is a write and a flush; with it there is no flush.
+                Method::DirectDsync => per_commit,
+                _ => 1,
+            };
+            let dir = fs.path().join(method.name());
+            let log = open_and_settle(&dir, roomy(method));
+            // What the preparation left to be written back is written now.
+            rustix::fs::sync();
+            let before = done(fs.device());
+            let began = Instant::now();
+            for _ in 0..COMMITS {
+                log.commit(b"one coffee, 2.50").unwrap();
+            }
+            let after = done(fs.device());
+            let (writes, flushed) = (after.0 - before.0, after.1 - before.1);
+            println!("{kind}, {method}, {COMMITS} commits: {writes} writes, {flushed} flushes");
+            // The filesystem's own timer may come by, of ext4 every five seconds, and flush twice: a
+            // few more, not one for each commit.
+            let timer = 8 + 2 * began.elapsed().as_secs() / 5;
+            let expected = flushes * COMMITS..=flushes * COMMITS + timer;
+            if method != Method::Fsync {
+                // A full sync also writes the time of change; what that costs is the filesystem's.
+                assert!(
+                    expected.contains(&flushed),
+                    "{kind} {method}: {flushed} flushes"
+                );
+            }
+            // Without a journal a sync writes the inode in place as well.
+            if method.plan().direct && kind != "ext4-nojournal" {
+                // A flush may be counted as a write, too.
+                let expected = COMMITS..=COMMITS + flushed + 40;
+                assert!(
+                    expected.contains(&writes),
+                    "{kind} {method}: {writes} writes"
+                );
+            }
+            drop(log);
+            std::fs::remove_dir_all(&dir).unwrap();
+        }
+    }
+}

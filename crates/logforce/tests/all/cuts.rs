@@ -1,0 +1,200 @@
+//! What cuts of power have shown is heeded by whoever opens a log there.
+
+use crate::common::{assert_error, options, record};
+use logforce::cuts::{self, CutRun, NAME, Place};
+use logforce::{ErrorKind, FileState, Guarantee, Method, Options, Verdict, calibration};
+use std::fs;
+use std::path::Path;
+use tempfile::TempDir;
+
+/// The method that is tried: one that forces by itself, and not the default where there is another.
+const METHOD: Method = if cfg!(windows) {
+    Method::Flush
+} else if cfg!(target_os = "macos") {
+    Method::FullFsync
+} else {
+    Method::Dsync
+};
+
+/// A directory where [`METHOD`] is said to survive a loss of power, and its place; `None`, saying why,
+/// where it is not.
+fn place() -> Option<(TempDir, Place)> {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let facts = logforce::facts(dir.path()).unwrap();
+    let assessed = facts.assess(METHOD, FileState::Zeroed).unwrap();
+    let place = Place::of(&facts);
+    match place {
+        Some(place) if assessed.guarantee == Guarantee::PowerLoss => Some((dir, place)),
+        _ => {
+            logforce_testkit::skip!("{assessed:?}, volume {:?}", facts.volume);
+            None
+        }
+    }
+}
+
+fn run(place: &Place, method: Method, lost: u64) -> CutRun {
+    CutRun {
+        place: place.clone(),
+        method,
+        run: 0xabc,
+        cuts: 2,
+        acknowledged: 500,
+        lost,
+        control_lost: 1,
+        at: cuts::now(),
+        kernel: String::new(),
+        tool: "test".to_owned(),
+    }
+}
+
+fn strict(method: Method) -> Options {
+    options().require(Guarantee::PowerLoss).method(method)
+}
+
+fn verdict(dir: &Path, options: Options) -> Verdict {
+    let log = logforce::open_or_create(dir, options).unwrap();
+    let verdict = log.verdict();
+    log.close().unwrap();
+    verdict
+}
+
+#[test]
+fn proven_shows_beside_the_log_and_from_the_cache() {
+    let Some((home, place)) = place() else { return };
+    let (log, cache) = (home.path().join("log"), home.path().join("deep/cache"));
+    let before = verdict(&log, strict(METHOD));
+    assert_ne!(before, Verdict::Proven);
+    let file = cuts::record(&cache, &run(&place, METHOD, 0)).unwrap();
+    assert_eq!(file, cache.join(NAME));
+    assert_eq!(
+        verdict(&log, strict(METHOD)),
+        before,
+        "not asked to look there"
+    );
+    let sharing = || strict(METHOD).calibration_cache(&cache);
+    assert_eq!(verdict(&log, sharing()), Verdict::Proven);
+    cuts::record(&log, &run(&place, METHOD, 0)).unwrap();
+    for _ in 0..2 {
+        assert_eq!(verdict(&log, strict(METHOD)), Verdict::Proven);
+    }
+    let facts = cuts::facts(&log, None).unwrap();
+    assert!(
+        facts.tried[0]
+            .evidence
+            .contains("over 2 cuts of power all of 500")
+    );
+    let report = calibration::known(&log, None).unwrap();
+    assert_eq!(report.facts.tried, facts.tried);
+}
+
+#[test]
+fn contradicted_is_refused_again_and_again() {
+    let Some((home, place)) = place() else { return };
+    let dir = home.path().join("log");
+    let log = logforce::create_new(&dir, strict(METHOD)).unwrap();
+    let kept = log.commit(&record(1, 100)).unwrap();
+    log.close().unwrap();
+    cuts::record(&dir, &run(&place, METHOD, 3)).unwrap();
+    for _ in 0..2 {
+        assert_error(
+            logforce::open_existing(&dir, strict(METHOD)),
+            ErrorKind::Unavailable,
+            &[
+                &format!("lost 3 of 500 acknowledged commits by {METHOD}"),
+                "verdicts",
+            ],
+        );
+        let less = strict(METHOD).require(Guarantee::OsCrash);
+        let log = logforce::open_existing(&dir, less).unwrap();
+        assert_eq!(log.verdict(), Verdict::Contradicted);
+        assert_eq!(log.read_at(kept.start).unwrap().data, record(1, 100));
+        log.close().unwrap();
+    }
+    let left_out = calibration::known(&dir, None).unwrap().left_out;
+    let why = &left_out.iter().find(|l| l.method == METHOD).unwrap().why;
+    assert!(why.contains("contradicted: a cut of power lost 3"), "{why}");
+    // Withdrawn.
+    fs::remove_file(dir.join(NAME)).unwrap();
+    assert_ne!(verdict(&dir, strict(METHOD)), Verdict::Contradicted);
+}
+
+#[test]
+fn without_a_named_method_a_log_goes_by_another_or_refuses() {
+    let Some((home, place)) = place() else { return };
+    let dir = home.path().join("log");
+    fs::create_dir(&dir).unwrap();
+    let facts = logforce::facts(&dir).unwrap();
+    let default = facts.default_method();
+    cuts::record(&dir, &run(&place, default, 3)).unwrap();
+    let auto = options().require(Guarantee::PowerLoss);
+    let expected = cuts::facts(&dir, None).unwrap().default_method();
+    match logforce::create_new(&dir, auto) {
+        Ok(log) => {
+            assert_ne!(log.method(), default);
+            assert_eq!(log.method(), expected);
+        }
+        Err(e) => {
+            assert_eq!(expected, default, "no method is left: {e}");
+            assert_eq!(e.kind(), ErrorKind::Unavailable);
+            assert!(e.to_string().contains("lost 3 of 500"), "{e}");
+        }
+    }
+}
+
+#[test]
+fn another_place_is_another_matter() {
+    let Some((home, place)) = place() else { return };
+    let dir = home.path().join("log");
+    let before = verdict(&dir, strict(METHOD));
+    let mut elsewhere = place;
+    elsewhere.volume.push_str("-of-another-disk");
+    cuts::record(&dir, &run(&elsewhere, METHOD, 3)).unwrap();
+    assert_eq!(verdict(&dir, strict(METHOD)), before);
+}
+
+/// A loss that cannot be read any more is not forgotten without a word.
+#[test]
+fn what_cannot_be_read_is_said_and_nothing_is_promised() {
+    let Some((home, place)) = place() else { return };
+    let (dir, cache) = (home.path().join("log"), home.path().join("cache"));
+    let before = verdict(&dir, strict(METHOD));
+    let damaged: [&dyn Fn(&Path); 4] = [
+        &|at| fs::write(at, b"{\"schema\":\"logforce-verdicts\"").unwrap(),
+        &|at| fs::write(at, [0xff; 999]).unwrap(),
+        &|at| fs::write(at, vec![b'['; 2 << 20]).unwrap(),
+        &|at| {
+            fs::remove_file(at).unwrap();
+            fs::create_dir(at).unwrap();
+        },
+    ];
+    for damage in damaged {
+        for (at, options) in [
+            (&dir, strict(METHOD)),
+            (&cache, strict(METHOD).calibration_cache(&cache)),
+        ] {
+            let file = cuts::record(at, &run(&place, METHOD, 3)).unwrap();
+            damage(&file);
+            let words = [file.to_str().unwrap(), "move it away"];
+            let refused = logforce::open_existing(&dir, options.clone());
+            assert_error(refused, ErrorKind::Unavailable, &words);
+            let log = logforce::open_existing(&dir, options.require(Guarantee::OsCrash)).unwrap();
+            let known = (log.guarantee(), log.verdict());
+            assert_eq!(known, (Guarantee::OsCrash, Verdict::Unknown));
+            assert!(log.evidence().contains(words[0]), "{}", log.evidence());
+            log.close().unwrap();
+            let report = calibration::known(&dir, Some(&cache)).unwrap();
+            assert_eq!(report.facts.unread.len(), 1, "{:?}", report.facts.unread);
+            assert_error(cuts::recorded(at), ErrorKind::Io, &words);
+            let refused = cuts::record(at, &run(&place, METHOD, 0));
+            assert_error(refused, ErrorKind::Io, &words);
+            // Withdrawn.
+            fs::remove_file(&file)
+                .or_else(|_| fs::remove_dir(&file))
+                .unwrap();
+            assert_eq!(cuts::recorded(at).unwrap(), []);
+            assert_eq!(verdict(&dir, strict(METHOD)), before);
+        }
+    }
+    assert_eq!(cuts::recorded(home.path().join("nosuch")).unwrap(), []);
+    assert_eq!(cuts::recorded(dir.join("lock/below")).unwrap(), []);
+}

@@ -1,0 +1,104 @@
+//! The examples with arguments that they cannot use, and what they say then.
+
+use crate::common::examples::{program, too_weak};
+use crate::common::*;
+use logforce_testkit::process::Start;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn run(name: &str, dir: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(program(name));
+    command.current_dir(dir).args(arguments).to_end().unwrap()
+}
+
+fn said(output: &Output) -> String {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    text(&output.stdout) + &text(&output.stderr)
+}
+
+fn files(dir: &Path) -> usize {
+    std::fs::read_dir(dir).unwrap().count()
+}
+
+#[test]
+fn help_is_help_and_no_log() {
+    let home = temp();
+    for name in ["quickstart", "till", "kv", "replica"] {
+        let out = run(name, home.path(), &["--help"]);
+        assert_eq!(out.status.code(), Some(0), "{name}: {}", said(&out));
+        let told = String::from_utf8(out.stdout).unwrap();
+        assert!(told.starts_with(&format!("usage: {name}")), "{told}");
+    }
+    assert_eq!(files(home.path()), 0);
+}
+
+#[test]
+fn unusable_arguments_make_nothing() {
+    let home = temp();
+    for (name, arguments) in [
+        ("quickstart", &["--nosuch"][..]),
+        ("till", &[]),
+        ("till", &["--nosuch"]),
+        ("till", &["--nosuch", "5"]),
+        ("till", &["d", "x"]),
+        ("till", &["d", "-1"]),
+        ("till", &["d", "1", "2"]),
+        ("kv", &[]),
+        ("kv", &["d"]),
+        ("kv", &["d", "nosuch"]),
+        ("kv", &["d", "set", "key"]),
+        ("kv", &["d", "bench", "x"]),
+        ("kv", &["--nosuch", "list"]),
+        ("replica", &["p"]),
+        ("replica", &["--nosuch", "p", "c"]),
+        ("replica", &["p", "--nosuch"]),
+        ("replica", &["p", "c", "x"]),
+        ("replica", &["p", "c", "-1"]),
+        ("replica", &["p", "c", "NaN"]),
+        ("replica", &["--wait"]),
+    ] {
+        let out = run(name, home.path(), arguments);
+        let told = said(&out);
+        assert_eq!(out.status.code(), Some(2), "{name} {arguments:?}: {told}");
+        assert!(told.starts_with(&format!("usage: {name}")), "{told}");
+        assert_eq!(files(home.path()), 0, "{name} {arguments:?}");
+    }
+}
+
+/// The words of an error, and none of Rust's ways to show it.
+#[test]
+fn errors_are_sentences() {
+    let home = temp();
+    std::fs::write(home.path().join("file"), "hello").unwrap();
+    for (name, arguments, words) in [
+        ("quickstart", &["file"][..], "it is no directory"),
+        ("till", &["file"], "it is no directory"),
+        ("kv", &["file", "list"], "cannot make file"),
+        ("replica", &["file", "copy"], "it is no directory"),
+        ("replica", &["gone", "copy"], "wait for it with --wait"),
+        (
+            "replica",
+            &["--wait", "gone", "copy", "0.1"],
+            "does not exist",
+        ),
+    ] {
+        let out = run(name, home.path(), arguments);
+        let told = said(&out);
+        assert_eq!(out.status.code(), Some(1), "{name}: {told}");
+        assert!(told.contains(words), "{name}: {told}");
+        assert!(!told.contains('{') && !told.contains('"'), "{name}: {told}");
+        assert!(!home.path().join("copy").exists(), "{name} {arguments:?}");
+    }
+    let waits = run("replica", home.path(), &["--wait", "gone", "copy", "0.1"]);
+    assert!(said(&waits).contains("waiting for a log: gone"));
+}
+
+#[test]
+fn one_is_one() {
+    let home = temp();
+    if too_weak(home.path()) {
+        return;
+    }
+    let out = run("till", home.path(), &["log", "1"]);
+    assert!(said(&out).contains("total 1 sale, 2.50"), "{}", said(&out));
+}

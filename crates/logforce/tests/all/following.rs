@@ -1,0 +1,284 @@
+//! Followers on real files: in the process that writes, and in another.
+
+use crate::common::*;
+use logforce::{Entry, Error, ErrorKind, Guarantee, Log, Lsn, RemoteFollower, Result};
+use logforce_testkit::Rng;
+use logforce_testkit::process::Start;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+const DIR: &str = "LOGFORCE_TEST_DIR";
+const LONG: Duration = Duration::from_secs(60);
+const COUNT: u64 = 3000;
+
+/// Stamps, by which a follower in another process sees, are for `PowerLoss` only.
+fn has_stamps(log: &Log) -> bool {
+    let strong = log.guarantee() == Guarantee::PowerLoss;
+    if !strong {
+        logforce_testkit::skip!("{} in {}", log.guarantee(), log.path().display());
+    }
+    strong
+}
+
+fn remote(dir: &Path, from: Lsn) -> Result<RemoteFollower> {
+    let follower = logforce::read_only(dir)?.follow(from)?;
+    Ok(follower.poll_interval(Duration::from_millis(1)))
+}
+
+#[track_caller]
+fn next(follower: &mut RemoteFollower) -> Entry {
+    let next = follower.next_blocking(Some(LONG)).unwrap();
+    next.expect("a durable record is seen within a minute")
+}
+
+/// Commits up to [`COUNT`] numbered records, in every way there is.
+fn write(dir: &Path) {
+    let log = logforce::open_or_create(dir, options()).unwrap();
+    let found = read_all(&log).len() as u64;
+    tell(&format!("\nfound {found}"));
+    let mut rng = Rng::new(found);
+    let mut n = found;
+    while n < COUNT {
+        let len = 8 + rng.below(3000) as usize;
+        match rng.below(4) {
+            0 => drop(log.append(&record(n, len)).unwrap()),
+            1 => drop(log.submit(&record(n, len)).unwrap()),
+            2 if n + 2 <= COUNT => {
+                let (a, b) = (record(n, len), record(n + 1, 40_000));
+                log.commit_all(&[&a, &b]).unwrap();
+                n += 1;
+            }
+            _ => drop(log.commit(&record(n, len)).unwrap()),
+        }
+        n += 1;
+        if rng.one_in(200) {
+            std::thread::sleep(Duration::from_millis(rng.below(80)));
+        }
+    }
+    log.close().unwrap();
+    tell("\ndone");
+}
+
+/// What a follower shows is never taken back by a crash of the writer: whatever the writer does not
+/// find it writes again, and the follower would see that twice.
+#[test]
+fn a_writer_in_another_process_is_killed_again_and_again() {
+    let name = "a_writer_in_another_process_is_killed_again_and_again";
+    if let Some(dir) = told(DIR) {
+        return write(&dir);
+    }
+    let home = temp();
+    let dir = home.path().join("log");
+    let log = logforce::create_new(&dir, options()).unwrap();
+    if !has_stamps(&log) {
+        return;
+    }
+    log.close().unwrap();
+    let mut follower = remote(&dir, Lsn::ORIGIN).unwrap();
+    assert!(!follower.is_writer_running().unwrap());
+    let followed = std::thread::spawn(move || {
+        let mut seen = 0;
+        let mut rng = Rng::new(1);
+        while seen < COUNT {
+            let entry = next(&mut follower);
+            let n = u64::from_le_bytes(entry.data[..8].try_into().unwrap());
+            assert_eq!(n, seen, "at {}", entry.start);
+            assert!(entry.data == record(n, entry.data.len()));
+            assert_eq!(follower.position(), entry.end);
+            seen += 1;
+            if rng.one_in(100) {
+                // A follower may die as well.
+                follower = remote(Path::new(&dir), follower.position()).unwrap();
+            }
+        }
+        follower
+    });
+    let mut rng = Rng::new(2);
+    let mut kills = 0;
+    loop {
+        let mut child = again(name, DIR, home.path().join("log"))
+            .stdout(Stdio::piped())
+            .start()
+            .unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        let mut child = Killed(child);
+        if kills < 25 {
+            std::thread::sleep(Duration::from_millis(20 + rng.below(60)));
+            child.kill();
+            kills += 1;
+        }
+        if out.lines().map_while(|l| l.ok()).any(|l| l == "done") {
+            break;
+        }
+    }
+    let mut follower = followed.join().unwrap();
+    println!("{kills} kills");
+    assert!(!follower.is_writer_running().unwrap());
+    // It waits for another writer, and gives up when it is told to.
+    let none = follower.next_blocking(Some(Duration::from_millis(20)));
+    assert_eq!(none.unwrap(), None);
+    let log = logforce::open_existing(home.path().join("log"), options()).unwrap();
+    assert!(follower.is_writer_running().unwrap());
+    log.commit(b"more").unwrap();
+    let began = Instant::now();
+    assert_eq!(next(&mut follower).data, b"more");
+    println!("seen after {:?}", began.elapsed());
+}
+
+#[test]
+fn a_remote_follower_and_truncation() {
+    let dir = temp();
+    let log = logforce::create_new(dir.path(), options()).unwrap();
+    if !has_stamps(&log) {
+        return;
+    }
+    let mut follower = remote(dir.path(), Lsn::ORIGIN).unwrap();
+    let placed: Vec<_> = (0..10)
+        .map(|n| log.commit(&record(n, 100)).unwrap())
+        .collect();
+    for n in 0..10 {
+        assert!(next(&mut follower).data == record(n, 100));
+    }
+    // Taken back twice, further down the second time; then it goes on.
+    for from in [6, 3] {
+        log.truncate_back(placed[from].start).unwrap();
+        let e = follower.next_blocking(Some(LONG)).unwrap_err();
+        let Error::Voided { from: at, to, .. } = e else {
+            panic!("{e}")
+        };
+        assert!(at == placed[from].start && to <= log.tail_lsn(), "{e}");
+        assert_eq!(follower.position(), at);
+    }
+    // Whoever starts there again goes on behind the range; above it has to be undone first.
+    let mut second = remote(dir.path(), follower.position()).unwrap();
+    let voided = remote(dir.path(), placed[8].start).map(drop);
+    assert_error(voided, ErrorKind::Voided, &[]);
+    log.commit(b"behind").unwrap();
+    assert_eq!(next(&mut follower).data, b"behind");
+    assert_eq!(next(&mut second).data, b"behind");
+
+    // The front passes it while the writer goes on and reuses the segments.
+    let mut last = log.commit(b"x").unwrap();
+    for n in 0..200 {
+        last = log.commit(&record(n, 10_000)).unwrap();
+        if n % 20 == 19 {
+            log.truncate_front(last.start).unwrap();
+        }
+    }
+    let e = loop {
+        match follower.try_next() {
+            Ok(None) => std::thread::sleep(Duration::from_millis(1)),
+            Ok(Some(entry)) => assert!(entry.data.len() < 10_000, "its segment is gone"),
+            Err(e) => break e,
+        }
+    };
+    let Error::Truncated { front, .. } = e else {
+        panic!("{e}")
+    };
+    assert_eq!(front, log.front_lsn());
+    // It stays ended.
+    assert_error(follower.try_next(), ErrorKind::Truncated, &[]);
+    assert_error(follower.next_blocking(None), ErrorKind::Truncated, &[]);
+    let mut anew = remote(dir.path(), front).unwrap();
+    assert_eq!(next(&mut anew).start, last.start);
+    assert_error(
+        remote(dir.path(), log.tail_lsn().plus(1 << 20)).map(drop),
+        ErrorKind::BeyondEnd,
+        &[],
+    );
+}
+
+/// A method without barriers gives no proof but at closing and where a segment comes into use.
+#[test]
+fn under_a_weak_method_a_close_proves() {
+    let dir = temp();
+    let weak = options().method(logforce::Method::Buffered);
+    let log = logforce::create_new(dir.path(), weak.clone()).unwrap();
+    // Before the next segment is made ready, what was written is forced: not of these records.
+    wait_until_prepared(dir.path(), 2 * SEGMENT);
+    let mut follower = remote(dir.path(), Lsn::ORIGIN).unwrap();
+    for n in 0..10 {
+        log.commit(&record(n, 100)).unwrap();
+    }
+    let none = follower.next_blocking(Some(Duration::from_millis(100)));
+    assert_eq!(none.unwrap(), None);
+    log.close().unwrap();
+    for n in 0..10 {
+        assert!(next(&mut follower).data == record(n, 100));
+    }
+    let log = logforce::open_existing(dir.path(), weak).unwrap();
+    for n in 10..300 {
+        log.commit(&record(n, 5000)).unwrap();
+    }
+    // Several segments were begun: most of it is proven.
+    for n in 10..150 {
+        assert!(next(&mut follower).data == record(n, 5000));
+    }
+}
+
+#[test]
+fn in_the_same_process() {
+    let dir = temp();
+    let log = logforce::create_new(dir.path(), options()).unwrap();
+    let placed: Vec<_> = (0..10)
+        .map(|n| log.commit(&record(n, 100)).unwrap())
+        .collect();
+    let mut follower = log.follow(log.front_lsn()).unwrap();
+    let mut behind = log.follow(placed[2].start).unwrap();
+    assert!(behind.try_next().unwrap().unwrap().data == record(2, 100));
+    let mut seen = 0;
+    while let Some(entry) = follower.try_next().unwrap() {
+        assert!(entry.data == record(seen, 100));
+        seen += 1;
+    }
+    assert_eq!(seen, 10);
+    for from in [6, 1] {
+        log.truncate_back(placed[from].start).unwrap();
+        let e = follower.next_blocking().unwrap().unwrap_err();
+        assert!(
+            matches!(e, Error::Voided { from: at, .. } if at == placed[from].start),
+            "{e}"
+        );
+    }
+    assert_eq!(follower.try_next().unwrap(), None);
+    // It had shown one record, which is gone; of the others it says nothing.
+    assert_error(behind.try_next(), ErrorKind::Voided, &[]);
+    assert_eq!(behind.try_next().unwrap(), None);
+    log.commit(b"behind").unwrap();
+    for f in [&mut follower, &mut behind] {
+        assert_eq!(f.next_blocking().unwrap().unwrap().data, b"behind");
+    }
+    // A thread that waits, and one that is passed by the front.
+    let seen: Arc<AtomicUsize> = Arc::default();
+    let count = seen.clone();
+    let waiting = std::thread::spawn(move || {
+        while let Some(entry) = follower.next_blocking() {
+            entry.unwrap();
+            count.fetch_add(1, SeqCst);
+        }
+        assert!(follower.try_next().unwrap().is_none());
+    });
+    let until = |n| {
+        let began = Instant::now();
+        while seen.load(SeqCst) < n {
+            assert!(began.elapsed() < LONG, "{} of {n}", seen.load(SeqCst));
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    };
+    for n in 0..50 {
+        log.commit(&record(n, 10_000)).unwrap();
+    }
+    let last = log.commit(b"last").unwrap();
+    // Only what the waiting one has seen may go.
+    until(51);
+    log.truncate_front(last.start).unwrap();
+    assert_error(behind.next_blocking().unwrap(), ErrorKind::Truncated, &[]);
+    assert!(behind.next_blocking().is_none() || behind.try_next().unwrap().is_none());
+    log.close().unwrap();
+    waiting.join().unwrap();
+    assert_eq!(seen.load(SeqCst), 51);
+}

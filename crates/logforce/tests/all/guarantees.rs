@@ -1,0 +1,200 @@
+//! What cannot be had is refused, with the reason and the option that accepts less.
+
+use crate::common::*;
+use logforce::{Error, ErrorKind, Guarantee, Method, Options};
+use std::path::Path;
+use tempfile::TempDir;
+
+fn opened(dir: &Path, options: Options) -> logforce::Result<logforce::Log> {
+    logforce::open_or_create(dir, options)
+}
+
+#[track_caller]
+fn refused(dir: &Path, options: Options, words: &[&str]) {
+    let words = [words, &[dir.to_str().unwrap()]].concat();
+    let e = assert_error(opened(dir, options), ErrorKind::Unavailable, &words);
+    assert_eq!(e.path(), Some(dir));
+    assert!(!dir.join("control").exists(), "nothing was made");
+}
+
+#[test]
+fn in_memory_only_a_process_crash_is_survived() {
+    let on_tmpfs = std::fs::read_to_string("/proc/mounts")
+        .unwrap()
+        .lines()
+        .any(|l| l.split(' ').nth(1) == Some("/dev/shm") && l.split(' ').nth(2) == Some("tmpfs"));
+    let Some(dir) = TempDir::new_in("/dev/shm").ok().filter(|_| on_tmpfs) else {
+        logforce_testkit::skip!("no tmpfs at /dev/shm");
+        return;
+    };
+    for wanted in [Guarantee::PowerLoss, Guarantee::OsCrash] {
+        refused(
+            dir.path(),
+            sized(SEGMENT).require(wanted),
+            &["in memory", "Options::require(Guarantee::ProcessCrash)"],
+        );
+    }
+    let options = sized(SEGMENT).require(Guarantee::ProcessCrash);
+    let log = opened(dir.path(), options.clone()).unwrap();
+    assert_eq!(log.guarantee(), Guarantee::ProcessCrash);
+    assert_eq!(log.commit(b"x").unwrap().guarantee, Guarantee::ProcessCrash);
+    log.close().unwrap();
+    assert_eq!(read_all(&opened(dir.path(), options).unwrap()), [b"x"]);
+}
+
+#[test]
+fn a_method_without_barrier_does_not_survive_a_loss_of_power() {
+    let dir = temp();
+    refused(
+        dir.path(),
+        sized(SEGMENT).method(Method::Buffered),
+        &["buffered", "ProcessCrash", "Options::require"],
+    );
+    let log = opened(
+        dir.path(),
+        sized(SEGMENT)
+            .method(Method::Buffered)
+            .require(Guarantee::ProcessCrash),
+    )
+    .unwrap();
+    assert_eq!(log.guarantee(), Guarantee::ProcessCrash);
+}
+
+#[test]
+fn without_barriers_a_sync_is_no_promise() {
+    let home = temp();
+    let Some(fs) = loop_fs("ext4-nobarrier", 64, &home) else {
+        return;
+    };
+    let dir = fs.path().join("log");
+    for method in [Method::Fsync, Method::Dsync, Method::DirectDsync] {
+        refused(
+            &dir,
+            sized(SEGMENT).method(method),
+            &[
+                "without barriers",
+                "Options::require(Guarantee::ProcessCrash)",
+            ],
+        );
+    }
+    // No flush comes to the loop device, so what it keeps in its file stays in the system's cache.
+    let log = opened(&dir, sized(SEGMENT).require(Guarantee::ProcessCrash)).unwrap();
+    assert_eq!(log.commit(b"x").unwrap().guarantee, Guarantee::ProcessCrash);
+    drop(log);
+    // Barriers taken away later are noticed at the next opening.
+    let home = temp();
+    let Some(fs) = loop_fs("ext4", 64, &home) else {
+        return;
+    };
+    let dir = fs.path().join("log");
+    opened(&dir, sized(SEGMENT)).unwrap().close().unwrap();
+    fs.remount("barrier=0").unwrap();
+    let words = [
+        "without barriers",
+        "Options::require(Guarantee::ProcessCrash)",
+    ];
+    assert_error(opened(&dir, sized(SEGMENT)), ErrorKind::Unavailable, &words);
+}
+
+/// The kernel sends no flush through a device that was told `write through`, so nothing empties the
+/// caches below it.
+#[test]
+fn a_loop_device_that_drops_flushes_is_refused() {
+    let home = temp();
+    let Some(fs) = loop_fs("ext4", 64, &home) else {
+        return;
+    };
+    let dir = fs.path().join("log");
+    let log = opened(&dir, sized(SEGMENT)).unwrap();
+    assert_eq!(log.guarantee(), Guarantee::PowerLoss);
+    log.close().unwrap();
+    let told = format!("/sys/block/{}/queue/write_cache", fs.device());
+    if let Err(e) = std::fs::write(&told, "write through") {
+        return logforce_testkit::skip!("{told}: {e}");
+    }
+    let refused = opened(&dir, sized(SEGMENT));
+    let less = opened(&dir, sized(SEGMENT).require(Guarantee::ProcessCrash));
+    std::fs::write(&told, "write back").unwrap();
+    let says = format!("{} says `write through`", fs.device());
+    let words = [
+        &*says,
+        "/image",
+        "Options::require(Guarantee::ProcessCrash)",
+    ];
+    assert_error(refused, ErrorKind::Unavailable, &words);
+    assert_eq!(less.unwrap().guarantee(), Guarantee::ProcessCrash);
+}
+
+#[test]
+fn where_data_goes_through_the_journal_direct_is_not_the_default() {
+    let home = temp();
+    let Some(fs) = loop_fs("ext4-datajournal", 64, &home) else {
+        return;
+    };
+    let dir = fs.path().join("log");
+    let facts = logforce::facts(fs.path()).unwrap();
+    println!("direct: {:?}", facts.direct);
+    let log = opened(&dir, sized(SEGMENT)).unwrap();
+    assert_eq!(log.guarantee(), Guarantee::PowerLoss);
+    if facts.direct.is_none() {
+        assert_eq!(log.method(), Method::Dsync);
+        let direct = opened(
+            &fs.path().join("other"),
+            sized(SEGMENT).method(Method::DirectDsync),
+        );
+        let words = ["direct+dsync", "not offered", "Options::method"];
+        let e = assert_error(direct, ErrorKind::Unavailable, &words);
+        assert!(matches!(e, Error::Method { .. }));
+    }
+    for n in 0..40 {
+        log.commit(&record(n, 20_000)).unwrap();
+    }
+    log.close().unwrap();
+    assert_holds(&opened(&dir, sized(SEGMENT)).unwrap(), 0, 40, 20_000);
+}
+
+#[test]
+fn a_filesystem_mounted_for_reading_only() {
+    let home = temp();
+    let Some(fs) = loop_fs("ext4", 64, &home) else {
+        return;
+    };
+    let dir = fs.path().join("log");
+    let log = opened(&dir, sized(SEGMENT)).unwrap();
+    for n in 0..40 {
+        log.commit(&record(n, 20_000)).unwrap();
+    }
+    log.close().unwrap();
+    fs.remount("ro").unwrap();
+    let words = [dir.to_str().unwrap(), "Read-only", "remount"];
+    for open in [|d: &Path, o| logforce::open_existing(d, o), opened] {
+        assert_error(open(&dir, sized(SEGMENT)), ErrorKind::Io, &words);
+    }
+    let new = fs.path().join("new");
+    assert_error(
+        opened(&new, sized(SEGMENT)),
+        ErrorKind::Io,
+        &["new", "Read-only"],
+    );
+    // It can be looked at.
+    let seen = logforce::inspect(&dir).unwrap();
+    let found = seen.walk(&mut |_| true).unwrap();
+    assert_eq!((found.records, found.damages), (40, 0));
+    fs.remount("rw").unwrap();
+    assert_holds(&opened(&dir, sized(SEGMENT)).unwrap(), 0, 40, 20_000);
+}
+
+#[test]
+fn made_read_only_while_open() {
+    let home = temp();
+    let Some(fs) = loop_fs("ext4", 64, &home) else {
+        return;
+    };
+    let dir = fs.path().join("log");
+    let log = opened(&dir, sized(SEGMENT)).unwrap();
+    log.commit(&record(0, 100)).unwrap();
+    // The kernel refuses this while files are open for writing.
+    assert!(fs.remount("ro").is_err());
+    log.commit(&record(1, 100)).unwrap();
+    assert_holds(&log, 0, 2, 100);
+}

@@ -1,0 +1,42 @@
+//! The log as its users have it, on the operating system.
+//!
+//! One program: to link each file by itself took longer than to run it.
+
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
+mod asynchronous;
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
+mod basics;
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
+mod calibration;
+mod common;
+#[cfg(target_os = "linux")]
+mod counts;
+mod cuts;
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
+mod damage;
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
+mod directories;
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+mod displaced;
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
+mod examples;
+#[cfg(target_os = "linux")]
+mod filesystems;
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
+mod following;
+#[cfg(target_os = "linux")]
+mod full;
+#[cfg(target_os = "linux")]
+mod guarantees;
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
+mod options;
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
+mod positions;
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
+mod retain;
+mod stores;
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
+mod threads;
+mod till;
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
+mod writers;

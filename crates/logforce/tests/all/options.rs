@@ -1,0 +1,170 @@
+//! Options of every size: a log opens and works, or the error names the option; and what errors look
+//! like in a program that does nothing about them.
+
+use crate::common::*;
+use logforce::{Error, ErrorKind, Options, Policy};
+use std::time::Duration;
+
+type Set = fn(Options) -> Options;
+
+/// Works with what is set there.
+const WORKS: [(&str, Set); 25] = [
+    ("segment_len 16 KiB", |o| {
+        o.segment_len(16 << 10).max_batch(8192)
+    }),
+    ("write_unit 65536", |o| {
+        o.write_unit(1 << 16).max_batch(1 << 17)
+    }),
+    ("max_batch 16 MiB", |o| {
+        o.max_batch(16 << 20).staging(16 << 20)
+    }),
+    ("staging", |o| o.staging(usize::MAX)),
+    ("idle_stamp 0", |o| o.idle_stamp(Duration::ZERO)),
+    ("idle_stamp 1 ns", |o| o.idle_stamp(Duration::from_nanos(1))),
+    ("idle_stamp", |o| o.idle_stamp(Duration::MAX)),
+    ("worth_a_flight 0", |o| o.worth_a_flight(0)),
+    ("worth_a_flight", |o| o.worth_a_flight(usize::MAX)),
+    ("writes_in_flight 0 is 1", |o| o.writes_in_flight(0)),
+    ("writes_in_flight 1024", |o| o.writes_in_flight(1024)),
+    ("1024 small ones", |o| {
+        o.writes_in_flight(1024).worth_a_flight(0)
+    }),
+    ("spares 0", |o| o.spares(0)),
+    ("spares", |o| o.spares(usize::MAX)),
+    ("pin_limit 0", |o| o.pin_limit(0)),
+    ("pin_limit", |o| o.pin_limit(u64::MAX)),
+    ("max_log_len", |o| o.max_log_len(u64::MAX)),
+    ("max_log_len and segments", |o| {
+        o.max_log_len(u64::MAX).spares(usize::MAX).pin_limit(0)
+    }),
+    ("write within 0", |o| {
+        o.policy(Policy::Write {
+            force_within: Duration::ZERO,
+        })
+    }),
+    ("write within 1 ns", |o| {
+        o.policy(Policy::Write {
+            force_within: Duration::from_nanos(1),
+        })
+    }),
+    ("write within", |o| {
+        o.policy(Policy::Write {
+            force_within: Duration::MAX,
+        })
+    }),
+    ("interval 0", |o| {
+        o.policy(Policy::Interval {
+            within: Duration::ZERO,
+        })
+    }),
+    ("interval 1 ns", |o| {
+        o.policy(Policy::Interval {
+            within: Duration::from_nanos(1),
+        })
+    }),
+    ("interval", |o| {
+        o.policy(Policy::Interval {
+            within: Duration::MAX,
+        })
+    }),
+    ("an empty cache", |o| {
+        o.calibrate(true).calibration_cache("")
+    }),
+];
+
+/// Is refused: the option, how it is set, and words of the message.
+const REFUSED: [(&str, Set, &[&str]); 19] = [
+    ("segment_len", |o| o.segment_len(0), &["0 bytes", "16 KiB"]),
+    ("segment_len", |o| o.segment_len(1), &["1 byte "]),
+    ("segment_len", |o| o.segment_len((64 << 10) + 1), &["4 KiB"]),
+    (
+        "segment_len",
+        |o| o.segment_len((4 << 30) + 4096),
+        &["4 GiB"],
+    ),
+    ("segment_len", |o| o.segment_len(u64::MAX), &["4 GiB"]),
+    ("write_unit", |o| o.write_unit(0), &["4 KiB", "64 KiB"]),
+    ("write_unit", |o| o.write_unit(1), &["power of two"]),
+    ("write_unit", |o| o.write_unit(4097), &["power of two"]),
+    ("write_unit", |o| o.write_unit(1 << 31), &["64 KiB"]),
+    ("write_unit", |o| o.write_unit(u32::MAX), &["64 KiB"]),
+    ("max_batch", |o| o.max_batch(0), &["0 bytes", "16 MiB"]),
+    ("max_batch", |o| o.max_batch(4096), &["8 KiB"]),
+    ("max_batch", |o| o.max_batch(u32::MAX), &["16 MiB"]),
+    ("staging", |o| o.staging(0), &["max_batch", "64 KiB"]),
+    ("staging", |o| o.staging((64 << 10) - 1), &["max_batch"]),
+    ("writes_in_flight", |o| o.writes_in_flight(1025), &["1024"]),
+    (
+        "writes_in_flight",
+        |o| o.writes_in_flight(usize::MAX),
+        &["1 to 1024"],
+    ),
+    ("max_log_len", |o| o.max_log_len(0), &["at least", "KiB"]),
+    (
+        "max_log_len",
+        |o| o.max_log_len(3 * SEGMENT - 1),
+        &["segments of"],
+    ),
+];
+
+#[test]
+fn a_log_works_with_every_option_that_it_takes() {
+    let home = temp();
+    for (n, (name, set)) in WORKS.into_iter().enumerate() {
+        println!("{name}");
+        let dir = home.path().join(n.to_string());
+        let log = logforce::open_or_create(&dir, set(options())).unwrap();
+        for n in 0..20 {
+            log.commit(&record(n, 1000)).unwrap();
+        }
+        let records: Vec<_> = (20..40).map(|n| record(n, 30_000)).collect();
+        for record in &records {
+            log.append(record).unwrap();
+        }
+        let middle = log.commit(&record(40, 9)).unwrap();
+        log.force(middle.end).unwrap();
+        let pin = log.pin(log.front_lsn()).unwrap();
+        drop(pin);
+        assert_eq!(read_all(&log).len(), 41, "{name}");
+        log.truncate_front(middle.start).unwrap();
+        log.close().unwrap();
+        let log = logforce::open_existing(&dir, set(options())).unwrap();
+        assert!(log.recovered().clean, "{name}");
+        assert_eq!(read(&log, middle.start), [record(40, 9)], "{name}");
+        log.close().unwrap();
+    }
+}
+
+#[test]
+fn what_cannot_be_names_the_option_and_leaves_nothing() {
+    let home = temp();
+    for (option, set, words) in REFUSED {
+        let dir = home.path().join("log");
+        let words = [&["option", option], words].concat();
+        let opened = logforce::open_or_create(&dir, set(options()));
+        let e = assert_error(opened, ErrorKind::InvalidInput, &words);
+        assert!(matches!(e, Error::Option { option: o, .. } if o == option));
+        assert!(!dir.exists(), "{option}");
+        // Nor does it touch what is there.
+        logforce::create_new(&dir, options()).unwrap();
+        let opened = logforce::open_existing(&dir, set(options()));
+        assert_error(opened, ErrorKind::InvalidInput, &words);
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+}
+
+/// `main() -> Result<(), Error>` prints what Debug says, and so do `unwrap` and `expect`.
+#[test]
+fn debug_of_an_error_is_its_message() {
+    let home = temp();
+    for error in [
+        logforce::open_existing(home.path().join("gone"), options()).map(drop),
+        logforce::open_or_create(home.path(), options().segment_len(3)).map(drop),
+        logforce::open_or_create("", options()).map(drop),
+    ] {
+        let e = error.unwrap_err();
+        assert_eq!(format!("{e:?}"), e.to_string());
+        assert_eq!(format!("{e:#?}"), e.to_string());
+        assert!(!format!("{e:?}").contains('{'), "{e:?}");
+    }
+}

@@ -1,0 +1,322 @@
+//! Positions, sizes and options that cannot be.
+
+use crate::common::*;
+use logforce::{Error, ErrorKind, Log, Lsn, MAX_RECORD_LEN, Options};
+use logforce_testkit::process::Start;
+
+fn log(dir: &tempfile::TempDir) -> Log {
+    // No stamps of an idle log: the end stays where the last record left it.
+    let no_stamps = options().idle_stamp(std::time::Duration::MAX);
+    logforce::create_new(dir.path(), no_stamps).unwrap()
+}
+
+#[test]
+fn not_a_boundary() {
+    let dir = temp();
+    let log = log(&dir);
+    log.commit(&record(0, 100)).unwrap();
+    let at = log.commit(&record(1, 50_000)).unwrap();
+    for lsn in [
+        at.start.plus(8),
+        at.start.plus(40_000),
+        Lsn(at.end.0 - 8),
+        at.start.plus(1),
+    ] {
+        let words = [&*lsn.to_string(), "not where a record begins or ends"];
+        let answers = [
+            log.read_at(lsn).map(drop),
+            log.read_from(lsn).map(drop),
+            log.truncate_front(lsn),
+            log.truncate_back(lsn),
+        ];
+        for answer in answers {
+            let e = assert_error(answer, ErrorKind::InvalidInput, &words);
+            assert_eq!(e.lsn(), Some(lsn));
+        }
+    }
+    // The end of a record is a boundary, and no record.
+    let end = log.read_at(at.end);
+    assert!(end.is_err());
+    assert!(read(&log, at.end).is_empty());
+    assert_eq!(read_all(&log).len(), 2, "nothing was taken away");
+}
+
+#[test]
+fn inside_an_atomic_append_nothing_is_cut() {
+    let dir = temp();
+    let log = log(&dir);
+    let all = log.commit_all(&[b"a", b"b", b"c"]).unwrap();
+    // Each record can be read by itself, and from it on.
+    assert_eq!(log.read_at(all[1].start).unwrap().data, b"b");
+    assert_eq!(read(&log, all[1].start), [b"b", b"c"]);
+    for lsn in [all[1].start, all[2].start] {
+        let words = [&*lsn.to_string()];
+        assert_error(log.truncate_front(lsn), ErrorKind::InvalidInput, &words);
+        assert_error(log.truncate_back(lsn), ErrorKind::InvalidInput, &words);
+    }
+    log.truncate_front(all[2].end).unwrap();
+    assert!(read_all(&log).is_empty());
+}
+
+#[test]
+fn before_the_front() {
+    let dir = temp();
+    let log = log(&dir);
+    let places: Vec<_> = (0..60)
+        .map(|n| log.commit(&record(n, 20_000)).unwrap())
+        .collect();
+    log.truncate_front(places[40].start).unwrap();
+    let check = |log: &Log| {
+        // In the segment that stays, and in those that are gone.
+        for n in [0, 20, 39] {
+            let lsn = places[n].start;
+            let words = [
+                &*lsn.to_string(),
+                "was truncated",
+                &*places[40].start.to_string(),
+            ];
+            let answers = [
+                log.read_at(lsn).map(drop),
+                log.read_from(lsn).map(drop),
+                log.truncate_front(lsn),
+                log.truncate_back(lsn),
+            ];
+            for answer in answers {
+                let e = assert_error(answer, ErrorKind::Truncated, &words);
+                assert_eq!(e.lsn(), Some(lsn));
+            }
+        }
+        assert_eq!(log.front_lsn(), places[40].start);
+        assert_holds(log, 40, 60, 20_000);
+    };
+    check(&log);
+    log.close().unwrap();
+    check(&logforce::open_existing(dir.path(), options()).unwrap());
+}
+
+#[test]
+fn beyond_the_end() {
+    let dir = temp();
+    let log = log(&dir);
+    let at = log.commit(&record(0, 100)).unwrap();
+    let tail = log.tail_lsn();
+    for lsn in [
+        tail.plus(8),
+        tail.plus(SEGMENT),
+        tail.plus(1 << 40),
+        Lsn(u64::MAX),
+    ] {
+        let words = [&*lsn.to_string(), "beyond the end at"];
+        let answers = [
+            log.read_at(lsn).map(drop),
+            log.read_from(lsn).map(drop),
+            log.force(lsn).map(drop),
+            log.truncate_front(lsn),
+            log.truncate_back(lsn),
+        ];
+        for answer in answers {
+            let e = assert_error(answer, ErrorKind::BeyondEnd, &words);
+            assert_eq!(e.lsn(), Some(lsn));
+        }
+    }
+    // What is appended and not durable is there for nobody yet.
+    let staged = log.append(&record(1, 100)).unwrap();
+    assert_error(log.read_at(staged.start), ErrorKind::BeyondEnd, &[]);
+    assert_error(log.truncate_front(staged.end), ErrorKind::BeyondEnd, &[]);
+    assert_eq!(log.read_from(at.start).unwrap().count(), 1);
+    log.force(staged.end).unwrap();
+    assert_eq!(log.read_from(at.start).unwrap().count(), 2);
+}
+
+#[test]
+fn voided() {
+    let dir = temp();
+    let log = log(&dir);
+    let keep = log.commit(&record(0, 100)).unwrap();
+    let gone: Vec<_> = (1..40)
+        .map(|n| log.commit(&record(n, 20_000)).unwrap())
+        .collect();
+    log.truncate_back(gone[0].start).unwrap();
+    let on = log.commit(&record(1, 100)).unwrap();
+    assert!(
+        on.start > gone[38].end,
+        "those positions are not used again"
+    );
+    let check = |log: &Log| {
+        for at in [&gone[1], &gone[20], &gone[38]] {
+            let lsn = at.start;
+            let words = [&*lsn.to_string(), "voided", &*gone[0].start.to_string()];
+            let answers = [
+                log.read_at(lsn).map(drop),
+                log.read_from(lsn).map(drop),
+                log.truncate_front(lsn),
+                log.truncate_back(lsn),
+            ];
+            for answer in answers {
+                let e = assert_error(answer, ErrorKind::Voided, &words);
+                assert_eq!(e.lsn(), Some(lsn));
+                assert!(matches!(e, Error::Voided { from, to, .. } if from <= lsn && lsn < to));
+            }
+        }
+        assert_error(log.read_at(gone[0].start), ErrorKind::Voided, &[]);
+        assert_holds(log, 0, 2, 100);
+        assert_eq!(read(log, keep.end), [record(1, 100)]);
+    };
+    check(&log);
+    log.close().unwrap();
+    let log = logforce::open_existing(dir.path(), options()).unwrap();
+    check(&log);
+    // Below the front it is no longer voided but truncated.
+    log.truncate_front(on.start).unwrap();
+    assert_error(log.read_at(gone[20].start), ErrorKind::Truncated, &[]);
+}
+
+#[test]
+fn too_large() {
+    let dir = temp();
+    let log = logforce::create_new(dir.path(), options().segment_len(32 << 20)).unwrap();
+    let before = log.tail_lsn();
+    let max = vec![7; MAX_RECORD_LEN + 1];
+    let words = ["at most"];
+    let e = assert_error(log.append(&max), ErrorKind::InvalidInput, &words);
+    assert!(e.to_string().contains("64.0 MiB (6710888"), "{e}");
+    assert_error(log.commit(&max), ErrorKind::InvalidInput, &words);
+    assert_error(
+        log.append_parts(&[&max[..1], &max[1..]]),
+        ErrorKind::InvalidInput,
+        &words,
+    );
+    // The sum of an atomic append counts.
+    let half = &max[..MAX_RECORD_LEN / 2];
+    assert_error(
+        log.append_all(&[half, half]),
+        ErrorKind::InvalidInput,
+        &words,
+    );
+    let many: Vec<&[u8]> = vec![&[]; MAX_RECORD_LEN / 8 + 2];
+    assert_error(log.append_all(&many), ErrorKind::InvalidInput, &words);
+    assert_eq!(log.tail_lsn(), before, "nothing was accepted");
+    let at = log.append_all(&[half, &half[100..]]).unwrap();
+    log.force(at[1].end).unwrap();
+    let at = log.commit(&max[1..]).unwrap();
+    assert_eq!(log.read_at(at.start).unwrap().data.len(), MAX_RECORD_LEN);
+}
+
+#[test]
+fn nothing_is_an_append_too() {
+    let dir = temp();
+    let log = log(&dir);
+    assert_eq!(log.append_all(&[]).unwrap(), []);
+    assert_eq!(log.commit_all(&[]).unwrap(), []);
+    let at = log.commit(b"").unwrap();
+    assert!(at.end > at.start);
+    let at = log.append_parts(&[]).unwrap();
+    log.force(at.end).unwrap();
+    assert_eq!(read_all(&log), [b"", b""]);
+    log.force(Lsn::ORIGIN).unwrap();
+}
+
+#[test]
+fn options_out_of_range() {
+    let home = temp();
+    let dir = home.path().join("log");
+    let large = Options::new().segment_len(64 << 20);
+    let cases: Vec<(&str, Options)> = vec![
+        ("segment_len", options().segment_len(0)),
+        ("segment_len", options().segment_len(4096)),
+        ("segment_len", options().segment_len((256 << 10) + 1)),
+        ("segment_len", options().segment_len((4 << 30) + 4096)),
+        ("segment_len", options().segment_len(u64::MAX)),
+        ("write_unit", options().write_unit(0)),
+        ("write_unit", options().write_unit(512)),
+        ("write_unit", options().write_unit(5000)),
+        ("write_unit", options().write_unit(128 << 10)),
+        ("write_unit", options().write_unit(u32::MAX)),
+        ("max_batch", large.clone().max_batch(0)),
+        ("max_batch", large.clone().max_batch(4096)),
+        ("max_batch", large.clone().max_batch((1 << 20) + 1)),
+        ("max_batch", large.clone().max_batch(u32::MAX)),
+        ("staging", large.clone().staging(0)),
+        ("staging", large.clone().staging((1 << 20) - 1)),
+    ];
+    for (option, options) in cases {
+        let words = [&format!("option {option}: ")[..], " is "];
+        let e = assert_error(
+            logforce::open_or_create(&dir, options.clone()),
+            ErrorKind::InvalidInput,
+            &words,
+        );
+        assert!(matches!(e, Error::Option { option: o, .. } if o == option));
+        assert!(!dir.join("control").exists());
+    }
+    // The smallest and odd sizes work.
+    let smallest = Options::new()
+        .require(logforce::Guarantee::ProcessCrash)
+        .segment_len(16 << 10)
+        .max_batch(8 << 10)
+        .staging(8 << 10);
+    let log = logforce::create_new(&dir, smallest.clone()).unwrap();
+    for n in 0..40 {
+        log.commit(&record(n, 3000)).unwrap();
+    }
+    log.commit(&record(40, 100_000)).unwrap();
+    log.close().unwrap();
+    // Other sizes at the next opening: what is there keeps its own.
+    for (segment_len, unit) in [(SEGMENT, 65_536), (64 << 10, 8192), (48 << 10, 4096)] {
+        let options = smallest
+            .clone()
+            .segment_len(segment_len)
+            .write_unit(unit)
+            .max_batch(2 * unit)
+            .staging(1 << 20);
+        let log = logforce::open_existing(&dir, options).unwrap();
+        assert_eq!(read_all(&log).len() % 41, 0);
+        for n in 0..41 {
+            log.commit(&record(n, 3000)).unwrap();
+        }
+        log.close().unwrap();
+    }
+    let log = logforce::open_existing(&dir, smallest).unwrap();
+    assert_eq!(read_all(&log).len(), 4 * 41);
+}
+
+#[test]
+fn prepared_segments_of_other_sizes_are_used_up_first() {
+    const DIR: &str = "LOGFORCE_TEST_DIR";
+    let small = Options::new()
+        .require(logforce::Guarantee::ProcessCrash)
+        .segment_len(16 << 10)
+        .max_batch(8 << 10)
+        .staging(4 << 20);
+    if let Some(dir) = told(DIR) {
+        let log = logforce::create_new(dir, small).unwrap();
+        // Space for all of it is prepared before it is accepted; little of it gets used.
+        log.append(&record(0, 2 << 20)).unwrap();
+        std::process::abort();
+    }
+    let large = options().segment_len(1 << 20);
+    for _ in 0..20 {
+        let home = temp();
+        // One write spans all of these segments.
+        unlimited_descriptors();
+        let dir = home.path().join("log");
+        let name = "prepared_segments_of_other_sizes_are_used_up_first";
+        again(name, DIR, &dir).to_end().unwrap();
+        let prepared = logforce::inspect(&dir).unwrap().summary().prepared_end;
+        let log = logforce::open_existing(&dir, large.clone()).unwrap();
+        let room = prepared.0.saturating_sub(log.tail_lsn().0);
+        if room < 700 << 10 {
+            println!("only {room} bytes were left: once more");
+            continue;
+        }
+        // It would fit into segments of the new size, and does not into these.
+        let at = log.commit(&record(1, room as usize - (110 << 10))).unwrap();
+        assert!(at.end > prepared);
+        log.close().unwrap();
+        let log = logforce::open_existing(&dir, large).unwrap();
+        let all = read_all(&log);
+        assert!(all.last() == Some(&record(1, room as usize - (110 << 10))));
+        return;
+    }
+    logforce_testkit::skip!("all that was appended was always written before the process ended");
+}

@@ -1,0 +1,216 @@
+//! Metadata, pins and the cap on real files.
+
+use crate::common::*;
+use logforce::{CheckpointDue, ErrorKind, Log, MAX_META_LEN, Pin};
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+fn soon(what: &str, mut is: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is() {
+        assert!(start.elapsed() < Duration::from_secs(20), "never: {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Bytes of all segment files.
+fn used(dir: &Path) -> u64 {
+    let files = fs::read_dir(dir).unwrap().map(|e| e.unwrap());
+    let segments = files.filter(|f| {
+        let name = f.file_name().to_string_lossy().into_owned();
+        name.ends_with(".seg") || name.ends_with(".spare")
+    });
+    // It may be renamed or removed meanwhile.
+    segments
+        .filter_map(|f| f.metadata().ok())
+        .map(|m| m.len())
+        .sum()
+}
+
+#[test]
+fn the_types_can_be_shared() {
+    fn shared<T: Send + Sync>() {}
+    shared::<Pin>();
+    shared::<CheckpointDue>();
+}
+
+#[test]
+fn metadata_stays() {
+    let home = temp();
+    for method in methods(home.path()) {
+        let dir = home.path().join(method.name());
+        let options = options().method(method);
+        let log = logforce::open_or_create(&dir, options.clone()).unwrap();
+        assert_eq!(log.meta(), None);
+        log.set_meta(b"term 1").unwrap();
+        assert_eq!(log.meta().as_deref(), Some(&b"term 1"[..]));
+        let seen = logforce::read_only(&dir).unwrap().meta().unwrap();
+        assert_eq!(seen.as_deref(), Some(&b"term 1"[..]));
+        let too_long = log.set_meta(&[0; MAX_META_LEN + 1]);
+        assert_error(too_long, ErrorKind::InvalidInput, &["4001", "4000"]);
+        log.commit(b"a record").unwrap();
+        log.close().unwrap();
+        let log = logforce::open_existing(&dir, options.clone()).unwrap();
+        assert_eq!(log.meta().as_deref(), Some(&b"term 1"[..]));
+        for n in 0..20 {
+            log.set_meta(&vec![n; n as usize * 200]).unwrap();
+        }
+        drop(log);
+        let log = logforce::open_existing(&dir, options).unwrap();
+        assert_eq!(log.meta(), Some(vec![19; 3800]));
+        let summary = logforce::inspect(&dir).unwrap().summary();
+        assert_eq!((summary.meta_len, summary.meta_whole), (Some(3800), true));
+        assert_eq!(read_all(&log), [b"a record"]);
+    }
+}
+
+/// A control file of before there was metadata is opened, left as it is, and grows at the first use.
+#[test]
+fn an_older_control_file_grows() {
+    let home = temp();
+    let dir = home.path().join("log");
+    let log = logforce::create_new(&dir, options()).unwrap();
+    log.commit(b"old").unwrap();
+    log.close().unwrap();
+    let control = dir.join("control");
+    fs::OpenOptions::new()
+        .write(true)
+        .open(&control)
+        .unwrap()
+        .set_len(128 << 10)
+        .unwrap();
+    let log = logforce::open_existing(&dir, options()).unwrap();
+    assert_eq!(log.meta(), None);
+    assert_eq!(fs::metadata(&control).unwrap().len(), 128 << 10);
+    log.set_meta(b"new").unwrap();
+    assert_eq!(fs::metadata(&control).unwrap().len(), 256 << 10);
+    drop(log);
+    // Cut again, which is damage now.
+    let file = fs::OpenOptions::new().write(true).open(&control).unwrap();
+    file.set_len(128 << 10).unwrap();
+    let refused = logforce::open_existing(&dir, options());
+    assert_error(refused, ErrorKind::Damaged, &["metadata", "control"]);
+}
+
+#[test]
+fn threads_set_it() {
+    let home = temp();
+    let dir = home.path().join("log");
+    let log = logforce::create_new(&dir, options()).unwrap();
+    std::thread::scope(|s| {
+        for t in 0..4u8 {
+            let log = &log;
+            s.spawn(move || (0..25).for_each(|n| log.set_meta(&[t, n]).unwrap()));
+        }
+        s.spawn(|| (0..200).for_each(|n| assert!(log.commit(&record(n, 9000)).is_ok())));
+    });
+    let last = log.meta();
+    assert!(last.as_ref().is_some_and(|m| m[1] == 24), "{last:?}");
+    log.close().unwrap();
+    assert_eq!(
+        logforce::open_existing(&dir, options()).unwrap().meta(),
+        last
+    );
+}
+
+#[test]
+fn a_pin_holds_the_front() {
+    let home = temp();
+    let dir = home.path().join("log");
+    let log = logforce::create_new(&dir, options().pin_limit(4_000_000)).unwrap();
+    let at: Vec<_> = (0..400)
+        .map(|n| log.commit(&record(n, 9000)).unwrap().start)
+        .collect();
+    let (pin, dead) = (log.pin(at[100]).unwrap(), log.pin(at[20]).unwrap());
+    let before = used(&dir);
+    log.truncate_front(at[200]).unwrap();
+    assert_eq!(log.front_lsn(), at[20]);
+    let mut behind = log.read_from(at[20]).unwrap();
+    assert!(behind.next().unwrap().is_ok());
+    log.truncate_front(at[390]).unwrap();
+    assert!(dead.is_broken() && !pin.is_broken());
+    assert_eq!(log.front_lsn(), at[100]);
+    let cut_off = behind.find_map(|e| e.err()).unwrap();
+    assert_eq!(cut_off.kind(), ErrorKind::Truncated, "{cut_off}");
+    assert_error(dead.advance(at[399]), ErrorKind::Truncated, &[]);
+    // The other one reads all that it has pinned, and lets go.
+    for (n, entry) in (100..).zip(log.read_from(at[100]).unwrap()) {
+        let entry = entry.unwrap();
+        assert!(entry.data == record(n, 9000));
+        pin.advance(entry.end).unwrap();
+    }
+    soon("all is dropped", || log.front_lsn() == at[390]);
+    soon("space", || used(&dir) < before / 2);
+    log.close().unwrap();
+}
+
+#[test]
+fn a_cap_without_a_callback() {
+    let home = temp();
+    let dir = home.path().join("log");
+    let cap = 4 * SEGMENT;
+    let log = logforce::create_new(&dir, options().max_log_len(cap)).unwrap();
+    let (mut n, e) = fill_up(&log, 0, 9000);
+    assert_eq!(e.kind(), ErrorKind::Full, "{e}");
+    for round in 0..5 {
+        assert_eq!(used(&dir), cap, "round {round}");
+        assert_eq!(
+            log.append(&record(n, 9000)).unwrap_err().kind(),
+            ErrorKind::Full
+        );
+        let places: Vec<_> = log
+            .read_from(log.front_lsn())
+            .unwrap()
+            .map(|e| e.unwrap())
+            .collect();
+        log.truncate_front(places[places.len() / 2].start).unwrap();
+        let (more, e) = fill_up(&log, n, 9000);
+        assert_eq!(e.kind(), ErrorKind::Full, "{e}");
+        assert!(more > 10, "round {round}: {more}");
+        n += more;
+    }
+    log.close().unwrap();
+    let log = logforce::open_existing(&dir, options().max_log_len(cap)).unwrap();
+    log.truncate_front(log.durable_lsn()).unwrap();
+    assert!(fill_up(&log, n, 9000).0 > 50);
+}
+
+#[test]
+fn a_callback_keeps_the_log_below_its_cap() {
+    let home = temp();
+    let dir = home.path().join("log");
+    let cap = 4 * SEGMENT;
+    let slot: Arc<Mutex<Option<Log>>> = Arc::default();
+    let (inner, calls) = (slot.clone(), Arc::new(Mutex::new(0)));
+    let counted = calls.clone();
+    let options = options().max_log_len(cap).on_full(Arc::new(move |due| {
+        let Some(log) = inner.lock().unwrap().clone() else {
+            return;
+        };
+        *counted.lock().unwrap() += 1;
+        assert_eq!(due.limit, cap);
+        let note = log.commit(b"checkpoint").unwrap();
+        assert!(note.start >= due.truncate_to);
+        log.truncate_front(note.start).unwrap();
+    }));
+    let log = logforce::create_new(&dir, options).unwrap();
+    *slot.lock().unwrap() = Some(log.clone());
+    std::thread::scope(|s| {
+        for t in 0..3 {
+            let (log, dir) = (&log, &dir);
+            s.spawn(move || {
+                for n in 0..300 {
+                    log.commit(&record(t * 1000 + n, 9000)).unwrap();
+                    // A file that is renamed meanwhile may be listed twice.
+                    assert!((0..5).any(|_| used(dir) <= cap));
+                }
+            });
+        }
+    });
+    // 8 MB through a log of 1 MiB.
+    assert!(*calls.lock().unwrap() > 8);
+    log.close().unwrap();
+    assert!(slot.lock().unwrap().take().is_some());
+}
