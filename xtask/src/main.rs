@@ -1,88 +1,70 @@
 //! The project's own commands. `cargo xtask` prints what there is.
 
+#![forbid(unsafe_code)]
+
 mod check;
 mod fuzz;
 mod platform;
 mod powercut;
 mod sim;
+mod soak;
 mod test;
 mod workspace;
 
+use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
-const HELP: &str = "\
-cargo xtask check
-    The rules of the house: which crate may use which, where `unsafe` may be, how long a file may
-    get, what may not be written. Takes a second.
+/// The project's own commands.
+#[derive(Debug, Parser)]
+#[command(
+    bin_name = "cargo xtask",
+    arg_required_else_help = true,
+    max_term_width = 100
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Commands,
+}
 
-cargo xtask test [--keep-going] [--only STAGE]...
-    Everything that can run on this machine, in stages, as CI does it. As root on a Debian it
-    installs the system packages that are missing; otherwise it prints the line that would.
-    --keep-going    goes on after a stage that failed
-    --only STAGE    only this stage; may be given several times
-    LOGFORCE_SCHEDULES=N in the environment: so many schedules of each test of interleavings
-    (600 unless set); LOGFORCE_SEED=N runs those of one seed again.
+#[derive(Debug, Subcommand)]
+enum Commands {
+    /// The rules that no compiler knows: which crate may use which, what may not be called, how long
+    /// a file may get. Takes a second.
+    Check,
+    Test(test::Options),
+    Soak(soak::Options),
+    Platform(platform::Options),
+    /// Random runs of a log on a simulated disk; `cargo xtask sim --help` has the options.
+    #[command(disable_help_flag = true)]
+    Sim(Passed),
+    /// Turns known bugs on, one by one, and says which random run finds each.
+    #[command(disable_help_flag = true)]
+    Planted(Passed),
+    /// Real power cuts on real filesystems, and process faults (as root, on Linux): `suite` (unless
+    /// named otherwise), `process`, `planted`; `cargo xtask powercut suite --help` has the options.
+    #[command(disable_help_flag = true)]
+    Powercut(Passed),
+    Fuzz(fuzz::Options),
+}
 
-cargo xtask platform [--dir DIR] [--seconds S] [--without-tests]
-    For Windows and macOS, where we have run nothing: tests and measures this system, and writes one
-    JSON file that you may send us. Measures the disk of DIR (the target folder unless named) for S
-    seconds (30). docs/platforms.md says what is in it.
-
-cargo xtask sim [--seeds N] [--from SEED] [--minutes M] [--threads T]
-    Random lives of a log on a simulated disk: 10,000, or N, or for M minutes.
-cargo xtask sim --seed N
-    That life again, exactly.
-cargo xtask planted [--search] [--seeds N] [NAME]...
-    Turns known bugs on, one by one, and says which life found each.
-
-cargo xtask powercut [suite OPTIONS...]
-    Real power cuts on real filesystems, over a disk whose plug is pulled: self-checks, 1,000 live
-    cuts, 20,000 replayed crash states. As root on Linux. `cargo xtask powercut suite --help`
-    prints the options: --minutes M goes on for so long.
-cargo xtask powercut process [--only PART] [OPTIONS...]
-    Process faults: kills, full disks, errors of the disk, readers, several writers, system calls
-    that fail (`--only inject`; `--whole --minutes M` every call by every error number).
-cargo xtask powercut planted [NAME]...
-    Turns known bugs of the log on, one by one, each of which cuts or failing calls have to find.
-
-cargo xtask fuzz [--minutes M] [--minimise] [TARGET]...
-    Builds the fuzz targets, replays what is kept in fuzz/, and fuzzes each target for 20 seconds.
-    Needs no cargo-fuzz and no nightly compiler. All that it writes is below target/fuzz.
-    --minutes M     for so long each
-    --minimise      then puts the smallest corpus that reaches as much into fuzz/corpus
-cargo xtask fuzz --planted
-    Shows that each known bug is found within a bounded number of executions.
-";
-
-fn help() {
-    print!("{HELP}\nStages:\n");
-    for stage in test::Stage::ALL {
-        println!("    {:<13} {}", stage.name(), stage.about());
-    }
-    println!(
-        "\nWith CI=true a missing package and a skipped test are failures; elsewhere they are named."
-    );
+/// What another program reads.
+#[derive(Debug, clap::Args)]
+struct Passed {
+    /// Passed on as they are.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    words: Vec<String>,
 }
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let done = match words.as_slice() {
-        [] | ["help" | "--help" | "-h"] => {
-            help();
-            Ok(true)
-        }
-        ["check"] => check::command(),
-        ["sim", options @ ..] => sim::lives(options),
-        ["planted", options @ ..] => sim::planted(options),
-        ["fuzz", options @ ..] => fuzz::command(options),
-        ["platform", options @ ..] => platform::command(options),
-        ["powercut", options @ ..] => powercut::command(options),
-        ["test", options @ ..] => test::command(options),
-        other => Err(anyhow::anyhow!(
-            "no such command: {}; `cargo xtask` prints what there is",
-            other.join(" ")
-        )),
+    let done = match Cli::parse().command {
+        Commands::Check => check::command(),
+        Commands::Test(options) => test::command(&options),
+        Commands::Soak(options) => soak::command(&options),
+        Commands::Platform(options) => platform::command(&options),
+        Commands::Sim(passed) => sim::lives(&passed.words),
+        Commands::Planted(passed) => sim::planted(&passed.words),
+        Commands::Powercut(passed) => powercut::command(&passed.words),
+        Commands::Fuzz(options) => fuzz::command(&options),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,
@@ -91,5 +73,22 @@ fn main() -> ExitCode {
             eprintln!("error: {e:#}");
             ExitCode::from(2)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_commands_fit_together() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn other_programs_get_their_words_as_they_are() {
+        let cli = Cli::try_parse_from(["xtask", "sim", "--seed", "7"]).unwrap();
+        assert!(matches!(cli.command, Commands::Sim(p) if p.words == ["--seed", "7"]));
     }
 }

@@ -15,10 +15,10 @@ const RUN: [&str; 6] = [
 ];
 
 /// Builds it and passes the words on. With `planted` the known bugs are compiled in.
-pub fn command(words: &[&str]) -> Result<bool> {
+pub fn command(words: &[String]) -> Result<bool> {
     let workspace = Workspace::find()?;
-    let cargo = || match words.first() {
-        Some(&"planted") => sim::with_bugs(&workspace),
+    let cargo = || match words.first().map(String::as_str) {
+        Some("planted") => sim::with_bugs(&workspace),
         _ => Command::new(cargo()),
     };
     // Its own test of the command needs the command, beside it.
@@ -31,7 +31,10 @@ pub fn command(words: &[&str]) -> Result<bool> {
     }
     let mut command = cargo();
     command.current_dir(&workspace.root).args(RUN);
-    command.args(if words.is_empty() { &["suite"] } else { words });
+    if words.is_empty() {
+        command.arg("suite");
+    }
+    command.args(words);
     let status = command.status().context("cargo")?;
     Ok(status.success())
 }

@@ -19,11 +19,14 @@ pub fn with_bugs(workspace: &Workspace) -> Command {
     command
 }
 
+/// The seeds that found something once: lived at every change.
+pub const LISTED: &str = "crates/sim/seeds.txt";
+
 /// What cargo is to run.
 pub const RUN: [&str; 6] = ["run", "--quiet", "--locked", "-p", "logforce-sim", "--"];
 
 /// `cargo xtask sim`: random lives.
-pub fn lives(words: &[&str]) -> Result<bool> {
+pub fn lives(words: &[String]) -> Result<bool> {
     let workspace = Workspace::find()?;
     let mut command = Command::new(cargo());
     command.current_dir(&workspace.root).args(RUN).args(words);
@@ -31,7 +34,7 @@ pub fn lives(words: &[&str]) -> Result<bool> {
 }
 
 /// `cargo xtask planted`: known bugs, looked for by random lives.
-pub fn planted(words: &[&str]) -> Result<bool> {
+pub fn planted(words: &[String]) -> Result<bool> {
     let workspace = Workspace::find()?;
     let mut command = with_bugs(&workspace);
     command.args(RUN).arg("planted").args(words);

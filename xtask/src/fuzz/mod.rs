@@ -11,7 +11,7 @@ mod target;
 
 use crate::test::{Budget, end_all_on_ctrl_c};
 use crate::workspace::Workspace;
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 pub use build::Build;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -48,57 +48,32 @@ impl Places {
     }
 }
 
-/// What was asked for.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Options {
+/// Builds the fuzz targets, replays what is kept in fuzz/, and fuzzes each target. Needs no cargo-fuzz
+/// and no nightly compiler. All that it writes is below target/fuzz.
+#[derive(Debug, Default, PartialEq, Eq, clap::Args)]
+pub struct Options {
+    /// Only these.
+    #[arg(value_name = "TARGET", value_parser = target_named)]
     targets: Vec<Target>,
-    time: Option<Duration>,
+    /// For so many minutes each, instead of 20 seconds.
+    // In 32 bits, so that no number of seconds overflows.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    minutes: Option<u32>,
+    /// Then puts the smallest corpus that reaches as much into fuzz/corpus.
+    #[arg(long)]
     minimise: bool,
+    /// Shows that each known bug is found within a bounded number of executions.
+    #[arg(long, conflicts_with_all = ["targets", "minutes", "minimise"])]
     planted: bool,
 }
 
-impl Options {
-    fn read(words: &[&str]) -> Result<Options> {
-        let mut options = Options::default();
-        let mut words = words.iter();
-        while let Some(word) = words.next() {
-            match *word {
-                "--minutes" => {
-                    let minutes = words.next().context("--minutes needs a number")?;
-                    // In 32 bits, so that no number of seconds overflows.
-                    let number = minutes.parse::<u32>().ok().filter(|n| *n > 0);
-                    let number =
-                        number.with_context(|| format!("'{minutes}' is no number of minutes"))?;
-                    options.time = Some(Duration::from_secs(60 * u64::from(number)));
-                }
-                "--minimise" => options.minimise = true,
-                "--planted" => options.planted = true,
-                flag if flag.starts_with('-') => {
-                    bail!("no option '{flag}'; there are --minutes M, --minimise and --planted")
-                }
-                name => {
-                    let target = TARGETS.into_iter().find(|t| t.name == name);
-                    options.targets.push(target.with_context(|| {
-                        let names = TARGETS.map(|t| t.name).join(", ");
-                        format!("no target '{name}'; there are {names}")
-                    })?);
-                }
-            }
-        }
-        let others = options.time.is_some() || options.minimise || !options.targets.is_empty();
-        if options.planted && others {
-            bail!("--planted takes nothing else: the executions are bounded, not the time");
-        }
-        if options.targets.is_empty() {
-            options.targets = TARGETS.to_vec();
-        }
-        Ok(options)
-    }
+fn target_named(name: &str) -> Result<Target, String> {
+    let target = TARGETS.into_iter().find(|t| t.name == name);
+    target.ok_or_else(|| format!("there are {}", TARGETS.map(|t| t.name).join(", ")))
 }
 
 /// The command. True if nothing was found.
-pub fn command(words: &[&str]) -> Result<bool> {
-    let options = Options::read(words)?;
+pub fn command(options: &Options) -> Result<bool> {
     let mut workspace = Workspace::find()?;
     std::fs::create_dir_all(&workspace.target)?;
     workspace.target = workspace.target.canonicalize()?;
@@ -110,8 +85,15 @@ pub fn command(words: &[&str]) -> Result<bool> {
     }
     let build = Build::make(&places, false, &budget)?;
     let mut well = true;
-    for target in options.targets {
-        let found = target.test(&places, &build, options.time.unwrap_or(SHORT), &budget)?;
+    let time = options
+        .minutes
+        .map(|m| Duration::from_secs(60 * u64::from(m)));
+    let targets = match options.targets.as_slice() {
+        [] => &TARGETS[..],
+        some => some,
+    };
+    for target in targets.iter().copied() {
+        let found = target.test(&places, &build, time.unwrap_or(SHORT), &budget)?;
         for line in &found.lines {
             println!("{line}");
         }
@@ -128,26 +110,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_are_read() {
-        let read = |words: &[&str]| Options::read(words).map_err(|e| e.to_string());
-        assert_eq!(read(&[]).map(|o| o.targets.len()), Ok(TARGETS.len()));
-        let one = read(&["decoders", "--minutes", "3", "--minimise"]);
-        let one = one.expect("right");
-        assert_eq!(one.targets.len(), 1);
-        assert_eq!(one.time, Some(Duration::from_secs(180)));
-        assert!(one.minimise && !one.planted);
-        for (words, said) in [
-            (&["--minutes"][..], "needs a number"),
-            (&["--minutes", "x"], "no number"),
-            (&["--minutes", "0"], "no number"),
-            (&["--minutes", "18446744073709551615"], "no number"),
-            (&["no-such"], "mutated_log"),
-            (&["--minimize"], "--minimise"),
-            (&["--planted", "decoders"], "bounded"),
-            (&["--planted", "--minutes", "1"], "bounded"),
-        ] {
-            let error = read(words).expect_err("wrong");
-            assert!(error.contains(said), "{error}");
-        }
+    fn targets_are_named() {
+        assert!(target_named("decoders").is_ok());
+        let error = target_named("no-such").expect_err("wrong");
+        assert!(error.contains("mutated_log"), "{error}");
     }
 }

@@ -8,7 +8,7 @@ mod steps;
 
 use crate::workspace::Workspace;
 use anyhow::{Context, Result, bail};
-use options::Options;
+pub use options::Options;
 use private::Private;
 use report::Report;
 use std::path::{Path, PathBuf};
@@ -17,17 +17,16 @@ use std::path::{Path, PathBuf};
 const SEND_TO: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/issues/new");
 
 /// The command. True if no test failed and everything could be asked and measured.
-pub fn command(words: &[&str]) -> Result<bool> {
-    let options = Options::read(words)?;
+pub fn command(options: &Options) -> Result<bool> {
     let workspace = Workspace::find()?;
     // First: nobody wants to wait for the tests to learn of a slip.
-    let dir = measured(&options, &workspace)?;
+    let dir = measured(options, &workspace)?;
     let logs = workspace.target.join("xtask");
     std::fs::create_dir_all(&logs).with_context(|| logs.display().to_string())?;
     crate::test::end_all_on_ctrl_c(|| {})?;
 
     let mut report = Report::new(steps::commit(&workspace), steps::compiler());
-    if options.tests {
+    if !options.without_tests {
         println!("running the tests; that takes some minutes …");
         let tests = steps::tests(&workspace, &logs)?;
         println!("    {}", tests.counts);

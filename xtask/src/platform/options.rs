@@ -1,46 +1,25 @@
 //! What was asked for.
 
-use anyhow::{Context, Result, bail};
 use std::path::PathBuf;
 
-#[derive(Debug, Clone, PartialEq)]
+/// For Windows and macOS, where we have run nothing: tests and measures this system, and writes one
+/// JSON file that you may send us. docs/platforms.md says what is in it.
+#[derive(Debug, Clone, PartialEq, clap::Args)]
 pub struct Options {
-    /// Whether the tests are run as well.
-    pub tests: bool,
-    /// The folder whose disk is measured.
+    /// Leaves the tests out.
+    #[arg(long)]
+    pub without_tests: bool,
+    /// The folder whose disk is measured: the target folder unless named.
+    #[arg(long)]
     pub dir: Option<PathBuf>,
-    /// How long is measured.
+    /// How long is measured, from 0.1 to 3600 seconds.
+    #[arg(long, default_value = "30", value_parser = seconds)]
     pub seconds: f64,
 }
 
-impl Options {
-    pub fn read(words: &[&str]) -> Result<Options> {
-        let mut options = Options {
-            tests: true,
-            dir: None,
-            seconds: 30.0,
-        };
-        let mut words = words.iter();
-        while let Some(word) = words.next() {
-            match *word {
-                "--without-tests" => options.tests = false,
-                "--dir" => {
-                    let dir = words.next().context("--dir needs a folder")?;
-                    options.dir = Some(dir.into());
-                }
-                "--seconds" => {
-                    let seconds = words.next().context("--seconds needs a number")?;
-                    options.seconds = seconds
-                        .parse()
-                        .ok()
-                        .filter(|s| (0.1..=3600.0).contains(s))
-                        .with_context(|| format!("--seconds is 0.1 to 3600, not '{seconds}'"))?;
-                }
-                other => bail!("no such option: {other}; `cargo xtask` prints what there is"),
-            }
-        }
-        Ok(options)
-    }
+fn seconds(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|s| (0.1..=3600.0).contains(s));
+    number.ok_or_else(|| "it is a number from 0.1 to 3600".to_owned())
 }
 
 #[cfg(test)]
@@ -48,21 +27,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_are_read() {
-        let read = |words: &[&str]| Options::read(words).map_err(|e| e.to_string());
-        assert!(read(&[]).unwrap().tests);
-        let all = read(&["--without-tests", "--dir", "d", "--seconds", "2.5"]).unwrap();
-        assert_eq!((all.tests, all.seconds), (false, 2.5));
-        assert_eq!(all.dir, Some("d".into()));
-        for (words, said) in [
-            (&["--dir"][..], "needs a folder"),
-            (&["--seconds"], "needs a number"),
-            (&["--seconds", "nan"], "'nan'"),
-            (&["--seconds", "-1"], "'-1'"),
-            (&["x"], "no such option"),
-        ] {
-            let error = read(words).unwrap_err();
-            assert!(error.contains(said), "{error}");
+    fn seconds_are_read() {
+        assert_eq!(seconds("2.5"), Ok(2.5));
+        for wrong in ["nan", "-1", "0", "x", "1e9"] {
+            assert!(seconds(wrong).is_err(), "{wrong}");
         }
     }
 }

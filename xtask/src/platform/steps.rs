@@ -47,7 +47,7 @@ pub fn tests(workspace: &Workspace, logs: &Path) -> Result<Tests> {
     tests.current_dir(&workspace.root).arg("test");
     tests.args(PORTABLE.iter().flat_map(|c| ["-p", c]));
     tests.args(["--locked", "--lib", "--bins", "--tests", "--no-fail-fast"]);
-    tests.args(["--color", "never", "--", "--show-output"]);
+    tests.args(["--color", "never"]);
     let ended = child::run(&mut tests, &logs.join("platform-tests.log"), LIMIT)?;
     let read = transcript::read(&ended.text());
     Ok(Tests {

@@ -1,10 +1,9 @@
 //! Linux on aarch64: the command is linked, and what QEMU can run without a machine is run: unit
 //! tests, and the command.
 
-use super::counts::Counts;
 use super::debian::{self, Needed};
 use super::stage::Outcome;
-use super::{Setting, child, excuses, host, transcript};
+use super::{Setting, host};
 use anyhow::{Context, Result};
 use std::process::Command;
 
@@ -25,8 +24,13 @@ const NEEDED: [Needed; 3] = [
 ];
 
 pub fn run(setting: &Setting) -> Result<Outcome> {
-    if let Some(refused) = debian::refused("aarch64", &NEEDED) {
+    let deep = setting.tier.is_deep();
+    if let Some(refused) = debian::refused("aarch64", if deep { &NEEDED } else { &[] }) {
         return Ok(refused);
+    }
+    if !deep {
+        let mut check = cargo(setting, "check", &["logforce"])?;
+        return host::step(setting, "aarch64", &mut check);
     }
     let mut build = cargo(setting, "build", debian::TESTED)?;
     build.args(["--lib", "--bins", "--example", "quickstart"]);
@@ -64,9 +68,16 @@ const UNIT_TESTED: [&str; 4] = [
     "logforce-core",
 ];
 
-/// Of `tests/` those of the bytes and of the contract. The others make real calls in processes of
-/// their own, and what they find lies in the kernel.
-const TESTS: [&str; 5] = ["--lib", "--test", "golden", "--test", "conformance"];
+/// Besides unit tests those of the bytes and of the contract. The others make real calls in processes
+/// of their own, and what they find lies in the kernel.
+const TESTS: [(&str, &[&str], &[&str]); 2] = [
+    ("units", &["--lib"], &[]),
+    (
+        "contract",
+        &["--test", "all"],
+        &["golden::", "conformance::"],
+    ),
+];
 
 /// Left out: on filesystems of their own the kernel is tested; and the test of a kernel without
 /// `RWF_DSYNC` wants one that has it, which QEMU 7.2 does not pass on.
@@ -78,27 +89,14 @@ const NOT_HERE: [&str; 4] = [
 ];
 
 fn unit_tests(setting: &Setting) -> Result<Outcome> {
-    let mut tests = cargo(setting, "test", &UNIT_TESTED)?;
-    tests
-        .args(TESTS)
-        .args(["--no-fail-fast", "--", "--show-output"]);
-    tests.args(NOT_HERE);
-    let log = setting.logs.join("aarch64-tests.log");
-    let ended = child::run(&mut tests, &log, setting.clock.limit())?;
-    let read = transcript::read(&ended.text());
-    let mut outcome = Outcome {
-        counts: read.counts(ended.ok),
-        lines: read.lines(ended.ok),
-        excused: read.excused(excuses::EXCUSES),
-    };
-    if outcome.counts.passed == 0 {
-        // A filter that fits nothing is content.
-        outcome += Outcome::of(Counts::FAILED, vec!["no test ran".to_owned()]);
+    let mut all = Outcome::default();
+    for (name, which, filter) in TESTS {
+        let mut tests = cargo(setting, "test", &UNIT_TESTED)?;
+        tests.args(which).args(["--no-fail-fast", "--"]);
+        tests.args(filter).args(NOT_HERE);
+        all += host::tests(setting, &format!("aarch64-{name}"), &mut tests)?;
     }
-    if !ended.ok {
-        outcome.lines.push(ended.how);
-    }
-    Ok(outcome)
+    Ok(all)
 }
 
 /// An example makes a log, and the command reads it and measures a little.

@@ -1,22 +1,30 @@
 //! How long a run may take.
 
+use super::Tier;
 use std::time::{Duration, Instant};
 
 /// What one command may take: a limit for what hangs.
 const STAGE: Duration = Duration::from_secs(60 * 60);
-/// What all of it may take.
-const RUN: Duration = Duration::from_secs(85 * 60);
+/// What all of it may take: what hangs, or a machine that is much slower than most, ends it.
+const fn run(tier: Tier) -> Duration {
+    Duration::from_secs(match tier {
+        Tier::Change => 60 * 60,
+        Tier::Deep { .. } => 3 * 60 * 60,
+    })
+}
 
 /// The time since the start of the run.
 #[derive(Debug)]
 pub struct Clock {
     started: Instant,
+    run: Duration,
 }
 
 impl Clock {
-    pub fn start() -> Clock {
+    pub fn start(tier: Tier) -> Clock {
         Clock {
             started: Instant::now(),
+            run: run(tier),
         }
     }
 
@@ -26,12 +34,12 @@ impl Clock {
 
     /// What a command that starts now may take.
     pub fn limit(&self) -> Duration {
-        limit(self.elapsed())
+        limit(self.run, self.elapsed())
     }
 }
 
-fn limit(elapsed: Duration) -> Duration {
-    STAGE.min(RUN.saturating_sub(elapsed))
+fn limit(run: Duration, elapsed: Duration) -> Duration {
+    STAGE.min(run.saturating_sub(elapsed))
 }
 
 /// A duration as it is printed: `7.2 s`, `3 min 05 s`.
@@ -50,10 +58,12 @@ mod tests {
 
     #[test]
     fn a_late_stage_gets_what_is_left() {
-        assert_eq!(limit(Duration::ZERO), STAGE);
-        assert_eq!(limit(RUN - Duration::from_secs(5)), Duration::from_secs(5));
-        assert_eq!(limit(RUN * 2), Duration::ZERO);
-        assert!(Clock::start().limit() <= STAGE);
+        let all = run(Tier::Deep { from: 1 });
+        let left = Duration::from_secs(5);
+        assert_eq!(limit(all, Duration::ZERO), STAGE);
+        assert_eq!(limit(all, all - left), left);
+        assert_eq!(limit(all, all * 2), Duration::ZERO);
+        assert!(Clock::start(Tier::Change).limit() <= STAGE);
     }
 
     #[test]

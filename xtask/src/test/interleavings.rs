@@ -4,7 +4,7 @@
 //! own: neither waits for the other lane's cargo, nor makes it compile again.
 
 use super::stage::Outcome;
-use super::{Setting, child, counts::Counts, host, transcript};
+use super::{Setting, Tier, child, counts::Counts, host, transcript};
 use anyhow::Result;
 
 /// A checker, and the tests that it runs.
@@ -38,9 +38,14 @@ pub fn run(setting: &Setting) -> Result<Outcome> {
             .args(checker.tests)
             .args(["--locked", "--target-dir"])
             .arg(setting.workspace.target.join(checker.name))
-            .args(["--", "--show-output"])
             .env("RUSTFLAGS", checker.flags)
             .env_remove("CARGO_ENCODED_RUSTFLAGS");
+        setting.tier.tell(&mut command);
+        if !setting.tier.is_deep() {
+            // Some of the known bugs, others at the next commit.
+            let turn = Tier::deep(&setting.workspace, None).map_or(0, Tier::from) / 1000;
+            command.env("LOGFORCE_TURN", turn.to_string());
+        }
         let log = setting.logs.join(format!("{}.log", checker.name));
         let ended = child::run(&mut command, &log, setting.clock.limit())?;
         let read = transcript::read(&ended.text());

@@ -9,7 +9,6 @@ pub mod child;
 mod clock;
 mod counts;
 mod debian;
-mod excuses;
 mod fuzzing;
 mod host;
 mod interleavings;
@@ -21,6 +20,7 @@ mod packages;
 mod powercut;
 mod stage;
 mod suites;
+mod tier;
 pub mod transcript;
 mod windows;
 
@@ -28,7 +28,8 @@ pub use budget::Budget;
 pub use child::end_all_on_ctrl_c;
 pub use counts::Counts;
 pub use debian::TESTED as PORTABLE;
-pub use stage::Stage;
+use stage::Stage;
+pub use tier::Tier;
 pub use transcript::SuiteResult;
 
 use crate::workspace::Workspace;
@@ -46,40 +47,34 @@ pub struct Setting {
     /// Where the transcripts of the stages go.
     pub logs: PathBuf,
     pub clock: Clock,
+    pub tier: Tier,
 }
 
-/// What was asked for.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Options {
+/// Everything that can run on this machine, in stages, as CI does it. As root on a Debian it installs
+/// the system packages that are missing; otherwise it prints the line that would.
+///
+/// With CI=true in the environment a missing package and a skipped test are failures; elsewhere they
+/// are named. LOGFORCE_SCHEDULES=N: so many schedules of each test of interleavings; LOGFORCE_SEED=N
+/// runs those of one seed again.
+#[derive(Debug, PartialEq, Eq, clap::Args)]
+pub struct Options {
+    /// All volume instead of what every change is tested with, with fresh seeds, the other systems
+    /// whole, and every known bug: about an hour on two cores.
+    #[arg(long)]
+    deep: bool,
+    /// The first seed of the deep run; it follows from the commit otherwise.
+    #[arg(long, value_name = "SEED", requires = "deep")]
+    from: Option<u64>,
+    /// Goes on after a stage that failed.
+    #[arg(long)]
     keep_going: bool,
+    /// Only this stage; may be given several times.
+    #[arg(long, value_name = "STAGE")]
     only: Vec<Stage>,
 }
 
-impl Options {
-    fn read(words: &[&str]) -> Result<Options> {
-        let mut options = Options::default();
-        let mut words = words.iter();
-        while let Some(word) = words.next() {
-            match *word {
-                "--keep-going" => options.keep_going = true,
-                "--only" => {
-                    let name = words.next().context("--only needs the name of a stage")?;
-                    let stage = Stage::ALL.into_iter().find(|s| s.name() == *name);
-                    options.only.push(stage.with_context(|| {
-                        let names = Stage::ALL.map(Stage::name).join(", ");
-                        format!("no stage '{name}'; there are {names}")
-                    })?);
-                }
-                other => bail!("no such option: {other}; `cargo xtask` prints what there is"),
-            }
-        }
-        Ok(options)
-    }
-}
-
 /// The command. True if nothing failed.
-pub fn command(words: &[&str]) -> Result<bool> {
-    let options = Options::read(words)?;
+pub fn command(options: &Options) -> Result<bool> {
     let mut workspace = Workspace::find()?;
     let logs = workspace.target.join("xtask");
     std::fs::create_dir_all(&logs).with_context(|| logs.display().to_string())?;
@@ -103,13 +98,24 @@ pub fn command(words: &[&str]) -> Result<bool> {
             eprintln!("left behind: {e:#}");
         }
     })?;
+    let tier = match options.deep {
+        true => Tier::deep(&workspace, options.from)?,
+        false => Tier::Change,
+    };
+    if let Tier::Deep { from } = tier {
+        println!("deep: seeds from {from}; again: cargo xtask test --deep --from {from}");
+    }
     let setting = Setting {
         workspace,
         ci: std::env::var("CI").is_ok_and(|v| v == "true" || v == "1"),
         logs,
-        clock: Clock::start(),
+        clock: Clock::start(tier),
+        tier,
     };
-    let selected = |s: &Stage| options.only.is_empty() || options.only.contains(s);
+    let selected = |s: &Stage| match options.only.as_slice() {
+        [] => s.is_in(tier),
+        only => only.contains(s),
+    };
     let reports = lanes::run(&setting, selected, options.keep_going);
     Ok(lanes::summary(&setting, &reports))
 }
@@ -123,26 +129,4 @@ fn without_core_files() -> Result<()> {
         ..getrlimit(Resource::Core)
     };
     setrlimit(Resource::Core, none).context("no core files")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn options_are_read() {
-        let read = |words: &[&str]| Options::read(words).map_err(|e| e.to_string());
-        assert_eq!(read(&[]), Ok(Options::default()));
-        let both = read(&["--only", "fmt", "--keep-going", "--only", "tests"]).unwrap();
-        assert_eq!(both.only, [Stage::Fmt, Stage::Tests]);
-        assert!(both.keep_going);
-        for (words, said) in [
-            (&["--only"][..], "needs the name"),
-            (&["--only", "x"], "packages"),
-            (&["x"], "no such option"),
-        ] {
-            let error = read(words).unwrap_err();
-            assert!(error.contains(said), "{error}");
-        }
-    }
 }

@@ -2,7 +2,7 @@
 
 use super::counts::Counts;
 use super::stage::Outcome;
-use super::{Setting, child};
+use super::{Setting, Tier, child};
 use anyhow::Result;
 use std::process::Command;
 use std::thread::sleep;
@@ -20,6 +20,8 @@ struct Package {
 #[derive(Debug)]
 struct Group {
     what_for: &'static str,
+    /// Nothing but a deep run takes them.
+    deep: bool,
     packages: &'static [Package],
 }
 
@@ -31,6 +33,7 @@ const fn package(name: &'static str, what_for: &'static str) -> Package {
 const GROUPS: &[Group] = &[
     Group {
         what_for: "tests on filesystems of their own",
+        deep: false,
         packages: &[
             package("mount", "mount, umount, losetup"),
             package("util-linux", "blkid, unshare"),
@@ -42,10 +45,12 @@ const GROUPS: &[Group] = &[
     },
     Group {
         what_for: "fuzzing",
+        deep: true,
         packages: &[package("g++", "compiles libFuzzer")],
     },
     Group {
         what_for: "other systems than this one",
+        deep: false,
         packages: &[
             package(
                 "rustc-web",
@@ -61,6 +66,7 @@ const GROUPS: &[Group] = &[
     },
     Group {
         what_for: "the Windows code",
+        deep: false,
         packages: &[
             package("wine64", "runs the Windows tests"),
             package(
@@ -71,6 +77,7 @@ const GROUPS: &[Group] = &[
     },
     Group {
         what_for: "the macOS code",
+        deep: true,
         packages: &[
             package("python3", "runs the linker"),
             package(
@@ -81,6 +88,7 @@ const GROUPS: &[Group] = &[
     },
     Group {
         what_for: "Linux on aarch64",
+        deep: true,
         packages: &[
             package("gcc-aarch64-linux-gnu", "its linker"),
             package("libc6-dev-arm64-cross", "its C library"),
@@ -114,17 +122,22 @@ fn not_installed<'n>(names: &[&'n str], listed: &str) -> Vec<&'n str> {
     missing
 }
 
+/// The groups that a tier takes.
+fn groups(tier: Tier) -> impl Iterator<Item = &'static Group> {
+    GROUPS.iter().filter(move |g| tier.is_deep() || !g.deep)
+}
+
 /// Installs what is missing where it can; elsewhere it prints the line that would.
 pub fn run(setting: &Setting) -> Result<Outcome> {
     if !is_there("dpkg-query") || !is_there("apt-get") {
         let mut outcome = Outcome::skipped("no Debian; the tests use what there is of");
-        for package in GROUPS.iter().flat_map(|g| g.packages) {
+        for package in groups(setting.tier).flat_map(|g| g.packages) {
             let line = format!("    {}: {}", package.name, package.what_for);
             outcome.lines.push(line);
         }
         return Ok(outcome);
     }
-    let missing: Vec<&str> = GROUPS.iter().flat_map(Group::missing).collect();
+    let missing: Vec<&str> = groups(setting.tier).flat_map(Group::missing).collect();
     if missing.is_empty() {
         return Ok(Outcome::of(Counts::PASSED, Vec::new()));
     }
@@ -165,7 +178,7 @@ fn install(setting: &Setting) -> Result<Outcome> {
     let mut outcome = Outcome::of(Counts::PASSED, Vec::new());
     let updated = apt_get(setting, "update", &["update", "-qq"])?;
     outcome.lines.extend(updated);
-    for (number, group) in GROUPS.iter().enumerate() {
+    for (number, group) in groups(setting.tier).enumerate() {
         let missing = group.missing();
         if missing.is_empty() {
             continue;

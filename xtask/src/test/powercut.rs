@@ -1,41 +1,70 @@
 //! Real power cuts and process faults.
 
 use super::stage::{Outcome, Stage};
-use super::{Setting, child, counts::Counts, host, leftovers, transcript};
+use super::{Setting, Tier, child, counts::Counts, host, leftovers, transcript};
 use anyhow::Result;
 use std::process::Command;
 
 /// What its program says when something that it takes is missing.
 const SKIPPED: &str = "skipped:";
 
-/// Runs the suite. What it counted is in `powercut.json` and
-/// `process-faults.json` beside the transcripts.
+/// Runs them. What they counted is in JSON files beside the transcripts.
 pub fn run(setting: &Setting) -> Result<Outcome> {
     let mut build = host::cargo_command(setting);
-    build.args(["build", "--workspace", "--bin", "logforce-powercut"]);
+    build.args(["build", "--bin", "logforce-powercut"]);
     // Its own test of the command needs the command, beside it.
     build.args(["--bin", "logforce"]);
-    build.args(["--features", host::FEATURES, "--locked"]);
+    build.args(host::parts(setting.tier));
     let built = host::one_command(setting, Stage::Powercut, &mut build)?;
     if built.counts.failed > 0 {
         return Ok(built);
     }
-    let mut outcome = part(setting, "suite", "powercut")?;
-    if outcome.counts == Counts::PASSED {
-        let faults = part(setting, "process", "process-faults")?;
-        outcome.counts += faults.counts;
-        outcome.lines.extend(faults.lines);
+    let seed = setting.tier.from().max(1).to_string();
+    let mut outcome = Outcome::default();
+    for (name, words) in parts(setting.tier) {
+        outcome += part(setting, name, &[words, &["--seed", &seed][..]].concat())?;
+        if outcome.counts.passed == 0 {
+            break;
+        }
     }
     Ok(outcome)
 }
 
+/// What is run of it, by the names of their files: of a change what finds its known bugs within a
+/// minute.
+fn parts(tier: Tier) -> &'static [(&'static str, &'static [&'static str])] {
+    match tier {
+        Tier::Change => &[
+            (
+                "powercut",
+                &[
+                    "suite",
+                    "--filesystem",
+                    "ext4",
+                    "--cycles",
+                    "60",
+                    "--states",
+                    "1200",
+                ],
+            ),
+            ("kills", &["process", "--only", "kill", "--kills", "200"]),
+            (
+                "injected",
+                &["process", "--only", "inject", "--calls", "900"],
+            ),
+        ],
+        Tier::Deep { .. } => &[("powercut", &["suite"]), ("process-faults", &["process"])],
+    }
+}
+
 /// One of its commands; its files beside the transcripts are called `name`.
-fn part(setting: &Setting, command: &str, name: &str) -> Result<Outcome> {
+fn part(setting: &Setting, name: &str, words: &[&str]) -> Result<Outcome> {
     let mark = leftovers::fresh_mark();
     let mut suite = Command::new(host::built(setting, "logforce-powercut"));
     suite
         .current_dir(&setting.workspace.root)
-        .args([command, "--json"])
+        .args(words)
+        .arg("--json")
         .arg(setting.logs.join(format!("{name}.json")))
         .env(leftovers::MARK, &mark);
     let log = setting.logs.join(format!("{name}.log"));

@@ -2,7 +2,7 @@
 
 use super::counts::Counts;
 use super::{
-    Setting, aarch64, fuzzing, host, interleavings, lives, macos, packages, powercut, suites,
+    Setting, Tier, aarch64, fuzzing, host, interleavings, lives, macos, packages, powercut, suites,
     windows,
 };
 use crate::check;
@@ -11,23 +11,39 @@ use std::ops::AddAssign;
 use std::time::Duration;
 
 /// A part of the run, with its own time and result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Stage {
+    /// The system packages that tests need
     Packages,
+    /// cargo fmt --check
     Fmt,
+    /// cargo xtask check
     Check,
+    /// Clippy on everything, warnings denied
     Clippy,
+    /// The documentation, warnings denied
     Docs,
+    /// Compiles the tests
     Build,
+    /// Compiles the examples as users do (deep)
     Examples,
+    /// All tests and doctests, and that they leave nothing behind
     Tests,
+    /// Random runs of a log on a simulated disk: 300 and the listed ones; deep 10,000
     Lives,
+    /// Clippy on the Windows code, and the conformance suite under Wine; deep all its tests
     Windows,
+    /// Clippy on the macOS code; deep its tests linked
     Macos,
+    /// Linux on aarch64, checked; deep linked, and some of it run under QEMU
     Aarch64,
+    /// Known bugs that random runs have to find; deep those of all suites
     Planted,
+    /// Fuzzes each target for a short while (deep; every run replays what fuzzing found)
     Fuzz,
+    /// The log under shuttle and loom, and that they catch known bugs: ten of 64 by turns; deep all
     Interleavings,
+    /// Real power cuts on real filesystems, and process faults
     Powercut,
 }
 
@@ -51,48 +67,14 @@ impl Stage {
         Stage::Powercut,
     ];
 
-    pub fn name(self) -> &'static str {
-        match self {
-            Stage::Packages => "packages",
-            Stage::Fmt => "fmt",
-            Stage::Check => "check",
-            Stage::Clippy => "clippy",
-            Stage::Docs => "docs",
-            Stage::Build => "build",
-            Stage::Examples => "examples",
-            Stage::Tests => "tests",
-            Stage::Lives => "lives",
-            Stage::Windows => "windows",
-            Stage::Macos => "macos",
-            Stage::Aarch64 => "aarch64",
-            Stage::Planted => "planted",
-            Stage::Fuzz => "fuzz",
-            Stage::Interleavings => "interleavings",
-            Stage::Powercut => "powercut",
-        }
+    pub fn name(self) -> String {
+        let value = clap::ValueEnum::to_possible_value(&self);
+        value.map_or_else(String::new, |v| v.get_name().to_owned())
     }
 
-    pub fn about(self) -> &'static str {
-        match self {
-            Stage::Packages => "the system packages that tests need",
-            Stage::Fmt => "cargo fmt --check",
-            Stage::Check => "cargo xtask check",
-            Stage::Clippy => "clippy on everything, warnings denied",
-            Stage::Docs => "the documentation, warnings denied",
-            Stage::Build => "compiles the tests",
-            Stage::Examples => "compiles the examples as users do",
-            Stage::Tests => "all tests and doctests, and that they leave nothing behind",
-            Stage::Lives => "10,000 random lives of a log on a simulated disk",
-            Stage::Windows => "clippy on the Windows code, and its tests under Wine",
-            Stage::Macos => "clippy on the macOS code, and its tests linked",
-            Stage::Aarch64 => "Linux on aarch64: linked, and some of it run under QEMU",
-            Stage::Planted => "known bugs, each of which its suite has to find",
-            Stage::Fuzz => "replays what fuzzing found, and fuzzes each target for a short while",
-            Stage::Interleavings => {
-                "the log under shuttle and loom, and that they catch known bugs"
-            }
-            Stage::Powercut => "real power cuts on real filesystems, and that they show losses",
-        }
+    /// Whether this tier has it.
+    pub fn is_in(self, tier: Tier) -> bool {
+        tier.is_deep() || !matches!(self, Stage::Examples | Stage::Fuzz)
     }
 
     /// Takes what only a Linux has: packages of Debian's, or the kernel itself.
@@ -141,8 +123,8 @@ pub struct Outcome {
     pub counts: Counts,
     /// What the reader should see.
     pub lines: Vec<String>,
-    /// How many of the skipped may be skipped even on a CI machine.
-    pub excused: u64,
+    /// How many of the skipped are switched off, on any machine.
+    pub ignored: u64,
 }
 
 impl Outcome {
@@ -151,7 +133,7 @@ impl Outcome {
         Outcome {
             counts,
             lines,
-            excused: 0,
+            ignored: 0,
         }
     }
 
@@ -164,7 +146,7 @@ impl AddAssign for Outcome {
     fn add_assign(&mut self, more: Outcome) {
         self.counts += more.counts;
         self.lines.extend(more.lines);
-        self.excused += more.excused;
+        self.ignored += more.ignored;
     }
 }
 

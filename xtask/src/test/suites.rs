@@ -2,7 +2,7 @@
 
 use super::counts::Counts;
 use super::stage::Outcome;
-use super::{Setting, child, excuses, host, leftovers, transcript};
+use super::{Setting, child, host, leftovers, transcript};
 use crate::workspace::Workspace;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
@@ -19,11 +19,12 @@ pub fn run(setting: &Setting) -> Result<Outcome> {
     leftovers::clean(&temp)?;
     std::fs::create_dir_all(&temp).with_context(|| temp.display().to_string())?;
     let watch = leftovers::Watch::start(setting, &temp);
+    let mut tests = host::cargo_command(setting);
+    setting.tier.tell(&mut tests);
     let ended = child::run(
-        host::cargo_command(setting)
-            .args(["test", "--workspace", "--features", host::FEATURES])
-            .args(["--no-fail-fast", "--locked"])
-            .args(["--", "--show-output"])
+        tests
+            .args(["test", "--no-fail-fast"])
+            .args(host::parts(setting.tier))
             .env("TMPDIR", &temp)
             .env(leftovers::MARK, watch.mark()),
         &setting.logs.join("tests.log"),
@@ -33,7 +34,7 @@ pub fn run(setting: &Setting) -> Result<Outcome> {
     let mut outcome = Outcome {
         counts: read.counts(ended.ok),
         lines: read.lines(ended.ok),
-        excused: read.excused(excuses::EXCUSES),
+        ignored: read.ignored(),
     };
     if !ended.ok {
         outcome.lines.push(ended.how);

@@ -1,8 +1,7 @@
-//! What `cargo test -- --show-output` printed, read.
+//! What `cargo test` printed, read: the tests of each program, what they skipped, and what failed.
 
 use super::counts::Counts;
-use super::excuses::{self, Excuse};
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 /// Lines of a transcript that are shown where nothing better is known.
 const LAST: usize = 80;
@@ -13,13 +12,10 @@ struct Suite {
     name: String,
     /// None if it never said how it ended.
     counts: Option<Counts>,
-    /// The tests that said what they lack, with what they said.
-    skips: BTreeMap<String, Vec<String>>,
-    /// The tests that are switched off.
-    ignored: Vec<String>,
-    /// The output of the tests that failed.
-    failures: Vec<String>,
-    /// All lines, for when it ended without a result.
+    /// The tests that said what they lack.
+    skipped: BTreeSet<String>,
+    /// What they said, and what is said of those that are ignored.
+    skips: Vec<String>,
     lines: Vec<String>,
 }
 
@@ -41,34 +37,22 @@ pub struct SuiteResult {
     pub counts: Counts,
 }
 
-/// Where in a suite's output a line is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum At {
-    Listing,
-    /// In the output of this test, which passed.
-    Passed(String),
-    /// In the output of one that failed, or in their list.
-    Failed,
-}
-
 /// Reads it.
 pub fn read(text: &str) -> Transcript {
     let mut transcript = Transcript::default();
-    let mut at = At::Listing;
     for line in text.lines() {
         if let Some(name) = suite_name(line) {
             transcript.suites.push(Suite {
                 name,
                 ..Suite::default()
             });
-            at = At::Listing;
             continue;
         }
         if let Some(n) = failed_targets(line) {
             transcript.failed_targets = Some(n);
         }
         match transcript.suites.last_mut() {
-            Some(suite) => suite.line(line, &mut at),
+            Some(suite) => suite.line(line),
             None => transcript.other.push(line.to_owned()),
         }
     }
@@ -89,9 +73,14 @@ fn suite_name(line: &str) -> Option<String> {
         .map(|krate| format!("{krate} (doctests)"))
 }
 
-/// Whether a test says with this line that it, or a part of it, was skipped.
-fn is_skip(line: &str) -> bool {
-    line.starts_with("skipped: ") || line.contains(": skipped: ")
+/// The test that says with this line, by `logforce_testkit::skip!`, that it lacks something. With
+/// one test at a time the line stands behind the runner's own words.
+fn skipped(line: &str) -> Option<&str> {
+    let said = match line.split_once(" ... skipped: ") {
+        Some((_, said)) => said,
+        None => line.strip_prefix("skipped: ")?,
+    };
+    Some(said.split_once(": ")?.0)
 }
 
 /// Reads cargo's last word: `error: 2 targets failed:`.
@@ -101,47 +90,23 @@ fn failed_targets(line: &str) -> Option<u64> {
     number.parse().ok()
 }
 
-/// The name of a test that the line says is switched off.
-fn ignored(line: &str) -> Option<&str> {
-    let (test, rest) = line.strip_prefix("test ")?.split_once(" ... ")?;
-    rest.starts_with("ignored").then_some(test)
-}
-
 impl Suite {
-    fn line(&mut self, line: &str, at: &mut At) {
+    fn line(&mut self, line: &str) {
         self.lines.push(line.to_owned());
-        let block = line
-            .strip_prefix("---- ")
-            .and_then(|l| l.strip_suffix(" ----"))
-            .and_then(|l| l.strip_suffix(" stdout"));
         if let Some(result) = line.strip_prefix("test result: ") {
             // The last one counts: a test that runs this program again may print what that said.
             self.counts = counts(result).or(self.counts);
-        } else if line == "failures:" {
-            *at = At::Failed;
-        } else if line == "successes:" {
-            *at = At::Listing;
-        } else if let Some(test) = block
-            && *at != At::Failed
-        {
-            *at = At::Passed(test.to_owned());
-        } else if let Some(test) = ignored(line) {
-            self.ignored.push(test.to_owned());
-        } else {
-            match at {
-                At::Passed(test) if is_skip(line) => {
-                    let said = self.skips.entry(test.clone()).or_default();
-                    said.push(line.to_owned());
-                }
-                At::Failed => self.failures.push(line.to_owned()),
-                At::Passed(_) | At::Listing => {}
-            }
+        } else if let Some(test) = skipped(line) {
+            self.skipped.insert(test.to_owned());
+            self.skips.push(line.to_owned());
+        } else if line.starts_with("test ") && line.contains(" ... ignored") {
+            self.skips.push(line.to_owned());
         }
     }
 
     /// What it counts for; `all_well` is whether cargo said that everything passed.
     fn counted(&self, all_well: bool) -> Counts {
-        let skips = self.skips.len() as u64;
+        let skips = self.skipped.len() as u64;
         match self.counts {
             Some(c) => Counts::of(
                 c.passed.saturating_sub(skips),
@@ -151,6 +116,14 @@ impl Suite {
             // A test program of its own making says nothing when it passes.
             None if all_well => Counts::PASSED,
             None => Counts::FAILED,
+        }
+    }
+
+    /// What is to be seen of its failure.
+    fn failure(&self) -> &[String] {
+        match self.lines.iter().position(|l| l == "failures:") {
+            Some(from) => &self.lines[from..],
+            None => last(&self.lines),
         }
     }
 }
@@ -179,6 +152,12 @@ impl Transcript {
         sum
     }
 
+    /// How many tests are switched off by `#[ignore]`, with a reason: on any machine.
+    pub fn ignored(&self) -> u64 {
+        let counts = self.suites.iter().filter_map(|s| s.counts);
+        counts.map(|c| c.skipped).sum()
+    }
+
     /// The suites, in their order; `all_well` is whether cargo said that everything passed.
     pub fn results(&self, all_well: bool) -> Vec<SuiteResult> {
         let result = |s: &Suite| SuiteResult {
@@ -199,38 +178,17 @@ impl Transcript {
         self.failed_targets.unwrap_or(1).saturating_sub(found)
     }
 
-    /// How many tests skipped nothing but what they may skip anywhere.
-    pub fn excused(&self, excuses: &[Excuse]) -> u64 {
-        let all = self.suites.iter().flat_map(|s| &s.skips);
-        let fits = |test: &str, line: &str| {
-            excuses
-                .iter()
-                .any(|e| e.test == test && line.contains(e.says))
-        };
-        all.filter(|(test, said)| said.iter().all(|line| fits(test, line)))
-            .count() as u64
-    }
-
     /// What the reader should see: what was skipped, and all about what failed.
     pub fn lines(&self, all_well: bool) -> Vec<String> {
         let mut lines = Vec::new();
         for suite in &self.suites {
-            for (test, said) in &suite.skips {
-                let said = said.iter().map(|s| format!("{}: {test}: {s}", suite.name));
-                lines.extend(said);
-                let excuse = excuses::reason(test);
-                lines.extend(excuse.map(|why| format!("    excused: {why}")));
-            }
-            let ignored = suite.ignored.iter();
-            lines.extend(ignored.map(|test| format!("{}: {test}: ignored", suite.name)));
+            let said = suite.skips.iter();
+            lines.extend(said.map(|said| format!("{}: {said}", suite.name)));
         }
         for suite in &self.suites {
-            if !suite.failures.is_empty() {
+            if suite.counted(all_well).failed > 0 {
                 lines.push(format!("FAILED in {}:", suite.name));
-                lines.extend(suite.failures.iter().cloned());
-            } else if suite.counts.is_none() && !all_well {
-                lines.push(format!("{} gave no result; its last lines:", suite.name));
-                lines.extend(last(&suite.lines));
+                lines.extend_from_slice(suite.failure());
             }
         }
         if self.missed(all_well) > 0 {
@@ -238,14 +196,14 @@ impl Transcript {
                 "more has failed than is told above; the transcript's last lines:".to_owned(),
             );
             let end = self.suites.last().map_or(&self.other, |s| &s.lines);
-            lines.extend(last(end));
+            lines.extend_from_slice(last(end));
         }
         lines
     }
 }
 
-fn last(lines: &[String]) -> Vec<String> {
-    lines[lines.len().saturating_sub(LAST)..].to_vec()
+fn last(lines: &[String]) -> &[String] {
+    &lines[lines.len().saturating_sub(LAST)..]
 }
 
 /// A transcript without the lines in which cargo says what it is doing.
@@ -282,24 +240,12 @@ mod tests {
      Running unittests src/lib.rs (target/debug/deps/logforce-0123456789abcdef)
 
 running 4 tests
+skipped: a: xfs: mkfs.xfs: not found
+skipped: a: btrfs: not root, so nothing can be mounted
 test a ... ok
 test b ... ok
 test c ... ok
-test d ... ignored
-
-successes:
-
----- a stdout ----
-xfs: skipped: mkfs.xfs: not found
-btrfs: skipped: not root, so nothing can be mounted
-
----- b stdout ----
-nothing was skipped: all is well
-
-successes:
-    a
-    b
-    c
+test d ... ignored, takes a capability
 
 test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s
 
@@ -307,15 +253,8 @@ test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; fini
 
 running 2 tests
 test e ... FAILED
-test f ... ok
-
-successes:
-
----- f stdout ----
-skipped: no loop devices
-
-successes:
-    f
+test f ... skipped: f: no loop devices
+ok
 
 failures:
 
@@ -323,7 +262,6 @@ failures:
 
 thread 'e' (7) panicked at crates/logforce/tests/power.rs:3:5:
 it is lost
-skipped: not the test's own word
 
 failures:
     e
@@ -347,16 +285,18 @@ error: 1 target failed:
         let read = read(TEXT);
         assert_eq!(read.counts(false), Counts::of(3, 1, 3));
         let lines = read.lines(false).join("\n");
-        assert_eq!(lines.matches("skipped: ").count(), 4, "{lines}");
-        assert!(
-            lines.contains("logforce (unittests src/lib.rs): a: xfs: skipped: mkfs.xfs"),
-            "{lines}"
-        );
-        assert!(lines.contains("power (tests/power.rs): f: skipped: no loop"));
-        assert!(lines.contains("FAILED in power (tests/power.rs):"));
-        assert!(lines.contains("it is lost"));
-        assert!(lines.contains("logforce (unittests src/lib.rs): d: ignored"));
-        assert!(!lines.contains("all is well"));
+        assert_eq!(lines.matches("skipped: ").count(), 3, "{lines}");
+        for part in [
+            "logforce (unittests src/lib.rs): skipped: a: xfs: mkfs.xfs",
+            "logforce (unittests src/lib.rs): test d ... ignored, takes a capability",
+            "skipped: f: no loop",
+            "FAILED in power (tests/power.rs):",
+            "it is lost",
+        ] {
+            assert!(lines.contains(part), "{part}: {lines}");
+        }
+        assert!(!lines.contains("test b"), "{lines}");
+        assert_eq!(read.ignored(), 1);
     }
 
     #[test]
@@ -378,25 +318,6 @@ error: 1 target failed:
     }
 
     #[test]
-    fn a_test_is_excused_if_all_that_it_skipped_is() {
-        let read = read(TEXT);
-        let excuse = |test, says| Excuse {
-            test,
-            says,
-            why: "",
-        };
-        for (excuses, excused) in [
-            (&[][..], 0),
-            (&[excuse("f", "no loop devices")], 1),
-            (&[excuse("f", "something else")], 0),
-            (&[excuse("a", "mkfs.xfs")], 0),
-            (&[excuse("a", "mkfs.xfs"), excuse("a", "not root")], 1),
-        ] {
-            assert_eq!(read.excused(excuses), excused, "{excuses:?}");
-        }
-    }
-
-    #[test]
     fn a_program_that_ends_without_a_result_has_failed() {
         let text = "     Running tests/a.rs (target/debug/deps/a-01)\n\nrunning 1 test\n\
                     the last words\nerror: test failed, to rerun pass `--test a`\n\
@@ -408,22 +329,6 @@ error: 1 target failed:
         // One with a main of its own that said nothing, and cargo was content.
         assert_eq!(read.counts(true), Counts::of(3, 0, 0));
         assert_eq!(read.lines(true), Vec::<String>::new());
-    }
-
-    #[test]
-    fn what_a_test_prints_of_another_run_of_the_program_is_not_its_result() {
-        let text = "     Running tests/a.rs (target/debug/deps/a-01)\n\nrunning 2 tests\n\
-                    successes:\n\n---- again stdout ----\nrunning 1 test\n\
-                    test again ... ok\n\n\
-                    test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured\n\
-                    skipped: half of it\n\nsuccesses:\n    again\n\n\
-                    failures:\n\n---- wrong stdout ----\nbecause of this\n\n\
-                    failures:\n    wrong\n\n\
-                    test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured\n";
-        let read = read(text);
-        assert_eq!(read.counts(false), Counts::of(0, 1, 1));
-        let lines = read.lines(false).join("\n");
-        assert!(lines.contains("because of this"), "{lines}");
     }
 
     #[test]

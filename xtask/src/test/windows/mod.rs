@@ -2,13 +2,11 @@
 
 mod wine;
 
-use super::counts::Counts;
 use super::debian::{self, Needed};
 use super::stage::Outcome;
-use super::{Setting, child, excuses, host, transcript};
+use super::{Setting, host};
 use anyhow::Result;
 use std::process::Command;
-use std::time::Duration;
 use wine::Wine;
 
 const TARGET: &str = "x86_64-pc-windows-gnu";
@@ -22,19 +20,26 @@ const NEEDED: [Needed; 2] = [
     ("/usr/lib/wine/wine64", "wine64"),
 ];
 
-/// A test program under Wine may hang; all of them together take a fraction of this.
-const TESTS: Duration = Duration::from_secs(40 * 60);
+/// Of a change: what every backend has to pass.
+const CONFORMANCE: &[&str] = &["conformance::"];
 
 /// Clippy, then the tests.
 pub fn run(setting: &Setting) -> Result<Outcome> {
     if let Some(refused) = debian::refused("Windows", &NEEDED) {
         return Ok(refused);
     }
-    let mut all = Outcome::default();
-    for (name, crates, which) in [
-        ("windows", debian::LINTED, &["--lib", "--bins"][..]),
+    let shipped = ("windows", debian::TESTED, &["--lib", "--bins"][..]);
+    let everything = [
+        ("windows", debian::LINTED, shipped.2),
         ("windows-backend", debian::BACKENDS, &["--all-targets"]),
-    ] {
+    ];
+    // The conformance suite is compiled to be run in any case.
+    let linted = match setting.tier.is_deep() {
+        true => &everything[..],
+        false => &[shipped],
+    };
+    let mut all = Outcome::default();
+    for (name, crates, which) in linted {
         let mut clippy = debian::clippy(setting, TARGET, crates, which)?;
         all += host::step(setting, name, &mut clippy)?;
         if all.counts.failed > 0 {
@@ -46,6 +51,11 @@ pub fn run(setting: &Setting) -> Result<Outcome> {
 }
 
 fn tests(setting: &Setting) -> Result<Outcome> {
+    if !setting.tier.is_deep() {
+        let wine = Wine::start(setting)?;
+        let (name, which) = ("windows-conformance", ["--test", "all"]);
+        return tested(setting, &wine, name, debian::BACKENDS, &which, CONFORMANCE);
+    }
     // All that there is, and so the examples, which tests start and kill. Not by `cargo build`, for
     // which everything would be compiled once more.
     let mut build = debian::cargo(setting)?;
@@ -105,22 +115,6 @@ fn tested(
     wine.lend(&mut tests);
     tests.arg("test");
     compiled(setting, &mut tests, crates);
-    tests.args(which).args(["--", "--show-output"]).args(filter);
-    let log = setting.logs.join(format!("{name}.log"));
-    let ended = child::run(&mut tests, &log, TESTS.min(setting.clock.limit()))?;
-    let read = transcript::read(&ended.text());
-    let mut outcome = Outcome {
-        counts: read.counts(ended.ok),
-        lines: read.lines(ended.ok),
-        excused: read.excused(excuses::EXCUSES),
-    };
-    if outcome.counts.passed == 0 {
-        // A filter that fits nothing is content.
-        outcome.counts += Counts::FAILED;
-        outcome.lines.push(format!("no test ran: {}", ended.how));
-    }
-    if !ended.ok {
-        outcome.lines.push(ended.how);
-    }
-    Ok(outcome)
+    tests.args(which).arg("--").args(filter);
+    host::tests(setting, name, &mut tests)
 }
