@@ -201,12 +201,14 @@ pub(crate) fn kept(dir: &Arc<dyn Directory>, id: LogId) -> Result<Vec<GivenUp>> 
         let of = found
             .iter_mut()
             .find(|g| g.from < end.max(start.plus(1)) && start < g.to);
-        if of.is_none()
-            && end == start
-            && let Some(segment) = by_batches(dir, &entry.name, Some(id), start, Lsn::MAX, &[])?
-        {
-            // Its marker is gone, and so is its header; its batches say what it was.
-            end = segment.header.end();
+        if of.is_none() {
+            // Its marker is gone: its batches say what it was. Where none does, nothing was given up
+            // with it. It was in the way of an opening that lost nothing.
+            match by_batches(dir, &entry.name, Some(id), start, Lsn::MAX, &[])? {
+                Some(segment) if end == start => end = segment.header.end(),
+                Some(_) => {}
+                None => continue,
+            }
         }
         match of {
             Some(given_up) => given_up.files.push((entry.name, entry.len)),

@@ -90,10 +90,13 @@ pub(crate) fn by_batches(
     let mut bytes = [0; SEGMENT_HEADER_LEN];
     let n = read(&*file, &path, 0, &mut bytes, ReadSource::Cache)?.unwrap_or(0);
     let (said_len, said_unit) = SegmentHeader::unchecked_geometry(&bytes[..n]);
+    // Of a file that is too short the header may be whole: then it is the file that is wrong.
+    let is_whole = SegmentHeader::decode(&bytes[..n])
+        .is_ok_and(|h| h.start == start && id.is_none_or(|id| id == h.log_id));
     drop(file);
     let room = bound.since(start);
-    let room = match (said_len == len, said_len == room) {
-        (true, _) | (_, true) => said_len.min(room),
+    let room = match is_whole || said_len == len || said_len == room {
+        true => said_len.min(room),
         // A file that was cut short or never had a length like it; the batches say the rest.
         _ => len.min(room),
     };

@@ -133,8 +133,13 @@ impl Inspector {
                 }
                 _ => continue,
             }
+            // As far as it can reach: a file that is too short does not say how long it was.
+            let starts = of_log.iter().chain(self.regained()).map(|s| s.header.start);
+            let starts = starts.chain(kept().filter_map(|n| names::kept_start(n)));
+            let bound = starts.filter(|s| *s > start).min();
+            let bound = bound.unwrap_or(control.prepared_end.max(start));
             let id = Some(control.log_id);
-            if let Some(segment) = by_batches(dir, name, id, start, Lsn::MAX, &units)? {
+            if let Some(segment) = by_batches(dir, name, id, start, bound, &units)? {
                 take(segment);
             }
         }

@@ -381,9 +381,11 @@ impl Opening {
         });
         let mut cuts = std::mem::take(&mut segments.cuts);
         if let Some(lost) = &end.lost {
-            let from = void_from.unwrap_or(lsn);
-            aside::mark(&self.dir, from, lsn, lost)?;
-            cuts.push((from, lsn));
+            // Where nothing lies between, nothing is given up.
+            if let Some(from) = void_from.filter(|from| *from < lsn) {
+                aside::mark(&self.dir, from, lsn, lost)?;
+                cuts.push((from, lsn));
+            }
         } else {
             // Not where something is lost: the batch that says that a range is void may be.
             cuts = aside::settle(&self.dir, cuts, &voids, control.front)?;

@@ -139,3 +139,37 @@ fn a_segment_lost_behind_a_close_cost_nothing() {
     assert_eq!(recovered.lost, None);
     assert_eq!(shown.len(), 9);
 }
+
+/// Nor was anything given up with one whose header is damaged: its file is in the way, and stays
+/// without a word.
+#[test]
+fn an_unused_segment_with_a_damaged_header_is_nothing_given_up() {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    commit_all(&disk, true);
+    let (_, all) = batches(&disk, 2);
+    let used = all.last().expect("there are records").file.clone();
+    let names = disk.stable_names(PATH);
+    let unused = names.iter().filter(|n| n.ends_with(".seg")).max();
+    let unused = unused.filter(|n| **n > used).expect("one prepared ahead");
+    let whole = disk.snapshot();
+    for passes in [false, true] {
+        disk.restore(&whole);
+        match passes {
+            true => assert!(disk.make_unreadable(PATH, unused, 0)),
+            false => assert!(disk.flip_bit(PATH, unused, 20, 0)),
+        }
+        let (recovered, shown) = truncate(&disk, 3);
+        assert_eq!(recovered.lost, None);
+        assert_eq!(shown.len(), 9);
+        disk.lift_faults();
+        let aside = format!("{unused}.damaged");
+        assert!(disk.stable_names(PATH).contains(&aside), "it is evidence");
+        SimRuntime::run(4, |rt| {
+            let inspector = Inspector::open(&*disk.system(rt), PATH).expect("it can be looked at");
+            assert_eq!(inspector.given_up().expect("listed"), []);
+            let walked = inspector.walk(&mut |_| true).expect("it can be walked");
+            assert_eq!((walked.records, walked.damages), (9, 0));
+        });
+        assert!(!is_told(&disk, 5), "{passes}");
+    }
+}

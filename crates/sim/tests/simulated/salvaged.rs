@@ -415,17 +415,7 @@ fn what_was_set_aside_for_its_header_can_be_read() {
                 let marker = format!("{:016x}-{:016x}.cut", kept[0].from.0, kept[0].to.0);
                 assert!(disk.remove_file(PATH, &marker));
             }
-            let inspector = Inspector::salvage(&*system, PATH).expect("salvage");
-            let mut found = Vec::new();
-            for range in inspector.given_up().expect("listed") {
-                let walked = inspector.walk_given_up(&range, &mut |visit| {
-                    if let Visit::Record { entry, .. } = visit {
-                        found.push(entry.clone());
-                    }
-                    true
-                });
-                walked.expect("walked");
-            }
+            let found = all_given_up(&*system);
             if without_marker {
                 assert!(!found.is_empty() && found.iter().all(|e| before.records.contains(e)));
             } else {
@@ -434,6 +424,74 @@ fn what_was_set_aside_for_its_header_can_be_read() {
             }
         }
     });
+}
+
+/// Everything that salvage can show of what was given up.
+fn all_given_up(system: &dyn logforce_device::System) -> Vec<Entry> {
+    let inspector = Inspector::salvage(system, PATH).expect("salvage");
+    let mut found = Vec::new();
+    for range in inspector.given_up().expect("listed") {
+        let walked = inspector.walk_given_up(&range, &mut |visit| {
+            if let Visit::Record { entry, .. } = visit {
+                found.push(entry.clone());
+            }
+            true
+        });
+        walked.expect("walked");
+    }
+    found
+}
+
+/// A segment's file ends too early, and an opening truncates there: of what is left in the file all can
+/// be had afterwards that could be had before. Also where its header is damaged besides.
+#[test]
+fn a_file_that_is_too_short_loses_nothing_more_by_a_truncation() {
+    for segment_len in [16 << 10, 64 << 10] {
+        for (len, hurt) in [12_000, 16_000, 40_000, 65_535]
+            .into_iter()
+            .filter(|len| *len < segment_len)
+            .flat_map(|len| [(len, false), (len, true)])
+        {
+            let disk = SimDisk::new(SimOptions::default(), 1);
+            let options = options(&disk).segment_len(segment_len as u64);
+            SimRuntime::run(1, |rt| {
+                let system = disk.system(rt);
+                let log = Log::open(&*system, PATH, Creation::CreateNew, options.clone());
+                let log = log.expect("made");
+                for n in 0..60u8 {
+                    log.commit(&[n; 1_500]).expect("commit");
+                }
+                log.close().expect("close");
+            });
+            let mut names = disk.stable_names(PATH);
+            names.retain(|n| n.ends_with(".seg"));
+            names.sort();
+            let mut bytes = disk.file_bytes(PATH, &names[1]).expect("a segment");
+            assert_eq!(bytes.len(), segment_len);
+            bytes.truncate(len);
+            disk.put_file(PATH, &names[1], &bytes);
+            if hurt {
+                hurt_header(&disk, &names[1]);
+            }
+            let shown = walk(&disk);
+            assert!(shown.damages > 0);
+            let before = shown.records;
+            SimRuntime::run(1, |rt| {
+                let system = disk.system(rt);
+                let options = options.on_damage(OnDamage::Truncate);
+                let log = Log::open(&*system, PATH, Creation::OpenExisting, options);
+                let log = log.expect("truncated");
+                let mut after = read(&log, log.front_lsn());
+                log.close().expect("close");
+                after.extend(all_given_up(&*system));
+                let (n, of) = (after.len(), before.len());
+                assert!(
+                    after == before,
+                    "{n} of {of}: {len} of {segment_len}, {hurt}"
+                );
+            });
+        }
+    }
 }
 
 /// A record that begins in one segment and ends in the third, and nobody knows the one between: what
