@@ -240,12 +240,16 @@ pub fn unknown_bounds(i: &Inspection) -> Option<String> {
     if i.bounds_known {
         return None;
     }
-    let (from, to) = (i.segments.first()?, i.segments.last()?);
+    let (from, to) = (i.segments.first()?.start, i.segments.last()?);
+    let below = match from {
+        // The first segment of all is there.
+        Lsn::ORIGIN => String::new(),
+        from => format!("below LSN {from}, where the first segment found begins, and "),
+    };
     Some(format!(
-        "no control file can be used, so nobody knows where this log begins and ends: what lay below LSN {}, \
-         where the first segment found begins, and above LSN {}, where the last one ends, may be lost; and of \
-         the records found, some may have been truncated at the front",
-        from.start,
+        "no control file can be used, so nobody knows where this log begins and ends: what lay {below}above LSN \
+         {}, where the last segment found ends, may be lost; and of the records found, some may have been \
+         truncated at the front",
         to.start.plus(to.len)
     ))
 }

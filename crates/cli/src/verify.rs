@@ -211,6 +211,8 @@ fn text(args: &LogArgs, look: &Look, refused: Option<&Error>) -> String {
         },
         if s.in_use {
             "open for writing"
+        } else if !s.bounds_known {
+            "whether closed in order UNKNOWN"
         } else if s.clean {
             "closed in order"
         } else {
