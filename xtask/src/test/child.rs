@@ -1,5 +1,6 @@
 //! Commands: their output in a file, their time limited, ended with all that they started.
 
+use super::compiling;
 use anyhow::{Context, Result};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -61,11 +62,13 @@ pub fn run(command: &mut Command, log: &Path, limit: Duration) -> Result<Ended> 
             format!("{said}: ended after {}", super::clock::shown(limit)),
         ),
     };
-    Ok(Ended {
+    let ended = Ended {
         ok,
         how,
         log: log.to_owned(),
-    })
+    };
+    compiling::heard(&ended.text());
+    Ok(ended)
 }
 
 /// The command as one would type it.

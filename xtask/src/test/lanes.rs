@@ -2,10 +2,10 @@
 
 use super::counts::Counts;
 use super::stage::{Outcome, Report, Stage};
-use super::{Setting, clock};
+use super::{Setting, clock, compiling};
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What uses the host's own target folder: one after the other, since cargo's lock would keep the
 /// other waiting.
@@ -123,6 +123,7 @@ pub fn run(
                 Report {
                     stage,
                     took: None,
+                    compiling: Duration::ZERO,
                     counts: Counts::SKIPPED,
                 }
             } else {
@@ -151,6 +152,7 @@ fn one(setting: &Setting, stage: Stage) -> Report {
     };
     print!("{}", at(format!("{} …", stage.name())));
     let started = Instant::now();
+    compiling::taken();
     let run = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| stage.run(setting)));
     let mut outcome = match run {
         Ok(Ok(outcome)) => outcome,
@@ -181,6 +183,7 @@ fn one(setting: &Setting, stage: Stage) -> Report {
     Report {
         stage,
         took: Some(took),
+        compiling: compiling::taken(),
         counts,
     }
 }
@@ -206,7 +209,12 @@ pub fn summary(setting: &Setting, reports: &[Report]) -> bool {
             Some(took) => (verdict(report.counts), clock::shown(took)),
             None => ("not run", String::new()),
         };
-        println!("{:<13} {verdict:<8} {took:>12}", report.stage.name());
+        let line = format!(
+            "{:<13} {verdict:<8} {took:>12}   {}",
+            report.stage.name(),
+            compiling::shown(report.compiling)
+        );
+        println!("{}", line.trim_end());
         all += report.counts;
     }
     println!(
@@ -226,6 +234,7 @@ mod tests {
         Report {
             stage,
             took: None,
+            compiling: Duration::ZERO,
             counts: Counts::PASSED,
         }
     }

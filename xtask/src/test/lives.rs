@@ -35,11 +35,24 @@ pub fn run(setting: &Setting) -> Result<Outcome> {
 
 /// Looks for each known bug.
 pub fn planted(setting: &Setting) -> Result<Outcome> {
-    let mut all = Outcome::default();
+    let mut build = sim::with_bugs(&setting.workspace);
+    build.args([
+        "build",
+        "--locked",
+        "-p",
+        "logforce-sim",
+        "--bin",
+        "logforce-sim",
+    ]);
+    let mut all = host::step(setting, "planted-build", &mut build)?;
+    if all.counts.failed > 0 {
+        return Ok(all);
+    }
     let mut lives = sim::with_bugs(&setting.workspace);
     lives.args(sim::RUN).arg("planted");
     if !setting.tier.is_deep() {
-        return said(setting, "planted", &mut lives);
+        all += said(setting, "planted", &mut lives)?;
+        return Ok(all);
     }
     let mut exhaustive = sim::with_bugs(&setting.workspace);
     exhaustive.args(["test", "--quiet", "--locked", "-p", "logforce-sim"]);

@@ -7,6 +7,7 @@ mod aarch64;
 mod budget;
 pub mod child;
 mod clock;
+mod compiling;
 mod counts;
 mod debian;
 mod fuzzing;

@@ -156,5 +156,7 @@ pub struct Report {
     pub stage: Stage,
     /// None if it was not run, because another had failed.
     pub took: Option<Duration>,
+    /// Of that, what cargo took to compile.
+    pub compiling: Duration,
     pub counts: Counts,
 }
