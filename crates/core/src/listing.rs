@@ -3,45 +3,89 @@
 use crate::reads::read;
 use crate::segments::{Segment, Segments};
 use crate::{Damage, Error, Result, names};
-use logforce_device::{Directory, Entry, OpenFile};
-use logforce_format::{Case, LogId, Lsn, SegmentHeader, planted};
+use logforce_device::{AlignedBuf, Directory, Entry, OpenFile, ReadSource};
+use logforce_format::{
+    Case, FORMAT_VERSION, LogId, Lsn, MAX_WRITE_UNIT, SEGMENT_HEADER_LEN, SegmentHeader,
+    SegmentReject, planted,
+};
 use std::sync::Arc;
 
 /// A segment file as found in the directory.
 pub(crate) enum Found {
     /// Its header is whole.
     Whole(SegmentHeader),
-    /// Its header is not, and why.
-    Broken(String),
+    /// Its header is not.
+    Broken {
+        /// Why.
+        why: String,
+        /// For its bytes: another look may show others.
+        bytes: bool,
+    },
 }
 
-/// Reads the header of the file `name`.
+impl Found {
+    fn broken(why: String) -> Found {
+        Found::Broken { why, bytes: false }
+    }
+}
+
+/// Reads the header of the file `name`. Looked at more than once where it is not whole: an error, or
+/// wrong bytes, that a drive or the way to it gives just once would cost the whole segment.
 pub(crate) fn read_header(dir: &Arc<dyn Directory>, name: &str) -> Result<Found> {
-    use logforce_device::ReadSource;
-    use logforce_format::{FORMAT_VERSION, SEGMENT_HEADER_LEN, SegmentReject};
+    let mut sources = [ReadSource::Medium, ReadSource::Cache].into_iter();
+    let mut answer = read_header_once(dir, name)?;
+    while let Found::Broken { bytes: true, .. } = answer
+        && let Some(source) = sources.next()
+        && !planted!("one-look-at-the-medium")
+    {
+        match look_at_header(dir, name, source) {
+            // Where nothing can be read past the cache.
+            Err(e) if e.is_unsupported() => {}
+            again => answer = again?,
+        }
+    }
+    Ok(answer)
+}
+
+/// As [`read_header`], where a header that is not whole costs nothing.
+pub(crate) fn read_header_once(dir: &Arc<dyn Directory>, name: &str) -> Result<Found> {
+    look_at_header(dir, name, ReadSource::Cache)
+}
+
+fn look_at_header(dir: &Arc<dyn Directory>, name: &str, source: ReadSource) -> Result<Found> {
     let path = dir.path().join(name);
     let file = dir
         .open(name, OpenFile::READ)
         .map_err(Error::io("open", &path))?;
-    let mut bytes = [0; SEGMENT_HEADER_LEN];
-    // Looked at more than once: a header that a drive does not give just once would cost the whole
-    // segment.
-    let n = match read(&*file, &path, 0, &mut bytes, ReadSource::Cache) {
-        Err(e) if planted!("header-error-is-damage") => return Ok(Found::Broken(e.to_string())),
+    // Past the cache a device takes whole units only.
+    let unit = MAX_WRITE_UNIT as usize;
+    let (mut small, mut aligned);
+    let buf: &mut [u8] = match source {
+        ReadSource::Cache => {
+            small = [0; SEGMENT_HEADER_LEN];
+            &mut small
+        }
+        ReadSource::Medium => {
+            aligned = AlignedBuf::zeroed(unit, unit);
+            &mut aligned
+        }
+    };
+    let n = match read(&*file, &path, 0, buf, source) {
+        Err(e) if planted!("header-error-is-damage") => return Ok(Found::broken(e.to_string())),
         read => read?,
     };
     let n = match n {
         Ok(n) => n,
         Err(lost) => {
             let found = format!("its header cannot be read: {}", lost.found);
-            return Ok(Found::Broken(found));
+            return Ok(Found::broken(found));
         }
     };
-    match SegmentHeader::decode(&bytes[..n]) {
+    match SegmentHeader::decode(&buf[..n.min(SEGMENT_HEADER_LEN)]) {
         Ok(header) => {
             let len = file.len().map_err(Error::io("look at", &path))?;
             if len < header.len && !planted!("short-segment-accepted") {
-                return Ok(Found::Broken(format!(
+                return Ok(Found::broken(format!(
                     "it has {len} bytes, its header says {}",
                     header.len
                 )));
@@ -51,7 +95,10 @@ pub(crate) fn read_header(dir: &Arc<dyn Directory>, name: &str) -> Result<Found>
         Err(SegmentReject::Version(version)) if version > FORMAT_VERSION => {
             Err(Error::NewerFormat { path, version })
         }
-        Err(reject) => Ok(Found::Broken(reject.to_string())),
+        Err(reject) => Ok(Found::Broken {
+            why: reject.to_string(),
+            bytes: true,
+        }),
     }
 }
 
@@ -89,6 +136,7 @@ pub(crate) fn list_usable(dir: &Arc<dyn Directory>, id: LogId) -> Result<Listing
         let name = claim.file.unwrap_or_default();
         listing.broken.push((name, claim.found));
     }
+    listing.segments.rejected.clone_from(&listing.broken);
     Ok(listing)
 }
 
@@ -122,7 +170,7 @@ fn take(
             names::NameKind::Segment => match read_header(dir, &entry.name) {
                 Err(e) if e.is_not_found() => listing.overtaken = Some(e),
                 Err(e) => return Err(e),
-                Ok(Found::Broken(why)) => listing.broken.push((entry.name, why)),
+                Ok(Found::Broken { why, .. }) => listing.broken.push((entry.name, why)),
                 Ok(Found::Whole(h)) if h.log_id != id => {
                     listing
                         .broken
@@ -133,6 +181,7 @@ fn take(
             _ => {}
         }
     }
+    listing.segments.rejected.clone_from(&listing.broken);
     whole.sort_by_key(|(name, h)| names::claimed_start(name) != Some(h.start));
     let mut claims = Vec::new();
     for (name, header) in whole {

@@ -125,7 +125,7 @@ impl Inspector {
                 continue;
             };
             match read_header(dir, name) {
-                Ok(Found::Broken(_)) => {}
+                Ok(Found::Broken { .. }) => {}
                 // It could not be read then, and can be now.
                 Ok(Found::Whole(h)) if names::is_set_aside(name) && h.log_id == control.log_id => {}
                 Err(e) if !e.is_not_found() && !matches!(e, Error::NewerFormat { .. }) => {

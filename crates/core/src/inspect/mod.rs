@@ -289,7 +289,7 @@ impl Inspector {
                     log_id = Some(h.log_id);
                     break;
                 }
-                Ok(Found::Broken(_)) | Err(Error::NewerFormat { .. }) => {}
+                Ok(Found::Broken { .. }) | Err(Error::NewerFormat { .. }) => {}
                 Err(e) => return Err(e),
             }
         }
@@ -341,8 +341,8 @@ impl Inspector {
         let path = self.dir.path().to_owned();
         if let Some(&(lsn, _)) = gaps(&segments, &control).first() {
             return Err(Error::Damaged(Box::new(lost_segment(
-                &self.dir, lsn, &control,
-            )?)));
+                &path, &segments, lsn, &control,
+            ))));
         }
         let start = anchor_state(&control);
         let end = find_end(
@@ -496,6 +496,7 @@ impl Inspector {
     fn walked(&self) -> Segments {
         let mut segments = Segments::default();
         segments.cuts.clone_from(&self.listing.segments.cuts);
+        segments.rejected.clone_from(&self.listing.broken);
         for segment in self.listing.segments.all().iter().chain(&self.regained) {
             segments.insert(segment.clone());
         }

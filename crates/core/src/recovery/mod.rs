@@ -211,7 +211,7 @@ impl Opening {
         let mut start = anchor_state(control);
         if let Some(&(lsn, _)) = gaps.first() {
             if on_damage == OnDamage::Refuse {
-                let lost = lost_segment(&self.dir, lsn, control)?;
+                let lost = lost_segment(self.dir.path(), &segments, lsn, control);
                 return Err(Error::Damaged(Box::new(lost)));
             }
             if lsn < start.at {
@@ -239,11 +239,11 @@ impl Opening {
             other => other?,
         };
         if end.lost.is_none() {
-            end.lost = missing_behind(&self.dir, &gaps, control, both_slots, &end)?;
+            end.lost = missing_behind(path, &segments, &gaps, control, both_slots, &end);
         }
         if let Some(lost) = &mut end.lost {
             // Before anything is set aside or made anew in its place.
-            name_lost(&self.dir, lost, control)?;
+            name_lost(path, &segments, lost, control);
         }
         let lost = end.lost.is_some().then_some(&end.state);
         let taken_back = match lost {

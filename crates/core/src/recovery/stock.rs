@@ -3,12 +3,12 @@
 use super::{End, Opening, steady};
 use crate::aside::{holds_some, set_aside};
 use crate::control_file::check_counter;
-use crate::listing::{Found, Listing, list_of, list_usable, read_header};
+use crate::listing::{Found, Listing, list_of, read_header_once};
 use crate::prepare::{Leaving, Spare, retire};
 use crate::scan::Window;
 use crate::segments::{Segment, Segments};
 use crate::{Damage, Error, Result, names};
-use logforce_device::{Directory, ReadSource};
+use logforce_device::ReadSource;
 use logforce_format::{
     BATCH_HEADER_LEN, BatchHeader, Case, Control, Epoch, Lsn, MAX_SEGMENT_LEN, MIN_WRITE_UNIT,
     SegmentHeader, planted,
@@ -99,10 +99,10 @@ impl Opening {
         let places: Vec<String> = seen.iter().map(|h| names::spare(h.start)).collect();
         let mut spares = Vec::new();
         for (name, len) in listed {
-            let header = match read_header(&self.dir, &name) {
+            let header = match read_header_once(&self.dir, &name) {
                 Ok(Found::Whole(header)) => Some(header),
                 // None of a segment that is used: those have shown theirs.
-                Ok(Found::Broken(_)) | Err(Error::NewerFormat { .. }) => None,
+                Ok(Found::Broken { .. }) | Err(Error::NewerFormat { .. }) => None,
                 Err(e) => return Err(e),
             };
             let twin = header.is_some_and(|h| seen.contains(&h)) || places.contains(&name);
@@ -322,50 +322,47 @@ pub(crate) fn gaps(segments: &Segments, control: &Control) -> Vec<(Lsn, Lsn)> {
 ///
 /// Not after a close in order: that one came to this end, and nothing behind it was ever used.
 pub(super) fn missing_behind(
-    dir: &Arc<dyn Directory>,
+    path: &Path,
+    segments: &Segments,
     gaps: &[(Lsn, Lsn)],
     control: &Control,
     both_slots: bool,
     end: &End,
-) -> Result<Option<Damage>> {
+) -> Option<Damage> {
     let at = end.state.at;
     if control.clean && both_slots && at == control.anchor.lsn {
-        return Ok(None);
+        return None;
     }
-    let Some((lsn, _)) = gaps.iter().find(|(from, _)| *from >= at) else {
-        return Ok(None);
-    };
-    let mut lost = lost_segment(dir, *lsn, control)?;
+    let (lsn, _) = gaps.iter().find(|(from, _)| *from >= at)?;
+    let mut lost = lost_segment(path, segments, *lsn, control);
     lost.durable_to = end.trusted;
-    Ok(Some(lost))
+    Some(lost)
 }
 
 /// As [`lost_segment`], of what a scan has met: it saw only that nothing is there.
-pub(super) fn name_lost(
-    dir: &Arc<dyn Directory>,
-    lost: &mut Damage,
-    control: &Control,
-) -> Result<()> {
+pub(super) fn name_lost(path: &Path, segments: &Segments, lost: &mut Damage, control: &Control) {
     if lost.case == Case::SegmentLost && lost.file.is_none() {
-        let named = lost_segment(dir, lost.lsn, control)?;
+        let named = lost_segment(path, segments, lost.lsn, control);
         lost.file = named.file;
         lost.found = format!("{}: {}", lost.found, named.found);
     }
-    Ok(())
 }
 
-/// Says which segment is missing or has a broken header.
+/// Says which segment is missing or has a broken header: by the listing that was gone by, for a second
+/// one may find what the first did not.
 pub(crate) fn lost_segment(
-    dir: &Arc<dyn Directory>,
+    path: &Path,
+    segments: &Segments,
     lsn: Lsn,
     control: &Control,
-) -> Result<Damage> {
-    let broken = list_usable(dir, control.log_id)?.broken;
-    let named = broken
-        .into_iter()
-        .find(|(name, _)| names::claimed_start(name) == Some(lsn));
+) -> Damage {
+    let mut rejected = segments.rejected.iter();
+    let named = rejected.find(|(name, _)| names::claimed_start(name) == Some(lsn));
     let (file, found) = match named {
-        Some((name, why)) => (Some(name), format!("this segment is unusable: {why}")),
+        Some((name, why)) => (
+            Some(name.clone()),
+            format!("this segment is unusable: {why}"),
+        ),
         None => (
             Some(names::segment(lsn)),
             format!(
@@ -374,15 +371,15 @@ pub(crate) fn lost_segment(
             ),
         ),
     };
-    Ok(Damage {
+    Damage {
         lsn,
         case: Case::SegmentLost,
-        path: dir.path().to_owned(),
+        path: path.to_owned(),
         file,
         offset: 0,
         found,
         durable_to: control.anchor.lsn,
         in_reading: false,
         truncatable: true,
-    })
+    }
 }

@@ -90,7 +90,7 @@ impl RemoteFollower {
         let (control, whole, segments, in_use) = inspector.into_parts();
         let path = dir.path().to_owned();
         if let Some(&(lsn, _)) = gaps(&segments, &control).first() {
-            let lost = lost_segment(&dir, lsn, &control)?;
+            let lost = lost_segment(dir.path(), &segments, lsn, &control);
             return Err(Error::Damaged(Box::new(lost)));
         }
         let anchor = anchor_state(&control);

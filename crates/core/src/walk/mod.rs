@@ -257,7 +257,7 @@ impl<'a> Walk<'a> {
             let next = next.filter(|next| anchored || *next < anchor.at);
             if case == Case::SegmentLost && what.lsn < control.prepared_end {
                 missing.retain(|m| *m != what.lsn);
-                what = lost_segment(dir, what.lsn, control)?;
+                what = lost_segment(dir.path(), segments, what.lsn, control);
             }
             if !tell.damage(what) {
                 return Ok(Ended { at: end, case });
@@ -273,7 +273,7 @@ impl<'a> Walk<'a> {
         for at in missing {
             // Above the last batch, or void: no scan came by. Or known by its batches, and read: its
             // header is damage all the same, for no opening goes by anything else.
-            let mut lost = lost_segment(dir, at, control)?;
+            let mut lost = lost_segment(dir.path(), segments, at, control);
             if regained.contains(&at) {
                 lost.found
                     .push_str("; its batches say what they are, and were read");

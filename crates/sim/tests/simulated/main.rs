@@ -8,6 +8,7 @@ mod crash;
 mod damage;
 mod fuzzed;
 mod geometry;
+mod headers;
 mod kept;
 mod live;
 mod lives;

@@ -1,0 +1,86 @@
+//! Headers of segments that are not given back as they are.
+
+use logforce_core::{Creation, Inspector, Log, OnDamage};
+use logforce_sim::model::{PATH, read, small};
+use logforce_testkit::{FaultKind, Misread, SimDisk, SimOptions, SimRuntime};
+
+/// A log of some segments, one of them unused, that was closed in order.
+fn closed() -> SimDisk {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    SimRuntime::run(1, |rt| {
+        let log = Log::open(&*disk.system(rt), PATH, Creation::CreateNew, small());
+        let log = log.expect("made");
+        for n in 0..8u8 {
+            log.commit(&[n; 15_000]).expect("nothing fails");
+        }
+        log.close().expect("nothing fails");
+    });
+    disk.reboot(1);
+    disk
+}
+
+/// Each read of an opening answers wrong bytes, once: what a second look reads is not lost, and no file
+/// is set aside.
+#[test]
+fn a_header_that_is_read_wrong_once_costs_nothing() {
+    let whole = closed();
+    let image = whole.snapshot();
+    for on_damage in [OnDamage::Refuse, OnDamage::Truncate] {
+        let mut wrong = 0;
+        for n in 0..40 {
+            let disk = &whole;
+            disk.restore(&image);
+            // Which sector is given instead is another one each time.
+            disk.reboot(10 + n);
+            let before = disk.faults().get(FaultKind::MisdirectedRead);
+            disk.misread_at(n, Misread::Misdirected);
+            SimRuntime::run(1, |rt| {
+                let options = small().on_damage(on_damage);
+                let log = Log::open(&*disk.system(rt), PATH, Creation::OpenExisting, options);
+                let log = log.unwrap_or_else(|e| panic!("read {n}: {e}"));
+                assert_eq!(log.recovered().lost, None, "read {n}");
+                log.close().expect("nothing fails");
+            });
+            wrong += disk.faults().get(FaultKind::MisdirectedRead) - before;
+            disk.reboot(2);
+            let names = disk.stable_names(PATH);
+            let odd = names.iter().find(|n| n.ends_with(".damaged"));
+            assert_eq!(odd, None, "read {n}");
+            let records = SimRuntime::run(2, |rt| {
+                let log = Log::open(&*disk.system(rt), PATH, Creation::OpenExisting, small());
+                let log = log.expect("it opens");
+                read(&log, log.front_lsn()).len()
+            });
+            assert_eq!(records, 8, "read {n}");
+        }
+        assert!(wrong > 10, "{wrong}");
+    }
+}
+
+/// A refusal says which file it is for, and why, though the header can be read again by then.
+#[test]
+fn a_refusal_for_a_header_says_what_was_seen() {
+    let disk = closed();
+    let image = disk.snapshot();
+    let mut told = 0;
+    for n in 0..40 {
+        disk.restore(&image);
+        disk.reboot(1);
+        // As often as it is looked at.
+        for again in 0..3 {
+            disk.misread_at(n + again, Misread::Error);
+        }
+        SimRuntime::run(1, |rt| {
+            let system = disk.system(rt);
+            let refused = Log::open(&*system, PATH, Creation::OpenExisting, small()).err();
+            let text = refused.map(|e| e.to_string()).unwrap_or_default();
+            if text.contains(".seg") {
+                assert!(!text.contains("this one is missing"), "read {n}: {text}");
+                assert!(text.contains("header cannot be read"), "read {n}: {text}");
+                told += 1;
+            }
+            Inspector::open(&*system, PATH).expect("it can be looked at");
+        });
+    }
+    assert!(told > 2, "{told}");
+}
