@@ -20,11 +20,10 @@ const HOST: [Stage; 8] = [
     Stage::Lives,
 ];
 
-/// What runs beside those: it waits for the network and the disk at first, and the others have
-/// target folders of their own. Power cuts wait for the disk as well, so something that keeps the
-/// processors busy comes last.
-const BESIDE: [Stage; 8] = [
-    Stage::Packages,
+/// What runs beside those: it has target folders of its own. Power cuts wait for the disk most of the
+/// time, so something that keeps the processors busy comes last. The packages have a lane to
+/// themselves: they wait for the network and the disk.
+const BESIDE: [Stage; 7] = [
     Stage::Windows,
     Stage::Macos,
     Stage::Aarch64,
@@ -50,9 +49,20 @@ fn needs(stage: Stage) -> &'static [Stage] {
     }
 }
 
+/// Who runs stages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lane {
+    Packages,
+    Host,
+    Beside,
+}
+
+const LANES: [Lane; 3] = [Lane::Packages, Lane::Host, Lane::Beside];
+
 /// What is done, under way, and still to be done.
 #[derive(Debug)]
 struct Progress {
+    packages: Option<Stage>,
     /// Those of the host's target folder, in order; taken by one lane only.
     host: VecDeque<Stage>,
     /// The others; taken by whichever lane is free.
@@ -72,6 +82,7 @@ enum Next {
 impl Progress {
     fn new(selected: impl Fn(&Stage) -> bool) -> Progress {
         Progress {
+            packages: Some(Stage::Packages).filter(&selected),
             host: HOST.into_iter().filter(&selected).collect(),
             beside: BESIDE.into_iter().filter(&selected).collect(),
             reports: Vec::new(),
@@ -79,7 +90,11 @@ impl Progress {
     }
 
     /// What a lane takes: the host's lane those stages first, in their order.
-    fn take(&mut self, is_hosts: bool, selected: impl Fn(&Stage) -> bool) -> Next {
+    fn take(&mut self, lane: Lane, selected: impl Fn(&Stage) -> bool) -> Next {
+        if lane == Lane::Packages {
+            return self.packages.take().map_or(Next::End, Next::Run);
+        }
+        let is_hosts = lane == Lane::Host;
         let done = |s: &Stage| self.reports.iter().any(|r| r.stage == *s);
         let is_ready = |s: &Stage| needs(*s).iter().all(|n| !selected(n) || done(n));
         if is_hosts && self.host.front().is_some_and(is_ready) {
@@ -107,11 +122,11 @@ pub fn run(
     let progress = Mutex::new(Progress::new(&selected));
     let changed = Condvar::new();
     let locked = || progress.lock().unwrap_or_else(PoisonError::into_inner);
-    let lane = |is_hosts: bool| {
+    let run = |lane: Lane| {
         loop {
             let mut now = locked();
             let stage = loop {
-                match now.take(is_hosts, &selected) {
+                match now.take(lane, &selected) {
                     Next::Run(stage) => break stage,
                     Next::Wait => now = changed.wait(now).unwrap_or_else(PoisonError::into_inner),
                     Next::End => return,
@@ -134,8 +149,9 @@ pub fn run(
         }
     };
     std::thread::scope(|scope| {
-        for is_hosts in [true, false] {
-            scope.spawn(move || lane(is_hosts));
+        for lane in LANES {
+            let run = &run;
+            scope.spawn(move || run(lane));
         }
     });
     let progress = progress.into_inner();
@@ -252,19 +268,23 @@ mod tests {
             let mut progress = Progress::new(selected);
             let mut order = Vec::new();
             loop {
-                let lanes = [hosts_lane_first, !hosts_lane_first];
-                let next = lanes.map(|l| match progress.take(l, selected) {
-                    Next::Run(stage) => {
+                let mut lanes = LANES;
+                if !hosts_lane_first {
+                    lanes.reverse();
+                }
+                let next = lanes.map(|l| {
+                    let next = progress.take(l, selected);
+                    if let Next::Run(stage) = next {
                         progress.reports.push(report(stage));
                         order.push(stage);
-                        true
                     }
-                    Next::Wait => panic!("both lanes wait after {order:?}"),
-                    Next::End => false,
+                    next
                 });
-                if next == [false; 2] {
+                if next.iter().all(|n| *n == Next::End) {
                     break;
                 }
+                let runs = next.iter().any(|n| matches!(n, Next::Run(_)));
+                assert!(runs, "all lanes wait after {order:?}");
             }
             let place = |s: &Stage| order.iter().position(|o| o == s);
             for stage in Stage::ALL.iter().filter(|s| selected(s)) {
@@ -281,18 +301,24 @@ mod tests {
     fn the_hosts_lane_goes_on_beside_and_waits_for_what_is_not_ready() {
         let all = |_: &Stage| true;
         let mut progress = Progress::new(all);
-        assert_eq!(progress.take(false, all), Next::Run(Stage::Packages));
-        // Everything else there needs the packages, but for two.
-        assert_eq!(progress.take(false, all), Next::Run(Stage::Interleavings));
-        assert_eq!(progress.take(false, all), Next::Run(Stage::Planted));
-        assert_eq!(progress.take(false, all), Next::Wait);
-        assert_eq!(progress.take(true, all), Next::Run(Stage::Fmt));
+        let take = |progress: &mut Progress, lane| progress.take(lane, all);
+        assert_eq!(
+            take(&mut progress, Lane::Packages),
+            Next::Run(Stage::Packages)
+        );
+        assert_eq!(take(&mut progress, Lane::Packages), Next::End);
+        // Everything beside needs the packages, but for two.
+        let beside = |progress: &mut Progress| take(progress, Lane::Beside);
+        assert_eq!(beside(&mut progress), Next::Run(Stage::Interleavings));
+        assert_eq!(beside(&mut progress), Next::Run(Stage::Planted));
+        assert_eq!(beside(&mut progress), Next::Wait);
+        assert_eq!(take(&mut progress, Lane::Host), Next::Run(Stage::Fmt));
         progress.host.clear();
-        assert_eq!(progress.take(true, all), Next::Wait);
+        assert_eq!(take(&mut progress, Lane::Host), Next::Wait);
         progress.reports.push(report(Stage::Packages));
-        assert_eq!(progress.take(true, all), Next::Run(Stage::Windows));
+        assert_eq!(take(&mut progress, Lane::Host), Next::Run(Stage::Windows));
         progress.beside.clear();
-        assert_eq!(progress.take(true, all), Next::End);
+        assert_eq!(take(&mut progress, Lane::Host), Next::End);
     }
 
     #[test]

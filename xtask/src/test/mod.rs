@@ -1,7 +1,7 @@
 //! `cargo xtask test`: everything that can run on this machine, in stages.
 //!
-//! Two lanes run beside each other: what is done in the host's own target folder, and everything
-//! else. `lanes` says what waits for what.
+//! Two lanes run beside each other, while the packages are installed: what is done in the host's own
+//! target folder, and everything else. `lanes` says what waits for what.
 
 mod aarch64;
 mod budget;
