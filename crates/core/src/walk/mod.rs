@@ -182,16 +182,6 @@ impl<'a> Walk<'a> {
                     // An opening takes nothing from here on.
                     break None;
                 }
-                if let Some((_, to)) = voids.covering(scan.state.at)
-                    && segments
-                        .containing(scan.state.at)
-                        .is_none_or(|s| s.header.start == scan.state.at)
-                {
-                    // A whole segment that is void need not be readable.
-                    scan.state = ScanState::behind_void(to);
-                    (tell.visit)(Met::Jump);
-                    continue;
-                }
                 match scan.next()? {
                     Ok(batch) => {
                         if batch.resumed {

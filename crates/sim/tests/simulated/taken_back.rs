@@ -280,3 +280,24 @@ fn a_full_batch_before_what_was_taken_back() {
     }
     assert!(losses > 3);
 }
+
+/// Records that were taken back are counted, in however many segments they lie.
+#[test]
+fn what_was_taken_back_is_counted() {
+    for segment_len in [16 << 10, 1 << 20] {
+        let disk = SimDisk::new(SimOptions::default(), 1);
+        SimRuntime::run(1, |rt| {
+            let system = disk.system(rt);
+            let options = small().segment_len(segment_len);
+            let log = Log::open(&*system, PATH, Creation::OpenOrCreate, options).expect("made");
+            let ends: Vec<Lsn> = (0..20u8)
+                .map(|n| log.commit(&[n; 3_000]).expect("nothing fails").end)
+                .collect();
+            log.truncate_back(ends[9]).expect("nothing fails");
+            log.close().expect("nothing fails");
+            let inspector = Inspector::open(&*system, PATH).expect("it can be looked at");
+            let found = inspector.walk(&mut |_| true).expect("it can be walked");
+            assert_eq!((found.records, found.voided, found.damages), (10, 10, 0));
+        });
+    }
+}
