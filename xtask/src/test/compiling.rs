@@ -28,7 +28,7 @@ pub fn shown(took: Duration) -> String {
     }
 }
 
-/// Reads "    Finished `dev` profile [optimized] target(s) in 1m 19s".
+/// Reads ``Finished `dev` profile [optimized] target(s) in 1m 19s``.
 fn finished(line: &str) -> Option<Duration> {
     let rest = line.trim_start().strip_prefix("Finished ")?;
     let (_, time) = rest.rsplit_once("target(s) in ")?;
