@@ -8,7 +8,7 @@
 mod stored;
 
 use crate::store::{contents, put};
-use logforce_device::{Directory, Facts, Method, OpenFile, Platform, Runtime, Tried};
+use logforce_device::{CutResult, Directory, Facts, Method, OpenFile, Platform, Runtime};
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -199,7 +199,7 @@ pub fn record(dir: &Arc<dyn Directory>, runtime: &dyn Runtime, run: &CutRun) -> 
 /// What is known of the methods in the place of these facts, by these runs. Several runs of one
 /// method that lost nothing are counted together; one that lost goes before them all. A loss counts
 /// also where nobody can tell whether it was here: what was kept does not.
-pub fn tried(runs: &[CutRun], facts: &Facts) -> Vec<Tried> {
+pub fn tried(runs: &[CutRun], facts: &Facts) -> Vec<CutResult> {
     let methods = facts.platform.methods().iter();
     methods
         .filter_map(|&method| {
@@ -232,7 +232,7 @@ pub fn tried(runs: &[CutRun], facts: &Facts) -> Vec<Tried> {
                 ),
                 None => kept(&here)?,
             };
-            Some(Tried {
+            Some(CutResult {
                 method,
                 kept: here.iter().all(|(r, _)| r.lost == 0),
                 evidence,

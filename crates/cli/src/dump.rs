@@ -244,7 +244,11 @@ impl Outputs {
     }
 
     /// `end` only if all was read.
-    fn finish(mut self, end: Option<(Lsn, logforce::Case)>, damages: u64) -> anyhow::Result<()> {
+    fn finish(
+        mut self,
+        end: Option<(Lsn, logforce::RecoveryCase)>,
+        damages: u64,
+    ) -> anyhow::Result<()> {
         if let Some(json) = &mut self.json {
             let (lsn, case) = match end {
                 Some((lsn, case)) => (lsn.to_string(), format!("\"{}\"", case.label())),

@@ -1,6 +1,6 @@
 //! What a log wrote down about itself, for `stat`.
 
-use logforce::{Counters, Inspection, LiveStats, LiveSummary};
+use logforce::{Counters, LiveStats, LiveSummary, LogSummary};
 use logforce_measure::numbers::{bytes, count, short};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
@@ -20,7 +20,7 @@ pub enum Source {
 
 impl Source {
     /// Judged by what the control file says.
-    pub fn of(live: &LiveStats, summary: &Inspection) -> Source {
+    pub fn of(live: &LiveStats, summary: &LogSummary) -> Source {
         match (live.epoch == summary.epoch, summary.in_use) {
             (true, true) => Source::Running,
             (true, false) => Source::LastRun,
@@ -45,9 +45,9 @@ pub struct LiveInfo {
     /// The durable LSN then.
     durable: u64,
     /// How long the oldest device call under way then had been under way, in seconds; 0 for none.
-    stuck_seconds: f64,
+    oldest_io_age_seconds: f64,
     /// What a commit takes by what the device takes for it.
-    distance: Option<f64>,
+    commit_to_force_ratio: Option<f64>,
     #[serde(serialize_with = "counters")]
     counters: Counters,
     #[serde(serialize_with = "summaries")]
@@ -105,8 +105,8 @@ impl LiveInfo {
             age_seconds: age.map(|age| age.as_secs_f64()),
             open_seconds: live.open_for.as_secs_f64(),
             durable: live.durable.0,
-            stuck_seconds: live.stuck_for.as_secs_f64(),
-            distance: live.distance(),
+            oldest_io_age_seconds: live.oldest_io_age.as_secs_f64(),
+            commit_to_force_ratio: live.commit_to_force_ratio(),
             counters: live.counters,
             histograms: live.summaries().to_vec(),
         }
@@ -182,26 +182,26 @@ impl LiveInfo {
                 ));
             }
         }
-        if let Some(distance) = self.distance {
+        if let Some(distance) = self.commit_to_force_ratio {
             lines.push((
                 "  a commit",
                 format!("takes {distance:.2} times its force (medians)"),
             ));
         }
-        if c.room_waits + c.space_waits > 0 {
+        if c.buffer_waits + c.segment_waits > 0 {
             lines.push((
                 "  appends waited",
                 format!(
                     "{} for room in memory, {} for prepared space",
-                    count(c.room_waits, "time"),
-                    count(c.space_waits, "time")
+                    count(c.buffer_waits, "time"),
+                    count(c.segment_waits, "time")
                 ),
             ));
         }
-        if self.stuck_seconds > 0.0 {
+        if self.oldest_io_age_seconds > 0.0 {
             lines.push((
                 "  under way",
-                format!("a device call for {}", time(self.stuck_seconds)),
+                format!("a device call for {}", time(self.oldest_io_age_seconds)),
             ));
         }
         lines

@@ -3,7 +3,7 @@
 use crate::exit::Usage;
 use crate::output::{Sink, Target, Writer};
 use anyhow::bail;
-use logforce::{Case, Damage, Error, GivenUp, Inspection, Inspector, Lsn, SegmentInfo};
+use logforce::{Damage, Error, GivenUp, Inspector, LogSummary, Lsn, RecoveryCase, SegmentInfo};
 use logforce_measure::numbers::count;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -139,20 +139,22 @@ pub fn because_of(range: &GivenUp) -> String {
 }
 
 /// Why a log ends where it does, in a sentence.
-pub fn explain(case: Case) -> &'static str {
+pub fn explain(case: RecoveryCase) -> &'static str {
     match case {
-        Case::CleanEnd => "nothing was ever written behind it, which is normal",
-        Case::StaleEnd => {
+        RecoveryCase::CleanEnd => "nothing was ever written behind it, which is normal",
+        RecoveryCase::StaleEnd => {
             "behind it are only old bytes of an earlier use of the segment, which is normal"
         }
-        Case::TornEnd => {
+        RecoveryCase::TornEnd => {
             "behind it is a write that was under way when everything stopped: this is normal, and no damage (the last acknowledged batch, rotten before a stamp followed it, would look the same)"
         }
-        Case::FullEnd => "the prepared segments are full, which is normal",
-        Case::Damaged => "data behind it is known to have been durable and is not there any more",
-        Case::SegmentLost => "a segment that must exist does not",
-        Case::WrittenWrong => "the checksums behind it are right and the contents are not",
-        Case::ReadError => "the device reports an error on reading what is behind it",
+        RecoveryCase::FullEnd => "the prepared segments are full, which is normal",
+        RecoveryCase::Damaged => {
+            "data behind it is known to have been durable and is not there any more"
+        }
+        RecoveryCase::SegmentLost => "a segment that must exist does not",
+        RecoveryCase::WrittenWrong => "the checksums behind it are right and the contents are not",
+        RecoveryCase::ReadError => "the device reports an error on reading what is behind it",
         _ => "the walk was stopped here",
     }
 }
@@ -197,7 +199,7 @@ pub struct LogInfo {
 
 impl LogInfo {
     /// From an inspection.
-    pub fn new(dir: &Path, i: &Inspection) -> Self {
+    pub fn new(dir: &Path, i: &LogSummary) -> Self {
         LogInfo {
             path: dir.display().to_string(),
             log_id: i.log_id.to_string(),
@@ -221,7 +223,7 @@ impl LogInfo {
 }
 
 /// The state of the control file, in words.
-pub fn control_file(dir: &Path, i: &Inspection) -> &'static str {
+pub fn control_file(dir: &Path, i: &LogSummary) -> &'static str {
     let is_missing = || {
         let looked = dir.join("control").symlink_metadata();
         looked.is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound)
@@ -236,7 +238,7 @@ pub fn control_file(dir: &Path, i: &Inspection) -> &'static str {
 
 /// What nobody knows of a log without a control file that can be used; `None` where there is one.
 /// What is there may be whole and yet a part: neither its first file nor its last need be the log's.
-pub fn unknown_bounds(i: &Inspection) -> Option<String> {
+pub fn unknown_bounds(i: &LogSummary) -> Option<String> {
     if i.bounds_known {
         return None;
     }
@@ -255,7 +257,7 @@ pub fn unknown_bounds(i: &Inspection) -> Option<String> {
 }
 
 /// How much metadata there is, in words; `None` for none.
-pub fn metadata(i: &Inspection) -> Option<String> {
+pub fn metadata(i: &LogSummary) -> Option<String> {
     let state = if i.meta_whole {
         "both slots whole"
     } else {
@@ -324,7 +326,7 @@ pub struct SegmentLine {
 }
 
 /// All files of the log.
-pub fn files(i: &Inspection) -> Vec<SegmentLine> {
+pub fn files(i: &LogSummary) -> Vec<SegmentLine> {
     let segment = |s: &SegmentInfo| SegmentLine {
         kind: "segment",
         file: s.name.clone(),

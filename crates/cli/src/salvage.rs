@@ -6,8 +6,8 @@ use crate::output::{Sink, Target, complain, print};
 use crate::progress::Bar;
 use anyhow::{Context, bail};
 use logforce::{
-    BatchInfo, Case, Damage, Entry, Error, GivenUp, Guarantee, Inspection, Inspector, Log, Lsn,
-    Options, Visit,
+    BatchInfo, Damage, Error, GivenUp, Guarantee, Inspector, Log, LogSummary, Lsn, Options, Record,
+    RecoveryCase, Visit,
 };
 use logforce_measure::numbers::{bytes, count};
 use logforce_measure::progress::Progress;
@@ -151,13 +151,13 @@ impl Extents {
 
     /// What is left has no batch behind it, or was told when all was read: a segment that is missing
     /// ends where the next one begins, or where the log was prepared to.
-    fn told(self, summary: &Inspection) -> Vec<NotSaved> {
+    fn told(self, summary: &LogSummary) -> Vec<NotSaved> {
         let Extents {
             places, end, files, ..
         } = self;
         let info = |(damage, to): (Damage, Option<Lsn>)| {
             let is_read = damage.file.as_ref().is_some_and(|f| files.contains(f));
-            let is_lost = damage.case == Case::SegmentLost && !is_read;
+            let is_lost = damage.case == RecoveryCase::SegmentLost && !is_read;
             let starts = summary.segments.iter().map(|s| s.start);
             let next = starts.filter(|s| *s > damage.lsn).min();
             let to = to.or(match (is_lost, damage.lsn >= end) {
@@ -168,7 +168,7 @@ impl Extents {
             });
             let to = to.filter(|to| *to > damage.lsn);
             NotSaved {
-                missing: !(damage.case == Case::SegmentLost && is_read && to.is_none()),
+                missing: !(damage.case == RecoveryCase::SegmentLost && is_read && to.is_none()),
                 to: to.map(|to| to.0),
                 bytes: to.map(|to| to.since(damage.lsn)),
                 damage: DamageInfo::from(&damage),
@@ -205,13 +205,13 @@ struct Made<'a> {
 
 impl Made<'_> {
     /// Saves a record; `false` if that failed.
-    fn take(&mut self, entry: &Entry, proven: bool, given_up: bool) -> bool {
+    fn take(&mut self, entry: &Record, proven: bool, given_up: bool) -> bool {
         let taken = self.try_take(entry, proven, given_up);
         self.failed = taken.err();
         self.failed.is_none()
     }
 
-    fn try_take(&mut self, entry: &Entry, proven: bool, given_up: bool) -> anyhow::Result<()> {
+    fn try_take(&mut self, entry: &Record, proven: bool, given_up: bool) -> anyhow::Result<()> {
         let at = self.log.append(&entry.data)?;
         self.report.records += 1;
         self.report.record_bytes += entry.data.len() as u64;
@@ -265,7 +265,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     let mut options = Options::new().calibrate(false).require(args.require);
     // As SRC's: a disk from which something is saved is often full.
     if let Some(segment) = inspector.summary().segments.last() {
-        options = options.segment_len(segment.len);
+        options = options.segment_size(segment.len);
     }
     let log = logforce::create_new(&partial, options).map_err(|e| {
         remove(&partial);
@@ -473,7 +473,7 @@ fn gave_up(args: &Args, inspector: &Inspector, range: &GivenUp, made: &mut Made<
     made.report.given_up.push(GivenUpInfo {
         from: range.from.0,
         to: range.to.0,
-        case: range.case.map(Case::label),
+        case: range.case.map(RecoveryCase::label),
         file: range.file.clone(),
         offset: range.offset,
         why: range.why.clone(),

@@ -9,7 +9,7 @@ use crate::look::{
     unknown_bounds,
 };
 use crate::output::{complain, print};
-use logforce::{Inspection, Lsn, Visit, calibration};
+use logforce::{LogSummary, Lsn, Visit, calibration};
 use logforce_measure::layout::{WIDTH, wrap};
 use logforce_measure::numbers::{bytes, count};
 use serde::Serialize;
@@ -149,7 +149,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     })
 }
 
-fn to_scan(summary: &Inspection, scan: Option<&Scan>) -> u64 {
+fn to_scan(summary: &LogSummary, scan: Option<&Scan>) -> u64 {
     if summary.clean && summary.control_whole {
         return 0;
     }
@@ -157,7 +157,7 @@ fn to_scan(summary: &Inspection, scan: Option<&Scan>) -> u64 {
     end.since(summary.anchor)
 }
 
-fn text(dir: &Path, i: &Inspection, report: &Report) -> String {
+fn text(dir: &Path, i: &LogSummary, report: &Report) -> String {
     let log = &report.log;
     let mut text = String::new();
     let mut line = |what: &str, value: String| {

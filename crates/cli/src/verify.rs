@@ -7,7 +7,7 @@ use crate::look::{
 };
 use crate::output::print;
 use crate::progress::Bar;
-use logforce::{Damage, Error, ErrorKind, Finding, GivenUp, Inspection, Visit};
+use logforce::{Damage, Error, ErrorKind, GivenUp, LogSummary, VerifyReport, Visit};
 use logforce_measure::numbers::{bytes, count};
 use logforce_measure::progress::Progress;
 use serde::Serialize;
@@ -39,8 +39,8 @@ pub struct Args {
 
 /// What one look through the log found.
 struct Look {
-    summary: Inspection,
-    finding: Finding,
+    summary: LogSummary,
+    finding: VerifyReport,
     damages: Vec<Damage>,
     given_up: Vec<GivenUp>,
     /// Bytes of whole batches.

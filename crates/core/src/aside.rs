@@ -11,7 +11,7 @@ use crate::regained::by_batches;
 use crate::voids::Voids;
 use crate::{Damage, Error, Log, Result, names};
 use logforce_device::{AlignedBuf, Barrier, Directory, OpenFile, ReadSource, Write};
-use logforce_format::{Case, LogId, Lsn};
+use logforce_format::{LogId, Lsn, RecoveryCase};
 use std::sync::Arc;
 
 /// The longest text of a marker that is read, in bytes.
@@ -28,7 +28,7 @@ pub struct GivenUp {
     /// Where that opening found damage; `None`, as the following, where nothing is left that says so.
     pub lsn: Option<Lsn>,
     /// The row of recovery's decision table.
-    pub case: Option<Case>,
+    pub case: Option<RecoveryCase>,
     /// The file that was damaged or missing, if one could be named.
     pub file: Option<String>,
     /// Where in the file, bytes.
@@ -121,7 +121,8 @@ fn words(from: Lsn, to: Lsn, why: &Damage) -> String {
 fn told(text: &str, given_up: &mut GivenUp) {
     let line = |what: &str| text.lines().find_map(|l| l.strip_prefix(what));
     given_up.lsn = line("LSN: ").and_then(|l| l.parse().ok()).map(Lsn);
-    given_up.case = line("case: ").and_then(|l| Case::ALL.into_iter().find(|c| c.label() == l));
+    given_up.case =
+        line("case: ").and_then(|l| RecoveryCase::ALL.into_iter().find(|c| c.label() == l));
     given_up.file = line("file: ").map(str::to_owned);
     given_up.offset = line("offset: ").and_then(|o| o.parse().ok());
     given_up.why = line("cause: ").unwrap_or(text).to_owned();
@@ -296,7 +297,7 @@ mod tests {
     fn a_marker_says_in_fields_what_was_damaged() {
         let damage = Damage {
             lsn: Lsn(8192),
-            case: Case::SegmentLost,
+            case: RecoveryCase::SegmentLost,
             path: "/data/log".into(),
             file: Some("0000000000002000.seg".to_owned()),
             offset: 0,

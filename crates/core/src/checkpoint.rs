@@ -6,7 +6,7 @@
 use crate::log::Shared;
 use crate::stage::{KEPT_UNITS, Stage};
 use crate::{Error, Result};
-use logforce_device::Joiner;
+use logforce_device::JoinHandle;
 use logforce_device::sync::{Mutex, MutexGuard, thread_local};
 use logforce_format::{LogId, Lsn, planted};
 use std::cell::Cell;
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
 
 /// What the owner of a log needs to know to make room in it; see
-/// [`Options::on_full`](crate::Options::on_full).
+/// [`Options::on_checkpoint_due`](crate::Options::on_checkpoint_due).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CheckpointDue {
@@ -58,7 +58,7 @@ pub(crate) enum Room {
 struct State {
     callback: Option<Callback>,
     running: bool,
-    thread: Option<Box<dyn Joiner>>,
+    thread: Option<Box<dyn JoinHandle>>,
     /// For which prepared end, and whether all of it was in use, the callback was called in time.
     told: Option<(Lsn, bool)>,
     /// The callback was called for the appends that are waiting.
@@ -127,15 +127,15 @@ impl Usage {
 
 impl Shared {
     fn usage(&self) -> Option<Usage> {
-        let limit = self.options.max_log_len?;
+        let limit = self.options.max_log_size?;
         // In this order: a file on its way out is counted twice at worst.
         let segments = self.segments().bytes();
         let retiring = self.retiring.bytes();
         let spares = self.spares();
-        let reused = spares.iter().any(|s| s.len == self.options.segment_len);
+        let reused = spares.iter().any(|s| s.len == self.options.segment_size);
         Some(Usage {
             used: segments + retiring + spares.iter().map(|s| s.len).sum::<u64>(),
-            need: if reused { 0 } else { self.options.segment_len },
+            need: if reused { 0 } else { self.options.segment_size },
             limit,
         })
     }

@@ -3,7 +3,7 @@ mod advice;
 pub(crate) use advice::Bytes;
 
 use logforce_device::{Guarantee, Method};
-use logforce_format::{Case, Lsn};
+use logforce_format::{Lsn, RecoveryCase};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub struct Damage {
     /// Where in the log.
     pub lsn: Lsn,
     /// The row of recovery's decision table.
-    pub case: Case,
+    pub case: RecoveryCase,
     /// The log's directory.
     pub path: PathBuf,
     /// The file, if one can be named.
@@ -122,9 +122,9 @@ pub enum Error {
         /// The system's answer.
         source: Arc<io::Error>,
     },
-    /// The log is as long as [`Options::max_log_len`](crate::Options::max_log_len) allows. Nothing
+    /// The log is as long as [`Options::max_log_size`](crate::Options::max_log_size) allows. Nothing
     /// was accepted; the log goes on once its front was moved.
-    #[error("the log in {} is full: its segment files take up {}, and with {} more they would exceed the cap of {}. truncate_front the log or raise Options::max_log_len", path.display(), Bytes(*used), Bytes(*need), Bytes(*limit))]
+    #[error("the log in {} is full: its segment files take up {}, and with {} more they would exceed the cap of {}. truncate_front the log or raise Options::max_log_size", path.display(), Bytes(*used), Bytes(*need), Bytes(*limit))]
     Full {
         /// The directory.
         path: PathBuf,
@@ -421,7 +421,7 @@ mod tests {
     fn damage_is_looked_at_and_saved_before_it_is_cut() {
         let damage = Damage {
             lsn: Lsn(8192),
-            case: Case::ReadError,
+            case: RecoveryCase::ReadError,
             path: "/data/log".into(),
             file: Some("0000000000000000.seg".to_owned()),
             offset: 12288,

@@ -1,4 +1,4 @@
-use crate::reader::{Entry, Reader};
+use crate::reader::{Reader, Record};
 use crate::shown::Shown;
 use crate::view::View;
 use crate::wakers::Place;
@@ -39,7 +39,7 @@ impl Log {
 
 impl Follower {
     /// The next record if there is a durable one; `Ok(None)` if not, or not any more.
-    pub fn try_next(&mut self) -> Result<Option<Entry>> {
+    pub fn try_next(&mut self) -> Result<Option<Record>> {
         if self.ended {
             return Ok(None);
         }
@@ -67,7 +67,7 @@ impl Follower {
     }
 
     /// One answer, if there is one: a record, an error, or the end.
-    fn answer(&mut self) -> Option<Option<Result<Entry>>> {
+    fn answer(&mut self) -> Option<Option<Result<Record>>> {
         // First, so that what was durable before the end is not missed.
         let end = self.view.ended();
         match self.try_next() {
@@ -84,7 +84,7 @@ impl Follower {
 
     /// Waits until the next record is durable. `None` when the log was closed and everything was
     /// shown.
-    pub fn next_blocking(&mut self) -> Option<Result<Entry>> {
+    pub fn next_blocking(&mut self) -> Option<Result<Record>> {
         loop {
             let seen = self.view.advanced.observe();
             if let Some(answer) = self.answer() {
@@ -100,7 +100,7 @@ impl Follower {
     }
 
     /// As [`Follower::next_blocking`], for a task. After the end it answers `None` again.
-    pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Entry>>> {
+    pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Record>>> {
         if let Some(answer) = self.answer() {
             return Poll::Ready(answer);
         }
@@ -124,7 +124,7 @@ impl Follower {
     ///
     /// **Cancel safe.** Dropped before it has completed, it has taken nothing: the next call shows
     /// the same record.
-    pub async fn next(&mut self) -> Option<Result<Entry>> {
+    pub async fn next(&mut self) -> Option<Result<Record>> {
         poll_fn(|context| self.poll_next(context)).await
     }
 }

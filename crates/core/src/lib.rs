@@ -65,15 +65,17 @@ pub use aside::GivenUp;
 pub use checkpoint::CheckpointDue;
 pub use error::{Damage, Error, ErrorKind, Result};
 pub use follow::Follower;
-pub use inspect::{BatchInfo, Finding, Inspection, Inspector, SegmentInfo, Visit};
-pub use log::{Appended, Committed, Log, Recovered};
-pub use logforce_device::{CutEvidence, Facts, FileState, Guarantee, Method, Tried, Verdict};
-pub use logforce_format::{BatchKind, Case, Epoch, LogId, Lsn, MAX_META_LEN, MAX_RECORD_LEN};
+pub use inspect::{BatchInfo, Inspector, LogSummary, SegmentInfo, VerifyReport, Visit};
+pub use log::{Committed, Log, RecordRange, RecoveryReport};
+pub use logforce_device::{CutEvidence, CutResult, Facts, FileState, Guarantee, Method, Verdict};
+pub use logforce_format::{
+    BatchKind, Epoch, LogId, Lsn, MAX_META_LEN, MAX_RECORD_LEN, RecoveryCase,
+};
 pub use metrics::{Counters, HistogramSnapshot, LiveStats, LiveSummary, Stats};
-pub use options::{Creation, OnDamage, Options};
+pub use options::{OnDamage, OpenMode, Options};
 pub use pins::Pin;
 pub use policy::Policy;
 pub use read_only::ReadOnly;
-pub use reader::{Entry, Reader};
-pub use remote::RemoteFollower;
-pub use submit::{Forcing, Submitted, Submitting};
+pub use reader::{Reader, Record};
+pub use remote::ReadOnlyFollower;
+pub use submit::{CommitHandle, ForceHandle, SubmitFuture};

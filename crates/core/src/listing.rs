@@ -3,9 +3,9 @@
 use crate::reads::read;
 use crate::segments::{Segment, Segments};
 use crate::{Damage, Error, Result, names};
-use logforce_device::{AlignedBuf, Directory, Entry, OpenFile, ReadSource};
+use logforce_device::{AlignedBuf, DirEntry, Directory, OpenFile, ReadSource};
 use logforce_format::{
-    Case, FORMAT_VERSION, LogId, Lsn, MAX_WRITE_UNIT, SEGMENT_HEADER_LEN, SegmentHeader,
+    FORMAT_VERSION, LogId, Lsn, MAX_WRITE_UNIT, RecoveryCase, SEGMENT_HEADER_LEN, SegmentHeader,
     SegmentReject, planted,
 };
 use std::sync::Arc;
@@ -120,7 +120,11 @@ pub(crate) fn list(dir: &Arc<dyn Directory>, id: LogId) -> Result<Listing> {
 }
 
 /// As [`list`], of a listing that was taken before.
-pub(crate) fn list_of(dir: &Arc<dyn Directory>, id: LogId, entries: Vec<Entry>) -> Result<Listing> {
+pub(crate) fn list_of(
+    dir: &Arc<dyn Directory>,
+    id: LogId,
+    entries: Vec<DirEntry>,
+) -> Result<Listing> {
     let (listing, claims) = take(dir, id, entries)?;
     match claims.into_iter().next() {
         Some(claim) => Err(Error::Damaged(Box::new(claim))),
@@ -140,7 +144,7 @@ pub(crate) fn list_usable(dir: &Arc<dyn Directory>, id: LogId) -> Result<Listing
     Ok(listing)
 }
 
-fn names_of(dir: &Arc<dyn Directory>) -> Result<Vec<Entry>> {
+fn names_of(dir: &Arc<dyn Directory>) -> Result<Vec<DirEntry>> {
     dir.entries().map_err(Error::io("list", dir.path()))
 }
 
@@ -149,7 +153,7 @@ fn names_of(dir: &Arc<dyn Directory>) -> Result<Vec<Entry>> {
 fn take(
     dir: &Arc<dyn Directory>,
     id: LogId,
-    mut entries: Vec<Entry>,
+    mut entries: Vec<DirEntry>,
 ) -> Result<(Listing, Vec<Damage>)> {
     let mut listing = Listing {
         segments: Segments::default(),
@@ -207,7 +211,7 @@ fn take(
         };
         claims.push(Damage {
             lsn: header.start,
-            case: Case::SegmentLost,
+            case: RecoveryCase::SegmentLost,
             path: dir.path().to_owned(),
             file: Some(name),
             offset: 0,

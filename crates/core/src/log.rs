@@ -2,12 +2,12 @@ use crate::checkpoint::Checkpoint;
 use crate::commit::{How, Rings, Rounds, Signal};
 use crate::control_file::ControlFile;
 use crate::metrics::Metrics;
-use crate::options::{Creation, Options};
+use crate::options::{OpenMode, Options};
 use crate::pins::Pins;
 use crate::poison::Poison;
 use crate::policy::Policy;
 use crate::prepare::Spare;
-use crate::reader::{Entry, Reader};
+use crate::reader::{Reader, Record};
 use crate::retiring::Retiring;
 use crate::stage::Stage;
 use crate::view::View;
@@ -15,8 +15,8 @@ use crate::wakers::Wakers;
 use crate::watch::Watch;
 use crate::{Damage, Error, Result, recovery, trace};
 use logforce_device::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard};
-use logforce_device::{Guarantee, Joiner, Method, Plan, System, Verdict};
-use logforce_format::{Case, Epoch, LogId, Lsn, planted};
+use logforce_device::{Guarantee, JoinHandle, Method, Plan, System, Verdict};
+use logforce_format::{Epoch, LogId, Lsn, RecoveryCase, planted};
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
@@ -34,12 +34,12 @@ pub struct Log {
 /// Ends the threads and closes when the last clone is dropped.
 pub(crate) struct Handle {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) threads: Mutex<Vec<Box<dyn Joiner>>>,
+    pub(crate) threads: Mutex<Vec<Box<dyn JoinHandle>>>,
 }
 
 /// Where a record lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Appended {
+pub struct RecordRange {
     /// Its position, by which it is read.
     pub start: Lsn,
     /// Force up to here to make it durable. Exclusive.
@@ -59,13 +59,13 @@ pub struct Committed {
 
 /// What opening found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Recovered {
+pub struct RecoveryReport {
     /// The log was made by this opening.
     pub created: bool,
     /// Exclusive end of what was recovered.
     pub end: Lsn,
     /// Why it ends there.
-    pub case: Case,
+    pub case: RecoveryCase,
     /// Bytes of log that were read to find out.
     pub scanned: u64,
     /// Batches that were.
@@ -128,7 +128,7 @@ pub(crate) struct Shared {
     pub(crate) prepare: Signal,
     pub(crate) service_parked: AtomicBool,
     pub(crate) stop: AtomicBool,
-    pub(crate) recovered: Recovered,
+    pub(crate) recovered: RecoveryReport,
     pub(crate) metrics: Arc<Metrics>,
     /// The writing thread sleeps, and the page of statistics says all there is to say.
     pub(crate) live_parked: AtomicBool,
@@ -254,7 +254,7 @@ impl Shared {
         if stage.closing {
             return Err(Error::Closed);
         }
-        let bound = stage.bound(bytes, self.options.segment_len);
+        let bound = stage.bound(bytes, self.options.segment_size);
         if bound > stage.prepared_end() && !self.may_use_reserve(stage, bound) {
             // Space comes before acceptance: what is accepted cannot fail for lack of it.
             self.refuse_in_callback(stage)?;
@@ -389,12 +389,12 @@ impl Log {
     pub fn open(
         system: &dyn System,
         path: impl AsRef<Path>,
-        creation: Creation,
+        mode: OpenMode,
         options: Options,
     ) -> Result<Log> {
         let shared = {
             let _span = trace::opening(path.as_ref());
-            let shared = recovery::open(system, path.as_ref(), creation, options)?;
+            let shared = recovery::open(system, path.as_ref(), mode, options)?;
             trace::opened(&shared.recovered, shared.unit);
             Arc::new(shared)
         };
@@ -450,28 +450,28 @@ impl Log {
     ///
     /// Waits while staging is full and while a segment is prepared. After [`Error::NoSpace`]
     /// nothing was accepted.
-    pub fn append(&self, record: &[u8]) -> Result<Appended> {
+    pub fn append(&self, record: &[u8]) -> Result<RecordRange> {
         self.append_parts(&[record])
     }
 
     /// Appends one record that lies in several slices.
-    pub fn append_parts(&self, parts: &[&[u8]]) -> Result<Appended> {
-        let mut at = Appended {
+    pub fn append_parts(&self, parts: &[&[u8]]) -> Result<RecordRange> {
+        let mut at = RecordRange {
             start: Lsn::ORIGIN,
             end: Lsn::ORIGIN,
         };
         self.shared()
-            .append(&[parts], |start, end| at = Appended { start, end })?;
+            .append(&[parts], |start, end| at = RecordRange { start, end })?;
         Ok(at)
     }
 
     /// Appends several records atomically: after a crash all are there or none.
-    pub fn append_all(&self, records: &[&[u8]]) -> Result<Vec<Appended>> {
+    pub fn append_all(&self, records: &[&[u8]]) -> Result<Vec<RecordRange>> {
         let mut all = Vec::with_capacity(records.len());
         let parts: Vec<[&[u8]; 1]> = records.iter().map(|r| [*r]).collect();
         let records: Vec<&[&[u8]]> = parts.iter().map(|p| &p[..]).collect();
         self.shared()
-            .append(&records, |start, end| all.push(Appended { start, end }))?;
+            .append(&records, |start, end| all.push(RecordRange { start, end }))?;
         Ok(all)
     }
 
@@ -544,7 +544,7 @@ impl Log {
     }
 
     /// The record at `start`, which must be durable.
-    pub fn read_at(&self, start: Lsn) -> Result<Entry> {
+    pub fn read_at(&self, start: Lsn) -> Result<Record> {
         self.shared().check_process()?;
         Reader::at_record(self.shared().view.clone(), start)
     }
@@ -562,7 +562,7 @@ impl Log {
     /// Where a [`Pin`](crate::Pin) lies below, the front moves to the oldest one only; the rest is
     /// remembered while the log is open, and the front moves on by itself as pins advance or go.
     /// That is no error: [`Log::front_lsn`] says how far it got. Pins that are more than
-    /// [`Options::pin_limit`] bytes below `front` are broken.
+    /// [`Options::max_pinned_bytes`] bytes below `front` are broken.
     pub fn truncate_front(&self, front: Lsn) -> Result<()> {
         let _under_way = self.shared().begin_truncation()?;
         crate::truncate::front(&self.handle.shared, front)?;
@@ -612,7 +612,7 @@ impl Log {
     }
 
     /// What opening found.
-    pub fn recovered(&self) -> &Recovered {
+    pub fn recovered(&self) -> &RecoveryReport {
         &self.shared().recovered
     }
 

@@ -12,7 +12,7 @@ use crate::seam_lock::SeamLock;
 use crate::wakers::Wakers;
 use crate::{Error, ErrorKind};
 use logforce_device::sync::{AtomicU32, AtomicU64};
-use logforce_device::{Joiner, Runtime};
+use logforce_device::{JoinHandle, Runtime};
 use logforce_format::Lsn;
 use loom::sync::{Condvar, Mutex};
 use loom::thread;
@@ -34,7 +34,7 @@ impl Runtime for Futex {
         Duration::ZERO
     }
 
-    fn spawn(&self, _: &str, _: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn Joiner>> {
+    fn spawn(&self, _: &str, _: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn JoinHandle>> {
         Err(io::ErrorKind::Unsupported.into())
     }
 

@@ -17,7 +17,7 @@ const MAX_WRITES_IN_FLIGHT: usize = 1024;
 
 /// Whether opening may make a log, or must.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Creation {
+pub enum OpenMode {
     /// Make one; fail if there is one.
     CreateNew,
     /// There must be one. A directory that is missing or was emptied is an error, never a fresh
@@ -34,10 +34,10 @@ pub enum OnDamage {
     /// Fail, and say where (the default).
     Refuse,
     /// The log ends before the damage; what follows is lost, reported in
-    /// [`Recovered::lost`](crate::Recovered::lost), and kept until
+    /// [`RecoveryReport::lost`](crate::RecoveryReport::lost), and kept until
     /// [`Log::discard_given_up`](crate::Log::discard_given_up). Where the damage hit what `truncate_back` wrote, records that it took back may be there
     /// again. Damaged metadata counts as never set, which
-    /// [`Recovered::lost_meta`](crate::Recovered::lost_meta) reports until it is set again.
+    /// [`RecoveryReport::lost_meta`](crate::RecoveryReport::lost_meta) reports until it is set again.
     Truncate,
 }
 
@@ -46,23 +46,23 @@ pub enum OnDamage {
 pub struct Options {
     pub(crate) method: Option<Method>,
     pub(crate) require: Guarantee,
-    pub(crate) segment_len: u64,
+    pub(crate) segment_size: u64,
     pub(crate) write_unit: Option<u32>,
     pub(crate) max_batch: u32,
-    pub(crate) staging: usize,
+    pub(crate) buffer_size: usize,
     pub(crate) on_damage: OnDamage,
     pub(crate) idle_stamp: Duration,
-    pub(crate) spares: usize,
-    pub(crate) writes_in_flight: usize,
-    pub(crate) worth_a_flight: usize,
+    pub(crate) max_spare_segments: usize,
+    pub(crate) max_in_flight_writes: usize,
+    pub(crate) pipeline_threshold: usize,
     pub(crate) policy: Policy,
     pub(crate) calibrate: bool,
     pub(crate) calibration_cache: Option<PathBuf>,
     advisor: Option<Arc<dyn Advisor>>,
     pub(crate) live_stats: bool,
-    pub(crate) pin_limit: u64,
-    pub(crate) max_log_len: Option<u64>,
-    pub(crate) on_full: Option<Callback>,
+    pub(crate) max_pinned_bytes: u64,
+    pub(crate) max_log_size: Option<u64>,
+    pub(crate) on_checkpoint_due: Option<Callback>,
 }
 
 impl Default for Options {
@@ -70,23 +70,23 @@ impl Default for Options {
         Options {
             method: None,
             require: Guarantee::PowerLoss,
-            segment_len: 64 << 20,
+            segment_size: 64 << 20,
             write_unit: None,
             max_batch: 1 << 20,
-            staging: 4 << 20,
+            buffer_size: 4 << 20,
             on_damage: OnDamage::Refuse,
             idle_stamp: Duration::from_millis(50),
-            spares: 2,
-            writes_in_flight: 4,
-            worth_a_flight: 64 << 10,
+            max_spare_segments: 2,
+            max_in_flight_writes: 4,
+            pipeline_threshold: 64 << 10,
             policy: Policy::Force,
             calibrate: true,
             calibration_cache: None,
             advisor: None,
             live_stats: true,
-            pin_limit: 1 << 30,
-            max_log_len: None,
-            on_full: None,
+            max_pinned_bytes: 1 << 30,
+            max_log_size: None,
+            on_checkpoint_due: None,
         }
     }
 }
@@ -114,8 +114,8 @@ impl Options {
 
     /// Size of new segments in bytes, 16 KiB to 4 GiB, a multiple of the write unit. Default
     /// 64 MiB. At least one segment beyond the current one is kept prepared.
-    pub fn segment_len(mut self, bytes: u64) -> Self {
-        self.segment_len = bytes;
+    pub fn segment_size(mut self, bytes: u64) -> Self {
+        self.segment_size = bytes;
         self
     }
 
@@ -134,8 +134,8 @@ impl Options {
 
     /// Memory for records that are appended and not written, in bytes; beyond it `append` waits.
     /// Default 4 MiB. One append larger than this is taken when nothing else is staged.
-    pub fn staging(mut self, bytes: usize) -> Self {
-        self.staging = bytes;
+    pub fn buffer_size(mut self, bytes: usize) -> Self {
+        self.buffer_size = bytes;
         self
     }
 
@@ -155,8 +155,8 @@ impl Options {
     /// Bytes that must wait for a further write to be begun beside those in flight. Default 64 KiB:
     /// below, one write of all that came in the meantime is cheaper, since up to there a write costs
     /// about what the smallest one does.
-    pub fn worth_a_flight(mut self, bytes: usize) -> Self {
-        self.worth_a_flight = bytes;
+    pub fn pipeline_threshold(mut self, bytes: usize) -> Self {
+        self.pipeline_threshold = bytes;
         self
     }
 
@@ -170,8 +170,8 @@ impl Options {
     /// only where many bytes wait. Methods that need a barrier have one in flight, and so has `dsync`
     /// through the system's cache: of several there, one may be told another's failure, and that one
     /// success.
-    pub fn writes_in_flight(mut self, count: usize) -> Self {
-        self.writes_in_flight = count.max(1);
+    pub fn max_in_flight_writes(mut self, count: usize) -> Self {
+        self.max_in_flight_writes = count.max(1);
         self
     }
 
@@ -184,8 +184,8 @@ impl Options {
     }
 
     /// How many truncated segments to keep for reuse. Default 2.
-    pub fn spares(mut self, count: usize) -> Self {
-        self.spares = count;
+    pub fn max_spare_segments(mut self, count: usize) -> Self {
+        self.max_spare_segments = count;
         self
     }
 
@@ -235,8 +235,8 @@ impl Options {
     /// prepared. Default 1 GiB.
     ///
     /// [`Log::truncate_front`]: crate::Log::truncate_front
-    pub fn pin_limit(mut self, bytes: u64) -> Self {
-        self.pin_limit = bytes;
+    pub fn max_pinned_bytes(mut self, bytes: u64) -> Self {
+        self.max_pinned_bytes = bytes;
         self
     }
 
@@ -245,17 +245,17 @@ impl Options {
     ///
     /// At the cap an append that needs another segment gets [`Error::Full`], with nothing accepted,
     /// and the log goes on after [`Log::truncate_front`]; pins give way before that. With
-    /// [`Options::on_full`] the owner is told in time, and such an append waits while the callback
+    /// [`Options::on_checkpoint_due`] the owner is told in time, and such an append waits while the callback
     /// runs.
     ///
     /// [`Log::truncate_front`]: crate::Log::truncate_front
-    pub fn max_log_len(mut self, bytes: u64) -> Self {
-        self.max_log_len = Some(bytes);
+    pub fn max_log_size(mut self, bytes: u64) -> Self {
+        self.max_log_size = Some(bytes);
         self
     }
 
     /// What to call when a checkpoint is due: when the last segment that fits under
-    /// [`Options::max_log_len`] was prepared, so while about a whole segment is still free, and
+    /// [`Options::max_log_size`] was prepared, so while about a whole segment is still free, and
     /// again when an append finds no room. It should take a checkpoint and
     /// [`truncate_front`](crate::Log::truncate_front) the log to
     /// [`CheckpointDue::truncate_to`] or above.
@@ -268,8 +268,8 @@ impl Options {
     ///
     /// `close` waits for it, and then lets go of it: a callback that holds a clone of the log keeps
     /// the log open until somebody closes it.
-    pub fn on_full(mut self, callback: Arc<dyn Fn(CheckpointDue) + Send + Sync>) -> Self {
-        self.on_full = Some(Callback(callback));
+    pub fn on_checkpoint_due(mut self, callback: Arc<dyn Fn(CheckpointDue) + Send + Sync>) -> Self {
+        self.on_checkpoint_due = Some(Callback(callback));
         self
     }
 
@@ -302,12 +302,13 @@ impl Options {
                 ),
             );
         }
-        if !SegmentHeader::geometry_is_valid(logforce_format::Lsn::ORIGIN, self.segment_len, unit) {
+        if !SegmentHeader::geometry_is_valid(logforce_format::Lsn::ORIGIN, self.segment_size, unit)
+        {
             return bad(
-                "segment_len",
+                "segment_size",
                 format!(
                     "{} is not a multiple of the write unit, {}, from {} to {}",
-                    Bytes(self.segment_len),
+                    Bytes(self.segment_size),
                     bytes(unit),
                     Bytes(MIN_SEGMENT_LEN.max(2 * SegmentHeader::data_offset(unit))),
                     Bytes(MAX_SEGMENT_LEN)
@@ -329,37 +330,37 @@ impl Options {
                 ),
             );
         }
-        if self.staging < self.max_batch as usize {
+        if self.buffer_size < self.max_batch as usize {
             return bad(
-                "staging",
+                "buffer_size",
                 format!(
                     "{} is less than max_batch, {}",
-                    Bytes(self.staging as u64),
+                    Bytes(self.buffer_size as u64),
                     bytes(self.max_batch)
                 ),
             );
         }
-        if self.writes_in_flight > MAX_WRITES_IN_FLIGHT {
+        if self.max_in_flight_writes > MAX_WRITES_IN_FLIGHT {
             return bad(
-                "writes_in_flight",
+                "max_in_flight_writes",
                 format!(
                     "{} is too many: 1 to {MAX_WRITES_IN_FLIGHT}",
-                    self.writes_in_flight
+                    self.max_in_flight_writes
                 ),
             );
         }
-        if let Some(cap) = self.max_log_len
-            && let least =
-                (3 * self.segment_len).max(2 * self.segment_len + 2 * KEPT_UNITS * u64::from(unit))
+        if let Some(cap) = self.max_log_size
+            && let least = (3 * self.segment_size)
+                .max(2 * self.segment_size + 2 * KEPT_UNITS * u64::from(unit))
             && cap < least
         {
             return bad(
-                "max_log_len",
+                "max_log_size",
                 format!(
                     "{} is too little: at least {} with segments of {}",
                     Bytes(cap),
                     Bytes(least),
-                    Bytes(self.segment_len)
+                    Bytes(self.segment_size)
                 ),
             );
         }

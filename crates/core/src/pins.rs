@@ -23,7 +23,7 @@ use std::sync::{Arc, PoisonError};
 ///
 /// A reader of the log makes one before it starts, and advances it as it goes; then
 /// [`Log::truncate_front`] does not take away what it has still to read. One that would keep more
-/// than [`Options::pin_limit`](crate::Options::pin_limit) bytes is broken, and its reader gets
+/// than [`Options::max_pinned_bytes`](crate::Options::max_pinned_bytes) bytes is broken, and its reader gets
 /// [`Error::Truncated`].
 pub struct Pin {
     shared: Arc<Shared>,
@@ -222,7 +222,7 @@ impl Pin {
         self.held().map_or(Lsn::ORIGIN, |p| p.at)
     }
 
-    /// It held more than [`Options::pin_limit`](crate::Options::pin_limit) bytes, or the log was
+    /// It held more than [`Options::max_pinned_bytes`](crate::Options::max_pinned_bytes) bytes, or the log was
     /// full and needed the space, and does not hold anything any more. Never undone.
     pub fn is_broken(&self) -> bool {
         self.held().is_none_or(|p| p.broken)

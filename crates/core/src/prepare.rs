@@ -352,7 +352,7 @@ impl Shared {
             let written = self.stage().tail();
             self.bring(written, How::Barrier)?;
         }
-        let spare = self.take_spare(self.options.segment_len);
+        let spare = self.take_spare(self.options.segment_size);
         let recycled = spare.is_some();
         let preparing = Preparing {
             dir: &self.dir,
@@ -365,7 +365,7 @@ impl Shared {
             runtime: &*self.runtime,
         };
         let segment = preparing
-            .make(start, self.options.segment_len, self.unit, spare.as_ref())
+            .make(start, self.options.segment_size, self.unit, spare.as_ref())
             .map_err(|e| if e.is_full() { self.no_space(e) } else { e })?;
         self.segments().insert(segment.clone());
         self.watch.add(&self.dir, &segment);
@@ -404,7 +404,7 @@ impl Shared {
         match e {
             Error::Io { source, .. } => Error::NoSpace {
                 path: self.path.clone(),
-                need: self.options.segment_len,
+                need: self.options.segment_size,
                 source,
             },
             other => other,

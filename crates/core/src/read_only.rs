@@ -1,8 +1,8 @@
 use crate::inspect::Inspector;
-use crate::reader::{Entry, Reader};
+use crate::reader::{Reader, Record};
 use crate::recovery::existing_directory;
 use crate::view::View;
-use crate::{Case, Error, Result};
+use crate::{Error, RecoveryCase, Result};
 use logforce_device::System;
 use logforce_format::{LogId, Lsn};
 use std::path::Path;
@@ -32,7 +32,7 @@ impl ReadOnly {
     }
 
     /// The record at `start`.
-    pub fn read_at(&self, start: Lsn) -> Result<Entry> {
+    pub fn read_at(&self, start: Lsn) -> Result<Record> {
         Reader::at_record(self.view.clone(), start)
     }
 
@@ -72,7 +72,7 @@ impl ReadOnly {
 pub(crate) fn check_end(damage: Option<&crate::Damage>, in_use: bool) -> Result<()> {
     match damage {
         // Beside a writer the end is moving; only what stamps prove is shown.
-        Some(d) if !in_use || d.case == Case::SegmentLost => {
+        Some(d) if !in_use || d.case == RecoveryCase::SegmentLost => {
             Err(Error::Damaged(Box::new(d.clone())))
         }
         _ => Ok(()),

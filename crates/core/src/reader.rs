@@ -6,7 +6,7 @@ use crate::{Damage, Error, Result};
 use logforce_device::ReadSource;
 use logforce_format::frame::{Frame, Frames};
 use logforce_format::{
-    BATCH_HEADER_LEN, BatchHeader, BatchKind, Case, Lsn, MAX_RECORD_LEN, decide,
+    BATCH_HEADER_LEN, BatchHeader, BatchKind, Lsn, MAX_RECORD_LEN, RecoveryCase, decide,
 };
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ const FEW: u64 = 8 << 10;
 
 /// A durable record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct Record {
     /// Its position.
     pub start: Lsn,
     /// Exclusive end.
@@ -82,7 +82,7 @@ impl Reader {
         }
     }
 
-    pub(crate) fn at_record(view: Arc<View>, start: Lsn) -> Result<Entry> {
+    pub(crate) fn at_record(view: Arc<View>, start: Lsn) -> Result<Record> {
         check_range(&view, start)?;
         let end = view.durable();
         if start >= end {
@@ -92,7 +92,7 @@ impl Reader {
         let Some(mut batch) = batches.holding(&view, start)? else {
             return Err(Error::NotABoundary { lsn: start });
         };
-        let mut entry: Option<Entry> = None;
+        let mut entry: Option<Record> = None;
         loop {
             for frame in batch.frames() {
                 let frame = frame.map_err(|m| malformed(&view, m.0))?;
@@ -100,7 +100,7 @@ impl Reader {
                     continue;
                 }
                 let begun = match &mut entry {
-                    None if frame.lsn == start && frame.header.first => entry.insert(Entry {
+                    None if frame.lsn == start && frame.header.first => entry.insert(Record {
                         start,
                         end: start,
                         data: Vec::new(),
@@ -189,9 +189,9 @@ impl Reader {
 }
 
 impl Iterator for Reader {
-    type Item = Result<Entry>;
+    type Item = Result<Record>;
 
-    fn next(&mut self) -> Option<Result<Entry>> {
+    fn next(&mut self) -> Option<Result<Record>> {
         if self.failed {
             return None;
         }
@@ -347,12 +347,12 @@ fn malformed(view: &View, lsn: Lsn) -> Error {
     damaged(
         view,
         lsn,
-        Case::WrittenWrong,
+        RecoveryCase::WrittenWrong,
         "the frame here does not fit".to_owned(),
     )
 }
 
-fn damaged(view: &View, lsn: Lsn, case: Case, found: String) -> Error {
+fn damaged(view: &View, lsn: Lsn, case: RecoveryCase, found: String) -> Error {
     let segment = view.segments().containing(lsn);
     Error::Damaged(Box::new(Damage {
         lsn,
@@ -394,7 +394,7 @@ impl Batches {
                 _ => Err(damaged(
                     view,
                     lsn,
-                    Case::SegmentLost,
+                    RecoveryCase::SegmentLost,
                     "no segment holds it".to_owned(),
                 )),
             };
@@ -471,7 +471,7 @@ impl Batches {
                 false => damaged(
                     view,
                     lsn,
-                    Case::SegmentLost,
+                    RecoveryCase::SegmentLost,
                     "no segment holds it".to_owned(),
                 ),
             });

@@ -1,4 +1,4 @@
-use crate::reader::Entry;
+use crate::reader::Record;
 use crate::voids::Voids;
 use logforce_format::frame::{Frames, Malformed};
 use logforce_format::{BATCH_HEADER_LEN, BatchHeader, BatchKind, Lsn, MAX_RECORD_LEN};
@@ -9,11 +9,11 @@ use std::collections::VecDeque;
 #[derive(Default)]
 pub(crate) struct Records {
     /// Whole, and to be shown.
-    pub(crate) ready: VecDeque<Entry>,
+    pub(crate) ready: VecDeque<Record>,
     /// Whole, and of appends of which another part is lost.
-    pub(crate) parts: Vec<Entry>,
+    pub(crate) parts: Vec<Record>,
     /// Records of an atomic append that is not at its end yet.
-    group: Vec<Entry>,
+    group: Vec<Record>,
     group_len: usize,
     /// A record was seen to begin; before, a fragment may be the rest of one.
     begun: bool,
@@ -71,7 +71,7 @@ impl Records {
                     self.beheaded = self.behind_loss && frame.header.follows;
                     self.behind_loss = false;
                 }
-                self.group.push(Entry {
+                self.group.push(Record {
                     start: frame.lsn,
                     end: frame.lsn,
                     data: Vec::new(),

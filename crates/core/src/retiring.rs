@@ -72,12 +72,13 @@ impl Unfinished {
     fn finish(&mut self, shared: &Shared) -> (u64, Result<()>) {
         let mut failed = None;
         for segment in std::mem::take(&mut self.segments) {
-            let room = shared.spares().len() + self.spares.len() < shared.options.spares;
+            let room =
+                shared.spares().len() + self.spares.len() < shared.options.max_spare_segments;
             let (start, end) = (segment.header.start, segment.header.end());
             let cut = holds_some(&shared.retiring.cuts(), start, end);
             let leaving = if cut && !planted!("given-up-is-reused") {
                 Leaving::Keep
-            } else if room && segment.header.len == shared.options.segment_len {
+            } else if room && segment.header.len == shared.options.segment_size {
                 Leaving::Reuse
             } else {
                 Leaving::Remove

@@ -2,7 +2,7 @@
 //! log's own thread writes and forces them; a handle does no I/O, and dropping it changes nothing.
 
 use crate::commit::{How, Rings};
-use crate::log::{Appended, Committed, Log, Shared};
+use crate::log::{Committed, Log, RecordRange, Shared};
 use crate::policy::Policy;
 use crate::stage::Stage;
 use crate::wakers::Place;
@@ -23,10 +23,10 @@ use std::time::Duration;
 ///
 /// **Cancel safe.** Dropping it, polled or not, changes nothing but that nobody is told: the record
 /// is written and forced as its policy says. Whether it was is then known by
-/// [`Log::durable_lsn`] having reached [`Submitted::end`]. Polled again after completion it answers
+/// [`Log::durable_lsn`] having reached [`CommitHandle::end`]. Polled again after completion it answers
 /// again.
 #[must_use = "whether the record became durable is known by waiting for it"]
-pub struct Submitted {
+pub struct CommitHandle {
     start: Lsn,
     pending: Pending,
 }
@@ -36,7 +36,7 @@ pub struct Submitted {
 /// **Cancel safe.** Dropping it, polled or not, does not take back the force: it is done, and nobody
 /// is told. Polled again after completion it answers again.
 #[must_use = "whether it was done is known by waiting for it"]
-pub struct Forcing {
+pub struct ForceHandle {
     pending: Pending,
 }
 
@@ -107,7 +107,7 @@ impl Drop for Pending {
     }
 }
 
-impl Submitted {
+impl CommitHandle {
     /// The record's position, by which it is read.
     pub fn start(&self) -> Lsn {
         self.start
@@ -144,7 +144,7 @@ impl Submitted {
     }
 }
 
-impl Future for Submitted {
+impl Future for CommitHandle {
     type Output = Result<Committed>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -155,14 +155,14 @@ impl Future for Submitted {
     }
 }
 
-impl Forcing {
+impl ForceHandle {
     /// Waits in this thread, which may do the writing itself.
     pub fn wait(self) -> Result<Guarantee> {
         self.pending.wait()
     }
 }
 
-impl Future for Forcing {
+impl Future for ForceHandle {
     type Output = Result<Guarantee>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -170,9 +170,9 @@ impl Future for Forcing {
     }
 }
 
-impl std::fmt::Debug for Submitted {
+impl std::fmt::Debug for CommitHandle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Submitted")
+        f.debug_struct("CommitHandle")
             .field("start", &self.start)
             .field("end", &self.pending.end)
             .field("done", &self.is_done())
@@ -180,9 +180,9 @@ impl std::fmt::Debug for Submitted {
     }
 }
 
-impl std::fmt::Debug for Forcing {
+impl std::fmt::Debug for ForceHandle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Forcing")
+        f.debug_struct("ForceHandle")
             .field("end", &self.pending.end)
             .finish()
     }
@@ -191,15 +191,15 @@ impl std::fmt::Debug for Forcing {
 /// A submission that waits for room; see [`Log::submit_async`](crate::Log::submit_async).
 ///
 /// **Cancel safe.** Dropped before it has completed, nothing was submitted, and nothing will be: the
-/// record is not in the log. Once it has completed with [`Submitted`], the record is on its way, and
+/// record is not in the log. Once it has completed with [`CommitHandle`], the record is on its way, and
 /// dropping either of the two does not take it back. So a cancelled
 /// `log.submit_async(record).await?.await?` has submitted the record or it has not, by which of the
-/// two it was cancelled in; to tell, keep the [`Submitted`] in between.
+/// two it was cancelled in; to tell, keep the [`CommitHandle`] in between.
 ///
 /// # Panics
 /// If it is polled again after it has completed, with a record or with an error.
 #[must_use = "nothing is submitted before it is polled"]
-pub struct Submitting<R> {
+pub struct SubmitFuture<R> {
     shared: Arc<Shared>,
     policy: Policy,
     record: R,
@@ -210,12 +210,12 @@ pub struct Submitting<R> {
     completed: bool,
 }
 
-impl<R: AsRef<[u8]> + Unpin> Future for Submitting<R> {
-    type Output = Result<Submitted>;
+impl<R: AsRef<[u8]> + Unpin> Future for SubmitFuture<R> {
+    type Output = Result<CommitHandle>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        assert!(!this.completed, "`Submitting` polled after completion");
+        assert!(!this.completed, "`SubmitFuture` polled after completion");
         for last in [false, true] {
             let record: &[u8] = this.record.as_ref();
             // Also if what follows unwinds: the record may have been placed by then.
@@ -242,7 +242,7 @@ impl<R: AsRef<[u8]> + Unpin> Future for Submitting<R> {
     }
 }
 
-impl<R> Drop for Submitting<R> {
+impl<R> Drop for SubmitFuture<R> {
     fn drop(&mut self) {
         if let Some(place) = self.place {
             self.shared.room_wakers.forget(place);
@@ -253,18 +253,18 @@ impl<R> Drop for Submitting<R> {
 impl Log {
     /// Appends a record and returns at once with a handle to wait on, poll or await. Waits only for
     /// room, as [`Log::append`] does.
-    pub fn submit(&self, record: &[u8]) -> Result<Submitted> {
+    pub fn submit(&self, record: &[u8]) -> Result<CommitHandle> {
         self.submit_with(record, self.shared().options.policy)
     }
 
     /// As [`Log::submit`], with a policy of its own.
-    pub fn submit_with(&self, record: &[u8], policy: Policy) -> Result<Submitted> {
+    pub fn submit_with(&self, record: &[u8], policy: Policy) -> Result<CommitHandle> {
         self.shared_arc().clone().submit(&[&[record]], policy)
     }
 
     /// Appends several records atomically, with one handle for all of them: from the first one's
     /// start to the last one's end.
-    pub fn submit_all(&self, records: &[&[u8]]) -> Result<Submitted> {
+    pub fn submit_all(&self, records: &[&[u8]]) -> Result<CommitHandle> {
         let parts: Vec<[&[u8]; 1]> = records.iter().map(|r| [*r]).collect();
         let parts: Vec<&[&[u8]]> = parts.iter().map(|p| &p[..]).collect();
         let policy = self.shared().options.policy;
@@ -273,7 +273,7 @@ impl Log {
 
     /// As [`Log::submit`]; where there is no room it answers [`Error::WouldBlock`] instead of
     /// waiting, and nothing was accepted.
-    pub fn try_submit(&self, record: &[u8]) -> Result<Submitted> {
+    pub fn try_submit(&self, record: &[u8]) -> Result<CommitHandle> {
         let policy = self.shared().options.policy;
         let shared = self.shared_arc().clone();
         // Any failure to prepare space counts that no success has followed: this call does not wait
@@ -287,8 +287,8 @@ impl Log {
 
     /// As [`Log::submit`], to await: the task waits for room. What it yields is awaited in turn for
     /// the result.
-    pub fn submit_async<R: AsRef<[u8]> + Unpin>(&self, record: R) -> Submitting<R> {
-        Submitting {
+    pub fn submit_async<R: AsRef<[u8]> + Unpin>(&self, record: R) -> SubmitFuture<R> {
+        SubmitFuture {
             shared: self.shared_arc().clone(),
             policy: self.shared().options.policy,
             record,
@@ -306,21 +306,21 @@ impl Log {
         &self,
         record: &[u8],
         done: impl FnOnce(Result<Committed>) + Send + 'static,
-    ) -> Result<Appended> {
+    ) -> Result<RecordRange> {
         let policy = self.shared().options.policy;
         self.shared()
             .submit_then(&[&[record]], policy, Box::new(done))
     }
 
     /// Asks for everything below `end` to be made durable, without waiting.
-    pub fn submit_force(&self, end: Lsn) -> Result<Forcing> {
+    pub fn submit_force(&self, end: Lsn) -> Result<ForceHandle> {
         self.shared_arc().clone().submit_force(end)
     }
 }
 
 /// What is called when a record is where its policy wants it.
 pub(crate) struct Callback {
-    pub(crate) at: Appended,
+    pub(crate) at: RecordRange,
     pub(crate) how: Option<How>,
     pub(crate) call: Box<dyn FnOnce(Result<Committed>) + Send>,
 }
@@ -360,7 +360,7 @@ impl Shared {
         self: Arc<Self>,
         records: &[&[&[u8]]],
         policy: Policy,
-    ) -> Result<Submitted> {
+    ) -> Result<CommitHandle> {
         let now = self.runtime.now();
         let mut at = None;
         let (stage, rings) = self.place(records, |start, end| note(&mut at, start, end))?;
@@ -374,7 +374,7 @@ impl Shared {
         records: &[&[&[u8]]],
         policy: Policy,
         asked: &mut Option<u64>,
-    ) -> Result<Submitted> {
+    ) -> Result<CommitHandle> {
         let now = self.runtime.now();
         let mut at = None;
         let (stage, rings) =
@@ -389,14 +389,14 @@ impl Shared {
         records: &[&[&[u8]]],
         policy: Policy,
         call: Box<dyn FnOnce(Result<Committed>) + Send>,
-    ) -> Result<Appended> {
+    ) -> Result<RecordRange> {
         let now = self.runtime.now();
         let mut at = None;
         let (stage, rings) = self.place(records, |start, end| note(&mut at, start, end))?;
         Ok(self.leave(stage, rings, at, policy, now, Some(call)))
     }
 
-    pub(crate) fn submit_force(self: Arc<Self>, end: Lsn) -> Result<Forcing> {
+    pub(crate) fn submit_force(self: Arc<Self>, end: Lsn) -> Result<ForceHandle> {
         self.check_process()?;
         let mut rings = Rings::default();
         if self.durable() < end {
@@ -423,7 +423,7 @@ impl Shared {
         }
         self.ring(rings);
         let how = Some(How::Force);
-        Ok(Forcing {
+        Ok(ForceHandle {
             pending: Pending {
                 shared: self,
                 end,
@@ -433,8 +433,8 @@ impl Shared {
         })
     }
 
-    fn submitted(self: Arc<Self>, at: Appended, policy: Policy) -> Submitted {
-        Submitted {
+    fn submitted(self: Arc<Self>, at: RecordRange, policy: Policy) -> CommitHandle {
+        CommitHandle {
             start: at.start,
             pending: Pending {
                 shared: self,
@@ -450,12 +450,12 @@ impl Shared {
         &self,
         mut stage: MutexGuard<'_, Stage>,
         mut rings: Rings,
-        at: Option<Appended>,
+        at: Option<RecordRange>,
         policy: Policy,
         now: Duration,
         call: Option<Box<dyn FnOnce(Result<Committed>) + Send>>,
-    ) -> Appended {
-        let at = at.unwrap_or(Appended {
+    ) -> RecordRange {
+        let at = at.unwrap_or(RecordRange {
             start: stage.tail(),
             end: stage.tail(),
         });
@@ -516,6 +516,6 @@ impl Shared {
 }
 
 /// From the first record's start to the last one's end.
-fn note(at: &mut Option<Appended>, start: Lsn, end: Lsn) {
-    at.get_or_insert(Appended { start, end }).end = end;
+fn note(at: &mut Option<RecordRange>, start: Lsn, end: Lsn) {
+    at.get_or_insert(RecordRange { start, end }).end = end;
 }

@@ -2,7 +2,7 @@
 //!
 //! Never called with a mutex held: what a subscriber does is its own.
 
-use crate::log::Recovered;
+use crate::log::RecoveryReport;
 use crate::{Error, Lsn};
 use std::path::Path;
 use std::time::Duration;
@@ -50,7 +50,7 @@ macro_rules! events {
 
 events! {
     /// What opening found.
-    opened(found: &Recovered, unit: u32) info {
+    opened(found: &RecoveryReport, unit: u32) info {
         created = found.created,
         end = found.end.0,
         case = found.case.label(),

@@ -7,7 +7,7 @@ use crate::recovery::damage;
 use crate::scan::{Stop, Window};
 use crate::{Error, Result, retiring};
 use logforce_device::ReadSource;
-use logforce_format::{BATCH_HEADER_LEN, BatchHeader, BatchKind, Case, Lsn, Seen, planted};
+use logforce_format::{BATCH_HEADER_LEN, BatchHeader, BatchKind, Lsn, RecoveryCase, Seen, planted};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 
@@ -103,7 +103,13 @@ fn first_link(shared: &Shared, segment: &Arc<crate::segments::Segment>) -> Resul
                 found,
             };
             let segments = shared.segments();
-            let mut d = damage(&shared.path, &segments, &stop, Case::Damaged, anchor.lsn);
+            let mut d = damage(
+                &shared.path,
+                &segments,
+                &stop,
+                RecoveryCase::Damaged,
+                anchor.lsn,
+            );
             d.in_reading = true;
             Error::Damaged(Box::new(d))
         })

@@ -2,12 +2,11 @@
 //! from and what tells a process from others is the backend's `runtime`.
 
 use crate::os::runtime as os;
-use logforce_device::{Joiner, Panicked, Runtime};
+use logforce_device::{JoinHandle, Panicked, Runtime};
 use std::hash::{BuildHasher, Hasher};
 use std::io;
 use std::sync::LazyLock;
 use std::sync::atomic::AtomicU32;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Threads, waiting and the monotonic clock of this process.
@@ -22,7 +21,7 @@ impl Runtime for OsRuntime {
         ORIGIN.elapsed()
     }
 
-    fn spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn Joiner>> {
+    fn spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn JoinHandle>> {
         // A NUL in a thread's name would panic in std.
         let name = name.replace('\0', "?");
         let thread = std::thread::Builder::new()
@@ -64,9 +63,9 @@ pub fn random() -> u64 {
     )
 }
 
-struct Thread(JoinHandle<()>);
+struct Thread(std::thread::JoinHandle<()>);
 
-impl Joiner for Thread {
+impl JoinHandle for Thread {
     fn join(self: Box<Self>) -> Result<(), Panicked> {
         self.0.join().map_err(|_| Panicked)
     }

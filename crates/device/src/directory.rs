@@ -14,7 +14,7 @@ pub struct FileIdentity {
 
 /// A name in a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct DirEntry {
     /// File name without path; names that are no UTF-8 are given lossily (they are never ours).
     pub name: String,
     /// Size in bytes (0 for what is no regular file).
@@ -82,7 +82,7 @@ pub trait Directory: Send + Sync {
     fn identity(&self) -> FileIdentity;
 
     /// All names, without `.` and `..`.
-    fn entries(&self) -> io::Result<Vec<Entry>>;
+    fn entries(&self) -> io::Result<Vec<DirEntry>>;
 
     /// Opens or makes a file.
     fn open(&self, name: &str, how: OpenFile) -> io::Result<Arc<dyn File>>;

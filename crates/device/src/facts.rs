@@ -1,5 +1,5 @@
 use crate::{
-    Assessment, Barrier, FileState, ForceBy, Guarantee, Layer, Method, Plan, Platform, Tried,
+    Assessment, Barrier, CutResult, FileState, ForceBy, Guarantee, Layer, Method, Plan, Platform,
     Verdict,
 };
 
@@ -113,7 +113,7 @@ pub struct Facts {
     pub notes: Vec<String>,
     /// What cuts of power have shown of methods here. The system does not know: it is put in by
     /// whoever keeps such evidence.
-    pub tried: Vec<Tried>,
+    pub tried: Vec<CutResult>,
     /// Files that keep such evidence and cannot be read: each says which, why, and what to do. A
     /// loss may be recorded there, so nothing is said to survive a loss of power meanwhile.
     pub unread: Vec<String>,

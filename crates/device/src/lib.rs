@@ -33,12 +33,12 @@ pub mod sync;
 mod tried;
 
 pub use buffer::AlignedBuf;
-pub use directory::{Access, Directory, Entry, FileIdentity, OpenFile, System, Whereabouts};
+pub use directory::{Access, DirEntry, Directory, FileIdentity, OpenFile, System, Whereabouts};
 pub use facts::{BlockDevice, DirectAlignment, Facts, FilesystemKind, WriteCache};
 pub use file::{Barrier, Completion, File, ReadSource, Ticket, Write};
 pub use guarantee::{Assessment, Guarantee, Verdict};
 pub use layer::Layer;
 pub use method::{FileState, ForceBy, Method, Plan, UnknownMethod};
 pub use platform::Platform;
-pub use runtime::{Joiner, Panicked, Runtime};
-pub use tried::{CutEvidence, Tried};
+pub use runtime::{JoinHandle, Panicked, Runtime};
+pub use tried::{CutEvidence, CutResult};

@@ -12,7 +12,7 @@ pub trait Runtime: Send + Sync {
     fn now(&self) -> Duration;
 
     /// Starts a named thread.
-    fn spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn Joiner>>;
+    fn spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn JoinHandle>>;
 
     /// Sleeps while `*word == seen`, until woken or until `timeout` has passed. May return early
     /// for no reason: callers look again.
@@ -45,7 +45,7 @@ pub trait Runtime: Send + Sync {
 }
 
 /// A started thread.
-pub trait Joiner: Send + Sync {
+pub trait JoinHandle: Send + Sync {
     /// Waits until the thread has ended.
     fn join(self: Box<Self>) -> Result<(), Panicked>;
 }

@@ -4,7 +4,7 @@ use crate::{Assessment, Facts, FileState, ForceBy, Guarantee, Method, Platform, 
 
 /// What cuts of power have shown of a method in a place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tried {
+pub struct CutResult {
     /// Which.
     pub method: Method,
     /// Everything that was acknowledged was there after each of the cuts.
@@ -17,7 +17,7 @@ pub struct Tried {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CutEvidence {
     /// As in [`Facts::tried`].
-    pub tried: Vec<Tried>,
+    pub tried: Vec<CutResult>,
     /// As in [`Facts::unread`].
     pub unread: Vec<String>,
 }
@@ -119,7 +119,7 @@ impl Facts {
         Some(known)
     }
 
-    fn tried_by(&self, method: Method) -> impl Iterator<Item = &Tried> {
+    fn tried_by(&self, method: Method) -> impl Iterator<Item = &CutResult> {
         self.tried.iter().filter(move |t| t.method == method)
     }
 
@@ -142,7 +142,7 @@ impl Facts {
         if self.tried_by(method).next().is_some() || method.plan().force == ForceBy::None {
             return None;
         }
-        let alike = |t: &&Tried| {
+        let alike = |t: &&CutResult| {
             !t.kept
                 && t.method.plan().force != ForceBy::None
                 && self.is_by_fua(t.method) == self.is_by_fua(method)
@@ -208,7 +208,7 @@ mod tests {
             read_only: false,
             tried: tried
                 .iter()
-                .map(|&(method, kept)| Tried {
+                .map(|&(method, kept)| CutResult {
                     method,
                     kept,
                     evidence: format!("tried {method}"),

@@ -79,7 +79,7 @@ impl Seen {
 /// A row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
-pub enum Case {
+pub enum RecoveryCase {
     /// The next batch is there.
     Next,
     /// A later opening gave up this position and goes on further up.
@@ -102,52 +102,56 @@ pub enum Case {
     FullEnd,
 }
 
-impl std::fmt::Display for Case {
+impl std::fmt::Display for RecoveryCase {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(self.label())
     }
 }
 
-impl Case {
+impl RecoveryCase {
     /// All of them, in the table's order.
-    pub const ALL: [Case; 10] = [
-        Case::Next,
-        Case::Resumed,
-        Case::Damaged,
-        Case::SegmentLost,
-        Case::WrittenWrong,
-        Case::ReadError,
-        Case::CleanEnd,
-        Case::StaleEnd,
-        Case::TornEnd,
-        Case::FullEnd,
+    pub const ALL: [RecoveryCase; 10] = [
+        RecoveryCase::Next,
+        RecoveryCase::Resumed,
+        RecoveryCase::Damaged,
+        RecoveryCase::SegmentLost,
+        RecoveryCase::WrittenWrong,
+        RecoveryCase::ReadError,
+        RecoveryCase::CleanEnd,
+        RecoveryCase::StaleEnd,
+        RecoveryCase::TornEnd,
+        RecoveryCase::FullEnd,
     ];
 
     /// The label in the table.
     pub fn label(self) -> &'static str {
         match self {
-            Case::Next => "next",
-            Case::Resumed => "resumed",
-            Case::Damaged => "damaged",
-            Case::SegmentLost => "segment-lost",
-            Case::WrittenWrong => "written-wrong",
-            Case::ReadError => "read-error",
-            Case::CleanEnd => "clean-end",
-            Case::StaleEnd => "stale-end",
-            Case::TornEnd => "torn-end",
-            Case::FullEnd => "full-end",
+            RecoveryCase::Next => "next",
+            RecoveryCase::Resumed => "resumed",
+            RecoveryCase::Damaged => "damaged",
+            RecoveryCase::SegmentLost => "segment-lost",
+            RecoveryCase::WrittenWrong => "written-wrong",
+            RecoveryCase::ReadError => "read-error",
+            RecoveryCase::CleanEnd => "clean-end",
+            RecoveryCase::StaleEnd => "stale-end",
+            RecoveryCase::TornEnd => "torn-end",
+            RecoveryCase::FullEnd => "full-end",
         }
     }
 
     /// What recovery does.
     pub fn decision(self) -> Decision {
         match self {
-            Case::Next => Decision::Accept,
-            Case::Resumed => Decision::Jump,
-            Case::Damaged | Case::SegmentLost | Case::WrittenWrong | Case::ReadError => {
-                Decision::Refuse
-            }
-            Case::CleanEnd | Case::StaleEnd | Case::TornEnd | Case::FullEnd => Decision::End,
+            RecoveryCase::Next => Decision::Accept,
+            RecoveryCase::Resumed => Decision::Jump,
+            RecoveryCase::Damaged
+            | RecoveryCase::SegmentLost
+            | RecoveryCase::WrittenWrong
+            | RecoveryCase::ReadError => Decision::Refuse,
+            RecoveryCase::CleanEnd
+            | RecoveryCase::StaleEnd
+            | RecoveryCase::TornEnd
+            | RecoveryCase::FullEnd => Decision::End,
         }
     }
 }
@@ -191,17 +195,17 @@ impl Decision {
 /// `stamped`: behind this position there is a stamp above it, or an anchor: what was here has been
 /// durable. `resumed`: the first batch of a later segment is an epoch batch that chains to the last
 /// valid batch and voids from here or below.
-pub fn decide(seen: Seen, stamped: bool, resumed: bool) -> Case {
+pub fn decide(seen: Seen, stamped: bool, resumed: bool) -> RecoveryCase {
     match (seen, stamped, resumed) {
-        (_, _, true) => Case::Resumed,
-        (Seen::Linked, _, false) => Case::Next,
-        (Seen::NoSegment, _, false) => Case::SegmentLost,
-        (Seen::Malformed, _, false) => Case::WrittenWrong,
-        (_, true, false) => Case::Damaged,
-        (Seen::Unreadable, false, false) => Case::ReadError,
-        (Seen::Blank, false, false) => Case::CleanEnd,
-        (Seen::Stale, false, false) => Case::StaleEnd,
-        (Seen::Broken, false, false) => Case::TornEnd,
-        (Seen::PastEnd, false, false) => Case::FullEnd,
+        (_, _, true) => RecoveryCase::Resumed,
+        (Seen::Linked, _, false) => RecoveryCase::Next,
+        (Seen::NoSegment, _, false) => RecoveryCase::SegmentLost,
+        (Seen::Malformed, _, false) => RecoveryCase::WrittenWrong,
+        (_, true, false) => RecoveryCase::Damaged,
+        (Seen::Unreadable, false, false) => RecoveryCase::ReadError,
+        (Seen::Blank, false, false) => RecoveryCase::CleanEnd,
+        (Seen::Stale, false, false) => RecoveryCase::StaleEnd,
+        (Seen::Broken, false, false) => RecoveryCase::TornEnd,
+        (Seen::PastEnd, false, false) => RecoveryCase::FullEnd,
     }
 }

@@ -54,7 +54,7 @@ pub struct Live {
     /// The durable LSN then.
     pub durable: Lsn,
     /// Age of the oldest device call under way then, nanoseconds; 0 for none.
-    pub stuck_for: u64,
+    pub oldest_io_age: u64,
     /// Counters, in the order of `docs/format.md`; at most [`LIVE_COUNTERS`].
     pub counters: Vec<u64>,
     /// Summaries of histograms, in the order of `docs/format.md`; at most [`LIVE_SUMMARIES`].
@@ -98,7 +98,7 @@ impl Live {
             self.written_at,
             self.open_for,
             self.durable.0,
-            self.stuck_for,
+            self.oldest_io_age,
         ];
         for (i, value) in single.iter().enumerate() {
             put(&mut b, 48 + 8 * i, &value.to_le_bytes());
@@ -163,7 +163,7 @@ impl Live {
             written_at: get_u64(b, 56),
             open_for: get_u64(b, 64),
             durable: Lsn(get_u64(b, 72)),
-            stuck_for: get_u64(b, 80),
+            oldest_io_age: get_u64(b, 80),
             counters: (0..counters)
                 .map(|i| get_u64(b, COUNTERS_AT + 8 * i))
                 .collect(),

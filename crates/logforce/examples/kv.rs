@@ -75,7 +75,7 @@ impl Store {
     fn open(dir: impl Into<PathBuf>) -> Result<Store> {
         let dir = dir.into();
         fs::create_dir_all(&dir).map_err(|e| format!("cannot make {}: {e}", dir.display()))?;
-        let log = logforce::open_or_create(dir.join("log"), Options::new().segment_len(1 << 20))?;
+        let log = logforce::open_or_create(dir.join("log"), Options::new().segment_size(1 << 20))?;
         let (covered, mut map) = read_checkpoint(&dir)?.unwrap_or_default();
         // Between a checkpoint and the truncation that follows it there may have been a crash: then
         // the log still has what the checkpoint covers.

@@ -7,7 +7,7 @@
 //! that many seconds without a new record (never, if none are given) and says what it has. With
 //! `--wait` it waits for a primary that is not there yet, for as long.
 
-use logforce::{Error, Log, Lsn, Options, Policy, RemoteFollower};
+use logforce::{Error, Log, Lsn, Options, Policy, ReadOnlyFollower};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -37,7 +37,8 @@ struct Copy {
 
 impl Copy {
     fn open(path: &str) -> Result<Copy> {
-        let log = logforce::open_or_create(path, Options::new().segment_len(1 << 20).policy(LAZY))?;
+        let log =
+            logforce::open_or_create(path, Options::new().segment_size(1 << 20).policy(LAZY))?;
         let mut copy = Copy {
             places: Vec::new(),
             position: Lsn::ORIGIN,
@@ -80,7 +81,7 @@ impl Copy {
     }
 
     /// A follower that goes on where the copy is.
-    fn follow(&mut self, primary: &str) -> Result<RemoteFollower> {
+    fn follow(&mut self, primary: &str) -> Result<ReadOnlyFollower> {
         loop {
             let follower = logforce::read_only(primary).and_then(|log| {
                 let from = self.position.max(match self.places.is_empty() {

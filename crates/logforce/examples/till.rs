@@ -99,7 +99,7 @@ fn main() -> ExitCode {
 
 fn sell(dir: &OsString, wanted: u64) -> Result<(), Box<dyn Error>> {
     // Opening recovers. A till sells little: segments of 1 MiB are plenty.
-    let log = logforce::open_or_create(dir, Options::new().segment_len(1 << 20))?;
+    let log = logforce::open_or_create(dir, Options::new().segment_size(1 << 20))?;
     let (mut count, mut total) = recover(&log)?;
     let mut out = io::stdout().lock();
     writeln!(out, "found {count} {}, {}", sales(count), euros(total))?;

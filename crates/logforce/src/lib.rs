@@ -39,40 +39,35 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use logforce_core::{
-    Appended, BatchInfo, BatchKind, Case, CheckpointDue, Committed, Counters, Creation,
-    CutEvidence, Damage, Entry, Epoch, Error, ErrorKind, Facts, FileState, Finding, Follower,
-    Forcing, GivenUp, Guarantee, HistogramSnapshot, Inspection, Inspector, LiveStats, LiveSummary,
-    Log, LogId, Lsn, MAX_META_LEN, MAX_RECORD_LEN, Method, OnDamage, Options, Pin, Policy,
-    ReadOnly, Reader, Recovered, RemoteFollower, Result, SegmentInfo, Stats, Submitted, Submitting,
-    Tried, Verdict, Visit,
+    BatchInfo, BatchKind, CheckpointDue, CommitHandle, Committed, Counters, CutEvidence, CutResult,
+    Damage, Epoch, Error, ErrorKind, Facts, FileState, Follower, ForceHandle, GivenUp, Guarantee,
+    HistogramSnapshot, Inspector, LiveStats, LiveSummary, Log, LogId, LogSummary, Lsn,
+    MAX_META_LEN, MAX_RECORD_LEN, Method, OnDamage, OpenMode, Options, Pin, Policy, ReadOnly,
+    ReadOnlyFollower, Reader, Record, RecordRange, RecoveryCase, RecoveryReport, Result,
+    SegmentInfo, Stats, SubmitFuture, Verdict, VerifyReport, Visit,
 };
 
 /// With an advisor that measures, asked where the user settled no method.
-fn open(path: &Path, creation: Creation, options: Options) -> Result<Log> {
+fn open(path: &Path, mode: OpenMode, options: Options) -> Result<Log> {
     let options = options.default_advisor(Arc::new(calibration::Calibrator));
-    Log::open(
-        &logforce_device_os::OsSystem::new(),
-        path,
-        creation,
-        options,
-    )
+    Log::open(&logforce_device_os::OsSystem::new(), path, mode, options)
 }
 
 /// Opens the log in the directory `path`; makes one where the directory is missing or empty.
 pub fn open_or_create(path: impl AsRef<Path>, options: Options) -> Result<Log> {
-    open(path.as_ref(), Creation::OpenOrCreate, options)
+    open(path.as_ref(), OpenMode::OpenOrCreate, options)
 }
 
 /// Opens the log in the directory `path`, which must hold one. A directory that is missing or was
 /// emptied is an error, never a fresh log.
 pub fn open_existing(path: impl AsRef<Path>, options: Options) -> Result<Log> {
-    open(path.as_ref(), Creation::OpenExisting, options)
+    open(path.as_ref(), OpenMode::OpenExisting, options)
 }
 
 /// Makes a log in the directory `path` (made if it is missing; its parent must exist). Fails if
 /// there is one.
 pub fn create_new(path: impl AsRef<Path>, options: Options) -> Result<Log> {
-    open(path.as_ref(), Creation::CreateNew, options)
+    open(path.as_ref(), OpenMode::CreateNew, options)
 }
 
 /// Opens the log in `path` for reading: nothing is locked, changed or forced, and another process

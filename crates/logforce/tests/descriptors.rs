@@ -29,7 +29,7 @@ fn two_thousand_segments_in_64_descriptors() {
     let options = || {
         sized(32 << 10)
             .max_batch(16 << 10)
-            .staging(64 << 10)
+            .buffer_size(64 << 10)
             .require(Guarantee::ProcessCrash)
     };
     let log = logforce::create_new(&path, options()).unwrap();

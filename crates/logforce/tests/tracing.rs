@@ -4,7 +4,7 @@
 mod common;
 
 use common::*;
-use logforce::{Creation, Log, Method};
+use logforce::{Log, Method, OpenMode};
 use logforce_testkit::{Fault, SimDisk, SimOptions, SimRuntime};
 use std::collections::BTreeMap;
 use std::fmt::{Debug, Write};
@@ -118,7 +118,7 @@ fn a_life_is_told() {
     let disk = SimDisk::new(SimOptions::default(), 1);
     SimRuntime::run(1, |rt| {
         let options = options().live_stats(false);
-        let log = Log::open(&*disk.system(rt), "/log", Creation::CreateNew, options).unwrap();
+        let log = Log::open(&*disk.system(rt), "/log", OpenMode::CreateNew, options).unwrap();
         rt.sleep(Duration::from_secs(1));
         disk.fail_at(disk.ops(), Fault::Io);
         log.commit(b"lost").unwrap_err();

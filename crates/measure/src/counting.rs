@@ -2,7 +2,7 @@
 //! what prepares segments and keeps the control file.
 
 use logforce_device::{
-    Barrier, Completion, Directory, Entry, Facts, File, FileIdentity, OpenFile, ReadSource,
+    Barrier, Completion, DirEntry, Directory, Facts, File, FileIdentity, OpenFile, ReadSource,
     Runtime, System, Ticket, Whereabouts, Write,
 };
 use std::collections::HashMap;
@@ -163,7 +163,7 @@ impl Directory for CountingDirectory {
         self.inner.identity()
     }
 
-    fn entries(&self) -> io::Result<Vec<Entry>> {
+    fn entries(&self) -> io::Result<Vec<DirEntry>> {
         self.inner.entries()
     }
 

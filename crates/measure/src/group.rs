@@ -225,12 +225,12 @@ fn pairs(options: &Options) -> f64 {
 }
 
 impl Bench<'_> {
-    fn log(&self, name: &str, segment_len: u64) -> SharedLog {
+    fn log(&self, name: &str, segment_size: u64) -> SharedLog {
         let setup = LogSetup {
             path: self.setup.path.join(name),
             method: self.method,
             guarantee: self.assessment.guarantee,
-            segment_len,
+            segment_size,
         };
         let progress = Rc::clone(&self.setup.progress);
         let system = Arc::clone(&self.system);

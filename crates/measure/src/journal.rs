@@ -93,7 +93,7 @@ pub fn run(options: &Options, setup: &Setup) -> Result<Outcome, MeasureError> {
         size: options.size,
         chunk: options.chunk as u64,
         files: options.states.len() as u64,
-        beside: logs * segment_len(options.size),
+        beside: logs * segment_size(options.size),
         exact: options.time.is_none(),
         fillable: None,
     };
@@ -138,7 +138,7 @@ pub fn run(options: &Options, setup: &Setup) -> Result<Outcome, MeasureError> {
         &rows,
         start.elapsed(),
     )];
-    notes.extend(how_logged(&rows, segment_len(options.size)));
+    notes.extend(how_logged(&rows, segment_size(options.size)));
     notes.extend(shrunk.map(|s| format!("{s}.")));
     notes.extend(plausible::rotation_note(&facts));
     Ok(Outcome {
@@ -205,7 +205,7 @@ fn lanes(options: &Options, setup: &Setup, facts: &Facts, size: u64) -> Vec<Lane
 }
 
 /// Size of the log's segments: the library's default, less where little is measured.
-fn segment_len(size: u64) -> u64 {
+fn segment_size(size: u64) -> u64 {
     size.next_multiple_of(1 << 20)
         .clamp(1 << 20, library::LONGEST_SEGMENT)
 }
@@ -243,7 +243,7 @@ fn log_lanes(
         path,
         method,
         guarantee: assessment.guarantee,
-        segment_len: segment_len(options.size),
+        segment_size: segment_size(options.size),
     };
     let (interrupt, progress) = (setup.interrupt.clone(), Rc::clone(&setup.progress));
     let log = Rc::new(RefCell::new(SharedLog::new(log, interrupt, progress)));
@@ -325,7 +325,7 @@ fn how_measured(
 }
 
 /// What the rows of the log do that raw ones do not.
-fn how_logged(rows: &[Row], segment_len: u64) -> Option<String> {
+fn how_logged(rows: &[Row], segment_size: u64) -> Option<String> {
     let logged = |r: &&Row| r.subject == SubjectKind::Logforce && r.error.is_none();
     let row = rows.iter().filter(logged).find(|r| r.threads == 1)?;
     let takes = row.file_bytes_per_commit?;
@@ -335,7 +335,7 @@ fn how_logged(rows: &[Row], segment_len: u64) -> Option<String> {
         "The log (×: threads that commit) uses segments of {}, prepared ahead and recycled by truncation between slices; \
          a record of {} takes {} there, with header and padding to the write unit. Commits of several threads share \
          writes. What the library costs beside a raw loop of as many bytes: logforce bench pairs.",
-        bytes(segment_len),
+        bytes(segment_size),
         bytes(row.bytes),
         bytes(takes),
     ))

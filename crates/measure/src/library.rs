@@ -7,7 +7,7 @@ use crate::subject::{Limit, RowKey, Subject, SubjectKind};
 use crate::{Interrupt, MeasureError, Recorder};
 pub(crate) use committers::Job;
 use logforce::{
-    Creation, Facts, FileState, Guarantee, Inspector, Log, Lsn, Method, Options, calibration, cuts,
+    Facts, FileState, Guarantee, Inspector, Log, Lsn, Method, OpenMode, Options, calibration, cuts,
 };
 use logforce_device::{Assessment, Directory, ForceBy, System};
 use std::cell::RefCell;
@@ -56,7 +56,7 @@ pub struct LogSetup {
     /// What a force guarantees there.
     pub guarantee: Guarantee,
     /// Size of a segment, bytes.
-    pub segment_len: u64,
+    pub segment_size: u64,
 }
 
 /// A log that rows share: each slice goes on where the last one ended. Between slices what was
@@ -66,7 +66,7 @@ pub struct SharedLog {
     /// The system to use instead of the library's own.
     system: Option<Arc<dyn System>>,
     /// Truncated segments to keep for reuse; `None` for the library's default.
-    spares: Option<usize>,
+    max_spare_segments: Option<usize>,
     log: Option<Log>,
     /// Where the last record ends.
     last: Option<Lsn>,
@@ -80,7 +80,7 @@ impl SharedLog {
         SharedLog {
             setup,
             system: None,
-            spares: None,
+            max_spare_segments: None,
             log: None,
             last: None,
             interrupt,
@@ -97,9 +97,9 @@ impl SharedLog {
     }
 
     /// Keeps so many truncated segments for reuse; with none each segment is filled anew.
-    pub fn spares(self, count: usize) -> Self {
+    pub fn max_spare_segments(self, count: usize) -> Self {
         SharedLog {
-            spares: Some(count),
+            max_spare_segments: Some(count),
             ..self
         }
     }
@@ -116,7 +116,7 @@ impl SharedLog {
         }
         self.progress
             .doing(&format!("making a log, {}", self.setup.method));
-        let log = self.open(Creation::CreateNew)?;
+        let log = self.open(OpenMode::CreateNew)?;
         if (log.method(), log.guarantee()) != (self.setup.method, self.setup.guarantee) {
             return Err(MeasureError::NotOffered(format!(
                 "the log says {} by {}, the filesystem's facts say {} by {}",
@@ -130,24 +130,24 @@ impl SharedLog {
         Ok(log)
     }
 
-    fn open(&self, creation: Creation) -> Result<Log, MeasureError> {
+    fn open(&self, mode: OpenMode) -> Result<Log, MeasureError> {
         let mut options = Options::new()
             .method(self.setup.method)
             .require(self.setup.guarantee)
-            .segment_len(self.setup.segment_len)
+            .segment_size(self.setup.segment_size)
             // A log that falls idle puts down a stamp: that must not happen in another row's slice.
             .idle_stamp(Duration::from_secs(3600));
         if let Some(cache) = calibration::default_cache() {
             // It heeds what `facts` has told.
             options = options.calibration_cache(cache);
         }
-        if let Some(spares) = self.spares {
-            options = options.spares(spares);
+        if let Some(max_spare_segments) = self.max_spare_segments {
+            options = options.max_spare_segments(max_spare_segments);
         }
         let path = &self.setup.path;
-        let log = match (&self.system, creation) {
-            (Some(system), _) => Log::open(&**system, path, creation, options),
-            (None, Creation::CreateNew) => logforce::create_new(path, options),
+        let log = match (&self.system, mode) {
+            (Some(system), _) => Log::open(&**system, path, mode, options),
+            (None, OpenMode::CreateNew) => logforce::create_new(path, options),
             (None, _) => logforce::open_existing(path, options),
         };
         Ok(log?)
@@ -165,7 +165,7 @@ impl SharedLog {
         if let Some(log) = self.log.take() {
             log.close()?;
         }
-        let log = self.open(Creation::OpenExisting)?;
+        let log = self.open(OpenMode::OpenExisting)?;
         self.log = Some(log.clone());
         Ok(log)
     }
@@ -192,7 +192,7 @@ impl SharedLog {
         if let Some(last) = self.last.take() {
             log.truncate_front(last)?;
         }
-        let len = self.setup.segment_len;
+        let len = self.setup.segment_size;
         // At a segment's very end the log is still in it.
         let ahead = (log.tail_lsn().0.saturating_sub(1) / len + 2) * len;
         let (start, mut asked) = (Instant::now(), None);
@@ -285,7 +285,7 @@ impl Subject for LogJournal {
                 record: &self.record,
                 threads: self.key.threads,
                 // No more than the prepared segments hold, so that none has to be made meanwhile.
-                until: from.plus(shared.setup.segment_len),
+                until: from.plus(shared.setup.segment_size),
             };
             let last = job.run(limit, recorder)?;
             recorder.count_log_bytes(log.tail_lsn().since(from));

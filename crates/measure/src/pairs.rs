@@ -152,7 +152,7 @@ pub fn run(options: &Options, setup: &Setup) -> Result<Outcome, MeasureError> {
 fn check_space(options: &Options, space: Space) -> Result<(), MeasureError> {
     let need = options.parts.iter().map(|part| match part {
         Part::Commits | Part::Memory => (library::SEGMENTS + 1) * library::LONGEST_SEGMENT,
-        Part::Bulk => options.bulk + 2 * bulk::segment_len(options.bulk),
+        Part::Bulk => options.bulk + 2 * bulk::segment_size(options.bulk),
         Part::Recovery => options.log + 3 * library::LONGEST_SEGMENT,
     });
     let remedies = "another --dir, or a smaller --bulk or --log";
@@ -164,12 +164,12 @@ impl Bench<'_> {
         self.setup.directory.path().join(name)
     }
 
-    fn log(&self, name: &str, segment_len: u64) -> SharedLog {
+    fn log(&self, name: &str, segment_size: u64) -> SharedLog {
         let setup = LogSetup {
             path: self.path(name),
             method: self.method,
             guarantee: self.assessment.guarantee,
-            segment_len,
+            segment_size,
         };
         let progress = Rc::clone(&self.setup.progress);
         SharedLog::new(setup, self.setup.interrupt.clone(), progress)

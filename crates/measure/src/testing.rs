@@ -99,7 +99,7 @@ impl Directory for MemDirectory {
     fn identity(&self) -> FileIdentity {
         FileIdentity { volume: 0, file: 0 }
     }
-    fn entries(&self) -> io::Result<Vec<Entry>> {
+    fn entries(&self) -> io::Result<Vec<DirEntry>> {
         Ok(Vec::new())
     }
     fn open(&self, name: &str, how: OpenFile) -> io::Result<Arc<dyn File>> {

@@ -2,7 +2,7 @@
 //! there, what may be, and what must not.
 
 use logforce_core::{
-    Appended, Creation, Entry, Error, ErrorKind, Guarantee, Inspector, Log, Lsn, Options, Visit,
+    Error, ErrorKind, Guarantee, Inspector, Log, Lsn, OpenMode, Options, Record, RecordRange, Visit,
 };
 use logforce_device::System;
 use logforce_testkit::{Failure, Rng};
@@ -36,7 +36,7 @@ pub struct Model {
     /// that it was.
     given_up: BTreeMap<Lsn, Arc<Vec<u8>>>,
     /// Of what was given up, what could be read when it was. It is kept until somebody discards it.
-    kept: Vec<Entry>,
+    kept: Vec<Record>,
     /// Acknowledged void ranges.
     pub voids: Vec<(Lsn, Lsn)>,
     /// Those of them whose acknowledgement promised less than `PowerLoss`.
@@ -99,7 +99,7 @@ impl Model {
     }
 
     /// Learns from a log that was opened where commits lie that were not answered.
-    fn settle_begun(&mut self, found: &[Entry]) {
+    fn settle_begun(&mut self, found: &[Record]) {
         for e in found {
             if !self.records.contains_key(&e.start) && self.begun.contains(&e.data) {
                 self.ended(&e.data);
@@ -135,10 +135,10 @@ impl Model {
     }
 
     /// Notes an accepted append.
-    pub fn appended(&mut self, all: &[Appended], data: Vec<Vec<u8>>) {
+    pub fn appended(&mut self, all: &[RecordRange], data: Vec<Vec<u8>>) {
         let group = all.first().map_or(Lsn::ORIGIN, |a| a.start);
         for (at, data) in all.iter().zip(data) {
-            let Appended { start, end } = *at;
+            let RecordRange { start, end } = *at;
             assert!(start < end, "empty place {start}..{end}");
             assert!(
                 start >= self.floor,
@@ -186,7 +186,7 @@ impl Model {
     }
 
     /// Whether this record was ever appended there, as far as is known.
-    pub fn ever(&self, e: &Entry) -> bool {
+    pub fn ever(&self, e: &Record) -> bool {
         let record = self.records.get(&e.start).map(|k| &k.data);
         let data = record.or_else(|| self.past.get(&e.start));
         data.map_or_else(|| self.begun.contains(&e.data), |data| **data == e.data)
@@ -209,7 +209,7 @@ impl Model {
     }
 
     /// Whether this record was given up at damage.
-    pub fn was_given_up(&self, e: &Entry) -> bool {
+    pub fn was_given_up(&self, e: &Record) -> bool {
         let data = self.given_up.get(&e.start);
         data.is_some_and(|data| **data == e.data)
     }
@@ -259,7 +259,7 @@ impl Model {
         self.settle_voids(log);
         self.settle_meta(log);
         let acked = self.acked_to(failure);
-        let found: Vec<Entry> = read(log, log.front_lsn());
+        let found: Vec<Record> = read(log, log.front_lsn());
         self.settle_begun(&found);
         let live = self.live();
         check_prefix(&found, &live, acked);
@@ -300,7 +300,7 @@ impl Model {
         self.voids_in_flight.clear();
         self.weak_voids.clear();
         self.metas_in_flight.clear();
-        let found: Vec<Entry> = read(log, self.front);
+        let found: Vec<Record> = read(log, self.front);
         self.settle_begun(&found);
         let mut known = std::mem::take(&mut self.records);
         for e in &found {
@@ -431,7 +431,7 @@ impl Model {
     }
 
     /// `read_at`, `read_from` and the errors below the front, in void ranges and at the end.
-    fn check_answers(&self, log: &Log, found: &[Entry]) {
+    fn check_answers(&self, log: &Log, found: &[Record]) {
         let some = |n: usize| found.len() <= 6 || n.is_multiple_of(found.len() / 6);
         for (n, e) in found.iter().enumerate().filter(|(n, _)| some(*n)) {
             assert_eq!(log.read_at(e.start).as_ref().ok(), Some(e), "{}", e.start);
@@ -488,7 +488,7 @@ impl Model {
 
     /// The inspector sees the same records, and no damage. `crashed`: the log was not opened since
     /// a crash; an unfinished append is still in it then.
-    pub fn check_walk(&self, system: &dyn System, found: &[Entry], crashed: bool) {
+    pub fn check_walk(&self, system: &dyn System, found: &[Record], crashed: bool) {
         let inspector = Inspector::open(system, PATH).expect("a healthy log can be inspected");
         let mut seen = Vec::new();
         let mut proven_before = true;
@@ -519,7 +519,7 @@ impl Model {
 }
 
 /// `found` is a prefix of `live`, holds everything below `acked`, and ends between appends.
-fn check_prefix(found: &[Entry], live: &[(Lsn, Known)], acked: Lsn) {
+fn check_prefix(found: &[Record], live: &[(Lsn, Known)], acked: Lsn) {
     for (n, e) in found.iter().enumerate() {
         let Some((lsn, k)) = live.get(n) else {
             panic!("record {} was never appended, or was cut", e.start);
@@ -549,7 +549,7 @@ fn check_prefix(found: &[Entry], live: &[(Lsn, Known)], acked: Lsn) {
 }
 
 /// All that can be read of what was given up at damage.
-fn given_up(system: &dyn System) -> Vec<Entry> {
+fn given_up(system: &dyn System) -> Vec<Record> {
     let inspector = Inspector::open(system, PATH).expect("a healthy log can be inspected");
     let mut found = Vec::new();
     for range in inspector.given_up().expect("nothing fails") {
@@ -565,7 +565,7 @@ fn given_up(system: &dyn System) -> Vec<Entry> {
 }
 
 /// All records from `from` on.
-pub fn read(log: &Log, from: Lsn) -> Vec<Entry> {
+pub fn read(log: &Log, from: Lsn) -> Vec<Record> {
     let reader = log.read_from(from).unwrap_or_else(|e| panic!("{e}"));
     reader
         .map(|r| r.unwrap_or_else(|e| panic!("{e}")))
@@ -583,21 +583,21 @@ pub fn lock(model: &Mutex<Model>) -> MutexGuard<'_, Model> {
 /// Small everything, so that a short workload does a lot.
 pub fn small() -> Options {
     Options::new()
-        .segment_len(24 << 10)
+        .segment_size(24 << 10)
         .max_batch(8 << 10)
-        .staging(24 << 10)
+        .buffer_size(24 << 10)
         .idle_stamp(std::time::Duration::from_millis(2))
-        .spares(1)
+        .max_spare_segments(1)
         // Of its own interest only: it has tests of its own.
         .live_stats(false)
 }
 
 /// Opens the log as a program would that knows whether there is one.
 pub fn open(system: &dyn System, created: bool, options: Options) -> Result<Log, Error> {
-    let creation = if created {
-        Creation::OpenExisting
+    let mode = if created {
+        OpenMode::OpenExisting
     } else {
-        Creation::OpenOrCreate
+        OpenMode::OpenOrCreate
     };
-    Log::open(system, PATH, creation, options)
+    Log::open(system, PATH, mode, options)
 }

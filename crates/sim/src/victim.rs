@@ -4,8 +4,8 @@ use crate::model::{Known, Model, PATH, lock};
 use crate::still::{Picture, Still};
 use crate::work::{Step, World};
 use logforce_core::{
-    BatchInfo, Case, Creation, Damage, Entry, Error, Finding, Inspection, Inspector, LiveStats,
-    Log, Lsn, OnDamage, Options, ReadOnly, Visit,
+    BatchInfo, Damage, Error, Inspector, LiveStats, Log, LogSummary, Lsn, OnDamage, OpenMode,
+    Options, ReadOnly, Record, RecoveryCase, VerifyReport, Visit,
 };
 use logforce_format::{BATCH_HEADER_LEN, BatchHeader};
 use logforce_testkit::{Failure, SimOptions, Survival};
@@ -48,13 +48,13 @@ pub enum Ending {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Look {
     /// Of the directory and the control file.
-    pub summary: Inspection,
+    pub summary: LogSummary,
     /// Of the walk.
-    pub finding: Finding,
+    pub finding: VerifyReport,
     /// What it called damage.
     pub damages: Vec<Damage>,
     /// The records.
-    pub records: Vec<Entry>,
+    pub records: Vec<Record>,
     /// The metadata.
     pub meta: Meta,
     /// The statistics.
@@ -68,7 +68,7 @@ pub type Meta = Result<Option<Vec<u8>>, Box<Damage>>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shown {
     /// The records that could be read.
-    pub records: Vec<Entry>,
+    pub records: Vec<Record>,
     /// What ended the reading.
     pub damage: Option<Damage>,
     /// What was reported as cut.
@@ -78,7 +78,7 @@ pub struct Shown {
     /// Where the log ended.
     pub end: Lsn,
     /// Why there.
-    pub case: Option<Case>,
+    pub case: Option<RecoveryCase>,
     /// Closed in order.
     pub clean: bool,
     /// Records below are gone.
@@ -121,12 +121,12 @@ fn meta(read: Result<Option<Vec<u8>>, Error>) -> Result<Meta, Error> {
 }
 
 /// The records up to the first that cannot be read.
-fn gather<R>(reader: Result<R, Error>) -> Result<(Vec<Entry>, Option<Damage>), Error>
+fn gather<R>(reader: Result<R, Error>) -> Result<(Vec<Record>, Option<Damage>), Error>
 where
-    R: Iterator<Item = Result<Entry, Error>>,
+    R: Iterator<Item = Result<Record, Error>>,
 {
     let (mut records, mut damage) = (Vec::new(), None);
-    let mut take = |read: Result<Entry, Error>| match read {
+    let mut take = |read: Result<Record, Error>| match read {
         Ok(entry) => {
             assert!(damage.is_none(), "a record behind damage");
             records.push(entry);
@@ -169,7 +169,7 @@ pub fn open_to_write(
     on_damage: OnDamage,
 ) -> Result<Shown, Error> {
     let options = options.clone().on_damage(on_damage);
-    let log = Log::open(still, PATH, Creation::OpenExisting, options)?;
+    let log = Log::open(still, PATH, OpenMode::OpenExisting, options)?;
     let read = gather(log.read_from(log.front_lsn()));
     let recovered = log.recovered().clone();
     let shown = read.map(|(records, damage)| Shown {
@@ -226,7 +226,7 @@ fn torn(picture: &Picture, look: &Look) -> Option<BatchHeader> {
     let segment = look.summary.segments.iter().find(holds)?;
     let bytes = picture.files[&segment.name].get(end.since(segment.start) as usize..)?;
     let header = BatchHeader::decode(bytes.get(..BATCH_HEADER_LEN)?).ok()?;
-    (look.finding.case == Case::TornEnd && header.lsn == end).then_some(header)
+    (look.finding.case == RecoveryCase::TornEnd && header.lsn == end).then_some(header)
 }
 
 impl Victim {
@@ -306,7 +306,7 @@ impl Victim {
     }
 
     /// `records` are the first live ones, with the bytes that were appended.
-    pub fn is_prefix(&self, records: &[Entry], what: &str) {
+    pub fn is_prefix(&self, records: &[Record], what: &str) {
         assert!(
             records.len() <= self.live.len(),
             "{what}: records that never were"
@@ -321,7 +321,7 @@ impl Victim {
     }
 
     /// `records` were all appended once, with these bytes, in this order.
-    pub fn were_appended(&self, records: &[Entry], what: &str) {
+    pub fn were_appended(&self, records: &[Record], what: &str) {
         assert!(records.is_sorted_by_key(|e| e.start), "{what}: order");
         for e in records {
             let known = self.model.records.get(&e.start);
@@ -331,7 +331,7 @@ impl Victim {
     }
 
     /// `records` end between two appends.
-    pub fn is_whole(&self, records: &[Entry], what: &str) {
+    pub fn is_whole(&self, records: &[Record], what: &str) {
         if let Some((lsn, k)) = self.live.get(records.len()) {
             assert_eq!(k.group, *lsn, "{what}: half of an append");
         }

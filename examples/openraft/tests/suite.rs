@@ -11,9 +11,9 @@ use tempfile::TempDir;
 
 fn options() -> Options {
     Options::new()
-        .segment_len(256 << 10)
+        .segment_size(256 << 10)
         .max_batch(64 << 10)
-        .staging(128 << 10)
+        .buffer_size(128 << 10)
         .require(Guarantee::ProcessCrash)
 }
 

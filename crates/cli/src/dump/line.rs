@@ -1,7 +1,7 @@
 //! One line of a dump.
 
 use super::data::Data;
-use logforce::{BatchInfo, BatchKind, Damage, Entry, Lsn, SegmentInfo};
+use logforce::{BatchInfo, BatchKind, Damage, Lsn, Record, SegmentInfo};
 use logforce_measure::numbers::count;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -93,7 +93,7 @@ impl Line {
     }
 
     /// A record.
-    pub fn record(entry: &Entry, proven: bool, places: &Places, data: Data, most: usize) -> Self {
+    pub fn record(entry: &Record, proven: bool, places: &Places, data: Data, most: usize) -> Self {
         let (file, offset) = places.of(entry.start).unzip();
         let data = data.show(&entry.data, most);
         let mut told = count(entry.data.len() as u64, "byte");
@@ -119,7 +119,7 @@ impl Line {
     }
 
     /// A record that an opening gave up at damage: it is no part of the log.
-    pub fn given_up(entry: &Entry, proven: bool, data: Data, most: usize) -> Self {
+    pub fn given_up(entry: &Record, proven: bool, data: Data, most: usize) -> Self {
         Line {
             what: "given-up",
             ..Line::record(entry, proven, &Places(BTreeMap::new()), data, most)
@@ -127,7 +127,7 @@ impl Line {
     }
 
     /// A record of an append of which another part is lost.
-    pub fn part(entry: &Entry, places: &Places, data: Data, most: usize) -> Self {
+    pub fn part(entry: &Record, places: &Places, data: Data, most: usize) -> Self {
         let record = Line::record(entry, true, places, data, most);
         Line {
             what: "part",

@@ -684,7 +684,10 @@ fn statistics_of_a_running_log() {
     assert_eq!(live["histograms"]["commit_ns"]["count"], 10);
     assert_eq!(live["histograms"]["batch_records"]["mean"], 1.0);
     assert!(live["age_seconds"].as_f64().unwrap() < 60.0, "{live}");
-    assert!(live["distance"].as_f64().unwrap() > 0.5, "{live}");
+    assert!(
+        live["commit_to_force_ratio"].as_f64().unwrap() > 0.5,
+        "{live}"
+    );
     let names = logforce::Counters::NAMES;
     assert_eq!(live["counters"].as_object().unwrap().len(), names.len());
     log.close().unwrap();

@@ -247,7 +247,7 @@ fn whatever_a_directory_holds_the_commands_end_well() {
     let place = place();
     let path = |name: &str| -> PathBuf { place.path().join(name) };
     let options = Options::new()
-        .segment_len(64 << 10)
+        .segment_size(64 << 10)
         .require(Guarantee::ProcessCrash);
     let log = logforce::create_new(path("log"), options).unwrap();
     for n in 0..40_u8 {

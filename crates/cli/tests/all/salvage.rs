@@ -13,7 +13,7 @@ fn options() -> Options {
     Options::new()
         .calibrate(false)
         .require(Guarantee::ProcessCrash)
-        .segment_len(256 << 10)
+        .segment_size(256 << 10)
         .max_batch(64 << 10)
 }
 

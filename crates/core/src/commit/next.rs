@@ -31,12 +31,12 @@ impl Flying {
     /// success, and acknowledged. Seen in real errors of a disk: an acknowledged record was gone.
     pub(crate) fn of(plan: Plan, options: &Options) -> Flying {
         let most = match plan.direct {
-            true => options.writes_in_flight,
+            true => options.max_in_flight_writes,
             false => 1,
         };
         Flying {
             most,
-            from: options.worth_a_flight,
+            from: options.pipeline_threshold,
         }
     }
 }
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn through_the_cache_one_write_is_in_flight() {
-        let options = Options::new().writes_in_flight(4);
+        let options = Options::new().max_in_flight_writes(4);
         let most = |method: Method| Flying::of(method.plan(), &options).most;
         assert_eq!(most(Method::DirectDsync), 4);
         assert_eq!(most(Method::Dsync), 1);

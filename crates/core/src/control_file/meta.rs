@@ -10,8 +10,8 @@ use crate::{Damage, Error, Result, names};
 use logforce_device::sync::MutexGuard;
 use logforce_device::{AlignedBuf, Barrier, Directory, OpenFile};
 use logforce_format::{
-    CONTROL_FILE_LEN, Case, Control, Lsn, MAX_META_LEN, META_SLOT_LEN, META_SLOT_OFFSETS, Meta,
-    MetaReject, MetaSlots, newest_meta, planted,
+    CONTROL_FILE_LEN, Control, Lsn, MAX_META_LEN, META_SLOT_LEN, META_SLOT_OFFSETS, Meta,
+    MetaReject, MetaSlots, RecoveryCase, newest_meta, planted,
 };
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
@@ -115,7 +115,7 @@ impl LoadedMeta {
 fn damaged(path: &Path, found: String) -> Damage {
     Damage {
         lsn: Lsn::ORIGIN,
-        case: Case::Damaged,
+        case: RecoveryCase::Damaged,
         path: path.to_owned(),
         file: Some(names::CONTROL.to_owned()),
         offset: META_SLOT_OFFSETS[0],

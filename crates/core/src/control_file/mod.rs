@@ -89,7 +89,7 @@ impl ControlFile {
             }),
             Err(rejects) => Err(Error::Damaged(Box::new(crate::Damage {
                 lsn: logforce_format::Lsn::ORIGIN,
-                case: logforce_format::Case::Damaged,
+                case: logforce_format::RecoveryCase::Damaged,
                 path: dir.path().to_owned(),
                 file: Some(names::CONTROL.to_owned()),
                 offset: 0,
@@ -247,7 +247,7 @@ pub(crate) fn check_counter(counter: u64, of: &str, dir: &Path) -> Result<()> {
     }
     Err(Error::Damaged(Box::new(crate::Damage {
         lsn: logforce_format::Lsn::ORIGIN,
-        case: logforce_format::Case::Damaged,
+        case: logforce_format::RecoveryCase::Damaged,
         path: dir.to_owned(),
         file: Some(names::CONTROL.to_owned()),
         offset: 0,

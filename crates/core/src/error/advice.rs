@@ -123,7 +123,7 @@ fn advice(doing: &str, source: &io::Error) -> &'static str {
         io::ErrorKind::QuotaExceeded => "free some space or have the quota raised, and try again",
         io::ErrorKind::FileTooLarge => {
             "neither the filesystem nor the limit of this process (ulimit -f) may forbid files as \
-             large as a segment: see Options::segment_len"
+             large as a segment: see Options::segment_size"
         }
         io::ErrorKind::OutOfMemory => {
             "the system has too little memory for it: free some and try again"

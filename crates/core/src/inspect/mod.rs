@@ -7,7 +7,7 @@ use crate::listing::{Found, Listing, list, list_usable, read_header};
 use crate::metrics::{self, LiveStats};
 use crate::options::OnDamage;
 use crate::read_only::check_end;
-use crate::reader::Entry;
+use crate::reader::Record;
 use crate::recovery::{
     adopt, anchor_state, check_bounds, check_counters, existing_directory, find_end, gaps,
     lost_segment,
@@ -18,7 +18,7 @@ use crate::view::View;
 use crate::walk::{Changed, Ground, Walk, void_ranges};
 use crate::{Damage, Error, Result, names};
 use logforce_device::{Directory, Runtime, System};
-use logforce_format::{Anchor, BatchKind, Case, Control, EPOCH_HISTORY, Epoch, LogId, Lsn};
+use logforce_format::{Anchor, BatchKind, Control, EPOCH_HISTORY, Epoch, LogId, Lsn, RecoveryCase};
 use report::Report;
 use std::path::Path;
 use std::sync::Arc;
@@ -80,21 +80,21 @@ pub enum Visit<'a> {
     /// A whole record that is part of the log.
     Record {
         /// The record.
-        entry: &'a Entry,
+        entry: &'a Record,
         /// A stamp, or a close in order, says that it had become durable; and every batch is there
         /// that could have taken it back.
         proven: bool,
     },
     /// A whole record of an atomic append of which another part is lost. An append is in a log as a
     /// whole or not at all: this is no part of the log any more.
-    Part(&'a Entry),
+    Part(&'a Record),
     /// Something that must be there is not.
     Damage(&'a Damage),
 }
 
 /// What the directory and the control file say.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Inspection {
+pub struct LogSummary {
     /// The log.
     pub log_id: LogId,
     /// Records below are gone.
@@ -134,11 +134,11 @@ pub struct Inspection {
 
 /// How a walk ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct VerifyReport {
     /// Exclusive end of what was found.
     pub end: Lsn,
     /// Why there.
-    pub case: Case,
+    pub case: RecoveryCase,
     /// Highest position that a stamp, or the anchor, proves to have been durable.
     pub proven_to: Lsn,
     /// Whole batches.
@@ -421,9 +421,9 @@ impl Inspector {
     }
 
     /// What the directory and the control file say.
-    pub fn summary(&self) -> Inspection {
+    pub fn summary(&self) -> LogSummary {
         let c = &self.control;
-        Inspection {
+        LogSummary {
             log_id: c.log_id,
             front: c.front,
             prepared_end: c.prepared_end,
@@ -455,7 +455,7 @@ impl Inspector {
     }
 
     /// What the log's latest opening for writing wrote down about itself, if it did. It may be of
-    /// an earlier opening than [`Inspection::epoch`], and of long ago.
+    /// an earlier opening than [`LogSummary::epoch`], and of long ago.
     pub fn live(&self) -> Option<LiveStats> {
         metrics::read(&self.dir, self.control.log_id)
     }
@@ -463,7 +463,7 @@ impl Inspector {
     /// Walks the whole log from its first segment on, checking every byte that counts; behind
     /// damage it goes on with the next whole batch that was part of the log. `visit` may answer
     /// `false` to stop.
-    pub fn walk(&self, visit: &mut dyn FnMut(Visit<'_>) -> bool) -> Result<Finding> {
+    pub fn walk(&self, visit: &mut dyn FnMut(Visit<'_>) -> bool) -> Result<VerifyReport> {
         let segments = &self.walked();
         let starts: Vec<Lsn> = self.regained.iter().map(|s| s.header.start).collect();
         let walk = Walk::new(Ground {

@@ -1,12 +1,12 @@
 //! What a walk meets, as records and numbers.
 
-use super::{BatchInfo, Finding, Visit};
+use super::{BatchInfo, VerifyReport, Visit};
 use crate::Damage;
 use crate::records::Records;
 use crate::segments::Segments;
 use crate::voids::Voids;
 use crate::walk::{Ended, Known, Met, Walk};
-use logforce_format::{BatchHeader, Case, Lsn};
+use logforce_format::{BatchHeader, Lsn, RecoveryCase};
 
 /// Puts records together and reports.
 pub(super) struct Report<'a, 'v> {
@@ -16,7 +16,7 @@ pub(super) struct Report<'a, 'v> {
     records: Records,
     /// To count what lies in void ranges.
     taken_back: Records,
-    found: Finding,
+    found: VerifyReport,
     /// The visitor has had enough.
     stopped: bool,
     visit: &'v mut dyn FnMut(Visit<'_>) -> bool,
@@ -35,9 +35,9 @@ impl<'a, 'v> Report<'a, 'v> {
             front,
             records: Records::default(),
             taken_back: Records::default(),
-            found: Finding {
+            found: VerifyReport {
                 end: Lsn::ORIGIN,
-                case: Case::CleanEnd,
+                case: RecoveryCase::CleanEnd,
                 proven_to: walk.proven_to,
                 batches: 0,
                 records: 0,
@@ -62,7 +62,7 @@ impl<'a, 'v> Report<'a, 'v> {
         !self.stopped
     }
 
-    pub(super) fn finding(mut self, ended: &Ended) -> Finding {
+    pub(super) fn finding(mut self, ended: &Ended) -> VerifyReport {
         self.found.end = ended.at;
         self.found.case = ended.case;
         self.found

@@ -99,9 +99,9 @@ counters! {
     /// Submissions.
     submits,
     /// Appends that had to wait for room in memory.
-    room_waits,
+    buffer_waits,
     /// Appends that had to wait for prepared space.
-    space_waits,
+    segment_waits,
     /// Segments made ready.
     segments_prepared,
     /// Those among them that took the file of a truncated one.

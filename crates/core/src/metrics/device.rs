@@ -4,7 +4,7 @@
 use super::Metrics;
 use super::histogram::shard;
 use logforce_device::{
-    Barrier, Completion, Directory, Entry, Facts, File, FileIdentity, OpenFile, ReadSource,
+    Barrier, Completion, DirEntry, Directory, Facts, File, FileIdentity, OpenFile, ReadSource,
     Runtime, Ticket, Whereabouts, Write,
 };
 use std::io;
@@ -101,7 +101,7 @@ impl Directory for MeteredDirectory {
         self.inner.identity()
     }
 
-    fn entries(&self) -> io::Result<Vec<Entry>> {
+    fn entries(&self) -> io::Result<Vec<DirEntry>> {
         self.inner.entries()
     }
 

@@ -34,7 +34,7 @@ pub struct LiveStats {
     /// The durable LSN then.
     pub durable: Lsn,
     /// For how long the oldest device call under way then had been under way; zero for none.
-    pub stuck_for: Duration,
+    pub oldest_io_age: Duration,
     /// As in [`Stats`].
     pub counters: Counters,
     /// As [`Stats::wait`], nanoseconds.
@@ -52,8 +52,8 @@ pub struct LiveStats {
 }
 
 impl LiveStats {
-    /// As [`Stats::distance`].
-    pub fn distance(&self) -> Option<f64> {
+    /// As [`Stats::commit_to_force_ratio`].
+    pub fn commit_to_force_ratio(&self) -> Option<f64> {
         ratio(self.commit.p50, self.force.p50)
     }
 
@@ -80,7 +80,7 @@ impl From<Live> for LiveStats {
             written_at: Duration::from_nanos(live.written_at),
             open_for: Duration::from_nanos(live.open_for),
             durable: live.durable,
-            stuck_for: Duration::from_nanos(live.stuck_for),
+            oldest_io_age: Duration::from_nanos(live.oldest_io_age),
             counters: Counters::from_values(&live.counters),
             wait: summary(0),
             commit: summary(1),
@@ -150,8 +150,8 @@ impl LivePage {
             &c.batches,
             &c.forces,
             &c.segments_prepared,
-            &c.room_waits,
-            &c.space_waits,
+            &c.buffer_waits,
+            &c.segment_waits,
         ]
         .iter()
         .fold(0, |sum, counter| sum.wrapping_add(counter.get()))
@@ -231,7 +231,7 @@ fn page(shared: &Shared, stats: &Stats) -> Live {
         written_at: nanos(shared.runtime.wall_clock()),
         open_for: nanos(stats.open_for),
         durable: stats.durable,
-        stuck_for: nanos(stats.stuck_for),
+        oldest_io_age: nanos(stats.oldest_io_age),
         counters: stats.counters.values(),
         summaries: histograms.into_iter().map(summary).collect(),
     }

@@ -110,8 +110,8 @@ impl Metrics {
     /// An append has to wait.
     pub(crate) fn waits(&self, for_space: bool) {
         match for_space {
-            true => self.counting.space_waits.add(1),
-            false => self.counting.room_waits.add(1),
+            true => self.counting.segment_waits.add(1),
+            false => self.counting.buffer_waits.add(1),
         }
     }
 

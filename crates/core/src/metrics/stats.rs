@@ -18,7 +18,7 @@ pub struct Stats {
     pub durable: Lsn,
     /// For how long the oldest write, barrier or change of names under way has been under way; zero
     /// if there is none. Seconds here mean a device that hangs.
-    pub stuck_for: Duration,
+    pub oldest_io_age: Duration,
     /// What was counted.
     pub counters: Counters,
     /// What a caller of a commit, a force or a submission's `wait` waited, nanoseconds. Those who
@@ -45,7 +45,7 @@ impl Metrics {
         Stats {
             open_for: now.saturating_sub(self.opened),
             durable,
-            stuck_for: self.calls.oldest(now),
+            oldest_io_age: self.calls.oldest(now),
             counters: self.counting.read(),
             wait,
             commit,
@@ -85,7 +85,7 @@ impl Stats {
     /// median of the jobs that carried them. 1.0 means that the log adds nothing. Where many
     /// threads commit it is between 1 and 2, for a commit comes while the job before it is under
     /// way. `None` before the first commit.
-    pub fn distance(&self) -> Option<f64> {
+    pub fn commit_to_force_ratio(&self) -> Option<f64> {
         ratio(self.commit.quantile(0.5), self.force.quantile(0.5))
     }
 
@@ -99,13 +99,13 @@ impl Stats {
         ratio(self.counters.padding_bytes, self.counters.batch_bytes)
     }
 
-    /// What came since `earlier`, for a program that looks at intervals. `durable` and `stuck_for`
+    /// What came since `earlier`, for a program that looks at intervals. `durable` and `oldest_io_age`
     /// stay what they are.
     pub fn difference(&self, earlier: &Stats) -> Stats {
         Stats {
             open_for: self.open_for.saturating_sub(earlier.open_for),
             durable: self.durable,
-            stuck_for: self.stuck_for,
+            oldest_io_age: self.oldest_io_age,
             counters: self.counters.difference(&earlier.counters),
             wait: self.wait.difference(&earlier.wait),
             commit: self.commit.difference(&earlier.commit),
@@ -183,19 +183,19 @@ impl fmt::Display for Stats {
                 Count(h.count(), "time")
             )?;
         }
-        if let Some(distance) = self.distance() {
+        if let Some(distance) = self.commit_to_force_ratio() {
             writeln!(f, "a commit takes {distance:.2} times its force")?;
         }
         write!(
             f,
             "appends waited {} for room, {} for space; {} prepared, {} of them recycled",
-            Count(c.room_waits, "time"),
-            Count(c.space_waits, "time"),
+            Count(c.buffer_waits, "time"),
+            Count(c.segment_waits, "time"),
             Count(c.segments_prepared, "segment"),
             c.segments_recycled
         )?;
-        if self.stuck_for > Duration::ZERO {
-            let age = self.stuck_for.as_secs_f64();
+        if self.oldest_io_age > Duration::ZERO {
+            let age = self.oldest_io_age.as_secs_f64();
             write!(f, "\na device call is under way for {age:.6} s")?;
         }
         Ok(())

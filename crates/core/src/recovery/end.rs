@@ -9,7 +9,7 @@ use crate::{Damage, Error, Result};
 use logforce_device::ReadSource;
 use logforce_format::frame::Sequence;
 use logforce_format::{
-    BATCH_HEADER_LEN, BatchHeader, Case, Control, Decision, Epoch, Lsn, Seen, decide,
+    BATCH_HEADER_LEN, BatchHeader, Control, Decision, Epoch, Lsn, RecoveryCase, Seen, decide,
 };
 use std::collections::VecDeque;
 use std::path::Path;
@@ -18,7 +18,7 @@ use std::path::Path;
 #[derive(Clone)]
 pub(crate) struct End {
     pub(crate) state: ScanState,
-    pub(crate) case: Case,
+    pub(crate) case: RecoveryCase,
     /// The highest position known to have been durable.
     pub(crate) trusted: Lsn,
     /// The boundary at or below `trusted` from which the tail is read again.
@@ -235,7 +235,7 @@ pub(crate) fn damage(
     path: &Path,
     segments: &Segments,
     stop: &Stop,
-    case: Case,
+    case: RecoveryCase,
     durable_to: Lsn,
 ) -> Damage {
     let segment = segments.containing(stop.at);

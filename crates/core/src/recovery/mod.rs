@@ -16,9 +16,9 @@ pub(crate) use stock::{adopt, check_bounds, check_counters, gaps, lost_segment};
 use crate::checkpoint::Checkpoint;
 use crate::commit::{Durability, Flying, Identity, Line, Rounds, Signal};
 use crate::control_file::{ControlFile, Loaded, LoadedMeta, check_counter};
-use crate::log::{Recovered, Shared};
+use crate::log::{RecoveryReport, Shared};
 use crate::metrics::Metrics;
-use crate::options::{Creation, OnDamage, Options};
+use crate::options::{OnDamage, OpenMode, Options};
 use crate::pins::Pins;
 use crate::poison::Poison;
 use crate::prepare::{OPEN_AHEAD, Preparing, Spare, zeroes_help};
@@ -35,7 +35,7 @@ use end::taken_back_behind;
 use logforce_device::sync::{AtomicBool, Mutex};
 use logforce_device::{AlignedBuf, Barrier, Directory, Runtime, System, Write};
 use logforce_format::{
-    Anchor, BatchHeader, BatchKind, Case, Control, Epoch, LogId, Lsn, planted, seal,
+    Anchor, BatchHeader, BatchKind, Control, Epoch, LogId, Lsn, RecoveryCase, planted, seal,
 };
 use presence::{
     Chosen, advise, check_path, choose, create, directory_to_write, facts, look, unusable_directory,
@@ -51,7 +51,7 @@ use stock::{missing_behind, name_lost};
 pub(crate) fn open(
     system: &dyn System,
     path: &Path,
-    creation: Creation,
+    mode: OpenMode,
     options: Options,
 ) -> Result<Shared> {
     check_path(path)?;
@@ -59,9 +59,9 @@ pub(crate) fn open(
     options.resolve_write_unit(0)?;
     let is_missing = |e: io::Error| e.kind() == io::ErrorKind::NotFound;
     let makes_one =
-        creation != Creation::OpenExisting && system.directory(path).err().is_some_and(is_missing);
+        mode != OpenMode::OpenExisting && system.directory(path).err().is_some_and(is_missing);
     let on_damage = options.on_damage;
-    let opened = open_or_make(system, path, creation, options).map_err(|e| match e {
+    let opened = open_or_make(system, path, mode, options).map_err(|e| match e {
         // Of an opening the failure itself: there is no log yet that could have stopped.
         Error::Poisoned { cause, .. } => Arc::unwrap_or_clone(cause),
         // Whoever opened so is not advised to.
@@ -82,19 +82,19 @@ pub(crate) fn open(
 fn open_or_make(
     system: &dyn System,
     path: &Path,
-    creation: Creation,
+    mode: OpenMode,
     options: Options,
 ) -> Result<Shared> {
     let runtime = system.runtime();
-    let dir = match creation {
-        Creation::OpenExisting => directory_to_write(system, path)?,
+    let dir = match mode {
+        OpenMode::OpenExisting => directory_to_write(system, path)?,
         _ => system
             .make_directory(path)
             .map_err(|e| unusable_directory(e, "make the directory", path))?,
     };
     let metrics = Metrics::new(&*runtime);
     let dir = metrics.meter(dir, runtime.clone());
-    look(&dir, creation)?;
+    look(&dir, mode)?;
     let facts = facts(&options, &dir, &*runtime)?;
     let unit = options.resolve_write_unit(facts.write_unit())?;
     let chosen = choose(&options, &facts, path)?;
@@ -105,7 +105,7 @@ fn open_or_make(
         _ => Error::io("lock", path.join(names::LOCK))(e),
     })?;
     // Somebody may have made it between the look and the lock.
-    let present = look(&dir, creation)?;
+    let present = look(&dir, mode)?;
     if !present {
         create(&dir, &*runtime)?;
     }
@@ -186,7 +186,7 @@ impl Opening {
             self.fill_gaps(&mut found.segments, &promise.control, epoch, gaps)?;
         }
         leftovers::clear(&self.dir);
-        let recovered = Recovered {
+        let recovered = RecoveryReport {
             created,
             end: found.end.state.at,
             case: found.end.case,
@@ -320,7 +320,7 @@ impl Opening {
         promise: Promise,
         found: Found,
         epoch: Epoch,
-        recovered: Recovered,
+        recovered: RecoveryReport,
         lock: Box<dyn Send + Sync>,
     ) -> Result<Shared> {
         let Promise {
@@ -355,7 +355,7 @@ impl Opening {
                 .preparing(control.log_id, epoch)
                 .make(
                     control.prepared_end,
-                    o.segment_len,
+                    o.segment_size,
                     self.unit,
                     spares.pop().as_ref(),
                 )
@@ -455,15 +455,15 @@ impl Opening {
             segment,
             upcoming,
             max_batch.next_multiple_of(longest_unit),
-            self.options.staging,
+            self.options.buffer_size,
             Durability::new(self.chosen.method.plan(), self.chosen.guarantee),
             Flying::of(self.chosen.method.plan(), &self.options),
             line,
         );
         let mut options = self.options;
-        let pins = Pins::new(self.runtime.clone(), front, options.pin_limit);
+        let pins = Pins::new(self.runtime.clone(), front, options.max_pinned_bytes);
         // Taken out: closing lets go of it, and of what it holds.
-        let checkpoint = Checkpoint::new(options.on_full.take());
+        let checkpoint = Checkpoint::new(options.on_checkpoint_due.take());
         let view = View {
             process: self.runtime.process(),
             path: self.dir.path().to_owned(),
@@ -532,7 +532,7 @@ impl Opening {
         match e {
             Error::Io { ref source, .. } if e.is_full() => Error::NoSpace {
                 path: self.dir.path().to_owned(),
-                need: self.options.segment_len,
+                need: self.options.segment_size,
                 source: source.clone(),
             },
             other => other,
@@ -542,7 +542,7 @@ impl Opening {
     fn impossible(&self, at: Lsn) -> Error {
         Error::Damaged(Box::new(Damage {
             lsn: at,
-            case: Case::SegmentLost,
+            case: RecoveryCase::SegmentLost,
             path: self.dir.path().to_owned(),
             file: None,
             offset: 0,

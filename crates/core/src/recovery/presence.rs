@@ -3,10 +3,10 @@
 use super::steady;
 use crate::advisor::Question;
 use crate::control_file::ControlFile;
-use crate::options::{Creation, Options};
+use crate::options::{OpenMode, Options};
 use crate::{Error, Result, names};
 use logforce_device::{
-    Assessment, Barrier, Directory, Entry, Facts, FileState, ForceBy, Guarantee, Method, Plan,
+    Assessment, Barrier, DirEntry, Directory, Facts, FileState, ForceBy, Guarantee, Method, Plan,
     Runtime, System, Verdict,
 };
 use logforce_format::{Control, LogId, Lsn};
@@ -61,10 +61,10 @@ pub(super) fn unusable_directory(e: io::Error, doing: &'static str, path: &Path)
 }
 
 /// Whether there is a log, and whether the caller may have what it asks for.
-pub(super) fn look(dir: &Arc<dyn Directory>, creation: Creation) -> Result<bool> {
+pub(super) fn look(dir: &Arc<dyn Directory>, mode: OpenMode) -> Result<bool> {
     let path = dir.path().to_owned();
     let mut entries = dir.entries().map_err(Error::io("list", &path))?;
-    let has_control = |entries: &[Entry]| entries.iter().any(|e| e.name == names::CONTROL);
+    let has_control = |entries: &[DirEntry]| entries.iter().any(|e| e.name == names::CONTROL);
     if !has_control(&entries) {
         // What a log is made over is gone: that there is none is not believed at once. With a log
         // the names may change all the time, while its writer is at work.
@@ -79,7 +79,7 @@ pub(super) fn look(dir: &Arc<dyn Directory>, creation: Creation) -> Result<bool>
     }
     let kinds: Vec<_> = entries.iter().map(|e| (names::kind(&e.name), e)).collect();
     if kinds.iter().any(|(k, _)| *k == names::NameKind::Control) {
-        if creation != Creation::CreateNew {
+        if mode != OpenMode::CreateNew {
             return Ok(true);
         }
         return match ControlFile::load(dir) {
@@ -107,8 +107,8 @@ pub(super) fn look(dir: &Arc<dyn Directory>, creation: Creation) -> Result<bool>
         let why = format!("it holds '{}' and no '{}' file", e.name, names::CONTROL);
         return Err(Error::NotALog { path, why });
     }
-    match creation {
-        Creation::OpenExisting => Err(Error::NoLog {
+    match mode {
+        OpenMode::OpenExisting => Err(Error::NoLog {
             path,
             why: "the directory is empty".to_owned(),
         }),

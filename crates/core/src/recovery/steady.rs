@@ -4,7 +4,7 @@
 //! acknowledged segments for lost, and make others in their place; or make a log over another one.
 
 use crate::{Error, Result, names};
-use logforce_device::{Directory, Entry, OpenFile};
+use logforce_device::{DirEntry, Directory, OpenFile};
 use logforce_format::planted;
 use std::io;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 const LISTINGS: usize = 16;
 
 /// The names that two listings in a row agree on, but for those that count for nothing.
-pub(super) fn entries(dir: &Arc<dyn Directory>) -> Result<Vec<Entry>> {
+pub(super) fn entries(dir: &Arc<dyn Directory>) -> Result<Vec<DirEntry>> {
     let mut last: Option<Vec<String>> = None;
     for _ in 0..LISTINGS {
         let entries = dir.entries().map_err(Error::io("list", dir.path()))?;
@@ -38,7 +38,11 @@ fn counts(name: &str) -> bool {
 }
 
 /// Refuses a listing that does not show the file `name`, though it can be opened.
-pub(super) fn check_absence(dir: &Arc<dyn Directory>, entries: &[Entry], name: &str) -> Result<()> {
+pub(super) fn check_absence(
+    dir: &Arc<dyn Directory>,
+    entries: &[DirEntry],
+    name: &str,
+) -> Result<()> {
     if entries.iter().any(|e| e.name == name) || planted!("listing-believed") {
         return Ok(());
     }

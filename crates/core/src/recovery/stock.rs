@@ -10,8 +10,8 @@ use crate::segments::{Segment, Segments};
 use crate::{Damage, Error, Result, names};
 use logforce_device::ReadSource;
 use logforce_format::{
-    BATCH_HEADER_LEN, BatchHeader, Case, Control, Epoch, Lsn, MAX_SEGMENT_LEN, MIN_WRITE_UNIT,
-    SegmentHeader, planted,
+    BATCH_HEADER_LEN, BatchHeader, Control, Epoch, Lsn, MAX_SEGMENT_LEN, MIN_WRITE_UNIT,
+    RecoveryCase, SegmentHeader, planted,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -53,8 +53,8 @@ impl Opening {
         let mut loose = segments.take_below(control.first_segment);
         loose.extend(segments.take_from(control.prepared_end));
         for segment in loose {
-            let reuse = spares.len() < self.options.spares
-                && segment.header.len == self.options.segment_len;
+            let reuse = spares.len() < self.options.max_spare_segments
+                && segment.header.len == self.options.segment_size;
             let leaving =
                 match holds_some(&segments.cuts, segment.header.start, segment.header.end()) {
                     true => Leaving::Keep,
@@ -65,14 +65,14 @@ impl Opening {
         }
         self.straighten_names(&segments)?;
         spares.retain(|s| {
-            let keep = s.len == self.options.segment_len;
+            let keep = s.len == self.options.segment_size;
             if !keep {
                 // A left-over costs space and nothing else.
                 let _ = self.dir.remove(&s.name);
             }
             keep
         });
-        for more in spares.drain(self.options.spares.min(spares.len())..) {
+        for more in spares.drain(self.options.max_spare_segments.min(spares.len())..) {
             // Of an earlier opening, which may have kept more of them.
             let _ = self.dir.remove(&more.name);
         }
@@ -256,7 +256,7 @@ pub(crate) fn check_bounds(segments: &Segments, control: &Control, path: &Path) 
     let damaged = |lsn: Lsn, file: String, found: String| {
         Err(Error::Damaged(Box::new(Damage {
             lsn,
-            case: Case::SegmentLost,
+            case: RecoveryCase::SegmentLost,
             path: path.to_owned(),
             file: Some(file),
             offset: 0,
@@ -341,7 +341,7 @@ pub(super) fn missing_behind(
 
 /// As [`lost_segment`], of what a scan has met: it saw only that nothing is there.
 pub(super) fn name_lost(path: &Path, segments: &Segments, lost: &mut Damage, control: &Control) {
-    if lost.case == Case::SegmentLost && lost.file.is_none() {
+    if lost.case == RecoveryCase::SegmentLost && lost.file.is_none() {
         let named = lost_segment(path, segments, lost.lsn, control);
         lost.file = named.file;
         lost.found = format!("{}: {}", lost.found, named.found);
@@ -373,7 +373,7 @@ pub(crate) fn lost_segment(
     };
     Damage {
         lsn,
-        case: Case::SegmentLost,
+        case: RecoveryCase::SegmentLost,
         path: path.to_owned(),
         file,
         offset: 0,

@@ -1,6 +1,6 @@
 //! Looking for proof: the stamps of the batches behind what was taken, and the control file.
 
-use super::{LOOK_AGAIN, RemoteFollower};
+use super::{LOOK_AGAIN, ReadOnlyFollower};
 use crate::control_file::ControlFile;
 use crate::listing::{Listing, list};
 use crate::scan::{Head, ScanState, Window};
@@ -82,7 +82,7 @@ impl Ahead {
     }
 }
 
-impl RemoteFollower {
+impl ReadOnlyFollower {
     /// Looks for new proof; answers whether it found some.
     pub(super) fn look_ahead(&mut self) -> Result<bool> {
         self.look_at_control()?;

@@ -10,7 +10,7 @@ mod taking;
 
 use crate::inspect::Inspector;
 use crate::read_only::check_end;
-use crate::reader::{Entry, boundary};
+use crate::reader::{Record, boundary};
 use crate::records::Records;
 use crate::recovery::{anchor_state, find_end, gaps, lost_segment};
 use crate::scan::{ScanState, Window};
@@ -46,7 +46,7 @@ const LOOK_AGAIN: u32 = 5;
 /// where it began (it goes on behind them); [`Error::Truncated`] when the front passed it; other
 /// errors. Every error but `Voided` and [`Error::Io`] ends it, and is answered again from then on;
 /// after `Io` (no descriptors, no memory) it goes on where it was when it is asked again.
-pub struct RemoteFollower {
+pub struct ReadOnlyFollower {
     dir: Arc<dyn Directory>,
     runtime: Arc<dyn Runtime>,
     poll: Duration,
@@ -70,17 +70,17 @@ pub struct RemoteFollower {
 
 impl ReadOnly {
     /// Follows the log from `from` on: the start or the end of a record, [`ReadOnly::front_lsn`],
-    /// or where another follower of this log was ([`RemoteFollower::position`]). Looks at the log
+    /// or where another follower of this log was ([`ReadOnlyFollower::position`]). Looks at the log
     /// anew; this `ReadOnly` stays as it was.
-    pub fn follow(&self, from: Lsn) -> Result<RemoteFollower> {
+    pub fn follow(&self, from: Lsn) -> Result<ReadOnlyFollower> {
         let view = self.view();
         Inspector::look(&view.dir, |inspector| {
-            RemoteFollower::start(inspector, view.dir.clone(), view.runtime.clone(), from)
+            ReadOnlyFollower::start(inspector, view.dir.clone(), view.runtime.clone(), from)
         })
     }
 }
 
-impl RemoteFollower {
+impl ReadOnlyFollower {
     fn start(
         inspector: Inspector,
         dir: Arc<dyn Directory>,
@@ -149,7 +149,7 @@ impl RemoteFollower {
             None => ScanState::unlinked(boundary(&view, from)?.batch),
         };
         let segments = std::mem::take(&mut *view.segments());
-        Ok(RemoteFollower {
+        Ok(ReadOnlyFollower {
             dir,
             runtime,
             poll: Duration::from_millis(10),
@@ -168,14 +168,14 @@ impl RemoteFollower {
         })
     }
 
-    /// How long [`RemoteFollower::next_blocking`] waits between two looks. Default 10 ms.
+    /// How long [`ReadOnlyFollower::next_blocking`] waits between two looks. Default 10 ms.
     pub fn poll_interval(mut self, interval: Duration) -> Self {
         self.poll = interval;
         self
     }
 
     /// The next record, if one is there that is proven durable.
-    pub fn try_next(&mut self) -> Result<Option<Entry>> {
+    pub fn try_next(&mut self) -> Result<Option<Record>> {
         if let Some(e) = &self.failed {
             return Err(e.clone());
         }
@@ -189,7 +189,7 @@ impl RemoteFollower {
 
     /// Waits for the next record; `Ok(None)` when `timeout` has passed without one. It waits on
     /// while nobody writes the log: another writer may come.
-    pub fn next_blocking(&mut self, timeout: Option<Duration>) -> Result<Option<Entry>> {
+    pub fn next_blocking(&mut self, timeout: Option<Duration>) -> Result<Option<Record>> {
         let began = self.runtime.now();
         loop {
             if let Some(entry) = self.try_next()? {
@@ -224,7 +224,7 @@ impl RemoteFollower {
             .map_err(Error::io("look at the lock", path))
     }
 
-    fn advance(&mut self) -> Result<Option<Entry>> {
+    fn advance(&mut self) -> Result<Option<Record>> {
         loop {
             if let Some(e) = self.shown.taken_back(&self.voids) {
                 return Err(e);
@@ -246,9 +246,9 @@ impl RemoteFollower {
     }
 }
 
-impl std::fmt::Debug for RemoteFollower {
+impl std::fmt::Debug for ReadOnlyFollower {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RemoteFollower")
+        f.debug_struct("ReadOnlyFollower")
             .field("position", &self.position())
             .field("proven", &self.proven_lsn())
             .field("failed", &self.failed)

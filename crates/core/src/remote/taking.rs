@@ -1,14 +1,14 @@
 //! Reading whole batches below what is proven.
 
-use super::{LOOK_AGAIN, RemoteFollower};
+use super::{LOOK_AGAIN, ReadOnlyFollower};
 use crate::control_file::{ControlFile, Loaded};
 use crate::recovery::damage;
 use crate::scan::{Head, ScanState, Step, Stop, Window};
 use crate::{Error, Result};
 use logforce_device::ReadSource;
-use logforce_format::{BatchKind, Case, Control, Lsn, Seen, decide};
+use logforce_format::{BatchKind, Control, Lsn, RecoveryCase, Seen, decide};
 
-impl RemoteFollower {
+impl ReadOnlyFollower {
     /// Takes the next batch that is proven; `false` if there is none, or none to be had now.
     pub(super) fn take_batch(&mut self) -> Result<bool> {
         if let Some((_, to)) = self.voids.covering(self.taken.at) {
@@ -114,7 +114,7 @@ impl RemoteFollower {
             return Ok(());
         }
         let case = match decide(stop.seen, true, false) {
-            Case::Next => Case::Damaged,
+            RecoveryCase::Next => RecoveryCase::Damaged,
             case => case,
         };
         let (path, proven) = (self.dir.path(), self.ahead.proven);

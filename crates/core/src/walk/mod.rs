@@ -15,7 +15,7 @@ use crate::segments::Segments;
 use crate::{Damage, OnDamage, Result};
 use behind::next_behind;
 use logforce_device::{Directory, ReadSource};
-use logforce_format::{BatchHeader, Case, Control, Lsn, Seen};
+use logforce_format::{BatchHeader, Control, Lsn, RecoveryCase, Seen};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 pub(crate) use voids::{Known, void_ranges};
@@ -56,7 +56,7 @@ pub(crate) enum Changed {
 pub(crate) struct Ended {
     /// Exclusive end of the last batch.
     pub(crate) at: Lsn,
-    pub(crate) case: Case,
+    pub(crate) case: RecoveryCase,
 }
 
 /// What is known of a log before it is walked.
@@ -166,7 +166,7 @@ impl<'a> Walk<'a> {
                         scan.state = anchor;
                         if let Some(stop) = wrong {
                             let path = dir.path();
-                            let case = Case::WrittenWrong;
+                            let case = RecoveryCase::WrittenWrong;
                             let what = damage(path, segments, &stop, case, anchor.at);
                             if !tell.damage(what) {
                                 return Ok(Ended { at: end, case });
@@ -189,7 +189,7 @@ impl<'a> Walk<'a> {
                         }
                         end = batch.end;
                         if !(tell.visit)(Met::Batch(&batch.header, batch.payload, end)) {
-                            let case = Case::Next;
+                            let case = RecoveryCase::Next;
                             return Ok(Ended { at: end, case });
                         }
                     }
@@ -245,7 +245,7 @@ impl<'a> Walk<'a> {
             };
             let next = next_behind(self, from, scan.state.epoch)?;
             let next = next.filter(|next| anchored || *next < anchor.at);
-            if case == Case::SegmentLost && what.lsn < control.prepared_end {
+            if case == RecoveryCase::SegmentLost && what.lsn < control.prepared_end {
                 missing.retain(|m| *m != what.lsn);
                 what = lost_segment(dir.path(), segments, what.lsn, control);
             }

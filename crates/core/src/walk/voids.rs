@@ -7,7 +7,7 @@ use crate::scan::{Stop, Window};
 use crate::voids::Voids;
 use crate::{Damage, Error, Result};
 use logforce_device::ReadSource;
-use logforce_format::{BATCH_HEADER_LEN, BatchHeader, Case, Lsn, Seen, planted};
+use logforce_format::{BATCH_HEADER_LEN, BatchHeader, Lsn, RecoveryCase, Seen, planted};
 use std::collections::BTreeSet;
 
 /// What is known of void ranges.
@@ -77,7 +77,13 @@ fn link(
     let lost = |found: String| {
         let seen = Seen::Broken;
         let stop = Stop { at, seen, found };
-        Ok(Err(damage(dir.path(), segments, &stop, Case::Damaged, at)))
+        Ok(Err(damage(
+            dir.path(),
+            segments,
+            &stop,
+            RecoveryCase::Damaged,
+            at,
+        )))
     };
     let Some(segment) = segments.containing(at) else {
         return lost("a void batch's segment is missing".to_owned());

@@ -1,8 +1,8 @@
 //! Who is asked for the method, when, and what the answer is worth.
 
 use logforce_core::{
-    Advisor, Creation, CutEvidence, ErrorKind, Guarantee, Log, Method, Observation, Options,
-    Question, Result, Tried, Verdict,
+    Advisor, CutEvidence, CutResult, ErrorKind, Guarantee, Log, Method, Observation, OpenMode,
+    Options, Question, Result, Verdict,
 };
 use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,7 +13,7 @@ struct Oracle {
     fails: bool,
     answer: Option<Method>,
     asked: Mutex<Vec<Guarantee>>,
-    tried: Vec<Tried>,
+    tried: Vec<CutResult>,
     unread: Vec<String>,
 }
 
@@ -49,9 +49,9 @@ fn oracle(answer: Method) -> Arc<Oracle> {
 
 fn options(oracle: &Arc<Oracle>) -> Options {
     Options::new()
-        .segment_len(64 << 10)
+        .segment_size(64 << 10)
         .max_batch(16 << 10)
-        .staging(64 << 10)
+        .buffer_size(64 << 10)
         .default_advisor(oracle.clone())
 }
 
@@ -59,7 +59,7 @@ fn in_simulation(body: impl Fn(&dyn Fn(Options) -> Result<Log>)) {
     let disk = SimDisk::new(SimOptions::default(), 1);
     SimRuntime::run(1, |rt| {
         let system = disk.system(rt);
-        body(&|options| Log::open(&*system, "/log", Creation::OpenOrCreate, options));
+        body(&|options| Log::open(&*system, "/log", OpenMode::OpenOrCreate, options));
     });
 }
 
@@ -122,7 +122,7 @@ fn tried(method: Method, kept: bool) -> Arc<Oracle> {
     let evidence = "three cuts on 2026-11-21".to_owned();
     Arc::new(Oracle {
         answer: Some(method),
-        tried: vec![Tried {
+        tried: vec![CutResult {
             method,
             kept,
             evidence,
@@ -179,7 +179,7 @@ fn where_the_default_lost_another_is_used_or_none() {
         log.close().unwrap();
         let both = Oracle {
             tried: [Method::DirectDsync, Method::Fdatasync]
-                .map(|method| Tried {
+                .map(|method| CutResult {
                     method,
                     kept: false,
                     evidence: "lost 5".to_owned(),

@@ -1,9 +1,9 @@
 //! Looking at a log whose writer goes on meanwhile: between two reads, and faster than its directory
 //! can be listed.
 
-use logforce_core::{Creation, Inspector, Log, Options, ReadOnly, Visit};
+use logforce_core::{Inspector, Log, OpenMode, Options, ReadOnly, Visit};
 use logforce_device::{
-    Barrier, Completion, Directory, Entry, Facts, File, FileIdentity, OpenFile, ReadSource,
+    Barrier, Completion, DirEntry, Directory, Facts, File, FileIdentity, OpenFile, ReadSource,
     Runtime, System, Ticket, Write,
 };
 use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
@@ -61,7 +61,7 @@ impl Directory for BusyDirectory {
     fn identity(&self) -> FileIdentity {
         self.inner.identity()
     }
-    fn entries(&self) -> io::Result<Vec<Entry>> {
+    fn entries(&self) -> io::Result<Vec<DirEntry>> {
         let entries = self.inner.entries()?;
         (self.meanwhile)(Event::Listed);
         Ok(entries)
@@ -123,10 +123,10 @@ const SEGMENT: u64 = 64 << 10;
 
 fn log(system: &dyn System, name: &str) -> Arc<Log> {
     let options = Options::new()
-        .segment_len(SEGMENT)
+        .segment_size(SEGMENT)
         .max_batch(16 << 10)
-        .staging(64 << 10);
-    Arc::new(Log::open(system, name, Creation::OpenOrCreate, options).unwrap())
+        .buffer_size(64 << 10);
+    Arc::new(Log::open(system, name, OpenMode::OpenOrCreate, options).unwrap())
 }
 
 #[test]

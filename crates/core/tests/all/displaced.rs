@@ -1,9 +1,9 @@
 //! A log that is taken away while it is open: what counts as that, what does not, and when it is
 //! noticed.
 
-use logforce_core::{Creation, Error, ErrorKind, Log, Lsn, Method, Options, Policy};
+use logforce_core::{Error, ErrorKind, Log, Lsn, Method, OpenMode, Options, Policy};
 use logforce_device::{
-    Directory, Entry, Facts, File, FileIdentity, OpenFile, Runtime, System, Whereabouts,
+    DirEntry, Directory, Facts, File, FileIdentity, OpenFile, Runtime, System, Whereabouts,
 };
 use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
 use std::io;
@@ -15,9 +15,9 @@ use std::time::Duration;
 /// Nothing looks by the clock but the watch.
 fn options() -> Options {
     Options::new()
-        .segment_len(1 << 20)
+        .segment_size(1 << 20)
         .max_batch(16 << 10)
-        .staging(64 << 10)
+        .buffer_size(64 << 10)
         .idle_stamp(Duration::MAX)
         .live_stats(false)
 }
@@ -33,7 +33,7 @@ fn in_simulation(body: impl Fn(&SimDisk, &dyn System)) {
 }
 
 fn open(system: &dyn System, options: Options) -> Log {
-    Log::open(system, "/log", Creation::OpenOrCreate, options).unwrap()
+    Log::open(system, "/log", OpenMode::OpenOrCreate, options).unwrap()
 }
 
 #[track_caller]
@@ -227,7 +227,7 @@ impl Directory for DeniedDirectory {
     fn identity(&self) -> FileIdentity {
         self.inner.identity()
     }
-    fn entries(&self) -> io::Result<Vec<Entry>> {
+    fn entries(&self) -> io::Result<Vec<DirEntry>> {
         self.inner.entries()
     }
     fn open(&self, name: &str, how: OpenFile) -> io::Result<Arc<dyn File>> {
@@ -277,7 +277,7 @@ fn a_look_that_fails_says_nothing() {
         };
         for denied in [true, false] {
             denies.store(denied, SeqCst);
-            let log = open(&system, options().segment_len(64 << 10));
+            let log = open(&system, options().segment_size(64 << 10));
             denies.store(true, SeqCst);
             for n in 0..100 {
                 let at = log.commit(&[n; 4000]).unwrap();
@@ -309,7 +309,7 @@ fn its_own_changes_of_names_are_not_noticed() {
         let disk = SimDisk::new(SimOptions::default(), seed);
         SimRuntime::run(seed, |rt| {
             let system = disk.system(rt);
-            let log = open(&*system, options().segment_len(64 << 10));
+            let log = open(&*system, options().segment_size(64 << 10));
             for n in 0..400 {
                 let at = log.commit(&[n as u8; 4000]).unwrap();
                 if n % 3 == 0 {

@@ -1,8 +1,8 @@
 //! Openings in which the system fails, or answers short: what is told, and that nothing is lost.
 
-use logforce_core::{Creation, Error, ErrorKind, Log, OnDamage, Options};
+use logforce_core::{Error, ErrorKind, Log, OnDamage, OpenMode, Options};
 use logforce_device::{
-    Directory, Entry, Facts, File, FileIdentity, OpenFile, Runtime, System, Whereabouts,
+    DirEntry, Directory, Facts, File, FileIdentity, OpenFile, Runtime, System, Whereabouts,
 };
 use logforce_testkit::{Fault, SimDisk, SimOptions, SimRuntime};
 use std::io;
@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
 
 fn options() -> Options {
     Options::new()
-        .segment_len(64 << 10)
+        .segment_size(64 << 10)
         .max_batch(16 << 10)
-        .staging(64 << 10)
+        .buffer_size(64 << 10)
         .live_stats(false)
 }
 
@@ -22,7 +22,7 @@ const RECORDS: u8 = 60;
 
 /// A log of several segments.
 fn fill(system: &dyn System) {
-    let log = Log::open(system, "/log", Creation::CreateNew, options()).unwrap();
+    let log = Log::open(system, "/log", OpenMode::CreateNew, options()).unwrap();
     for n in 0..RECORDS {
         log.commit(&[n; 4000]).unwrap();
     }
@@ -92,11 +92,11 @@ impl Directory for ShyDirectory {
     fn identity(&self) -> FileIdentity {
         self.inner.identity()
     }
-    fn entries(&self) -> io::Result<Vec<Entry>> {
+    fn entries(&self) -> io::Result<Vec<DirEntry>> {
         let mut entries = self.inner.entries()?;
         let left = self.left.fetch_sub(1, SeqCst);
         if left == 0 || (left < 0 && self.for_good) {
-            let is_segment = |e: &Entry| e.name.ends_with(".seg");
+            let is_segment = |e: &DirEntry| e.name.ends_with(".seg");
             match self.how {
                 Short::Empty => entries.clear(),
                 Short::Half => entries.truncate(entries.len() / 2),
@@ -145,11 +145,11 @@ impl Directory for ShyDirectory {
     }
 }
 
-const MODES: [(Creation, OnDamage); 4] = [
-    (Creation::OpenExisting, OnDamage::Refuse),
-    (Creation::OpenExisting, OnDamage::Truncate),
-    (Creation::OpenOrCreate, OnDamage::Refuse),
-    (Creation::OpenOrCreate, OnDamage::Truncate),
+const MODES: [(OpenMode, OnDamage); 4] = [
+    (OpenMode::OpenExisting, OnDamage::Refuse),
+    (OpenMode::OpenExisting, OnDamage::Truncate),
+    (OpenMode::OpenOrCreate, OnDamage::Refuse),
+    (OpenMode::OpenOrCreate, OnDamage::Truncate),
 ];
 
 /// An empty or short listing, once at each place of an opening, or from there on: the log opens
@@ -160,7 +160,7 @@ fn a_listing_that_is_short_loses_nothing() {
     SimRuntime::run(1, |rt| fill(&*disk.system(rt)));
     let filled = disk.snapshot();
     let mut refused = 0;
-    for (creation, on_damage) in MODES {
+    for (mode, on_damage) in MODES {
         for how in [
             Short::Empty,
             Short::Half,
@@ -170,7 +170,7 @@ fn a_listing_that_is_short_loses_nothing() {
         ] {
             for for_good in [false, true] {
                 for nth in 0.. {
-                    let what = format!("{creation:?}, {on_damage:?}, {how:?} at {nth}, {for_good}");
+                    let what = format!("{mode:?}, {on_damage:?}, {how:?} at {nth}, {for_good}");
                     let disk = SimDisk::new(SimOptions::default(), 1);
                     disk.restore(&filled);
                     let left = Arc::new(AtomicI64::new(nth));
@@ -183,7 +183,7 @@ fn a_listing_that_is_short_loses_nothing() {
                             for_good,
                         };
                         let options = options().on_damage(on_damage);
-                        match Log::open(&shy, "/log", creation, options) {
+                        match Log::open(&shy, "/log", mode, options) {
                             Ok(log) => {
                                 assert_eq!(log.recovered().lost, None, "{what}");
                                 assert_whole(&log, &what);
@@ -200,7 +200,7 @@ fn a_listing_that_is_short_loses_nothing() {
                     refused += u32::from(failed);
                     SimRuntime::run(2, |rt| {
                         let system = disk.system(rt);
-                        let log = Log::open(&*system, "/log", Creation::OpenExisting, options());
+                        let log = Log::open(&*system, "/log", OpenMode::OpenExisting, options());
                         let log = log.unwrap_or_else(|e| panic!("{what}: {e}"));
                         assert_whole(&log, &what);
                         log.commit(b"and goes on").unwrap();
@@ -224,9 +224,9 @@ fn an_opening_that_fails_says_what_failed() {
     SimRuntime::run(1, |rt| fill(&*disk.system(rt)));
     let filled = disk.snapshot();
     let empty = SimDisk::new(SimOptions::default(), 1).snapshot();
-    for (start, creation) in [
-        (&filled, Creation::OpenExisting),
-        (&empty, Creation::CreateNew),
+    for (start, mode) in [
+        (&filled, OpenMode::OpenExisting),
+        (&empty, OpenMode::CreateNew),
     ] {
         let mut failed = 0;
         for op in 0.. {
@@ -235,7 +235,7 @@ fn an_opening_that_fails_says_what_failed() {
             let opened = SimRuntime::run(1, |rt| {
                 let system = disk.system(rt);
                 disk.fail_at(op, Fault::Io);
-                let opened = Log::open(&*system, "/log", creation, options());
+                let opened = Log::open(&*system, "/log", mode, options());
                 let ops = disk.ops();
                 opened.map(|_| ops)
             });
@@ -263,8 +263,8 @@ fn leftovers_go_and_nothing_else() {
         let log = Log::open(
             &*system,
             "/log",
-            Creation::OpenExisting,
-            options().spares(5),
+            OpenMode::OpenExisting,
+            options().max_spare_segments(5),
         )
         .unwrap();
         log.truncate_front(log.tail_lsn()).unwrap();
@@ -303,8 +303,8 @@ fn leftovers_go_and_nothing_else() {
         let log = Log::open(
             &*system,
             "/log",
-            Creation::OpenExisting,
-            options().spares(2),
+            OpenMode::OpenExisting,
+            options().max_spare_segments(2),
         )
         .unwrap();
         log.close().unwrap();
@@ -342,7 +342,7 @@ fn what_was_set_aside_before_is_kept() {
         let bytes = disk.file_bytes("/log", second);
         let open = || {
             let options = options().on_damage(OnDamage::Truncate);
-            Log::open(&*system, "/log", Creation::OpenExisting, options)
+            Log::open(&*system, "/log", OpenMode::OpenExisting, options)
         };
         open().unwrap().close().unwrap();
         assert_eq!(
@@ -361,7 +361,7 @@ fn a_missing_control_file_is_what_is_named_missing() {
         let system = disk.system(rt);
         fill(&*system);
         assert!(disk.remove_file("/log", "control"));
-        let Err(e) = Log::open(&*system, "/log", Creation::OpenExisting, options()) else {
+        let Err(e) = Log::open(&*system, "/log", OpenMode::OpenExisting, options()) else {
             panic!("opened");
         };
         assert_eq!(e.kind(), ErrorKind::NoLog);

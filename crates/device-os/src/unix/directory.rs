@@ -3,7 +3,7 @@ use super::way::Way;
 use crate::lock::take;
 use crate::os::file::OsFile;
 use crate::os::{directory as os, facts, lock};
-use logforce_device::{Directory, Entry, Facts, File, FileIdentity, OpenFile, Whereabouts};
+use logforce_device::{DirEntry, Directory, Facts, File, FileIdentity, OpenFile, Whereabouts};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::io;
@@ -120,7 +120,7 @@ impl Directory for OsDirectory {
         self.open.identity
     }
 
-    fn entries(&self) -> io::Result<Vec<Entry>> {
+    fn entries(&self) -> io::Result<Vec<DirEntry>> {
         let path = &self.open.path;
         // A listing that a signal interrupts is not to be gone on with: it is made anew.
         let names = uninterrupted(|| {
@@ -142,7 +142,7 @@ impl Directory for OsDirectory {
                 Err(e) => return Err(at(e, "look at", &path.join(&*name.to_string_lossy()))),
             };
             let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-            found.push(Entry {
+            found.push(DirEntry {
                 name: name.to_string_lossy().into_owned(),
                 len: if is_file { stat.st_size as u64 } else { 0 },
                 is_file,

@@ -4,7 +4,7 @@ use super::handle::{self, How, SHARE_ALL};
 use super::{facts, flush, lock, names, path, volume};
 use crate::lock::take;
 use logforce_device::{
-    DirectAlignment, Directory, Entry, Facts, File, FileIdentity, OpenFile, Whereabouts,
+    DirEntry, DirectAlignment, Directory, Facts, File, FileIdentity, OpenFile, Whereabouts,
 };
 use std::ffi::OsString;
 use std::io;
@@ -247,7 +247,7 @@ impl Directory for OsDirectory {
         self.open.identity
     }
 
-    fn entries(&self) -> io::Result<Vec<Entry>> {
+    fn entries(&self) -> io::Result<Vec<DirEntry>> {
         let path = &self.open.path;
         let fail = |e| at(e, "list the directory", path);
         let mut found = Vec::new();
@@ -268,7 +268,7 @@ impl Directory for OsDirectory {
                     .map_err(|e| at(e, "look at", &path.join(&name)))?,
             };
             let is_file = metadata.is_file();
-            found.push(Entry {
+            found.push(DirEntry {
                 name,
                 len: if is_file { metadata.len() } else { 0 },
                 is_file,

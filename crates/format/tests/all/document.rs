@@ -141,7 +141,7 @@ fn labels_are_listed() {
     }
     assert_eq!(column("seen"), Seen::ALL.map(Seen::label));
     assert_eq!(column("decision-words"), Decision::ALL.map(Decision::label));
-    assert_eq!(column("cases"), Case::ALL.map(Case::label));
+    assert_eq!(column("cases"), RecoveryCase::ALL.map(RecoveryCase::label));
 }
 
 #[test]
@@ -176,7 +176,11 @@ fn decision_table() {
     for row in rows.iter().filter(|r| r[0] != "any") {
         assert!(labels.contains(&row[0][..]), "no such thing: {}", row[0]);
     }
-    assert_eq!(cases, Case::ALL.into(), "a case that nothing leads to");
+    assert_eq!(
+        cases,
+        RecoveryCase::ALL.into(),
+        "a case that nothing leads to"
+    );
 }
 
 /// Every combination of two slots has one row, and the code does what it says.

@@ -244,7 +244,7 @@ fn live() {
         written_at: u64_of(0x38),
         open_for: u64_of(0x40),
         durable: Lsn(u64_of(0x48)),
-        stuck_for: u64_of(0x50),
+        oldest_io_age: u64_of(0x50),
         counters: counters.clone(),
         summaries: values.chunks(7).map(summary).collect(),
     };
@@ -261,7 +261,7 @@ fn live() {
         ("written_at", pattern(0x38, 8)),
         ("open_for", pattern(0x40, 8)),
         ("durable", pattern(0x48, 8)),
-        ("stuck_for", pattern(0x50, 8)),
+        ("oldest_io_age", pattern(0x50, 8)),
         ("counters", bytes_of(&counters)),
         ("summaries", bytes_of(&values)),
     ];

@@ -2,7 +2,7 @@
 //! dropped, forgotten.
 
 use crate::common::*;
-use logforce::{Error, ErrorKind, Guarantee, Log, Policy, Submitted};
+use logforce::{CommitHandle, Error, ErrorKind, Guarantee, Log, Policy};
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
@@ -23,7 +23,7 @@ fn open(options: logforce::Options) -> (TempDir, Log) {
 
 /// Little room: a few records fill it.
 fn tight() -> logforce::Options {
-    options().max_batch(8 << 10).staging(8 << 10)
+    options().max_batch(8 << 10).buffer_size(8 << 10)
 }
 
 /// The smallest executor there is.
@@ -332,7 +332,7 @@ fn the_log_is_closed_with_handles_outstanding() {
         let (dir, log) = open(options().policy(Policy::Interval { within: LONG }));
         let staged = log.append(b"staged").unwrap();
         let forcing = log.submit_force(staged.end).unwrap();
-        let handles: Vec<Submitted> = (0..100)
+        let handles: Vec<CommitHandle> = (0..100)
             .map(|n| log.submit_with(&record(n, 50), Policy::Force).unwrap())
             .collect();
         let submitting = log.submit_async(b"too late");

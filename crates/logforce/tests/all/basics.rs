@@ -11,8 +11,8 @@ fn the_types_can_be_shared_and_reported() {
     shared::<Log>();
     shared::<Options>();
     shared::<logforce::Error>();
-    shared::<logforce::Entry>();
-    shared::<logforce::Recovered>();
+    shared::<logforce::Record>();
+    shared::<logforce::RecoveryReport>();
     error::<logforce::Error>();
     sent::<Reader>();
     sent::<logforce::Inspector>();
@@ -103,9 +103,9 @@ fn a_log_goes_on_under_any_other_method() {
 fn records_of_every_size() {
     let dir = temp();
     let options = options()
-        .segment_len(8 << 20)
+        .segment_size(8 << 20)
         .max_batch(1 << 20)
-        .staging(8 << 20);
+        .buffer_size(8 << 20);
     let sizes = [
         0,
         1,
@@ -207,7 +207,7 @@ fn truncated_segments_are_used_again() {
 #[test]
 fn no_spares_are_kept_when_none_are_wanted() {
     let dir = temp();
-    let log = logforce::create_new(dir.path(), options().spares(0)).unwrap();
+    let log = logforce::create_new(dir.path(), options().max_spare_segments(0)).unwrap();
     for n in 0..60 {
         let at = log.commit(&record(n, 20_000)).unwrap();
         log.truncate_front(at.end).unwrap();

@@ -18,7 +18,7 @@ const END: &str = "/logforce-test-ends";
 /// Prepared space for all commits, and no stamp or statistics of the log's own thread in between.
 fn roomy(method: Method) -> Options {
     options()
-        .segment_len(8 << 20)
+        .segment_size(8 << 20)
         .idle_stamp(Duration::MAX)
         .live_stats(false)
         .method(method)

@@ -2,7 +2,7 @@
 //! asked to.
 
 use crate::common::*;
-use logforce::{Case, Error, ErrorKind, Log, OnDamage, Options, Result, Visit};
+use logforce::{Error, ErrorKind, Log, OnDamage, Options, RecoveryCase, Result, Visit};
 use logforce_testkit::process::Start;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ fn name(path: &Path) -> &str {
     path.file_name().unwrap().to_str().unwrap()
 }
 
-fn refused(dir: &Path, case: Case, words: &[&str]) -> Error {
+fn refused(dir: &Path, case: RecoveryCase, words: &[&str]) -> Error {
     let before = contents(dir);
     let words = [words, &[dir.to_str().unwrap(), "logforce verify"]].concat();
     let e = assert_error(
@@ -94,7 +94,11 @@ fn a_segment_is_missing() {
         let gone = &used[which.min(used.len() - 1)];
         let bytes = fs::read(gone).unwrap();
         fs::remove_file(gone).unwrap();
-        refused(dir.path(), Case::SegmentLost, &[name(gone), "missing"]);
+        refused(
+            dir.path(),
+            RecoveryCase::SegmentLost,
+            &[name(gone), "missing"],
+        );
         let seen = logforce::inspect(dir.path()).unwrap();
         let found = seen.walk(&mut |_| true).unwrap();
         assert!(found.damages > 0 && found.records < RECORDS);
@@ -115,7 +119,11 @@ fn a_prepared_segment_without_records_is_missing() {
     let last = segments(dir.path()).pop().unwrap();
     assert!(!used_segments(dir.path()).contains(&last));
     fs::remove_file(&last).unwrap();
-    refused(dir.path(), Case::SegmentLost, &[name(&last), "missing"]);
+    refused(
+        dir.path(),
+        RecoveryCase::SegmentLost,
+        &[name(&last), "missing"],
+    );
 }
 
 #[test]
@@ -124,7 +132,7 @@ fn all_segments_are_missing() {
     for segment in segments(dir.path()) {
         fs::remove_file(segment).unwrap();
     }
-    refused(dir.path(), Case::SegmentLost, &["missing"]);
+    refused(dir.path(), RecoveryCase::SegmentLost, &["missing"]);
     for open in OPENERS {
         assert_error(
             open(dir.path(), options()),
@@ -147,7 +155,7 @@ fn a_segment_is_shorter() {
         } else {
             format!("it has {len} bytes, its header says {SEGMENT}")
         };
-        refused(dir.path(), Case::SegmentLost, &[name(short), &why]);
+        refused(dir.path(), RecoveryCase::SegmentLost, &[name(short), &why]);
         assert!(cut(dir.path()) > 0);
     }
 }
@@ -160,7 +168,7 @@ fn a_segment_is_there_twice() {
     fs::copy(&used[2], &copy).unwrap();
     refused(
         dir.path(),
-        Case::SegmentLost,
+        RecoveryCase::SegmentLost,
         &[name(&copy), name(&used[2]), "move the copy away"],
     );
     // To truncate is no way out, and is not called one: neither before nor by the opening that tries.
@@ -205,7 +213,7 @@ fn a_segment_of_another_log() {
     fs::copy(other.path().join(name(&used[1])), &used[1]).unwrap();
     refused(
         dir.path(),
-        Case::SegmentLost,
+        RecoveryCase::SegmentLost,
         &[name(&used[1]), "belongs to log", &id.to_string()],
     );
 }
@@ -236,7 +244,7 @@ fn a_stray_segment_of_another_log_is_not_overwritten() {
 fn a_control_file_of_another_log() {
     let (dir, other) = (closed_log(), closed_log());
     fs::copy(other.path().join("control"), dir.path().join("control")).unwrap();
-    refused(dir.path(), Case::SegmentLost, &["belongs to log"]);
+    refused(dir.path(), RecoveryCase::SegmentLost, &["belongs to log"]);
 }
 
 /// Changes a slot or header and makes its checksum right again.
@@ -471,7 +479,7 @@ fn a_bit_flipped_above_the_anchor_is_refused_and_can_be_cut() {
     const DIR: &str = "LOGFORCE_TEST_DIR";
     let name_of_this = "a_bit_flipped_above_the_anchor_is_refused_and_can_be_cut";
     if let Some(dir) = told(DIR) {
-        let log = logforce::create_new(&dir, options().segment_len(8 << 20)).unwrap();
+        let log = logforce::create_new(&dir, options().segment_size(8 << 20)).unwrap();
         if log.guarantee() < logforce::Guarantee::PowerLoss {
             tell("weak");
         }
@@ -490,7 +498,7 @@ fn a_bit_flipped_above_the_anchor_is_refused_and_can_be_cut() {
         logforce_testkit::skip!("nothing here survives a loss of power, so nothing is stamped");
         return;
     }
-    let open = || logforce::open_existing(&dir, options().segment_len(8 << 20));
+    let open = || logforce::open_existing(&dir, options().segment_size(8 << 20));
     let log = open().unwrap();
     assert!(!log.recovered().clean);
     assert_holds(&log, 0, RECORDS, LEN);
@@ -499,7 +507,11 @@ fn a_bit_flipped_above_the_anchor_is_refused_and_can_be_cut() {
     again(name_of_this, DIR, &dir).to_end().unwrap();
     let (segment, at) = find(&dir, 20);
     patch(&segment, |b| b[at + 30] ^= 4);
-    let e = refused(&dir, Case::Damaged, &[name(&segment), "durable up to LSN"]);
+    let e = refused(
+        &dir,
+        RecoveryCase::Damaged,
+        &[name(&segment), "durable up to LSN"],
+    );
     assert!(e.lsn().unwrap().0 <= at as u64 && e.lsn().unwrap().0 + 4096 > at as u64);
     assert_eq!(cut(&dir), 20);
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// Nothing is prepared or stamped meanwhile: only the look by the clock is left.
 fn quiet() -> Options {
     options()
-        .segment_len(8 << 20)
+        .segment_size(8 << 20)
         .idle_stamp(Duration::MAX)
         .live_stats(false)
 }

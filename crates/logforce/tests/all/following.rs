@@ -1,7 +1,7 @@
 //! Followers on real files: in the process that writes, and in another.
 
 use crate::common::*;
-use logforce::{Entry, Error, ErrorKind, Guarantee, Log, Lsn, RemoteFollower, Result};
+use logforce::{Error, ErrorKind, Guarantee, Log, Lsn, ReadOnlyFollower, Record, Result};
 use logforce_testkit::Rng;
 use logforce_testkit::process::Start;
 use std::io::{BufRead, BufReader};
@@ -24,13 +24,13 @@ fn has_stamps(log: &Log) -> bool {
     strong
 }
 
-fn remote(dir: &Path, from: Lsn) -> Result<RemoteFollower> {
+fn remote(dir: &Path, from: Lsn) -> Result<ReadOnlyFollower> {
     let follower = logforce::read_only(dir)?.follow(from)?;
     Ok(follower.poll_interval(Duration::from_millis(1)))
 }
 
 #[track_caller]
-fn next(follower: &mut RemoteFollower) -> Entry {
+fn next(follower: &mut ReadOnlyFollower) -> Record {
     let next = follower.next_blocking(Some(LONG)).unwrap();
     next.expect("a durable record is seen within a minute")
 }

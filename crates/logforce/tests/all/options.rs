@@ -9,33 +9,37 @@ type Set = fn(Options) -> Options;
 
 /// Works with what is set there.
 const WORKS: [(&str, Set); 25] = [
-    ("segment_len 16 KiB", |o| {
-        o.segment_len(16 << 10).max_batch(8192)
+    ("segment_size 16 KiB", |o| {
+        o.segment_size(16 << 10).max_batch(8192)
     }),
     ("write_unit 65536", |o| {
         o.write_unit(1 << 16).max_batch(1 << 17)
     }),
     ("max_batch 16 MiB", |o| {
-        o.max_batch(16 << 20).staging(16 << 20)
+        o.max_batch(16 << 20).buffer_size(16 << 20)
     }),
-    ("staging", |o| o.staging(usize::MAX)),
+    ("buffer_size", |o| o.buffer_size(usize::MAX)),
     ("idle_stamp 0", |o| o.idle_stamp(Duration::ZERO)),
     ("idle_stamp 1 ns", |o| o.idle_stamp(Duration::from_nanos(1))),
     ("idle_stamp", |o| o.idle_stamp(Duration::MAX)),
-    ("worth_a_flight 0", |o| o.worth_a_flight(0)),
-    ("worth_a_flight", |o| o.worth_a_flight(usize::MAX)),
-    ("writes_in_flight 0 is 1", |o| o.writes_in_flight(0)),
-    ("writes_in_flight 1024", |o| o.writes_in_flight(1024)),
-    ("1024 small ones", |o| {
-        o.writes_in_flight(1024).worth_a_flight(0)
+    ("pipeline_threshold 0", |o| o.pipeline_threshold(0)),
+    ("pipeline_threshold", |o| o.pipeline_threshold(usize::MAX)),
+    ("max_in_flight_writes 0 is 1", |o| o.max_in_flight_writes(0)),
+    ("max_in_flight_writes 1024", |o| {
+        o.max_in_flight_writes(1024)
     }),
-    ("spares 0", |o| o.spares(0)),
-    ("spares", |o| o.spares(usize::MAX)),
-    ("pin_limit 0", |o| o.pin_limit(0)),
-    ("pin_limit", |o| o.pin_limit(u64::MAX)),
-    ("max_log_len", |o| o.max_log_len(u64::MAX)),
-    ("max_log_len and segments", |o| {
-        o.max_log_len(u64::MAX).spares(usize::MAX).pin_limit(0)
+    ("1024 small ones", |o| {
+        o.max_in_flight_writes(1024).pipeline_threshold(0)
+    }),
+    ("max_spare_segments 0", |o| o.max_spare_segments(0)),
+    ("max_spare_segments", |o| o.max_spare_segments(usize::MAX)),
+    ("max_pinned_bytes 0", |o| o.max_pinned_bytes(0)),
+    ("max_pinned_bytes", |o| o.max_pinned_bytes(u64::MAX)),
+    ("max_log_size", |o| o.max_log_size(u64::MAX)),
+    ("max_log_size and segments", |o| {
+        o.max_log_size(u64::MAX)
+            .max_spare_segments(usize::MAX)
+            .max_pinned_bytes(0)
     }),
     ("write within 0", |o| {
         o.policy(Policy::Write {
@@ -74,15 +78,23 @@ const WORKS: [(&str, Set); 25] = [
 
 /// Is refused: the option, how it is set, and words of the message.
 const REFUSED: [(&str, Set, &[&str]); 19] = [
-    ("segment_len", |o| o.segment_len(0), &["0 bytes", "16 KiB"]),
-    ("segment_len", |o| o.segment_len(1), &["1 byte "]),
-    ("segment_len", |o| o.segment_len((64 << 10) + 1), &["4 KiB"]),
     (
-        "segment_len",
-        |o| o.segment_len((4 << 30) + 4096),
+        "segment_size",
+        |o| o.segment_size(0),
+        &["0 bytes", "16 KiB"],
+    ),
+    ("segment_size", |o| o.segment_size(1), &["1 byte "]),
+    (
+        "segment_size",
+        |o| o.segment_size((64 << 10) + 1),
+        &["4 KiB"],
+    ),
+    (
+        "segment_size",
+        |o| o.segment_size((4 << 30) + 4096),
         &["4 GiB"],
     ),
-    ("segment_len", |o| o.segment_len(u64::MAX), &["4 GiB"]),
+    ("segment_size", |o| o.segment_size(u64::MAX), &["4 GiB"]),
     ("write_unit", |o| o.write_unit(0), &["4 KiB", "64 KiB"]),
     ("write_unit", |o| o.write_unit(1), &["power of two"]),
     ("write_unit", |o| o.write_unit(4097), &["power of two"]),
@@ -91,18 +103,30 @@ const REFUSED: [(&str, Set, &[&str]); 19] = [
     ("max_batch", |o| o.max_batch(0), &["0 bytes", "16 MiB"]),
     ("max_batch", |o| o.max_batch(4096), &["8 KiB"]),
     ("max_batch", |o| o.max_batch(u32::MAX), &["16 MiB"]),
-    ("staging", |o| o.staging(0), &["max_batch", "64 KiB"]),
-    ("staging", |o| o.staging((64 << 10) - 1), &["max_batch"]),
-    ("writes_in_flight", |o| o.writes_in_flight(1025), &["1024"]),
     (
-        "writes_in_flight",
-        |o| o.writes_in_flight(usize::MAX),
+        "buffer_size",
+        |o| o.buffer_size(0),
+        &["max_batch", "64 KiB"],
+    ),
+    (
+        "buffer_size",
+        |o| o.buffer_size((64 << 10) - 1),
+        &["max_batch"],
+    ),
+    (
+        "max_in_flight_writes",
+        |o| o.max_in_flight_writes(1025),
+        &["1024"],
+    ),
+    (
+        "max_in_flight_writes",
+        |o| o.max_in_flight_writes(usize::MAX),
         &["1 to 1024"],
     ),
-    ("max_log_len", |o| o.max_log_len(0), &["at least", "KiB"]),
+    ("max_log_size", |o| o.max_log_size(0), &["at least", "KiB"]),
     (
-        "max_log_len",
-        |o| o.max_log_len(3 * SEGMENT - 1),
+        "max_log_size",
+        |o| o.max_log_size(3 * SEGMENT - 1),
         &["segments of"],
     ),
 ];
@@ -159,7 +183,7 @@ fn debug_of_an_error_is_its_message() {
     let home = temp();
     for error in [
         logforce::open_existing(home.path().join("gone"), options()).map(drop),
-        logforce::open_or_create(home.path(), options().segment_len(3)).map(drop),
+        logforce::open_or_create(home.path(), options().segment_size(3)).map(drop),
         logforce::open_or_create("", options()).map(drop),
     ] {
         let e = error.unwrap_err();

@@ -174,7 +174,7 @@ fn voided() {
 #[test]
 fn too_large() {
     let dir = temp();
-    let log = logforce::create_new(dir.path(), options().segment_len(32 << 20)).unwrap();
+    let log = logforce::create_new(dir.path(), options().segment_size(32 << 20)).unwrap();
     let before = log.tail_lsn();
     let max = vec![7; MAX_RECORD_LEN + 1];
     let words = ["at most"];
@@ -220,13 +220,13 @@ fn nothing_is_an_append_too() {
 fn options_out_of_range() {
     let home = temp();
     let dir = home.path().join("log");
-    let large = Options::new().segment_len(64 << 20);
+    let large = Options::new().segment_size(64 << 20);
     let cases: Vec<(&str, Options)> = vec![
-        ("segment_len", options().segment_len(0)),
-        ("segment_len", options().segment_len(4096)),
-        ("segment_len", options().segment_len((256 << 10) + 1)),
-        ("segment_len", options().segment_len((4 << 30) + 4096)),
-        ("segment_len", options().segment_len(u64::MAX)),
+        ("segment_size", options().segment_size(0)),
+        ("segment_size", options().segment_size(4096)),
+        ("segment_size", options().segment_size((256 << 10) + 1)),
+        ("segment_size", options().segment_size((4 << 30) + 4096)),
+        ("segment_size", options().segment_size(u64::MAX)),
         ("write_unit", options().write_unit(0)),
         ("write_unit", options().write_unit(512)),
         ("write_unit", options().write_unit(5000)),
@@ -236,8 +236,8 @@ fn options_out_of_range() {
         ("max_batch", large.clone().max_batch(4096)),
         ("max_batch", large.clone().max_batch((1 << 20) + 1)),
         ("max_batch", large.clone().max_batch(u32::MAX)),
-        ("staging", large.clone().staging(0)),
-        ("staging", large.clone().staging((1 << 20) - 1)),
+        ("buffer_size", large.clone().buffer_size(0)),
+        ("buffer_size", large.clone().buffer_size((1 << 20) - 1)),
     ];
     for (option, options) in cases {
         let words = [&format!("option {option}: ")[..], " is "];
@@ -252,9 +252,9 @@ fn options_out_of_range() {
     // The smallest and odd sizes work.
     let smallest = Options::new()
         .require(logforce::Guarantee::ProcessCrash)
-        .segment_len(16 << 10)
+        .segment_size(16 << 10)
         .max_batch(8 << 10)
-        .staging(8 << 10);
+        .buffer_size(8 << 10);
     let log = logforce::create_new(&dir, smallest.clone()).unwrap();
     for n in 0..40 {
         log.commit(&record(n, 3000)).unwrap();
@@ -262,13 +262,13 @@ fn options_out_of_range() {
     log.commit(&record(40, 100_000)).unwrap();
     log.close().unwrap();
     // Other sizes at the next opening: what is there keeps its own.
-    for (segment_len, unit) in [(SEGMENT, 65_536), (64 << 10, 8192), (48 << 10, 4096)] {
+    for (segment_size, unit) in [(SEGMENT, 65_536), (64 << 10, 8192), (48 << 10, 4096)] {
         let options = smallest
             .clone()
-            .segment_len(segment_len)
+            .segment_size(segment_size)
             .write_unit(unit)
             .max_batch(2 * unit)
-            .staging(1 << 20);
+            .buffer_size(1 << 20);
         let log = logforce::open_existing(&dir, options).unwrap();
         assert_eq!(read_all(&log).len() % 41, 0);
         for n in 0..41 {
@@ -285,16 +285,16 @@ fn prepared_segments_of_other_sizes_are_used_up_first() {
     const DIR: &str = "LOGFORCE_TEST_DIR";
     let small = Options::new()
         .require(logforce::Guarantee::ProcessCrash)
-        .segment_len(16 << 10)
+        .segment_size(16 << 10)
         .max_batch(8 << 10)
-        .staging(4 << 20);
+        .buffer_size(4 << 20);
     if let Some(dir) = told(DIR) {
         let log = logforce::create_new(dir, small).unwrap();
         // Space for all of it is prepared before it is accepted; little of it gets used.
         log.append(&record(0, 2 << 20)).unwrap();
         std::process::abort();
     }
-    let large = options().segment_len(1 << 20);
+    let large = options().segment_size(1 << 20);
     for _ in 0..20 {
         let home = temp();
         // One write spans all of these segments.

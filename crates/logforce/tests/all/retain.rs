@@ -119,7 +119,7 @@ fn threads_set_it() {
 fn a_pin_holds_the_front() {
     let home = temp();
     let dir = home.path().join("log");
-    let log = logforce::create_new(&dir, options().pin_limit(4_000_000)).unwrap();
+    let log = logforce::create_new(&dir, options().max_pinned_bytes(4_000_000)).unwrap();
     let at: Vec<_> = (0..400)
         .map(|n| log.commit(&record(n, 9000)).unwrap().start)
         .collect();
@@ -151,7 +151,7 @@ fn a_cap_without_a_callback() {
     let home = temp();
     let dir = home.path().join("log");
     let cap = 4 * SEGMENT;
-    let log = logforce::create_new(&dir, options().max_log_len(cap)).unwrap();
+    let log = logforce::create_new(&dir, options().max_log_size(cap)).unwrap();
     let (mut n, e) = fill_up(&log, 0, 9000);
     assert_eq!(e.kind(), ErrorKind::Full, "{e}");
     for round in 0..5 {
@@ -172,7 +172,7 @@ fn a_cap_without_a_callback() {
         n += more;
     }
     log.close().unwrap();
-    let log = logforce::open_existing(&dir, options().max_log_len(cap)).unwrap();
+    let log = logforce::open_existing(&dir, options().max_log_size(cap)).unwrap();
     log.truncate_front(log.durable_lsn()).unwrap();
     assert!(fill_up(&log, n, 9000).0 > 50);
 }
@@ -185,16 +185,18 @@ fn a_callback_keeps_the_log_below_its_cap() {
     let slot: Arc<Mutex<Option<Log>>> = Arc::default();
     let (inner, calls) = (slot.clone(), Arc::new(Mutex::new(0)));
     let counted = calls.clone();
-    let options = options().max_log_len(cap).on_full(Arc::new(move |due| {
-        let Some(log) = inner.lock().unwrap().clone() else {
-            return;
-        };
-        *counted.lock().unwrap() += 1;
-        assert_eq!(due.limit, cap);
-        let note = log.commit(b"checkpoint").unwrap();
-        assert!(note.start >= due.truncate_to);
-        log.truncate_front(note.start).unwrap();
-    }));
+    let options = options()
+        .max_log_size(cap)
+        .on_checkpoint_due(Arc::new(move |due| {
+            let Some(log) = inner.lock().unwrap().clone() else {
+                return;
+            };
+            *counted.lock().unwrap() += 1;
+            assert_eq!(due.limit, cap);
+            let note = log.commit(b"checkpoint").unwrap();
+            assert!(note.start >= due.truncate_to);
+            log.truncate_front(note.start).unwrap();
+        }));
     let log = logforce::create_new(&dir, options).unwrap();
     *slot.lock().unwrap() = Some(log.clone());
     std::thread::scope(|s| {

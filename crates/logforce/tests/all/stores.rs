@@ -121,7 +121,7 @@ fn a_store_that_is_killed_has_what_it_acknowledged() {
         .unwrap();
     assert!(!gone.status.success());
     // The checkpoints keep the log short.
-    let log = logforce::open_existing(dir.join("log"), Options::new().segment_len(1 << 20));
+    let log = logforce::open_existing(dir.join("log"), Options::new().segment_size(1 << 20));
     assert!(read_all(&log.unwrap()).len() < 10);
 }
 
@@ -176,14 +176,14 @@ fn a_replica_and_its_primary_are_killed() {
     sales.kill();
     copying.kill();
     // Opening makes everything durable that is there; closing proves it.
-    let original = logforce::open_existing(&primary, Options::new().segment_len(1 << 20)).unwrap();
+    let original = logforce::open_existing(&primary, Options::new().segment_size(1 << 20)).unwrap();
     let records = read_all(&original);
     original.close().unwrap();
     let began = Instant::now();
     let mut last = start_replica("1");
     assert!(last.0.wait().unwrap().success());
     println!("{} sales, copied in {:?}", records.len(), began.elapsed());
-    let copied = logforce::open_existing(&copy, Options::new().segment_len(1 << 20)).unwrap();
+    let copied = logforce::open_existing(&copy, Options::new().segment_size(1 << 20)).unwrap();
     let copied: Vec<Vec<u8>> = read_all(&copied).iter().map(|r| r[16..].to_vec()).collect();
     assert!(copied.len() > 100);
     assert!(copied == records, "{} of {}", copied.len(), records.len());

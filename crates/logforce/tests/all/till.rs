@@ -55,7 +55,7 @@ fn run(program: &Path, dir: &Path, lines: usize, time: Option<Duration>) -> Run 
 
 /// The numbers of the sales in the log, read by the library.
 fn sales(dir: &Path) -> Vec<u64> {
-    match logforce::open_existing(dir, Options::new().segment_len(1 << 20)) {
+    match logforce::open_existing(dir, Options::new().segment_size(1 << 20)) {
         Ok(log) => read_all(&log)
             .iter()
             .map(|sale| u64::from_le_bytes(sale[..8].try_into().unwrap()))

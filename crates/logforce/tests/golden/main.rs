@@ -13,7 +13,7 @@ mod told;
 mod writer;
 
 use common::{options, record, segments, temp};
-use logforce::{Entry, ErrorKind, Inspector, Log, Lsn, Visit};
+use logforce::{ErrorKind, Inspector, Log, Lsn, Record, Visit};
 use packed::File;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
@@ -102,7 +102,7 @@ impl Golden {
 }
 
 /// What differs between what is there and what its writer was told.
-fn compare(told: &State, found: &[Entry], meta: Option<&[u8]>) -> Result<(), String> {
+fn compare(told: &State, found: &[Record], meta: Option<&[u8]>) -> Result<(), String> {
     let expected: Vec<String> = told.records.iter().map(Event::to_string).collect();
     let found: Vec<String> = found.iter().map(|e| Event::of(e).to_string()).collect();
     if let Some(n) = (0..expected.len().max(found.len())).find(|&n| expected.get(n) != found.get(n))
@@ -118,7 +118,7 @@ fn compare(told: &State, found: &[Entry], meta: Option<&[u8]>) -> Result<(), Str
 }
 
 /// What `verify` finds, and the records.
-fn look(seen: &Inspector) -> (logforce::Finding, Vec<Entry>) {
+fn look(seen: &Inspector) -> (logforce::VerifyReport, Vec<Record>) {
     let mut entries = Vec::new();
     let found = seen.walk(&mut |visit| {
         if let Visit::Record { entry, .. } = visit {
@@ -129,7 +129,7 @@ fn look(seen: &Inspector) -> (logforce::Finding, Vec<Entry>) {
     (found.unwrap(), entries)
 }
 
-fn entries(log: &Log) -> Vec<Entry> {
+fn entries(log: &Log) -> Vec<Record> {
     let all = log.read_from(log.front_lsn()).unwrap();
     all.map(Result::unwrap).collect()
 }
@@ -192,7 +192,7 @@ fn a_golden_log_is_opened_and_goes_on() {
         let (name, dir) = (&golden.name, golden.copy());
         let mut told = State::after(&golden.events);
         // By this system's own default method.
-        let options = options().segment_len(SEGMENT);
+        let options = options().segment_size(SEGMENT);
         let log = logforce::open_existing(dir.path(), options.clone()).unwrap();
         println!("{name}: {} {:?}", log.method(), log.recovered());
         assert_eq!(log.recovered().clean, golden.was_closed(), "{name}");

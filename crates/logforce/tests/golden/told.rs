@@ -1,7 +1,7 @@
 //! What the writer of a golden log was told, one line for each answer, and what has to be there
 //! after all of it.
 
-use logforce::{Entry, Lsn};
+use logforce::{Lsn, Record};
 use std::fmt;
 
 /// An answer of the log.
@@ -34,7 +34,7 @@ impl Event {
         }
     }
 
-    pub fn of(entry: &Entry) -> Event {
+    pub fn of(entry: &Record) -> Event {
         Event::record(entry.start, entry.end, &entry.data)
     }
 

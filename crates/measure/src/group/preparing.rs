@@ -39,7 +39,7 @@ pub(super) fn space(options: &Options) -> u64 {
 /// Compares.
 pub(super) fn run(bench: &Bench<'_>, results: &mut Results) -> Result<(), MeasureError> {
     let small = bench.options.segment;
-    let mut busy = bench.log("log-preparing", small).spares(0);
+    let mut busy = bench.log("log-preparing", small).max_spare_segments(0);
     let long = long(bench.options);
     let mut quiet = bench.log("log-prepared", long);
     for size in RECORDS {

@@ -11,7 +11,7 @@ use crate::crew::{Step, Work, first_number, stamp, together};
 use crate::library::{LONGEST_SEGMENT, SharedLog};
 use crate::numbers::{bytes, count};
 use crate::target::Bound;
-use logforce::{Committed, Log, Lsn, Submitted};
+use logforce::{CommitHandle, Committed, Log, Lsn};
 use std::collections::{HashMap, VecDeque};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
@@ -59,7 +59,7 @@ pub(super) fn run(bench: &Bench<'_>, results: &mut Results) -> Result<(), Measur
             .rows
             .push(row(Subject::Callbacks, &callbacks, found[1]));
         let what = format!(
-            "Submitted from {}, {} of {} under way in all: durable commits/s, completions and records counted",
+            "CommitHandle from {}, {} of {} under way in all: durable commits/s, completions and records counted",
             options.submitters,
             options.outstanding,
             bytes(RECORD)
@@ -91,7 +91,7 @@ trait Way: Send + Sized {
 }
 
 /// A handle for each record; the oldest is waited for.
-struct ByHandle(VecDeque<(Instant, Submitted)>);
+struct ByHandle(VecDeque<(Instant, CommitHandle)>);
 
 impl Way for ByHandle {
     fn new() -> Self {
@@ -287,7 +287,7 @@ mod tests {
         let dir = tempfile::tempdir_in(target.parent().unwrap()).unwrap();
         let options = logforce::Options::new()
             .require(logforce::Guarantee::ProcessCrash)
-            .segment_len(64 << 10);
+            .segment_size(64 << 10);
         let log = logforce::create_new(dir.path().join("log"), options).unwrap();
         for (thread, n) in [(0, 0), (1, 0), (0, 1), (1, 1), (1, 2)] {
             let mut record = [0; 20];

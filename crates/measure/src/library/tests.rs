@@ -15,7 +15,7 @@ fn shared(dir: &tempfile::TempDir) -> (Rc<RefCell<SharedLog>>, Assessment) {
         path: dir.path().join("log"),
         method,
         guarantee: assessment.guarantee,
-        segment_len: 1 << 20,
+        segment_size: 1 << 20,
     };
     let log = SharedLog::new(setup, Interrupt::new(), Rc::new(Silent));
     (Rc::new(RefCell::new(log)), assessment)
@@ -44,7 +44,7 @@ fn the_librarys_default_is_known() {
     let facts = logforce::facts(dir.path()).unwrap();
     let options = Options::new()
         .require(Guarantee::ProcessCrash)
-        .segment_len(1 << 20);
+        .segment_size(1 << 20);
     let log = logforce::create_new(dir.path().join("log"), options).unwrap();
     assert_eq!(log.method(), default_method(&facts));
     let assessment = assess(&facts, log.method()).unwrap();

@@ -21,7 +21,7 @@ const TARGET: f64 = 0.8;
 const LOOK: u64 = 1024;
 
 /// Size of a segment that holds one run of `bulk` bytes, headers included.
-pub(super) fn segment_len(bulk: u64) -> u64 {
+pub(super) fn segment_size(bulk: u64) -> u64 {
     (bulk + bulk / 16 + (4 << 20)).next_multiple_of(1 << 20)
 }
 
@@ -90,7 +90,7 @@ fn raw(bench: &Bench<'_>, file: &mut PreparedFile) -> Result<f64, MeasureError> 
 }
 
 fn logged(bench: &Bench<'_>) -> Result<f64, MeasureError> {
-    let mut shared = bench.log("log-bulk", segment_len(bench.options.bulk));
+    let mut shared = bench.log("log-bulk", segment_size(bench.options.bulk));
     let log = shared.ready()?;
     bench.setup.progress.doing("bulk: the log");
     let mut record = vec![0; RECORD];

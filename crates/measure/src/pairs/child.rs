@@ -27,7 +27,7 @@ pub struct Task {
     /// The least guarantee, as a place in [`Guarantee::ALL`].
     pub require: usize,
     /// Size of a segment, bytes.
-    pub segment_len: u64,
+    pub segment_size: u64,
     /// Bytes of a record.
     pub record: usize,
     /// Records in all.
@@ -117,7 +117,7 @@ fn fill(task: &Task) -> Result<Log, MeasureError> {
     let options = Options::new()
         .method(method)
         .require(require.unwrap_or(Guarantee::PowerLoss))
-        .segment_len(task.segment_len);
+        .segment_size(task.segment_size);
     let log = logforce::create_new(&task.path, options)?;
     let share = |id: u64| {
         let threads = u64::from(task.threads.max(1));

@@ -49,7 +49,7 @@ pub(super) fn run(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Result<(), Measur
 pub(super) fn task(
     bench: &Bench<'_>,
     name: &str,
-    segment_len: u64,
+    segment_size: u64,
     record: u64,
     records: u64,
 ) -> Task {
@@ -60,7 +60,7 @@ pub(super) fn task(
             .iter()
             .position(|g| *g == bench.assessment.guarantee)
             .unwrap_or(0),
-        segment_len,
+        segment_size,
         record: usize::try_from(record).unwrap_or(0),
         records,
         threads: 1,

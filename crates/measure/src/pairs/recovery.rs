@@ -23,12 +23,12 @@ pub(super) fn run(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Result<(), Measur
     let setup = bench.setup;
     setup.progress.doing("recovery: filling a log");
     let size = bench.options.log;
-    let segment_len = (size / SEGMENTS)
+    let segment_size = (size / SEGMENTS)
         .next_multiple_of(1 << 20)
         .clamp(1 << 20, LONGEST_SEGMENT);
     // It ends in the middle of a segment: at the beginning of one the anchor would be fresh.
-    let records = (size + segment_len / 2).div_ceil(RECORD);
-    let task = task(bench, "log-recovery", segment_len, RECORD, records);
+    let records = (size + segment_size / 2).div_ceil(RECORD);
+    let task = task(bench, "log-recovery", segment_size, RECORD, records);
     setup.child.crash_after(&task)?;
     setup.interrupt.check()?;
 
@@ -37,7 +37,7 @@ pub(super) fn run(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Result<(), Measur
         Options::new()
             .method(bench.method)
             .require(bench.assessment.guarantee)
-            .segment_len(segment_len)
+            .segment_size(segment_size)
     };
     for (name, how) in [
         ("open-after-kill", "whose process was killed"),
@@ -58,7 +58,7 @@ pub(super) fn run(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Result<(), Measur
         let target = if log.recovered().clean {
             0.0
         } else {
-            3.0 * segment_len as f64 / whole as f64
+            3.0 * segment_size as f64 / whole as f64
         };
         let line = Line::of_runs(name, what, "share", &[share]).took(took, "ms");
         lines.push(line.aim(Bound::AtMost, (target * 1e3).ceil() / 1e3));

@@ -5,7 +5,7 @@ use super::ledger::Ack;
 use super::record::Name;
 use super::write::LEAST_SEGMENT;
 use super::{CutError, RunId};
-use logforce::{Entry, Error, ErrorKind, Guarantee, Log, Lsn, Method, Options, Visit};
+use logforce::{Error, ErrorKind, Guarantee, Log, Lsn, Method, Options, Record, Visit};
 use std::collections::HashMap;
 
 /// Findings that are told at most.
@@ -71,7 +71,7 @@ impl Exam<'_> {
         }
     }
 
-    fn entry(&mut self, entry: &Entry) {
+    fn entry(&mut self, entry: &Record) {
         let at = entry.start;
         self.miss_below(at.0);
         let Some(name) = Name::of(&entry.data) else {
@@ -138,7 +138,7 @@ pub fn examine(home: &Home, method: Method, promised: &Promised<'_>) -> Result<E
         .require(Guarantee::Nothing)
         // Recovery may need a new segment. One of the usual size could be more than the next round
         // allows the log to be, and its writer would wait for room for ever.
-        .segment_len(LEAST_SEGMENT)
+        .segment_size(LEAST_SEGMENT)
         .live_stats(false);
     match logforce::open_existing(home.log(), options) {
         Ok(log) => {
@@ -219,7 +219,7 @@ mod tests {
 
     const RUN: RunId = RunId(9);
 
-    fn entry(stream: u16, sequence: u64, start: u64) -> Entry {
+    fn entry(stream: u16, sequence: u64, start: u64) -> Record {
         let name = Name {
             run: RUN,
             round: 2,
@@ -227,7 +227,7 @@ mod tests {
             sequence,
         };
         let data = name.record();
-        Entry {
+        Record {
             start: Lsn(start),
             end: Lsn(start + data.len() as u64),
             data,
@@ -242,7 +242,7 @@ mod tests {
         }
     }
 
-    fn exam(acks: &[Ack], entries: &[Entry]) -> Examined {
+    fn exam(acks: &[Ack], entries: &[Record]) -> Examined {
         let promised = Promised {
             run: RUN,
             round: 2,
@@ -287,7 +287,7 @@ mod tests {
             (vec![entry(0, 4, 1), entry(0, 6, 2)], "follows its record 4"),
             (vec![entry(0, 4, 1), entry(0, 3, 2)], "follows its record 4"),
             (
-                vec![Entry {
+                vec![Record {
                     start: Lsn(1),
                     end: Lsn(9),
                     data: vec![0; 8],

@@ -6,7 +6,7 @@ use super::ledger::{Ack, UNFORCED};
 use super::record::Name;
 use super::wire::{self, Ask, Frame, Reply};
 use super::{CutError, RunId, slots};
-use logforce::{Error, ErrorKind, Guarantee, Log, Lsn, Submitted};
+use logforce::{CommitHandle, Error, ErrorKind, Guarantee, Log, Lsn};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -160,7 +160,7 @@ impl Load<'_> {
 
     /// Submits records, and waits for them in order.
     pub fn submit(&self, log: &Log, stream: u16, out: &SyncSender<Out>) {
-        let mut waiting: VecDeque<(u64, Submitted)> = VecDeque::new();
+        let mut waiting: VecDeque<(u64, CommitHandle)> = VecDeque::new();
         let mut sequence = 1;
         loop {
             let is_ending = self.halt.is_on();

@@ -309,8 +309,8 @@ fn open_log(write: &Write<'_>, state: &State) -> Result<Log, CutError> {
     let mut options = Options::new()
         .method(method)
         .require(Guarantee::PowerLoss)
-        .segment_len(segment)
-        .max_log_len(size);
+        .segment_size(segment)
+        .max_log_size(size);
     if let Some(cache) = write.cache {
         options = options.calibration_cache(cache);
     }

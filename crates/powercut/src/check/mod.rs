@@ -14,7 +14,7 @@ pub use promises::{Life, Promises, Survivor};
 use crate::subject::Identity;
 use crate::subject::seam::{Fault, Faulty};
 use anyhow::{Context, Result};
-use logforce::{Creation, ErrorKind, Guarantee, Log, Method, Options};
+use logforce::{ErrorKind, Guarantee, Log, Method, OpenMode, Options};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -79,15 +79,15 @@ pub fn check(dir: &Path, opening: Opening, promises: &mut Promises) -> Result<Ou
         .method(opening.method)
         .require(require)
         .calibrate(false)
-        .segment_len(128 << 10);
+        .segment_size(128 << 10);
     let claims = crate::subject::rank(opening.claims);
-    let creation = if promises.log_must_exist() {
-        Creation::OpenExisting
+    let mode = if promises.log_must_exist() {
+        OpenMode::OpenExisting
     } else {
-        Creation::OpenOrCreate
+        OpenMode::OpenOrCreate
     };
     let system = Faulty::new(Fault::None);
-    let log = match Log::open(&system, dir, creation, options) {
+    let log = match Log::open(&system, dir, mode, options) {
         Ok(log) => log,
         Err(e) if e.kind() == ErrorKind::Unavailable => return Err(e).context("opening"),
         Err(e) if is_corruption(&e) => {

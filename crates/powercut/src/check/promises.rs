@@ -39,7 +39,7 @@ impl Life {
         let mut records = BTreeMap::new();
         for (lane, entries) in self.all.iter().enumerate() {
             for e in entries {
-                if matches!(e.kind, Kind::Appended | Kind::Acked) {
+                if matches!(e.kind, Kind::RecordRange | Kind::Acked) {
                     records.insert(e.start, self.record(lane, e));
                 }
             }

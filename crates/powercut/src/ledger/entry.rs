@@ -9,7 +9,7 @@ pub enum Kind {
     /// The log is open: recovered up to `end`, its front at `start`. What it shows is durable.
     Opened,
     /// A record was accepted, at these LSNs; nothing is promised.
-    Appended,
+    RecordRange,
     /// A record was acknowledged, with a guarantee.
     Acked,
     /// Everything below `end` was acknowledged, with a guarantee.
@@ -42,7 +42,7 @@ pub enum Kind {
 
 const KINDS: [Kind; 16] = [
     Kind::Opened,
-    Kind::Appended,
+    Kind::RecordRange,
     Kind::Acked,
     Kind::Forced,
     Kind::FrontIntent,

@@ -304,7 +304,7 @@ mod tests {
         let lane = |kinds: &[Kind]| kinds.iter().map(|k| Entry::of(*k)).collect::<Vec<_>>();
         let after = |kinds: &[Kind]| acknowledged_after_failure(&lane(kinds));
         assert!(!after(&[Kind::Acked, Kind::Failed]));
-        assert!(!after(&[Kind::Acked, Kind::Appended]));
+        assert!(!after(&[Kind::Acked, Kind::RecordRange]));
         assert!(after(&[Kind::Acked, Kind::Failed, Kind::Acked]));
         assert!(after(&[Kind::Failed, Kind::Forced]));
     }

@@ -2,7 +2,7 @@
 
 use super::{Identity, Work, rank};
 use crate::ledger::{Entry, Kind, Lane};
-use logforce::{Committed, Guarantee, Policy, Submitted};
+use logforce::{CommitHandle, Committed, Guarantee, Policy};
 use logforce_testkit::Rng;
 use std::collections::VecDeque;
 use std::sync::PoisonError;
@@ -104,7 +104,7 @@ impl<'a> Writer<'a> {
                 let at = work.log.append(record)?;
                 self.lane.put(Entry {
                     sequence,
-                    ..Entry::range(Kind::Appended, at.start.0, at.end.0)
+                    ..Entry::range(Kind::RecordRange, at.start.0, at.end.0)
                 });
                 let guarantee = work.log.force(at.end)?;
                 let done = Committed {
@@ -139,7 +139,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    fn submit(&mut self) -> logforce::Result<(u64, Submitted)> {
+    fn submit(&mut self) -> logforce::Result<(u64, CommitHandle)> {
         let work = self.work;
         let _reading = work
             .appending
@@ -151,7 +151,7 @@ impl<'a> Writer<'a> {
         let submitted = work.log.submit_with(record, policy)?;
         self.lane.put(Entry {
             sequence,
-            ..Entry::range(Kind::Appended, submitted.start().0, submitted.end().0)
+            ..Entry::range(Kind::RecordRange, submitted.start().0, submitted.end().0)
         });
         Ok((sequence, submitted))
     }
@@ -172,7 +172,7 @@ pub(super) fn blocking(work: &Work<'_>, number: usize, lane: Lane) {
 /// Submits several, and waits for the oldest.
 pub(super) fn submitting(work: &Work<'_>, number: usize, lane: Lane) {
     let mut writer = Writer::new(work, number, lane);
-    let mut under_way: VecDeque<(u64, Submitted)> = VecDeque::new();
+    let mut under_way: VecDeque<(u64, CommitHandle)> = VecDeque::new();
     while work.goes_on(&writer.lane) {
         if under_way.len() < WINDOW {
             match writer.submit() {

@@ -12,7 +12,7 @@ pub use record::Identity;
 
 use crate::ledger::{Entry, Kind, Lane};
 use anyhow::{Context, Result};
-use logforce::{Creation, ErrorKind, Guarantee, Log, Method, Options};
+use logforce::{ErrorKind, Guarantee, Log, Method, OpenMode, Options};
 use logforce_testkit::Rng;
 use seam::{Fault, Faulty};
 use serde::{Deserialize, Serialize};
@@ -148,10 +148,10 @@ fn options(job: &Job, method: Method) -> Options {
         .method(method)
         .require(require)
         .calibrate(false)
-        .segment_len(rng.pick(&[64 << 10, 128 << 10, 256 << 10]))
-        .spares(rng.pick(&[0, 1, 2, 4]))
-        .worth_a_flight(rng.pick(&[4096, 16 << 10, 64 << 10]))
-        .writes_in_flight(rng.pick(&[1, 2, 4]))
+        .segment_size(rng.pick(&[64 << 10, 128 << 10, 256 << 10]))
+        .max_spare_segments(rng.pick(&[0, 1, 2, 4]))
+        .pipeline_threshold(rng.pick(&[4096, 16 << 10, 64 << 10]))
+        .max_in_flight_writes(rng.pick(&[1, 2, 4]))
         .idle_stamp(Duration::from_millis(rng.pick(&[1, 5, 100])))
 }
 
@@ -167,7 +167,7 @@ pub fn run(job: &Job, space: Space) -> Result<()> {
         .context("the ledger")?;
     let options = options(job, method);
     let system = Faulty::new(job.fault);
-    let log = Log::open(&system, &job.dir, Creation::OpenOrCreate, options)?;
+    let log = Log::open(&system, &job.dir, OpenMode::OpenOrCreate, options)?;
     system.opened();
     let mut control = lanes.pop().context("lanes")?;
     control.put(Entry {

@@ -2,7 +2,7 @@
 //! that does not see the fault sees nothing.
 
 use logforce_device::{
-    AlignedBuf, Barrier, Completion, Directory, Entry, Facts, File, FileIdentity, OpenFile,
+    AlignedBuf, Barrier, Completion, DirEntry, Directory, Facts, File, FileIdentity, OpenFile,
     ReadSource, Runtime, System, Ticket, Whereabouts, Write,
 };
 use logforce_device_os::OsSystem;
@@ -119,7 +119,7 @@ impl Directory for Names {
         self.real.identity()
     }
 
-    fn entries(&self) -> io::Result<Vec<Entry>> {
+    fn entries(&self) -> io::Result<Vec<DirEntry>> {
         self.real.entries()
     }
 

@@ -3,7 +3,7 @@
 use super::judge::Case;
 use super::mutation::Mutated;
 use super::opening::{self, Shown, Walked, Written};
-use logforce_core::{Entry, Error, ErrorKind, OnDamage};
+use logforce_core::{Error, ErrorKind, OnDamage, Record};
 use logforce_testkit::SimDisk;
 
 /// What each way shows of one log.
@@ -43,7 +43,7 @@ fn is_damage(e: &Error) -> bool {
 }
 
 /// Which of `some` are not among `all`.
-fn missing<'e>(some: &'e [Entry], all: &[Entry]) -> Vec<&'e Entry> {
+fn missing<'e>(some: &'e [Record], all: &[Record]) -> Vec<&'e Record> {
     some.iter().filter(|e| !all.contains(e)).collect()
 }
 

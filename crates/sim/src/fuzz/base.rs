@@ -4,7 +4,7 @@ use super::Files;
 use super::scripts::{Act, Boot, End, SCRIPTS, Script};
 use crate::model::PATH;
 use logforce_core::{
-    BatchInfo, Creation, Entry, Error, Inspector, Log, Lsn, Options, SegmentInfo, Visit,
+    BatchInfo, Error, Inspector, Log, Lsn, OpenMode, Options, Record, SegmentInfo, Visit,
 };
 use logforce_testkit::{Failure, Rng, SimDisk, SimOptions, SimRuntime, Snapshot};
 use std::collections::BTreeMap;
@@ -29,9 +29,9 @@ pub(super) struct Base {
     /// The batches, in the log's order.
     pub(super) batches: Vec<BatchInfo>,
     /// The records that are part of the log, in order.
-    pub(super) live: Vec<Entry>,
+    pub(super) live: Vec<Record>,
     /// Whatever was appended, by position: more than one where a crash took the first.
-    pub(super) history: BTreeMap<Lsn, Vec<Entry>>,
+    pub(super) history: BTreeMap<Lsn, Vec<Record>>,
     pub(super) meta: Option<Vec<u8>>,
     /// Every value that the metadata has had.
     pub(super) metas: Vec<Option<Vec<u8>>>,
@@ -57,14 +57,14 @@ pub(super) fn disk_options() -> SimOptions {
 }
 
 /// Small everything: a short log does a lot, and an input is cheap.
-pub(super) fn options(segment_len: u64) -> Options {
-    let batch = (segment_len / 2) as u32;
+pub(super) fn options(segment_size: u64) -> Options {
+    let batch = (segment_size / 2) as u32;
     Options::new()
-        .segment_len(segment_len)
+        .segment_size(segment_size)
         .max_batch(batch)
-        .staging(2 * batch as usize)
+        .buffer_size(2 * batch as usize)
         .idle_stamp(Duration::from_millis(2))
-        .spares(1)
+        .max_spare_segments(1)
         .calibrate(false)
 }
 
@@ -72,7 +72,7 @@ pub(super) fn options(segment_len: u64) -> Options {
 struct Making {
     disk: SimDisk,
     options: Options,
-    history: BTreeMap<Lsn, Vec<Entry>>,
+    history: BTreeMap<Lsn, Vec<Record>>,
     metas: Vec<Option<Vec<u8>>>,
     versions: Vec<Files>,
     next: u64,
@@ -92,7 +92,7 @@ impl Base {
     fn make(script: &Script) -> Base {
         let mut making = Making {
             disk: SimDisk::new(disk_options(), 1),
-            options: options(script.segment_len),
+            options: options(script.segment_size),
             history: BTreeMap::new(),
             metas: vec![None],
             versions: Vec::new(),
@@ -155,7 +155,7 @@ impl Making {
         let (disk, options) = (self.disk.clone(), self.options.clone());
         let ended = SimRuntime::run(seed, |rt| -> Result<(), Error> {
             let system = disk.system(rt);
-            let log = Log::open(&*system, PATH, Creation::OpenOrCreate, options)?;
+            let log = Log::open(&*system, PATH, OpenMode::OpenOrCreate, options)?;
             for act in boot.acts {
                 self.act(*act, rt, &log)?;
             }
@@ -183,13 +183,13 @@ impl Making {
     }
 
     fn known(&mut self, start: Lsn, end: Lsn, data: Vec<u8>) {
-        let entry = Entry { start, end, data };
+        let entry = Record { start, end, data };
         self.history.entry(start).or_default().push(entry);
     }
 
     /// The start of the nth record from the end.
     fn from_end(log: &Log, n: usize) -> Result<Lsn, Error> {
-        let all: Result<Vec<Entry>, Error> = log.read_from(log.front_lsn())?.collect();
+        let all: Result<Vec<Record>, Error> = log.read_from(log.front_lsn())?.collect();
         let starts: Vec<Lsn> = all?.iter().map(|e| e.start).collect();
         Ok(starts[starts.len() - n])
     }

@@ -9,7 +9,7 @@ use super::Files;
 use super::base::Base;
 use super::mutation::Mutated;
 use super::opening::{Shown, Walked, Written};
-use logforce_core::{BatchKind, Entry, Lsn};
+use logforce_core::{BatchKind, Lsn, Record};
 use logforce_format::{
     BATCH_HEADER_LEN, BatchHeader, CONTROL_SLOT_LEN, CONTROL_SLOT_OFFSETS, Control, Decision,
     META_SLOT_OFFSETS, Meta, SEGMENT_HEADER_LEN, SegmentHeader,
@@ -96,7 +96,7 @@ impl<'b> Case<'b> {
         }
     }
 
-    fn was_appended(&self, e: &Entry) -> bool {
+    fn was_appended(&self, e: &Record) -> bool {
         let known = self.base().history.get(&e.start);
         known.is_some_and(|k| k.contains(e))
     }
@@ -122,7 +122,7 @@ impl<'b> Case<'b> {
     }
 
     /// The records are those at the beginning of the log, whole appends and nothing else.
-    fn beginning(&self, records: &[Entry], how: &str) {
+    fn beginning(&self, records: &[Record], how: &str) {
         for e in records {
             self.check(self.was_appended(e), || {
                 format!("{how}: {} was never appended", e.start)
@@ -144,7 +144,7 @@ impl<'b> Case<'b> {
     }
 
     /// All that can be proven to have been durable is there.
-    fn complete(&self, records: &[Entry], how: &str) {
+    fn complete(&self, records: &[Record], how: &str) {
         let missing = self.base().live.get(records.len());
         let right = self.m.kinds.rolled_back || missing.is_none_or(|e| e.end > self.proven);
         self.check(right, || {
@@ -167,7 +167,7 @@ impl<'b> Case<'b> {
     }
 
     /// What is called proven was part of the log.
-    pub(super) fn proven(&self, records: &[Entry]) {
+    pub(super) fn proven(&self, records: &[Record]) {
         if self.m.kinds.rolled_back {
             return;
         }
@@ -178,7 +178,7 @@ impl<'b> Case<'b> {
         }
     }
 
-    pub(super) fn followed(&self, records: &[Entry]) {
+    pub(super) fn followed(&self, records: &[Record]) {
         self.beginning(records, "followed");
     }
 

@@ -3,8 +3,8 @@
 
 use crate::model::PATH;
 use logforce_core::{
-    BatchInfo, Creation, Damage, Entry, Error, ErrorKind, Inspector, Log, Lsn, OnDamage, Options,
-    ReadOnly, Recovered, Visit,
+    BatchInfo, Damage, Error, ErrorKind, Inspector, Log, Lsn, OnDamage, OpenMode, Options,
+    ReadOnly, Record, RecoveryReport, Visit,
 };
 use logforce_testkit::{SimDisk, SimRuntime};
 
@@ -15,9 +15,9 @@ const STEPS: u64 = 2_000_000;
 /// What an inspection found.
 #[derive(Debug, Default)]
 pub(super) struct Walked {
-    pub(super) records: Vec<Entry>,
+    pub(super) records: Vec<Record>,
     /// Those of them that are called proven.
-    pub(super) proven: Vec<Entry>,
+    pub(super) proven: Vec<Record>,
     pub(super) batches: Vec<BatchInfo>,
     pub(super) damages: Vec<Damage>,
     pub(super) meta: Option<Result<Option<Vec<u8>>, Error>>,
@@ -26,19 +26,19 @@ pub(super) struct Walked {
 /// What reading showed, and the error that it ended with.
 #[derive(Debug, Clone)]
 pub(super) struct Shown {
-    pub(super) records: Vec<Entry>,
+    pub(super) records: Vec<Record>,
     pub(super) ended: Option<Error>,
     pub(super) meta: Option<Vec<u8>>,
     /// What opening reported as lost.
     pub(super) lost: bool,
     /// What it said of itself.
-    pub(super) recovered: Option<Recovered>,
+    pub(super) recovered: Option<RecoveryReport>,
     /// Records below are gone.
     pub(super) front: Lsn,
 }
 
 /// What the next opening showed, and the record that was committed, if it is there.
-type Again = Result<(Shown, Result<Entry, Error>), Error>;
+type Again = Result<(Shown, Result<Record, Error>), Error>;
 
 /// What an opening for writing showed, and what became of a record that it acknowledged.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub(super) struct Written {
     pub(super) before: Shown,
     /// The record that was committed, and what the next opening showed of the log. None if the
     /// log could not take it, or could not be closed.
-    pub(super) after: Option<(Entry, Again)>,
+    pub(super) after: Option<(Record, Again)>,
 }
 
 fn run<T>(body: impl FnOnce(&SimRuntime) -> T) -> T {
@@ -95,7 +95,7 @@ pub(super) fn walk(disk: &SimDisk, salvage: bool) -> Result<Walked, Error> {
     })
 }
 
-fn read(reader: Result<logforce_core::Reader, Error>) -> (Vec<Entry>, Option<Error>) {
+fn read(reader: Result<logforce_core::Reader, Error>) -> (Vec<Record>, Option<Error>) {
     let mut records = Vec::new();
     let reader = match reader {
         Ok(reader) => reader,
@@ -135,7 +135,7 @@ pub(super) fn read_only(disk: &SimDisk) -> Result<Shown, Error> {
 }
 
 /// Follows as another process does.
-pub(super) fn follow(disk: &SimDisk) -> Option<Vec<Entry>> {
+pub(super) fn follow(disk: &SimDisk) -> Option<Vec<Record>> {
     run(|rt| {
         let log = ReadOnly::open(&*disk.system(rt), PATH).ok()?;
         let mut follower = log.follow(log.front_lsn()).ok()?;
@@ -172,7 +172,7 @@ pub(super) fn write(
     let options = options.clone().on_damage(on_damage);
     let open = |rt: &SimRuntime| {
         let system = disk.system(rt);
-        Log::open(&*system, PATH, Creation::OpenExisting, options.clone())
+        Log::open(&*system, PATH, OpenMode::OpenExisting, options.clone())
     };
     let data = b"committed after the opening".to_vec();
     let (before, committed) = run(|rt| {
@@ -187,7 +187,7 @@ pub(super) fn write(
             after: None,
         });
     };
-    let new = Entry {
+    let new = Record {
         start: at.start,
         end: at.end,
         data,

@@ -48,7 +48,7 @@ pub(super) struct Boot {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Script {
     pub(super) name: &'static str,
-    pub(super) segment_len: u64,
+    pub(super) segment_size: u64,
     pub(super) boots: &'static [Boot],
 }
 
@@ -61,7 +61,7 @@ const fn boot(sector: u32, acts: &'static [Act], end: End) -> Boot {
 pub(super) const SCRIPTS: &[Script] = &[
     Script {
         name: "one opening, one segment: the anchor is low, stamps tell",
-        segment_len: 64 << 10,
+        segment_size: 64 << 10,
         boots: &[boot(
             4096,
             &[
@@ -83,7 +83,7 @@ pub(super) const SCRIPTS: &[Script] = &[
     },
     Script {
         name: "crashes, the tail torn",
-        segment_len: 16 << 10,
+        segment_size: 16 << 10,
         boots: &[
             boot(
                 4096,
@@ -110,7 +110,7 @@ pub(super) const SCRIPTS: &[Script] = &[
     },
     Script {
         name: "truncated at both ends, recycled, metadata",
-        segment_len: 16 << 10,
+        segment_size: 16 << 10,
         boots: &[
             boot(
                 4096,
@@ -149,7 +149,7 @@ pub(super) const SCRIPTS: &[Script] = &[
     },
     Script {
         name: "write units 4096, 8192 and 4096 again",
-        segment_len: 32 << 10,
+        segment_size: 32 << 10,
         boots: &[
             boot(
                 4096,
@@ -166,7 +166,7 @@ pub(super) const SCRIPTS: &[Script] = &[
     },
     Script {
         name: "nothing but an opening",
-        segment_len: 16 << 10,
+        segment_size: 16 << 10,
         boots: &[boot(4096, &[], End::Close)],
     },
 ];

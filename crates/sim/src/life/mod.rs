@@ -28,19 +28,19 @@ fn random_options(rng: &mut Rng, disk: &SimOptions) -> (Options, u64) {
         .filter(|m| disk.facts().assess(*m, FileState::Zeroed).is_some())
         .collect();
     let max_batch = unit * (2 + rng.below(4) as u32);
-    let segment_len = u64::from(unit) * (4 + rng.below(6));
+    let segment_size = u64::from(unit) * (4 + rng.below(6));
     let options = Options::new()
         .method(rng.pick(&methods))
         .require(Guarantee::ProcessCrash)
-        .segment_len(segment_len)
+        .segment_size(segment_size)
         .max_batch(max_batch)
-        .staging(max_batch as usize * (1 + rng.below(4) as usize))
+        .buffer_size(max_batch as usize * (1 + rng.below(4) as usize))
         .idle_stamp(Duration::from_micros(rng.pick(&[100, 2_000, 50_000])))
-        .spares(rng.below(3) as usize)
-        .writes_in_flight(1 + rng.below(4) as usize)
-        .worth_a_flight(rng.pick(&[1, 4096, 65_536]))
+        .max_spare_segments(rng.below(3) as usize)
+        .max_in_flight_writes(1 + rng.below(4) as usize)
+        .pipeline_threshold(rng.pick(&[1, 4096, 65_536]))
         .live_stats(rng.one_in(2));
-    (options, segment_len)
+    (options, segment_size)
 }
 
 fn random_threads(rng: &mut Rng) -> Vec<Vec<Step>> {
@@ -129,9 +129,9 @@ impl Life {
     fn move_house(&mut self) {
         let physical = self.rng.pick(&[4096, 4096, 8192, 16384]);
         self.world.disk.change(|o| o.physical_sector = physical);
-        let (options, segment_len) = random_options(&mut self.rng, &self.world.disk.options());
+        let (options, segment_size) = random_options(&mut self.rng, &self.world.disk.options());
         self.world.options = options;
-        self.longest = self.longest.max(segment_len);
+        self.longest = self.longest.max(segment_size);
     }
 
     /// Plans what fails during the next work.

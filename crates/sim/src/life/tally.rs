@@ -1,7 +1,7 @@
 //! What happened in lives, in numbers.
 
 use crate::work::Found;
-use logforce_core::Case;
+use logforce_core::RecoveryCase;
 use logforce_testkit::{Failure, FaultCounts, FaultKind};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -42,7 +42,7 @@ pub struct Tally {
     /// Those that were truncated at the damage, and lived on.
     pub lived_on: u64,
     /// How often each row of the decision table was reached.
-    pub cases: BTreeMap<Case, u64>,
+    pub cases: BTreeMap<RecoveryCase, u64>,
     /// How often each kind of fault took effect.
     pub faults: BTreeMap<FaultKind, u64>,
 }
@@ -55,14 +55,14 @@ impl Tally {
         }
     }
 
-    pub(super) fn note_case(&mut self, case: Case) {
+    pub(super) fn note_case(&mut self, case: RecoveryCase) {
         *self.cases.entry(case).or_default() += 1;
     }
 
     pub(super) fn note_found(&mut self, found: &Found) {
         self.openings += found.openings;
-        *self.cases.entry(Case::Next).or_default() += found.batches;
-        *self.cases.entry(Case::Resumed).or_default() += found.resumed;
+        *self.cases.entry(RecoveryCase::Next).or_default() += found.batches;
+        *self.cases.entry(RecoveryCase::Resumed).or_default() += found.resumed;
         for case in &found.ends {
             self.note_case(*case);
         }
@@ -108,7 +108,7 @@ impl Tally {
     /// What so many lives must have had, and have not: then they prove less than they claim.
     pub fn lacks(&self) -> Vec<String> {
         let mut lacks = Vec::new();
-        for case in Case::ALL {
+        for case in RecoveryCase::ALL {
             if self.cases.get(&case).copied().unwrap_or_default() == 0 {
                 lacks.push(format!("row {} was never reached", case.label()));
             }
@@ -157,7 +157,7 @@ impl fmt::Display for Tally {
             writeln!(f, "{what:<44} {count:>12}")?;
         }
         writeln!(f, "rows of the decision table reached")?;
-        for case in Case::ALL {
+        for case in RecoveryCase::ALL {
             let count = self.cases.get(&case).copied().unwrap_or_default();
             writeln!(f, "  {:<42} {count:>12}", case.label())?;
         }

@@ -5,8 +5,8 @@ use super::{Tally, refused};
 use crate::model::{PATH, lock};
 use crate::work::{World, is_quiet};
 use logforce_core::{
-    BatchInfo, BatchKind, Creation, Entry, Error, ErrorKind, Inspector, Log, Lsn, OnDamage,
-    ReadOnly, Visit,
+    BatchInfo, BatchKind, Error, ErrorKind, Inspector, Log, Lsn, OnDamage, OpenMode, ReadOnly,
+    Record, Visit,
 };
 use logforce_format::frame::FRAME_HEADER_LEN;
 use logforce_format::{
@@ -20,7 +20,7 @@ struct Truth {
     anchor: Lsn,
     batches: Vec<BatchInfo>,
     segments: Vec<String>,
-    entries: Vec<Entry>,
+    entries: Vec<Record>,
     meta: Option<Vec<u8>>,
 }
 
@@ -79,7 +79,7 @@ enum Way {
 
 /// What was seen.
 struct Seen {
-    entries: Vec<Entry>,
+    entries: Vec<Record>,
     /// What ended the reading.
     error: Option<Error>,
     /// A loss was reported, by whatever way.
@@ -217,7 +217,7 @@ fn hide_opening(world: &World, seed: u64, given_up: &Seen, truth: &Truth) {
         if let Ok(seen) = look(world, seed ^ 2, way) {
             // What a call had taken back may be back: the batch that said so may be lost twice over.
             let was_given_up =
-                |e: &&Entry| truth.entries.contains(e) && !given_up.entries.contains(e);
+                |e: &&Record| truth.entries.contains(e) && !given_up.entries.contains(e);
             let back = seen.entries.iter().find(was_given_up);
             assert!(
                 back.is_none(),
@@ -300,7 +300,7 @@ impl Truth {
 
     /// Whether a part of this record is in the batch that was replaced: its bytes are not what was
     /// written, and that batch does not show it.
-    fn is_replaced(&self, aim: &Aim, e: &Entry) -> bool {
+    fn is_replaced(&self, aim: &Aim, e: &Record) -> bool {
         let mut replaced = self.batches.iter().filter(|b| aim.replaced == Some(b.lsn));
         replaced.any(|b| e.start < b.end && e.end > b.lsn)
     }
@@ -539,7 +539,7 @@ fn open(
     abruptly: bool,
 ) -> Result<Seen, Error> {
     let options = world.options.clone().on_damage(on_damage);
-    let log = Log::open(system, PATH, Creation::OpenExisting, options)?;
+    let log = Log::open(system, PATH, OpenMode::OpenExisting, options)?;
     let lost = log.recovered().lost.is_some() || log.recovered().lost_meta.is_some();
     let (entries, error) = collect(log.read_from(log.front_lsn()));
     let meta = Ok(log.meta());
@@ -565,7 +565,7 @@ fn read_only(system: &dyn logforce_device::System) -> Result<Seen, Error> {
     })
 }
 
-fn collect(reader: Result<logforce_core::Reader, Error>) -> (Vec<Entry>, Option<Error>) {
+fn collect(reader: Result<logforce_core::Reader, Error>) -> (Vec<Record>, Option<Error>) {
     let mut entries = Vec::new();
     match reader {
         Err(e) => (entries, Some(e)),

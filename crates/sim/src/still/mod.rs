@@ -8,8 +8,8 @@
 mod runtime;
 
 use logforce_device::{
-    Access, AlignedBuf, Barrier, Completion, Directory, Entry, Facts, File, FileIdentity, OpenFile,
-    ReadSource, Runtime, System, Ticket, Write,
+    Access, AlignedBuf, Barrier, Completion, DirEntry, Directory, Facts, File, FileIdentity,
+    OpenFile, ReadSource, Runtime, System, Ticket, Write,
 };
 use logforce_testkit::{Call, Refusal, SimDisk, SimOptions, Trouble};
 use runtime::Inert;
@@ -174,11 +174,11 @@ impl Directory for StillDirectory {
         FileIdentity { volume: 1, file: 1 }
     }
 
-    fn entries(&self) -> io::Result<Vec<Entry>> {
+    fn entries(&self) -> io::Result<Vec<DirEntry>> {
         let short = self.0.short(Call::Entries)?;
         let nodes = lock(&self.0.nodes);
         let shown = short.map_or(nodes.len(), |how| how.part_of(nodes.len()));
-        let entry = |(name, node): (&String, &Node)| Entry {
+        let entry = |(name, node): (&String, &Node)| DirEntry {
             name: name.clone(),
             len: lock(node).len() as u64,
             is_file: true,

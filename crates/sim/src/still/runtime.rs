@@ -1,7 +1,7 @@
 //! A runtime whose threads are started and are never their turn.
 
 use logforce_device::sync::AtomicU32;
-use logforce_device::{Joiner, Panicked, Runtime};
+use logforce_device::{JoinHandle, Panicked, Runtime};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
@@ -15,7 +15,7 @@ pub(super) struct Inert {
 
 struct Never;
 
-impl Joiner for Never {
+impl JoinHandle for Never {
     fn join(self: Box<Self>) -> Result<(), Panicked> {
         Ok(())
     }
@@ -26,7 +26,7 @@ impl Runtime for Inert {
         Duration::from_nanos(self.nanos.fetch_add(1_000, SeqCst))
     }
 
-    fn spawn(&self, _: &str, _: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn Joiner>> {
+    fn spawn(&self, _: &str, _: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn JoinHandle>> {
         Ok(Box::new(Never))
     }
 

@@ -8,7 +8,7 @@ pub use steps::{Step, random_steps};
 pub use trouble::{is_blameless, random_troubles};
 
 use crate::model::{Model, Shared, lock, open};
-use logforce_core::{Case, Error, ErrorKind, Log, Options};
+use logforce_core::{Error, ErrorKind, Log, Options, RecoveryCase};
 use logforce_device::{Runtime, System};
 use logforce_testkit::{Failure, SimDisk, SimOptions, SimRuntime, Snapshot};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -37,7 +37,7 @@ pub struct Found {
     /// Openings that returned.
     pub openings: u64,
     /// Rows of the decision table at which a log ended.
-    pub ends: Vec<Case>,
+    pub ends: Vec<RecoveryCase>,
     /// Batches that were accepted.
     pub batches: u64,
     /// Positions that an earlier opening had given up, and that were passed.

@@ -3,13 +3,13 @@
 
 use super::World;
 use crate::model::{PATH, lock, open};
-use logforce_core::{Entry, Error, ErrorKind, Inspector, OnDamage, ReadOnly, Visit};
+use logforce_core::{Error, ErrorKind, Inspector, OnDamage, ReadOnly, Record, Visit};
 use logforce_device::System;
 use logforce_testkit::{Call, Failure, Refusal, Rng, SimDisk, SimRuntime, Trouble};
 use std::sync::Arc;
 
 /// What a look shows: records, in order.
-type Shown = Result<Vec<Entry>, Error>;
+type Shown = Result<Vec<Record>, Error>;
 
 /// Looks at a log that change nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,8 +106,8 @@ pub fn is_blameless(e: &Error, what: &str) {
 pub(super) fn read_through(
     disk: &SimDisk,
     what: &str,
-    mut next: impl FnMut() -> Option<Result<Entry, Error>>,
-) -> Vec<Entry> {
+    mut next: impl FnMut() -> Option<Result<Record, Error>>,
+) -> Vec<Record> {
     let (mut entries, mut failed) = (Vec::new(), 0);
     loop {
         match next() {

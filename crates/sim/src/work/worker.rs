@@ -4,7 +4,7 @@ use super::trouble::{is_blameless, random_troubles_of_reads, read_through};
 use super::{Step, World, amounts_to};
 use crate::model::{Shared, lock, open, read};
 use logforce_core::Options;
-use logforce_core::{Appended, Committed, Error, ErrorKind, Log, Lsn, Policy, Submitted};
+use logforce_core::{CommitHandle, Committed, Error, ErrorKind, Log, Lsn, Policy, RecordRange};
 use logforce_device::System;
 use logforce_testkit::{Failure, Rng, SimDisk, SimRuntime};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -46,7 +46,7 @@ pub(super) struct Worker {
     options: Options,
     calls: Arc<AtomicU64>,
     appended: Lsn,
-    handles: Vec<Submitted>,
+    handles: Vec<CommitHandle>,
 }
 
 impl Worker {
@@ -242,7 +242,7 @@ impl Worker {
     }
 
     fn committed(&mut self, committed: Committed, data: Vec<u8>) {
-        let at = Appended {
+        let at = RecordRange {
             start: committed.start,
             end: committed.end,
         };
@@ -253,10 +253,10 @@ impl Worker {
         model.acked(at.end, committed.guarantee);
     }
 
-    fn submit(&mut self, len: usize, policy: Policy) -> Result<Submitted, Error> {
+    fn submit(&mut self, len: usize, policy: Policy) -> Result<CommitHandle, Error> {
         let data = lock(&self.model).bytes(len);
         let submitted = self.log().submit_with(&data, policy)?;
-        let at = Appended {
+        let at = RecordRange {
             start: submitted.start(),
             end: submitted.end(),
         };
@@ -265,7 +265,7 @@ impl Worker {
         Ok(submitted)
     }
 
-    fn settle(&mut self, submitted: Submitted) -> Result<(), Error> {
+    fn settle(&mut self, submitted: CommitHandle) -> Result<(), Error> {
         let (start, end) = (submitted.start(), submitted.end());
         let committed = submitted.wait()?;
         assert_eq!((committed.start, committed.end), (start, end));

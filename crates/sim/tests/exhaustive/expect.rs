@@ -1,7 +1,7 @@
 //! What must come of a flipped bit, by what was hit.
 
 use crate::regions::Region;
-use logforce_core::{BatchInfo, BatchKind, Case, Damage, Error, ErrorKind, Lsn};
+use logforce_core::{BatchInfo, BatchKind, Damage, Error, ErrorKind, Lsn, RecoveryCase};
 use logforce_format::Decision;
 use logforce_sim::victim::{Look, Shown, Victim};
 
@@ -108,7 +108,11 @@ impl<'a> Trial<'a> {
                 let s = &v.look.summary.segments[n];
                 let d = look.damages.first();
                 let d = d.unwrap_or_else(|| panic!("{what}: verify found nothing"));
-                assert_eq!((d.lsn, d.case), (s.start, Case::SegmentLost), "{what}");
+                assert_eq!(
+                    (d.lsn, d.case),
+                    (s.start, RecoveryCase::SegmentLost),
+                    "{what}"
+                );
                 assert_eq!(d.file.as_ref(), Some(&s.name), "{what}: {d}");
                 self.saved(&look, s.start, s.start.plus(s.len), false);
                 return Fate::Detected;
@@ -141,7 +145,7 @@ impl<'a> Trial<'a> {
         let d = look.damages.first();
         let d = d.unwrap_or_else(|| panic!("{what}: verify found nothing"));
         self.is_at(d, hit.batch);
-        assert_eq!(d.case, Case::Damaged, "{what}");
+        assert_eq!(d.case, RecoveryCase::Damaged, "{what}");
         self.saved(look, hit.batch.lsn, hit.batch.end, hit.voids);
         Fate::Detected
     }
@@ -160,7 +164,7 @@ impl<'a> Trial<'a> {
             assert_eq!(found.next(), Some(*lsn), "{what}: not saved");
         }
         if !voids {
-            let live = |e: &logforce_core::Entry| {
+            let live = |e: &logforce_core::Record| {
                 v.live
                     .binary_search_by_key(&e.start, |(lsn, _)| *lsn)
                     .is_ok()
@@ -173,7 +177,7 @@ impl<'a> Trial<'a> {
     }
 
     /// The log ends before the batch, and what is missing lies above the highest stamp.
-    fn cut(&self, records: &[logforce_core::Entry], end: Lsn, hit: &Hit<'_>) {
+    fn cut(&self, records: &[logforce_core::Record], end: Lsn, hit: &Hit<'_>) {
         let (v, what) = (self.victim, &self.what);
         v.is_prefix(records, what);
         assert_eq!(records.len(), v.whole_below(hit.batch.lsn), "{what}");
@@ -205,7 +209,11 @@ impl<'a> Trial<'a> {
                 let s = &v.look.summary.segments[n];
                 assert!(opened.is_err(), "{what}: opened without a segment");
                 let d = at.expect("an error");
-                assert_eq!((d.lsn, d.case), (s.start, Case::SegmentLost), "{what}");
+                assert_eq!(
+                    (d.lsn, d.case),
+                    (s.start, RecoveryCase::SegmentLost),
+                    "{what}"
+                );
                 assert_eq!(d.file.as_ref(), Some(&s.name), "{what}: {d}");
                 Fate::Detected
             }
@@ -215,7 +223,7 @@ impl<'a> Trial<'a> {
                     let shown = opened.as_ref().expect("nothing speaks against it");
                     assert_eq!(shown.damage, None, "{what}");
                     // Torn, or, without its magic, another's.
-                    let ends = [Some(Case::TornEnd), Some(Case::StaleEnd)];
+                    let ends = [Some(RecoveryCase::TornEnd), Some(RecoveryCase::StaleEnd)];
                     assert!(ends.contains(&shown.case), "{what}: {:?}", shown.case);
                     self.cut(&shown.records, shown.end, &hit);
                     return Fate::AboveStamp;

@@ -4,7 +4,7 @@ use crate::crew::{all, share, thorough};
 use crate::expect::names_control;
 use crate::logs;
 use crate::regions::{Part, Region, parts};
-use logforce_core::{Case, Error, ErrorKind, OnDamage};
+use logforce_core::{Error, ErrorKind, OnDamage, RecoveryCase};
 use logforce_format::{CONTROL_SLOT_LEN, CONTROL_SLOT_OFFSETS, META_SLOT_LEN, META_SLOT_OFFSETS};
 use logforce_sim::model::PATH;
 use logforce_sim::still::{Picture, Still};
@@ -124,7 +124,7 @@ impl<'a> Cut<'a> {
         let named = (d.lsn, d.case, d.file.as_deref());
         assert_eq!(
             named,
-            (s.start, Case::SegmentLost, Some(self.file)),
+            (s.start, RecoveryCase::SegmentLost, Some(self.file)),
             "{what}"
         );
         v.were_appended(&look.records, what);
@@ -136,7 +136,7 @@ impl<'a> Cut<'a> {
                 let named = (d.lsn, d.case, d.file.as_deref());
                 assert_eq!(
                     named,
-                    (s.start, Case::SegmentLost, Some(self.file)),
+                    (s.start, RecoveryCase::SegmentLost, Some(self.file)),
                     "{what}"
                 );
             }

@@ -26,8 +26,8 @@ fn steps(before: usize) -> Vec<Step> {
     steps
 }
 
-fn options(segment_len: u64) -> Options {
-    small().segment_len(segment_len).live_stats(true)
+fn options(segment_size: u64) -> Options {
+    small().segment_size(segment_size).live_stats(true)
 }
 
 /// Closed in order: all is below the anchor, and proven.

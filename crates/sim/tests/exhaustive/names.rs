@@ -126,7 +126,7 @@ impl Case {
 fn every_subset_of_names() {
     Case {
         name: "whole renames",
-        options: small().segment_len(16 << 10),
+        options: small().segment_size(16 << 10),
         torn: false,
     }
     .everywhere(1);
@@ -136,7 +136,7 @@ fn every_subset_of_names() {
 fn every_subset_of_names_with_spares() {
     Case {
         name: "whole renames, three spares",
-        options: small().segment_len(16 << 10).spares(3),
+        options: small().segment_size(16 << 10).max_spare_segments(3),
         torn: false,
     }
     .everywhere(1);
@@ -148,7 +148,7 @@ fn every_subset_of_names_with_spares() {
 fn every_subset_of_halves_of_renames() {
     Case {
         name: "halves of renames",
-        options: small().segment_len(16 << 10).spares(3),
+        options: small().segment_size(16 << 10).max_spare_segments(3),
         torn: true,
     }
     .everywhere(if thorough() { 1 } else { 6 });
@@ -159,7 +159,7 @@ fn every_subset_of_halves_of_renames() {
 fn every_file_is_another_spare() {
     let case = Case {
         name: "second names",
-        options: small().segment_len(16 << 10).spares(3),
+        options: small().segment_size(16 << 10).max_spare_segments(3),
         torn: false,
     };
     let world = case.world("closed");

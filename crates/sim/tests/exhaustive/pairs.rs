@@ -86,7 +86,7 @@ struct Count {
 }
 
 fn world(at: String, direct: bool) -> World {
-    let options = small().segment_len(16 << 10).spares(2);
+    let options = small().segment_size(16 << 10).max_spare_segments(2);
     let disk = SimOptions {
         direct,
         ..SimOptions::default()

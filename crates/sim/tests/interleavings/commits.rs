@@ -11,7 +11,7 @@ use std::time::Duration;
 fn committers() {
     explore("committers", || {
         let world = World::new();
-        let log = world.open(options().method(pick(&METHODS)).writes_in_flight(1));
+        let log = world.open(options().method(pick(&METHODS)).max_in_flight_writes(1));
         let threads: Vec<_> = (0..2 + below(3))
             .map(|n| {
                 let log = log.clone();

@@ -3,19 +3,19 @@
 
 use crate::harness::explore;
 use crate::world::{METHODS, Word, World, below, follow, one_in, options, pick, point, record};
-use logforce_core::{Committed, Error, ErrorKind, Guarantee, Log, Policy, Submitted};
+use logforce_core::{CommitHandle, Committed, Error, ErrorKind, Guarantee, Log, Policy};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 /// Polls once, with a waker that nobody waits for.
-fn poll_once(world: &World, handle: &mut Submitted) -> Poll<Result<Committed, Error>> {
+fn poll_once(world: &World, handle: &mut CommitHandle) -> Poll<Result<Committed, Error>> {
     let waker = Word::new(world).into();
     Pin::new(handle).poll(&mut Context::from_waker(&waker))
 }
 
 /// Ends a handle in one of the ways there are.
-fn settle(world: &World, log: &Log, mut handle: Submitted, data: &[u8]) {
+fn settle(world: &World, log: &Log, mut handle: CommitHandle, data: &[u8]) {
     let done = match below(6) {
         0 => handle.wait(),
         1 => world.block_on(handle),

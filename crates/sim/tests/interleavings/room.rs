@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 /// Room for two batches and no more.
 fn narrow() -> Options {
-    options().staging(8 << 10).method(pick(&METHODS))
+    options().buffer_size(8 << 10).method(pick(&METHODS))
 }
 
 fn place(world: &World, log: &Log, data: &[u8]) -> Result<(), Error> {
@@ -107,7 +107,7 @@ fn a_task_waits_for_room() {
 fn new_segments() {
     explore("new_segments", || {
         let world = World::new();
-        let log = world.open(options().max_batch(32 << 10).staging(64 << 10));
+        let log = world.open(options().max_batch(32 << 10).buffer_size(64 << 10));
         let threads: Vec<_> = (0..2)
             .map(|n| {
                 let log = log.clone();
@@ -160,7 +160,7 @@ fn a_checkpoint_makes_room() {
         // Little, more than is kept for it, or nothing; then perhaps no room is made at all.
         let (appends, len) = (one_in(2), pick(&[1_000, 30_000]));
         let gives = !one_in(3);
-        let on_full = move |_due: logforce_core::CheckpointDue| {
+        let on_checkpoint_due = move |_due: logforce_core::CheckpointDue| {
             // Not before the log is open.
             let log = inside.lock().expect("no panic").clone();
             let Some(log) = log else { return };
@@ -184,9 +184,9 @@ fn a_checkpoint_makes_room() {
         };
         let options = options()
             .max_batch(32 << 10)
-            .staging(64 << 10)
-            .max_log_len(3 * (128 << 10))
-            .on_full(Arc::new(on_full));
+            .buffer_size(64 << 10)
+            .max_log_size(3 * (128 << 10))
+            .on_checkpoint_due(Arc::new(on_checkpoint_due));
         let log = world.open(options);
         *slot.lock().expect("no panic") = Some(log.clone());
         let threads: Vec<_> = (0..2)
@@ -217,7 +217,7 @@ fn a_checkpoint_makes_room() {
 fn a_pin_gives_room() {
     explore("a_pin_gives_room", || {
         let world = World::new();
-        let log = world.open(options().max_batch(32 << 10).staging(64 << 10));
+        let log = world.open(options().max_batch(32 << 10).buffer_size(64 << 10));
         let pin = log.pin(log.durable_lsn()).expect("the end is there");
         let front = log.front_lsn();
         for n in 0..3 {

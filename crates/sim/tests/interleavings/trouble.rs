@@ -65,7 +65,7 @@ fn end(world: &World, log: Log) {
 fn life(fault: Fault) {
     let mut world = World::new();
     world.failing = true;
-    let log = world.open(options().staging(8 << 10).method(pick(&METHODS)));
+    let log = world.open(options().buffer_size(8 << 10).method(pick(&METHODS)));
     let from = log.durable_lsn();
     world.disk.fail_at(world.disk.ops() + below(16), fault);
     let called = Word::new(&world);
@@ -153,9 +153,9 @@ fn failing_flights() {
         world.failing = true;
         world.disk.change(|disk| disk.blocking = false);
         let methods = [Method::DirectDsync, Method::Dsync];
-        let options = options().staging(64 << 10).method(pick(&methods));
+        let options = options().buffer_size(64 << 10).method(pick(&methods));
         // With one, a committer claims the next job, and the log's own thread sleeps.
-        let log = world.open(options.writes_in_flight(pick(&[1, 3])));
+        let log = world.open(options.max_in_flight_writes(pick(&[1, 3])));
         if one_in(2) {
             // The preparing thread wakes others when it is done.
             world.rest();

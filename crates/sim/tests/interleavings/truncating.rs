@@ -61,7 +61,7 @@ fn truncations() {
 fn truncation_waits_for_space() {
     explore("truncation_waits_for_space", || {
         let world = World::new();
-        let log = world.open(options().max_batch(32 << 10).staging(64 << 10));
+        let log = world.open(options().max_batch(32 << 10).buffer_size(64 << 10));
         let first = log.commit(&record(1, 40)).expect("nothing fails");
         let other = {
             let log = log.clone();
@@ -115,7 +115,7 @@ fn busy(world: &World, log: &Log, n: u64) -> Result<(), Error> {
 fn closing() {
     explore("closing", || {
         let world = World::new();
-        let log = world.open(options().staging(8 << 10).method(pick(&METHODS)));
+        let log = world.open(options().buffer_size(8 << 10).method(pick(&METHODS)));
         let from = log.durable_lsn();
         let mut threads: Vec<_> = (0..2)
             .map(|n| {

@@ -1,7 +1,7 @@
 //! One schedule's disk, runtime and log, and what must hold at each acknowledgement.
 
 use crate::medium::{Layer, Medium};
-use logforce_core::{Committed, Creation, Entry, Error, Guarantee, Log, Lsn, Method, Options};
+use logforce_core::{Committed, Error, Guarantee, Log, Lsn, Method, OpenMode, Options, Record};
 use logforce_device::sync::AtomicU32;
 use logforce_device::{Runtime, System};
 use logforce_testkit::{Points, ShuttleRuntime, SimDisk, SimOptions};
@@ -49,11 +49,11 @@ pub fn record(number: u64, len: usize) -> Vec<u8> {
 /// wakes alone.
 pub fn options() -> Options {
     Options::new()
-        .segment_len(128 << 10)
+        .segment_size(128 << 10)
         .max_batch(8 << 10)
-        .staging(16 << 10)
-        .worth_a_flight(1)
-        .writes_in_flight(3)
+        .buffer_size(16 << 10)
+        .pipeline_threshold(1)
+        .max_in_flight_writes(3)
         .idle_stamp(Duration::MAX)
         .live_stats(false)
         .method(Method::DirectDsync)
@@ -89,7 +89,7 @@ impl World {
     pub fn open(&self, options: Options) -> Log {
         let system = self.disk.system(&self.rt);
         let system: &dyn System = &*system;
-        Log::open(system, DIR, Creation::OpenOrCreate, options).expect("nothing fails in opening")
+        Log::open(system, DIR, OpenMode::OpenOrCreate, options).expect("nothing fails in opening")
     }
 
     /// Lets time pass until nobody has anything to do: the next segment is prepared.
@@ -160,7 +160,7 @@ impl World {
     }
 
     /// A follower was shown a record.
-    pub fn shown(&self, entry: &Entry) {
+    pub fn shown(&self, entry: &Record) {
         self.durable(entry.start, entry.end, &entry.data);
     }
 
@@ -179,7 +179,11 @@ impl World {
     /// Closes, and looks that nothing of the log is left in the air.
     pub fn close(&self, log: Log) -> Result<(), Error> {
         let closed = log.close();
-        assert_eq!(self.disk.writes_in_flight(), 0, "in the air after closing");
+        assert_eq!(
+            self.disk.max_in_flight_writes(),
+            0,
+            "in the air after closing"
+        );
         closed
     }
 
@@ -244,11 +248,11 @@ impl Wake for Word {
 }
 
 /// Reads along until the log ends; nothing is shown that is not on the medium.
-pub fn follow(world: &World, log: &Log, from: Lsn, tasks: bool) -> Vec<Entry> {
+pub fn follow(world: &World, log: &Log, from: Lsn, tasks: bool) -> Vec<Record> {
     let Ok(mut follower) = log.follow(from) else {
         return Vec::new();
     };
-    let mut seen: Vec<Entry> = Vec::new();
+    let mut seen: Vec<Record> = Vec::new();
     loop {
         let next = match tasks {
             false => follower.next_blocking(),

@@ -1,7 +1,7 @@
 //! A cap on the log's size: refused cleanly, told in time, never waited for in a circle (the
 //! scheduler reports a deadlock).
 
-use logforce_core::{CheckpointDue, Creation, Error, ErrorKind, Log, Lsn, Options};
+use logforce_core::{CheckpointDue, Error, ErrorKind, Log, Lsn, OpenMode, Options};
 use logforce_device::Runtime;
 use logforce_sim::model::{PATH, small};
 use logforce_sim::seeds;
@@ -14,17 +14,17 @@ const SEGMENT: u64 = 128 << 10;
 
 fn open(disk: &SimDisk, rt: &SimRuntime, options: &Options) -> Result<Log, Error> {
     let system = disk.system(rt);
-    Log::open(&*system, PATH, Creation::OpenOrCreate, options.clone())
+    Log::open(&*system, PATH, OpenMode::OpenOrCreate, options.clone())
 }
 
 fn capped(segments: u64) -> Options {
-    sized().max_log_len(segments * SEGMENT)
+    sized().max_log_size(segments * SEGMENT)
 }
 
 fn sized() -> Options {
-    let options = small().segment_len(SEGMENT).max_batch(32 << 10);
+    let options = small().segment_size(SEGMENT).max_batch(32 << 10);
     // No batch but those of the test's appends.
-    options.staging(64 << 10).idle_stamp(Duration::MAX)
+    options.buffer_size(64 << 10).idle_stamp(Duration::MAX)
 }
 
 /// Bytes of all segment files that are there.
@@ -56,7 +56,7 @@ fn with_callback(
 ) -> (Options, Slot) {
     let slot = Slot::default();
     let inner = slot.clone();
-    let options = options.on_full(Arc::new(move |due| {
+    let options = options.on_checkpoint_due(Arc::new(move |due| {
         let log = inner.lock().unwrap().clone();
         if let Some(log) = log {
             callback(&log, &due);
@@ -126,7 +126,7 @@ fn full_is_refused_and_goes_on() {
                 let log = open(&disk, rt, &options).expect("a fresh log");
                 let (mut ends, e) = fill_up(&log);
                 assert_eq!(e.kind(), ErrorKind::Full, "{e}");
-                for words in ["max_log_len", "truncate_front", "/log"] {
+                for words in ["max_log_size", "truncate_front", "/log"] {
                     assert!(e.to_string().contains(words), "{e}");
                 }
                 assert!(ends.len() as u64 > (segments - 1) * 8, "{}", ends.len());
@@ -176,9 +176,9 @@ fn full_is_refused_and_goes_on() {
     }
     let disk = SimDisk::new(SimOptions::default(), 1);
     SimRuntime::run(1, |rt| {
-        let refused = open(&disk, rt, &sized().max_log_len(3 * SEGMENT - 1)).unwrap_err();
+        let refused = open(&disk, rt, &sized().max_log_size(3 * SEGMENT - 1)).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::InvalidInput);
-        assert!(refused.to_string().contains("max_log_len"), "{refused}");
+        assert!(refused.to_string().contains("max_log_size"), "{refused}");
     });
 }
 
@@ -373,11 +373,11 @@ fn life(seed: u64) {
     let cap = segment * (3 + rng.below(4));
     let options = small()
         .require(logforce_core::Guarantee::ProcessCrash)
-        .segment_len(segment)
+        .segment_size(segment)
         .max_batch(unit as u32 * 8)
-        .staging(unit as usize * (8 + rng.below(16) as usize))
-        .spares(rng.below(4) as usize)
-        .max_log_len(cap);
+        .buffer_size(unit as usize * (8 + rng.below(16) as usize))
+        .max_spare_segments(rng.below(4) as usize)
+        .max_log_size(cap);
     let manners = rng.below(6);
     let chance = Mutex::new(Rng::new(seed ^ 77));
     let (callback, slot) = with_callback(options.clone(), move |log, due| {
@@ -444,7 +444,7 @@ fn life(seed: u64) {
     });
     disk.crash(Failure::Power, None, seed);
     SimRuntime::run(seed, |rt| {
-        let log = open(&disk, rt, &sized().segment_len(segment));
+        let log = open(&disk, rt, &sized().segment_size(segment));
         let log = log.unwrap_or_else(|e| panic!("{seed}: {e}"));
         for lsn in acked
             .lock()

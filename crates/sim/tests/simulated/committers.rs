@@ -2,7 +2,7 @@
 //! reports a deadlock), nothing is acknowledged that a cut takes away.
 
 use logforce_core::{
-    Appended, Creation, Entry, Error, ErrorKind, Guarantee, Log, Lsn, Method, Options, Policy,
+    Error, ErrorKind, Guarantee, Log, Lsn, Method, OpenMode, Options, Policy, Record, RecordRange,
 };
 use logforce_device::{Runtime, System, WriteCache};
 use logforce_sim::seeds;
@@ -24,7 +24,7 @@ fn open(disk: &SimDisk, rt: &SimRuntime, options: Options) -> Log {
     let opened = Log::open(
         &*system as &dyn System,
         DIR,
-        Creation::OpenOrCreate,
+        OpenMode::OpenOrCreate,
         options,
     );
     opened.expect("a log that was not damaged opens")
@@ -41,7 +41,7 @@ struct Committer {
     expected: Arc<AtomicU64>,
     longest: u64,
     /// Appended, and not forced yet.
-    open: Vec<(Appended, Vec<u8>)>,
+    open: Vec<(RecordRange, Vec<u8>)>,
 }
 
 impl Committer {
@@ -180,12 +180,12 @@ fn block_on<T>(rt: &SimRuntime, future: impl Future<Output = T>) -> T {
 }
 
 /// Reads along until the log is closed; returns what it saw.
-fn follow(log: &Log, rt: &SimRuntime, how: u64) -> Vec<Entry> {
+fn follow(log: &Log, rt: &SimRuntime, how: u64) -> Vec<Record> {
     // Only a cut keeps the front from being read.
     let Ok(mut follower) = log.follow(log.front_lsn()) else {
         return Vec::new();
     };
-    let mut seen: Vec<Entry> = Vec::new();
+    let mut seen: Vec<Record> = Vec::new();
     loop {
         let next = match how % 2 {
             0 => follower.next_blocking(),
@@ -226,18 +226,18 @@ fn life(seed: u64) {
     ];
     let longest = rng.pick(&[300, 5_000, 40_000]);
     let options = Options::new()
-        .segment_len(512 << 10)
+        .segment_size(512 << 10)
         .max_batch(128 << 10)
-        .staging(256 << 10)
-        .writes_in_flight(1 + rng.below(4) as usize)
+        .buffer_size(256 << 10)
+        .max_in_flight_writes(1 + rng.below(4) as usize)
         // Mostly far too little: so that writes are in the air together, and land in any order.
-        .worth_a_flight(rng.pick(&[1, 1, 4096, 65_536]))
+        .pipeline_threshold(rng.pick(&[1, 1, 4096, 65_536]))
         .method(rng.pick(&methods))
         .live_stats(rng.one_in(2));
     let acked = Acked::default();
     let cut = rng.one_in(2);
     let (called, expected) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
-    let followed: Arc<Mutex<Vec<Vec<Entry>>>> = Arc::default();
+    let followed: Arc<Mutex<Vec<Vec<Record>>>> = Arc::default();
     SimRuntime::run(seed, |rt| {
         rt.tolerate_panics();
         let log = open(&disk, rt, options.clone());
@@ -334,8 +334,8 @@ fn a_callback_appends_more_than_fits() {
     for seed in 0..50 {
         let disk = SimDisk::new(SimOptions::default(), seed);
         SimRuntime::run(seed, |rt| {
-            let options = Options::new().segment_len(512 << 10).max_batch(64 << 10);
-            let log = open(&disk, rt, options.staging(128 << 10));
+            let options = Options::new().segment_size(512 << 10).max_batch(64 << 10);
+            let log = open(&disk, rt, options.buffer_size(128 << 10));
             let inner = log.clone();
             let done = Arc::new(AtomicU64::new(0));
             let count = done.clone();
@@ -364,7 +364,7 @@ fn a_callback_closes_the_log() {
     for seed in 0..100 {
         let disk = SimDisk::new(SimOptions::default(), seed);
         SimRuntime::run(seed, |rt| {
-            let log = open(&disk, rt, Options::new().segment_len(512 << 10));
+            let log = open(&disk, rt, Options::new().segment_size(512 << 10));
             let called = Arc::new(AtomicU64::new(0));
             let mut accepted = 0;
             for n in 0..4u8 {
@@ -389,8 +389,8 @@ fn a_callback_closes_the_log() {
             // The lock is given up, sooner or later.
             let system = disk.system(rt);
             let again = loop {
-                let options = Options::new().segment_len(512 << 10);
-                match Log::open(&*system, DIR, Creation::OpenExisting, options) {
+                let options = Options::new().segment_size(512 << 10);
+                match Log::open(&*system, DIR, OpenMode::OpenExisting, options) {
                     Err(e) if e.kind() == ErrorKind::Locked => {
                         rt.sleep(Duration::from_millis(1));
                     }
@@ -420,7 +420,7 @@ fn a_woken_task_holds_the_last_clone() {
         SimRuntime::run(seed, |rt| {
             let methods = [Method::DirectDsync, Method::Fdatasync];
             let options = || {
-                let options = Options::new().segment_len(512 << 10);
+                let options = Options::new().segment_size(512 << 10);
                 options.method(methods[seed as usize % 2])
             };
             let log = open(&disk, rt, options());
@@ -439,7 +439,7 @@ fn a_woken_task_holds_the_last_clone() {
             }
             let system = disk.system(rt);
             loop {
-                match Log::open(&*system, DIR, Creation::OpenExisting, options()) {
+                match Log::open(&*system, DIR, OpenMode::OpenExisting, options()) {
                     Err(e) if e.kind() == ErrorKind::Locked => {
                         rt.sleep(Duration::from_millis(1));
                     }
@@ -461,8 +461,11 @@ fn a_panic_under_the_log_leaves_nobody_asleep() {
     {
         let disk = SimDisk::new(SimOptions::default(), op);
         let options = || {
-            let options = Options::new().segment_len(64 << 10).max_batch(16 << 10);
-            options.staging(64 << 10).worth_a_flight(1).method(method)
+            let options = Options::new().segment_size(64 << 10).max_batch(16 << 10);
+            options
+                .buffer_size(64 << 10)
+                .pipeline_threshold(1)
+                .method(method)
         };
         let results: Arc<Mutex<Vec<Option<Error>>>> = Arc::default();
         SimRuntime::run(op, |rt| {
@@ -517,7 +520,7 @@ fn a_callback_needs_no_clock() {
         let disk = SimDisk::new(SimOptions::default(), seed);
         SimRuntime::run(seed, |rt| {
             let never = Duration::from_secs(1 << 30);
-            let options = Options::new().segment_len(512 << 10).idle_stamp(never);
+            let options = Options::new().segment_size(512 << 10).idle_stamp(never);
             let log = open(&disk, rt, options.live_stats(false));
             let mut committers = Vec::new();
             for _ in 0..3 {

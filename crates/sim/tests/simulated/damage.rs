@@ -2,8 +2,8 @@
 
 use crate::crash::{case, spanning};
 use logforce_core::{
-    BatchInfo, BatchKind, Case, Creation, Damage, Entry, Error, ErrorKind, Inspector, Log, Lsn,
-    OnDamage, Options, Visit,
+    BatchInfo, BatchKind, Damage, Error, ErrorKind, Inspector, Log, Lsn, OnDamage, OpenMode,
+    Options, Record, RecoveryCase, Visit,
 };
 use logforce_sim::model::{Known, PATH, lock, read, small};
 use logforce_sim::work::{Image, Step, World};
@@ -24,7 +24,7 @@ enum Opened {
     Damaged(Box<Damage>),
     /// It opened: the records that could be read, the damage that ended the reading, what was
     /// reported as lost, the tail.
-    Shows(Vec<Entry>, Option<Box<Damage>>, Option<Damage>, Lsn),
+    Shows(Vec<Record>, Option<Box<Damage>>, Option<Damage>, Lsn),
 }
 
 impl Victim {
@@ -79,7 +79,7 @@ impl Victim {
         SimRuntime::run(7, |rt| {
             let system = self.world.disk.system(rt);
             let options = self.options(on_damage);
-            let log = match Log::open(&*system, PATH, Creation::OpenExisting, options) {
+            let log = match Log::open(&*system, PATH, OpenMode::OpenExisting, options) {
                 Ok(log) => log,
                 Err(Error::Damaged(d)) => return Opened::Damaged(d),
                 Err(e) => panic!("{e}"),
@@ -108,14 +108,14 @@ impl Victim {
         model.voids.iter().any(|v| v.0 <= from && to <= v.1)
     }
 
-    fn is_prefix(&self, shown: &[Entry]) {
+    fn is_prefix(&self, shown: &[Record]) {
         self.is_prefix_but(shown, false);
     }
 
     /// `void_lost`: nobody knows any more what was taken back, so that may be there again.
-    fn is_prefix_but(&self, shown: &[Entry], void_lost: bool) {
-        let live = |e: &&Entry| !void_lost || self.live.iter().any(|(lsn, _)| *lsn == e.start);
-        let shown: Vec<&Entry> = shown.iter().filter(live).collect();
+    fn is_prefix_but(&self, shown: &[Record], void_lost: bool) {
+        let live = |e: &&Record| !void_lost || self.live.iter().any(|(lsn, _)| *lsn == e.start);
+        let shown: Vec<&Record> = shown.iter().filter(live).collect();
         assert!(shown.len() <= self.live.len(), "records that never were");
         for (e, (lsn, k)) in shown.iter().zip(&self.live) {
             assert_eq!((e.start, e.end, &e.data), (*lsn, k.end, &*k.data));
@@ -123,7 +123,7 @@ impl Victim {
     }
 
     /// Walks, and returns the damages and the records found.
-    fn walk(&self) -> (Vec<Damage>, Vec<Entry>) {
+    fn walk(&self) -> (Vec<Damage>, Vec<Record>) {
         SimRuntime::run(7, |rt| {
             let inspector =
                 Inspector::salvage(&*self.world.disk.system(rt), PATH).expect("salvage");
@@ -218,7 +218,7 @@ impl Victim {
 
     /// Crashes at every operation of the opening that truncates: the next one truncates too, or
     /// it refuses; and what the finished one shows stays.
-    fn crash_while_truncating(&self, what: &str, damaged: &Image, shown: &[Entry], free: bool) {
+    fn crash_while_truncating(&self, what: &str, damaged: &Image, shown: &[Record], free: bool) {
         let ops = self.world.disk.ops();
         for op in (0..ops).step_by(5) {
             self.world.restore(damaged);
@@ -226,7 +226,7 @@ impl Victim {
             SimRuntime::run(op, |rt| {
                 let system = self.world.disk.system(rt);
                 let options = self.options(OnDamage::Truncate);
-                let _ = Log::open(&*system, PATH, Creation::OpenExisting, options);
+                let _ = Log::open(&*system, PATH, OpenMode::OpenExisting, options);
                 self.world.disk.cut();
             });
             self.world.disk.reboot(op);
@@ -314,7 +314,7 @@ fn a_missing_segment() {
                 let from = Lsn(u64::from_str_radix(&name[..16], 16).expect("its name"));
                 match victim.open(OnDamage::Refuse) {
                     Opened::Damaged(d) => {
-                        assert_eq!((d.lsn, d.case), (from, Case::SegmentLost), "{d}");
+                        assert_eq!((d.lsn, d.case), (from, RecoveryCase::SegmentLost), "{d}");
                         assert_eq!(d.file.as_ref(), Some(name), "{d}");
                     }
                     Opened::Shows(..) => panic!("{name} is missing and nobody says so"),
@@ -362,7 +362,7 @@ fn a_sector_behind_the_end_that_cannot_be_read() {
         match victim.open(OnDamage::Refuse) {
             Opened::Damaged(d) => {
                 assert!(!closed, "{d}");
-                assert_eq!((d.lsn, d.case), (last.end, Case::ReadError));
+                assert_eq!((d.lsn, d.case), (last.end, RecoveryCase::ReadError));
             }
             Opened::Shows(shown, damage, ..) => {
                 assert!(closed && damage.is_none(), "{damage:?}");
@@ -375,21 +375,21 @@ fn a_sector_behind_the_end_that_cannot_be_read() {
 #[test]
 fn an_emptied_directory_is_no_fresh_log() {
     let victim = Victim::new("emptied", &steps(), true);
-    let open = |creation| {
+    let open = |mode| {
         SimRuntime::run(1, |rt| {
             let system = victim.world.disk.system(rt);
-            let log = Log::open(&*system, PATH, creation, small());
+            let log = Log::open(&*system, PATH, mode, small());
             log.map(drop).map_err(|e| e.kind())
         })
     };
     // The control file first: what is left is no fresh log, whatever was asked for.
     victim.world.disk.remove_file(PATH, "control");
-    for creation in [
-        Creation::OpenExisting,
-        Creation::OpenOrCreate,
-        Creation::CreateNew,
+    for mode in [
+        OpenMode::OpenExisting,
+        OpenMode::OpenOrCreate,
+        OpenMode::CreateNew,
     ] {
-        assert_eq!(open(creation), Err(ErrorKind::NoLog), "{creation:?}");
+        assert_eq!(open(mode), Err(ErrorKind::NoLog), "{mode:?}");
     }
     // The segments can be saved without it.
     let (_, saved) = victim.walk();
@@ -400,7 +400,7 @@ fn an_emptied_directory_is_no_fresh_log() {
     for name in &victim.segments {
         victim.world.disk.remove_file(PATH, name);
     }
-    assert_eq!(open(Creation::OpenExisting), Err(ErrorKind::NoLog));
+    assert_eq!(open(OpenMode::OpenExisting), Err(ErrorKind::NoLog));
 }
 
 /// One slot of the control file, and both, at every moment of a workload.
@@ -437,7 +437,7 @@ fn a_damaged_control_slot() {
         let _report = world.report("both slots".to_owned());
         let opened = SimRuntime::run(op, |rt| {
             let system = world.disk.system(rt);
-            let log = Log::open(&*system, PATH, Creation::OpenOrCreate, small());
+            let log = Log::open(&*system, PATH, OpenMode::OpenOrCreate, small());
             log.map(drop).map_err(|e| e.kind())
         });
         assert_eq!(opened, Err(ErrorKind::Damaged));
@@ -460,11 +460,11 @@ fn a_truncated_log_goes_on() {
         let system = victim.world.disk.system(rt);
         let open = |on_damage| {
             let options = victim.options(on_damage);
-            Log::open(&*system, PATH, Creation::OpenExisting, options)
+            Log::open(&*system, PATH, OpenMode::OpenExisting, options)
         };
         let log = open(OnDamage::Truncate).expect("truncates");
         let lost = log.recovered().lost.clone().expect("reported");
-        assert_eq!((lost.lsn, lost.case), (b.lsn, Case::Damaged));
+        assert_eq!((lost.lsn, lost.case), (b.lsn, RecoveryCase::Damaged));
         let before = read(&log, log.front_lsn());
         victim.is_prefix(&before);
         let kind = log.read_at(b.lsn).map_err(|e| e.kind());

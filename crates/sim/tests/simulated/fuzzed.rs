@@ -1,6 +1,8 @@
 //! What fuzzing found, each as a case of its own.
 
-use logforce_core::{Case, Creation, Damage, Entry, Error, Inspector, Log, OnDamage, Visit};
+use logforce_core::{
+    Damage, Error, Inspector, Log, OnDamage, OpenMode, Record, RecoveryCase, Visit,
+};
 use logforce_device::System;
 use logforce_format::{
     CONTROL_SLOT_LEN, CONTROL_SLOT_OFFSETS, Control, Lsn, SEGMENT_HEADER_LEN, SegmentHeader,
@@ -9,10 +11,10 @@ use logforce_sim::model::{PATH, read, small};
 use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
 
 /// A log with several segments: its records, its segments' names.
-fn several_segments(disk: &SimDisk) -> (Vec<Entry>, Vec<String>) {
+fn several_segments(disk: &SimDisk) -> (Vec<Record>, Vec<String>) {
     SimRuntime::run(1, |rt| {
         let system = disk.system(rt);
-        let log = Log::open(&*system, PATH, Creation::CreateNew, small()).expect("open");
+        let log = Log::open(&*system, PATH, OpenMode::CreateNew, small()).expect("open");
         for n in 0..8_u8 {
             log.commit(&vec![n; 9_000]).expect("commit");
         }
@@ -26,7 +28,7 @@ fn several_segments(disk: &SimDisk) -> (Vec<Entry>, Vec<String>) {
 
 fn open(system: &dyn System, on_damage: OnDamage) -> Result<Log, Error> {
     let options = small().on_damage(on_damage);
-    Log::open(system, PATH, Creation::OpenExisting, options)
+    Log::open(system, PATH, OpenMode::OpenExisting, options)
 }
 
 /// Two segments have each other's names, and one of them is damaged. The place of the lost one was
@@ -72,7 +74,7 @@ fn a_loss_found_while_the_tail_is_read_again_is_reported() {
     let disk = SimDisk::new(SimOptions::default(), 1);
     let places = SimRuntime::run(1, |rt| {
         let system = disk.system(rt);
-        let log = Log::open(&*system, PATH, Creation::CreateNew, small()).expect("open");
+        let log = Log::open(&*system, PATH, OpenMode::CreateNew, small()).expect("open");
         for n in 0..6_u8 {
             log.commit(&[n; 100]).expect("commit");
         }
@@ -106,8 +108,16 @@ fn a_loss_found_while_the_tail_is_read_again_is_reported() {
                 let at = log.commit(b"new").expect("commit");
                 assert!(at.start > places[places.len() - 1].2, "used again: {at:?}");
             } else {
-                assert_ne!(recovered.case, Case::ReadError, "not reported at {lsn}");
-                assert_ne!(recovered.case, Case::Damaged, "not reported at {lsn}");
+                assert_ne!(
+                    recovered.case,
+                    RecoveryCase::ReadError,
+                    "not reported at {lsn}"
+                );
+                assert_ne!(
+                    recovered.case,
+                    RecoveryCase::Damaged,
+                    "not reported at {lsn}"
+                );
             }
         });
     }
@@ -124,7 +134,7 @@ fn refused_or_kept(disk: &SimDisk, on_damage: OnDamage) -> Option<Error> {
             Err(e) => return Some(e),
         };
         // Damage below the anchor is reported by reading.
-        let shown = |log: &Log| -> Vec<Entry> {
+        let shown = |log: &Log| -> Vec<Record> {
             let reader = log.read_from(log.front_lsn()).expect("the front");
             reader.map_while(Result::ok).collect()
         };
@@ -139,7 +149,7 @@ fn refused_or_kept(disk: &SimDisk, on_damage: OnDamage) -> Option<Error> {
     })
 }
 
-fn salvaged(disk: &SimDisk) -> (Vec<Entry>, Inspector) {
+fn salvaged(disk: &SimDisk) -> (Vec<Record>, Inspector) {
     SimRuntime::run(3, |rt| {
         let inspector = Inspector::salvage(&*disk.system(rt), PATH).expect("salvage");
         let mut found = Vec::new();
@@ -357,7 +367,7 @@ fn what_lies_below_the_anchor_is_held_against_it() {
             });
             walked.expect("walked");
             assert_eq!(damages[0].lsn, anchor, "{what}: {damages:?}");
-            assert_eq!(damages[0].case, Case::WrittenWrong, "{what}");
+            assert_eq!(damages[0].case, RecoveryCase::WrittenWrong, "{what}");
         });
     }
 }

@@ -15,9 +15,9 @@ fn fill() -> Vec<Step> {
 fn options(unit: u32, method: Method) -> Options {
     Options::new()
         .method(method)
-        .segment_len(u64::from(unit) * 5)
+        .segment_size(u64::from(unit) * 5)
         .max_batch(unit * 2)
-        .staging(unit as usize * 4)
+        .buffer_size(unit as usize * 4)
         .live_stats(false)
 }
 
@@ -66,13 +66,13 @@ fn the_write_unit_changes() {
 fn the_segment_length_changes() {
     for (first, second) in [(16 << 10, 256 << 10), (256 << 10, 16 << 10)] {
         let mut world = World::new(format!("{first}"), SimOptions::default(), small(), 1);
-        world.options = small().segment_len(first);
+        world.options = small().segment_size(first);
         // The record that is refused leaves all its segments prepared.
         world.disk.change(|o| o.capacity = Some(600 << 10));
         let outcome = world.work_through(1, &[Step::Commit(10), Step::Append(900_000)]);
         assert!(matches!(outcome, Outcome::Refused(_)), "{outcome:?}");
         world.disk.change(|o| o.capacity = None);
-        world.options = small().segment_len(second);
+        world.options = small().segment_size(second);
         let steps = [
             Step::Commit(300_000),
             Step::Commit(10),

@@ -1,6 +1,6 @@
 //! Headers of segments that are not given back as they are.
 
-use logforce_core::{Creation, Inspector, Log, OnDamage};
+use logforce_core::{Inspector, Log, OnDamage, OpenMode};
 use logforce_sim::model::{PATH, read, small};
 use logforce_testkit::{FaultKind, Misread, SimDisk, SimOptions, SimRuntime};
 
@@ -8,7 +8,7 @@ use logforce_testkit::{FaultKind, Misread, SimDisk, SimOptions, SimRuntime};
 fn closed() -> SimDisk {
     let disk = SimDisk::new(SimOptions::default(), 1);
     SimRuntime::run(1, |rt| {
-        let log = Log::open(&*disk.system(rt), PATH, Creation::CreateNew, small());
+        let log = Log::open(&*disk.system(rt), PATH, OpenMode::CreateNew, small());
         let log = log.expect("made");
         for n in 0..8u8 {
             log.commit(&[n; 15_000]).expect("nothing fails");
@@ -36,7 +36,7 @@ fn a_header_that_is_read_wrong_once_costs_nothing() {
             disk.misread_at(n, Misread::Misdirected);
             SimRuntime::run(1, |rt| {
                 let options = small().on_damage(on_damage);
-                let log = Log::open(&*disk.system(rt), PATH, Creation::OpenExisting, options);
+                let log = Log::open(&*disk.system(rt), PATH, OpenMode::OpenExisting, options);
                 let log = log.unwrap_or_else(|e| panic!("read {n}: {e}"));
                 assert_eq!(log.recovered().lost, None, "read {n}");
                 log.close().expect("nothing fails");
@@ -47,7 +47,7 @@ fn a_header_that_is_read_wrong_once_costs_nothing() {
             let odd = names.iter().find(|n| n.ends_with(".damaged"));
             assert_eq!(odd, None, "read {n}");
             let records = SimRuntime::run(2, |rt| {
-                let log = Log::open(&*disk.system(rt), PATH, Creation::OpenExisting, small());
+                let log = Log::open(&*disk.system(rt), PATH, OpenMode::OpenExisting, small());
                 let log = log.expect("it opens");
                 read(&log, log.front_lsn()).len()
             });
@@ -72,7 +72,7 @@ fn a_refusal_for_a_header_says_what_was_seen() {
         }
         SimRuntime::run(1, |rt| {
             let system = disk.system(rt);
-            let refused = Log::open(&*system, PATH, Creation::OpenExisting, small()).err();
+            let refused = Log::open(&*system, PATH, OpenMode::OpenExisting, small()).err();
             let text = refused.map(|e| e.to_string()).unwrap_or_default();
             if text.contains(".seg") {
                 assert!(!text.contains("this one is missing"), "read {n}: {text}");

@@ -1,13 +1,13 @@
 //! What was given up at damage is kept, and shown to who asks for it, wherever it came to lie.
 
-use logforce_core::{BatchInfo, Creation, Entry, Inspector, Log, Lsn, OnDamage, Visit};
+use logforce_core::{BatchInfo, Inspector, Log, Lsn, OnDamage, OpenMode, Record, Visit};
 use logforce_device::System;
 use logforce_sim::model::{PATH, read, small};
 use logforce_testkit::{Failure, SimDisk, SimOptions, SimRuntime, Survival};
 
 fn open(system: &dyn System) -> Log {
     let options = small().on_damage(OnDamage::Truncate);
-    Log::open(system, PATH, Creation::OpenOrCreate, options).expect("it opens")
+    Log::open(system, PATH, OpenMode::OpenOrCreate, options).expect("it opens")
 }
 
 /// Works, and loses power at once.
@@ -20,7 +20,7 @@ fn live(disk: &SimDisk, work: impl FnOnce(&Log)) {
     disk.crash(Failure::Power, Some(Survival::Kept), 1);
 }
 
-fn commit_some(log: &Log, n: u8) -> Vec<Entry> {
+fn commit_some(log: &Log, n: u8) -> Vec<Record> {
     for n in n..n + 4 {
         log.commit(&[n; 3_000]).expect("nothing fails");
     }
@@ -51,7 +51,7 @@ fn rot(disk: &SimDisk) -> BatchInfo {
     b
 }
 
-fn given_up(disk: &SimDisk) -> (usize, Vec<Entry>) {
+fn given_up(disk: &SimDisk) -> (usize, Vec<Record>) {
     SimRuntime::run(1, |rt| {
         let inspector = Inspector::open(&*disk.system(rt), PATH).expect("it can be looked at");
         let ranges = inspector.given_up().expect("listed");
@@ -85,7 +85,7 @@ fn a_segment_with_parts_of_two_ranges() {
     live(&disk, |log| assert!(log.recovered().lost.is_some()));
     let (ranges, before) = given_up(&disk);
     assert_eq!(ranges, 2);
-    let of_second = |e: &&Entry| e.start > rotten.lsn && second.contains(e);
+    let of_second = |e: &&Record| e.start > rotten.lsn && second.contains(e);
     assert!(before.iter().any(|e| of_second(&e)), "{before:?}");
 
     live(&disk, |log| {
@@ -164,7 +164,7 @@ fn a_range_that_only_its_marker_tells() {
         let rotten = rot(&disk);
         let mut left = Vec::new();
         live(&disk, |log| left = commit_some(log, 10));
-        let gone: Vec<&Entry> = first.iter().filter(|e| !left.contains(e)).collect();
+        let gone: Vec<&Record> = first.iter().filter(|e| !left.contains(e)).collect();
         assert!(!gone.is_empty());
         let (anchor, all) = batches(&disk);
         let went_on = all.iter().find(|b| b.void_from < b.lsn);

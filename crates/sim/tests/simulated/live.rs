@@ -2,7 +2,7 @@
 //! nothing depends on it.
 
 use crate::crash::{bulk, case, spanning, truncation};
-use logforce_core::{Creation, Inspector, LiveStats, Log, Method, Options};
+use logforce_core::{Inspector, LiveStats, Log, Method, OpenMode, Options};
 use logforce_device::{OpenFile, ReadSource};
 use logforce_sim::model::small;
 use logforce_sim::work::Outcome;
@@ -18,7 +18,7 @@ fn live() -> Options {
 
 fn open(disk: &SimDisk, rt: &SimRuntime, options: Options) -> Log {
     let system = disk.system(rt);
-    Log::open(&*system, DIR, Creation::OpenOrCreate, options).unwrap()
+    Log::open(&*system, DIR, OpenMode::OpenOrCreate, options).unwrap()
 }
 
 fn page(disk: &SimDisk, rt: &SimRuntime) -> Option<LiveStats> {
@@ -76,7 +76,7 @@ fn it_says_what_the_log_says() {
             assert_eq!(live.commit.count, 30);
             assert_eq!(live.commit.p50, stats.commit.quantile(0.5));
             assert_eq!(live.force.max, stats.force.max());
-            assert_eq!(live.distance(), stats.distance());
+            assert_eq!(live.commit_to_force_ratio(), stats.commit_to_force_ratio());
             assert!(live.open_for > Duration::from_secs(5) && live.open_for < stats.open_for);
             assert_eq!(live.pid, 1);
             // Idle: the disk is left alone, however long.
@@ -100,7 +100,7 @@ fn it_says_what_the_log_says() {
 fn it_is_written_once_a_second_at_most_and_can_be_turned_off() {
     let disk = talkative();
     SimRuntime::run(1, |rt| {
-        let log = open(&disk, rt, live().segment_len(4 << 20));
+        let log = open(&disk, rt, live().segment_size(4 << 20));
         rt.set_step_limit(u64::MAX);
         for _ in 0..500 {
             log.commit(b"a record").unwrap();
@@ -194,7 +194,7 @@ fn alone_it_is_no_log() {
         for name in disk.stable_names(DIR) {
             disk.remove_file(DIR, &name);
         }
-        let log = Log::open(&*disk.system(rt), DIR, Creation::CreateNew, live()).unwrap();
+        let log = Log::open(&*disk.system(rt), DIR, OpenMode::CreateNew, live()).unwrap();
         log.close().unwrap();
     });
 }
@@ -252,12 +252,12 @@ fn a_full_disk() {
     assert!(matches!(outcome, Outcome::Fine));
     let disk = SimDisk::new(SimOptions::default(), 1);
     SimRuntime::run(1, |rt| {
-        let log = open(&disk, rt, live().segment_len(1 << 20));
+        let log = open(&disk, rt, live().segment_size(1 << 20));
         rt.sleep(Duration::from_secs(2));
         log.close().unwrap();
         disk.remove_file(DIR, LIVE);
         disk.change(|o| o.capacity = Some(0));
-        let log = open(&disk, rt, live().segment_len(1 << 20));
+        let log = open(&disk, rt, live().segment_size(1 << 20));
         for _ in 0..3 {
             log.commit(b"a record").unwrap();
             rt.sleep(Duration::from_secs(2));

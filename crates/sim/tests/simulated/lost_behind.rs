@@ -1,8 +1,8 @@
 //! A segment is lost that an opening does not come to, since the log seems to end before it.
 
 use logforce_core::{
-    BatchInfo, BatchKind, Case, Creation, Entry, ErrorKind, Inspector, Log, Lsn, OnDamage, Options,
-    Recovered, Visit,
+    BatchInfo, BatchKind, ErrorKind, Inspector, Log, Lsn, OnDamage, OpenMode, Options, Record,
+    RecoveryCase, RecoveryReport, Visit,
 };
 use logforce_sim::model::{PATH, read, small};
 use logforce_testkit::{Failure, SimDisk, SimOptions, SimRuntime, Survival};
@@ -16,7 +16,7 @@ fn options() -> Options {
 fn commit_all(disk: &SimDisk, closed: bool) {
     SimRuntime::run(1, |rt| {
         let system = disk.system(rt);
-        let log = Log::open(&*system, PATH, Creation::OpenOrCreate, options()).expect("opens");
+        let log = Log::open(&*system, PATH, OpenMode::OpenOrCreate, options()).expect("opens");
         for n in 0..9u8 {
             log.commit(&[n; 5_000]).expect("nothing fails");
         }
@@ -47,10 +47,10 @@ fn batches(disk: &SimDisk, seed: u64) -> (Lsn, Vec<BatchInfo>) {
 }
 
 /// Opens, reads, and loses power.
-fn truncate(disk: &SimDisk, seed: u64) -> (Recovered, Vec<Entry>) {
+fn truncate(disk: &SimDisk, seed: u64) -> (RecoveryReport, Vec<Record>) {
     let seen = SimRuntime::run(seed, |rt| {
         let options = options().on_damage(OnDamage::Truncate);
-        let log = Log::open(&*disk.system(rt), PATH, Creation::OpenExisting, options);
+        let log = Log::open(&*disk.system(rt), PATH, OpenMode::OpenExisting, options);
         let log = log.expect("truncates");
         let seen = (log.recovered().clone(), read(&log, log.front_lsn()));
         disk.cut();
@@ -63,7 +63,7 @@ fn truncate(disk: &SimDisk, seed: u64) -> (Recovered, Vec<Entry>) {
 /// Whether a strict opening refuses, or the log says what was given up.
 fn is_told(disk: &SimDisk, seed: u64) -> bool {
     SimRuntime::run(seed, |rt| {
-        match Log::open(&*disk.system(rt), PATH, Creation::OpenExisting, options()) {
+        match Log::open(&*disk.system(rt), PATH, OpenMode::OpenExisting, options()) {
             Ok(log) => !log.given_up().expect("nothing fails").is_empty(),
             Err(e) => e.kind() == ErrorKind::Damaged,
         }
@@ -93,7 +93,7 @@ fn a_segment_lost_behind_a_rotten_batch_is_told() {
         disk.cut_at(op);
         let returned = SimRuntime::run(4, |rt| {
             let options = options().on_damage(OnDamage::Truncate);
-            let log = Log::open(&*disk.system(rt), PATH, Creation::OpenExisting, options);
+            let log = Log::open(&*disk.system(rt), PATH, OpenMode::OpenExisting, options);
             disk.cut();
             log.is_ok()
         });
@@ -110,7 +110,7 @@ fn a_segment_lost_behind_a_rotten_batch_is_told() {
     assert_eq!(recovered.end, rotten.lsn);
     let lost = recovered.lost.expect("reported");
     let file = Some(next.file.clone());
-    assert_eq!((lost.case, lost.file), (Case::SegmentLost, file));
+    assert_eq!((lost.case, lost.file), (RecoveryCase::SegmentLost, file));
 
     disk.lift_faults();
     let (_, all) = batches(&disk, 5);

@@ -1,7 +1,7 @@
 //! The metadata: the last acknowledged value or the one in flight, whatever crashes, fails or rots.
 
 use logforce_core::{
-    Creation, Error, ErrorKind, Inspector, Log, MAX_META_LEN, Method, OnDamage, Options, ReadOnly,
+    Error, ErrorKind, Inspector, Log, MAX_META_LEN, Method, OnDamage, OpenMode, Options, ReadOnly,
     Visit,
 };
 use logforce_device::{Runtime, System};
@@ -48,7 +48,7 @@ fn value(n: u64) -> Vec<u8> {
 
 fn open(disk: &SimDisk, rt: &SimRuntime, options: &Options) -> Result<Log, Error> {
     let system = disk.system(rt);
-    Log::open(&*system, PATH, Creation::OpenOrCreate, options.clone())
+    Log::open(&*system, PATH, OpenMode::OpenOrCreate, options.clone())
 }
 
 fn set(log: &Log, known: &mut Known, n: u64) -> Result<(), Error> {

@@ -1,6 +1,6 @@
 //! Bugs that somebody who had not written the log found in it; each lost or hid acknowledged data.
 
-use logforce_core::{Creation, ErrorKind, Log, Lsn, Method, OnDamage, Options, Result};
+use logforce_core::{ErrorKind, Log, Lsn, Method, OnDamage, OpenMode, Options, Result};
 use logforce_device::{System, WriteCache};
 use logforce_testkit::{Failure, Fault, SimDisk, SimOptions, SimRuntime, Survival};
 use std::time::Duration;
@@ -12,14 +12,14 @@ fn open(disk: &SimDisk, rt: &SimRuntime, options: Options) -> Result<Log> {
     Log::open(
         &*system as &dyn System,
         DIR,
-        Creation::OpenOrCreate,
+        OpenMode::OpenOrCreate,
         options,
     )
 }
 
 fn small() -> Options {
-    let options = Options::new().segment_len(65536).max_batch(16384);
-    options.staging(65536).live_stats(false)
+    let options = Options::new().segment_size(65536).max_batch(16384);
+    options.buffer_size(65536).live_stats(false)
 }
 
 fn all(log: &Log) -> Vec<Vec<u8>> {

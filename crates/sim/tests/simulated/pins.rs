@@ -1,6 +1,6 @@
 //! Pins: readers that hold the front, and what becomes of those that hold too much.
 
-use logforce_core::{Creation, Entry, Error, ErrorKind, Log, Lsn, Options, Pin};
+use logforce_core::{Error, ErrorKind, Log, Lsn, OpenMode, Options, Pin, Record};
 use logforce_device::Runtime;
 use logforce_sim::model::{PATH, small};
 use logforce_sim::seeds;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 fn open(disk: &SimDisk, rt: &SimRuntime, options: &Options) -> Result<Log, Error> {
     let system = disk.system(rt);
-    Log::open(&*system, PATH, Creation::OpenOrCreate, options.clone())
+    Log::open(&*system, PATH, OpenMode::OpenOrCreate, options.clone())
 }
 
 /// Commits records; where each begins, and the end of the last.
@@ -145,7 +145,7 @@ fn where_a_pin_can_be() {
 fn a_dead_reader_is_cut_off() {
     let disk = SimDisk::new(SimOptions::default(), 1);
     SimRuntime::run(1, |rt| {
-        let options = small().pin_limit(120_000);
+        let options = small().max_pinned_bytes(120_000);
         let log = open(&disk, rt, &options).expect("a fresh log");
         let at = fill(&log, 30);
         let (dead, alive) = (log.pin(at[1]).unwrap(), log.pin(at[12]).unwrap());
@@ -175,17 +175,17 @@ fn life(seed: u64) {
     let mut rng = Rng::new(seed);
     let disk = SimDisk::new(SimOptions::random(seed), seed);
     let mut options = small()
-        .segment_len(48 << 10)
+        .segment_size(48 << 10)
         .max_batch(16 << 10)
-        .staging(48 << 10);
+        .buffer_size(48 << 10);
     options = options.require(logforce_core::Guarantee::ProcessCrash);
-    options = options.spares(rng.below(3) as usize);
+    options = options.max_spare_segments(rng.below(3) as usize);
     let tight = rng.one_in(3);
     if tight {
-        options = options.pin_limit(20_000 + rng.below(60_000));
+        options = options.max_pinned_bytes(20_000 + rng.below(60_000));
     }
     let cut = rng.one_in(3).then(|| rng.below(400));
-    let written: Arc<Mutex<Vec<Entry>>> = Arc::default();
+    let written: Arc<Mutex<Vec<Record>>> = Arc::default();
     let done = Arc::new(AtomicU64::new(0));
     let wanted = SimRuntime::run(seed, |rt| {
         rt.tolerate_panics();
@@ -211,7 +211,7 @@ fn life(seed: u64) {
             let Ok(c) = log.commit(&data) else { break };
             places.push(c.end);
             let (start, end) = (c.start, c.end);
-            written.lock().unwrap().push(Entry { start, end, data });
+            written.lock().unwrap().push(Record { start, end, data });
             if rng.one_in(3) {
                 let to = places[rng.below(places.len() as u64) as usize];
                 if to > wanted && log.truncate_front(to).is_ok() {
@@ -253,7 +253,7 @@ fn follow(
     log: &Log,
     rt: &SimRuntime,
     disk: &SimDisk,
-    written: &Mutex<Vec<Entry>>,
+    written: &Mutex<Vec<Record>>,
     done: &AtomicU64,
     rng: &mut Rng,
 ) {

@@ -1,6 +1,6 @@
 //! What commits of each policy wait for, what they are worth, and what they cost the device.
 
-use logforce_core::{Creation, Guarantee, Log, Method, Options, Policy};
+use logforce_core::{Guarantee, Log, Method, OpenMode, Options, Policy};
 use logforce_device::{Runtime, System, WriteCache};
 use logforce_testkit::{Failure, SimDisk, SimOptions, SimRuntime, Survival};
 use std::time::Duration;
@@ -22,16 +22,16 @@ fn disk() -> SimDisk {
 fn open(disk: &SimDisk, rt: &SimRuntime, method: Method) -> Log {
     let system = disk.system(rt);
     let options = Options::new()
-        .segment_len(512 << 10)
+        .segment_size(512 << 10)
         .max_batch(64 << 10)
-        .staging(128 << 10)
+        .buffer_size(128 << 10)
         .require(Guarantee::Nothing)
         .live_stats(false)
         .method(method);
     let log = Log::open(
         &*system as &dyn System,
         "/log",
-        Creation::OpenOrCreate,
+        OpenMode::OpenOrCreate,
         options,
     )
     .expect("nothing fails");

@@ -3,8 +3,8 @@
 //! failures and openings of the writer, crashes, and restarts of its own.
 
 use logforce_core::{
-    Creation, Error, ErrorKind, Guarantee, Log, Lsn, Method, Options, Policy, ReadOnly,
-    RemoteFollower,
+    Error, ErrorKind, Guarantee, Log, Lsn, Method, OpenMode, Options, Policy, ReadOnly,
+    ReadOnlyFollower,
 };
 use logforce_device::{Runtime, System, WriteCache};
 use logforce_sim::model::small;
@@ -45,7 +45,7 @@ impl Replica {
     }
 
     /// A follower that goes on where the replica is, unless the disk is cut.
-    fn restart(&mut self, disk: &SimDisk, system: &dyn System) -> Option<RemoteFollower> {
+    fn restart(&mut self, disk: &SimDisk, system: &dyn System) -> Option<ReadOnlyFollower> {
         loop {
             let follower = ReadOnly::open(system, DIR).and_then(|log| log.follow(self.position));
             self.restarted += 1;
@@ -140,7 +140,7 @@ fn open(disk: &SimDisk, rt: &SimRuntime, options: &Options) -> Result<Log, Error
     Log::open(
         &*system as &dyn System,
         DIR,
-        Creation::OpenOrCreate,
+        OpenMode::OpenOrCreate,
         options.clone(),
     )
 }
@@ -205,7 +205,7 @@ fn options(rng: &mut Rng, disk: &SimOptions) -> Options {
     }
     let options = small().method(method).require(Guarantee::Nothing);
     let options = options.max_batch(16 << 10);
-    options.writes_in_flight(1 + rng.below(4) as usize)
+    options.max_in_flight_writes(1 + rng.below(4) as usize)
 }
 
 /// One boot: the log is opened a few times, written, closed or failed; replicas look on. Answers

@@ -2,8 +2,8 @@
 //! a segment of their own, damage that an opening cut, another log in the place of the one.
 
 use logforce_core::{
-    Creation, Error, ErrorKind, Guarantee, Log, Lsn, Method, OnDamage, Options, ReadOnly,
-    RemoteFollower,
+    Error, ErrorKind, Guarantee, Log, Lsn, Method, OnDamage, OpenMode, Options, ReadOnly,
+    ReadOnlyFollower,
 };
 use logforce_device::System;
 use logforce_testkit::{Fault, SimDisk, SimOptions, SimRuntime};
@@ -17,24 +17,24 @@ fn open(disk: &SimDisk, rt: &SimRuntime, options: Options) -> Log {
     let opened = Log::open(
         &*system as &dyn System,
         DIR,
-        Creation::OpenOrCreate,
+        OpenMode::OpenOrCreate,
         options,
     );
     opened.unwrap_or_else(|e| panic!("{e}"))
 }
 
 fn small() -> Options {
-    let options = Options::new().segment_len(65536).max_batch(16384);
-    options.staging(65536)
+    let options = Options::new().segment_size(65536).max_batch(16384);
+    options.buffer_size(65536)
 }
 
-fn follow(disk: &SimDisk, rt: &SimRuntime, from: Lsn) -> RemoteFollower {
+fn follow(disk: &SimDisk, rt: &SimRuntime, from: Lsn) -> ReadOnlyFollower {
     let log = ReadOnly::open(&*disk.system(rt), DIR).unwrap();
     log.follow(from).unwrap()
 }
 
 /// What comes within a second.
-fn all(follower: &mut RemoteFollower) -> Vec<Vec<u8>> {
+fn all(follower: &mut ReadOnlyFollower) -> Vec<Vec<u8>> {
     let mut seen = Vec::new();
     let patience = Some(Duration::from_secs(1));
     while let Some(entry) = follower.next_blocking(patience).unwrap() {

@@ -1,8 +1,8 @@
 //! What salvage, `dump` and `verify` show behind damage was part of the log.
 
 use logforce_core::{
-    BatchInfo, BatchKind, Creation, Entry, Error, Inspector, Log, Lsn, OnDamage, Options, ReadOnly,
-    Visit,
+    BatchInfo, BatchKind, Error, Inspector, Log, Lsn, OnDamage, OpenMode, Options, ReadOnly,
+    Record, Visit,
 };
 use logforce_sim::model::{PATH, read, small};
 use logforce_testkit::{Failure, SimDisk, SimOptions, SimRuntime, Survival};
@@ -10,9 +10,9 @@ use logforce_testkit::{Failure, SimDisk, SimOptions, SimRuntime, Survival};
 /// What a walk shows.
 #[derive(Debug, Default)]
 struct Shown {
-    records: Vec<Entry>,
+    records: Vec<Record>,
     proven: Vec<Lsn>,
-    parts: Vec<Entry>,
+    parts: Vec<Record>,
     batches: Vec<BatchInfo>,
     damages: u64,
 }
@@ -47,7 +47,7 @@ fn walk(disk: &SimDisk) -> Shown {
 /// Batches of two write units at most.
 fn options(disk: &SimDisk) -> Options {
     let unit = disk.options().physical_sector;
-    small().segment_len(64 << 10).max_batch(2 * unit)
+    small().segment_size(64 << 10).max_batch(2 * unit)
 }
 
 /// Opens, works, and loses power at once; everything that was written is there.
@@ -60,7 +60,7 @@ fn live_as<T>(disk: &SimDisk, seed: u64, work: impl FnOnce(&Log) -> T) -> T {
     let options = options(disk);
     let done = SimRuntime::run(seed, |rt| {
         let system = disk.system(rt);
-        let log = Log::open(&*system, PATH, Creation::OpenOrCreate, options).expect("open");
+        let log = Log::open(&*system, PATH, OpenMode::OpenOrCreate, options).expect("open");
         let done = work(&log);
         disk.cut();
         done
@@ -124,7 +124,7 @@ fn given_up(disk: &SimDisk, also: Option<&[u8]>) {
     if let Some(also) = also {
         assert!(shown.has(also), "acknowledged behind the damage");
     }
-    let live = |e: &Entry| e.data == FIRST || also.is_some_and(|a| e.data == a);
+    let live = |e: &Record| e.data == FIRST || also.is_some_and(|a| e.data == a);
     assert!(shown.records.iter().all(live));
     let whole = disk.snapshot();
     SimRuntime::run(2, |rt| {
@@ -132,7 +132,7 @@ fn given_up(disk: &SimDisk, also: Option<&[u8]>) {
         let refused = ReadOnly::open(&*system, PATH).err();
         assert!(matches!(refused, Some(Error::Damaged(_))), "{refused:?}");
         let options = options(disk).on_damage(OnDamage::Truncate);
-        let log = Log::open(&*system, PATH, Creation::OpenExisting, options).expect("truncated");
+        let log = Log::open(&*system, PATH, OpenMode::OpenExisting, options).expect("truncated");
         assert!(log.recovered().lost.is_some());
         let kept = read(&log, log.front_lsn());
         assert!(kept.iter().all(live), "{kept:?}");
@@ -266,7 +266,7 @@ fn a_void_range_within_another_can_be_done_without() {
         SimRuntime::run(2, |rt| {
             let options = options(&disk).on_damage(on_damage);
             let system = disk.system(rt);
-            let log = Log::open(&*system, PATH, Creation::OpenExisting, options).expect("open");
+            let log = Log::open(&*system, PATH, OpenMode::OpenExisting, options).expect("open");
             assert!(log.recovered().lost.is_none());
             assert_eq!(read(&log, log.front_lsn()), shown.records);
         });
@@ -360,7 +360,7 @@ fn a_segment_without_its_header_is_known_by_its_batches() {
     hurt_header(&disk, &files[1]);
     SimRuntime::run(1, |rt| {
         let system = disk.system(rt);
-        let refused = Log::open(&*system, PATH, Creation::OpenExisting, options(&disk)).err();
+        let refused = Log::open(&*system, PATH, OpenMode::OpenExisting, options(&disk)).err();
         assert!(matches!(refused, Some(Error::Damaged(_))), "{refused:?}");
         let refused = ReadOnly::open(&*system, PATH).err();
         assert!(matches!(refused, Some(Error::Damaged(_))), "{refused:?}");
@@ -375,7 +375,7 @@ fn a_segment_without_its_header_shows_nothing_of_another_place_or_log() {
     let (before, files) = of_segments(&disk, 1);
     let other = SimDisk::new(SimOptions::default(), 2);
     of_segments(&other, 2);
-    let in_file = |e: &Entry, file: &str| {
+    let in_file = |e: &Record, file: &str| {
         let of = |b: &&BatchInfo| b.file == file && b.lsn < e.end && b.end > e.start;
         before.batches.iter().any(|b| of(&b))
     };
@@ -399,7 +399,7 @@ fn what_was_set_aside_for_its_header_can_be_read() {
     SimRuntime::run(1, |rt| {
         let system = disk.system(rt);
         let options = options(&disk).on_damage(OnDamage::Truncate);
-        let log = Log::open(&*system, PATH, Creation::OpenExisting, options).expect("truncated");
+        let log = Log::open(&*system, PATH, OpenMode::OpenExisting, options).expect("truncated");
         let mut all = read(&log, log.front_lsn());
         let kept = log.given_up().expect("listed");
         assert_eq!(kept.len(), 1, "{kept:?}");
@@ -427,7 +427,7 @@ fn what_was_set_aside_for_its_header_can_be_read() {
 }
 
 /// Everything that salvage can show of what was given up.
-fn all_given_up(system: &dyn logforce_device::System) -> Vec<Entry> {
+fn all_given_up(system: &dyn logforce_device::System) -> Vec<Record> {
     let inspector = Inspector::salvage(system, PATH).expect("salvage");
     let mut found = Vec::new();
     for range in inspector.given_up().expect("listed") {
@@ -446,17 +446,17 @@ fn all_given_up(system: &dyn logforce_device::System) -> Vec<Entry> {
 /// be had afterwards that could be had before. Also where its header is damaged besides.
 #[test]
 fn a_file_that_is_too_short_loses_nothing_more_by_a_truncation() {
-    for segment_len in [16 << 10, 64 << 10] {
+    for segment_size in [16 << 10, 64 << 10] {
         for (len, hurt) in [12_000, 16_000, 40_000, 65_535]
             .into_iter()
-            .filter(|len| *len < segment_len)
+            .filter(|len| *len < segment_size)
             .flat_map(|len| [(len, false), (len, true)])
         {
             let disk = SimDisk::new(SimOptions::default(), 1);
-            let options = options(&disk).segment_len(segment_len as u64);
+            let options = options(&disk).segment_size(segment_size as u64);
             SimRuntime::run(1, |rt| {
                 let system = disk.system(rt);
-                let log = Log::open(&*system, PATH, Creation::CreateNew, options.clone());
+                let log = Log::open(&*system, PATH, OpenMode::CreateNew, options.clone());
                 let log = log.expect("made");
                 for n in 0..60u8 {
                     log.commit(&[n; 1_500]).expect("commit");
@@ -467,7 +467,7 @@ fn a_file_that_is_too_short_loses_nothing_more_by_a_truncation() {
             names.retain(|n| n.ends_with(".seg"));
             names.sort();
             let mut bytes = disk.file_bytes(PATH, &names[1]).expect("a segment");
-            assert_eq!(bytes.len(), segment_len);
+            assert_eq!(bytes.len(), segment_size);
             bytes.truncate(len);
             disk.put_file(PATH, &names[1], &bytes);
             if hurt {
@@ -479,7 +479,7 @@ fn a_file_that_is_too_short_loses_nothing_more_by_a_truncation() {
             SimRuntime::run(1, |rt| {
                 let system = disk.system(rt);
                 let options = options.on_damage(OnDamage::Truncate);
-                let log = Log::open(&*system, PATH, Creation::OpenExisting, options);
+                let log = Log::open(&*system, PATH, OpenMode::OpenExisting, options);
                 let log = log.expect("truncated");
                 let mut after = read(&log, log.front_lsn());
                 log.close().expect("close");
@@ -487,7 +487,7 @@ fn a_file_that_is_too_short_loses_nothing_more_by_a_truncation() {
                 let (n, of) = (after.len(), before.len());
                 assert!(
                     after == before,
-                    "{n} of {of}: {len} of {segment_len}, {hurt}"
+                    "{n} of {of}: {len} of {segment_size}, {hurt}"
                 );
             });
         }

@@ -1,7 +1,7 @@
 //! What the log counts, against what the disk counts. Counts, no times.
 
 use logforce_core::{
-    Creation, Guarantee, HistogramSnapshot, Log, Method, Options, Policy, Result, Stats,
+    Guarantee, HistogramSnapshot, Log, Method, OpenMode, Options, Policy, Result, Stats,
 };
 use logforce_sim::model::small;
 use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
@@ -12,13 +12,13 @@ const COMMITS: u64 = 50;
 
 fn open(disk: &SimDisk, rt: &SimRuntime, options: Options) -> Log {
     let system = disk.system(rt);
-    Log::open(&*system, DIR, Creation::OpenOrCreate, options).unwrap()
+    Log::open(&*system, DIR, OpenMode::OpenOrCreate, options).unwrap()
 }
 
 /// Room for everything, and nothing of the log's own in between.
 fn roomy(method: Method) -> Options {
     Options::new()
-        .segment_len(1 << 20)
+        .segment_size(1 << 20)
         .method(method)
         .require(Guarantee::ProcessCrash)
         .idle_stamp(Duration::MAX)
@@ -47,7 +47,7 @@ fn singles(method: Method) -> Stats {
         assert_eq!(c.device_barriers, now.barriers - counted.barriers);
         assert_eq!(c.directory_syncs, 0);
         assert_eq!(after.durable, log.durable_lsn());
-        assert_eq!(after.stuck_for, Duration::ZERO, "nothing is under way");
+        assert_eq!(after.oldest_io_age, Duration::ZERO, "nothing is under way");
         log.close().unwrap();
         stats
     })
@@ -79,7 +79,7 @@ fn single_commits_by_every_method() {
         assert_eq!(c.writes, COMMITS);
         assert_eq!((c.through_writes, c.barriers), (through, barriers));
         assert_eq!((c.forces, c.stamps), (COMMITS, 0), "{method}");
-        assert_eq!((c.room_waits, c.space_waits), (0, 0));
+        assert_eq!((c.buffer_waits, c.segment_waits), (0, 0));
         let histograms = [
             &stats.wait,
             &stats.commit,
@@ -139,7 +139,7 @@ fn batches_of_many_records_waits_and_policies() {
         assert!((2..=7).contains(&stats.wait.count()), "{stats:#?}");
         assert!((1..=5).contains(&stats.submit.count()), "{stats:#?}");
         assert_eq!(stats.force.count(), c.forces);
-        assert_eq!(stats.distance(), None);
+        assert_eq!(stats.commit_to_force_ratio(), None);
         log.close().unwrap();
     });
 }
@@ -170,7 +170,7 @@ fn everything_that_the_disk_sees_is_counted() {
             // Making the log's directory durable is the system's.
             assert!((counted.dir_syncs - c.directory_syncs) <= 2, "{c:?}");
             assert!(c.segments_prepared > 5 && c.segments_recycled > 0, "{c:?}");
-            assert!(c.space_waits > 0, "{c:?}");
+            assert!(c.segment_waits > 0, "{c:?}");
             assert!(c.barriers <= c.device_barriers && c.batches == c.writes);
             assert_eq!(c.records, 80);
             assert_eq!(c.forces, stats.force.count());
@@ -194,11 +194,11 @@ fn a_call_under_way_has_an_age() {
         let joiner = rt.spawn("committer", Box::new(body)).unwrap();
         let mut seen = 0;
         for _ in 0..2000 {
-            seen += u32::from(log.stats().stuck_for > Duration::ZERO);
+            seen += u32::from(log.stats().oldest_io_age > Duration::ZERO);
             rt.point();
         }
         joiner.join().unwrap();
-        assert_eq!(log.stats().stuck_for, Duration::ZERO);
+        assert_eq!(log.stats().oldest_io_age, Duration::ZERO);
         log.close().unwrap();
         seen
     });
@@ -209,13 +209,13 @@ fn a_call_under_way_has_an_age() {
 fn append_waits_for_room() -> Result<()> {
     let disk = SimDisk::new(SimOptions::default(), 1);
     SimRuntime::run(1, |rt| {
-        let log = open(&disk, rt, small().segment_len(1 << 20));
+        let log = open(&disk, rt, small().segment_size(1 << 20));
         rt.sleep(Duration::from_secs(1));
         for _ in 0..100 {
             log.append(&[1; 5_000])?;
         }
         let c = log.stats().counters;
-        assert!(c.room_waits > 0 && c.room_waits <= 100, "{c:?}");
+        assert!(c.buffer_waits > 0 && c.buffer_waits <= 100, "{c:?}");
         log.close()
     })
 }

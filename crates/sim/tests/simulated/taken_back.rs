@@ -1,14 +1,14 @@
 //! What was taken back does not come back, also where the batch that says so is cut with damage.
 
 use logforce_core::{
-    BatchInfo, BatchKind, Creation, ErrorKind, Inspector, Log, Lsn, OnDamage, Options, Visit,
+    BatchInfo, BatchKind, ErrorKind, Inspector, Log, Lsn, OnDamage, OpenMode, Options, Visit,
 };
 use logforce_device::System;
 use logforce_sim::model::{PATH, read, small};
 use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
 
 fn open(system: &dyn System, options: Options) -> Log {
-    Log::open(system, PATH, Creation::OpenOrCreate, options).expect("it opens")
+    Log::open(system, PATH, OpenMode::OpenOrCreate, options).expect("it opens")
 }
 
 fn batches(disk: &SimDisk, seed: u64) -> Vec<BatchInfo> {
@@ -103,7 +103,7 @@ fn segments_that_can_be_read_again_stay_given_up() {
     assert!(!truncated.is_empty() && truncated.len() < 8);
     disk.lift_faults();
     // Another length of segments than those had.
-    assert_eq!(shown(3, small().segment_len(32 << 10)), truncated);
+    assert_eq!(shown(3, small().segment_size(32 << 10)), truncated);
     assert_eq!(shown(4, small()), truncated);
 }
 
@@ -284,12 +284,12 @@ fn a_full_batch_before_what_was_taken_back() {
 /// Records that were taken back are counted, in however many segments they lie.
 #[test]
 fn what_was_taken_back_is_counted() {
-    for segment_len in [16 << 10, 1 << 20] {
+    for segment_size in [16 << 10, 1 << 20] {
         let disk = SimDisk::new(SimOptions::default(), 1);
         SimRuntime::run(1, |rt| {
             let system = disk.system(rt);
-            let options = small().segment_len(segment_len);
-            let log = Log::open(&*system, PATH, Creation::OpenOrCreate, options).expect("made");
+            let options = small().segment_size(segment_size);
+            let log = Log::open(&*system, PATH, OpenMode::OpenOrCreate, options).expect("made");
             let ends: Vec<Lsn> = (0..20u8)
                 .map(|n| log.commit(&[n; 3_000]).expect("nothing fails").end)
                 .collect();

@@ -8,7 +8,7 @@ use super::trouble::{Call, Refusal};
 use super::{Fault, SimDisk};
 use crate::Points;
 use logforce_device::{
-    Access, Directory, Entry, Facts, File, FileIdentity, OpenFile, Runtime, System, Whereabouts,
+    Access, DirEntry, Directory, Facts, File, FileIdentity, OpenFile, Runtime, System, Whereabouts,
 };
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -185,7 +185,7 @@ impl Directory for SimDirectory {
         self.identity
     }
 
-    fn entries(&self) -> io::Result<Vec<Entry>> {
+    fn entries(&self) -> io::Result<Vec<DirEntry>> {
         let (mut s, how) = self.at.look(Call::Entries)?;
         let mut names = self.names(&mut s).now.clone();
         match how {
@@ -196,7 +196,7 @@ impl Directory for SimDirectory {
             }
             Some(how) => return Err(how.error()),
         }
-        let entry = |(name, id)| Entry {
+        let entry = |(name, id)| DirEntry {
             name,
             len: s.inodes[&id].size,
             is_file: true,

@@ -204,7 +204,7 @@ impl SimDisk {
     }
 
     /// Writes that were submitted and not completed, in this boot.
-    pub fn writes_in_flight(&self) -> usize {
+    pub fn max_in_flight_writes(&self) -> usize {
         self.lock().in_flight.len()
     }
 

@@ -7,7 +7,7 @@ pub(crate) mod shuttled;
 pub(crate) use shuttled::thread_label;
 
 use logforce_device::sync::AtomicU32;
-use logforce_device::{Joiner, Runtime};
+use logforce_device::{JoinHandle, Runtime};
 use schedule::{Doing, MAIN, Schedule, Thread};
 use std::cell::Cell;
 use std::io::{self, Write as _};
@@ -291,7 +291,7 @@ impl Runtime for SimRuntime {
         Duration::from_nanos(self.inner.lock().now)
     }
 
-    fn spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn Joiner>> {
+    fn spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn JoinHandle>> {
         self.inner.me_or_panic("spawn");
         let mut s = self.inner.lock();
         if s.given_up.is_some() {
@@ -376,7 +376,7 @@ struct SimJoiner {
     number: usize,
 }
 
-impl Joiner for SimJoiner {
+impl JoinHandle for SimJoiner {
     fn join(self: Box<Self>) -> Result<(), logforce_device::Panicked> {
         self.inner.point();
         let me = self.inner.me_or_panic("join");

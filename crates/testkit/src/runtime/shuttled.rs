@@ -2,10 +2,10 @@
 
 use super::{Points, address};
 use logforce_device::sync::{AtomicBool, AtomicU32};
-use logforce_device::{Joiner, Panicked, Runtime};
+use logforce_device::{JoinHandle, Panicked, Runtime};
 use shuttle::future::block_on;
 use shuttle::rand::{RngCore, thread_rng};
-use shuttle::thread::{self, JoinHandle};
+use shuttle::thread;
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::io;
@@ -152,7 +152,7 @@ impl Runtime for ShuttleRuntime {
         table.now
     }
 
-    fn spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn Joiner>> {
+    fn spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn JoinHandle>> {
         // A panic that is part of the test ends its thread; shuttle would end the run.
         let body = move || catch_unwind(AssertUnwindSafe(body)).is_ok();
         let thread = thread::Builder::new().name(name.to_owned()).spawn(body)?;
@@ -223,9 +223,9 @@ impl Runtime for ShuttleRuntime {
     }
 }
 
-struct Started(Mutex<JoinHandle<bool>>);
+struct Started(Mutex<thread::JoinHandle<bool>>);
 
-impl Joiner for Started {
+impl JoinHandle for Started {
     fn join(self: Box<Self>) -> Result<(), Panicked> {
         let thread = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
         match thread.join() {

@@ -1,7 +1,7 @@
 //! The scheduler: order from a seed, simulated time, deadlocks, panics; and that it finds the
 //! planted races of a toy group commit.
 
-use logforce_device::{AlignedBuf, Barrier, File, Joiner, OpenFile, Runtime, Write};
+use logforce_device::{AlignedBuf, Barrier, File, JoinHandle, OpenFile, Runtime, Write};
 use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
 use std::collections::BTreeSet;
 use std::io;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-fn spawn(rt: &SimRuntime, name: &str, body: impl FnOnce() + Send + 'static) -> Box<dyn Joiner> {
+fn spawn(rt: &SimRuntime, name: &str, body: impl FnOnce() + Send + 'static) -> Box<dyn JoinHandle> {
     rt.spawn(name, Box::new(body)).unwrap()
 }
 

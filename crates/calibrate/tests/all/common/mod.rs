@@ -2,8 +2,8 @@
 #![allow(dead_code)]
 
 use logforce_device::{
-    Barrier, Completion, Directory, Entry, Facts, File, FileIdentity, Method, OpenFile, ReadSource,
-    Ticket, Write,
+    Barrier, Completion, DirEntry, Directory, Facts, File, FileIdentity, Method, OpenFile,
+    ReadSource, Ticket, Write,
 };
 use logforce_testkit::{Rng, SimDisk, SimRuntime};
 use std::io;
@@ -103,7 +103,7 @@ impl Directory for Slow {
     fn identity(&self) -> FileIdentity {
         self.inner.identity()
     }
-    fn entries(&self) -> io::Result<Vec<Entry>> {
+    fn entries(&self) -> io::Result<Vec<DirEntry>> {
         self.inner.entries()
     }
     fn open(&self, name: &str, how: OpenFile) -> io::Result<Arc<dyn File>> {

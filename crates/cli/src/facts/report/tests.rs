@@ -1,6 +1,6 @@
 use super::super::text::render;
 use super::*;
-use logforce::Tried;
+use logforce::CutResult;
 use logforce::calibration::Decision;
 use logforce_device::{BlockDevice, DirectAlignment, WriteCache};
 use logforce_measure::machine::Host;
@@ -116,7 +116,7 @@ fn a_cut_of_power_goes_before_the_device_s_word() {
         for (kept, answer) in [(false, ("no", "contradicted")), (true, ("yes", "proven"))] {
             let mut facts = facts(platform, Some(true));
             let evidence = "seen by a cut".to_owned();
-            facts.tried = vec![Tried {
+            facts.tried = vec![CutResult {
                 method,
                 kept,
                 evidence,
@@ -132,7 +132,7 @@ fn a_cut_of_power_goes_before_the_device_s_word() {
     }
     // A flush that lost something says nothing of FUA.
     let mut flushed = facts(Platform::Windows, Some(true));
-    flushed.tried = vec![Tried {
+    flushed.tried = vec![CutResult {
         method: Method::Flush,
         kept: false,
         evidence: "lost".to_owned(),

@@ -14,7 +14,7 @@ pub const SEGMENT: u64 = 64 << 10;
 /// Small segments, and whatever guarantee there is.
 pub fn options() -> Options {
     Options::new()
-        .segment_len(SEGMENT)
+        .segment_size(SEGMENT)
         .require(Guarantee::ProcessCrash)
 }
 

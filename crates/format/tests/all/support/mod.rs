@@ -175,7 +175,7 @@ pub fn live() -> Live {
         written_at: 1_700_000_000_000_000_000,
         open_for: 5_000_000_000,
         durable: Lsn(0x0180_0000),
-        stuck_for: 0,
+        oldest_io_age: 0,
         counters: vec![3, 2, 1],
         summaries: vec![LiveSummary {
             count: 10,

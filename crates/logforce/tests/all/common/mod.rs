@@ -25,12 +25,12 @@ pub fn options() -> Options {
 }
 
 /// Small segments, batches and staging; the default guarantee and method.
-pub fn sized(segment_len: u64) -> Options {
+pub fn sized(segment_size: u64) -> Options {
     Options::new()
         .calibrate(false)
-        .segment_len(segment_len)
+        .segment_size(segment_size)
         .max_batch(64 << 10)
-        .staging(256 << 10)
+        .buffer_size(256 << 10)
 }
 
 /// A directory of the test's own. Whoever asks for the first one limits what the process may have

@@ -5,7 +5,7 @@ use crate::process::PATIENCE;
 use crate::subject::seam::{Fault, Faulty};
 use crate::subject::{Identity, rank};
 use anyhow::{Context, Result, bail};
-use logforce::{Creation, ErrorKind, Log, Method, Options};
+use logforce::{ErrorKind, Log, Method, OpenMode, Options};
 use logforce_testkit::Rng;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -51,9 +51,9 @@ pub fn role_fight(json: &str) -> Result<()> {
             .method(rng.pick(&Method::LINUX))
             .require(logforce::Guarantee::Nothing)
             .calibrate(false)
-            .segment_len(rng.pick(&[64 << 10, 128 << 10]))
+            .segment_size(rng.pick(&[64 << 10, 128 << 10]))
             .idle_stamp(Duration::from_millis(5));
-        match Log::open(&system, &job.dir, Creation::OpenOrCreate, options) {
+        match Log::open(&system, &job.dir, OpenMode::OpenOrCreate, options) {
             Ok(log) => {
                 round += 1;
                 let marker = Marker::set(&job.marker)?;

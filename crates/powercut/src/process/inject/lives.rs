@@ -37,12 +37,12 @@ fn usual(dir: &Path) -> Job {
     Job {
         task: Task::Work,
         dir: dir.to_owned(),
-        creation: Opening::Either,
+        mode: Opening::Either,
         method: Some(Method::DirectDsync.to_string()),
         demanding: false,
         fault: Fault::None,
         truncating: false,
-        segment_len: 32 << 10,
+        segment_size: 32 << 10,
         life: 1,
         seed: 1,
         steps: 26,
@@ -230,7 +230,7 @@ impl Lived {
         };
         let nothing = Base::nothing();
         add("create", &nothing, &|job| {
-            job.creation = Opening::New;
+            job.mode = Opening::New;
             job.steps = 2;
         });
         add("work", &nothing, &|job| job.steps = 60);
@@ -242,11 +242,11 @@ impl Lived {
         });
         for base in bases {
             add("reopen", base, &|job| {
-                job.creation = Opening::Existing;
+                job.mode = Opening::Existing;
                 job.steps = 4;
             });
             add("truncate", base, &|job| {
-                job.creation = Opening::Existing;
+                job.mode = Opening::Existing;
                 job.truncating = true;
                 job.steps = 4;
             });

@@ -6,7 +6,7 @@ use crate::ledger::{Entry, Kind};
 use crate::subject::seam::{Fault, Faulty};
 use crate::subject::{Identity, metadata, rank};
 use anyhow::Result;
-use logforce::{Committed, Creation, ErrorKind, Guarantee, Log, Lsn, Method, OnDamage, Options};
+use logforce::{Committed, ErrorKind, Guarantee, Log, Lsn, Method, OnDamage, OpenMode, Options};
 use logforce_testkit::Rng;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ pub struct Job {
     /// The log's directory.
     pub dir: PathBuf,
     /// The log is there already, or it must not be.
-    pub creation: Opening,
+    pub mode: Opening,
     /// By its name; else what the log chooses.
     pub method: Option<String>,
     /// Demand a guarantee that survives a loss of power.
@@ -53,7 +53,7 @@ pub struct Job {
     /// Cut the log where acknowledged data is damaged.
     pub truncating: bool,
     /// Bytes of a segment.
-    pub segment_len: u64,
+    pub segment_size: u64,
     /// Its number; no two that work one log have the same.
     pub life: u64,
     /// Of everything random.
@@ -101,8 +101,8 @@ fn options(job: &Job) -> Result<Options> {
     };
     let mut options = Options::new()
         .calibrate(false)
-        .segment_len(job.segment_len)
-        .spares(1)
+        .segment_size(job.segment_size)
+        .max_spare_segments(1)
         .idle_stamp(idle);
     if let Some(method) = &job.method {
         options = options.method(method.parse::<Method>()?);
@@ -160,13 +160,13 @@ fn work(job: &Job) -> Result<()> {
 
 /// As every program does, but that an image in memory counts for the disk that it stands for.
 fn open(job: &Job, options: Options) -> logforce::Result<Log> {
-    let creation = match job.creation {
-        Opening::New => Creation::CreateNew,
-        Opening::Existing => Creation::OpenExisting,
-        Opening::Either => Creation::OpenOrCreate,
+    let mode = match job.mode {
+        Opening::New => OpenMode::CreateNew,
+        Opening::Existing => OpenMode::OpenExisting,
+        Opening::Either => OpenMode::OpenOrCreate,
         Opening::Anywhere => return logforce::open_or_create(&job.dir, options),
     };
-    Log::open(&Faulty::new(job.fault), &job.dir, creation, options)
+    Log::open(&Faulty::new(job.fault), &job.dir, mode, options)
 }
 
 struct Worker<'a> {
@@ -264,7 +264,7 @@ impl Worker<'_> {
         let at = self.log.append(&record)?;
         did(Entry {
             sequence: identity.sequence,
-            ..Entry::range(Kind::Appended, at.start.0, at.end.0)
+            ..Entry::range(Kind::RecordRange, at.start.0, at.end.0)
         });
         let guarantee = self.log.force(at.end)?;
         let done = Committed {
@@ -281,7 +281,7 @@ impl Worker<'_> {
         let submitted = self.log.submit(&record)?;
         did(Entry {
             sequence: identity.sequence,
-            ..Entry::range(Kind::Appended, submitted.start().0, submitted.end().0)
+            ..Entry::range(Kind::RecordRange, submitted.start().0, submitted.end().0)
         });
         let done = submitted.wait()?;
         self.acked(identity, &done);
@@ -394,7 +394,7 @@ impl Worker<'_> {
     }
 }
 
-fn shown(entry: &logforce::Entry) {
+fn shown(entry: &logforce::Record) {
     match Identity::read(&entry.data) {
         Ok(identity) => did(Entry {
             kind: Kind::Shown,

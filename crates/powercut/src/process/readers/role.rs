@@ -4,7 +4,7 @@ use crate::ledger::{Entry, Kind, Lane};
 use crate::subject::Identity;
 use crate::subject::seam::{Fault, Faulty};
 use anyhow::{Context, Result, bail};
-use logforce::{Error, ErrorKind, Inspector, Lsn, ReadOnly, RemoteFollower, Visit};
+use logforce::{Error, ErrorKind, Inspector, Lsn, ReadOnly, ReadOnlyFollower, Visit};
 use logforce_testkit::Rng;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -91,7 +91,7 @@ impl Reader<'_> {
         !self.lane.is_nearly_full() && !self.reading.stop.exists()
     }
 
-    fn shown(&mut self, entry: &logforce::Entry) -> Result<Identity> {
+    fn shown(&mut self, entry: &logforce::Record) -> Result<Identity> {
         let id = authentic(entry)?;
         self.lane.put(Entry {
             sequence: id.sequence,
@@ -123,7 +123,7 @@ impl Reader<'_> {
     }
 
     /// What a follower shows until it ends, or is given up. Answers where the next one begins.
-    fn follow_on(&mut self, mut follower: RemoteFollower) -> Result<Lsn> {
+    fn follow_on(&mut self, mut follower: ReadOnlyFollower) -> Result<Lsn> {
         let mut group = Group::default();
         while self.goes_on() {
             match follower.try_next() {
@@ -249,7 +249,7 @@ impl Reader<'_> {
     }
 }
 
-fn authentic(entry: &logforce::Entry) -> Result<Identity> {
+fn authentic(entry: &logforce::Record) -> Result<Identity> {
     Identity::read(&entry.data)
         .map_err(anyhow::Error::msg)
         .with_context(|| format!("shown at LSN {}", entry.start))
