@@ -75,6 +75,7 @@ fn recipe(kind: &str) -> Option<(&'static str, &'static [&'static str], &'static
         "ext4-nojournal" => ("ext4", NO_JOURNAL, "loop"),
         "ext4-datajournal" => ("ext4", EXT4, "loop,data=journal"),
         "ext4-nobarrier" => ("ext4", EXT4, "loop,barrier=0"),
+        "ext4-nodelalloc" => ("ext4", EXT4, "loop,nodelalloc"),
         "xfs" => ("xfs", &["-q", "-f"], "loop"),
         "btrfs" => ("btrfs", &["-q", "-f"], "loop"),
         _ => return None,
@@ -83,7 +84,7 @@ fn recipe(kind: &str) -> Option<(&'static str, &'static [&'static str], &'static
 
 impl LoopFs {
     /// Makes and mounts a filesystem of `kind` (`ext4`, `ext4-nojournal`, `ext4-datajournal`,
-    /// `ext4-nobarrier`, `xfs`, `btrfs`) of `size_mib` MiB, its image in a new directory under
+    /// `ext4-nobarrier`, `ext4-nodelalloc`, `xfs`, `btrfs`) of `size_mib` MiB, its image in a new directory under
     /// `dir`. Everybody may write to its root. xfs needs 300 MiB and btrfs 110; the image takes
     /// only the space that is written to.
     ///
@@ -163,6 +164,20 @@ impl LoopFs {
     /// [`Skip`] with what `umount` or `mount` said.
     pub fn mount_again(&mut self) -> Result<(), Skip> {
         unmount(&self.mount_point)?;
+        self.mount()
+    }
+
+    /// Unmounts it, lets a program such as `tune2fs` or `debugfs` change the image, whose path
+    /// comes behind the arguments, and mounts it again: sets what a running kernel refuses to
+    /// root without capabilities. No file may be open.
+    ///
+    /// # Errors
+    /// [`Skip`] with what `umount`, the program or `mount` said.
+    pub fn change_image(&mut self, program: &str, args: &[&str]) -> Result<(), Skip> {
+        unmount(&self.mount_point)?;
+        run(Command::new(program)
+            .args(args)
+            .arg(self.home.join("image")))?;
         self.mount()
     }
 

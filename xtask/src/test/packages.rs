@@ -37,7 +37,7 @@ const GROUPS: &[Group] = &[
         packages: &[
             package("mount", "mount, umount, losetup"),
             package("util-linux", "blkid, unshare"),
-            package("e2fsprogs", "mkfs.ext4, e2fsck, tune2fs, chattr"),
+            package("e2fsprogs", "mkfs.ext4, e2fsck, tune2fs, debugfs"),
             package("xfsprogs", "mkfs.xfs"),
             package("btrfs-progs", "mkfs.btrfs"),
             package("strace", "which system calls a force makes"),

@@ -36,13 +36,13 @@ pub fn in_memory() -> Option<TempDir> {
 
 /// Runs `test` with the directory of a filesystem of each kind that can be had here.
 #[cfg(target_os = "linux")]
-pub fn on_each(kinds: &[(&str, u64)], test: impl Fn(&str, &loopfs::LoopFs)) {
+pub fn on_each(kinds: &[(&str, u64)], test: impl Fn(&str, &mut loopfs::LoopFs)) {
     let temp = TempDir::new().unwrap();
     for &(kind, mib) in kinds {
         match loopfs::LoopFs::new(kind, mib, temp.path()) {
-            Ok(fs) => {
+            Ok(mut fs) => {
                 println!("{kind} on {}", fs.device());
-                test(kind, &fs);
+                test(kind, &mut fs);
             }
             Err(why) => logforce_testkit::skip!("{kind}: {why}"),
         }
