@@ -105,8 +105,6 @@ fn look_at_header(dir: &Arc<dyn Directory>, name: &str, source: ReadSource) -> R
 /// The segments that a directory holds of the log `id`.
 pub(crate) struct Listing {
     pub(crate) segments: Segments,
-    /// Files named like segments that are none of this log's, and why.
-    pub(crate) broken: Vec<(String, String)>,
     pub(crate) spares: Vec<(String, u64)>,
     pub(crate) preparing: Vec<String>,
     /// A segment went, or got another name, between the listing and the look at its header.
@@ -138,9 +136,8 @@ pub(crate) fn list_usable(dir: &Arc<dyn Directory>, id: LogId) -> Result<Listing
     let (mut listing, claims) = take(dir, id, names_of(dir)?)?;
     for claim in claims {
         let name = claim.file.unwrap_or_default();
-        listing.broken.push((name, claim.found));
+        listing.segments.rejected.push((name, claim.found));
     }
-    listing.segments.rejected.clone_from(&listing.broken);
     Ok(listing)
 }
 
@@ -157,7 +154,6 @@ fn take(
 ) -> Result<(Listing, Vec<Damage>)> {
     let mut listing = Listing {
         segments: Segments::default(),
-        broken: Vec::new(),
         spares: Vec::new(),
         preparing: Vec::new(),
         overtaken: None,
@@ -174,18 +170,18 @@ fn take(
             names::NameKind::Segment => match read_header(dir, &entry.name) {
                 Err(e) if e.is_not_found() => listing.overtaken = Some(e),
                 Err(e) => return Err(e),
-                Ok(Found::Broken { why, .. }) => listing.broken.push((entry.name, why)),
+                Ok(Found::Broken { why, .. }) => {
+                    listing.segments.rejected.push((entry.name, why));
+                }
                 Ok(Found::Whole(h)) if h.log_id != id => {
-                    listing
-                        .broken
-                        .push((entry.name, format!("it belongs to log {}", h.log_id)));
+                    let why = format!("it belongs to log {}", h.log_id);
+                    listing.segments.rejected.push((entry.name, why));
                 }
                 Ok(Found::Whole(h)) => whole.push((entry.name, h)),
             },
             _ => {}
         }
     }
-    listing.segments.rejected.clone_from(&listing.broken);
     whole.sort_by_key(|(name, h)| names::claimed_start(name) != Some(h.start));
     let mut claims = Vec::new();
     for (name, header) in whole {

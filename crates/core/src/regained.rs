@@ -8,10 +8,9 @@
 //! Only whoever looks goes by this, and the header stays damage: an opening refuses such a log, or
 //! gives up what follows.
 
-use crate::listing::Listing;
 use crate::reads::read;
 use crate::scan::Window;
-use crate::segments::Segment;
+use crate::segments::{Segment, Segments};
 use crate::{Error, Result, names};
 use logforce_device::{Directory, OpenFile, ReadSource};
 use logforce_format::{
@@ -31,19 +30,19 @@ struct Proof {
     links: u64,
 }
 
-/// The files among `listing.broken` that hold a part of `[from, to)` of the log `id`, by what their
+/// The files among `segments.rejected` that hold a part of `[from, to)` of the log `id`, by what their
 /// batches say, and nothing that a whole segment holds. Of no known log: of that of the first batch.
 pub(crate) fn regain(
     dir: &Arc<dyn Directory>,
     id: Option<LogId>,
-    listing: &Listing,
+    segments: &Segments,
     from: Lsn,
     to: Lsn,
 ) -> Result<Vec<Arc<Segment>>> {
     let (mut id, mut regained) = (id, Vec::new());
-    let whole = listing.segments.all();
-    let mut claims: Vec<(Lsn, &str)> = listing
-        .broken
+    let whole = segments.all();
+    let mut claims: Vec<(Lsn, &str)> = segments
+        .rejected
         .iter()
         .filter_map(|(name, _)| Some((names::claimed_start(name)?, name.as_str())))
         .collect();
@@ -52,7 +51,7 @@ pub(crate) fn regain(
     let mut units: Vec<u32> = whole.iter().map(|s| s.header.write_unit).collect();
     units.dedup();
     for &(start, name) in &claims {
-        if start < from || start >= to || listing.segments.containing(start).is_some() {
+        if start < from || start >= to || segments.containing(start).is_some() {
             continue;
         }
         let starts = whole.iter().map(|s| s.header.start);

@@ -191,8 +191,8 @@ pub(crate) struct Segments {
     handles: Arc<Handles>,
     /// Ranges that openings gave up at damage, as their markers say.
     pub(crate) cuts: Cuts,
-    /// Files that were listed and are none of these segments, and why. A later look may find a
-    /// header whole that could not be read when it was decided by it.
+    /// Files that were listed, are named like segments and are none of these, and why. A later look
+    /// may find a header whole that could not be read when it was decided by it.
     pub(crate) rejected: Vec<(String, String)>,
 }
 

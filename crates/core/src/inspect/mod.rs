@@ -249,7 +249,7 @@ impl Inspector {
         let control = loaded.control;
         let (from, to) = (control.first_segment, control.prepared_end);
         Ok(Inspector {
-            regained: regain(&dir, Some(control.log_id), &listing, from, to)?,
+            regained: regain(&dir, Some(control.log_id), &listing.segments, from, to)?,
             dir,
             control,
             control_whole: loaded.both,
@@ -294,7 +294,7 @@ impl Inspector {
             }
         }
         let listing = list_usable(&dir, log_id.unwrap_or_default())?;
-        let regained = regain(&dir, log_id, &listing, Lsn::ORIGIN, Lsn::MAX)?;
+        let regained = regain(&dir, log_id, &listing.segments, Lsn::ORIGIN, Lsn::MAX)?;
         let mut all = listing.segments.all();
         all.extend(regained.iter().cloned());
         all.sort_by_key(|s| s.header.start);
@@ -450,7 +450,7 @@ impl Inspector {
                 })
                 .collect(),
             spares: self.listing.spares.clone(),
-            strays: self.listing.broken.clone(),
+            strays: self.listing.segments.rejected.clone(),
         }
     }
 
@@ -495,9 +495,10 @@ impl Inspector {
     /// The segments that a walk reads: also those whose header is damaged.
     fn walked(&self) -> Segments {
         let mut segments = Segments::default();
-        segments.cuts.clone_from(&self.listing.segments.cuts);
-        segments.rejected.clone_from(&self.listing.broken);
-        for segment in self.listing.segments.all().iter().chain(&self.regained) {
+        let listed = &self.listing.segments;
+        segments.cuts.clone_from(&listed.cuts);
+        segments.rejected.clone_from(&listed.rejected);
+        for segment in listed.all().iter().chain(&self.regained) {
             segments.insert(segment.clone());
         }
         segments

@@ -27,7 +27,6 @@ impl Opening {
         let entries = steady::entries(&self.dir)?;
         let Listing {
             mut segments,
-            broken: _,
             spares,
             preparing,
             overtaken,
