@@ -5,12 +5,13 @@
 
 mod architecture;
 mod directions;
+mod marks;
 mod size;
 
 use crate::workspace::Workspace;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Something that breaks a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +48,7 @@ impl fmt::Display for Violation {
 pub fn all(workspace: &Workspace) -> Result<Vec<Violation>> {
     let mut found = directions::check(workspace, directions::TABLE);
     found.extend(size::check(&workspace.root)?);
+    found.extend(marks::check(&workspace.root)?);
     let picture = std::fs::read_to_string(workspace.root.join("ARCHITECTURE.md")).ok();
     found.extend(architecture::check(workspace, picture.as_deref()));
     Ok(found)
@@ -71,4 +73,31 @@ pub fn command() -> Result<bool> {
 fn shown(root: &Path, path: &Path) -> String {
     let relative = path.strip_prefix(root).unwrap_or(path);
     relative.to_string_lossy().replace('\\', "/")
+}
+
+/// What a directory holds, in order.
+fn list(dir: &Path) -> Result<Vec<PathBuf>> {
+    let name = || dir.display().to_string();
+    let entries = std::fs::read_dir(dir).with_context(name)?;
+    let paths: std::io::Result<Vec<_>> = entries.map(|e| e.map(|e| e.path())).collect();
+    let mut paths = paths.with_context(name)?;
+    paths.sort();
+    Ok(paths)
+}
+
+/// The Rust files below a directory and what they say, without what cargo built there.
+fn sources(dir: &Path) -> Result<Vec<(PathBuf, String)>> {
+    let mut found = Vec::new();
+    for path in list(dir)? {
+        if path.is_dir() {
+            if path.file_name().is_some_and(|name| name != "target") {
+                found.extend(sources(&path)?);
+            }
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            let text =
+                std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+            found.push((path, text));
+        }
+    }
+    Ok(found)
 }

@@ -1,7 +1,7 @@
 //! How long a file may get.
 
-use super::{Violation, shown};
-use anyhow::{Context, Result};
+use super::{Violation, list, shown, sources};
+use anyhow::Result;
 use std::path::Path;
 
 /// Lines that a source file of a crate may have.
@@ -12,29 +12,10 @@ pub fn check(root: &Path) -> Result<Vec<Violation>> {
     let mut found = Vec::new();
     for entry in list(&root.join("crates"))? {
         let src = entry.join("src");
-        if src.is_dir() {
-            walk(root, &src, &mut found)?;
+        if !src.is_dir() {
+            continue;
         }
-    }
-    Ok(found)
-}
-
-fn list(dir: &Path) -> Result<Vec<std::path::PathBuf>> {
-    let name = || dir.display().to_string();
-    let entries = std::fs::read_dir(dir).with_context(name)?;
-    let paths: std::io::Result<Vec<_>> = entries.map(|e| e.map(|e| e.path())).collect();
-    let mut paths = paths.with_context(name)?;
-    paths.sort();
-    Ok(paths)
-}
-
-fn walk(root: &Path, dir: &Path, found: &mut Vec<Violation>) -> Result<()> {
-    for path in list(dir)? {
-        if path.is_dir() {
-            walk(root, &path, found)?;
-        } else if path.extension().is_some_and(|e| e == "rs") {
-            let text =
-                std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        for (path, text) in sources(&src)? {
             let lines = text.lines().count();
             if lines > LONGEST {
                 found.push(Violation::new(
@@ -45,7 +26,7 @@ fn walk(root: &Path, dir: &Path, found: &mut Vec<Violation>) -> Result<()> {
             }
         }
     }
-    Ok(())
+    Ok(found)
 }
 
 #[cfg(test)]
