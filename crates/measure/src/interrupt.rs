@@ -24,6 +24,11 @@ impl Interrupt {
         self.0.load(Ordering::Relaxed)
     }
 
+    /// The flag itself, for code that knows nothing of measuring.
+    pub fn flag(&self) -> &AtomicBool {
+        &self.0
+    }
+
     /// `Err(Interrupted)` once stopping was asked for.
     pub fn check(&self) -> Result<(), MeasureError> {
         if self.is_raised() {

@@ -25,7 +25,6 @@ pub mod numbers;
 pub mod output;
 pub mod pairs;
 pub mod plausible;
-pub mod powercut;
 pub mod prepare;
 pub mod progress;
 pub mod published;

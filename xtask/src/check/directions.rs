@@ -88,8 +88,15 @@ pub const TABLE: &[Row] = &[
         why: "it measures what users get, and the raw device beside it; the device is handed in",
     },
     Row {
+        name: "logforce-witness",
+        may_use: &["logforce", "logforce-device"],
+        why: "it works the shipped log and looks at what a cut of power left of it; the device is \
+              handed in",
+    },
+    Row {
         name: "logforce-cli",
         may_use: &[
+            "logforce-witness",
             "logforce-measure",
             "logforce",
             "logforce-device",

@@ -5,10 +5,8 @@ use crate::bench::common::command_line;
 use crate::bench::os;
 use crate::exit::End;
 use crate::output::{Sink, print};
-use logforce_measure::powercut::{
-    Check, Checked, Home, Judgement, Outcome, Round, RoundState, check,
-};
 use logforce_measure::table;
+use logforce_witness::{Check, Checked, Home, Judgement, Outcome, Round, RoundState, check};
 use serde::Serialize;
 
 /// One check.

@@ -10,7 +10,7 @@ use crate::output::Target;
 use anyhow::bail;
 use clap::Subcommand;
 use logforce_device::Method;
-use logforce_measure::powercut::{Control, RunId};
+use logforce_witness::{Control, RunId};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -138,7 +138,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     match args.command {
         Command::Witness(args) => witness::run(&args),
         Command::Write(args) => {
-            if args.size < logforce_measure::powercut::write::LEAST_SIZE {
+            if args.size < logforce_witness::write::LEAST_SIZE {
                 bail!(Usage("--size: at least 4MiB".to_owned()));
             }
             write::run(&args)

@@ -5,7 +5,7 @@ use crate::exit::End;
 use crate::output::{complain, print};
 use crate::signal;
 use logforce_measure::Interrupt;
-use logforce_measure::powercut::{Serving, Witness};
+use logforce_witness::{Serving, Witness};
 use std::sync::{Arc, Mutex};
 
 struct Telling;
@@ -29,7 +29,7 @@ pub fn run(args: &Args) -> anyhow::Result<End> {
         ),
         false,
     )?;
-    witness.serve(&interrupt, &Telling);
+    witness.serve(interrupt.flag(), &Telling);
     complain("ended; what was told is kept");
     Ok(End::Done)
 }

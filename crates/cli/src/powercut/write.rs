@@ -7,7 +7,7 @@ use crate::output::{complain, print};
 use crate::signal;
 use logforce_measure::Interrupt;
 use logforce_measure::numbers::count;
-use logforce_measure::powercut::{Ended, Home, Phase, Started, Write, write};
+use logforce_witness::{Ended, Home, Phase, Started, Write, write};
 use std::io::IsTerminal;
 use std::sync::{Arc, Mutex};
 
@@ -27,7 +27,7 @@ pub fn run(args: &Args) -> anyhow::Result<End> {
         submitters: args.submitters,
         duration: args.duration,
         cache: cache.as_deref(),
-        interrupt,
+        stop: interrupt.flag(),
         tool: TOOL,
     };
     let shows_progress = std::io::stderr().is_terminal();

@@ -2,9 +2,9 @@
 
 use crate::common::text;
 use crate::rig::{Rig, rig, until};
-use logforce_measure::powercut::RunId;
-use logforce_measure::powercut::client::{Client, Role};
 use logforce_testkit::process::Start;
+use logforce_witness::RunId;
+use logforce_witness::client::{Client, Role};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 

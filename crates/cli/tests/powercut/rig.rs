@@ -3,9 +3,9 @@
 
 use crate::common::{place, text};
 use logforce::{FileState, Guarantee, Method};
-use logforce_measure::powercut::client::{Client, Role};
-use logforce_measure::powercut::{Round, RunId};
 use logforce_testkit::process::Start;
+use logforce_witness::client::{Client, Role};
+use logforce_witness::{Round, RunId};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader};

@@ -1,6 +1,6 @@
 //! The records of the measured phase: each says which one it is, and its bytes follow from that.
 
-use super::RunId;
+use crate::RunId;
 
 const MAGIC: [u8; 8] = *b"LFCUTREC";
 /// Magic, run, round, stream, sequence.

@@ -1,6 +1,6 @@
 //! What rounds amount to.
 
-use super::ledger::{Control, Phase, Round, RoundState, State};
+use crate::ledger::{Control, Phase, Round, RoundState, State};
 use logforce::Verdict;
 
 /// A run's rounds, added up.
@@ -171,7 +171,7 @@ fn plural(n: u32) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::powercut::{Outcome, Subject};
+    use crate::{Outcome, Subject};
 
     fn state(rounds: &[(Phase, u64, u64, u64)]) -> State {
         let rounds = rounds.iter().enumerate();

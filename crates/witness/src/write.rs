@@ -1,20 +1,18 @@
 //! The machine whose plug is pulled: writes until then, and acknowledges to the witness.
 
-use super::client::{Client, Role};
-use super::home::{CANARY, CONTROL, Found, Home, describe, line};
-use super::ledger::{Control, Phase, RoundState, State, Subject};
-use super::load::{Halt, Load, Out, hear, send};
-use super::slots::Slots;
-use super::verdict::Totals;
-use super::wire::{self, Ask, Reply};
-use super::{CutError, RunId, boot};
-use crate::Interrupt;
-use crate::numbers::count;
+use crate::client::{Client, Role};
+use crate::home::{CANARY, CONTROL, Found, Home, describe, line};
+use crate::ledger::{Control, Phase, RoundState, State, Subject};
+use crate::load::{Halt, Load, Out, hear, send};
+use crate::slots::Slots;
+use crate::verdict::Totals;
+use crate::wire::{self, Ask, Reply};
+use crate::{CutError, RunId, boot, count};
 use logforce::{FileState, Guarantee, Log, Lsn, Method, Options};
 use logforce_device::System;
 use std::path::Path;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, channel, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -50,8 +48,8 @@ pub struct Write<'a> {
     pub duration: Option<Duration>,
     /// Where evidence is shared.
     pub cache: Option<&'a Path>,
-    /// The user's wish to stop.
-    pub interrupt: Interrupt,
+    /// True once the user wants to stop.
+    pub stop: &'a AtomicBool,
     /// The version of the program.
     pub tool: &'a str,
 }
@@ -315,7 +313,7 @@ fn open_log(write: &Write<'_>, state: &State) -> Result<Log, CutError> {
         options = options.calibration_cache(cache);
     }
     // What was acknowledged in earlier rounds was found there.
-    let is_there = |r: &super::Round| r.phase == Phase::Measured && r.acknowledged > 0;
+    let is_there = |r: &crate::Round| r.phase == Phase::Measured && r.acknowledged > 0;
     if !state.rounds.iter().any(is_there) {
         match std::fs::remove_dir_all(&path) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
@@ -335,7 +333,7 @@ fn run_round(
     write: &Write<'_>,
     client: Client,
     log: Option<Log>,
-    file: super::slots::Writer,
+    file: crate::slots::Writer,
     started: Started,
     load: &Load<'_>,
     progress: &mut dyn FnMut(u64, u64),
@@ -420,7 +418,7 @@ fn attend(
     let began = Instant::now();
     let mut told = began;
     while !load.halt.is_on() {
-        if write.interrupt.is_raised() {
+        if write.stop.load(Relaxed) {
             return Some(Ended::Interrupted);
         }
         if write.duration.is_some_and(|d| began.elapsed() >= d) {

@@ -4,9 +4,9 @@
 //! Appending would not do: ext4 forces the data of a file that grew along with any commit of its
 //! journal, and the log's forces would force the canary.
 
-use super::record::mix;
-use super::{Control, CutError, RunId};
-use logforce_device::{AlignedBuf, Barrier, Directory, File, OpenFile, ReadSource};
+use crate::record::mix;
+use crate::{Control, CutError, RunId};
+use logforce_device::{AlignedBuf, Barrier, Directory, File, OpenFile, ReadSource, Write};
 use std::io;
 use std::sync::Arc;
 
@@ -138,8 +138,16 @@ impl Writer {
     }
 }
 
+/// One write, waited for; gives the buffer back.
 fn submit(file: &dyn File, buf: AlignedBuf, offset: u64, len: usize) -> io::Result<AlignedBuf> {
-    crate::prepare::write(file, buf, offset, len, false)
+    let ticket = file.submit(Write {
+        offset,
+        buf,
+        range: 0..len,
+        through: false,
+    });
+    let completion = file.complete(ticket);
+    completion.result.map(|()| completion.buf)
 }
 
 const _: () = assert!((SLOTS as usize * SLOT).is_multiple_of(1 << 20));
@@ -147,41 +155,48 @@ const _: () = assert!((SLOTS as usize * SLOT).is_multiple_of(1 << 20));
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::MemDirectory;
+    use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
+    use std::path::Path;
 
     const RUN: Slots = Slots {
         run: RunId(77),
         round: 3,
     };
 
-    fn written(to: u64) -> (Arc<MemDirectory>, u64) {
-        let dir = MemDirectory::new();
-        let mut writer = RUN
-            .create(&*dir, "canary", Control::Buffered, 4096)
-            .unwrap();
-        for sequence in 1..=to {
-            writer.write(sequence).unwrap();
-        }
-        (dir, to)
+    /// Has `check` look at a file to which the records 1 to `to` were written.
+    fn written(to: u64, check: impl FnOnce(&dyn Directory)) {
+        let disk = SimDisk::new(SimOptions::default(), 1);
+        SimRuntime::run(1, |rt| {
+            let dir = disk.system(rt).make_directory(Path::new("/run")).unwrap();
+            let mut writer = RUN
+                .create(&*dir, "canary", Control::Buffered, 4096)
+                .unwrap();
+            for sequence in 1..=to {
+                writer.write(sequence).unwrap();
+            }
+            check(&*dir);
+        });
     }
 
     #[test]
     fn what_is_there_is_found_and_what_is_missing_is_lost() {
         for to in [1, 100, SLOTS, 3 * SLOTS + 5] {
-            let (dir, to) = written(to);
-            let lost =
-                |slots: Slots, acknowledged| slots.lost(&*dir, "canary", acknowledged).unwrap().1;
-            assert_eq!(lost(RUN, to), 0);
-            assert_eq!(lost(RUN, to - 1), 0, "one more than acknowledged");
-            assert_eq!(lost(RUN, to + 7), 7);
-            let other = Slots { round: 4, ..RUN };
-            assert_eq!(lost(other, to), RUN.lost(&*dir, "nosuch", to).unwrap().1);
+            written(to, |dir| {
+                let lost =
+                    |slots: Slots, acknowledged| slots.lost(dir, "canary", acknowledged).unwrap().1;
+                assert_eq!(lost(RUN, to), 0);
+                assert_eq!(lost(RUN, to - 1), 0, "one more than acknowledged");
+                assert_eq!(lost(RUN, to + 7), 7);
+                let other = Slots { round: 4, ..RUN };
+                assert_eq!(lost(other, to), RUN.lost(dir, "nosuch", to).unwrap().1);
+            });
         }
     }
 
     #[test]
     fn nothing_acknowledged_is_nothing_lost() {
-        let (dir, _) = written(5);
-        assert_eq!(RUN.lost(&*dir, "nosuch", 0).unwrap(), (0, 0));
+        written(5, |dir| {
+            assert_eq!(RUN.lost(dir, "nosuch", 0).unwrap(), (0, 0));
+        });
     }
 }

@@ -9,6 +9,8 @@
 //!
 //! `docs/decisions/0015-powercut-command.md` says why it is done so.
 
+#![forbid(unsafe_code)]
+
 pub mod check;
 pub mod client;
 mod exam;
@@ -122,4 +124,9 @@ pub fn boot() -> String {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
     text.map(|t| t.trim().chars().take(64).collect())
         .unwrap_or_default()
+}
+
+/// `1 commit`, `2 commits`.
+fn count(n: u64, one: &str) -> String {
+    format!("{n} {one}{}", if n == 1 { "" } else { "s" })
 }

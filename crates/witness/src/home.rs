@@ -1,6 +1,6 @@
 //! The directory of a run on the machine whose plug is pulled.
 
-use super::{CutError, RunId};
+use crate::{CutError, RunId};
 use logforce::Facts;
 use logforce_device::System;
 use serde::{Deserialize, Serialize};
@@ -187,7 +187,7 @@ pub fn describe(facts: &Facts) -> String {
 
 /// A text as a line that a witness takes.
 pub fn line(text: &str) -> String {
-    let most = super::ledger::LONGEST;
+    let most = crate::ledger::LONGEST;
     let mut text: String = text
         .chars()
         .map(|c| if c.is_control() { ' ' } else { c })
@@ -199,11 +199,11 @@ pub fn line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::facts;
+    use logforce_testkit::SimOptions;
 
     #[test]
     fn a_place_is_told_in_words_where_nothing_is_known() {
-        let mut facts = facts();
+        let mut facts = SimOptions::default().facts();
         facts.mount_options = "rw".to_owned();
         facts.mount_point = "/m".to_owned();
         let named = |name: &str, model: &str| {
@@ -212,10 +212,10 @@ mod tests {
             (device.name, device.model) = (name.to_owned(), model.to_owned());
             describe(&facts)
         };
-        assert_eq!(named("sda", "ACME 9"), "ext4 at /m on sda ACME 9, rw");
-        assert_eq!(named("sda", ""), "ext4 at /m on sda (model unknown), rw");
-        assert_eq!(named("", "ACME 9"), "ext4 at /m on ACME 9, rw");
-        let unnamed = "ext4 at /m on a device that the system does not name, rw";
+        assert_eq!(named("sda", "ACME 9"), "simfs at /m on sda ACME 9, rw");
+        assert_eq!(named("sda", ""), "simfs at /m on sda (model unknown), rw");
+        assert_eq!(named("", "ACME 9"), "simfs at /m on ACME 9, rw");
+        let unnamed = "simfs at /m on a device that the system does not name, rw";
         assert_eq!(named(" ", ""), unnamed);
         facts.device = None;
         assert_eq!(describe(&facts), unnamed);
@@ -223,7 +223,7 @@ mod tests {
         facts.mount_point.clear();
         assert_eq!(
             describe(&facts),
-            "ext4 on a device that the system does not name, mount options unknown"
+            "simfs on a device that the system does not name, mount options unknown"
         );
     }
 }

@@ -1,15 +1,13 @@
 //! The witness: takes acknowledgements in, keeps them, and tells them again.
 
-use super::ledger::{Event, Ledger, RoundState};
-use super::store::{Book, Store, locked};
-use super::wire::{self, Ask, Frame, GREETING, Reply, Role};
-use super::{CutError, RunId};
-use crate::Interrupt;
-use crate::numbers::count;
+use crate::ledger::{Event, Ledger, RoundState};
+use crate::store::{Book, Store, locked};
+use crate::wire::{self, Ask, Frame, GREETING, Reply, Role};
+use crate::{CutError, RunId, count};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -60,11 +58,11 @@ impl Witness {
         self.address
     }
 
-    /// Serves until `interrupt` is raised; then ends all connections and returns.
-    pub fn serve(&self, interrupt: &Interrupt, told: &dyn Serving) {
+    /// Serves until `stop` is true; then ends all connections and returns.
+    pub fn serve(&self, stop: &AtomicBool, told: &dyn Serving) {
         let busy = AtomicUsize::new(0);
         thread::scope(|scope| {
-            while !interrupt.is_raised() {
+            while !stop.load(Ordering::Relaxed) {
                 let (stream, peer) = match self.listener.accept() {
                     Ok(accepted) => accepted,
                     // Nobody there, or gone again, or no descriptors left: it passes.
@@ -82,9 +80,9 @@ impl Witness {
                 let name = "logforce-witness".to_owned();
                 let session = move || {
                     let ended =
-                        Session::new(stream, store, interrupt, told, peer).and_then(Session::run);
+                        Session::new(stream, store, stop, told, peer).and_then(Session::run);
                     if let Err(e) = ended
-                        && !interrupt.is_raised()
+                        && !stop.load(Ordering::Relaxed)
                     {
                         told.happened(&format!("{peer}: {e}"));
                     }
@@ -124,7 +122,7 @@ fn turn_away(mut stream: TcpStream) {
 struct Session<'a> {
     stream: TcpStream,
     store: &'a Arc<Store>,
-    interrupt: &'a Interrupt,
+    stop: &'a AtomicBool,
     told: &'a dyn Serving,
     peer: SocketAddr,
 }
@@ -133,7 +131,7 @@ impl<'a> Session<'a> {
     fn new(
         stream: TcpStream,
         store: &'a Arc<Store>,
-        interrupt: &'a Interrupt,
+        stop: &'a AtomicBool,
         told: &'a dyn Serving,
         peer: SocketAddr,
     ) -> io::Result<Self> {
@@ -143,15 +141,15 @@ impl<'a> Session<'a> {
         Ok(Session {
             stream,
             store,
-            interrupt,
+            stop,
             told,
             peer,
         })
     }
 
     fn receive(&mut self, idle: Duration) -> io::Result<Option<Frame<Ask>>> {
-        let interrupt = self.interrupt;
-        let over = || interrupt.is_raised();
+        let stop = self.stop;
+        let over = || stop.load(Ordering::Relaxed);
         let payload = wire::receive(&mut self.stream, wire::TO_WITNESS, idle, &over)?;
         payload.map(|p| wire::parse(&p)).transpose()
     }
@@ -184,9 +182,9 @@ impl<'a> Session<'a> {
 
     fn run(mut self) -> io::Result<()> {
         let mut theirs = [0; GREETING.len()];
-        let interrupt = self.interrupt;
+        let stop = self.stop;
         if !wire::fill(&mut self.stream, &mut theirs, wire::PATIENCE, &|| {
-            interrupt.is_raised()
+            stop.load(Ordering::Relaxed)
         })? {
             return Ok(());
         }
@@ -320,7 +318,7 @@ impl Held {
             (Role::Check, Frame::Message(Ask::Acks)) => {
                 let acks = book.ledger.acks();
                 drop(book);
-                for payload in super::ledger::chunks(&acks) {
+                for payload in crate::ledger::chunks(&acks) {
                     wire::send(&mut session.stream, &payload)?;
                 }
                 return session.reply(&Reply::Done).map(Ok);
@@ -343,7 +341,7 @@ impl Held {
     fn begin_run(
         &mut self,
         session: &mut Session<'_>,
-        subject: super::Subject,
+        subject: crate::Subject,
     ) -> io::Result<Result<(), String>> {
         if self.book.is_some() || self.role != Role::Write {
             return Ok(Err("the run is there already".to_owned()));

@@ -1,14 +1,14 @@
 //! After the restart: what was acknowledged, what is there, and what follows.
 
-use super::client::{Client, Role};
-use super::exam::{Promised, examine};
-use super::home::{CANARY, CONTROL, Found, Home, line};
-use super::ledger::{Outcome, Phase, Round, RoundState, State};
-use super::slots::Slots;
-use super::verdict::{Conclusion, Judgement, Totals, conclude};
-use super::wire::Ask;
-use super::write::same_place;
-use super::{CutError, RunId, boot};
+use crate::client::{Client, Role};
+use crate::exam::{Promised, examine};
+use crate::home::{CANARY, CONTROL, Found, Home, line};
+use crate::ledger::{Outcome, Phase, Round, RoundState, State};
+use crate::slots::Slots;
+use crate::verdict::{Conclusion, Judgement, Totals, conclude};
+use crate::wire::Ask;
+use crate::write::same_place;
+use crate::{CutError, RunId, boot};
 use logforce::Method;
 use logforce::cuts::{self, CutRun, Place};
 use logforce_device::System;

@@ -1,7 +1,7 @@
 //! What a witness knows of a run: a state that events change, the same when they come over the
 //! connection and when they are read from its file again.
 
-use super::{RunId, wire};
+use crate::{RunId, wire};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -287,7 +287,7 @@ impl Ledger {
             }
             last.state = RoundState::Void;
         }
-        if phase == Phase::Measured && !super::verdict::Totals::of(&self.state).sees_loss() {
+        if phase == Phase::Measured && !crate::verdict::Totals::of(&self.state).sees_loss() {
             return Err("the control phase has not lost anything yet".to_owned());
         }
         if self.state.rounds.len() >= MOST_ROUNDS {

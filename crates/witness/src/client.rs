@@ -1,12 +1,12 @@
 //! The connection to a witness.
 
-use super::ledger::{Ack, MOST_ACKS, State};
-use super::wire::{self, Ask, Frame, GREETING, Reply};
-use super::{CutError, RunId};
+use crate::ledger::{Ack, MOST_ACKS, State};
+use crate::wire::{self, Ask, Frame, GREETING, Reply};
+use crate::{CutError, RunId};
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
 
-pub use super::wire::Role;
+pub use crate::wire::Role;
 
 /// A connection about one run.
 pub struct Client {
@@ -147,7 +147,7 @@ impl Client {
 /// `HOST` or `HOST:PORT`, with the usual port where it names none.
 pub fn with_port(text: &str) -> String {
     if let Ok(address) = text.parse::<IpAddr>() {
-        return SocketAddr::new(address, super::PORT).to_string();
+        return SocketAddr::new(address, crate::PORT).to_string();
     }
     let has_port = text
         .rsplit_once(':')
@@ -155,7 +155,7 @@ pub fn with_port(text: &str) -> String {
     if has_port {
         text.to_owned()
     } else {
-        format!("{text}:{}", super::PORT)
+        format!("{text}:{}", crate::PORT)
     }
 }
 

@@ -1,11 +1,11 @@
 //! What runs while the plug is waited for: committers, the file that nothing forces, and the thread
 //! that tells the witness.
 
-use super::client::Client;
-use super::ledger::{Ack, UNFORCED};
-use super::record::Name;
-use super::wire::{self, Ask, Frame, Reply};
-use super::{CutError, RunId, slots};
+use crate::client::Client;
+use crate::ledger::{Ack, UNFORCED};
+use crate::record::Name;
+use crate::wire::{self, Ask, Frame, Reply};
+use crate::{CutError, RunId, slots};
 use logforce::{CommitHandle, Error, ErrorKind, Guarantee, Log, Lsn};
 use std::collections::VecDeque;
 use std::io;

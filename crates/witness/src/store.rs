@@ -5,8 +5,8 @@
 //! whose plug is pulled, and what the witness itself loses by a crash of its system is not taken for
 //! acknowledged.
 
-use super::ledger::{Event, Ledger, file_name};
-use super::{CutError, RunId, wire};
+use crate::ledger::{Event, Ledger, file_name};
+use crate::{CutError, RunId, wire};
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -262,8 +262,8 @@ fn entry(from: &mut impl Read) -> io::Result<Option<Vec<u8>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::powercut::ledger::{Ack, UNFORCED};
-    use crate::powercut::{Control, Phase, Subject};
+    use crate::ledger::{Ack, UNFORCED};
+    use crate::{Control, Phase, Subject};
 
     const RUN: RunId = RunId(3);
 
@@ -305,7 +305,7 @@ mod tests {
         store
     }
 
-    fn known(store: &Store) -> (Vec<Ack>, super::super::State) {
+    fn known(store: &Store) -> (Vec<Ack>, crate::State) {
         let book = store.find(RUN).unwrap().unwrap();
         let book = locked(&book);
         (book.ledger.acks(), book.ledger.state.clone())

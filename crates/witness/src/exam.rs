@@ -1,10 +1,10 @@
 //! What is left of a log, compared with what was acknowledged.
 
-use super::home::{Home, line};
-use super::ledger::Ack;
-use super::record::Name;
-use super::write::LEAST_SEGMENT;
-use super::{CutError, RunId};
+use crate::home::{Home, line};
+use crate::ledger::Ack;
+use crate::record::Name;
+use crate::write::LEAST_SEGMENT;
+use crate::{CutError, RunId};
 use logforce::{Error, ErrorKind, Guarantee, Log, Lsn, Method, Options, Record, Visit};
 use std::collections::HashMap;
 

@@ -1,8 +1,8 @@
 //! What goes over the connection: frames with a length, JSON for what is rare and numbers for
 //! acknowledgements. Both ends believe nothing: lengths, counts and times are bounded.
 
-use super::ledger::{Ack, Event, Outcome, State, Subject};
-use super::{Phase, RunId};
+use crate::ledger::{Ack, Event, Outcome, State, Subject};
+use crate::{Phase, RunId};
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
