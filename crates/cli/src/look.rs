@@ -172,7 +172,7 @@ pub struct LogInfo {
     pub anchor: u64,
     /// Exclusive end of the prepared segments.
     pub prepared_end: u64,
-    /// Closed in order the last time.
+    /// Closed in order the last time, and the control file is whole to say so.
     pub clean: bool,
     /// Open for writing just now.
     pub in_use: bool,

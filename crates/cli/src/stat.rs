@@ -150,7 +150,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
 }
 
 fn to_scan(summary: &LogSummary, scan: Option<&Scan>) -> u64 {
-    if summary.clean && summary.control_whole {
+    if summary.clean {
         return 0;
     }
     let end = scan.map_or(summary.prepared_end, |s| Lsn(s.end));

@@ -23,8 +23,9 @@ const STEP: u64 = 8 << 20;
 
 const MORE: &str = "\
 Every batch from the first segment to the end of the log is read and its checksums, its link to
-the batch before it and its records are checked. What a crash left behind the last acknowledged
-record is no damage. A log may be checked while it is being written.
+the batch before it and its records are checked. What was truncated is no damage, whole or not, nor
+is what a crash left behind the last acknowledged record. A log may be checked while it is being
+written.
 
 Exit status: 0 healthy (also where something was given up at damage before: the first line says so),
 1 damaged or not to be read, 2 unusable arguments.";

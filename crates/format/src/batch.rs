@@ -68,7 +68,7 @@ pub struct BatchHeader {
     pub crc: u32,
 }
 
-/// Why bytes are not the batch that was looked for.
+/// Why bytes are not the batch that was looked for, in the order in which it is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum Reject {
@@ -109,15 +109,15 @@ pub enum Reject {
     /// Belongs at another position: a recycled segment's earlier life.
     #[error("batch of LSN {0}")]
     WrongLsn(Lsn),
-    /// Reaches past its segment's end.
-    #[error("past the segment's end")]
-    PastSegment,
     /// Written by an earlier opening than its predecessor.
     #[error("earlier epoch {0}")]
     EpochLower(u64),
     /// Written by an opening that does not follow from its predecessor's.
     #[error("unlinked epoch {0}")]
     EpochUnlinked(u64),
+    /// Reaches past its segment's end.
+    #[error("past the segment's end")]
+    PastSegment,
     /// Does not name its predecessor's checksum.
     #[error("chain")]
     Chain,
@@ -130,7 +130,7 @@ pub enum Reject {
 }
 
 crate::names::names!(Reject: Zero, Magic, HeaderChecksum, Version, Kind, Reserved, Length, StampAhead,
-    VoidRange, PrevEpoch, ForeignLog, WrongLsn, PastSegment, EpochLower, EpochUnlinked, Chain,
+    VoidRange, PrevEpoch, ForeignLog, WrongLsn, EpochLower, EpochUnlinked, PastSegment, Chain,
     PayloadChecksum, Frames);
 
 /// What the next batch of a log must be.

@@ -324,6 +324,26 @@ fn options_method(path: &std::path::Path) -> logforce::Method {
     log.method()
 }
 
+/// The older slot does not know what was written since, so its word on the close is not believed.
+#[test]
+fn a_close_is_believed_from_both_slots_only() {
+    let dir = place();
+    let path = dir.path().join("log");
+    let (log, _) = filled(&path, 3);
+    log.close().unwrap();
+    for (damaged, clean) in [(None, true), (Some(65_536), false), (Some(65_536), true)] {
+        if let Some(offset) = damaged {
+            // The second time it is made whole again.
+            flip(&path.join("control"), offset);
+        }
+        for command in ["verify", "dump", "stat"] {
+            let out = logforce(&path, command, &["--json", "-"]);
+            assert_eq!(json(&out)["log"]["clean"], clean, "{command}");
+            assert_eq!(json(&out)["log"]["control_whole"], clean, "{command}");
+        }
+    }
+}
+
 #[test]
 fn what_is_no_log_is_told() {
     let dir = place();

@@ -103,7 +103,7 @@ pub struct LogSummary {
     pub prepared_end: Lsn,
     /// Where the next opening starts to scan.
     pub anchor: Lsn,
-    /// Closed in order.
+    /// Closed in order, and both slots of the control file are whole to say so.
     pub clean: bool,
     /// The latest opening for writing.
     pub epoch: Epoch,
@@ -428,7 +428,7 @@ impl Inspector {
             front: c.front,
             prepared_end: c.prepared_end,
             anchor: c.anchor.lsn,
-            clean: c.clean,
+            clean: c.clean && self.control_whole,
             epoch: c.epoch,
             control_whole: self.control_whole,
             bounds_known: self.bounds_known,
