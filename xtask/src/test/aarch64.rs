@@ -114,7 +114,7 @@ fn command(setting: &Setting) -> Result<Outcome> {
     std::fs::create_dir_all(&temp).with_context(|| temp.display().to_string())?;
     let mut outcome = Outcome::default();
     for (name, program, words) in [
-        ("example", "examples/quickstart", &["sales.log"][..]),
+        ("example", "examples/quickstart", &[][..]),
         ("verify", "logforce", &["verify", "sales.log"]),
         ("bench", "logforce", &BENCH),
     ] {

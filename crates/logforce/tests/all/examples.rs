@@ -23,7 +23,7 @@ fn files(dir: &Path) -> usize {
 #[test]
 fn help_is_help_and_no_log() {
     let home = temp();
-    for name in ["quickstart", "till", "kv", "replica"] {
+    for name in ["till", "kv", "replica"] {
         let out = run(name, home.path(), &["--help"]);
         assert_eq!(out.status.code(), Some(0), "{name}: {}", said(&out));
         let told = String::from_utf8(out.stdout).unwrap();
@@ -36,8 +36,7 @@ fn help_is_help_and_no_log() {
 fn unusable_arguments_make_nothing() {
     let home = temp();
     for (name, arguments) in [
-        ("quickstart", &["--nosuch"][..]),
-        ("till", &[]),
+        ("till", &[][..]),
         ("till", &["--nosuch"]),
         ("till", &["--nosuch", "5"]),
         ("till", &["d", "x"]),
@@ -71,8 +70,7 @@ fn errors_are_sentences() {
     let home = temp();
     std::fs::write(home.path().join("file"), "hello").unwrap();
     for (name, arguments, words) in [
-        ("quickstart", &["file"][..], "it is no directory"),
-        ("till", &["file"], "it is no directory"),
+        ("till", &["file"][..], "it is no directory"),
         ("kv", &["file", "list"], "cannot make file"),
         ("replica", &["file", "copy"], "it is no directory"),
         ("replica", &["gone", "copy"], "wait for it with --wait"),

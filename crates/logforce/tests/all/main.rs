@@ -29,6 +29,8 @@ mod full;
 #[cfg(target_os = "linux")]
 mod guarantees;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
+mod guide;
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod options;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod positions;

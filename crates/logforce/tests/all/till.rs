@@ -133,7 +133,7 @@ fn the_quickstart_runs() {
     let program = program("quickstart");
     for times in 1..=2 {
         let output = Command::new(&program)
-            .arg(home.path().join("log"))
+            .current_dir(home.path())
             .to_end()
             .unwrap();
         assert!(output.status.success(), "{output:?}");

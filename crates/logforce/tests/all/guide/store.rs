@@ -1,0 +1,178 @@
+//! A store that many threads change while another takes checkpoints.
+
+use super::Result;
+use crate::common::*;
+use logforce::{Error, ErrorKind, Guarantee, Log, Lsn, Options};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex};
+
+struct Store {
+    log: Log,
+    state: Mutex<State>,
+    checkpoints: Mutex<()>,
+    dir: PathBuf,
+}
+
+/// The map, and the end of the last record that it holds.
+#[derive(Clone, Default)]
+struct State {
+    map: BTreeMap<u64, u64>,
+    applied: Lsn,
+}
+
+impl Store {
+    fn set(&self, key: u64, value: u64) -> Result<()> {
+        let record = [key.to_le_bytes(), value.to_le_bytes()].concat();
+        let end = {
+            let mut state = self.state.lock().unwrap();
+            let at = self.log.append(&record)?; // under the lock: the log's order is the map's
+            state.map.insert(key, value);
+            state.applied = at.end;
+            at.end
+        };
+        self.log.force(end)?; // without it: threads that wait here share one device write
+        Ok(())
+    }
+
+    /// Where the log is as long as it may get, whoever finds it so makes room.
+    fn set_at_the_cap(&self, key: u64, value: u64) -> Result<()> {
+        loop {
+            match self.set(key, value) {
+                Err(e) if kind(&*e) == Some(ErrorKind::Full) => self.checkpoint()?, // nothing was accepted
+                other => return other,
+            }
+        }
+    }
+
+    fn checkpoint(&self) -> Result<()> {
+        let _one_at_a_time = self.checkpoints.lock().unwrap();
+        let state = self.state.lock().unwrap().clone();
+        self.log.force(state.applied)?; // nothing in a checkpoint that the log may lose
+        self.write_checkpoint(&state)?; // durable, under its final name
+        self.log.truncate_front(state.applied)?;
+        Ok(())
+    }
+
+    fn open(dir: &Path, options: Options) -> Result<Store> {
+        let mut state = read_checkpoint(dir)?.unwrap_or_default();
+        let log = logforce::open_or_create(dir.join("log"), options)?;
+        // A crash between checkpoint and truncation leaves records that the checkpoint holds already.
+        for record in log.read_from(log.front_lsn().max(state.applied))? {
+            let record = record?;
+            let (key, value) = record.data.split_at(8);
+            state.map.insert(number(key)?, number(value)?);
+            state.applied = record.end;
+        }
+        state.applied = state.applied.max(log.front_lsn());
+        Ok(Store::new(log, state, dir))
+    }
+
+    fn new(log: Log, state: State, dir: &Path) -> Store {
+        Store {
+            log,
+            state: Mutex::new(state),
+            checkpoints: Mutex::default(),
+            dir: dir.to_owned(),
+        }
+    }
+
+    /// As the key-value example does it, with a checksum besides.
+    fn write_checkpoint(&self, state: &State) -> Result<()> {
+        let mut bytes = state.applied.0.to_le_bytes().to_vec();
+        for (key, value) in &state.map {
+            bytes.extend([key.to_le_bytes(), value.to_le_bytes()].concat());
+        }
+        let new = self.dir.join("checkpoint.new");
+        std::fs::write(&new, bytes)?;
+        std::fs::File::options()
+            .write(true)
+            .open(&new)?
+            .sync_all()?;
+        std::fs::rename(new, self.dir.join("checkpoint"))?;
+        #[cfg(unix)]
+        std::fs::File::open(&self.dir)?.sync_all()?;
+        Ok(())
+    }
+}
+
+fn kind(e: &(dyn std::error::Error + 'static)) -> Option<ErrorKind> {
+    e.downcast_ref::<Error>().map(Error::kind)
+}
+
+fn number(bytes: &[u8]) -> Result<u64> {
+    Ok(u64::from_le_bytes(bytes.try_into()?))
+}
+
+fn read_checkpoint(dir: &Path) -> Result<Option<State>> {
+    let Ok(bytes) = std::fs::read(dir.join("checkpoint")) else {
+        return Ok(None);
+    };
+    let mut numbers = bytes.chunks(8).map(number);
+    let mut state = State {
+        applied: Lsn(numbers.next().ok_or("no checkpoint")??),
+        ..State::default()
+    };
+    while let (Some(key), Some(value)) = (numbers.next(), numbers.next()) {
+        state.map.insert(key?, value?);
+    }
+    Ok(Some(state))
+}
+
+const THREADS: u64 = 4;
+const CHANGES: u64 = 150;
+const CAP: u64 = 256 << 10;
+
+#[test]
+fn many_threads_and_checkpoints_at_the_cap() -> Result<()> {
+    let home = temp();
+    let small = sized(64 << 10).require(Guarantee::ProcessCrash);
+    let small = small.max_batch(16 << 10).buffer_size(32 << 10);
+
+    let (wake, due) = sync_channel(1);
+    let options = small
+        .clone()
+        .max_log_size(CAP)
+        .on_checkpoint_due(Arc::new(move |_| {
+            let _ = wake.try_send(()); // full: one is asked for already
+        }));
+    let store = Arc::new(Store::open(home.path(), options)?);
+    let checkpointer = std::thread::spawn({
+        let store = store.clone();
+        move || {
+            let mut taken = 0;
+            while due.recv().is_ok() {
+                match store.checkpoint() {
+                    Ok(()) => taken += 1,
+                    Err(e) if kind(&*e) == Some(ErrorKind::Closed) => break,
+                    Err(e) => panic!("{e}"),
+                }
+            }
+            taken
+        }
+    });
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let store = &store;
+            scope.spawn(move || {
+                for n in 0..CHANGES {
+                    store.set_at_the_cap(thread * 100 + n % 50, n).unwrap();
+                }
+            });
+        }
+    });
+    store.log.clone().close()?; // lets go of the callback, so that the thread ends
+    assert!(checkpointer.join().unwrap() > 0);
+    let used = segments(&home.path().join("log"));
+    let used: u64 = used.iter().map(|f| f.metadata().unwrap().len()).sum();
+    assert!(used <= CAP, "{used}");
+    drop(store);
+
+    let found = Store::open(home.path(), small)?;
+    let expected: BTreeMap<u64, u64> = (0..THREADS)
+        .flat_map(|t| (CHANGES - 50..CHANGES).map(move |n| (t * 100 + n % 50, n)))
+        .collect();
+    assert_eq!(found.state.lock().unwrap().map, expected);
+    Ok(())
+}
