@@ -3,7 +3,7 @@
 //! A place where the code could be wrong in an instructive way says
 //! `if planted!("its-name") { … }`. In a usual build that is the constant `false`. In a build with
 //! `--cfg planted` the bug of the name that the environment variable `LOGFORCE_PLANTED` holds is
-//! there. `docs/testing.md` lists them, each with the suite that catches it.
+//! there. `docs/known-bugs.md` lists them, each with the suite that catches it.
 
 /// Whether the known bug of that name is to be there. Constant `false` in every usual build.
 #[macro_export]
