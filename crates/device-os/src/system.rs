@@ -35,13 +35,8 @@ impl System for OsSystem {
             Ok(()) => {}
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                return Err(io::Error::new(
-                    io::ErrorKind::NotFound,
-                    format!(
-                        "cannot make the directory {}: its parent does not exist",
-                        path.display()
-                    ),
-                ));
+                let orphan = io::Error::new(e.kind(), "its parent does not exist");
+                return Err(at(orphan, "make the directory", path));
             }
             Err(e) => {
                 // Where nothing can be made (a read-only filesystem, a parent that is not ours),

@@ -7,52 +7,72 @@
 use std::error::Error;
 use std::fmt;
 use std::io;
+use std::path::{Path, PathBuf};
 
-/// An error of the system with words about what was being done. Unlike an error made of text it
-/// keeps the system's number.
+/// A call that failed, as a backend tells it. Unlike an error made of text it keeps the system's
+/// number, and what it was about can be asked for.
 #[derive(Debug)]
-struct Worded {
-    words: String,
+pub struct FailedCall {
+    /// What was being done, with the numbers that belong to it: `write 4096 bytes at 8192 to`.
+    pub doing: String,
+    /// The file or directory, by the name it had when it was opened.
+    pub path: PathBuf,
+    /// What the system answered.
+    pub answer: String,
     number: Option<i32>,
     of_medium: bool,
 }
 
-impl fmt::Display for Worded {
+impl fmt::Display for FailedCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.words)
+        let FailedCall { doing, answer, .. } = self;
+        write!(f, "cannot {doing} {}: {answer}", self.path.display())
     }
 }
 
-impl Error for Worded {}
+impl Error for FailedCall {}
 
-/// `error` as an error of `kind` that says `words`, with the number it had.
-pub fn worded(error: &io::Error, kind: io::ErrorKind, words: String) -> io::Error {
-    let worded = Worded {
-        words,
+impl FailedCall {
+    /// What `error` was about, if a backend told it by [`at`].
+    pub fn of(error: &io::Error) -> Option<&FailedCall> {
+        error.get_ref()?.downcast_ref()
+    }
+}
+
+/// `error` as an error of `kind` that says what was being done to which path, with the number it
+/// had.
+pub fn at(error: &io::Error, kind: io::ErrorKind, doing: &str, path: &Path) -> io::Error {
+    let failed = FailedCall {
+        doing: doing.to_owned(),
+        path: path.to_owned(),
+        answer: error.to_string(),
         number: os_number(error),
         of_medium: is_of_medium(error),
     };
-    io::Error::new(kind, worded)
+    io::Error::new(kind, failed)
 }
 
 /// An error of the medium that no system has numbered: of a simulated disk.
-pub fn medium(words: impl Into<String>) -> io::Error {
-    let worded = Worded {
-        words: words.into(),
-        number: None,
-        of_medium: true,
-    };
-    io::Error::other(worded)
+#[derive(Debug)]
+struct Medium(String);
+
+impl fmt::Display for Medium {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
 }
 
-fn words_of(error: &io::Error) -> Option<&Worded> {
-    error.get_ref()?.downcast_ref()
+impl Error for Medium {}
+
+/// An error of the medium that says `words`.
+pub fn medium(words: impl Into<String>) -> io::Error {
+    io::Error::other(Medium(words.into()))
 }
 
 /// The system's number for `error`, also where words were put around it.
 pub fn os_number(error: &io::Error) -> Option<i32> {
-    let worded = || words_of(error)?.number;
-    error.raw_os_error().or_else(worded)
+    let told = || FailedCall::of(error)?.number;
+    error.raw_os_error().or_else(told)
 }
 
 /// Whether `error`, the answer to a read, says that the medium does not give back what it holds.
@@ -62,7 +82,10 @@ pub fn os_number(error: &io::Error) -> Option<i32> {
 pub fn is_of_medium(error: &io::Error) -> bool {
     match error.raw_os_error() {
         Some(number) => NUMBERS.contains(&number),
-        None => words_of(error).is_some_and(|w| w.of_medium),
+        None => {
+            error.get_ref().is_some_and(|e| e.is::<Medium>())
+                || FailedCall::of(error).is_some_and(|call| call.of_medium)
+        }
     }
 }
 
@@ -95,18 +118,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_keep_number_and_meaning() {
+    fn what_a_call_was_about_is_kept_with_number_and_meaning() {
         let number = NUMBERS[0];
         let raw = io::Error::from_raw_os_error(number);
         let kind = raw.kind();
         assert!(is_of_medium(&raw));
-        let once = worded(&raw, kind, "cannot read a/b".to_owned());
-        let twice = worded(&once, kind, format!("opening: {once}"));
+        let once = at(&raw, kind, "read from", Path::new("b"));
+        let twice = at(&once, kind, "open", Path::new("a"));
         assert_eq!(os_number(&twice), Some(number));
         assert!(is_of_medium(&twice));
         assert_eq!(twice.kind(), kind);
-        assert_eq!(twice.to_string(), "opening: cannot read a/b");
-        assert!(is_of_medium(&medium("gone")));
+        let told = format!("cannot open a: cannot read from b: {raw}");
+        assert_eq!(twice.to_string(), told);
+        let call = FailedCall::of(&once).unwrap();
+        assert_eq!(
+            (call.doing.as_str(), &*call.path),
+            ("read from", Path::new("b"))
+        );
+        assert_eq!(call.answer, raw.to_string());
+        assert!(FailedCall::of(&raw).is_none());
+        let gone = medium("gone");
+        assert!(is_of_medium(&gone));
+        assert!(is_of_medium(&at(
+            &gone,
+            gone.kind(),
+            "read",
+            Path::new("a")
+        )));
     }
 
     #[test]
@@ -116,7 +154,7 @@ mod tests {
         for number in [1, 2, 4, 6, 11, 12, 13, 16, 19, 22, 23, 24] {
             let e = io::Error::from_raw_os_error(number);
             assert!(!is_of_medium(&e), "{e}");
-            assert!(!is_of_medium(&worded(&e, e.kind(), String::new())), "{e}");
+            assert!(!is_of_medium(&at(&e, e.kind(), "", Path::new(""))), "{e}");
         }
         // Access denied, too many open files, not enough memory, not ready, sharing violation.
         #[cfg(windows)]

@@ -2,7 +2,7 @@
 
 use super::{Damage, Error};
 use crate::names::{self, NameKind};
-use logforce_device::failure::{is_of_medium, os_number};
+use logforce_device::failure::{FailedCall, is_of_medium, os_number};
 use std::fmt;
 use std::io;
 use std::path::Path;
@@ -11,69 +11,66 @@ use std::path::Path;
 /// crate `logforce` uses some of these as well.
 const LOOKING: [&str; 5] = ["look at", "read", "list", "open the directory", "ask"];
 
-/// A backend's errors mostly say what was done to which path already; some say only what the
-/// system answered.
-pub(super) fn describe(doing: &str, path: &Path, source: &io::Error) -> String {
-    with_advice(&answer(doing, path, source), advice(doing, source))
+/// What to do about a failed call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Advice {
+    /// The answer says it.
+    Nothing,
+    /// Put something right. To repeat the call may be of no use even then.
+    PutRight(&'static str),
+    /// Try again, with what comes before these words and behind them.
+    Again(&'static str, &'static str),
 }
 
-/// Why a log stopped, and what to do: nothing that is tried again on it can succeed.
+/// What was done to which path, what the system answered, and what to do.
+pub(super) fn describe(doing: &str, path: &Path, source: &io::Error) -> String {
+    let answer = answer(doing, path, source);
+    match advice(doing, source) {
+        Advice::Nothing => answer,
+        Advice::PutRight(what) => format!("{answer}; {what}"),
+        Advice::Again(before, behind) => format!("{answer}; {before}try again{behind}"),
+    }
+}
+
+/// Why a log stopped, and what to do: nothing that is tried again on it can succeed, but whoever
+/// opens it can.
 pub(super) fn of_poison(cause: &Error) -> String {
     const ANEW: &str = "open the log anew";
-    match cause {
-        Error::Io {
-            doing,
-            path,
-            source,
-        } => {
-            let advice = advice(doing, source);
-            let anew = match advice {
-                "" => format!("to go on, {ANEW}"),
-                // Who opens it can succeed, who repeats the call cannot.
-                retry if retry.contains(AGAIN) => retry.replace(AGAIN, ANEW),
-                other => format!("{other}. To go on, {ANEW}"),
-            };
-            with_advice(&answer(doing, path, source), &anew)
-        }
-        other => format!("{other}. To go on, {ANEW}"),
+    let Error::Io {
+        doing,
+        path,
+        source,
+    } = cause
+    else {
+        return format!("{cause}. To go on, {ANEW}");
+    };
+    let answer = answer(doing, path, source);
+    match advice(doing, source) {
+        Advice::Nothing => format!("{answer}; to go on, {ANEW}"),
+        Advice::PutRight(what) => format!("{answer}; {what}. To go on, {ANEW}"),
+        Advice::Again(before, behind) => format!("{answer}; {before}{ANEW}{behind}"),
     }
 }
 
-/// How an advice ends that fits where nothing has stopped.
-const AGAIN: &str = "try again";
-
-fn with_advice(answer: &str, advice: &str) -> String {
-    match advice {
-        "" => answer.to_owned(),
-        some => format!("{answer}; {some}"),
-    }
-}
-
-/// What was done to which path, and what the system answered.
+/// What was done to which path, and what the system answered: in the backend's words where it told
+/// of the same file or of something in the directory, for they say more.
 fn answer(doing: &str, path: &Path, source: &io::Error) -> String {
-    let answer = source.to_string();
-    let answer = by_its_name(&answer, path).unwrap_or(answer);
-    let file = path.file_name().unwrap_or_default().to_string_lossy();
-    if !file.is_empty() && answer.contains(&*file) {
-        answer
-    } else {
-        format!("cannot {doing} {}: {answer}", path.display())
+    match FailedCall::of(source) {
+        Some(call) if call.path.starts_with(path) => call.to_string(),
+        Some(call) if is_former_name(&call.path, path) => {
+            format!("cannot {} {}: {}", call.doing, path.display(), call.answer)
+        }
+        _ => format!("cannot {doing} {}: {source}", path.display()),
     }
 }
 
-/// The answer with the name that the segment has now: a backend knows the one by which it was
-/// opened, when it was being prepared or kept for reuse.
-fn by_its_name(answer: &str, path: &Path) -> Option<String> {
-    let is = |name: &str, kinds: &[NameKind]| kinds.contains(&names::kind(name));
-    if !is(path.file_name()?.to_str()?, &[NameKind::Segment]) {
-        return None;
-    }
-    let dir = path.parent()?.join("").display().to_string();
-    let (_, rest) = answer.split_once(&dir)?;
-    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '.';
-    let old = rest.split(|c| !is_name(c)).next()?;
-    is(old, &[NameKind::Preparing, NameKind::Spare])
-        .then(|| answer.replacen(&format!("{dir}{old}"), &path.display().to_string(), 1))
+/// Whether the segment `now` may have been opened as `then`: a backend knows a file by the name it
+/// had, when it was being prepared or kept for reuse.
+fn is_former_name(then: &Path, now: &Path) -> bool {
+    let kind = |path: &Path| Some(names::kind(path.file_name()?.to_str()?));
+    then.parent() == now.parent()
+        && kind(now) == Some(NameKind::Segment)
+        && matches!(kind(then), Some(NameKind::Preparing | NameKind::Spare))
 }
 
 /// What to do about damage, behind what saves the rest. An opening reads only the log's end: to
@@ -99,86 +96,96 @@ fn is_looking(doing: &str) -> bool {
     doing == "open" || LOOKING.iter().any(|l| doing.starts_with(l))
 }
 
-/// What to do, or nothing where the answer says it.
-fn advice(doing: &str, source: &io::Error) -> &'static str {
+fn advice(doing: &str, source: &io::Error) -> Advice {
+    use Advice::{Again, Nothing, PutRight};
     if is_of_medium(source) {
-        return "the device reports that it failed: look into the system's log (dmesg on Linux)";
+        return PutRight(
+            "the device reports that it failed: look into the system's log (dmesg on Linux)",
+        );
     }
     if let Some(advice) = os_number(source).and_then(by_number) {
         return advice;
     }
     match source.kind() {
-        io::ErrorKind::PermissionDenied if is_looking(doing) => {
+        io::ErrorKind::PermissionDenied if is_looking(doing) => PutRight(
             "the user of this process must be allowed to read it; the files of a log are their \
-             owner's alone unless that was changed"
-        }
-        io::ErrorKind::PermissionDenied => {
-            "the directory and its files must be readable and writable for the user of this process"
-        }
-        io::ErrorKind::ReadOnlyFilesystem => {
+             owner's alone unless that was changed",
+        ),
+        io::ErrorKind::PermissionDenied => PutRight(
+            "the directory and its files must be readable and writable for the user of this process",
+        ),
+        io::ErrorKind::ReadOnlyFilesystem => PutRight(
             "to open a log is to write to it: remount the filesystem for writing, or look with \
-             `logforce dump` or logforce::read_only"
-        }
-        io::ErrorKind::StorageFull => "free some space and try again",
-        io::ErrorKind::QuotaExceeded => "free some space or have the quota raised, and try again",
-        io::ErrorKind::FileTooLarge => {
+             `logforce dump` or logforce::read_only",
+        ),
+        io::ErrorKind::StorageFull => Again("free some space and ", ""),
+        io::ErrorKind::QuotaExceeded => Again("free some space or have the quota raised, and ", ""),
+        io::ErrorKind::FileTooLarge => PutRight(
             "neither the filesystem nor the limit of this process (ulimit -f) may forbid files as \
-             large as a segment: see Options::segment_size"
-        }
-        io::ErrorKind::OutOfMemory => {
-            "the system has too little memory for it: free some and try again"
-        }
-        io::ErrorKind::ResourceBusy => "something else is using it: try again when that is done",
+             large as a segment: see Options::segment_size",
+        ),
+        io::ErrorKind::OutOfMemory => Again(
+            "the system has too little memory for it: free some and ",
+            "",
+        ),
+        io::ErrorKind::ResourceBusy => Again("something else is using it: ", " when that is done"),
         io::ErrorKind::TimedOut => {
-            "the device or the server did not answer: try again when it does"
+            Again("the device or the server did not answer: ", " when it does")
         }
-        io::ErrorKind::StaleNetworkFileHandle => {
-            "what was there was unmounted, removed or replaced: find out by whom, and open it anew"
-        }
-        io::ErrorKind::WouldBlock if doing.contains("thread") => {
-            "no more threads are allowed (ulimit -u) or there is too little memory: change that and \
-             try again"
-        }
-        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => "try again",
-        _ => "",
+        io::ErrorKind::StaleNetworkFileHandle => PutRight(
+            "what was there was unmounted, removed or replaced: find out by whom, and open it anew",
+        ),
+        io::ErrorKind::WouldBlock if doing.contains("thread") => Again(
+            "no more threads are allowed (ulimit -u) or there is too little memory: change that and ",
+            "",
+        ),
+        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted => Again("", ""),
+        _ => Nothing,
     }
 }
 
 #[cfg(unix)]
-fn by_number(number: i32) -> Option<&'static str> {
+fn by_number(number: i32) -> Option<Advice> {
+    use Advice::{Again, PutRight};
     // The same on every Unix.
     const ENXIO: i32 = 6;
     const ENODEV: i32 = 19;
     const ENFILE: i32 = 23;
     const EMFILE: i32 = 24;
     Some(match number {
-        EMFILE => {
+        EMFILE => Again(
             "this process has as many files open as it may, which says nothing of the log: raise \
-             the limit (ulimit -n) or close some, and try again"
-        }
-        ENFILE => {
+             the limit (ulimit -n) or close some, and ",
+            "",
+        ),
+        ENFILE => Again(
             "the system has as many files open as it may, which says nothing of the log: raise \
-             that limit (fs.file-max on Linux) or close some, and try again"
+             that limit (fs.file-max on Linux) or close some, and ",
+            "",
+        ),
+        ENXIO | ENODEV => {
+            PutRight("the device is gone: look into the system's log (dmesg on Linux)")
         }
-        ENXIO | ENODEV => "the device is gone: look into the system's log (dmesg on Linux)",
         _ => return None,
     })
 }
 
 #[cfg(not(unix))]
-fn by_number(number: i32) -> Option<&'static str> {
+fn by_number(number: i32) -> Option<Advice> {
+    use Advice::Again;
     const ERROR_TOO_MANY_OPEN_FILES: i32 = 4;
     const ERROR_SHARING_VIOLATION: i32 = 32;
     const ERROR_LOCK_VIOLATION: i32 = 33;
     Some(match number {
-        ERROR_TOO_MANY_OPEN_FILES => {
+        ERROR_TOO_MANY_OPEN_FILES => Again(
             "this process has as many files open as it may, which says nothing of the log: close \
-             some and try again"
-        }
-        ERROR_SHARING_VIOLATION | ERROR_LOCK_VIOLATION => {
-            "another program has it open, perhaps a virus scanner or a backup: try again when it is \
-             done"
-        }
+             some and ",
+            "",
+        ),
+        ERROR_SHARING_VIOLATION | ERROR_LOCK_VIOLATION => Again(
+            "another program has it open, perhaps a virus scanner or a backup: ",
+            " when it is done",
+        ),
         _ => return None,
     })
 }
@@ -208,6 +215,7 @@ impl fmt::Display for Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use logforce_device::failure;
 
     #[test]
     fn numbers_of_bytes_have_units() {
@@ -266,21 +274,69 @@ mod tests {
     fn a_file_that_was_renamed_is_named_as_it_is_now() {
         let dir = Path::new("some").join("log");
         let now = dir.join("0000000000004000.seg");
-        for old in ["0000000000004000.tmp", "0000000000001000.spare"] {
-            let old = dir.join(old).display().to_string();
-            let answer = format!("cannot write 4096 bytes at 8192 to {old}: no room");
-            let told = describe("write", &now, &io::Error::other(answer));
-            let now = now.display();
-            assert_eq!(
-                told,
-                format!("cannot write 4096 bytes at 8192 to {now}: no room")
-            );
+        let full = || io::Error::new(io::ErrorKind::StorageFull, "no room");
+        let write = "write 4096 bytes at 8192 to";
+        let told = |call: &Path, path: &Path| {
+            let source = failure::at(&full(), io::ErrorKind::Other, write, call);
+            describe("write", path, &source)
+        };
+        let expected = format!("cannot {write} {}: no room", now.display());
+        for then in [
+            "0000000000004000.tmp",
+            "0000000000001000.spare",
+            "0000000000004000.seg",
+        ] {
+            assert_eq!(told(&dir.join(then), &now), expected);
         }
-        // What is about another file stays.
-        let told = describe("write", &now, &io::Error::other("cannot read /proc/x: no"));
+        // Of a file in the directory it says more than of the directory.
+        assert_eq!(told(&now, &dir), expected);
+        // What is about another file stays, and says why it was asked.
+        let other = told(Path::new("/proc/x"), &now);
+        let both = format!(
+            "cannot write {}: cannot {write} /proc/x: no room",
+            now.display()
+        );
+        assert_eq!(other, both);
+        // A text that happens to name the file does not stand for what was done to which path.
+        let text = io::Error::other("0000000000004000.seg is odd");
+        let told = describe("write", &now, &text);
+        let expected = format!("cannot write {}: {text}", now.display());
+        assert_eq!(told, expected);
+    }
+
+    /// Who opens a log that stopped can succeed, who repeats the call cannot.
+    #[test]
+    fn a_log_that_stopped_is_to_be_opened_where_others_try_again() {
+        let told = |kind: io::ErrorKind| {
+            let source = io::Error::new(kind, "no");
+            let again = describe("write", Path::new("x"), &source);
+            (again, of_poison(&Error::io("write", "x")(source)))
+        };
+        for (kind, again, anew) in [
+            (
+                io::ErrorKind::StorageFull,
+                "; free some space and try again",
+                "; free some space and open the log anew",
+            ),
+            (
+                io::ErrorKind::TimedOut,
+                "; the device or the server did not answer: try again when it does",
+                "; the device or the server did not answer: open the log anew when it does",
+            ),
+            (
+                io::ErrorKind::Interrupted,
+                "; try again",
+                "; open the log anew",
+            ),
+            (io::ErrorKind::Other, "", "; to go on, open the log anew"),
+        ] {
+            let expected = |advice: &str| format!("cannot write x: no{advice}");
+            assert_eq!(told(kind), (expected(again), expected(anew)));
+        }
+        let (_, anew) = told(io::ErrorKind::PermissionDenied);
         assert!(
-            told.ends_with("4000.seg: cannot read /proc/x: no"),
-            "{told}"
+            anew.ends_with("of this process. To go on, open the log anew"),
+            "{anew}"
         );
     }
 

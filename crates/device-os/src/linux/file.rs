@@ -83,13 +83,8 @@ impl OsFile {
 
     fn open_direct(&self, flags: OFlags) -> io::Result<OwnedFd> {
         let unsupported = |why: &str| {
-            io::Error::new(
-                io::ErrorKind::Unsupported,
-                format!(
-                    "cannot pass the system's cache on {}: {why}",
-                    self.path.display()
-                ),
-            )
+            let unsupported = io::Error::new(io::ErrorKind::Unsupported, why);
+            at(unsupported, "pass the system's cache on", &self.path)
         };
         if self.alignment.is_none() {
             return Err(unsupported(

@@ -1,4 +1,4 @@
-use logforce_device::failure::worded;
+use logforce_device::failure;
 use logforce_device::planted;
 use std::io;
 use std::path::Path;
@@ -6,8 +6,7 @@ use std::path::Path;
 /// The same error, saying what was being done to which path.
 pub fn at(error: impl Into<io::Error>, doing: &str, path: &Path) -> io::Error {
     let error = error.into();
-    let words = format!("cannot {doing} {}: {error}", path.display());
-    worded(&error, error.kind(), words)
+    failure::at(&error, error.kind(), doing, path)
 }
 
 /// Repeats a call for as long as a signal interrupts it.

@@ -24,10 +24,8 @@ pub fn open(dir: &OpenDirectory, name: &str, how: OpenFile) -> io::Result<OwnedF
         let look = || rustix::fs::statat(dir.fd(), name, AtFlags::SYMLINK_NOFOLLOW);
         let stat = uninterrupted(look).map_err(|e| at(e, "open", &path))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!("cannot open {}: it is not a regular file", path.display()),
-            ));
+            let irregular = io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
+            return Err(at(irregular, "open", &path));
         }
     }
     let mut flags = access(how) | OFlags::CLOEXEC | OFlags::NOFOLLOW;

@@ -83,10 +83,8 @@ impl OpenDirectory {
         let found = std::fs::symlink_metadata(full).map_err(|e| at(e, "open", &path))?;
         if found.file_attributes() & (FILE_ATTRIBUTE_DIRECTORY | FILE_ATTRIBUTE_REPARSE_POINT) != 0
         {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                format!("cannot open {}: it is not a regular file", path.display()),
-            ));
+            let irregular = io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
+            return Err(at(irregular, "open", &path));
         }
         Ok(())
     }

@@ -1,11 +1,10 @@
-use logforce_device::failure::worded;
+use logforce_device::failure;
 use std::io;
 use std::path::Path;
 
 /// The same error, saying what was being done to which path.
 pub fn at(error: io::Error, doing: &str, path: &Path) -> io::Error {
-    let words = format!("cannot {doing} {}: {error}", path.display());
-    worded(&error, kind(&error), words)
+    failure::at(&error, kind(&error), doing, path)
 }
 
 const ERROR_SHARING_VIOLATION: i32 = 32;
