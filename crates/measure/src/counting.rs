@@ -2,12 +2,12 @@
 //! what prepares segments and keeps the control file.
 
 use logforce_device::{
-    Barrier, Completion, DirEntry, Directory, Facts, File, FileIdentity, OpenFile, ReadSource,
-    Runtime, System, Ticket, Whereabouts, Write,
+    Barrier, Completion, Directory, File, ForwardDirectory, ForwardFile, OpenFile, Runtime, System,
+    Ticket, Write,
 };
 use std::collections::HashMap;
 use std::io;
-use std::ops::{AddAssign, Range, Sub};
+use std::ops::{AddAssign, Sub};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -154,17 +154,9 @@ impl CountingDirectory {
     }
 }
 
-impl Directory for CountingDirectory {
-    fn path(&self) -> &Path {
-        self.inner.path()
-    }
-
-    fn identity(&self) -> FileIdentity {
-        self.inner.identity()
-    }
-
-    fn entries(&self) -> io::Result<Vec<DirEntry>> {
-        self.inner.entries()
+impl ForwardDirectory for CountingDirectory {
+    fn inner(&self) -> &dyn Directory {
+        &*self.inner
     }
 
     fn open(&self, name: &str, how: OpenFile) -> io::Result<Arc<dyn File>> {
@@ -198,30 +190,6 @@ impl Directory for CountingDirectory {
         self.counts.other(start);
         result
     }
-
-    fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
-        self.inner.lock(name)
-    }
-
-    fn is_locked(&self, name: &str) -> io::Result<bool> {
-        self.inner.is_locked(name)
-    }
-
-    fn facts(&self) -> io::Result<Facts> {
-        self.inner.facts()
-    }
-
-    fn free_space(&self) -> io::Result<u64> {
-        self.inner.free_space()
-    }
-
-    fn whereabouts(&self) -> io::Result<Whereabouts> {
-        self.inner.whereabouts()
-    }
-
-    fn identity_of(&self, name: &str) -> io::Result<FileIdentity> {
-        self.inner.identity_of(name)
-    }
 }
 
 impl Counts {
@@ -246,13 +214,9 @@ impl CountingFile {
     }
 }
 
-impl File for CountingFile {
-    fn len(&self) -> io::Result<u64> {
-        self.inner.len()
-    }
-
-    fn read_at(&self, offset: u64, buf: &mut [u8], source: ReadSource) -> io::Result<usize> {
-        self.inner.read_at(offset, buf, source)
+impl ForwardFile for CountingFile {
+    fn inner(&self) -> &dyn File {
+        &*self.inner
     }
 
     fn submit(&self, write: Write) -> Ticket {
@@ -284,14 +248,6 @@ impl File for CountingFile {
         } else {
             self.timed(|| self.inner.barrier(barrier))
         }
-    }
-
-    fn reserve(&self, len: u64) -> io::Result<bool> {
-        self.inner.reserve(len)
-    }
-
-    fn drop_cache(&self, range: Range<u64>) {
-        self.inner.drop_cache(range);
     }
 }
 

@@ -4,12 +4,10 @@
 use super::Metrics;
 use super::histogram::shard;
 use logforce_device::{
-    Barrier, Completion, DirEntry, Directory, Facts, File, FileIdentity, OpenFile, ReadSource,
-    Runtime, Ticket, Whereabouts, Write,
+    Barrier, Completion, Directory, File, ForwardDirectory, ForwardFile, OpenFile, Runtime, Ticket,
+    Write,
 };
 use std::io;
-use std::ops::Range;
-use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -92,17 +90,9 @@ impl MeteredDirectory {
     }
 }
 
-impl Directory for MeteredDirectory {
-    fn path(&self) -> &Path {
-        self.inner.path()
-    }
-
-    fn identity(&self) -> FileIdentity {
-        self.inner.identity()
-    }
-
-    fn entries(&self) -> io::Result<Vec<DirEntry>> {
-        self.inner.entries()
+impl ForwardDirectory for MeteredDirectory {
+    fn inner(&self) -> &dyn Directory {
+        &*self.inner
     }
 
     fn open(&self, name: &str, how: OpenFile) -> io::Result<Arc<dyn File>> {
@@ -126,30 +116,6 @@ impl Directory for MeteredDirectory {
         self.meter.metrics.counting.directory_syncs.add(1);
         self.meter.call(|| self.inner.sync())
     }
-
-    fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
-        self.inner.lock(name)
-    }
-
-    fn is_locked(&self, name: &str) -> io::Result<bool> {
-        self.inner.is_locked(name)
-    }
-
-    fn facts(&self) -> io::Result<Facts> {
-        self.inner.facts()
-    }
-
-    fn free_space(&self) -> io::Result<u64> {
-        self.inner.free_space()
-    }
-
-    fn whereabouts(&self) -> io::Result<Whereabouts> {
-        self.inner.whereabouts()
-    }
-
-    fn identity_of(&self, name: &str) -> io::Result<FileIdentity> {
-        self.inner.identity_of(name)
-    }
 }
 
 /// A file, counted. Reads are not: they wait in the reader's thread, and nobody else's.
@@ -160,13 +126,9 @@ struct MeteredFile {
     flying: Mutex<Vec<(u64, usize)>>,
 }
 
-impl File for MeteredFile {
-    fn len(&self) -> io::Result<u64> {
-        self.inner.len()
-    }
-
-    fn read_at(&self, offset: u64, buf: &mut [u8], source: ReadSource) -> io::Result<usize> {
-        self.inner.read_at(offset, buf, source)
+impl ForwardFile for MeteredFile {
+    fn inner(&self) -> &dyn File {
+        &*self.inner
     }
 
     fn submit(&self, write: Write) -> Ticket {
@@ -209,10 +171,6 @@ impl File for MeteredFile {
 
     fn reserve(&self, len: u64) -> io::Result<bool> {
         self.meter.call(|| self.inner.reserve(len))
-    }
-
-    fn drop_cache(&self, range: Range<u64>) {
-        self.inner.drop_cache(range);
     }
 }
 

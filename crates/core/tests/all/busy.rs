@@ -3,8 +3,8 @@
 
 use logforce_core::{Inspector, Log, OpenMode, Options, ReadOnly, Visit};
 use logforce_device::{
-    Barrier, Completion, DirEntry, Directory, Facts, File, FileIdentity, OpenFile, ReadSource,
-    Runtime, System, Ticket, Write,
+    Barrier, Completion, DirEntry, Directory, File, ForwardDirectory, ForwardFile, OpenFile,
+    ReadSource, Runtime, System, Ticket, Write,
 };
 use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
 use std::io;
@@ -54,13 +54,11 @@ impl System for Busy {
     }
 }
 
-impl Directory for BusyDirectory {
-    fn path(&self) -> &Path {
-        self.inner.path()
+impl ForwardDirectory for BusyDirectory {
+    fn inner(&self) -> &dyn Directory {
+        &*self.inner
     }
-    fn identity(&self) -> FileIdentity {
-        self.inner.identity()
-    }
+
     fn entries(&self) -> io::Result<Vec<DirEntry>> {
         let entries = self.inner.entries()?;
         (self.meanwhile)(Event::Listed);
@@ -84,21 +82,13 @@ impl Directory for BusyDirectory {
     fn lock(&self, _: &str) -> io::Result<Box<dyn Send + Sync>> {
         Err(io::ErrorKind::PermissionDenied.into())
     }
-    fn is_locked(&self, name: &str) -> io::Result<bool> {
-        self.inner.is_locked(name)
-    }
-    fn facts(&self) -> io::Result<Facts> {
-        self.inner.facts()
-    }
-    fn free_space(&self) -> io::Result<u64> {
-        self.inner.free_space()
-    }
 }
 
-impl File for BusyFile {
-    fn len(&self) -> io::Result<u64> {
-        self.inner.len()
+impl ForwardFile for BusyFile {
+    fn inner(&self) -> &dyn File {
+        &*self.inner
     }
+
     fn read_at(&self, offset: u64, buf: &mut [u8], source: ReadSource) -> io::Result<usize> {
         let read = self.inner.read_at(offset, buf, source)?;
         (self.meanwhile)(Event::Read);

@@ -3,7 +3,7 @@
 
 use logforce_core::{Error, ErrorKind, Log, Lsn, Method, OpenMode, Options, Policy};
 use logforce_device::{
-    DirEntry, Directory, Facts, File, FileIdentity, OpenFile, Runtime, System, Whereabouts,
+    Directory, FileIdentity, ForwardDirectory, OpenFile, Runtime, System, Whereabouts,
 };
 use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
 use std::io;
@@ -220,40 +220,11 @@ impl System for Denied {
     }
 }
 
-impl Directory for DeniedDirectory {
-    fn path(&self) -> &Path {
-        self.inner.path()
+impl ForwardDirectory for DeniedDirectory {
+    fn inner(&self) -> &dyn Directory {
+        &*self.inner
     }
-    fn identity(&self) -> FileIdentity {
-        self.inner.identity()
-    }
-    fn entries(&self) -> io::Result<Vec<DirEntry>> {
-        self.inner.entries()
-    }
-    fn open(&self, name: &str, how: OpenFile) -> io::Result<Arc<dyn File>> {
-        self.inner.open(name, how)
-    }
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.inner.rename(from, to)
-    }
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.inner.remove(name)
-    }
-    fn sync(&self) -> io::Result<()> {
-        self.inner.sync()
-    }
-    fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
-        self.inner.lock(name)
-    }
-    fn is_locked(&self, name: &str) -> io::Result<bool> {
-        self.inner.is_locked(name)
-    }
-    fn facts(&self) -> io::Result<Facts> {
-        self.inner.facts()
-    }
-    fn free_space(&self) -> io::Result<u64> {
-        self.inner.free_space()
-    }
+
     fn whereabouts(&self) -> io::Result<Whereabouts> {
         self.deny()?;
         self.inner.whereabouts()

@@ -1,9 +1,7 @@
 //! Openings in which the system fails, or answers short: what is told, and that nothing is lost.
 
 use logforce_core::{Error, ErrorKind, Log, OnDamage, OpenMode, Options};
-use logforce_device::{
-    DirEntry, Directory, Facts, File, FileIdentity, OpenFile, Runtime, System, Whereabouts,
-};
+use logforce_device::{DirEntry, Directory, ForwardDirectory, OpenFile, Runtime, System};
 use logforce_testkit::{Fault, SimDisk, SimOptions, SimRuntime};
 use std::io;
 use std::path::Path;
@@ -85,13 +83,11 @@ impl System for Shy {
     }
 }
 
-impl Directory for ShyDirectory {
-    fn path(&self) -> &Path {
-        self.inner.path()
+impl ForwardDirectory for ShyDirectory {
+    fn inner(&self) -> &dyn Directory {
+        &*self.inner
     }
-    fn identity(&self) -> FileIdentity {
-        self.inner.identity()
-    }
+
     fn entries(&self) -> io::Result<Vec<DirEntry>> {
         let mut entries = self.inner.entries()?;
         let left = self.left.fetch_sub(1, SeqCst);
@@ -112,36 +108,6 @@ impl Directory for ShyDirectory {
             }
         }
         Ok(entries)
-    }
-    fn open(&self, name: &str, how: OpenFile) -> io::Result<Arc<dyn File>> {
-        self.inner.open(name, how)
-    }
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.inner.rename(from, to)
-    }
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.inner.remove(name)
-    }
-    fn sync(&self) -> io::Result<()> {
-        self.inner.sync()
-    }
-    fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
-        self.inner.lock(name)
-    }
-    fn is_locked(&self, name: &str) -> io::Result<bool> {
-        self.inner.is_locked(name)
-    }
-    fn facts(&self) -> io::Result<Facts> {
-        self.inner.facts()
-    }
-    fn free_space(&self) -> io::Result<u64> {
-        self.inner.free_space()
-    }
-    fn whereabouts(&self) -> io::Result<Whereabouts> {
-        self.inner.whereabouts()
-    }
-    fn identity_of(&self, name: &str) -> io::Result<FileIdentity> {
-        self.inner.identity_of(name)
     }
 }
 

@@ -2,14 +2,13 @@
 //! that does not see the fault sees nothing.
 
 use logforce_device::{
-    AlignedBuf, Barrier, Completion, DirEntry, Directory, Facts, File, FileIdentity, OpenFile,
-    ReadSource, Runtime, System, Ticket, Whereabouts, Write,
+    AlignedBuf, Barrier, Completion, Directory, Facts, File, ForwardDirectory, ForwardFile,
+    OpenFile, ReadSource, Runtime, System, Ticket, Write,
 };
 use logforce_device_os::OsSystem;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::io;
-use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -110,17 +109,9 @@ fn is_segment(name: &str) -> bool {
     name.ends_with(".seg")
 }
 
-impl Directory for Names {
-    fn path(&self) -> &Path {
-        self.real.path()
-    }
-
-    fn identity(&self) -> FileIdentity {
-        self.real.identity()
-    }
-
-    fn entries(&self) -> io::Result<Vec<DirEntry>> {
-        self.real.entries()
+impl ForwardDirectory for Names {
+    fn inner(&self) -> &dyn Directory {
+        &*self.real
     }
 
     fn open(&self, name: &str, how: OpenFile) -> io::Result<Arc<dyn File>> {
@@ -150,10 +141,6 @@ impl Directory for Names {
         self.real.rename(from, to)
     }
 
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.real.remove(name)
-    }
-
     fn sync(&self) -> io::Result<()> {
         match self.fault {
             Fault::Forgetful => Ok(()),
@@ -169,10 +156,6 @@ impl Directory for Names {
         }
     }
 
-    fn is_locked(&self, name: &str) -> io::Result<bool> {
-        self.real.is_locked(name)
-    }
-
     /// An image in memory stands for the disk that it was taken from: what it is kept in counts for
     /// nothing.
     fn facts(&self) -> io::Result<Facts> {
@@ -181,18 +164,6 @@ impl Directory for Names {
             .layers
             .retain(|l| !l.name.contains(&crate::rig::enclosure::name()));
         Ok(facts)
-    }
-
-    fn free_space(&self) -> io::Result<u64> {
-        self.real.free_space()
-    }
-
-    fn whereabouts(&self) -> io::Result<Whereabouts> {
-        self.real.whereabouts()
-    }
-
-    fn identity_of(&self, name: &str) -> io::Result<FileIdentity> {
-        self.real.identity_of(name)
     }
 }
 
@@ -235,9 +206,9 @@ impl Drop for Bytes {
     }
 }
 
-impl File for Bytes {
-    fn len(&self) -> io::Result<u64> {
-        self.real.len()
+impl ForwardFile for Bytes {
+    fn inner(&self) -> &dyn File {
+        &*self.real
     }
 
     fn read_at(&self, offset: u64, buf: &mut [u8], source: ReadSource) -> io::Result<usize> {
@@ -318,9 +289,5 @@ impl File for Bytes {
             Fault::Deaf => Ok(self.real.reserve(len).unwrap_or(true)),
             _ => self.real.reserve(len),
         }
-    }
-
-    fn drop_cache(&self, range: Range<u64>) {
-        self.real.drop_cache(range);
     }
 }

@@ -2,12 +2,10 @@
 #![allow(dead_code)]
 
 use logforce_device::{
-    Barrier, Completion, DirEntry, Directory, Facts, File, FileIdentity, Method, OpenFile,
-    ReadSource, Ticket, Write,
+    Barrier, Directory, File, ForwardDirectory, ForwardFile, Method, OpenFile, Ticket, Write,
 };
 use logforce_testkit::{Rng, SimDisk, SimRuntime};
 use std::io;
-use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -96,52 +94,24 @@ pub const ALL: [Method; 4] = [
     Method::Fdatasync,
 ];
 
-impl Directory for Slow {
-    fn path(&self) -> &Path {
-        self.inner.path()
+impl ForwardDirectory for Slow {
+    fn inner(&self) -> &dyn Directory {
+        &*self.inner
     }
-    fn identity(&self) -> FileIdentity {
-        self.inner.identity()
-    }
-    fn entries(&self) -> io::Result<Vec<DirEntry>> {
-        self.inner.entries()
-    }
+
     fn open(&self, name: &str, how: OpenFile) -> io::Result<Arc<dyn File>> {
         Ok(Arc::new(SlowFile {
             inner: self.inner.open(name, how)?,
             clock: self.clock.clone(),
         }))
     }
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.inner.rename(from, to)
-    }
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.inner.remove(name)
-    }
-    fn sync(&self) -> io::Result<()> {
-        self.inner.sync()
-    }
-    fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
-        self.inner.lock(name)
-    }
-    fn is_locked(&self, name: &str) -> io::Result<bool> {
-        self.inner.is_locked(name)
-    }
-    fn facts(&self) -> io::Result<Facts> {
-        self.inner.facts()
-    }
-    fn free_space(&self) -> io::Result<u64> {
-        self.inner.free_space()
-    }
 }
 
-impl File for SlowFile {
-    fn len(&self) -> io::Result<u64> {
-        self.inner.len()
+impl ForwardFile for SlowFile {
+    fn inner(&self) -> &dyn File {
+        &*self.inner
     }
-    fn read_at(&self, offset: u64, buf: &mut [u8], source: ReadSource) -> io::Result<usize> {
-        self.inner.read_at(offset, buf, source)
-    }
+
     fn submit(&self, write: Write) -> Ticket {
         let costs = self.clock.costs;
         let mib = write.range.len() as f64 / f64::from(1 << 20);
@@ -151,17 +121,8 @@ impl File for SlowFile {
         }
         self.inner.submit(write)
     }
-    fn complete(&self, ticket: Ticket) -> Completion {
-        self.inner.complete(ticket)
-    }
     fn barrier(&self, barrier: Barrier) -> io::Result<()> {
         self.clock.pass(self.clock.costs.barrier);
         self.inner.barrier(barrier)
-    }
-    fn reserve(&self, len: u64) -> io::Result<bool> {
-        self.inner.reserve(len)
-    }
-    fn drop_cache(&self, range: Range<u64>) {
-        self.inner.drop_cache(range);
     }
 }

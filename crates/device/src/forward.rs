@@ -1,0 +1,77 @@
+//! Directories and files around others: whoever wraps one writes only what it changes.
+
+use crate::{
+    Barrier, Completion, DirEntry, Directory, Facts, File, FileIdentity, OpenFile, ReadSource,
+    Ticket, Whereabouts, Write,
+};
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A trait with each method of the contract as a provided one that passes the call on, and the
+/// contract for all that implement it.
+macro_rules! forward {
+    (
+        $(#[$about:meta])*
+        $forward:ident to $contract:ident {
+            $(fn $method:ident(&self $(, $arg:ident: $type:ty)*) $(-> $answer:ty)?;)*
+        }
+    ) => {
+        $(#[$about])*
+        pub trait $forward: Send + Sync {
+            /// What calls are passed on to.
+            fn inner(&self) -> &dyn $contract;
+
+            $(
+                #[doc = concat!("[`", stringify!($contract), "::", stringify!($method), "`]: passed on.")]
+                fn $method(&self $(, $arg: $type)*) $(-> $answer)? {
+                    self.inner().$method($($arg),*)
+                }
+            )*
+        }
+
+        // A method that the contract provides and the list below lacks would not be passed on.
+        #[deny(clippy::missing_trait_methods)]
+        impl<T: $forward> $contract for T {
+            $(
+                fn $method(&self $(, $arg: $type)*) $(-> $answer)? {
+                    $forward::$method(self $(, $arg)*)
+                }
+            )*
+        }
+    };
+}
+
+forward! {
+    /// A [`Directory`] around another one. A method that is not written passes its call on.
+    ForwardDirectory to Directory {
+        fn path(&self) -> &Path;
+        fn identity(&self) -> FileIdentity;
+        fn entries(&self) -> io::Result<Vec<DirEntry>>;
+        fn open(&self, name: &str, how: OpenFile) -> io::Result<Arc<dyn File>>;
+        fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+        fn remove(&self, name: &str) -> io::Result<()>;
+        fn sync(&self) -> io::Result<()>;
+        fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>>;
+        fn is_locked(&self, name: &str) -> io::Result<bool>;
+        fn facts(&self) -> io::Result<Facts>;
+        fn free_space(&self) -> io::Result<u64>;
+        fn whereabouts(&self) -> io::Result<Whereabouts>;
+        fn identity_of(&self, name: &str) -> io::Result<FileIdentity>;
+    }
+}
+
+forward! {
+    /// A [`File`] around another one. A method that is not written passes its call on.
+    ForwardFile to File {
+        fn len(&self) -> io::Result<u64>;
+        fn is_empty(&self) -> io::Result<bool>;
+        fn read_at(&self, offset: u64, buf: &mut [u8], source: ReadSource) -> io::Result<usize>;
+        fn submit(&self, write: Write) -> Ticket;
+        fn complete(&self, ticket: Ticket) -> Completion;
+        fn barrier(&self, barrier: Barrier) -> io::Result<()>;
+        fn reserve(&self, len: u64) -> io::Result<bool>;
+        fn drop_cache(&self, range: Range<u64>);
+    }
+}
