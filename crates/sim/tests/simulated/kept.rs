@@ -1,6 +1,8 @@
 //! What was given up at damage is kept, and shown to who asks for it, wherever it came to lie.
 
-use logforce_core::{BatchInfo, Inspector, Log, Lsn, OnDamage, OpenMode, Record, Visit};
+use logforce_core::{
+    BatchInfo, Error, Inspector, Log, Lsn, OnDamage, OpenMode, Record, RecoveryCase, Visit,
+};
 use logforce_device::System;
 use logforce_sim::model::{PATH, read, small};
 use logforce_testkit::{Failure, SimDisk, SimOptions, SimRuntime, Survival};
@@ -201,6 +203,53 @@ fn a_range_that_only_its_marker_tells() {
                 "{how}"
             );
             assert!(!read.iter().any(|e| gone.contains(&e)), "{how}");
+        });
+    }
+}
+
+/// A log is truncated at damage and loses power before anything else is committed. Its marker is
+/// gone, as in a log of before there were any, the damage passes, and the batch by which the opening
+/// went on cannot be read, or its segment is missing: nothing else says that what lies behind the
+/// anchor was given up. The log does not open as if nothing were wrong, and what was given up does
+/// not come back by another truncation.
+#[test]
+fn a_range_that_nothing_tells() {
+    for (how, case) in [
+        ("missing", RecoveryCase::SegmentLost),
+        ("unreadable", RecoveryCase::Damaged),
+    ] {
+        let disk = SimDisk::new(SimOptions::default(), 1);
+        live(&disk, |log| drop(commit_some(log, 0)));
+        let rotten = rot(&disk);
+        let mut left = Vec::new();
+        live(&disk, |log| left = read(log, log.front_lsn()));
+        let (anchor, all) = batches(&disk);
+        assert_eq!(anchor, rotten.lsn);
+        let went_on = all.last().expect("where it went on");
+        assert!(went_on.void_from < went_on.lsn);
+        for marker in disk.stable_names(PATH) {
+            if marker.ends_with(".cut") {
+                assert!(disk.remove_file(PATH, &marker));
+            }
+        }
+        disk.lift_faults();
+        match how {
+            "unreadable" => assert!(disk.make_unreadable(PATH, &went_on.file, went_on.offset)),
+            _ => assert!(disk.remove_file(PATH, &went_on.file)),
+        }
+
+        SimRuntime::run(1, |rt| {
+            let system = disk.system(rt);
+            let strict = small().on_damage(OnDamage::Refuse);
+            match Log::open(&*system, PATH, OpenMode::OpenExisting, strict) {
+                Err(Error::Damaged(d)) => assert_eq!(d.case, case, "{d}"),
+                Err(e) => panic!("{how}: {e}"),
+                Ok(log) => panic!("{how}: it opens with {:?}", log.recovered()),
+            }
+        });
+        live(&disk, |log| {
+            assert!(log.recovered().lost.is_some(), "{how}");
+            assert!(read(log, log.front_lsn()) == left, "{how}");
         });
     }
 }
