@@ -12,6 +12,8 @@ mod group_rows;
 #[path = "common/logs.rs"]
 mod logs;
 mod look;
+mod look_damaged;
+mod look_refused;
 #[path = "common/methods.rs"]
 mod methods;
 mod mutated;

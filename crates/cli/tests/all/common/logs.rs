@@ -3,6 +3,7 @@
 use crate::common::text;
 use logforce::{Guarantee, Log, Lsn, Options};
 use logforce_testkit::process::Start;
+use serde_json::Value;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -10,6 +11,9 @@ use std::process::{Command, Output, Stdio};
 
 /// Size of a segment.
 pub const SEGMENT: u64 = 64 << 10;
+
+/// To start a program takes long on Windows, and still longer under Wine: less of the same.
+pub const LESS: usize = if cfg!(windows) { 4 } else { 1 };
 
 /// Small segments, and whatever guarantee there is.
 pub fn options() -> Options {
@@ -32,6 +36,11 @@ pub fn logforce(dir: &Path, command: &str, arguments: &[&str]) -> Output {
 /// What it printed: standard output, then standard error.
 pub fn told(out: &Output) -> String {
     text(&out.stdout) + &text(&out.stderr)
+}
+
+/// What it printed to standard output, as JSON.
+pub fn json(out: &Output) -> Value {
+    serde_json::from_slice(&out.stdout).unwrap_or_else(|e| panic!("{e}: {}", told(out)))
 }
 
 /// A log of `count` records `record <n>` with 1000 bytes each, committed one by one.

@@ -1,0 +1,168 @@
+//! `dump`, `verify` and `stat` where the system gives them no log, or takes no output.
+
+use crate::common::place;
+use crate::logs::{filled, logforce, told};
+use logforce_testkit::process::Start;
+use std::fs;
+use std::process::{Command, Stdio};
+
+#[test]
+fn what_is_no_log_is_told() {
+    let dir = place();
+    let at = |name: &str| dir.path().join(name);
+    fs::create_dir(at("empty")).unwrap();
+    fs::create_dir(at("other")).unwrap();
+    fs::write(at("other").join("control"), vec![7; 16384]).unwrap();
+    fs::write(at("file"), "x").unwrap();
+    for (name, why) in [
+        ("nosuch", "does not exist"),
+        ("empty", "holds no log"),
+        ("other", "is no control file"),
+        ("file", "is no directory"),
+    ] {
+        for command in ["verify", "dump", "stat"] {
+            let out = logforce(&at(name), command, &["--json", "-"]);
+            assert_eq!(
+                out.status.code(),
+                Some(1),
+                "{command} {name}: {}",
+                told(&out)
+            );
+            assert!(told(&out).contains(why), "{command} {name}: {}", told(&out));
+            assert!(out.stdout.is_empty());
+            let out = logforce(&at(name), command, &["--salvage"]);
+            assert_eq!(
+                out.status.code(),
+                Some(1),
+                "{command} {name}: {}",
+                told(&out)
+            );
+        }
+    }
+    for arguments in [
+        &["--json", "-", "--csv", "-"][..],
+        &["--nosuch"],
+        &["--from", "x"],
+    ] {
+        let out = logforce(&at("empty"), "dump", arguments);
+        assert_eq!(out.status.code(), Some(2), "{}", told(&out));
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn unreadable_files_are_told() {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+    let dir = place();
+    let path = dir.path().join("log");
+    let (log, _) = filled(&path, 10);
+    log.close().unwrap();
+    for (what, mode) in [("0000000000000000.seg", 0o644), ("control", 0o644)] {
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        for entry in fs::read_dir(&path).unwrap() {
+            fs::set_permissions(entry.unwrap().path(), fs::Permissions::from_mode(mode)).unwrap();
+        }
+        fs::set_permissions(path.join(what), fs::Permissions::from_mode(0o000)).unwrap();
+        for name in ["verify", "dump", "stat"] {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_logforce"));
+            command.arg(name).arg(&path).stdin(Stdio::null());
+            if rustix::process::geteuid().is_root() {
+                command.uid(65534).gid(65534);
+            }
+            // Where the build itself is closed to others nothing can be shown.
+            let Ok(out) = command.to_end() else { return };
+            assert_eq!(out.status.code(), Some(1), "{name} {what}: {}", told(&out));
+            let told = told(&out);
+            assert!(
+                told.contains(what) && told.contains("ermission denied"),
+                "{name} {what}: {told}"
+            );
+        }
+    }
+}
+
+/// A scanner or a backup may do that; when it is done with the file, so is the trouble.
+#[cfg(windows)]
+#[test]
+fn a_file_that_somebody_has_open_for_himself_is_told() {
+    use std::os::windows::fs::OpenOptionsExt;
+    let dir = place();
+    let path = dir.path().join("log");
+    let (log, _) = filled(&path, 10);
+    log.close().unwrap();
+    for what in ["0000000000000000.seg", "control"] {
+        let mut how = fs::File::options();
+        let theirs = how.read(true).share_mode(0).open(path.join(what)).unwrap();
+        for name in ["verify", "dump", "stat"] {
+            let out = logforce(&path, name, &[]);
+            let told = told(&out);
+            assert_eq!(out.status.code(), Some(1), "{name} {what}: {told}");
+            assert!(
+                told.contains(what) && told.contains("os error 32"),
+                "{name} {what}: {told}"
+            );
+            assert!(!told.contains("DAMAGE"), "{name} {what}: {told}");
+        }
+        drop(theirs);
+        let out = logforce(&path, "verify", &[]);
+        assert_eq!(out.status.code(), Some(0), "{what}: {}", told(&out));
+    }
+}
+
+#[test]
+fn a_closed_pipe_is_no_panic() {
+    let dir = place();
+    let path = dir.path().join("log");
+    let (log, _) = filled(&path, 400);
+    log.close().unwrap();
+    for arguments in [
+        &["dump"][..],
+        &["dump", "--json", "-"],
+        &["verify"],
+        &["stat", "--csv", "-"],
+    ] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_logforce"))
+            .args(arguments)
+            .arg(&path)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .start()
+            .unwrap();
+        drop(child.stdout.take());
+        let out = child.wait_with_output().unwrap();
+        assert_eq!(out.status.code(), Some(0), "{arguments:?}: {}", told(&out));
+        assert!(
+            !told(&out).contains("panicked") && !told(&out).contains("error"),
+            "{}",
+            told(&out)
+        );
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_told() {
+    let dir = place();
+    let path = dir.path().join("log");
+    let (log, _) = filled(&path, 5);
+    log.close().unwrap();
+    for command in ["dump", "verify", "stat"] {
+        for flag in ["--json", "--csv"] {
+            let out = logforce(&path, command, &[flag, "/dev/full"]);
+            assert_eq!(
+                out.status.code(),
+                Some(1),
+                "{command} {flag}: {}",
+                told(&out)
+            );
+            assert!(
+                told(&out).contains("cannot write /dev/full"),
+                "{}",
+                told(&out)
+            );
+        }
+    }
+}
