@@ -2,9 +2,12 @@
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::process::Command;
+
+/// The manifest of the benchmarks for developers, below the root: a workspace of their own.
+pub const BENCHES: &str = "benches/Cargo.toml";
 
 /// The workspace, as `cargo metadata` describes it.
 #[derive(Debug)]
@@ -15,7 +18,7 @@ pub struct Workspace {
     pub crates: Vec<Crate>,
 }
 
-/// One crate of the workspace.
+/// One crate of the workspace, or of the one beside it.
 #[derive(Debug)]
 pub struct Crate {
     pub name: String,
@@ -38,10 +41,19 @@ pub fn cargo() -> OsString {
 }
 
 impl Workspace {
-    /// Asks cargo.
+    /// Asks cargo. The crate of the benchmarks is among the crates.
     pub fn find() -> Result<Workspace> {
+        let mut workspace = Workspace::of(&[])?;
+        let benches = workspace.root.join(BENCHES);
+        let of_benches: [&OsStr; 2] = ["--manifest-path".as_ref(), benches.as_ref()];
+        workspace.crates.extend(Workspace::of(&of_benches)?.crates);
+        Ok(workspace)
+    }
+
+    fn of(which: &[&OsStr]) -> Result<Workspace> {
         let out = Command::new(cargo())
             .args(["metadata", "--no-deps", "--format-version", "1"])
+            .args(which)
             .current_dir(env!("CARGO_MANIFEST_DIR"))
             .output()
             .context("cargo metadata")?;

@@ -8,11 +8,11 @@ use crate::look::{
     LogArgs, LogInfo, explain, given_up_words, is_overtaken, parse_lsn, places_of, unknown_bounds,
 };
 use crate::output::{Sink, Writer, complain};
-use crate::size::parse_count;
 use anyhow::bail;
 use data::Data;
 use line::{Line, Places};
 use logforce::{Lsn, Visit};
+use logforce_measure::arguments;
 use std::io::{self, Write};
 
 const MORE: &str = "\
@@ -35,7 +35,7 @@ pub struct Args {
     #[arg(long, value_name = "LSN", value_parser = parse_lsn)]
     to: Option<Lsn>,
     /// No more lines than this
-    #[arg(long, value_name = "N", value_parser = parse_count)]
+    #[arg(long, value_name = "N", value_parser = arguments::count)]
     limit: Option<u64>,
     /// Only batches
     #[arg(long, conflicts_with = "records")]
@@ -47,7 +47,7 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t = Data::Text)]
     data: Data,
     /// Show no more bytes of a record than this [default: 64; all in JSON and CSV]
-    #[arg(long, value_name = "N", value_parser = parse_count)]
+    #[arg(long, value_name = "N", value_parser = arguments::count)]
     data_bytes: Option<u64>,
     /// Write the bytes of the record at LSN to standard output, and nothing else
     #[arg(long, value_name = "LSN", value_parser = parse_lsn,

@@ -14,7 +14,6 @@ mod powercut;
 mod progress;
 mod salvage;
 mod signal;
-mod size;
 mod stat;
 mod verify;
 

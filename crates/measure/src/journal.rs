@@ -334,7 +334,7 @@ fn how_logged(rows: &[Row], segment_size: u64) -> Option<String> {
     Some(format!(
         "The log (×: threads that commit) uses segments of {}, prepared ahead and recycled by truncation between slices; \
          a record of {} takes {} there, with header and padding to the write unit. Commits of several threads share \
-         writes. What the library costs beside a raw loop of as many bytes: logforce bench pairs.",
+         writes. Other numbers of threads and sizes: logforce bench group.",
         bytes(segment_size),
         bytes(row.bytes),
         bytes(takes),

@@ -9,10 +9,10 @@
 
 #![forbid(unsafe_code)]
 
+pub mod arguments;
 pub mod conclusion;
 pub mod counters;
 pub mod counting;
-pub mod crew;
 pub mod error;
 pub mod group;
 pub mod interrupt;
@@ -23,7 +23,6 @@ pub mod machine;
 pub mod notes;
 pub mod numbers;
 pub mod output;
-pub mod pairs;
 pub mod plausible;
 pub mod prepare;
 pub mod progress;
@@ -36,8 +35,8 @@ pub mod space;
 pub mod stats;
 pub mod subject;
 pub mod table;
-pub mod target;
 pub mod text;
+pub mod workers;
 pub mod workplace;
 
 #[cfg(test)]

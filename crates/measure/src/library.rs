@@ -5,7 +5,7 @@ mod committers;
 use crate::progress::Progress;
 use crate::subject::{Limit, RowKey, Subject, SubjectKind};
 use crate::{Interrupt, MeasureError, Recorder};
-pub(crate) use committers::Job;
+pub use committers::Job;
 use logforce::{
     Facts, FileState, Guarantee, Inspector, Log, Lsn, Method, OpenMode, Options, calibration, cuts,
 };

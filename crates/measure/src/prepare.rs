@@ -234,7 +234,7 @@ impl PreparedFile {
 }
 
 /// One write, waited for; gives the buffer back.
-pub(crate) fn write(
+pub fn write(
     file: &dyn File,
     buf: AlignedBuf,
     offset: u64,
@@ -252,7 +252,7 @@ pub(crate) fn write(
 }
 
 /// Fills `bytes` with what no device can compress or share: xorshift, never all zero.
-pub(crate) fn scramble(bytes: &mut [u8], seed: u64) {
+pub fn scramble(bytes: &mut [u8], seed: u64) {
     let mut x = seed | 1;
     for word in bytes.chunks_mut(8) {
         x ^= x << 13;

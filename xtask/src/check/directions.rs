@@ -105,15 +105,16 @@ pub const TABLE: &[Row] = &[
         why: "it reads flags, hands the operating system to the measuring crate, and prints",
     },
     Row {
-        name: "logforce-rivals",
+        name: "logforce-benches",
         may_use: &[
+            "logforce-measure",
             "logforce",
             "logforce-device",
             "logforce-device-os",
             "logforce-testkit",
         ],
-        why: "it runs what users get beside others, counts the device's flushes, and makes \
-              filesystems to count them on; nothing may use it, for it brings the rivals along",
+        why: "it measures what users get beside others, and makes filesystems to count flushes on; \
+              nothing may use it, for it brings the rivals along",
     },
     Row {
         name: "logforce-openraft",

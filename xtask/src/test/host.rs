@@ -3,7 +3,7 @@
 use super::counts::Counts;
 use super::stage::{Outcome, Stage};
 use super::{Setting, Tier, child, transcript};
-use crate::workspace::cargo;
+use crate::workspace::{BENCHES, cargo};
 use anyhow::Result;
 use std::path::PathBuf;
 use std::process::Command;
@@ -43,12 +43,29 @@ pub fn parts(tier: Tier) -> &'static [&'static str] {
     }
 }
 
+/// Looks at the format of both workspaces.
+pub fn fmt(setting: &Setting) -> Result<Outcome> {
+    let mut outcome = Outcome::default();
+    for (name, which) in [
+        ("fmt", &["--all"][..]),
+        ("fmt-benches", &["--manifest-path", BENCHES]),
+    ] {
+        let mut command = cargo_command(setting);
+        command.arg("fmt").args(which);
+        outcome += step(
+            setting,
+            name,
+            command.args(["--check", "--", "--color", "never"]),
+        )?;
+    }
+    Ok(outcome)
+}
+
 /// Runs the stage's command. Its output is shown if it failed.
 pub fn run(stage: Stage, setting: &Setting) -> Result<Outcome> {
     let mut command = cargo_command(setting);
     let parts = parts(setting.tier);
     match stage {
-        Stage::Fmt => command.args(["fmt", "--all", "--check", "--", "--color", "never"]),
         Stage::Clippy => command
             .args(["clippy", "--all-targets", "--keep-going"])
             .args(parts)

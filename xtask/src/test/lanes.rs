@@ -23,7 +23,7 @@ const HOST: [Stage; 8] = [
 /// What runs beside those: it has target folders of its own. Power cuts wait for the disk most of the
 /// time, so something that keeps the processors busy comes last. The packages have a lane to
 /// themselves: they wait for the network and the disk.
-const BESIDE: [Stage; 7] = [
+const BESIDE: [Stage; 8] = [
     Stage::Windows,
     Stage::Macos,
     Stage::Aarch64,
@@ -31,6 +31,7 @@ const BESIDE: [Stage; 7] = [
     Stage::Interleavings,
     Stage::Planted,
     Stage::Fuzz,
+    Stage::Benches,
 ];
 
 /// What a stage waits for.
@@ -41,7 +42,7 @@ fn needs(stage: Stage) -> &'static [Stage] {
         Stage::Windows => &[Stage::Packages],
         Stage::Macos => &[Stage::Packages, Stage::Windows],
         Stage::Aarch64 => &[Stage::Packages, Stage::Macos],
-        Stage::Fuzz => &[Stage::Packages],
+        Stage::Fuzz | Stage::Benches => &[Stage::Packages],
         // It is compiled with the tests; and they look for what is left behind on the machine, which
         // a disk in use would seem to be.
         Stage::Powercut => &[Stage::Packages, Stage::Build, Stage::Tests],

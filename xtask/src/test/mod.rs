@@ -4,6 +4,7 @@
 //! target folder, and everything else. `lanes` says what waits for what.
 
 mod aarch64;
+mod benches;
 mod budget;
 pub mod child;
 mod clock;

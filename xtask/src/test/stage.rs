@@ -2,8 +2,8 @@
 
 use super::counts::Counts;
 use super::{
-    Setting, Tier, aarch64, fuzzing, host, interleavings, lives, macos, packages, powercut, suites,
-    windows,
+    Setting, Tier, aarch64, benches, fuzzing, host, interleavings, lives, macos, packages,
+    powercut, suites, windows,
 };
 use crate::check;
 use anyhow::Result;
@@ -41,6 +41,8 @@ pub enum Stage {
     Planted,
     /// Fuzzes each target for a short while (deep; every run replays what fuzzing found)
     Fuzz,
+    /// The benchmarks for developers, a workspace of their own: lints and tests (deep)
+    Benches,
     /// The log under shuttle and loom, and that they catch known bugs: ten of 64 by turns; deep all
     Interleavings,
     /// Real power cuts on real filesystems, and process faults
@@ -48,7 +50,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    pub const ALL: [Stage; 16] = [
+    pub const ALL: [Stage; 17] = [
         Stage::Packages,
         Stage::Fmt,
         Stage::Check,
@@ -63,6 +65,7 @@ impl Stage {
         Stage::Aarch64,
         Stage::Planted,
         Stage::Fuzz,
+        Stage::Benches,
         Stage::Interleavings,
         Stage::Powercut,
     ];
@@ -74,14 +77,19 @@ impl Stage {
 
     /// Whether this tier has it.
     pub fn is_in(self, tier: Tier) -> bool {
-        tier.is_deep() || !matches!(self, Stage::Examples | Stage::Fuzz)
+        tier.is_deep() || !matches!(self, Stage::Examples | Stage::Fuzz | Stage::Benches)
     }
 
     /// Takes what only a Linux has: packages of Debian's, or the kernel itself.
     fn needs_linux(self) -> bool {
         matches!(
             self,
-            Stage::Packages | Stage::Windows | Stage::Macos | Stage::Aarch64 | Stage::Powercut
+            Stage::Packages
+                | Stage::Windows
+                | Stage::Macos
+                | Stage::Aarch64
+                | Stage::Benches
+                | Stage::Powercut
         )
     }
 
@@ -101,7 +109,8 @@ impl Stage {
                 let lines = found.iter().map(ToString::to_string).collect();
                 Ok(Outcome::of(counts, lines))
             }
-            Stage::Fmt | Stage::Clippy | Stage::Docs | Stage::Build | Stage::Examples => {
+            Stage::Fmt => host::fmt(setting),
+            Stage::Clippy | Stage::Docs | Stage::Build | Stage::Examples => {
                 host::run(self, setting)
             }
             Stage::Tests => suites::run(setting),
@@ -111,6 +120,7 @@ impl Stage {
             Stage::Aarch64 => aarch64::run(setting),
             Stage::Planted => lives::planted(setting),
             Stage::Fuzz => fuzzing::run(setting),
+            Stage::Benches => benches::run(setting),
             Stage::Interleavings => interleavings::run(setting),
             Stage::Powercut => powercut::run(setting),
         }

@@ -5,7 +5,7 @@ use crate::exit::Usage;
 use crate::output::{Sink, Target, complain};
 use crate::signal;
 use anyhow::{Context, bail};
-use logforce_device::{Directory, Method, Platform};
+use logforce_device::Directory;
 use logforce_measure::counters::{CounterSource, NoCounters};
 use logforce_measure::machine::Machine;
 use logforce_measure::workplace::{Workplace, leftovers};
@@ -14,7 +14,6 @@ use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 /// Where to measure.
 #[derive(Debug, clap::Args)]
@@ -105,41 +104,6 @@ impl Sinks {
     }
 }
 
-/// One of `all`, by name; `what` is what they are called.
-pub fn named<T: Copy>(
-    text: &str,
-    what: &str,
-    all: &[T],
-    name: fn(T) -> &'static str,
-) -> Result<T, String> {
-    all.iter()
-        .copied()
-        .find(|&x| name(x) == text)
-        .ok_or_else(|| {
-            let names: Vec<&str> = all.iter().map(|&x| name(x)).collect();
-            format!("unknown {what} '{text}'; known: {}", names.join(" "))
-        })
-}
-
-/// What was asked for, each once and in our order; all if nothing was.
-pub fn chosen<T: Copy + PartialEq>(asked: &[T], all: &[T]) -> Vec<T> {
-    all.iter()
-        .copied()
-        .filter(|x| asked.is_empty() || asked.contains(x))
-        .collect()
-}
-
-/// Parses a number of seconds.
-pub fn parse_seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text
-        .parse()
-        .map_err(|_| format!("'{text}' is no number of seconds"))?;
-    if !(seconds > 0.0 && seconds <= 1e6) {
-        return Err("seconds must be above 0 and at most 1000000".to_owned());
-    }
-    Ok(Duration::from_secs_f64(seconds))
-}
-
 /// The counters of the device below `path`, or why there are none.
 pub fn counters(path: &Path) -> (Rc<dyn CounterSource>, Option<String>) {
     match os::counters(path) {
@@ -167,16 +131,6 @@ pub fn terminal_width(to_stderr: bool) -> usize {
         Some((_, columns)) if columns > 0 => usize::from(columns),
         _ => table::WIDTH,
     }
-}
-
-/// Parses the name of a method.
-pub fn parse_method(text: &str) -> Result<Method, String> {
-    let unknown = || logforce_device::UnknownMethod(text.to_owned()).to_string();
-    // One of another system has a name as well, and cannot be measured here.
-    text.parse()
-        .ok()
-        .filter(|m: &Method| m.is_of(Platform::HERE))
-        .ok_or_else(unknown)
 }
 
 /// Runs `body` with a directory of its own in `dir`, which is gone afterwards, also after Ctrl-C.

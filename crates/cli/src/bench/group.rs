@@ -1,30 +1,26 @@
 //! `logforce bench group`.
 
 use super::common::{
-    Files, Where, chosen, command_line, counters, leaving_nothing, machine, named, parse_method,
-    parse_seconds, terminal_width,
+    Files, Where, command_line, counters, leaving_nothing, machine, terminal_width,
 };
 use super::os;
 use crate::exit::{End, Usage};
 use crate::output::print;
 use crate::progress::Bar;
-use crate::size;
 use anyhow::bail;
 use logforce_device::Method;
-use logforce_measure::MeasureError;
 use logforce_measure::group::report::{Report, SCHEMA, VERSION, text};
-use logforce_measure::group::{Options, Part, Setup, run as compare};
+use logforce_measure::group::{Options, Setup, run as measure};
 use logforce_measure::space::Space;
+use logforce_measure::{MeasureError, arguments};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// No record may be longer: the baseline stages 4 MiB.
+/// No record may be longer: many threads hold one each.
 const LONGEST_RECORD: u64 = 1 << 20;
 /// No more threads than this.
 const MOST_THREADS: u32 = 1024;
-/// Segments that are prepared meanwhile are of these sizes.
-const SEGMENTS: std::ops::RangeInclusive<u64> = 64 << 10..=64 << 20;
 
 /// Flags of the scenario.
 #[derive(Debug, clap::Args)]
@@ -32,43 +28,25 @@ const SEGMENTS: std::ops::RangeInclusive<u64> = 64 << 10..=64 << 20;
 pub struct Args {
     #[command(flatten)]
     place: Where,
-    /// Parts, separated by commas: commits, submit, preparing [default: all]
-    #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = parse_part)]
-    parts: Vec<Part>,
     /// Numbers of threads that commit, separated by commas
     #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "1,16,64,256",
-        value_parser = crate::size::within::<u32>(1, MOST_THREADS))]
+        value_parser = arguments::within::<u32>(1, MOST_THREADS))]
     threads: Vec<u32>,
     /// Sizes of their records, separated by commas
     #[arg(long, value_name = "SIZE,SIZE", value_delimiter = ',', default_value = "128,16KiB",
-        value_parser = size::parse)]
+        value_parser = arguments::size)]
     records: Vec<u64>,
-    /// Threads that submit
-    #[arg(long, value_name = "N", default_value_t = 2,
-        value_parser = crate::size::within::<u32>(1, MOST_THREADS))]
-    submitters: u32,
-    /// Records that they have under way, all together
-    #[arg(long, value_name = "N", default_value_t = 1024,
-        value_parser = crate::size::within::<u32>(1, 1 << 20))]
-    outstanding: u32,
-    /// Size of the segments that are prepared while one thread commits
-    #[arg(long, value_name = "SIZE", default_value = "16MiB", value_parser = size::parse)]
-    segment: u64,
-    /// Pairs of slices in each case
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = crate::size::within::<u32>(1, u32::MAX))]
-    pairs: u32,
+    /// Slices of each number of threads and size
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = arguments::within::<u32>(1, u32::MAX))]
+    rounds: u32,
     /// How long a slice takes
-    #[arg(long, value_name = "S", default_value = "0.25", value_parser = parse_seconds)]
+    #[arg(long, value_name = "S", default_value = "0.25", value_parser = arguments::seconds)]
     seconds: Duration,
-    /// The method of all [default: the library's]
-    #[arg(long, value_name = "METHOD", value_parser = parse_method)]
+    /// The log's method [default: the library's]
+    #[arg(long, value_name = "METHOD", value_parser = arguments::method)]
     method: Option<Method>,
     #[command(flatten)]
     files: Files,
-}
-
-fn parse_part(text: &str) -> Result<Part, String> {
-    named(text, "part", &Part::ALL, Part::name)
 }
 
 impl Args {
@@ -81,36 +59,19 @@ impl Args {
                 bytes(LONGEST_RECORD)
             )));
         }
-        if !SEGMENTS.contains(&self.segment) || !self.segment.is_multiple_of(64 << 10) {
-            bail!(Usage(format!(
-                "--segment {} is not a multiple of 64 KiB from {} to {}",
-                bytes(self.segment),
-                bytes(*SEGMENTS.start()),
-                bytes(*SEGMENTS.end())
-            )));
-        }
-        if self.outstanding < self.submitters {
-            bail!(Usage(
-                "--outstanding is less than one for each of --submitters".to_owned()
-            ));
-        }
         self.files.check()?;
         self.place.check()?;
         Ok(Options {
-            parts: chosen(&self.parts, &Part::ALL),
             threads: self.threads.clone(),
             records: self.records.clone(),
-            pairs: self.pairs,
+            rounds: self.rounds,
             slice: self.seconds,
-            submitters: self.submitters,
-            outstanding: self.outstanding,
-            segment: self.segment,
             method: self.method,
         })
     }
 }
 
-/// Compares and reports.
+/// Measures and reports.
 pub fn run(args: Args) -> anyhow::Result<End> {
     let options = args.options()?;
     let sinks = args.files.open()?;
@@ -126,7 +87,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
             interrupt,
             progress: Rc::clone(&bar) as Rc<_>,
         };
-        let outcome = compare(&options, &setup);
+        let outcome = measure(&options, setup);
         bar.clear();
         Ok((outcome?, machine(&*place.directory())?))
     })?;
@@ -147,7 +108,6 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         method: outcome.method.to_string(),
         guarantee: outcome.assessment.guarantee.to_string(),
         verdict: outcome.assessment.verdict.to_string(),
-        targets: outcome.targets,
         rows: outcome.rows,
     };
     sinks.fill(&report, &report.rows)?;
@@ -155,7 +115,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         return Ok(End::Interrupted);
     }
     if report.rows.iter().all(|r| r.error.is_some()) {
-        bail!("nothing could be compared");
+        bail!("nothing could be measured");
     }
     Ok(End::Done)
 }

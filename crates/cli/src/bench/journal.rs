@@ -1,15 +1,14 @@
 //! `logforce bench journal`.
 
 use super::common::{
-    Files, Where, chosen, command_line, counters, leaving_nothing, machine, named, parse_method,
-    parse_seconds, terminal_width,
+    Files, Where, command_line, counters, leaving_nothing, machine, terminal_width,
 };
 use crate::exit::{End, Usage};
 use crate::output::print;
 use crate::progress::Bar;
-use crate::size;
 use anyhow::bail;
 use logforce_device::{FileState, Method, Platform};
+use logforce_measure::arguments::{self, chosen, named};
 use logforce_measure::journal::{Options, Outcome, Setup, run as measure};
 use logforce_measure::machine::Machine;
 use logforce_measure::report::{Report, SCHEMA, VERSION};
@@ -29,19 +28,19 @@ pub struct Args {
     #[command(flatten)]
     place: Where,
     /// Size of each file; shrunk to the time and space there is, but not below 64MiB
-    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = size::parse)]
+    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = arguments::size)]
     size: u64,
     /// Bytes per commit
-    #[arg(long, value_name = "SIZE", default_value = "16KiB", value_parser = size::parse)]
+    #[arg(long, value_name = "SIZE", default_value = "16KiB", value_parser = arguments::size)]
     chunk: u64,
-    #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = parse_method,
+    #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = arguments::method,
         help = methods_help(Platform::HERE))]
     method: Vec<Method>,
     /// File states, separated by commas: fallocated, zeroed, recycled, growing [default: all]
     #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = parse_state)]
     file_state: Vec<FileState>,
     /// How long it may take, preparing included
-    #[arg(long, value_name = "S", default_value = "30", value_parser = parse_seconds, conflicts_with = "full")]
+    #[arg(long, value_name = "S", default_value = "30", value_parser = arguments::seconds, conflicts_with = "full")]
     seconds: Duration,
     /// All commits that the size holds (65,536 of 16KiB in 1GiB), however long it takes
     #[arg(long)]

@@ -4,7 +4,6 @@ pub mod common;
 mod group;
 mod journal;
 pub mod os;
-mod pairs;
 
 use crate::exit::End;
 use clap::Subcommand;
@@ -19,8 +18,8 @@ Examples:
   logforce bench                            about half a minute, on the disk of this directory
   logforce bench --dir /data --full         as published: 65,536 commits of 16 KiB for each row
   logforce bench --method {methods} --file-state zeroed --json -
-  logforce bench pairs                      the library against a raw loop, pair by pair
-  logforce bench group                      many threads: what each device write carries
+  logforce bench group                      the log alone and by many threads: what a write carries
+  logforce bench group --threads 8 --records 400
 
 Files are made in a temporary directory and removed. Ctrl-C prints what was measured until then.
 A tenth of the disk is always left free, of a large one 8 GiB."
@@ -42,18 +41,8 @@ enum Scenario {
     /// A pre-sized file and one commit per chunk, for every method in each file state; then
     /// through the log (the default).
     Journal(journal::Args),
-    /// The library against a raw loop that writes the same bytes, in pairs of slices; recovery and
-    /// memory. Each result stands beside its target.
-    Pairs(pairs::Args),
-    /// Many threads that commit, few that submit: beside a simple group commit and a raw loop of as
-    /// many threads, in slices that take turns. Each result stands beside its target.
+    /// The log alone and in groups of committers: your numbers of threads, your sizes of records.
     Group(group::Args),
-    /// What `pairs` does in processes of its own.
-    #[command(hide = true, name = pairs::CHILD)]
-    PairsChild {
-        /// As JSON.
-        task: String,
-    },
 }
 
 /// Runs the scenario asked for.
@@ -61,12 +50,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     match args.scenario {
         None => journal::run(args.journal),
         Some(Scenario::Journal(args)) => journal::run(args),
-        Some(Scenario::Pairs(args)) => pairs::run(args),
         Some(Scenario::Group(args)) => group::run(args),
-        Some(Scenario::PairsChild { task }) => {
-            logforce_measure::pairs::child::run(&task)?;
-            Ok(End::Done)
-        }
     }
 }
 

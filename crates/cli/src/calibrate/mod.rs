@@ -2,15 +2,15 @@
 
 mod report;
 
-use crate::bench::common::{check_directory, command_line, parse_seconds};
+use crate::bench::common::{check_directory, command_line};
 use crate::bench::os;
 use crate::exit::{End, Usage};
 use crate::output::{Sink, Target, print};
 use crate::signal;
 use anyhow::bail;
 use logforce::calibration::{self, Origin};
-use logforce_measure::Interrupt;
 use logforce_measure::machine::Machine;
+use logforce_measure::{Interrupt, arguments};
 use report::Report;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -38,7 +38,7 @@ pub struct Args {
     #[arg(long)]
     again: bool,
     /// How long --again may take, preparing included; at most 60
-    #[arg(long, value_name = "S", default_value = "3", value_parser = parse_seconds, requires = "again")]
+    #[arg(long, value_name = "S", default_value = "3", value_parser = arguments::seconds, requires = "again")]
     seconds: Duration,
     /// Where results are shared [default: $XDG_CACHE_HOME/logforce or ~/.cache/logforce; on Windows
     /// %LOCALAPPDATA%\logforce\cache]

@@ -4,12 +4,12 @@ mod check;
 mod witness;
 mod write;
 
-use crate::bench::common::parse_method;
 use crate::exit::{End, Usage};
 use crate::output::Target;
 use anyhow::bail;
 use clap::Subcommand;
 use logforce_device::Method;
+use logforce_measure::arguments;
 use logforce_witness::{Control, RunId};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -83,20 +83,20 @@ struct Write {
     #[command(flatten)]
     run: RunArgs,
     /// The log's method [default: what a log opened there would use]
-    #[arg(long, value_name = "METHOD", value_parser = parse_method)]
+    #[arg(long, value_name = "METHOD", value_parser = arguments::method)]
     method: Option<Method>,
     /// What the control phase writes by: buffered, or direct (shows the loss of the device's own
     /// cache; a device that protects its cache loses nothing by it) [default: buffered]
     #[arg(long, value_name = "HOW", value_parser = parse_control)]
     control: Option<Control>,
     /// Size that the log may take up, at least 4MiB; it is truncated when half of it is used
-    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = crate::size::parse)]
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = arguments::size)]
     size: u64,
     /// Threads that commit and wait, at least 1
-    #[arg(long, value_name = "N", default_value = "8", value_parser = crate::size::within::<u16>(1, 64))]
+    #[arg(long, value_name = "N", default_value = "8", value_parser = arguments::within::<u16>(1, 64))]
     committers: u16,
     /// Threads that keep commits under way and wait later
-    #[arg(long, value_name = "N", default_value = "2", value_parser = crate::size::within::<u16>(0, 64))]
+    #[arg(long, value_name = "N", default_value = "2", value_parser = arguments::within::<u16>(0, 64))]
     submitters: u16,
     /// End after so long without a cut, as in 30s: a dry run
     #[arg(long = "for", value_name = "DURATION", value_parser = parse_duration)]

@@ -3,24 +3,33 @@
 
 use crate::common::{place, text};
 use crate::runs::{assert_empty, command};
+use logforce_device::System;
+use logforce_device_os::OsSystem;
+use logforce_measure::counters::NoCounters;
+use logforce_measure::group::{Options, Setup, run};
+use logforce_measure::progress::Progress;
+use logforce_measure::space::Space;
+use logforce_measure::{Interrupt, MeasureError};
 use logforce_testkit::process::Start;
 use serde_json::Value;
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
 
-const TINY: [&str; 10] = [
+const TINY: [&str; 8] = [
     "--threads",
     "1,4",
-    "--pairs",
+    "--records",
+    "128,5000",
+    "--rounds",
     "2",
     "--seconds",
     "0.005",
-    "--outstanding",
-    "16",
-    "--segment",
-    "64KiB",
 ];
 
 #[test]
-fn compares_everything() {
+fn every_case_has_a_row_that_adds_up() {
     let (dir, results) = (place(), place());
     let csv = results.path().join("rows.csv");
     let files = ["group", "--json", "-", "--csv", csv.to_str().unwrap()];
@@ -34,24 +43,32 @@ fn compares_everything() {
     let report: Value = serde_json::from_slice(&out.stdout).unwrap();
     assert_eq!(report["schema"], "logforce-group");
     let rows = report["rows"].as_array().unwrap();
-    let subjects: Vec<&str> = rows
+    let number = |row: &Value, name: &str| {
+        row[name]
+            .as_f64()
+            .unwrap_or_else(|| panic!("{name} in {row}"))
+    };
+    let cases: Vec<(u64, u64)> = rows
         .iter()
-        .map(|r| r["subject"].as_str().unwrap())
+        .map(|r| {
+            (
+                number(r, "threads") as u64,
+                number(r, "record_bytes") as u64,
+            )
+        })
         .collect();
-    let mut expected = ["log", "baseline", "raw"].repeat(4);
-    expected.extend(["handles", "callbacks"]);
-    expected.extend(["preparing", "prepared"].repeat(2));
-    assert_eq!(subjects, expected);
+    assert_eq!(cases, [(1, 128), (4, 128), (1, 5000), (4, 5000)]);
     for row in rows {
+        let is = |name| number(row, name);
         assert!(row["error"].is_null() && row["slices"] == 2, "{row}");
-        for name in ["commits_per_s", "p99_us", "records_per_write"] {
-            assert!(row[name].is_number(), "{name} in {row}");
-        }
+        assert!(is("commits") >= 2.0 * is("threads"), "{row}");
+        assert!(is("commits_per_s_p10") <= is("commits_per_s"), "{row}");
+        assert!(is("p50_us") <= is("p99_us") && is("p999_us") <= is("max_us"));
+        assert!(is("records_per_write") <= is("threads"), "{row}");
+        assert!(is("bytes_per_write") >= 512.0, "{row}");
+        assert!(is("forces_per_commit") > 0.0, "{row}");
     }
-    let targets = report["targets"].as_array().unwrap();
-    assert!(targets.iter().any(|t| t["name"] == "p50-1x16KiB"));
-    assert!(told.contains("target ≤ 1.05: "), "{told}");
-    assert!(told.contains("4 threads of 16 KiB:"), "{told}");
+    assert!(told.contains("records of 5000 B:"), "{told}");
     assert!(told.lines().all(|l| l.chars().count() <= 120), "{told}");
     assert_eq!(
         std::fs::read_to_string(csv).unwrap().lines().count(),
@@ -60,7 +77,7 @@ fn compares_everything() {
     assert_empty(dir.path());
     let document = include_str!("../../../../docs/cli-json.md");
     let (_, document) = document.split_once("## `logforce bench group`").unwrap();
-    let names = [&report, &rows[0], &targets[0]]
+    let names = [&report, &rows[0]]
         .into_iter()
         .flat_map(|o| o.as_object().unwrap().keys());
     for name in names.filter(|n| !["schema", "version"].contains(&n.as_str())) {
@@ -71,18 +88,58 @@ fn compares_everything() {
     }
 }
 
-#[test]
-fn parts_are_chosen() {
-    let dir = place();
-    let arguments = [&["group", "--parts", "submit", "--csv", "-"], &TINY[..]].concat();
-    let out = command(dir.path(), &arguments).to_end().unwrap();
-    if text(&out.stderr).contains("not enough free space") {
-        return;
+/// Raises the flag when a slice is begun.
+struct Impatient {
+    at: u32,
+    begun: Cell<u32>,
+    interrupt: Interrupt,
+}
+
+impl Progress for Impatient {
+    fn doing(&self, _: &str) {}
+    fn fraction(&self, _: f64) {
+        self.begun.set(self.begun.get() + 1);
+        if self.begun.get() == self.at {
+            self.interrupt.raise();
+        }
     }
-    assert!(out.status.success(), "{}", text(&out.stderr));
-    let csv = text(&out.stdout);
-    assert_eq!(csv.lines().count(), 3, "{csv}");
-    assert!(csv.contains("submit,handles,2,16,128,"), "{csv}");
+}
+
+#[test]
+fn an_interrupt_leaves_whole_rounds() {
+    let options = Options {
+        threads: vec![1, 3],
+        records: vec![128],
+        rounds: 3,
+        slice: Duration::from_millis(4),
+        method: None,
+    };
+    for (at, slices) in [(2, None), (4, Some([1, 1])), (5, Some([2, 2]))] {
+        let (dir, interrupt) = (place(), Interrupt::new());
+        let impatient = Impatient {
+            at,
+            begun: Cell::default(),
+            interrupt: interrupt.clone(),
+        };
+        let setup = Setup {
+            system: Arc::new(OsSystem::new()),
+            path: dir.path().to_owned(),
+            space: Space::of(&*OsSystem::new().directory(dir.path()).unwrap()).unwrap(),
+            counters: Rc::new(NoCounters),
+            interrupt,
+            progress: Rc::new(impatient),
+        };
+        match (run(&options, setup), slices) {
+            (Err(MeasureError::NoSpace(_)), _) => return,
+            (Err(MeasureError::Interrupted), None) => {}
+            (Ok(outcome), Some(slices)) => {
+                assert!(outcome.interrupted);
+                let got: Vec<u64> = outcome.rows.iter().map(|r| r.slices).collect();
+                assert_eq!(got, slices);
+            }
+            (other, _) => panic!("{:?}", other.map(|o| o.rows)),
+        }
+    }
 }
 
 #[cfg(unix)]
@@ -92,13 +149,11 @@ fn ctrl_c_leaves_nothing_and_is_told() {
     let dir = place();
     let arguments = [
         "group",
-        "--parts",
-        "commits",
         "--threads",
         "2",
         "--seconds",
         "0.01",
-        "--pairs",
+        "--rounds",
         "1000000",
     ];
     let mut child = command(dir.path(), &arguments)
@@ -110,9 +165,9 @@ fn ctrl_c_leaves_nothing_and_is_told() {
     while std::fs::read_dir(dir.path()).unwrap().next().is_none()
         && child.try_wait().unwrap().is_none()
     {
-        std::thread::sleep(std::time::Duration::from_millis(5));
+        std::thread::sleep(Duration::from_millis(5));
     }
-    std::thread::sleep(std::time::Duration::from_millis(600));
+    std::thread::sleep(Duration::from_millis(600));
     if child.try_wait().unwrap().is_none() {
         let pid = rustix::process::Pid::from_child(&child);
         rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
@@ -131,11 +186,7 @@ fn unusable_arguments_are_told() {
     let dir = place();
     for (arguments, why) in [
         (
-            &["group", "--parts", "speed"][..],
-            "known: commits submit preparing",
-        ),
-        (
-            &["group", "--threads", "0"],
+            &["group", "--threads", "0"][..],
             "'0' is no number from 1 to 1024",
         ),
         (
@@ -143,8 +194,6 @@ fn unusable_arguments_are_told() {
             "'5000' is no number from 1 to 1024",
         ),
         (&["group", "--records", "2MiB"], "at most 1 MiB"),
-        (&["group", "--segment", "100k"], "not a multiple of 64 KiB"),
-        (&["group", "--outstanding", "1"], "less than one for each"),
         (&["group", "--seconds", "-1"], "unexpected argument"),
         (&["group", "--dir", "nosuch"], "does not exist"),
     ] {
@@ -152,10 +201,5 @@ fn unusable_arguments_are_told() {
         assert_eq!(out.status.code(), Some(2), "{}", text(&out.stderr));
         assert!(text(&out.stderr).contains(why), "{}", text(&out.stderr));
     }
-    let out = command(dir.path(), &["group", "--seconds", "100000"])
-        .to_end()
-        .unwrap();
-    assert_eq!(out.status.code(), Some(1));
-    assert!(text(&out.stderr).contains("not enough free space"));
     assert_empty(dir.path());
 }

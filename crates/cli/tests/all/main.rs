@@ -8,7 +8,6 @@ mod common;
 mod ended_early;
 mod facts;
 mod group;
-mod group_rows;
 #[path = "common/logs.rs"]
 mod logs;
 mod look;
@@ -17,7 +16,6 @@ mod look_refused;
 #[path = "common/methods.rs"]
 mod methods;
 mod mutated;
-mod pairs;
 #[path = "common/runs.rs"]
 mod runs;
 mod salvage;

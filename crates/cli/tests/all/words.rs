@@ -114,9 +114,8 @@ fn numbers_that_are_none() {
 fn numbers_out_of_range_name_the_range() {
     for (arguments, part) in [
         (&["bench", "group", "--threads", "0"][..], "from 1 to 1024"),
-        (&["bench", "group", "--submitters", "x"], "from 1 to 1024"),
-        (&["bench", "pairs", "--pairs", "-1"], "unexpected argument"),
-        (&["bench", "pairs", "--pairs=x"], "'x' is no number from 1"),
+        (&["bench", "group", "--rounds", "-1"], "unexpected argument"),
+        (&["bench", "group", "--rounds=x"], "'x' is no number from 1"),
         (
             &[
                 "powercut",

@@ -1,15 +1,11 @@
-//! What a comparison says, for people and as data. Field names are kept compatible; see
+//! What was measured, for people and as data. Field names are kept compatible; see
 //! `docs/cli-json.md`.
 
-use super::series::{Point, Series};
-use super::targets::Target;
-use super::{Outcome, Part};
+use super::{Outcome, Series};
 use crate::MeasureError;
 use crate::layout::{Column, fitted, sections, wrap};
 use crate::machine::Machine;
-use crate::numbers::{bytes, short};
-use crate::stats::Spread;
-use crate::target::between;
+use crate::numbers::{bytes, count, short};
 use serde::Serialize;
 
 /// Value of `schema`.
@@ -38,69 +34,21 @@ pub struct Report {
     pub guarantee: String,
     /// How far that is to be believed.
     pub verdict: String,
-    /// What was aimed at.
-    pub targets: Vec<Target>,
     /// What was measured.
     pub rows: Vec<Row>,
 }
 
-/// Who does the commits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Subject {
-    /// The log; each thread waits for each of its commits.
-    Log,
-    /// A simple group commit on the same device code.
-    Baseline,
-    /// Bare calls, as many threads.
-    Raw,
-    /// The log; each thread keeps handles and waits for the oldest.
-    Handles,
-    /// The log; it calls back.
-    Callbacks,
-    /// The log, segments being prepared meanwhile.
-    Preparing,
-    /// The log, nothing being prepared.
-    Prepared,
-}
-
-impl Subject {
-    fn name(self) -> &'static str {
-        match self {
-            Subject::Log => "log",
-            Subject::Baseline => "baseline",
-            Subject::Raw => "raw",
-            Subject::Handles => "handles",
-            Subject::Callbacks => "callbacks",
-            Subject::Preparing => "preparing",
-            Subject::Prepared => "prepared",
-        }
-    }
-}
-
-/// One subject in one case. What does not apply is `None`.
+/// One case.
 #[derive(Debug, Clone, Serialize)]
 pub struct Row {
-    /// Name of the part.
-    pub part: &'static str,
-    /// Who did it.
-    pub subject: Option<Subject>,
     /// Threads.
     pub threads: u32,
-    /// Commits under way at a time, of all threads together.
-    pub outstanding: u32,
     /// Bytes of a record.
     pub record_bytes: u64,
-    /// Bytes of a write of the raw loop.
-    pub written_bytes: Option<u64>,
-    /// Size of the segments that were prepared meanwhile, bytes.
-    pub segment_bytes: Option<u64>,
     /// Slices.
     pub slices: u64,
     /// Commits in all of them.
     pub commits: u64,
-    /// Records that were found when the log was opened again, in all of them.
-    pub reopened_records: Option<u64>,
     /// Median of the slices.
     pub commits_per_s: Option<f64>,
     /// A tenth of the slices lies below.
@@ -125,39 +73,17 @@ pub struct Row {
     pub device_writes_per_commit: Option<f64>,
     /// Cache flushes likewise.
     pub device_flushes_per_commit: Option<f64>,
-    /// Of the time, how much went into calls that prepare segments.
-    pub preparing_share: Option<f64>,
-    /// Bytes written to segments that were being prepared, per second.
-    pub prepared_bytes_per_s: Option<f64>,
-    /// Commits/s to the baseline's, pair by pair: median.
-    pub to_baseline: Option<f64>,
-    /// A tenth lies below.
-    pub to_baseline_p10: Option<f64>,
-    /// A tenth lies above.
-    pub to_baseline_p90: Option<f64>,
-    /// Commits/s to the raw loop's, pair by pair: median.
-    pub to_raw: Option<f64>,
-    /// A tenth lies below.
-    pub to_raw_p10: Option<f64>,
-    /// A tenth lies above.
-    pub to_raw_p90: Option<f64>,
     /// Why there are no numbers.
     pub error: Option<String>,
 }
 
 impl Row {
-    fn empty(part: Part) -> Row {
+    fn empty() -> Row {
         Row {
-            part: part.name(),
-            subject: None,
             threads: 0,
-            outstanding: 0,
             record_bytes: 0,
-            written_bytes: None,
-            segment_bytes: None,
             slices: 0,
             commits: 0,
-            reopened_records: None,
             commits_per_s: None,
             commits_per_s_p10: None,
             commits_per_s_p90: None,
@@ -170,33 +96,25 @@ impl Row {
             forces_per_commit: None,
             device_writes_per_commit: None,
             device_flushes_per_commit: None,
-            preparing_share: None,
-            prepared_bytes_per_s: None,
-            to_baseline: None,
-            to_baseline_p10: None,
-            to_baseline_p90: None,
-            to_raw: None,
-            to_raw_p10: None,
-            to_raw_p90: None,
             error: None,
         }
     }
 
-    /// A part, or a case of it, that failed.
-    pub(super) fn failed(part: Part, error: &MeasureError) -> Row {
+    /// A case that failed.
+    pub fn failed(error: &MeasureError) -> Row {
         Row {
             error: Some(error.to_string()),
-            ..Row::empty(part)
+            ..Row::empty()
         }
     }
 
-    pub(super) fn measured(part: Part, subject: Subject, series: &Series) -> Row {
+    /// From all slices of a case.
+    pub fn measured(series: &Series) -> Row {
         let rate = series.spread(|p| p.rate);
         let (latencies, tally) = (&series.latencies, series.tally);
         let by = |n: u64, of: u64| (of > 0).then(|| n as f64 / of as f64);
         let commits = series.commits();
         Row {
-            subject: Some(subject),
             slices: series.points.len() as u64,
             commits,
             commits_per_s: rate.map(|s| s.median),
@@ -214,43 +132,21 @@ impl Row {
                 .device
                 .and_then(|d| d.flushes)
                 .and_then(|n| by(n, commits)),
-            ..Row::empty(part)
+            ..Row::empty()
         }
     }
 
-    /// Of so many threads, commits under way, and bytes of a record.
-    pub(super) fn of(self, threads: u32, outstanding: u32, record_bytes: u64) -> Row {
+    /// Of so many threads, and bytes of a record.
+    pub fn of(self, threads: u32, record_bytes: u64) -> Row {
         Row {
             threads,
-            outstanding,
             record_bytes,
             ..self
         }
     }
 
-    pub(super) fn compare_to(&mut self, own: &Series, baseline: &Series, raw: &Series) {
-        let rate: fn(&Point) -> f64 = |p| p.rate;
-        let parts = |s: Option<Spread>| (s.map(|s| s.median), s.map(|s| s.p10), s.map(|s| s.p90));
-        let to_baseline = parts(own.ratio(baseline, rate));
-        (self.to_baseline, self.to_baseline_p10, self.to_baseline_p90) = to_baseline;
-        (self.to_raw, self.to_raw_p10, self.to_raw_p90) = parts(own.ratio(raw, rate));
-    }
-
     fn title(&self) -> String {
-        let threads = match self.threads {
-            0 => return format!("{}:", self.part),
-            1 => "1 thread".to_owned(),
-            n => format!("{n} threads"),
-        };
-        let size = bytes(self.record_bytes);
-        match self.part {
-            "submit" => format!(
-                "submit, {threads} of {size}, {} under way in all:",
-                self.outstanding
-            ),
-            "preparing" => format!("{threads} of {size}, segments prepared meanwhile or not:"),
-            _ => format!("{threads} of {size}:"),
-        }
+        format!("records of {}:", bytes(self.record_bytes))
     }
 }
 
@@ -258,18 +154,8 @@ fn number(value: Option<f64>, decimals: usize) -> String {
     value.map_or_else(|| "-".to_owned(), |v| short(v, decimals))
 }
 
-fn ratio(value: Option<f64>, p10: Option<f64>, p90: Option<f64>) -> String {
-    match value {
-        Some(value) => format!("{}{}", short(value, 2), between(p10, p90)),
-        None => String::new(),
-    }
-}
-
-const COLUMNS: [Column<Row>; 15] = [
-    Column::text("", 0, |r| match r.subject {
-        Some(subject) => subject.name().to_owned(),
-        None => "n/a".to_owned(),
-    }),
+const COLUMNS: [Column<Row>; 13] = [
+    Column::text("", 0, |r| count(r.threads, "thread")),
     Column::number("commits\nper s", 0, |r| number(r.commits_per_s, 0)),
     Column::number("8 of 10\nslices", 5, |r| {
         let edge = |v: Option<f64>| number(v, 0);
@@ -290,32 +176,20 @@ const COLUMNS: [Column<Row>; 15] = [
     Column::number("forces a\ncommit", 3, |r| number(r.forces_per_commit, 3)),
     Column::number("dev*\nwrites", 8, |r| number(r.device_writes_per_commit, 3)),
     Column::number("dev*\nflush", 7, |r| number(r.device_flushes_per_commit, 3)),
-    Column::number("× baseline", 0, |r| {
-        ratio(r.to_baseline, r.to_baseline_p10, r.to_baseline_p90)
-    }),
-    Column::number("× raw", 4, |r| ratio(r.to_raw, r.to_raw_p10, r.to_raw_p90)),
     Column::number("commits", 9, |r| r.commits.to_string()),
 ];
 
-const NOTES: &str = "Slices take turns; commits/s: the median of all slices; ×: commits/s to the \
-    baseline's and to the raw loop's in the same turn, medians, and in brackets where 8 of 10 lie. \
+const NOTES: &str = "In each round every row has a slice; commits/s: the median of all slices. \
     Latencies are those of all commits together. Records a write: commits by the writes that \
-    carried them, counted where the log, the baseline and the raw loop hand them to the system; \
-    forces: writes to the medium and barriers.";
-const BASELINE: &str = "baseline: one mutex, one notify_all; whoever comes first writes all that is \
-    staged. raw: each thread writes its record by itself, padded to the write unit (one thread: \
-    to what the log writes), in a region of its own of a file filled with zeroes.";
-const SUBMIT: &str = "submit: each thread keeps its share of the records under way and waits for \
-    the oldest (handles), or for the next to be called back (callbacks). After each slice the log \
-    was closed and opened again: each thread's records were there, in order, as many as were \
-    completed. There is no baseline: the simple group commit has nobody who does not wait.";
+    carried them, counted where the log hands them to the system; forces: writes to the medium \
+    and barriers.";
 const DEVICE: &str = "dev*: by the block device's own counters, what neighbours do to it included.";
 
 /// All of it for a terminal of `width` characters.
 pub fn text(outcome: &Outcome, machine: &Machine, width: usize) -> String {
     let mut text = wrap(
         &format!(
-            "Group commit, by {} ({}, {}); {machine}",
+            "Commits to the log, by {} ({}, {}); {machine}",
             outcome.method, outcome.assessment.guarantee, outcome.assessment.verdict
         ),
         width,
@@ -323,7 +197,7 @@ pub fn text(outcome: &Outcome, machine: &Machine, width: usize) -> String {
     );
     text.push('\n');
     if outcome.interrupted {
-        let told = "Interrupted: this is what was measured until then, in whole pairs.\n\n";
+        let told = "Interrupted: this is what was measured until then, in whole rounds.\n\n";
         text.push_str(told);
     }
     let rows = outcome.rows.iter().filter(|r| r.error.is_none());
@@ -332,7 +206,6 @@ pub fn text(outcome: &Outcome, machine: &Machine, width: usize) -> String {
         &sections(rows.map(|r| (r.title(), r.clone()))),
         width,
     );
-    let has = |part: Part| outcome.rows.iter().any(|r| r.part == part.name());
     let measured = outcome.rows.iter().any(|r| r.error.is_none());
     if measured {
         text.push_str(&table);
@@ -340,16 +213,18 @@ pub fn text(outcome: &Outcome, machine: &Machine, width: usize) -> String {
     }
     for row in &outcome.rows {
         if let Some(error) = &row.error {
-            text.push_str(&wrap(&format!("{} n/a: {error}", row.title()), width, 2));
+            let threads = count(row.threads, "thread");
+            let size = bytes(row.record_bytes);
+            text.push_str(&wrap(
+                &format!("{threads} of {size}: n/a: {error}"),
+                width,
+                2,
+            ));
         }
-    }
-    for target in &outcome.targets {
-        text.push_str(&wrap(&target.text(), width, 4));
     }
     if !measured {
         return text;
     }
-    text.push('\n');
     if !left_out.is_empty() {
         let line = format!(
             "left out on this narrow terminal (--json has them): {}.",
@@ -358,12 +233,6 @@ pub fn text(outcome: &Outcome, machine: &Machine, width: usize) -> String {
         text.push_str(&wrap(&line, width, 2));
     }
     text.push_str(&wrap(NOTES, width, 2));
-    if has(Part::Commits) {
-        text.push_str(&wrap(BASELINE, width, 2));
-    }
-    if has(Part::Submit) {
-        text.push_str(&wrap(SUBMIT, width, 2));
-    }
     if outcome
         .rows
         .iter()

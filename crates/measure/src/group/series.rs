@@ -8,7 +8,7 @@ use crate::stats::{Spread, spread};
 use std::time::Duration;
 
 /// One slice.
-pub(super) struct Taken {
+pub struct Taken {
     latencies: Latencies,
     time: Duration,
     tally: Tally,
@@ -16,7 +16,8 @@ pub(super) struct Taken {
 }
 
 impl Taken {
-    pub(super) fn new(recorder: &Recorder, tally: Tally) -> Self {
+    /// From a recorder of one slice.
+    pub fn new(recorder: &Recorder, tally: Tally) -> Self {
         Taken {
             latencies: recorder.latencies().clone(),
             time: recorder.time(),
@@ -26,34 +27,40 @@ impl Taken {
     }
 
     /// Commits in it.
-    pub(super) fn commits(&self) -> u64 {
+    pub fn commits(&self) -> u64 {
         self.latencies.count()
     }
 }
 
 /// What is compared from slice to slice.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Point {
+pub struct Point {
     /// Commits per second.
-    pub(super) rate: f64,
+    pub rate: f64,
     /// Median latency, µs.
-    pub(super) p50: f64,
+    pub p50: f64,
     /// 99 of 100 took no longer, µs.
-    pub(super) p99: f64,
+    pub p99: f64,
 }
 
 /// All slices of one subject in one case.
 #[derive(Default)]
-pub(super) struct Series {
-    pub(super) points: Vec<Point>,
-    pub(super) latencies: Latencies,
-    pub(super) tally: Tally,
-    pub(super) device: Option<Delta>,
-    pub(super) time: Duration,
+pub struct Series {
+    /// In the order of the slices.
+    pub points: Vec<Point>,
+    /// Of all slices.
+    pub latencies: Latencies,
+    /// What the system was handed.
+    pub tally: Tally,
+    /// What the device did.
+    pub device: Option<Delta>,
+    /// Of all slices.
+    pub time: Duration,
 }
 
 impl Series {
-    pub(super) fn push(&mut self, taken: &Taken) {
+    /// Adds a slice.
+    pub fn push(&mut self, taken: &Taken) {
         let seconds = taken.time.as_secs_f64().max(f64::MIN_POSITIVE);
         self.points.push(Point {
             rate: taken.commits() as f64 / seconds,
@@ -69,17 +76,18 @@ impl Series {
         };
     }
 
-    pub(super) fn commits(&self) -> u64 {
+    /// Commits in all of them.
+    pub fn commits(&self) -> u64 {
         self.latencies.count()
     }
 
     /// Of one value of all slices; `None` without any.
-    pub(super) fn spread(&self, of: fn(&Point) -> f64) -> Option<Spread> {
+    pub fn spread(&self, of: fn(&Point) -> f64) -> Option<Spread> {
         spread(&self.points.iter().map(of).collect::<Vec<_>>())
     }
 
     /// Of the ratio of one value to another's, pair by pair.
-    pub(super) fn ratio(&self, to: &Series, of: fn(&Point) -> f64) -> Option<Spread> {
+    pub fn ratio(&self, to: &Series, of: fn(&Point) -> f64) -> Option<Spread> {
         let ratios: Vec<f64> = self
             .points
             .iter()

@@ -1,15 +1,18 @@
 //! Threads that commit to one log.
 
-use crate::crew::{Step, Work, first_number, stamp, together};
 use crate::subject::Limit;
+use crate::workers::{Step, Work, first_number, stamp, together};
 use crate::{MeasureError, Recorder};
 use logforce::{Log, Lsn};
 use std::time::Instant;
 
 /// One timed part.
 pub struct Job<'a> {
+    /// The log.
     pub log: &'a Log,
+    /// What is committed; its beginning is different each time.
     pub record: &'a [u8],
+    /// Threads that commit.
     pub threads: u32,
     /// Stop when a record ends here or above.
     pub until: Lsn,

@@ -1,0 +1,151 @@
+//! What a log's group commit is measured against: the simple one that everybody writes first. One
+//! mutex, one condition variable; the leader writes all that is staged and then wakes everybody.
+//! The same files, the same device code, the same checksum; no recovery, no segments.
+
+use logforce_device::{AlignedBuf, File, ForceBy, Method, Write};
+use logforce_measure::MeasureError;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Bytes that can be staged.
+const STAGING: usize = 4 << 20;
+/// Bytes before each record: length and checksum.
+const HEADER: usize = 8;
+
+/// A journal that begins again at the start of its file when it reaches the end.
+pub struct Baseline {
+    file: Arc<dyn File>,
+    method: Method,
+    unit: usize,
+    len: u64,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+struct State {
+    staged: Option<AlignedBuf>,
+    spare: Option<AlignedBuf>,
+    used: usize,
+    /// Number of the last record that was staged, and of the last that is durable.
+    last: u64,
+    durable: u64,
+    writing: bool,
+    offset: u64,
+    failed: Option<String>,
+}
+
+impl State {
+    fn check(&self) -> Result<(), MeasureError> {
+        match &self.failed {
+            Some(why) => Err(MeasureError::NotOffered(why.clone())),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Baseline {
+    /// On a file of `len` bytes that was filled beforehand, open as `method` has it. `unit` is the
+    /// write unit, bytes.
+    pub fn new(file: Arc<dyn File>, method: Method, unit: u64, len: u64) -> Self {
+        let unit = usize::try_from(unit).unwrap_or(4096);
+        let buf = || Some(AlignedBuf::zeroed(STAGING + unit, unit.max(4096)));
+        Baseline {
+            file,
+            method,
+            unit,
+            len,
+            state: Mutex::new(State {
+                staged: buf(),
+                spare: buf(),
+                used: 0,
+                last: 0,
+                durable: 0,
+                writing: false,
+                offset: 0,
+                failed: None,
+            }),
+            changed: Condvar::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        self.changed
+            .wait(state)
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns when the record is durable. It must fit into the staging memory, 4 MiB.
+    pub fn commit(&self, record: &[u8]) -> Result<(), MeasureError> {
+        if HEADER + record.len() > STAGING {
+            let why = "a record is too long for the baseline".to_owned();
+            return Err(MeasureError::NotOffered(why));
+        }
+        let mut state = self.lock();
+        while state.used + HEADER + record.len() > STAGING {
+            state.check()?;
+            state = self.wait(state);
+        }
+        let at = state.used;
+        let end = at + HEADER + record.len();
+        if let Some(staged) = &mut state.staged {
+            staged[at..at + 4].copy_from_slice(&(record.len() as u32).to_le_bytes());
+            staged[at + 4..at + HEADER].copy_from_slice(&crc32c::crc32c(record).to_le_bytes());
+            staged[at + HEADER..end].copy_from_slice(record);
+        }
+        state.used = end;
+        state.last += 1;
+        let mine = state.last;
+        loop {
+            state.check()?;
+            if state.durable >= mine {
+                return Ok(());
+            }
+            if state.writing {
+                state = self.wait(state);
+                continue;
+            }
+            let Some(mut buf) = state.staged.take() else {
+                return Err(MeasureError::NotOffered("a buffer was lost".to_owned()));
+            };
+            state.writing = true;
+            let upto = state.last;
+            let used = std::mem::take(&mut state.used);
+            state.staged = state.spare.take();
+            let padded = used.next_multiple_of(self.unit);
+            if state.offset + padded as u64 > self.len {
+                state.offset = 0;
+            }
+            let offset = state.offset;
+            state.offset += padded as u64;
+            drop(state);
+            buf[used..padded].fill(0);
+            let (buf, result) = self.write(offset, buf, padded);
+            state = self.lock();
+            state.spare = Some(buf);
+            state.writing = false;
+            match result {
+                Ok(()) => state.durable = upto,
+                Err(e) => state.failed = Some(format!("the baseline's write: {e}")),
+            }
+            self.changed.notify_all();
+        }
+    }
+
+    fn write(&self, offset: u64, buf: AlignedBuf, len: usize) -> (AlignedBuf, std::io::Result<()>) {
+        let force = self.method.plan().force;
+        let done = self.file.complete(self.file.submit(Write {
+            offset,
+            buf,
+            range: 0..len,
+            through: force == ForceBy::Through,
+        }));
+        let result = match (done.result, force) {
+            (Ok(()), ForceBy::Barrier(barrier)) => self.file.barrier(barrier),
+            (result, _) => result,
+        };
+        (done.buf, result)
+    }
+}

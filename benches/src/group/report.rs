@@ -1,0 +1,297 @@
+//! What a comparison says, for people and as data.
+
+use super::targets::Target;
+use super::{Outcome, Part};
+use crate::target::between;
+use logforce_measure::MeasureError;
+use logforce_measure::group::report::Row as Measured;
+use logforce_measure::group::{Point, Series};
+use logforce_measure::layout::{Column, fitted, sections, wrap};
+use logforce_measure::machine::Machine;
+use logforce_measure::numbers::{bytes, short};
+use logforce_measure::stats::Spread;
+use serde::Serialize;
+
+/// One run.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// The command line.
+    pub command: String,
+    /// Whether the user stopped it.
+    pub interrupted: bool,
+    /// What it ran on.
+    pub machine: Machine,
+    /// How a force was done.
+    pub method: String,
+    /// What a force was worth.
+    pub guarantee: String,
+    /// How far that is to be believed.
+    pub verdict: String,
+    /// What was aimed at.
+    pub targets: Vec<Target>,
+    /// What was measured.
+    pub rows: Vec<Row>,
+}
+
+/// Who does the commits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Subject {
+    /// The log; each thread waits for each of its commits.
+    Log,
+    /// A simple group commit on the same device code.
+    Baseline,
+    /// Bare calls, as many threads.
+    Raw,
+    /// The log; each thread keeps handles and waits for the oldest.
+    Handles,
+    /// The log; it calls back.
+    Callbacks,
+    /// The log, segments being prepared meanwhile.
+    Preparing,
+    /// The log, nothing being prepared.
+    Prepared,
+}
+
+impl Subject {
+    fn name(self) -> &'static str {
+        match self {
+            Subject::Log => "log",
+            Subject::Baseline => "baseline",
+            Subject::Raw => "raw",
+            Subject::Handles => "handles",
+            Subject::Callbacks => "callbacks",
+            Subject::Preparing => "preparing",
+            Subject::Prepared => "prepared",
+        }
+    }
+}
+
+/// One subject in one case. What does not apply is `None`.
+#[derive(Debug, Clone, Serialize)]
+pub struct Row {
+    /// Name of the part.
+    pub part: &'static str,
+    /// Who did it.
+    pub subject: Option<Subject>,
+    /// Commits in flight at a time, of all threads together.
+    pub outstanding: u32,
+    /// Bytes of a write of the raw loop.
+    pub written_bytes: Option<u64>,
+    /// Size of the segments that were prepared meanwhile, bytes.
+    pub segment_bytes: Option<u64>,
+    /// Records that were found when the log was opened again, in all of them.
+    pub reopened_records: Option<u64>,
+    /// Of the time, how much went into calls that prepare segments.
+    pub preparing_share: Option<f64>,
+    /// Bytes written to segments that were being prepared, per second.
+    pub prepared_bytes_per_s: Option<f64>,
+    /// Commits/s to the baseline's, pair by pair: median.
+    pub to_baseline: Option<f64>,
+    /// A tenth lies below.
+    pub to_baseline_p10: Option<f64>,
+    /// A tenth lies above.
+    pub to_baseline_p90: Option<f64>,
+    /// Commits/s to the raw loop's, pair by pair: median.
+    pub to_raw: Option<f64>,
+    /// A tenth lies below.
+    pub to_raw_p10: Option<f64>,
+    /// A tenth lies above.
+    pub to_raw_p90: Option<f64>,
+    /// What is measured of every subject.
+    #[serde(flatten)]
+    pub measured: Measured,
+}
+
+impl Row {
+    fn new(part: Part, subject: Option<Subject>, measured: Measured) -> Row {
+        Row {
+            part: part.name(),
+            subject,
+            outstanding: 0,
+            written_bytes: None,
+            segment_bytes: None,
+            reopened_records: None,
+            preparing_share: None,
+            prepared_bytes_per_s: None,
+            to_baseline: None,
+            to_baseline_p10: None,
+            to_baseline_p90: None,
+            to_raw: None,
+            to_raw_p10: None,
+            to_raw_p90: None,
+            measured,
+        }
+    }
+
+    /// A part, or a case of it, that failed.
+    pub(super) fn failed(part: Part, error: &MeasureError) -> Row {
+        Row::new(part, None, Measured::failed(error))
+    }
+
+    pub(super) fn measured(part: Part, subject: Subject, series: &Series) -> Row {
+        Row::new(part, Some(subject), Measured::measured(series))
+    }
+
+    /// Of so many threads, commits in flight, and bytes of a record.
+    pub(super) fn of(self, threads: u32, outstanding: u32, record_bytes: u64) -> Row {
+        Row {
+            outstanding,
+            measured: self.measured.of(threads, record_bytes),
+            ..self
+        }
+    }
+
+    pub(super) fn compare_to(&mut self, own: &Series, baseline: &Series, raw: &Series) {
+        let rate: fn(&Point) -> f64 = |p| p.rate;
+        let parts = |s: Option<Spread>| (s.map(|s| s.median), s.map(|s| s.p10), s.map(|s| s.p90));
+        let to_baseline = parts(own.ratio(baseline, rate));
+        (self.to_baseline, self.to_baseline_p10, self.to_baseline_p90) = to_baseline;
+        (self.to_raw, self.to_raw_p10, self.to_raw_p90) = parts(own.ratio(raw, rate));
+    }
+
+    fn title(&self) -> String {
+        let threads = match self.measured.threads {
+            0 => return format!("{}:", self.part),
+            1 => "1 thread".to_owned(),
+            n => format!("{n} threads"),
+        };
+        let size = bytes(self.measured.record_bytes);
+        match self.part {
+            "submit" => format!(
+                "submit, {threads} of {size}, {} in flight in all:",
+                self.outstanding
+            ),
+            "preparing" => format!("{threads} of {size}, segments prepared meanwhile or not:"),
+            _ => format!("{threads} of {size}:"),
+        }
+    }
+}
+
+fn number(value: Option<f64>, decimals: usize) -> String {
+    value.map_or_else(|| "-".to_owned(), |v| short(v, decimals))
+}
+
+fn ratio(value: Option<f64>, p10: Option<f64>, p90: Option<f64>) -> String {
+    match value {
+        Some(value) => format!("{}{}", short(value, 2), between(p10, p90)),
+        None => String::new(),
+    }
+}
+
+const COLUMNS: [Column<Row>; 15] = [
+    Column::text("", 0, |r| match r.subject {
+        Some(subject) => subject.name().to_owned(),
+        None => "n/a".to_owned(),
+    }),
+    Column::number("commits\nper s", 0, |r| number(r.measured.commits_per_s, 0)),
+    Column::number("8 of 10\nslices", 5, |r| {
+        let edge = |v: Option<f64>| number(v, 0);
+        format!(
+            "{}–{}",
+            edge(r.measured.commits_per_s_p10),
+            edge(r.measured.commits_per_s_p90)
+        )
+    }),
+    Column::number("p50\nµs", 0, |r| number(r.measured.p50_us, 1)),
+    Column::number("p99\nµs", 0, |r| number(r.measured.p99_us, 1)),
+    Column::number("p99.9\nµs", 1, |r| number(r.measured.p999_us, 1)),
+    Column::number("max\nµs", 6, |r| number(r.measured.max_us, 1)),
+    Column::number("records\na write", 0, |r| {
+        number(r.measured.records_per_write, 2)
+    }),
+    Column::number("KiB a\nwrite", 2, |r| {
+        number(r.measured.bytes_per_write.map(|b| b / 1024.0), 2)
+    }),
+    Column::number("forces a\ncommit", 3, |r| {
+        number(r.measured.forces_per_commit, 3)
+    }),
+    Column::number("dev*\nwrites", 8, |r| {
+        number(r.measured.device_writes_per_commit, 3)
+    }),
+    Column::number("dev*\nflush", 7, |r| {
+        number(r.measured.device_flushes_per_commit, 3)
+    }),
+    Column::number("× baseline", 0, |r| {
+        ratio(r.to_baseline, r.to_baseline_p10, r.to_baseline_p90)
+    }),
+    Column::number("× raw", 4, |r| ratio(r.to_raw, r.to_raw_p10, r.to_raw_p90)),
+    Column::number("commits", 9, |r| r.measured.commits.to_string()),
+];
+
+const NOTES: &str = "Slices take turns; commits/s: the median of all slices; ×: commits/s to the \
+    baseline's and to the raw loop's in the same turn, medians, and in brackets where 8 of 10 lie. \
+    Latencies are those of all commits together. Records a write: commits by the writes that \
+    carried them, counted where the log, the baseline and the raw loop hand them to the system; \
+    forces: writes to the medium and barriers.";
+const BASELINE: &str = "baseline: one mutex, one notify_all; whoever comes first writes all that is \
+    staged. raw: each thread writes its record by itself, padded to the write unit (one thread: \
+    to what the log writes), in a region of its own of a file filled with zeroes.";
+const SUBMIT: &str = "submit: each thread keeps its share of the records in flight and waits for \
+    the oldest (handles), or for the next to be called back (callbacks). After each slice the log \
+    was closed and opened again: each thread's records were there, in order, as many as were \
+    completed. There is no baseline: the simple group commit has nobody who does not wait.";
+const DEVICE: &str = "dev*: by the block device's own counters, what neighbours do to it included.";
+
+/// All of it for a terminal of `width` characters.
+pub fn text(outcome: &Outcome, machine: &Machine, width: usize) -> String {
+    let mut text = wrap(
+        &format!(
+            "Group commit, by {} ({}, {}); {machine}",
+            outcome.method, outcome.assessment.guarantee, outcome.assessment.verdict
+        ),
+        width,
+        0,
+    );
+    text.push('\n');
+    if outcome.interrupted {
+        let told = "Interrupted: this is what was measured until then, in whole pairs.\n\n";
+        text.push_str(told);
+    }
+    let rows = outcome.rows.iter().filter(|r| r.measured.error.is_none());
+    let (table, left_out) = fitted(
+        &COLUMNS,
+        &sections(rows.map(|r| (r.title(), r.clone()))),
+        width,
+    );
+    let has = |part: Part| outcome.rows.iter().any(|r| r.part == part.name());
+    let measured = outcome.rows.iter().any(|r| r.measured.error.is_none());
+    if measured {
+        text.push_str(&table);
+        text.push('\n');
+    }
+    for row in &outcome.rows {
+        if let Some(error) = &row.measured.error {
+            text.push_str(&wrap(&format!("{} n/a: {error}", row.title()), width, 2));
+        }
+    }
+    for target in &outcome.targets {
+        text.push_str(&wrap(&target.text(), width, 4));
+    }
+    if !measured {
+        return text;
+    }
+    text.push('\n');
+    if !left_out.is_empty() {
+        let line = format!(
+            "left out on this narrow terminal (--json has them): {}.",
+            left_out.join(", ")
+        );
+        text.push_str(&wrap(&line, width, 2));
+    }
+    text.push_str(&wrap(NOTES, width, 2));
+    if has(Part::Commits) {
+        text.push_str(&wrap(BASELINE, width, 2));
+    }
+    if has(Part::Submit) {
+        text.push_str(&wrap(SUBMIT, width, 2));
+    }
+    if outcome
+        .rows
+        .iter()
+        .any(|r| r.measured.device_writes_per_commit.is_some())
+    {
+        text.push_str(&wrap(DEVICE, width, 2));
+    }
+    text
+}

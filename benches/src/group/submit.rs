@@ -1,0 +1,311 @@
+//! Few threads that keep many commits in flight: by handles, of which each thread waits for its
+//! oldest, and by callbacks. Every completion is counted, and after each slice the log is opened
+//! again and its records are counted too.
+
+use super::report::{Row, Subject};
+use super::targets::Target;
+use super::{Bench, Part, Results};
+use crate::target::Bound;
+use logforce::{CommitHandle, Committed, Log, Lsn};
+use logforce_measure::MeasureError;
+use logforce_measure::group::{Series, Taken, record};
+use logforce_measure::library::{LONGEST_SEGMENT, SharedLog};
+use logforce_measure::numbers::{bytes, count};
+use logforce_measure::workers::{Step, Work, first_number, stamp, together};
+use std::collections::{HashMap, VecDeque};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Instant;
+
+/// Bytes of a record.
+const RECORD: u64 = 128;
+/// What was aimed at for two threads with 1,024 records in flight: durable commits per second.
+const TARGET: f64 = 500_000.0;
+
+/// Compares.
+pub(super) fn run(bench: &Bench<'_>, results: &mut Results) -> Result<(), MeasureError> {
+    let options = bench.options;
+    let mut log = bench.slices.log("log-submit", LONGEST_SEGMENT);
+    let (mut handles, mut callbacks) = (Series::default(), Series::default());
+    let mut found = [0, 0];
+    let doing = format!("submitting from {}", count(options.submitters, "thread"));
+    let result = bench.each_pair(&doing, |nth| {
+        let mut taken = [None, None];
+        for turn in 0..2 {
+            let which = (nth as usize + turn) % 2;
+            taken[which] = Some(match which {
+                0 => slice::<ByHandle>(bench, &mut log)?,
+                _ => slice::<ByCallback>(bench, &mut log)?,
+            });
+        }
+        for (which, series) in [&mut handles, &mut callbacks].into_iter().enumerate() {
+            if let Some((taken, records)) = &taken[which] {
+                series.push(taken);
+                found[which] += records;
+            }
+        }
+        Ok(())
+    });
+    if !handles.points.is_empty() {
+        let row = |subject, series, found| Row {
+            reopened_records: Some(found),
+            ..Row::measured(Part::Submit, subject, series).of(
+                options.submitters,
+                options.outstanding,
+                RECORD,
+            )
+        };
+        results.rows.push(row(Subject::Handles, &handles, found[0]));
+        results
+            .rows
+            .push(row(Subject::Callbacks, &callbacks, found[1]));
+        let what = format!(
+            "CommitHandle from {}, {} of {} in flight in all: durable commits/s, completions and records counted",
+            options.submitters,
+            options.outstanding,
+            bytes(RECORD)
+        );
+        let rate = handles.spread(|p| p.rate);
+        let pairs = handles.points.len();
+        let name = format!("submit-{}x{}", options.submitters, options.outstanding);
+        let told = Target::told(name, what, rate, "commits/s", pairs);
+        let aimed_at = (options.submitters, options.outstanding) == (2, 1024);
+        results.targets.push(if aimed_at {
+            told.aim(Bound::AtLeast, TARGET)
+        } else {
+            told
+        });
+    }
+    result?;
+    let path = log.path().to_owned();
+    drop(log);
+    logforce_measure::workplace::remove(&path)
+}
+
+/// How completions come back to the thread that submitted.
+trait Way: Send + Sized {
+    fn new() -> Self;
+    /// Hands a record in.
+    fn submit(&mut self, log: &Log, record: &[u8], now: Instant) -> Result<(), MeasureError>;
+    /// Waits for a completion; when it had been submitted.
+    fn complete(&mut self) -> Result<(Instant, Committed), MeasureError>;
+}
+
+/// A handle for each record; the oldest is waited for.
+struct ByHandle(VecDeque<(Instant, CommitHandle)>);
+
+impl Way for ByHandle {
+    fn new() -> Self {
+        ByHandle(VecDeque::new())
+    }
+
+    fn submit(&mut self, log: &Log, record: &[u8], now: Instant) -> Result<(), MeasureError> {
+        self.0.push_back((now, log.submit(record)?));
+        Ok(())
+    }
+
+    fn complete(&mut self) -> Result<(Instant, Committed), MeasureError> {
+        let Some((began, submitted)) = self.0.pop_front() else {
+            return Err(MeasureError::NotOffered("a handle was lost".to_owned()));
+        };
+        Ok((began, submitted.wait()?))
+    }
+}
+
+type Completion = (Instant, logforce::Result<Committed>);
+
+/// The log calls back, and a channel carries that to the thread that submitted.
+struct ByCallback {
+    sender: Sender<Completion>,
+    receiver: Receiver<Completion>,
+}
+
+impl Way for ByCallback {
+    fn new() -> Self {
+        let (sender, receiver) = channel();
+        ByCallback { sender, receiver }
+    }
+
+    fn submit(&mut self, log: &Log, record: &[u8], now: Instant) -> Result<(), MeasureError> {
+        let sender = self.sender.clone();
+        // Nobody listens any more where the thread has given up.
+        let done = move |result| drop(sender.send((now, result)));
+        log.submit_then(record, done)?;
+        Ok(())
+    }
+
+    fn complete(&mut self) -> Result<(Instant, Committed), MeasureError> {
+        match self.receiver.recv() {
+            Ok((began, result)) => Ok((began, result?)),
+            Err(_) => Err(MeasureError::NotOffered("a callback was lost".to_owned())),
+        }
+    }
+}
+
+struct SubmitWork<'a, W> {
+    log: &'a Log,
+    record: &'a [u8],
+    /// Records that all threads together keep in flight, and how many threads there are.
+    outstanding: u32,
+    threads: u32,
+    /// No more are submitted when a record ends here or above.
+    until: Lsn,
+    way: std::marker::PhantomData<fn() -> W>,
+}
+
+struct Hand<W> {
+    thread: u32,
+    record: Vec<u8>,
+    /// Submitted so far, and how many of them are done.
+    submitted: u64,
+    done: u64,
+    share: u64,
+    end: Lsn,
+    way: W,
+}
+
+impl<W: Way> SubmitWork<'_, W> {
+    fn complete(&self, hand: &mut Hand<W>) -> Result<Step, MeasureError> {
+        let (began, committed) = hand.way.complete()?;
+        hand.done += 1;
+        hand.end = hand.end.max(committed.end);
+        let more = committed.end < self.until;
+        Ok(Step { began, more })
+    }
+}
+
+impl<W: Way> Work for SubmitWork<'_, W> {
+    type Hand = Hand<W>;
+
+    fn hand(&self, thread: u32) -> Result<Hand<W>, MeasureError> {
+        // The first ones take what cannot be divided.
+        let share =
+            self.outstanding / self.threads + u32::from(thread < self.outstanding % self.threads);
+        Ok(Hand {
+            thread,
+            record: self.record.to_vec(),
+            submitted: 0,
+            done: 0,
+            share: u64::from(share.max(1)),
+            end: Lsn::ORIGIN,
+            way: W::new(),
+        })
+    }
+
+    fn step(&self, hand: &mut Hand<W>, now: Instant) -> Result<Step, MeasureError> {
+        while hand.submitted - hand.done < hand.share {
+            stamp(&mut hand.record, first_number(hand.thread) + hand.submitted);
+            hand.way.submit(self.log, &hand.record, now)?;
+            hand.submitted += 1;
+        }
+        self.complete(hand)
+    }
+
+    fn finish(&self, hand: &mut Hand<W>) -> Result<Option<Step>, MeasureError> {
+        if hand.submitted == hand.done {
+            return Ok(None);
+        }
+        self.complete(hand).map(Some)
+    }
+}
+
+/// One slice, and how many records the log had when it was opened again.
+fn slice<W: Way>(bench: &Bench<'_>, shared: &mut SharedLog) -> Result<(Taken, u64), MeasureError> {
+    let record = record(RECORD);
+    let mut found = 0;
+    let taken = bench.slices.slice(|limit, recorder, tally| {
+        let log = shared.ready()?;
+        let work = SubmitWork::<W> {
+            log: &log,
+            record: &record,
+            outstanding: bench.options.outstanding,
+            threads: bench.options.submitters,
+            until: log.tail_lsn().plus(LONGEST_SEGMENT),
+            way: std::marker::PhantomData,
+        };
+        let threads = bench.options.submitters;
+        let hands = bench
+            .slices
+            .counted(tally, || together(&work, threads, limit, recorder))?;
+        let end = hands.iter().map(|h| h.end).max();
+        let done: HashMap<u32, u64> = hands.iter().map(|h| (h.thread, h.done)).collect();
+        drop((hands, log));
+        found += recount(&shared.reopen()?, &done)?;
+        if let Some(end) = end.filter(|&e| e > Lsn::ORIGIN) {
+            shared.used_to(end);
+        }
+        Ok(())
+    })?;
+    if found != taken.commits() {
+        return Err(MeasureError::NotOffered(format!(
+            "{} completions were counted, and {}",
+            taken.commits(),
+            count(found, "record")
+        )));
+    }
+    shared.ready()?;
+    Ok((taken, found))
+}
+
+/// Counts the records of the log; fails unless each thread's are there, in order, and no other.
+fn recount(log: &Log, done: &HashMap<u32, u64>) -> Result<u64, MeasureError> {
+    let mut next: HashMap<u32, u64> = HashMap::new();
+    let mut count = 0;
+    for entry in log.read_from(log.front_lsn())? {
+        let entry = entry?;
+        let number = entry
+            .data
+            .first_chunk()
+            .map_or(0, |n| u64::from_le_bytes(*n));
+        let thread = (number / first_number(1)) as u32;
+        let expected = next.entry(thread).or_default();
+        if number != first_number(thread) + *expected {
+            return Err(MeasureError::NotOffered(format!(
+                "at {} there is record {number}, and not the one that thread {thread} submitted next",
+                entry.start
+            )));
+        }
+        *expected += 1;
+        count += 1;
+    }
+    for (thread, done) in done {
+        let there = next.get(thread).copied().unwrap_or(0);
+        if there != *done {
+            return Err(MeasureError::NotOffered(format!(
+                "of thread {thread} {done} completions were counted, and {}",
+                logforce_measure::numbers::count(there, "record")
+            )));
+        }
+    }
+    Ok(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_that_is_missing_or_twice_is_found() {
+        let target = std::env::current_exe().unwrap();
+        let dir = tempfile::tempdir_in(target.parent().unwrap()).unwrap();
+        let options = logforce::Options::new()
+            .require(logforce::Guarantee::ProcessCrash)
+            .segment_size(64 << 10);
+        let log = logforce::create_new(dir.path().join("log"), options).unwrap();
+        for (thread, n) in [(0, 0), (1, 0), (0, 1), (1, 1), (1, 2)] {
+            let mut record = [0; 20];
+            stamp(&mut record, first_number(thread) + n);
+            log.commit(&record).unwrap();
+        }
+        let counted = |a, b| recount(&log, &[(0, a), (1, b)].into());
+        assert_eq!(counted(2, 3).unwrap(), 5);
+        for (a, b) in [(3, 3), (2, 2), (1, 3)] {
+            let error = counted(a, b).unwrap_err().to_string();
+            assert!(error.contains("completions were counted"), "{error}");
+        }
+        let mut record = [0; 20];
+        stamp(&mut record, first_number(1) + 2);
+        log.commit(&record).unwrap();
+        let error = counted(2, 4).unwrap_err().to_string();
+        assert!(error.contains("and not the one that thread 1"), "{error}");
+    }
+}

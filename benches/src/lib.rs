@@ -1,0 +1,18 @@
+//! Benchmarks for developers of Logforce. In this directory:
+//!
+//! ```text
+//! cargo bench --bench group                       beside a simple group commit and a raw loop
+//! cargo bench --bench pairs                       one thread beside a raw loop; recovery, memory
+//! cargo bench --bench rivals --features rivals    beside other logs and stores
+//! ```
+//!
+//! What users measure is `logforce bench`. Its workers, clock, histograms and logs (`logforce-measure`)
+//! are those of all benches here; `place` is where they run.
+
+#![forbid(unsafe_code)]
+
+pub mod group;
+pub mod pairs;
+mod place;
+pub mod rivals;
+mod target;

@@ -1,0 +1,255 @@
+//! What a comparison says, for people and as data.
+
+use super::Outcome;
+pub use crate::target::Bound;
+use crate::target::{between, number, verdict};
+use logforce_measure::MeasureError;
+use logforce_measure::machine::Machine;
+use logforce_measure::numbers::{count, short};
+use logforce_measure::stats::{Spread, median, spread};
+use serde::Serialize;
+
+/// One run.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// The command line.
+    pub command: String,
+    /// Whether the user stopped it.
+    pub interrupted: bool,
+    /// What it ran on.
+    pub machine: Machine,
+    /// How a force was done.
+    pub method: String,
+    /// What a force was worth.
+    pub guarantee: String,
+    /// How far that is to be believed.
+    pub verdict: String,
+    /// The comparisons.
+    pub rows: Vec<Line>,
+}
+
+/// One comparison.
+#[derive(Debug, Clone, Serialize)]
+pub struct Line {
+    /// Which, such as `commit-16KiB`.
+    pub name: String,
+    /// What is compared, in words.
+    pub what: String,
+    /// The result: a ratio of the log to the raw loop, or in `unit`.
+    pub value: Option<f64>,
+    /// Unit of `value`: `ratio`, `GB/s`, `MiB`, `share`.
+    pub unit: &'static str,
+    /// What was aimed at.
+    pub target: Option<f64>,
+    /// Which way it binds.
+    pub bound: Option<Bound>,
+    /// Whether it was reached.
+    pub met: Option<bool>,
+    /// How many pairs, or runs.
+    pub pairs: u64,
+    /// Median of the log, in `measured_in`.
+    pub log: Option<f64>,
+    /// Median of the raw loop, in `measured_in`.
+    pub raw: Option<f64>,
+    /// Unit of `log` and `raw`.
+    pub measured_in: &'static str,
+    /// A tenth of the values lies below.
+    pub value_p10: Option<f64>,
+    /// A tenth of the values lies above.
+    pub value_p90: Option<f64>,
+    /// The raw loop against itself, one slice to the next: median.
+    pub noise_median: Option<f64>,
+    /// A tenth lies below.
+    pub noise_p10: Option<f64>,
+    /// A tenth lies above.
+    pub noise_p90: Option<f64>,
+    /// Why there is no value.
+    pub error: Option<String>,
+}
+
+/// One pair: the raw loop, the log, the raw loop again.
+#[derive(Debug, Clone, Copy)]
+pub struct Triple {
+    /// The raw loop before.
+    pub before: f64,
+    /// The log.
+    pub log: f64,
+    /// The raw loop after.
+    pub after: f64,
+}
+
+impl Triple {
+    fn raw(&self) -> f64 {
+        (self.before + self.after) / 2.0
+    }
+}
+
+impl Line {
+    fn empty(name: &str, what: String, unit: &'static str) -> Line {
+        Line {
+            name: name.to_owned(),
+            what,
+            value: None,
+            unit,
+            target: None,
+            bound: None,
+            met: None,
+            pairs: 0,
+            log: None,
+            raw: None,
+            measured_in: unit,
+            value_p10: None,
+            value_p90: None,
+            noise_median: None,
+            noise_p10: None,
+            noise_p90: None,
+            error: None,
+        }
+    }
+
+    /// A part that failed.
+    pub fn failed(name: &str, error: &MeasureError) -> Line {
+        Line {
+            error: Some(error.to_string()),
+            ..Line::empty(name, name.to_owned(), "")
+        }
+    }
+
+    /// From pairs whose numbers are in `measured_in`.
+    pub fn of_pairs(
+        name: &str,
+        what: String,
+        measured_in: &'static str,
+        triples: &[Triple],
+    ) -> Line {
+        let of = |f: fn(&Triple) -> f64| triples.iter().map(f).collect::<Vec<_>>();
+        let value = spread(&of(|t| t.log / t.raw()));
+        let noise = spread(&of(|t| t.after / t.before));
+        let part = |s: Option<Spread>, f: fn(Spread) -> f64| s.map(f);
+        Line {
+            value: part(value, |s| s.median),
+            value_p10: part(value, |s| s.p10),
+            value_p90: part(value, |s| s.p90),
+            noise_median: part(noise, |s| s.median),
+            noise_p10: part(noise, |s| s.p10),
+            noise_p90: part(noise, |s| s.p90),
+            pairs: triples.len() as u64,
+            log: Some(median(&of(|t| t.log))),
+            raw: Some(median(&of(Triple::raw))),
+            measured_in,
+            ..Line::empty(name, what, "ratio")
+        }
+    }
+
+    /// From runs of the log alone; `values` are in `unit`.
+    pub fn of_runs(name: &str, what: String, unit: &'static str, values: &[f64]) -> Line {
+        let value = spread(values);
+        Line {
+            value: value.map(|s| s.median),
+            value_p10: value.map(|s| s.p10),
+            value_p90: value.map(|s| s.p90),
+            pairs: values.len() as u64,
+            ..Line::empty(name, what, unit)
+        }
+    }
+
+    /// With what was aimed at.
+    pub fn aim(self, bound: Bound, target: f64) -> Line {
+        let met = self.value.map(|v| bound.is_met(v, target));
+        Line {
+            target: Some(target),
+            bound: Some(bound),
+            met,
+            ..self
+        }
+    }
+
+    /// With what the log took, where that is not the value itself.
+    pub fn took(self, log: f64, measured_in: &'static str) -> Line {
+        Line {
+            log: Some(log),
+            measured_in,
+            ..self
+        }
+    }
+}
+
+/// All of it for a terminal.
+pub fn text(outcome: &Outcome, machine: &Machine) -> String {
+    let mut text = format!(
+        "The log beside a raw loop, by {} ({}, {}); {machine}\n\n",
+        outcome.method, outcome.assessment.guarantee, outcome.assessment.verdict
+    );
+    if outcome.interrupted {
+        text.push_str("Interrupted: this is what was measured until then.\n\n");
+    }
+    for line in &outcome.lines {
+        text.push_str(&told(line));
+    }
+    if outcome.lines.iter().any(|l| l.noise_median.is_some()) {
+        text.push_str(
+            "\nEach pair is a slice of the raw loop, one of the log, one of the raw loop again: the same bytes, padding\n\
+             included, by the same method to a file filled with zeroes. Ratio: of medians of pairs. Noise: of the raw\n\
+             loop to itself, one slice to the next. In brackets where 8 of 10 pairs lie.\n",
+        );
+    }
+    text
+}
+
+fn told(line: &Line) -> String {
+    if let Some(error) = &line.error {
+        return format!("{}: n/a: {error}\n", line.what);
+    }
+    let verdict = match (line.bound, line.target, line.met) {
+        (Some(bound), Some(target), Some(met)) => verdict(bound, target, met),
+        _ => String::new(),
+    };
+    let unit = if line.unit == "ratio" { "" } else { line.unit };
+    let mut text = format!(
+        "{}\n    {} {unit}",
+        line.what,
+        match line.unit {
+            "ratio" => format!("ratio {}", number(line.value)),
+            _ => number(line.value),
+        }
+    );
+    text = text.trim_end().to_owned();
+    if line.pairs > 1 {
+        text.push_str(&between(line.value_p10, line.value_p90));
+    }
+    if !verdict.is_empty() {
+        text.push_str(&format!("   {verdict}"));
+    }
+    text.push('\n');
+    if let (Some(log), Some(raw)) = (line.log, line.raw) {
+        text.push_str(&format!(
+            "    log {} {m}, raw {} {m}; noise {}{}; {}\n",
+            short(log, 3),
+            short(raw, 3),
+            number(line.noise_median),
+            between(line.noise_p10, line.noise_p90),
+            count(line.pairs, "pair"),
+            m = line.measured_in,
+        ));
+    } else if let Some(log) = line.log {
+        text.push_str(&format!("    in {} {}\n", short(log, 3), line.measured_in));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ratio_is_to_the_raw_loop_around_it() {
+        let triple = |before, log, after| Triple { before, log, after };
+        let triples = [triple(100.0, 104.0, 100.0), triple(200.0, 206.0, 200.0)];
+        let line = Line::of_pairs("x", "x".to_owned(), "µs", &triples).aim(Bound::AtMost, 1.05);
+        assert!((line.value.unwrap() - 1.035).abs() < 1e-9);
+        assert_eq!((line.noise_median, line.met), (Some(1.0), Some(true)));
+        assert!(told(&line).contains("≤ 1.05: PASS"), "{}", told(&line));
+        let line = line.aim(Bound::AtLeast, 1.05);
+        assert!(told(&line).contains("≥ 1.05: MISS"), "{}", told(&line));
+    }
+}

@@ -1,0 +1,117 @@
+//! The command.
+
+use super::flags::Flags;
+use super::place::Ground;
+use super::report::{self, Row};
+use super::rival::Rival;
+use super::subjects::{self, Entry, LOGFORCE, RAW};
+use super::{rounds, table};
+use crate::place::{self, Line};
+use anyhow::{Result, bail};
+use clap::Parser;
+use logforce_measure::Interrupt;
+use logforce_measure::numbers::count;
+use serde_json::json;
+use std::process::ExitCode;
+
+/// Reads the flags, runs everybody, prints.
+pub fn main() -> ExitCode {
+    let flags = Flags::parse();
+    place::run("rivals", |interrupt| compare(&flags, &interrupt))
+}
+
+/// True if nobody failed or lost anything.
+fn compare(flags: &Flags, interrupt: &Interrupt) -> Result<bool> {
+    let entries = chosen(flags)?;
+    let rivals: Vec<&dyn Rival> = entries
+        .iter()
+        .filter_map(|entry| match entry {
+            Entry::Here(rival) => Some(&**rival),
+            Entry::Absent { .. } => None,
+        })
+        .collect();
+    let own_device = flags.own_device.as_deref();
+    let ground = Ground::new(
+        &flags.common.dir,
+        own_device.map(|kind| (kind, flags.loop_size)),
+    )?;
+    println!(
+        "{} of {:?} each, {}",
+        count(flags.rounds, "round"),
+        flags.seconds,
+        ground.in_words()
+    );
+    let lines = rounds::all(&rivals, flags, &ground, interrupt, &Line);
+    Line.clear();
+    if interrupt.is_raised() {
+        println!("interrupted: only complete rounds count");
+    }
+    let rows = report::rows(&lines);
+    print!("{}", table::tables(&rows));
+    print!("{}", table::below(&rivals, &entries, &rows));
+    let all = as_json(flags, &ground, &rivals, &entries, &rows);
+    flags.common.write(&all)?;
+    Ok(rows.iter().all(is_well))
+}
+
+fn is_well(row: &Row) -> bool {
+    let lost = row.kept.map_or(0, |k| k.missing + k.foreign);
+    row.error.is_none() && lost == 0
+}
+
+/// Those that `--only` names, and what they are compared with.
+fn chosen(flags: &Flags) -> Result<Vec<Entry>> {
+    let mut entries = subjects::all();
+    if flags.only.is_empty() {
+        return Ok(entries);
+    }
+    if let Some(unknown) = flags
+        .only
+        .iter()
+        .find(|name| entries.iter().all(|e| e.name() != *name))
+    {
+        let names: Vec<&str> = entries.iter().map(Entry::name).collect();
+        bail!("no `{unknown}` here: there are {}", names.join(", "));
+    }
+    entries.retain(|entry| {
+        let name = entry.name();
+        [RAW, LOGFORCE].contains(&name) || flags.only.iter().any(|n| n == name)
+    });
+    Ok(entries)
+}
+
+fn as_json(
+    flags: &Flags,
+    ground: &Ground,
+    rivals: &[&dyn Rival],
+    entries: &[Entry],
+    rows: &[Row],
+) -> serde_json::Value {
+    let settings: Vec<_> = rivals
+        .iter()
+        .map(|rival| {
+            json!({
+                "rival": rival.name(),
+                "version": rival.version(),
+                "settings": rival.settings(),
+                "writers": rival.writers().in_words(),
+            })
+        })
+        .collect();
+    let absent: Vec<_> = entries
+        .iter()
+        .filter_map(|entry| match entry {
+            Entry::Absent { name, why } => Some(json!({ "rival": name, "why": why })),
+            Entry::Here(_) => None,
+        })
+        .collect();
+    json!({
+        "rounds": flags.rounds,
+        "seconds": flags.seconds.as_secs_f64(),
+        "place": ground.in_words(),
+        "counts_include_others": !ground.is_own_device(),
+        "settings": settings,
+        "not_run": absent,
+        "rows": rows,
+    })
+}

@@ -1,0 +1,81 @@
+//! The flags.
+
+use crate::place::Common;
+use crate::rivals::records::SHORTEST;
+use clap::Parser;
+use logforce_measure::arguments;
+use std::time::Duration;
+
+/// Logforce side by side with other logs and stores: the same records in the same run, each
+/// commit durable, all of them in turns.
+#[derive(Debug, Clone, Parser)]
+#[command(name = "rivals")]
+pub struct Flags {
+    #[command(flatten)]
+    pub common: Common,
+
+    /// Sizes of a record, such as 128,16KiB
+    #[arg(long, value_delimiter = ',', default_value = "128,16KiB", value_parser = size)]
+    pub records: Vec<usize>,
+
+    /// Numbers of threads
+    #[arg(long, value_delimiter = ',', default_value = "1,16,64", value_parser = arguments::within::<u32>(1, 1024))]
+    pub threads: Vec<u32>,
+
+    /// Seconds that each rival commits at a time
+    #[arg(long, default_value = "1", value_parser = arguments::seconds)]
+    pub seconds: Duration,
+
+    /// How often everybody has a turn; the medians are printed
+    #[arg(long, default_value_t = 5, value_parser = arguments::within::<u32>(1, u32::MAX))]
+    pub rounds: u32,
+
+    /// Only these, such as logforce,sqlite; the raw loop and logforce are run all the same where
+    /// something is compared with them
+    #[arg(long, value_delimiter = ',')]
+    pub only: Vec<String>,
+
+    /// Make a filesystem (ext4, ext4-nojournal, xfs, btrfs) in an image in --dir, on a loop device
+    /// of its own, so that the device's counts are this run's alone; needs root
+    #[arg(long = "loop", value_name = "KIND")]
+    pub own_device: Option<String>,
+
+    /// MiB of that filesystem; the image takes only what is written
+    #[arg(long, default_value_t = 8192, value_name = "MIB")]
+    pub loop_size: u64,
+}
+
+fn size(text: &str) -> Result<usize, String> {
+    let size = usize::try_from(arguments::size(text)?).unwrap_or(usize::MAX);
+    if !(SHORTEST..=1 << 20).contains(&size) {
+        return Err(format!("records have {SHORTEST} bytes to 1 MiB"));
+    }
+    Ok(size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_and_their_defaults() {
+        let flags = Flags::try_parse_from(["rivals", "--bench"]).unwrap();
+        assert_eq!(flags.records, [128, 16 << 10]);
+        assert_eq!(flags.threads, [1, 16, 64]);
+        assert_eq!((flags.seconds, flags.rounds), (Duration::from_secs(1), 5));
+        let line = [
+            "rivals",
+            "--records",
+            "4KiB",
+            "--seconds",
+            "0.5",
+            "--only",
+            "a,b",
+        ];
+        let flags = Flags::try_parse_from(line).unwrap();
+        assert_eq!((flags.records, flags.only.len()), (vec![4096], 2));
+        for bad in ["8", "2MiB", "1GiB", "x"] {
+            assert!(Flags::try_parse_from(["rivals", "--records", bad]).is_err());
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! Logforce side by side with other logs and stores: the same records, in the same run, each made
+//! durable before the next.
+//!
+//! A rival is built if it is asked for: `--features rivals`, or one by its name.
+//!
+//! - `subjects/` has one file per rival: how it is opened with its best durable settings, what a
+//!   commit is, and how its records are read back.
+//! - `slice` runs one of them once; `rounds` runs all of them in turns; `report` prints.
+//! - `place` is where the files are: in a directory, or on a filesystem of their own.
+
+mod bench;
+mod flags;
+mod place;
+mod records;
+mod report;
+mod rival;
+mod rounds;
+mod slice;
+mod subjects;
+mod table;
+mod turn;
+mod versions;
+
+pub use bench::main;
+pub use place::Ground;
+pub use records::{Records, Tally};
+pub use rival::{Opened, Rival, Shape, Writers};
+pub use slice::{Kept, Seen, Until, run};
+pub use subjects::{Entry, LOGFORCE, RAW, all};

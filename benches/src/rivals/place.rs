@@ -1,0 +1,87 @@
+//! Where the files are: in a directory, or on a filesystem of their own.
+
+use crate::place::Place;
+use anyhow::Result;
+use logforce_measure::counters::CounterSource;
+use logforce_measure::workplace;
+use logforce_testkit::loopfs::LoopFs;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+/// A directory to work in.
+pub struct Ground {
+    // Before the filesystem: it has to be gone when that is unmounted.
+    place: Place,
+    filesystem: Option<LoopFs>,
+    in_words: String,
+}
+
+impl Ground {
+    /// A directory in `dir`; with `kind`, a filesystem of that kind and of so many MiB in an image
+    /// there, on a loop device of its own.
+    ///
+    /// # Errors
+    /// What is missing.
+    pub fn new(dir: &Path, kind: Option<(&str, u64)>) -> Result<Ground> {
+        let filesystem = kind
+            .map(|(kind, mib)| LoopFs::new(kind, mib, dir))
+            .transpose()?;
+        let place = Place::new(filesystem.as_ref().map_or(dir, LoopFs::path))?;
+        let counts = match (&place.counted, &filesystem) {
+            (Ok(device), Some(_)) => format!("its own device {device}: the counts are exact"),
+            (Ok(device), None) => format!(
+                "the counts are those of the whole device {device}: they include what others do \
+                 meanwhile (--loop ext4, as root, gives a device of its own)"
+            ),
+            (Err(e), _) => format!("nothing is counted: {e}"),
+        };
+        let what = kind.map_or(String::new(), |(kind, _)| format!(", {kind} in an image"));
+        Ok(Ground {
+            in_words: format!("in {}{what}; {counts}", dir.display()),
+            place,
+            filesystem,
+        })
+    }
+
+    /// An empty directory; [`Fresh`] removes it again.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn fresh(&self, name: &str) -> Result<Fresh> {
+        let path = self.place.path().join(name);
+        std::fs::create_dir(&path)?;
+        Ok(Fresh(path))
+    }
+
+    /// What counts what the device below does.
+    pub fn counters(&self) -> Rc<dyn CounterSource> {
+        Rc::clone(&self.place.counters)
+    }
+
+    /// Where this is, and whose flushes are counted.
+    pub fn in_words(&self) -> &str {
+        &self.in_words
+    }
+
+    /// Nobody else uses the device.
+    pub fn is_own_device(&self) -> bool {
+        self.filesystem.is_some()
+    }
+}
+
+/// A directory of one turn, gone when this is dropped.
+pub struct Fresh(PathBuf);
+
+impl Fresh {
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Fresh {
+    fn drop(&mut self) {
+        // What is left goes with the directory above.
+        let _ = workplace::remove(&self.0);
+    }
+}

@@ -1,0 +1,84 @@
+//! What a rival has to be able to do.
+
+use crate::rivals::records::Tally;
+use anyhow::Result;
+use std::path::Path;
+
+/// What will be asked of a rival: it may choose its settings by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// Bytes of a record.
+    pub record: usize,
+    /// Threads that commit.
+    pub threads: usize,
+}
+
+/// How a rival takes commits of several threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Writers {
+    /// It forces what several threads wait for together.
+    Group,
+    /// They write side by side, and each syncs for itself.
+    Each,
+    /// One transaction at a time: the others wait for their turn.
+    OneByOne,
+    /// One thread only.
+    Single,
+}
+
+impl Writers {
+    /// In words, for the list of settings.
+    pub fn in_words(self) -> &'static str {
+        match self {
+            Writers::Group => "group commit of its own",
+            Writers::Each => "no group commit: each thread syncs for itself",
+            Writers::OneByOne => "one writer: threads take turns, one transaction per record",
+            Writers::Single => "one thread only",
+        }
+    }
+}
+
+/// A log or store that can be measured.
+pub trait Rival: Sync {
+    /// Short, for the table and `--only`.
+    fn name(&self) -> &'static str;
+
+    /// The version that is linked.
+    fn version(&self) -> String;
+
+    /// The settings, in words; they are printed below the table.
+    fn settings(&self) -> String;
+
+    /// What several threads get.
+    fn writers(&self) -> Writers;
+
+    /// Opens it in an empty directory. What can be prepared ahead of the first commit (files
+    /// filled with zeroes, say) is prepared here, and not timed.
+    ///
+    /// # Errors
+    /// What the rival says.
+    fn open(&self, dir: &Path, shape: Shape) -> Result<Box<dyn Opened>>;
+
+    /// Opens what [`Opened::close`] left in the directory and shows every record to the tally.
+    /// False where it keeps no records (a raw loop).
+    ///
+    /// # Errors
+    /// What the rival says.
+    fn read_back(&self, dir: &Path, shape: Shape, tally: &mut Tally) -> Result<bool>;
+}
+
+/// One that is open. Threads call [`commit`](Self::commit) at the same time.
+pub trait Opened: Send + Sync {
+    /// Takes a record; it is durable when this returns. `writer` is the thread's number from 0,
+    /// `number` counts its records from 0: both are in the record, too.
+    ///
+    /// # Errors
+    /// What the rival says.
+    fn commit(&self, writer: usize, number: u64, record: &[u8]) -> Result<()>;
+
+    /// Closes it in order.
+    ///
+    /// # Errors
+    /// What the rival says.
+    fn close(self: Box<Self>) -> Result<()>;
+}

@@ -1,0 +1,201 @@
+//! One rival, once: open, commit for a while, close, read everything back.
+
+use super::place::Ground;
+use super::records::{Records, Tally};
+use super::rival::{Opened, Rival, Shape};
+use anyhow::{Context, Result, anyhow};
+use logforce_measure::workers::{Step, Work, together};
+use logforce_measure::{Interrupt, Limit, MeasureError, Recorder};
+use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Commits of each thread before the clock starts: the first ones make files and caches.
+const WARM_UP: u64 = 10;
+
+/// What was seen.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    /// Commits in the timed part.
+    pub commits: u64,
+    /// How long that was.
+    pub took: Duration,
+    /// Of a commit's duration, microseconds.
+    pub p50_us: f64,
+    /// Of a commit's duration, microseconds.
+    pub p99_us: f64,
+    /// Flushes of the device in the timed part.
+    pub flushes: Option<u64>,
+    /// Writes of the device in the timed part.
+    pub writes: Option<u64>,
+    /// What was there afterwards; `None` of what keeps no records.
+    pub kept: Option<Kept>,
+}
+
+impl Seen {
+    /// Commits per second.
+    pub fn rate(&self) -> f64 {
+        self.commits as f64 / self.took.as_secs_f64()
+    }
+}
+
+/// What a rival showed after it was opened again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Kept {
+    /// Acknowledged records, those of the warm-up included.
+    pub acknowledged: u64,
+    /// How many of them were not there.
+    pub missing: u64,
+    /// Records that nobody wrote, or changed.
+    pub foreign: u64,
+}
+
+/// How long to commit.
+#[derive(Debug, Clone, Copy)]
+pub enum Until {
+    /// So long, after a warm-up.
+    Time(Duration),
+    /// So many in all, without a warm-up.
+    Count(u64),
+}
+
+/// Runs a rival in a directory of its own, which is gone afterwards. A panic in the rival is an
+/// error.
+///
+/// # Errors
+/// What the rival says.
+pub fn run(
+    rival: &dyn Rival,
+    ground: &Ground,
+    shape: Shape,
+    until: Until,
+    interrupt: &Interrupt,
+) -> Result<Seen> {
+    let dir = ground.fresh(rival.name())?;
+    let mut recorder = Recorder::new(ground.counters(), interrupt.clone());
+    let run = AssertUnwindSafe(|| in_directory(rival, dir.path(), shape, until, &mut recorder));
+    catch_unwind(run).unwrap_or_else(|_| Err(anyhow!("it panicked")))
+}
+
+fn in_directory(
+    rival: &dyn Rival,
+    dir: &Path,
+    shape: Shape,
+    until: Until,
+    recorder: &mut Recorder,
+) -> Result<Seen> {
+    let opened = rival.open(dir, shape).context("open")?;
+    // What was prepared ahead goes to the device now, and not at somebody's first commit.
+    let whole = File::open(dir)?;
+    rustix::fs::syncfs(&whole)?;
+    let acknowledged = commit(&*opened, shape, until, recorder).context("commit")?;
+    opened.close().context("close")?;
+    let mut tally = Tally::new(shape.threads, shape.record)?;
+    let keeps = rival
+        .read_back(dir, shape, &mut tally)
+        .context("read back")?;
+    let device = recorder.device();
+    Ok(Seen {
+        commits: recorder.commits(),
+        took: recorder.time(),
+        p50_us: recorder.latencies().quantile_us(0.5),
+        p99_us: recorder.latencies().quantile_us(0.99),
+        flushes: device.and_then(|d| d.flushes),
+        writes: device.map(|d| d.writes),
+        kept: keeps.then(|| Kept {
+            acknowledged: acknowledged.iter().sum(),
+            missing: tally.missing(&acknowledged),
+            foreign: tally.foreign,
+        }),
+    })
+}
+
+/// Commits by several threads; how many of each one's first records were acknowledged.
+fn commit(
+    opened: &dyn Opened,
+    shape: Shape,
+    until: Until,
+    recorder: &mut Recorder,
+) -> Result<Vec<u64>> {
+    let (warm_up, limit) = match until {
+        Until::Time(time) => (
+            WARM_UP,
+            Limit {
+                commits: u64::MAX,
+                time: Some(time),
+            },
+        ),
+        Until::Count(commits) => (
+            0,
+            Limit {
+                commits,
+                time: None,
+            },
+        ),
+    };
+    let work = Commits {
+        opened,
+        record: shape.record,
+        warm_up,
+    };
+    recorder.begin_slice();
+    let threads = u32::try_from(shape.threads)?;
+    let writers = together(&work, threads, &limit, recorder)?;
+    let mut acknowledged = vec![0; shape.threads];
+    for writer in writers {
+        acknowledged[writer.id] = writer.acknowledged;
+    }
+    Ok(acknowledged)
+}
+
+/// What the threads do.
+struct Commits<'a> {
+    opened: &'a dyn Opened,
+    record: usize,
+    warm_up: u64,
+}
+
+/// One of the threads.
+struct Writer {
+    id: usize,
+    records: Records,
+    acknowledged: u64,
+}
+
+impl Commits<'_> {
+    /// Commits the next record; when that began.
+    fn one(&self, writer: &mut Writer) -> Result<Instant, MeasureError> {
+        let (number, record) = writer.records.following();
+        let began = Instant::now();
+        let committed = self.opened.commit(writer.id, number, record);
+        committed.map_err(|e| MeasureError::NotOffered(format!("{e:#}")))?;
+        writer.acknowledged += 1;
+        Ok(began)
+    }
+}
+
+impl Work for Commits<'_> {
+    type Hand = Writer;
+
+    fn hand(&self, thread: u32) -> Result<Writer, MeasureError> {
+        let id = thread as usize;
+        let records =
+            Records::new(id, self.record).map_err(|e| MeasureError::NotOffered(e.to_string()))?;
+        let mut writer = Writer {
+            id,
+            records,
+            acknowledged: 0,
+        };
+        // The others wait at the gate for this thread, which a panic would keep from coming.
+        let warm_up = || (0..self.warm_up).try_for_each(|_| self.one(&mut writer).map(drop));
+        catch_unwind(AssertUnwindSafe(warm_up))
+            .unwrap_or_else(|_| Err(MeasureError::NotOffered("it panicked".to_owned())))?;
+        Ok(writer)
+    }
+
+    fn step(&self, writer: &mut Writer, _: Instant) -> Result<Step, MeasureError> {
+        let began = self.one(writer)?;
+        Ok(Step { began, more: true })
+    }
+}

@@ -1,0 +1,76 @@
+//! fjall: an LSM store with a journal.
+
+use crate::rivals::records::Tally;
+use crate::rivals::rival::{Opened, Rival, Shape, Writers};
+use crate::rivals::versions::locked;
+use anyhow::Result;
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Its journal, synced for every record.
+pub struct Fjall;
+
+fn database(dir: &Path) -> Result<(Database, Keyspace)> {
+    let database = Database::builder(dir).manual_journal_persist(true).open()?;
+    let keyspace = database.keyspace("records", || {
+        KeyspaceCreateOptions::default().manual_journal_persist(true)
+    })?;
+    Ok((database, keyspace))
+}
+
+impl Rival for Fjall {
+    fn name(&self) -> &'static str {
+        "fjall"
+    }
+
+    fn version(&self) -> String {
+        locked("fjall").to_owned()
+    }
+
+    fn settings(&self) -> String {
+        "insert(), then persist(SyncData); manual_journal_persist, so that the journal is written \
+         once; built without its compression; keys of 8 bytes, ascending"
+            .to_owned()
+    }
+
+    fn writers(&self) -> Writers {
+        Writers::Each
+    }
+
+    fn open(&self, dir: &Path, _: Shape) -> Result<Box<dyn Opened>> {
+        let (database, keyspace) = database(dir)?;
+        Ok(Box::new(Open {
+            keyspace,
+            database,
+            next: AtomicU64::new(0),
+        }))
+    }
+
+    fn read_back(&self, dir: &Path, _: Shape, tally: &mut Tally) -> Result<bool> {
+        let (_database, keyspace) = database(dir)?;
+        for guard in keyspace.iter() {
+            tally.see(&guard.value()?);
+        }
+        Ok(true)
+    }
+}
+
+struct Open {
+    keyspace: Keyspace,
+    database: Database,
+    next: AtomicU64,
+}
+
+impl Opened for Open {
+    fn commit(&self, _: usize, _: u64, record: &[u8]) -> Result<()> {
+        let key = self.next.fetch_add(1, Ordering::Relaxed).to_be_bytes();
+        self.keyspace.insert(key, record)?;
+        self.database.persist(PersistMode::SyncData)?;
+        Ok(())
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,62 @@
+//! fsys: its journal.
+
+use crate::rivals::records::Tally;
+use crate::rivals::rival::{Opened, Rival, Shape, Writers};
+use crate::rivals::versions::locked;
+use anyhow::Result;
+use fsys::{JournalHandle, JournalOptions, JournalReader};
+use std::path::{Path, PathBuf};
+
+/// A buffered journal without a waiting time.
+pub struct Fsys;
+
+fn path(dir: &Path) -> PathBuf {
+    dir.join("journal")
+}
+
+impl Rival for Fsys {
+    fn name(&self) -> &'static str {
+        "fsys"
+    }
+
+    fn version(&self) -> String {
+        locked("fsys").to_owned()
+    }
+
+    fn settings(&self) -> String {
+        "journal, append() and sync_through() (fdatasync); no waiting for a group (its default \
+         is 500 µs, which one thread always waits out)"
+            .to_owned()
+    }
+
+    fn writers(&self) -> Writers {
+        Writers::Group
+    }
+
+    fn open(&self, dir: &Path, _: Shape) -> Result<Box<dyn Opened>> {
+        let options = JournalOptions::new().group_commit_window(None);
+        let journal = fsys::builder().build()?.journal_with(path(dir), options)?;
+        Ok(Box::new(Open(journal)))
+    }
+
+    fn read_back(&self, dir: &Path, _: Shape, tally: &mut Tally) -> Result<bool> {
+        for record in JournalReader::open(&path(dir))?.iter() {
+            tally.see(&record?.payload);
+        }
+        Ok(true)
+    }
+}
+
+struct Open(JournalHandle);
+
+impl Opened for Open {
+    fn commit(&self, _: usize, _: u64, record: &[u8]) -> Result<()> {
+        let end = self.0.append(record)?;
+        self.0.sync_through(end)?;
+        Ok(())
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        Ok(self.0.close()?)
+    }
+}

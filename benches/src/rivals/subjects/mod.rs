@@ -1,0 +1,83 @@
+//! Everyone who can be measured, in the order of the table.
+
+#[cfg(feature = "fjall")]
+mod fjall;
+#[cfg(feature = "fsys")]
+mod fsys;
+#[cfg(feature = "lmdb")]
+mod lmdb;
+mod logforce;
+#[cfg(feature = "okaywal")]
+mod okaywal;
+#[cfg(feature = "open-wal")]
+mod open_wal;
+#[cfg(feature = "raft-engine")]
+mod raft_engine;
+mod raw;
+#[cfg(feature = "redb")]
+mod redb;
+#[cfg(feature = "rocksdb")]
+mod rocksdb;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+
+use crate::rivals::rival::Rival;
+
+/// The name of the raw loop.
+pub const RAW: &str = "raw";
+/// The name of the library itself.
+pub const LOGFORCE: &str = "logforce";
+
+/// Someone on the list.
+pub enum Entry {
+    /// Can be run.
+    Here(Box<dyn Rival>),
+    /// Is not in this build.
+    Absent {
+        /// Its name.
+        name: &'static str,
+        /// What is missing.
+        why: String,
+    },
+}
+
+impl Entry {
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Entry::Here(rival) => rival.name(),
+            Entry::Absent { name, .. } => name,
+        }
+    }
+}
+
+/// A rival behind the feature of its name, or that it was not built.
+macro_rules! behind {
+    ($feature:literal, $rival:expr) => {{
+        #[cfg(feature = $feature)]
+        let entry = Entry::Here(Box::new($rival));
+        #[cfg(not(feature = $feature))]
+        let entry = Entry::Absent {
+            name: $feature,
+            why: concat!("built without the feature `", $feature, "`").to_owned(),
+        };
+        entry
+    }};
+}
+
+/// All of them.
+pub fn all() -> Vec<Entry> {
+    vec![
+        Entry::Here(Box::new(raw::Raw)),
+        Entry::Here(Box::new(logforce::Logforce)),
+        behind!("okaywal", okaywal::Okaywal),
+        behind!("raft-engine", raft_engine::RaftEngine),
+        behind!("rocksdb", rocksdb::RocksDb),
+        behind!("open-wal", open_wal::OpenWal),
+        behind!("fsys", fsys::Fsys),
+        behind!("fjall", fjall::Fjall),
+        behind!("sqlite", sqlite::Sqlite),
+        behind!("redb", redb::Redb),
+        behind!("lmdb", lmdb::Lmdb),
+    ]
+}

@@ -1,0 +1,118 @@
+//! raft-engine: the log of TiKV.
+
+use crate::rivals::records::{Records, Tally, stamp};
+use crate::rivals::rival::{Opened, Rival, Shape, Writers};
+use crate::rivals::versions::locked;
+use anyhow::Result;
+use protobuf::well_known_types::BytesValue;
+use raft_engine::{Config, Engine, LogBatch, MessageExt, ReadableSize};
+use std::path::Path;
+
+/// Files prepared ahead.
+pub struct RaftEngine;
+
+/// MiB of a log file.
+const FILE_MIB: u64 = 64;
+/// Bytes of a value that only fills a log file.
+const FILLER: usize = 1 << 20;
+/// A region that no thread has.
+const FILLER_REGION: u64 = 1 << 32;
+
+fn config(dir: &Path) -> Config {
+    Config {
+        dir: dir.display().to_string(),
+        // Everybody writes the same bytes; the records cannot be compressed anyway.
+        batch_compression_threshold: ReadableSize(0),
+        target_file_size: ReadableSize::mb(FILE_MIB),
+        // Half as much again is prepared: 384 MiB.
+        purge_threshold: ReadableSize::mb(256),
+        enable_log_recycle: true,
+        prefill_for_recycle: true,
+        ..Config::default()
+    }
+}
+
+impl Rival for RaftEngine {
+    fn name(&self) -> &'static str {
+        "raft-engine"
+    }
+
+    fn version(&self) -> String {
+        locked("raft-engine").to_owned()
+    }
+
+    fn settings(&self) -> String {
+        "write(batch, sync = true); log files of 64 MiB, recycled, 384 MiB of them filled with \
+         zeroes before the first commit (off by default), which begins in one of them; no \
+         compression; a region per thread"
+            .to_owned()
+    }
+
+    fn writers(&self) -> Writers {
+        Writers::Group
+    }
+
+    fn open(&self, dir: &Path, _: Shape) -> Result<Box<dyn Opened>> {
+        let engine = Engine::open(config(dir))?;
+        leave_first_file(&engine)?;
+        Ok(Box::new(Open(engine)))
+    }
+
+    fn read_back(&self, dir: &Path, _: Shape, tally: &mut Tally) -> Result<bool> {
+        let engine = Engine::open(config(dir))?;
+        for region in engine.raft_groups() {
+            let (Some(first), Some(last)) = (engine.first_index(region), engine.last_index(region))
+            else {
+                continue;
+            };
+            for index in first..=last {
+                if let Some(entry) = engine.get_entry::<Record>(region, index)? {
+                    tally.see(&entry.value);
+                }
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// A record as an entry of a region: its number is the index.
+#[derive(Clone)]
+struct Record;
+
+impl MessageExt for Record {
+    type Entry = BytesValue;
+
+    fn index(entry: &BytesValue) -> u64 {
+        // Indexes begin with 1.
+        stamp(&entry.value).map_or(0, |(_, number)| number + 1)
+    }
+}
+
+/// Fills the first log file: that one is never a prepared one, all that follow are.
+fn leave_first_file(engine: &Engine) -> Result<()> {
+    let mut filler = Records::new(0, FILLER)?;
+    for _ in 0..=FILE_MIB {
+        let mut batch = LogBatch::with_capacity(1);
+        let value = filler.following().1.to_vec();
+        batch.put(FILLER_REGION, b"filler".to_vec(), value)?;
+        engine.write(&mut batch, false)?;
+    }
+    Ok(engine.sync()?)
+}
+
+struct Open(Engine);
+
+impl Opened for Open {
+    fn commit(&self, writer: usize, _: u64, record: &[u8]) -> Result<()> {
+        let mut entry = BytesValue::new();
+        entry.set_value(record.to_vec());
+        let mut batch = LogBatch::with_capacity(1);
+        batch.add_entries::<Record>(writer as u64 + 1, &[entry])?;
+        self.0.write(&mut batch, true)?;
+        Ok(())
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,98 @@
+//! SQLite with a write-ahead log.
+
+use crate::rivals::records::Tally;
+use crate::rivals::rival::{Opened, Rival, Shape, Writers};
+use crate::rivals::turn::take;
+use crate::rivals::versions::locked;
+use anyhow::{Result, bail};
+use rusqlite::Connection;
+use std::path::Path;
+use std::sync::Mutex;
+
+/// `journal_mode = WAL`, `synchronous = FULL`.
+pub struct Sqlite;
+
+/// Bytes of a blob that only fills the log: more than the 1000 pages after which a checkpoint
+/// comes.
+const FILLER: i32 = 5 << 20;
+
+fn connection(dir: &Path) -> Result<Connection> {
+    let connection = Connection::open(dir.join("records.db"))?;
+    connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+    let mode: String =
+        connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+    if mode != "wal" {
+        bail!("SQLite keeps the journal mode {mode}");
+    }
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    Ok(connection)
+}
+
+impl Rival for Sqlite {
+    fn name(&self) -> &'static str {
+        "sqlite"
+    }
+
+    fn version(&self) -> String {
+        format!("{} (rusqlite {})", rusqlite::version(), locked("rusqlite"))
+    }
+
+    fn settings(&self) -> String {
+        "journal_mode=WAL, synchronous=FULL (fdatasync), locking_mode=EXCLUSIVE (no shared memory), \
+         checkpoints after 1000 pages as by default and a log that is already that long, one \
+         prepared INSERT per transaction into a table of rowid and blob"
+            .to_owned()
+    }
+
+    fn writers(&self) -> Writers {
+        Writers::OneByOne
+    }
+
+    fn open(&self, dir: &Path, _: Shape) -> Result<Box<dyn Opened>> {
+        let connection = connection(dir)?;
+        connection.execute_batch("CREATE TABLE records (id INTEGER PRIMARY KEY, data BLOB)")?;
+        lengthen(&connection)?;
+        Ok(Box::new(Open(Mutex::new(connection))))
+    }
+
+    fn read_back(&self, dir: &Path, _: Shape, tally: &mut Tally) -> Result<bool> {
+        let connection = connection(dir)?;
+        let mut select = connection.prepare("SELECT data FROM records")?;
+        let mut rows = select.query([])?;
+        while let Some(row) = rows.next()? {
+            tally.see(row.get_ref(0)?.as_blob()?);
+        }
+        Ok(true)
+    }
+}
+
+/// Makes the log as long as it gets, so that commits write over it: what is allocated and written
+/// already need not be allocated at a commit. A database that has run for a while has such a log.
+fn lengthen(connection: &Connection) -> Result<()> {
+    connection.execute_batch("CREATE TABLE filler (data BLOB)")?;
+    connection.execute("INSERT INTO filler VALUES (zeroblob(?))", [FILLER])?;
+    // The next transaction begins at the log's front.
+    connection.query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(()))?;
+    Ok(())
+}
+
+struct Open(Mutex<Connection>);
+
+impl Opened for Open {
+    fn commit(&self, _: usize, _: u64, record: &[u8]) -> Result<()> {
+        let connection = take(&self.0)?;
+        // Outside of BEGIN and COMMIT each statement is a transaction.
+        connection
+            .prepare_cached("INSERT INTO records (data) VALUES (?)")?
+            .execute([record])?;
+        Ok(())
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        let connection = self.0.into_inner();
+        if let Ok(connection) = connection {
+            connection.close().map_err(|(_, e)| e)?;
+        }
+        Ok(())
+    }
+}

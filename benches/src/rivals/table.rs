@@ -1,0 +1,101 @@
+//! The tables, and what is said below them.
+
+use crate::rivals::report::{Row, yardstick};
+use crate::rivals::rival::Rival;
+use crate::rivals::subjects::Entry;
+use comfy_table::{CellAlignment, Table, presets};
+use std::fmt::Write;
+
+/// All tables as text: one for each size of a record.
+pub fn tables(rows: &[Row]) -> String {
+    let mut sizes: Vec<usize> = rows.iter().map(|r| r.record).collect();
+    sizes.dedup();
+    sizes.iter().map(|&size| one(size, rows)).collect()
+}
+
+fn one(record: usize, rows: &[Row]) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::ASCII_MARKDOWN);
+    table.set_header([
+        "",
+        "threads",
+        "commits/s",
+        "lowest-highest",
+        "ratio",
+        "p50 µs",
+        "p99 µs",
+        "flushes/commit",
+        "writes/commit",
+        "read back",
+    ]);
+    for row in rows.iter().filter(|r| r.record == record) {
+        table.add_row(cells(row));
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    format!("\nRecords of {record} bytes\n\n{table}\n")
+}
+
+fn cells(row: &Row) -> Vec<String> {
+    let shown = |value: Option<f64>, digits: usize| {
+        value.map_or("-".to_owned(), |v| format!("{v:.digits$}"))
+    };
+    let range = row
+        .commits_per_second_range
+        .map_or("-".to_owned(), |(low, high)| format!("{low:.0}-{high:.0}"));
+    let ratio = row.ratio.map_or("-".to_owned(), |ratio| {
+        format!("{ratio:.2} of {}", yardstick(row.threads))
+    });
+    vec![
+        format!("{} {}", row.rival, row.version).trim().to_owned(),
+        row.threads.to_string(),
+        shown(row.commits_per_second, 0),
+        range,
+        ratio,
+        shown(row.p50_us, 0),
+        shown(row.p99_us, 0),
+        shown(row.flushes_per_commit, 3),
+        shown(row.writes_per_commit, 3),
+        read_back(row),
+    ]
+}
+
+/// Whether what was acknowledged was there.
+fn read_back(row: &Row) -> String {
+    match (&row.error, row.kept) {
+        (Some(_), _) => "FAILED".to_owned(),
+        (None, None) => "-".to_owned(),
+        (None, Some(kept)) if kept.missing + kept.foreign == 0 => "all".to_owned(),
+        (None, Some(kept)) => format!("LOST {}, FOREIGN {}", kept.missing, kept.foreign),
+    }
+}
+
+/// The settings of each, what failed, and who was not run.
+pub fn below(rivals: &[&dyn Rival], entries: &[Entry], rows: &[Row]) -> String {
+    let mut text =
+        "\nFlushes and writes are requests that the device completed; what asks for a flush \
+                    counts among the writes as well.\n\nSettings\n"
+            .to_owned();
+    // Writing to a string cannot fail.
+    for rival in rivals {
+        let name = format!("{} {}", rival.name(), rival.version());
+        let (settings, writers) = (rival.settings(), rival.writers().in_words());
+        let _ = writeln!(text, "- {}: {settings}; {writers}", name.trim());
+    }
+    for entry in entries {
+        if let Entry::Absent { name, why } = entry {
+            let _ = writeln!(text, "- {name}: not run: {why}");
+        }
+    }
+    for row in rows {
+        if let Some(error) = &row.error {
+            let _ = writeln!(
+                text,
+                "FAILED: {} with {} B and {} threads: {error}",
+                row.rival, row.record, row.threads
+            );
+        }
+    }
+    text
+}

@@ -1,0 +1,166 @@
+//! What stands on a command line: sizes (`16KiB`, `64k`, `4096`), seconds, counts, names.
+
+use logforce_device::{Method, Platform};
+use std::fmt::Display;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// Parses a size in bytes. Units are binary, in any case: `k`, `kb` and `KiB` are all 1024 bytes.
+pub fn size(text: &str) -> Result<u64, String> {
+    let trimmed = text.trim();
+    let digits = trimmed
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(trimmed.len());
+    let (number, unit) = trimmed.split_at(digits);
+    if number.is_empty() {
+        return Err(format!(
+            "'{text}' is no size: it must start with a whole number, as in 16KiB"
+        ));
+    }
+    let shift = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 0,
+        "k" | "kb" | "kib" => 10,
+        "m" | "mb" | "mib" => 20,
+        "g" | "gb" | "gib" => 30,
+        "t" | "tb" | "tib" => 40,
+        other => {
+            return Err(format!(
+                "'{other}' is no unit of size: use B, KiB, MiB, GiB or TiB"
+            ));
+        }
+    };
+    let number: u64 = number
+        .parse()
+        .map_err(|_| format!("'{text}' is too large"))?;
+    let size = number
+        .checked_mul(1 << shift)
+        .ok_or_else(|| format!("'{text}' is too large"))?;
+    if size == 0 {
+        return Err("a size of zero measures nothing".to_owned());
+    }
+    if size > 1 << 50 {
+        return Err(format!(
+            "'{text}' is more than any disk here can hold (1024 TiB)"
+        ));
+    }
+    Ok(size)
+}
+
+/// Parses how many of something are wanted.
+pub fn count(text: &str) -> Result<u64, String> {
+    within(0, u64::MAX)(text)
+}
+
+/// Parses a whole number from `least` to `most`.
+pub fn within<T>(least: T, most: T) -> impl Fn(&str) -> Result<T, String> + Clone
+where
+    T: FromStr + PartialOrd + Display + Copy,
+{
+    move |text| {
+        let number = text.parse().ok();
+        let number = number.filter(|n| (least..=most).contains(n));
+        number.ok_or_else(|| {
+            format!("'{text}' is no number from {least} to {most}: give a whole one")
+        })
+    }
+}
+
+/// Parses a number of seconds.
+pub fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text
+        .parse()
+        .map_err(|_| format!("'{text}' is no number of seconds"))?;
+    if !(seconds > 0.0 && seconds <= 1e6) {
+        return Err("seconds must be above 0 and at most 1000000".to_owned());
+    }
+    Ok(Duration::from_secs_f64(seconds))
+}
+
+/// Parses the name of a method.
+pub fn method(text: &str) -> Result<Method, String> {
+    let unknown = || logforce_device::UnknownMethod(text.to_owned()).to_string();
+    // One of another system has a name as well, and cannot be measured here.
+    text.parse()
+        .ok()
+        .filter(|m: &Method| m.is_of(Platform::HERE))
+        .ok_or_else(unknown)
+}
+
+/// One of `all`, by name; `what` is what they are called.
+pub fn named<T: Copy>(
+    text: &str,
+    what: &str,
+    all: &[T],
+    name: fn(T) -> &'static str,
+) -> Result<T, String> {
+    all.iter()
+        .copied()
+        .find(|&x| name(x) == text)
+        .ok_or_else(|| {
+            let names: Vec<&str> = all.iter().map(|&x| name(x)).collect();
+            format!("unknown {what} '{text}'; known: {}", names.join(" "))
+        })
+}
+
+/// What was asked for, each once and in our order; all if nothing was.
+pub fn chosen<T: Copy + PartialEq>(asked: &[T], all: &[T]) -> Vec<T> {
+    all.iter()
+        .copied()
+        .filter(|x| asked.is_empty() || asked.contains(x))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{count, size, within};
+
+    #[test]
+    fn counts() {
+        assert_eq!(count("0"), Ok(0));
+        assert_eq!(count("18446744073709551615"), Ok(u64::MAX));
+        for bad in ["", "x", "-1", "1.5", "1k", "18446744073709551616"] {
+            let message = count(bad).unwrap_err();
+            assert!(message.contains("whole"), "{message}");
+        }
+        assert_eq!(within(1_u16, 64)("64"), Ok(64));
+        for bad in ["0", "65", "99999", "x"] {
+            let message = within(1_u16, 64)(bad).unwrap_err();
+            assert!(message.contains("from 1 to 64"), "{message}");
+        }
+    }
+
+    #[test]
+    fn sizes() {
+        for (text, bytes) in [
+            ("1", 1),
+            ("4096", 4096),
+            ("512B", 512),
+            ("16KiB", 16 << 10),
+            ("64k", 64 << 10),
+            ("1 GiB", 1 << 30),
+            ("3mb", 3 << 20),
+            ("2T", 2 << 40),
+        ] {
+            assert_eq!(size(text), Ok(bytes), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_size_is_told() {
+        for (text, why) in [
+            ("", "whole number"),
+            ("-5", "whole number"),
+            ("KiB", "whole number"),
+            ("1.5GiB", "no unit"),
+            ("16 parsecs", "'parsecs' is no unit"),
+            ("0", "zero"),
+            ("0KiB", "zero"),
+            ("99999999999999999999", "too large"),
+            ("18446744073709551615k", "too large"),
+            ("9999999T", "more than any disk"),
+        ] {
+            let message = size(text).unwrap_err();
+            assert!(message.contains(why), "'{text}': {message}");
+        }
+    }
+}
