@@ -44,6 +44,11 @@ const GROUPS: &[Group] = &[
         ],
     },
     Group {
+        what_for: "a second reader of the format",
+        deep: false,
+        packages: &[package("python3", "runs tools/decoder")],
+    },
+    Group {
         what_for: "fuzzing",
         deep: true,
         packages: &[package("g++", "compiles libFuzzer")],

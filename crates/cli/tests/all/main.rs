@@ -15,10 +15,18 @@ mod look_damaged;
 mod look_refused;
 #[path = "common/methods.rs"]
 mod methods;
+#[path = "common/mutants.rs"]
+mod mutants;
 mod mutated;
+#[cfg(target_os = "linux")]
+#[path = "../../../logforce/tests/golden/packed.rs"]
+#[allow(dead_code)]
+mod packed;
 #[path = "common/runs.rs"]
 mod runs;
 mod salvage;
+#[cfg(target_os = "linux")]
+mod second_decoder;
 #[path = "common/tiny.rs"]
 mod tiny;
 mod words;
