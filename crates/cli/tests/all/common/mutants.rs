@@ -88,8 +88,8 @@ pub fn mutate(files: &mut Files, numbers: &mut Numbers) -> String {
     if names.is_empty() {
         return "nothing is left".to_owned();
     }
-    let name = names[numbers.below(names.len())].clone();
-    let other = names[numbers.below(names.len())].clone();
+    let name = numbers.pick(&names).clone();
+    let other = numbers.pick(&names).clone();
     let bytes = files.get_mut(&name).unwrap();
     let at = numbers.below(bytes.len());
     match numbers.below(12) {
