@@ -5,7 +5,7 @@
 //! budget of time) → [`decide`] (the default, unless another wins by more than a tenth beyond the
 //! noise) → a [`Calibration`], kept in [`Memory`] and in the file [`store::NAME`] of a directory.
 //! Beside it lies what cuts of power have shown: [`verdicts`].
-//! [`settle`] is all of that; [`observe`] tells it what commits cost in real use.
+//! [`choose`] is all of that; [`observe`] tells it what commits cost in real use.
 
 #![forbid(unsafe_code)]
 // In a user's process an error is returned, never a panic.
@@ -15,12 +15,12 @@
 )]
 
 mod calibration;
+mod choose;
 mod decide;
 mod key;
 mod memory;
 mod samples;
 mod scratch;
-mod settle;
 mod shortlist;
 pub mod store;
 mod stored;
@@ -28,10 +28,10 @@ mod trial;
 pub mod verdicts;
 
 pub use calibration::{Calibration, Live};
+pub use choose::{Choice, Origin, Site, choose, measure_anew, observe};
 pub use decide::{Decision, Figure, Interval, decide};
 pub use key::ValidFor;
 pub use memory::Memory;
 pub use samples::{Samples, Turn};
-pub use settle::{Origin, Settled, Site, measure_anew, observe, settle};
 pub use shortlist::{LeftOut, Shortlist, Skip, shortlist, skip};
 pub use trial::{Limits, Trial, measure};

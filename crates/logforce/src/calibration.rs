@@ -11,7 +11,7 @@ pub use logforce_calibrate::{
 };
 
 use crate::{Error, Facts, Guarantee, Result};
-use logforce_calibrate::{Limits, Memory, Settled, Site, measure_anew, settle, shortlist, skip};
+use logforce_calibrate::{Choice, Limits, Memory, Site, choose, measure_anew, shortlist, skip};
 use logforce_core::{Advisor, Observation, Question};
 use logforce_device::{CutEvidence, Directory, Method, Runtime, System};
 use logforce_device_os::OsSystem;
@@ -92,24 +92,24 @@ pub fn known(path: impl AsRef<Path>, cache: Option<&Path>) -> Result<Report> {
 /// # Errors
 /// If `path` is no directory that can be looked at. Measuring that fails is no error: the report
 /// says why.
-pub fn settled(path: impl AsRef<Path>, cache: Option<&Path>) -> Result<Report> {
+pub fn chosen(path: impl AsRef<Path>, cache: Option<&Path>) -> Result<Report> {
     let place = Place::open(path.as_ref(), cache, true)?;
-    let settled = settle(&place.site(), Limits::AT_OPENING);
-    Ok(place.report_settled(settled))
+    let chosen = choose(&place.site(), Limits::AT_OPENING);
+    Ok(place.report_of(chosen))
 }
 
-/// Measures the directory `path` anew, for `budget`; otherwise like [`settled`].
+/// Measures the directory `path` anew, for `budget`; otherwise like [`chosen`].
 ///
 /// # Errors
-/// As of [`settled`].
+/// As of [`chosen`].
 pub fn measured(path: impl AsRef<Path>, cache: Option<&Path>, budget: Duration) -> Result<Report> {
     let place = Place::open(path.as_ref(), cache, true)?;
     let limits = Limits {
         budget,
         turns: usize::MAX,
     };
-    let settled = measure_anew(&place.site(), limits);
-    Ok(place.report_settled(settled))
+    let chosen = measure_anew(&place.site(), limits);
+    Ok(place.report_of(chosen))
 }
 
 /// A directory and where its evidence is kept.
@@ -170,12 +170,12 @@ impl Place {
         }
     }
 
-    fn report_settled(self, settled: Settled) -> Report {
+    fn report_of(self, chosen: Choice) -> Report {
         self.report(
-            settled.decision,
-            settled.calibration,
-            Some(settled.origin),
-            settled.shortlist.left_out,
+            chosen.decision,
+            chosen.calibration,
+            Some(chosen.origin),
+            chosen.shortlist.left_out,
         )
     }
 
@@ -258,8 +258,8 @@ impl Advisor for Calibrator {
 
     fn method(&self, question: &Question<'_>) -> Option<Method> {
         let stores = Self::stores(question);
-        let settled = settle(&Self::site(question, &stores), Limits::AT_OPENING);
-        Some(settled.decision.method)
+        let chosen = choose(&Self::site(question, &stores), Limits::AT_OPENING);
+        Some(chosen.decision.method)
     }
 
     fn observe(&self, question: &Question<'_>, seen: Observation) {

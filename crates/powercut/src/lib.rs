@@ -17,6 +17,6 @@ pub mod own;
 pub mod process;
 pub mod replay;
 pub mod report;
-pub mod rig;
 pub mod selfcheck;
 pub mod subject;
+pub mod testbed;

@@ -1,16 +1,16 @@
 //! Live cuts: the plug is pulled while the subject works, and what is left is looked at.
 //!
 //! Cycles come in chains on one disk. After each cut the survivor is looked at, either in place,
-//! so that the next life starts from a log that was recovered in peace, or in a copy, so that the
-//! next life has to recover it on a disk whose plug is pulled again, perhaps meanwhile.
+//! so that the next session starts from a log that was recovered in peace, or in a copy, so that the
+//! next session has to recover it on a disk whose plug is pulled again, perhaps meanwhile.
 
-use crate::check::{Life, Opening, Outcome, Promises, check};
+use crate::check::{Opening, Outcome, Promises, Session, check};
 use crate::disk::{Command, Cut, Report, Settings, Survival};
 use crate::ledger::Ledger;
 use crate::report::{Coverage, Cycle, Sink};
-use crate::rig::{Filesystem, Image, Mounted, Powered, Switched, Unmountable};
 use crate::subject::Job;
 use crate::subject::seam::Fault;
+use crate::testbed::{Filesystem, Image, Mounted, Powered, Switched, Unmountable};
 use anyhow::{Context, Result};
 use logforce::{Guarantee, Method};
 use logforce_testkit::Rng;
@@ -111,7 +111,7 @@ impl Bench {
     }
 }
 
-/// A disk that goes through several lives and cuts.
+/// A disk that goes through several sessions and cuts.
 #[derive(Debug)]
 pub struct Chain<'a> {
     cell: Cell,
@@ -119,7 +119,7 @@ pub struct Chain<'a> {
     home: &'a Path,
     promises: Promises,
     rng: Rng,
-    life: u64,
+    session: u64,
 }
 
 /// How a cycle went.
@@ -131,7 +131,7 @@ pub struct Ended {
     pub outcome: Outcome,
     /// The pieces, in bytes, in which writes tore.
     pub grain: u64,
-    /// What happened in the life that was cut.
+    /// What happened in the session that was cut.
     pub coverage: Coverage,
 }
 
@@ -154,16 +154,16 @@ impl<'a> Chain<'a> {
             home,
             promises: Promises::default(),
             rng: Rng::new(seed),
-            life: 0,
+            session: 0,
         })
     }
 
-    /// One life, one cut, one look.
+    /// One session, one cut, one look.
     ///
     /// # Errors
     /// Of the machine, not of the log.
     pub fn cycle(&mut self, manner: Manner) -> Result<Ended> {
-        self.life += 1;
+        self.session += 1;
         let ledger = Ledger::new()?;
         let switched = Switched {
             filesystem: self.cell.filesystem,
@@ -181,7 +181,7 @@ impl<'a> Chain<'a> {
             },
         };
         // Either anywhere, while mounting and recovering too, or well into the work.
-        let early = self.life > 1 && self.rng.one_in(2);
+        let early = self.session > 1 && self.rng.one_in(2);
         let writes = match early {
             // Mounting and recovering is some ten writes, on a filesystem with a journal some more.
             true => self.rng.pick(&[12, 40, 150]),
@@ -211,13 +211,13 @@ impl<'a> Chain<'a> {
             broken.extend(end(subject)?);
         }
         powered.off()?;
-        let life = Life {
-            number: self.life,
+        let session = Session {
+            number: self.session,
             claimed: ledger.entries(&report.counters)?,
             all: ledger.entries(&ledger.counters()?)?,
         };
-        let coverage = Coverage::of(&life, report.met.in_flight, cut.survival.grain);
-        self.promises.add(life);
+        let coverage = Coverage::of(&session, report.met.in_flight, cut.survival.grain);
+        self.promises.add(session);
         let mut outcome = self.look(manner)?;
         outcome.broken.extend(broken);
         Ok(Ended {
@@ -233,8 +233,8 @@ impl<'a> Chain<'a> {
             dir: dir.join("log"),
             ledger: ledger.path(),
             method: self.cell.method().name().to_owned(),
-            life: self.life,
-            seed: manner.settings.seed ^ self.life,
+            session: self.session,
+            seed: manner.settings.seed ^ self.session,
             demanding: manner.claims == Guarantee::PowerLoss,
             fault: manner.fault,
             commits: 0,
@@ -343,7 +343,7 @@ pub fn cell(cell: Cell, cycles: u64, home: &Path, seed: u64, sink: &Sink) -> Res
             };
             tried += 1;
             let ended = chain.cycle(manner)?;
-            sink.life(ended.coverage);
+            sink.session(ended.coverage);
             let cycle = Cycle::new(&ended);
             counted += u64::from(cycle.counts());
             let clean = cycle.broken.is_empty() && cycle.filesystem_lost.is_none();

@@ -5,7 +5,7 @@
 use crate::disk::{Cut, Flushes, Settings, Survival};
 use crate::ledger::Ledger;
 use crate::live::Bench;
-use crate::rig::{Filesystem, Image, Mounted, Powered, Switched};
+use crate::testbed::{Filesystem, Image, Mounted, Powered, Switched};
 use anyhow::{Context, Result, bail};
 use logforce_testkit::Rng;
 use serde::Serialize;

@@ -1,6 +1,6 @@
 //! What was counted, as lines and as JSON.
 
-use crate::check::{Life, Outcome};
+use crate::check::{Outcome, Session};
 use crate::disk::Met;
 use crate::ledger::Kind;
 use crate::live::{Cell, Ended};
@@ -130,7 +130,7 @@ pub struct Row {
     pub tallied: Tallied,
 }
 
-/// What happened in the lives that were cut: a suite whose subject does less shows less.
+/// What happened in the sessions that were cut: a suite whose subject does less shows less.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Coverage {
     /// Cuts while the filesystem was mounted or the log recovered.
@@ -151,7 +151,7 @@ pub struct Coverage {
     pub submitted: u64,
     /// Acknowledgements of less than a force.
     pub weaker: u64,
-    /// Lives that appended further than four of the largest segments.
+    /// Sessions that appended further than four of the largest segments.
     pub rolled_over: u64,
 }
 
@@ -159,19 +159,19 @@ pub struct Coverage {
 const ROLLED_OVER: u64 = 1 << 20;
 
 impl Coverage {
-    /// Of one life and its cut.
-    pub fn of(life: &Life, held: u64, grain: u64) -> Coverage {
-        let count = |kind| life.claims(kind).count() as u64;
+    /// Of one session and its cut.
+    pub fn of(session: &Session, held: u64, grain: u64) -> Coverage {
+        let count = |kind| session.claims(kind).count() as u64;
         let acked = |lanes: std::ops::Range<usize>| -> u64 {
-            let lanes = life.claimed.iter().skip(lanes.start).take(lanes.len());
+            let lanes = session.claimed.iter().skip(lanes.start).take(lanes.len());
             let acked = lanes.flatten().filter(|e| e.kind == Kind::Acked);
             acked.count() as u64
         };
-        let opened = life.claims(Kind::Opened).next();
+        let opened = session.claims(Kind::Opened).next();
         let begun = opened.map_or(0, |e| e.end);
-        let furthest = life.claims(Kind::Acked).map(|e| e.end).max();
+        let furthest = session.claims(Kind::Acked).map(|e| e.end).max();
         let power_loss = subject::rank(Guarantee::PowerLoss);
-        let weaker = life
+        let weaker = session
             .claims(Kind::Acked)
             .filter(|e| e.guarantee < power_loss);
         Coverage {
@@ -199,7 +199,7 @@ impl Coverage {
             ("blocking commits", self.blocking),
             ("submitted commits", self.submitted),
             ("weaker acknowledgements", self.weaker),
-            ("lives that came round the segments", self.rolled_over),
+            ("sessions that came round the segments", self.rolled_over),
         ]
     }
 
@@ -282,12 +282,12 @@ impl Sink {
         }
     }
 
-    /// Takes in what happened in a life.
-    pub fn life(&self, coverage: Coverage) {
+    /// Takes in what happened in a session.
+    pub fn session(&self, coverage: Coverage) {
         *lock(&self.coverage) += coverage;
     }
 
-    /// What happened in all lives.
+    /// What happened in all sessions.
     pub fn coverage(&self) -> Coverage {
         *lock(&self.coverage)
     }

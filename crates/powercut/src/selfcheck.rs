@@ -7,10 +7,10 @@
 use crate::disk::{Command, Cut, Flushes, Settings, Survival};
 use crate::ledger::{Kind, Ledger};
 use crate::live::{Bench, Cell, Chain, Manner, end, spawn};
-use crate::rig::Filesystem;
-use crate::rig::{Image, Mounted, Powered, Switched};
 use crate::subject::raw::{Program, RawJob, lost};
 use crate::subject::seam::Fault;
+use crate::testbed::Filesystem;
+use crate::testbed::{Image, Mounted, Powered, Switched};
 use anyhow::{Result, bail};
 use logforce::{Guarantee, Method};
 use logforce_testkit::Rng;

@@ -197,7 +197,7 @@ fn new_subject(write: &Write<'_>) -> Result<Subject, CutError> {
     let method = match write.method {
         Some(method) => method,
         None if write.home.path().is_dir() => {
-            logforce::calibration::settled(write.home.path(), write.cache)?
+            logforce::calibration::chosen(write.home.path(), write.cache)?
                 .decision
                 .method
         }

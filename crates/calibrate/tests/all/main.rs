@@ -2,6 +2,6 @@
 //!
 //! One program: to link each file by itself took longer than to run it.
 
+mod choose;
 mod common;
-mod settle;
 mod trial;

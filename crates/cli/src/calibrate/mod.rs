@@ -63,7 +63,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     let found = if args.again {
         calibration::measured(&args.dir, cache.as_deref(), args.seconds)
     } else {
-        calibration::settled(&args.dir, cache.as_deref())
+        calibration::chosen(&args.dir, cache.as_deref())
     }?;
     if interrupt.is_raised() {
         return Ok(End::Interrupted);

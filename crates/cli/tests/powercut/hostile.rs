@@ -1,7 +1,7 @@
 //! A witness that is told rubbish, and one that tells it.
 
 use crate::common::text;
-use crate::rig::{Rig, rig, until};
+use crate::testbed::{Rig, testbed, until};
 use logforce_testkit::process::Start;
 use logforce_witness::RunId;
 use logforce_witness::client::{Client, Role};
@@ -10,13 +10,13 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 
 const GREETING: [u8; 8] = *b"LFPCUT\0\x01";
 
-fn connect(rig: &Rig) -> TcpStream {
-    TcpStream::connect(&rig.witness.address).unwrap()
+fn connect(testbed: &Rig) -> TcpStream {
+    TcpStream::connect(&testbed.witness.address).unwrap()
 }
 
 /// What the witness said to `bytes`, after its greeting, until it ended the connection.
-fn answer(rig: &Rig, bytes: &[u8]) -> String {
-    let mut stream = connect(rig);
+fn answer(testbed: &Rig, bytes: &[u8]) -> String {
+    let mut stream = connect(testbed);
     let _ = stream.write_all(bytes);
     let mut said = Vec::new();
     let _ = stream.read_to_end(&mut said);
@@ -44,7 +44,7 @@ const BEGIN: &[u8] = br#"J{"Begin":{"phase":"Control","boot":"b","front":0}}"#;
 
 #[test]
 fn a_witness_that_is_told_rubbish_says_so_and_goes_on() {
-    let Some(rig) = rig() else { return };
+    let Some(testbed) = testbed() else { return };
     let mut noise = vec![0; 100_000];
     let mut x = 1_u64;
     for byte in &mut noise {
@@ -84,45 +84,45 @@ fn a_witness_that_is_told_rubbish_says_so_and_goes_on() {
         (then("Write", &[BEGIN, &gap]), "after record 0"),
         (then("Check", &[BEGIN]), "not to be said here"),
     ] {
-        let said = answer(&rig, &bytes);
+        let said = answer(&testbed, &bytes);
         assert!(said.contains(words), "{words}: {said}");
     }
     // Who says half a thing and closes is let go.
     for cut in [3, 10, 20] {
-        let mut stream = connect(&rig);
+        let mut stream = connect(&testbed);
         stream.write_all(&hello("Look")[..cut]).unwrap();
         stream.shutdown(Shutdown::Write).unwrap();
         let mut said = Vec::new();
         let _ = stream.read_to_end(&mut said);
     }
-    rig.ready();
+    testbed.ready();
 }
 
 #[test]
 fn more_connections_than_there_is_room_for_are_turned_away() {
-    let Some(rig) = rig() else { return };
+    let Some(testbed) = testbed() else { return };
     let idle: Vec<TcpStream> = (0..64)
         .map(|_| {
-            let mut stream = connect(&rig);
+            let mut stream = connect(&testbed);
             stream.write_all(&hello("Look")).unwrap();
             let mut greeting = [0; 8];
             stream.read_exact(&mut greeting).unwrap();
             stream
         })
         .collect();
-    let out = rig.check(&["--run", &RunId(5).to_string()]);
+    let out = testbed.check(&["--run", &RunId(5).to_string()]);
     assert_eq!(out.status.code(), Some(1));
     let said = text(&out.stderr);
     assert!(said.contains("too many connections"), "{said}");
     drop(idle);
     until("there is room again", || {
-        Client::connect(&rig.witness.address, Role::Look, RunId(5)).ok()
+        Client::connect(&testbed.witness.address, Role::Look, RunId(5)).ok()
     });
 }
 
 #[test]
 fn what_is_no_witness_is_told() {
-    let Some(rig) = rig() else { return };
+    let Some(testbed) = testbed() else { return };
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let mut lies: Vec<Vec<u8>> = vec![
@@ -144,7 +144,7 @@ fn what_is_no_witness_is_told() {
             let _ = stream.read_to_end(&mut Vec::new());
         }
     });
-    let dir = rig.path("new");
+    let dir = testbed.path("new");
     for _ in 0..count {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_logforce"));
         command.args(["powercut", "write", "--witness", &address]);
@@ -159,16 +159,16 @@ fn what_is_no_witness_is_told() {
 
 #[test]
 fn a_later_connection_takes_the_run_over() {
-    let Some(rig) = rig() else { return };
-    let mut first = connect(&rig);
+    let Some(testbed) = testbed() else { return };
+    let mut first = connect(&testbed);
     first.write_all(&then("Write", &[NEW, BEGIN])).unwrap();
     let known = || {
-        let (_, state) = Client::connect(&rig.witness.address, Role::Look, RunId(5)).ok()?;
+        let (_, state) = Client::connect(&testbed.witness.address, Role::Look, RunId(5)).ok()?;
         Some(state?.rounds.len())
     };
     until("the round begins", || known().filter(|n| *n == 1));
     // As after a cut: nobody has closed the first.
-    let mut second = connect(&rig);
+    let mut second = connect(&testbed);
     second.write_all(&hello("Check")).unwrap();
     second.shutdown(Shutdown::Write).unwrap();
     let mut said = Vec::new();

@@ -3,21 +3,21 @@
 #[path = "../all/common/mod.rs"]
 mod common;
 mod hostile;
-mod rig;
+mod testbed;
 
 use common::text;
 use logforce::{ErrorKind, Options, Verdict, cuts};
 use logforce_testkit::process::Start;
-use rig::{METHOD, Rig, rig, wipe_log, witness};
 use serde_json::Value;
 use std::fs;
 use std::io::Read;
+use testbed::{METHOD, Rig, testbed, wipe_log, witness};
 
-fn open_beside(rig: &Rig) -> logforce::Result<logforce::Log> {
+fn open_beside(testbed: &Rig) -> logforce::Result<logforce::Log> {
     let options = Options::new()
         .method(METHOD)
-        .calibration_cache(rig.path("cache"));
-    logforce::open_or_create(rig.path("somebodys.log"), options)
+        .calibration_cache(testbed.path("cache"));
+    logforce::open_or_create(testbed.path("somebodys.log"), options)
 }
 
 fn assert_documented(report: &Value) {
@@ -32,12 +32,12 @@ fn assert_documented(report: &Value) {
 
 #[test]
 fn a_log_that_keeps_everything_is_proven_and_one_that_does_not_is_contradicted() {
-    let Some(rig) = rig() else { return };
-    rig.ready();
-    assert_ne!(open_beside(&rig).unwrap().verdict(), Verdict::Proven);
+    let Some(testbed) = testbed() else { return };
+    testbed.ready();
+    assert_ne!(open_beside(&testbed).unwrap().verdict(), Verdict::Proven);
     for (round, cuts) in [(2, 1), (3, 2)] {
-        rig.cut(round, "canary");
-        let report = rig.checked(0);
+        testbed.cut(round, "canary");
+        let report = testbed.checked(0);
         assert_eq!(report["verdict"], "proven", "{report}");
         assert_eq!(
             (&report["cuts"], &report["lost"]),
@@ -49,8 +49,8 @@ fn a_log_that_keeps_everything_is_proven_and_one_that_does_not_is_contradicted()
         assert!(report["conclusion"].as_str().unwrap().contains(&sum));
         assert_eq!(report["same_boot"], cfg!(target_os = "linux"));
         let files = [
-            rig.dir().join(cuts::NAME),
-            rig.path("cache").join(cuts::NAME),
+            testbed.dir().join(cuts::NAME),
+            testbed.path("cache").join(cuts::NAME),
         ];
         assert_eq!(
             report["recorded"],
@@ -58,10 +58,10 @@ fn a_log_that_keeps_everything_is_proven_and_one_that_does_not_is_contradicted()
         );
         assert_documented(&report);
         // Again: the same, and nothing is counted twice.
-        assert_eq!(rig.checked(0)["expected"], report["expected"]);
-        assert_eq!(cuts::recorded(rig.path("cache")).unwrap()[0].cuts, cuts);
+        assert_eq!(testbed.checked(0)["expected"], report["expected"]);
+        assert_eq!(cuts::recorded(testbed.path("cache")).unwrap()[0].cuts, cuts);
     }
-    let log = open_beside(&rig).unwrap();
+    let log = open_beside(&testbed).unwrap();
     assert_eq!(log.verdict(), Verdict::Proven);
     assert!(
         log.evidence().starts_with("over 2 cuts of power all of"),
@@ -70,16 +70,16 @@ fn a_log_that_keeps_everything_is_proven_and_one_that_does_not_is_contradicted()
     );
     drop(log);
 
-    rig.cut(4, "canary");
-    wipe_log(&rig.dir());
-    let report = rig.checked(1);
+    testbed.cut(4, "canary");
+    wipe_log(&testbed.dir());
+    let report = testbed.checked(1);
     assert_eq!(report["verdict"], "contradicted", "{report}");
     assert!(report["lost"].as_u64().unwrap() > 0);
     assert!(!report["findings"].as_array().unwrap().is_empty());
-    let said = rig.refused_to_write(&[]);
+    let said = testbed.refused_to_write(&[]);
     assert!(said.contains(&format!("is over: {METHOD} lost")), "{said}");
     for _ in 0..2 {
-        let refused = open_beside(&rig).map(drop).unwrap_err();
+        let refused = open_beside(&testbed).map(drop).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Unavailable);
         assert!(
             refused.to_string().contains("a cut of power lost"),
@@ -90,14 +90,14 @@ fn a_log_that_keeps_everything_is_proven_and_one_that_does_not_is_contradicted()
 
 #[test]
 fn without_a_loss_in_the_control_phase_nothing_is_measured() {
-    let Some(rig) = rig() else { return };
+    let Some(testbed) = testbed() else { return };
     for round in [1, 2] {
-        let mut writer = rig.write(&[]);
-        rig.reaches(round, 0, 50);
+        let mut writer = testbed.write(&[]);
+        testbed.reaches(round, 0, 50);
         writer.kill();
-        let said = rig.refused_to_write(&[]);
+        let said = testbed.refused_to_write(&[]);
         assert!(said.contains("was not checked yet"), "{said}");
-        let report = rig.checked(3);
+        let report = testbed.checked(3);
         assert_eq!(report["verdict"], "inconclusive");
         let conclusion = report["conclusion"].as_str().unwrap();
         assert!(conclusion.contains("has not shown yet"), "{conclusion}");
@@ -105,17 +105,17 @@ fn without_a_loss_in_the_control_phase_nothing_is_measured() {
         let phases = report["rounds"].as_array().unwrap();
         assert!(phases.iter().all(|r| r["phase"] == "control"));
     }
-    assert!(!rig.path("cache").join(cuts::NAME).exists());
+    assert!(!testbed.path("cache").join(cuts::NAME).exists());
 }
 
 #[test]
 fn a_round_without_a_cut_counts_as_nothing() {
-    let Some(rig) = rig() else { return };
-    rig.ready();
-    let mut writer = rig.write(&[]);
-    rig.reaches(2, 300, 50);
+    let Some(testbed) = testbed() else { return };
+    testbed.ready();
+    let mut writer = testbed.write(&[]);
+    testbed.reaches(2, 300, 50);
     writer.kill();
-    let report = rig.checked(3);
+    let report = testbed.checked(3);
     assert_eq!(report["verdict"], "inconclusive", "{report}");
     assert_eq!(
         (&report["cuts"], &report["without_cut"]),
@@ -128,22 +128,22 @@ fn a_round_without_a_cut_counts_as_nothing() {
             .contains("No cut can be seen")
     );
     assert_eq!(report["recorded"], Value::Array(Vec::new()));
-    rig.cut(3, "canary");
-    assert_eq!(rig.checked(0)["verdict"], "proven");
+    testbed.cut(3, "canary");
+    assert_eq!(testbed.checked(0)["verdict"], "proven");
 }
 
 #[test]
 #[cfg(unix)]
 fn a_writer_that_is_ended_in_order_leaves_a_void_round() {
-    let Some(rig) = rig() else { return };
-    let mut writer = rig.write(&[]);
-    rig.reaches(1, 0, 5);
-    let said = rig.refused_to_write(&[]);
+    let Some(testbed) = testbed() else { return };
+    let mut writer = testbed.write(&[]);
+    testbed.reaches(1, 0, 5);
+    let said = testbed.refused_to_write(&[]);
     assert!(
         said.contains("another `logforce powercut` is at work"),
         "{said}"
     );
-    let out = rig.check(&[]);
+    let out = testbed.check(&[]);
     assert!(text(&out.stderr).contains("is at work"), "{out:?}");
     writer.interrupt();
     assert_eq!(writer.ended(), 130);
@@ -156,12 +156,12 @@ fn a_writer_that_is_ended_in_order_leaves_a_void_round() {
         .read_to_string(&mut said)
         .unwrap();
     assert!(said.contains("no cut took place"), "{said}");
-    let out = rig.check(&[]);
+    let out = testbed.check(&[]);
     assert_eq!(out.status.code(), Some(1));
     assert!(text(&out.stderr).contains("ended in order"), "{out:?}");
-    let mut timed = rig.write(&["--for", "50ms"]);
+    let mut timed = testbed.write(&["--for", "50ms"]);
     assert_eq!(timed.ended(), 0);
-    let said = rig.refused_to_write(&["--method", "buffered"]);
+    let said = testbed.refused_to_write(&["--method", "buffered"]);
     assert!(
         said.contains(&format!("begun with --method {METHOD}")),
         "{said}"
@@ -170,60 +170,60 @@ fn a_writer_that_is_ended_in_order_leaves_a_void_round() {
 
 #[test]
 fn a_log_that_vanished_is_a_loss_and_a_wrong_directory_is_none() {
-    let Some(rig) = rig() else { return };
-    rig.ready();
-    rig.cut(2, "canary");
-    let run = rig.run_id().to_string();
+    let Some(testbed) = testbed() else { return };
+    testbed.ready();
+    testbed.cut(2, "canary");
+    let run = testbed.run_id().to_string();
     // The wrong directory, in every way.
-    let foreign = rig.path("foreign");
+    let foreign = testbed.path("foreign");
     fs::create_dir(&foreign).unwrap();
     fs::write(foreign.join("letter"), "x").unwrap();
-    let empty = rig.path("empty");
+    let empty = testbed.path("empty");
     fs::create_dir(&empty).unwrap();
     for (dir, words) in [
-        (rig.path("nosuch"), "does not exist"),
+        (testbed.path("nosuch"), "does not exist"),
         (empty, "is empty"),
         (foreign.clone(), "holds other things"),
     ] {
-        let out = rig.command("check", &dir, &[]).to_end().unwrap();
+        let out = testbed.command("check", &dir, &[]).to_end().unwrap();
         assert_eq!(out.status.code(), Some(1));
         let said = text(&out.stderr);
         assert!(said.contains(words) && said.contains("--run ID"), "{said}");
     }
-    let out = rig.command("write", &foreign, &[]).to_end().unwrap();
+    let out = testbed.command("write", &foreign, &[]).to_end().unwrap();
     assert!(text(&out.stderr).contains("holds other things"), "{out:?}");
     // Another run's.
     let other = "0123456789abcdef0123456789abcdef";
-    let out = rig.check(&["--run", other]);
+    let out = testbed.check(&["--run", other]);
     assert!(text(&out.stderr).contains("is of run"), "{out:?}");
-    let stranger = witness(&rig.path("another-store"));
+    let stranger = witness(&testbed.path("another-store"));
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_logforce"));
     command.args(["powercut", "check", "--witness", &stranger.address]);
-    let out = command.arg(rig.dir()).to_end().unwrap();
+    let out = command.arg(testbed.dir()).to_end().unwrap();
     assert_eq!(out.status.code(), Some(1));
     assert!(text(&out.stderr).contains("does not know run"), "{out:?}");
     // None of that was a verdict, or changed anything.
-    assert!(!rig.path("cache").join(cuts::NAME).exists());
+    assert!(!testbed.path("cache").join(cuts::NAME).exists());
     // The right one, with its log gone, and then with everything gone.
-    fs::remove_dir_all(rig.dir()).unwrap();
-    let out = rig.check(&[]);
+    fs::remove_dir_all(testbed.dir()).unwrap();
+    let out = testbed.check(&[]);
     assert_eq!(out.status.code(), Some(1));
     assert!(text(&out.stderr).contains("does not exist"), "{out:?}");
-    let out = rig.check(&["--run", &run, "--json", "-"]);
+    let out = testbed.check(&["--run", &run, "--json", "-"]);
     assert_eq!(out.status.code(), Some(1), "{out:?}");
     let report: Value = serde_json::from_slice(&out.stdout).unwrap();
     assert_eq!(report["verdict"], "contradicted");
     assert_eq!(report["lost"], report["expected"]);
-    assert_eq!(cuts::recorded(rig.path("cache")).unwrap().len(), 1);
+    assert_eq!(cuts::recorded(testbed.path("cache")).unwrap().len(), 1);
 }
 
 #[test]
 fn a_log_whose_files_are_gone_is_a_loss() {
-    let Some(rig) = rig() else { return };
-    rig.ready();
-    rig.cut(2, "canary");
-    fs::remove_dir_all(rig.dir().join("log")).unwrap();
-    let report = rig.checked(1);
+    let Some(testbed) = testbed() else { return };
+    testbed.ready();
+    testbed.cut(2, "canary");
+    fs::remove_dir_all(testbed.dir().join("log")).unwrap();
+    let report = testbed.checked(1);
     assert_eq!(report["verdict"], "contradicted", "{report}");
     assert_eq!(report["lost"], report["expected"]);
     let finding = report["findings"][0].as_str().unwrap();
@@ -232,11 +232,11 @@ fn a_log_whose_files_are_gone_is_a_loss() {
 
 #[test]
 fn a_witness_that_goes_stops_the_writer_and_knows_it_all_when_it_is_back() {
-    let Some(mut rig) = rig() else { return };
-    rig.ready();
-    let mut writer = rig.write(&[]);
-    let seen = rig.reaches(2, 300, 50);
-    rig.witness.process.kill();
+    let Some(mut testbed) = testbed() else { return };
+    testbed.ready();
+    let mut writer = testbed.write(&[]);
+    let seen = testbed.reaches(2, 300, 50);
+    testbed.witness.process.kill();
     assert_eq!(writer.ended(), 1);
     let mut said = String::new();
     writer
@@ -254,32 +254,32 @@ fn a_witness_that_goes_stops_the_writer_and_knows_it_all_when_it_is_back() {
     ] {
         assert!(said.contains(words), "{words}: {said}");
     }
-    let out = rig.check(&[]);
+    let out = testbed.check(&[]);
     assert_eq!(out.status.code(), Some(1));
     let said = text(&out.stderr);
     assert!(said.contains("cannot be reached"), "{said}");
-    assert!(said.contains(&rig.witness.address), "{said}");
-    rig.witness = witness(&rig.path("store"));
-    let known = rig.round().unwrap();
+    assert!(said.contains(&testbed.witness.address), "{said}");
+    testbed.witness = witness(&testbed.path("store"));
+    let known = testbed.round().unwrap();
     assert!(known.acknowledged >= seen.acknowledged, "{known:?}");
-    let report = rig.checked(3);
+    let report = testbed.checked(3);
     assert_eq!(report["rounds"][1]["acknowledged"], known.acknowledged);
     assert_eq!(report["rounds"][1]["lost"], 0);
-    rig.cut(3, "canary");
-    assert_eq!(rig.checked(0)["verdict"], "proven");
+    testbed.cut(3, "canary");
+    assert_eq!(testbed.checked(0)["verdict"], "proven");
     #[cfg(unix)]
     {
-        rig.witness.process.interrupt();
-        assert_eq!(rig.witness.process.ended(), 0);
+        testbed.witness.process.interrupt();
+        assert_eq!(testbed.witness.process.ended(), 0);
     }
 }
 
 #[test]
 fn two_witnesses_do_not_share_a_store() {
-    let Some(rig) = rig() else { return };
+    let Some(testbed) = testbed() else { return };
     let mut second = std::process::Command::new(env!("CARGO_BIN_EXE_logforce"));
     second.args(["powercut", "witness", "--listen", "127.0.0.1:0", "--store"]);
-    let out = second.arg(rig.path("store")).to_end().unwrap();
+    let out = second.arg(testbed.path("store")).to_end().unwrap();
     assert_eq!(out.status.code(), Some(1));
     assert!(
         text(&out.stderr).contains("another witness uses"),

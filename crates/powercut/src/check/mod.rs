@@ -9,7 +9,7 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
-pub use promises::{Life, Promises, Survivor};
+pub use promises::{Promises, Session, Survivor};
 
 use crate::subject::Identity;
 use crate::subject::seam::{Fault, Faulty};

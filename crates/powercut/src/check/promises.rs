@@ -1,4 +1,4 @@
-//! What a log was promised to hold, over several lives and cuts.
+//! What a log was promised to hold, over several sessions and cuts.
 
 use super::Present;
 use crate::ledger::{Entry, Kind};
@@ -11,7 +11,7 @@ pub type Ranges = Vec<(u64, u64)>;
 /// One process of the subject: what it had been promised when the power went, and everything it
 /// may have done.
 #[derive(Debug, Clone, Default)]
-pub struct Life {
+pub struct Session {
     /// Its number.
     pub number: u64,
     /// The entries of each lane that were there before the cut: claims.
@@ -20,7 +20,7 @@ pub struct Life {
     pub all: Vec<Vec<Entry>>,
 }
 
-impl Life {
+impl Session {
     /// Its claims of one kind.
     pub fn claims(&self, kind: Kind) -> impl Iterator<Item = &Entry> {
         self.claimed
@@ -49,7 +49,7 @@ impl Life {
 
     fn record(&self, lane: usize, entry: &Entry) -> Present {
         let identity = Identity {
-            life: self.number,
+            session: self.number,
             lane: lane as u64,
             sequence: entry.sequence,
             // Unknown to the ledger; only whose record it is gets compared.
@@ -99,20 +99,20 @@ pub struct Survivor {
 pub struct Promises {
     /// What an opening showed: durable, since it was shown.
     pub base: Option<Survivor>,
-    /// The lives since.
-    pub lives: Vec<Life>,
+    /// The sessions since.
+    pub sessions: Vec<Session>,
 }
 
 impl Promises {
-    /// Another life has ended.
-    pub fn add(&mut self, life: Life) {
-        self.lives.push(life);
+    /// Another session has ended.
+    pub fn add(&mut self, session: Session) {
+        self.sessions.push(session);
     }
 
     /// Whether somebody has seen the log open.
     pub fn log_must_exist(&self) -> bool {
-        let opened = |l: &Life| l.claims(Kind::Opened).next().is_some();
-        self.base.is_some() || self.lives.iter().any(opened)
+        let opened = |l: &Session| l.claims(Kind::Opened).next().is_some();
+        self.base.is_some() || self.sessions.iter().any(opened)
     }
 
     /// The records that have to be there, of those at or above `front` and outside of what was
@@ -127,8 +127,8 @@ impl Promises {
             .base
             .as_ref()
             .map_or_else(BTreeMap::new, |b| b.present.clone());
-        for life in &self.lives {
-            required.extend(life.required(rank));
+        for session in &self.sessions {
+            required.extend(session.required(rank));
         }
         required.retain(|start, _| *start >= front && !within(*start, taken_back));
         required
@@ -140,9 +140,9 @@ impl Promises {
             entries.map(|e| (e.start, e.end)).collect()
         };
         let (mut done, mut begun) = (Ranges::new(), Ranges::new());
-        for life in &self.lives {
-            done.extend(ranges(&mut life.claims(Kind::BackDone)));
-            begun.extend(ranges(&mut life.all(Kind::BackIntent)));
+        for session in &self.sessions {
+            done.extend(ranges(&mut session.claims(Kind::BackDone)));
+            begun.extend(ranges(&mut session.all(Kind::BackIntent)));
         }
         begun.retain(|r| !done.contains(r));
         (done, begun)
@@ -151,7 +151,7 @@ impl Promises {
     /// From now on this is what was promised.
     pub fn settle(&mut self, survivor: Survivor) {
         self.base = Some(survivor);
-        self.lives.clear();
+        self.sessions.clear();
     }
 }
 

@@ -25,10 +25,10 @@ pub fn compare(promises: &Promises, rank: u64, survivor: &Survivor, outcome: &mu
 fn front(promises: &Promises, survivor: &Survivor, outcome: &mut Outcome) {
     let mut possible: Vec<u64> = promises.base.iter().map(|b| b.front).collect();
     let mut least = possible.first().copied().unwrap_or(0);
-    for life in &promises.lives {
-        possible.extend(life.all(Kind::FrontIntent).map(|e| e.start));
-        possible.extend(life.all(Kind::Opened).map(|e| e.start));
-        let done = life.claims(Kind::FrontDone).map(|e| e.start).max();
+    for session in &promises.sessions {
+        possible.extend(session.all(Kind::FrontIntent).map(|e| e.start));
+        possible.extend(session.all(Kind::Opened).map(|e| e.start));
+        let done = session.claims(Kind::FrontDone).map(|e| e.start).max();
         least = least.max(done.unwrap_or(0));
     }
     let front = survivor.front;
@@ -65,15 +65,15 @@ fn lost(
         outcome.lost += 1;
         let id = wanted.identity;
         outcome.breaks(format!(
-            "lost: record {} of lane {} of life {}, acknowledged at LSN {start}",
-            id.sequence, id.lane, id.life
+            "lost: record {} of lane {} of session {}, acknowledged at LSN {start}",
+            id.sequence, id.lane, id.session
         ));
     }
 }
 
 /// Whether it is that record.
 fn same(there: &Present, wanted: &Present) -> bool {
-    let key = |p: &Present| (p.identity.life, p.identity.lane, p.identity.sequence);
+    let key = |p: &Present| (p.identity.session, p.identity.lane, p.identity.sequence);
     key(there) == key(wanted) && there.end == wanted.end
 }
 
@@ -90,19 +90,19 @@ fn resurrected(survivor: &Survivor, done: &Ranges, outcome: &mut Outcome) {
 fn places(promises: &Promises, survivor: &Survivor, outcome: &mut Outcome) {
     let mut where_appended: HashMap<(u64, u64, u64), u64> = HashMap::new();
     let mut opened = promises.base.as_ref().map_or(0, |b| b.end);
-    for life in &promises.lives {
-        if let Some(e) = life.all(Kind::Opened).next() {
+    for session in &promises.sessions {
+        if let Some(e) = session.all(Kind::Opened).next() {
             if e.end < opened {
                 outcome.breaks(format!(
-                    "life {} recovered up to {} what reached {opened}",
-                    life.number, e.end
+                    "session {} recovered up to {} what reached {opened}",
+                    session.number, e.end
                 ));
             }
             opened = e.end;
         }
-        for (start, record) in life.records() {
+        for (start, record) in session.records() {
             let id = record.identity;
-            where_appended.insert((id.life, id.lane, id.sequence), start);
+            where_appended.insert((id.session, id.lane, id.sequence), start);
             if start < opened {
                 outcome.breaks(format!("LSN {start} was used twice"));
             }
@@ -116,7 +116,7 @@ fn places(promises: &Promises, survivor: &Survivor, outcome: &mut Outcome) {
     }
     for (start, there) in &survivor.present {
         let id = there.identity;
-        let appended = where_appended.get(&(id.life, id.lane, id.sequence));
+        let appended = where_appended.get(&(id.session, id.lane, id.sequence));
         if appended.is_some_and(|at| at != start) {
             outcome.breaks(format!(
                 "{id:?} was appended elsewhere, and is at LSN {start}"
@@ -128,29 +128,29 @@ fn places(promises: &Promises, survivor: &Survivor, outcome: &mut Outcome) {
     }
 }
 
-/// Invariant 2: what is there of a life is a prefix of what it appended.
+/// Invariant 2: what is there of a session is a prefix of what it appended.
 fn gaps(
     promises: &Promises,
     survivor: &Survivor,
     (done, begun): (&Ranges, &Ranges),
     outcome: &mut Outcome,
 ) {
-    for life in &promises.lives {
+    for session in &promises.sessions {
         let mine = survivor
             .present
             .iter()
-            .filter(|(_, p)| p.identity.life == life.number);
+            .filter(|(_, p)| p.identity.session == session.number);
         let Some(last) = mine.map(|(start, _)| *start).max() else {
             continue;
         };
-        for (start, record) in life.records().range(survivor.front..last) {
+        for (start, record) in session.records().range(survivor.front..last) {
             let there = survivor.present.contains_key(start);
             if !there && !within(*start, done) && !within(*start, begun) {
                 let id = record.identity;
                 outcome.breaks(format!(
-                    "a gap: record {} of lane {} of life {} at LSN {start} is missing, \
+                    "a gap: record {} of lane {} of session {} at LSN {start} is missing, \
                      and one at {last} is there",
-                    id.sequence, id.lane, id.life
+                    id.sequence, id.lane, id.session
                 ));
             }
         }
@@ -163,7 +163,7 @@ fn order(survivor: &Survivor, outcome: &mut Outcome) {
     let mut end = 0;
     for (start, there) in &survivor.present {
         let id = there.identity;
-        let before = last.insert((id.life, id.lane), id.sequence);
+        let before = last.insert((id.session, id.lane), id.sequence);
         if before.is_some_and(|b| b >= id.sequence) {
             outcome.breaks(format!("out of order at LSN {start}: {id:?}"));
         }
@@ -179,10 +179,10 @@ fn groups(survivor: &Survivor, outcome: &mut Outcome) {
     let mut members: BTreeMap<(u64, u64, u64), u64> = BTreeMap::new();
     let grouped = survivor.present.values().map(|p| p.identity);
     for id in grouped.clone() {
-        *members.entry((id.life, id.lane, id.first)).or_default() += 1;
+        *members.entry((id.session, id.lane, id.first)).or_default() += 1;
     }
     for id in grouped.filter(|id| id.sequence == id.first || id.count > 1) {
-        let there = members[&(id.life, id.lane, id.first)];
+        let there = members[&(id.session, id.lane, id.first)];
         if there != id.count {
             outcome.breaks(format!("{there} of {} that are one: {id:?}", id.count));
         }
@@ -195,10 +195,10 @@ fn metadata(promises: &Promises, survivor: &Survivor, outcome: &mut Outcome) {
     let base = base.as_deref().and_then(read_metadata);
     let mut least = base;
     let mut possible: Vec<Option<(u64, u64)>> = vec![base];
-    for life in &promises.lives {
-        let numbered = |e: &crate::ledger::Entry| Some((life.number, e.sequence));
-        possible.extend(life.all(Kind::MetaIntent).map(numbered));
-        let done = life.claims(Kind::MetaDone).filter_map(numbered).max();
+    for session in &promises.sessions {
+        let numbered = |e: &crate::ledger::Entry| Some((session.number, e.sequence));
+        possible.extend(session.all(Kind::MetaIntent).map(numbered));
+        let done = session.claims(Kind::MetaDone).filter_map(numbered).max();
         least = least.max(done);
     }
     let found = match &survivor.meta {

@@ -1,6 +1,6 @@
 //! Each rule finds what breaks it, and nothing in a log that keeps its promises.
 
-use super::promises::{Life, Promises, Survivor};
+use super::promises::{Promises, Session, Survivor};
 use super::{Outcome, Present, rules};
 use crate::ledger::{Entry, Kind};
 use crate::subject::{Identity, metadata};
@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 
 const POWER_LOSS: u64 = 3;
 
-fn record(life: u64, sequence: u64, first: u64, count: u64, end: u64) -> Present {
+fn record(session: u64, sequence: u64, first: u64, count: u64, end: u64) -> Present {
     let identity = Identity {
-        life,
+        session,
         lane: 0,
         sequence,
         first,
@@ -34,7 +34,7 @@ fn meta(kind: Kind, sequence: u64) -> Entry {
     }
 }
 
-/// Life 7 appended 0 to 4 at 100, 110, … 140; 3 and 4 are one group. It moved the front to 100, and
+/// Session 7 appended 0 to 4 at 100, 110, … 140; 3 and 4 are one group. It moved the front to 100, and
 /// set metadata 1, then perhaps 2.
 fn whole() -> (Promises, Survivor) {
     let records: Vec<Entry> = (0..5).map(|n| acked(n, 100 + n * 10, POWER_LOSS)).collect();
@@ -48,7 +48,7 @@ fn whole() -> (Promises, Survivor) {
     ];
     let lanes = vec![records, control];
     let mut promises = Promises::default();
-    promises.add(Life {
+    promises.add(Session {
         number: 7,
         claimed: lanes.clone(),
         all: lanes,
@@ -87,8 +87,8 @@ fn says(outcome: &Outcome, what: &str) -> bool {
 
 /// Both what was claimed and what was done.
 fn also(promises: &mut Promises, lane: usize, entry: Entry) {
-    promises.lives[0].claimed[lane].push(entry);
-    promises.lives[0].all[lane].push(entry);
+    promises.sessions[0].claimed[lane].push(entry);
+    promises.sessions[0].all[lane].push(entry);
 }
 
 #[test]
@@ -114,8 +114,8 @@ fn an_acknowledged_record_that_is_gone_is_lost() {
     });
     assert_eq!(other.lost, 1, "another record in its place");
     let weak = found(|p, s| {
-        p.lives[0].claimed[0].truncate(3);
-        p.lives[0].claimed[0].push(acked(3, 130, POWER_LOSS - 1));
+        p.sessions[0].claimed[0].truncate(3);
+        p.sessions[0].claimed[0].push(acked(3, 130, POWER_LOSS - 1));
         s.present.retain(|start, _| *start < 130);
     });
     assert!(weak.broken.is_empty(), "what was promised less: {weak:?}");
@@ -124,7 +124,7 @@ fn an_acknowledged_record_that_is_gone_is_lost() {
 #[test]
 fn what_lies_below_something_forced_is_lost_too() {
     let outcome = found(|p, s| {
-        p.lives[0].claimed[0].clear();
+        p.sessions[0].claimed[0].clear();
         let forced = Entry {
             guarantee: POWER_LOSS,
             ..Entry::range(Kind::Forced, 0, 120)
@@ -138,7 +138,7 @@ fn what_lies_below_something_forced_is_lost_too() {
 #[test]
 fn a_gap_is_found_though_nobody_was_promised_what_is_missing() {
     let outcome = found(|p, s| {
-        p.lives[0].claimed[0].clear();
+        p.sessions[0].claimed[0].clear();
         s.present.remove(&110);
     });
     assert_eq!(outcome.lost, 0);
@@ -173,7 +173,7 @@ fn the_front_is_where_it_was_moved() {
 
 #[test]
 fn positions_are_used_once_and_told_right() {
-    let twice = found(|p, _| p.lives[0].all[1][0].end = 115);
+    let twice = found(|p, _| p.sessions[0].all[1][0].end = 115);
     assert!(says(&twice, "used twice"), "{twice:?}");
     let elsewhere = found(|_, s| {
         let moved = s.present.remove(&120).unwrap();
@@ -210,8 +210,8 @@ fn order_and_overlaps_are_looked_at() {
 #[test]
 fn half_a_group_is_found() {
     let outcome = found(|p, s| {
-        p.lives[0].claimed[0].truncate(3);
-        p.lives[0].all[0].truncate(4);
+        p.sessions[0].claimed[0].truncate(3);
+        p.sessions[0].all[0].truncate(4);
         s.present.remove(&140);
     });
     assert!(says(&outcome, "1 of 2 that are one"), "{outcome:?}");

@@ -8,7 +8,7 @@ mod suite;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use logforce_powercut::process::Role;
-use logforce_powercut::rig::{Filesystem, enclosure, needs};
+use logforce_powercut::testbed::{Filesystem, enclosure, needs};
 use logforce_powercut::{disk, subject};
 use std::path::Path;
 use std::process::ExitCode;
@@ -49,7 +49,7 @@ enum Command {
     ProcessRead { job: String },
     /// A process that opens a log again and again.
     #[command(hide = true)]
-    ProcessFight { job: String },
+    ProcessContention { job: String },
     /// A process whose system calls fail.
     #[command(hide = true)]
     ProcessInject { job: String },
@@ -74,7 +74,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Process(args) => enclosed(&args.filesystems(), |home| process::run(&args, home)),
         Command::ProcessWork { job } => role(Role::Work, &job),
         Command::ProcessRead { job } => role(Role::Read, &job),
-        Command::ProcessFight { job } => role(Role::Fight, &job),
+        Command::ProcessContention { job } => role(Role::Contention, &job),
         Command::ProcessInject { job } => role(Role::Inject, &job),
         Command::Own(args) => enclosed(&args.filesystems(), |home| suite::own(&args, home)),
         Command::Planted(args) => planted::run(&args),

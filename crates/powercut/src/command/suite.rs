@@ -7,8 +7,8 @@ use logforce_device::Method;
 use logforce_powercut::live::{Cell, DURABLE, cells};
 use logforce_powercut::own::{self, OwnRun};
 use logforce_powercut::report::{Coverage, Row, Sink, Tallied};
-use logforce_powercut::rig::Filesystem;
 use logforce_powercut::selfcheck::{self, Checked};
+use logforce_powercut::testbed::Filesystem;
 use logforce_powercut::{live, replay};
 use logforce_testkit::Rng;
 use serde::Serialize;
@@ -93,7 +93,7 @@ pub struct Section {
     pub total: Tallied,
     /// By filesystem and method.
     pub rows: Vec<Row>,
-    /// What happened in the lives that were cut.
+    /// What happened in the sessions that were cut.
     pub coverage: Coverage,
     /// The least that each row had to reach.
     pub least: u64,

@@ -166,7 +166,7 @@ impl Cache {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rig::Image;
+    use crate::testbed::Image;
 
     const ALL: Survival = Survival {
         seed: 1,

@@ -1,7 +1,7 @@
 //! Everything that reached a disk, in order, with what had been acknowledged before.
 
 use crate::ledger::{Counters, LANES};
-use crate::rig::Image;
+use crate::testbed::Image;
 use anyhow::{Context, Result, bail};
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};

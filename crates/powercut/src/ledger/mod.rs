@@ -9,7 +9,7 @@ mod entry;
 
 pub use entry::{Entry, Kind};
 
-use crate::rig::Image;
+use crate::testbed::Image;
 use anyhow::{Context, Result};
 use std::fs::{File, OpenOptions};
 use std::io;

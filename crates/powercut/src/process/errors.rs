@@ -6,14 +6,14 @@
 //! answered after the error: a sync that succeeds on a second try has lost what the first one had
 //! to write. The kernel's filesystem may have gone read-only; that is its right.
 
-use super::started::{Role, Started, Strain, User, Waited};
+use super::started::{Role, Started, User, Waited, Workload};
 use super::{Counted, FILESYSTEMS, Plan, in_halves};
-use crate::check::{Life, Opening, Promises, check};
+use crate::check::{Opening, Promises, Session, check};
 use crate::disk::{Command, Cut, Fail, FailKind, Report, Settings, Survival};
 use crate::ledger::{Entry, Kind, Ledger};
 use crate::live::Bench;
-use crate::rig::{Filesystem, Image, Mounted, Powered, Switched, Unmountable};
 use crate::subject::seam::Fault;
+use crate::testbed::{Filesystem, Image, Mounted, Powered, Switched, Unmountable};
 use anyhow::{Context, Result};
 use logforce::{Guarantee, Method};
 use logforce_testkit::Rng;
@@ -35,13 +35,13 @@ const METHODS: [Method; 5] = [
 const KINDS: [FailKind; 3] = [FailKind::Write, FailKind::Flush, FailKind::Read];
 
 /// A filesystem with a log that a cut left, which each run starts from.
-struct Rig<'a> {
+struct Testbed<'a> {
     filesystem: Filesystem,
     home: &'a Path,
     bench: Bench,
     base: Image,
     promises: Promises,
-    life: u64,
+    session: u64,
     rng: Rng,
 }
 
@@ -65,36 +65,36 @@ impl fmt::Display for Trouble {
     }
 }
 
-/// How a life on the disk went.
+/// How a session on the disk went.
 struct Ended {
     report: Report,
-    life: Life,
+    session: Session,
     /// What was wrong with how it ended.
     bad: Option<String>,
 }
 
-impl<'a> Rig<'a> {
-    fn new(home: &'a Path, filesystem: Filesystem, seed: u64) -> Result<Rig<'a>> {
-        let mut rig = Rig {
+impl<'a> Testbed<'a> {
+    fn new(home: &'a Path, filesystem: Filesystem, seed: u64) -> Result<Testbed<'a>> {
+        let mut testbed = Testbed {
             filesystem,
             home,
             bench: Bench::new(filesystem)?,
             base: filesystem.make()?,
             promises: Promises::default(),
-            life: 0,
+            session: 0,
             rng: Rng::new(seed),
         };
         // The log as it is found: not closed, so that there is something to recover.
-        let first = rig.live(Method::DirectDsync, Fault::None, None)?;
-        rig.promises.add(first.life);
-        let (stable, _) = rig.bench.disk();
-        rig.base.copy_from(stable)?;
-        Ok(rig)
+        let first = testbed.live(Method::DirectDsync, Fault::None, None)?;
+        testbed.promises.add(first.session);
+        let (stable, _) = testbed.bench.disk();
+        testbed.base.copy_from(stable)?;
+        Ok(testbed)
     }
 
-    /// A life of a subject on a copy of the base, and the cut that comes when it has ended.
+    /// A session of a subject on a copy of the base, and the cut that comes when it has ended.
     fn live(&mut self, method: Method, fault: Fault, trouble: Option<Trouble>) -> Result<Ended> {
-        self.life += 1;
+        self.session += 1;
         let (stable, current) = self.bench.disk();
         stable.copy_from(&self.base)?;
         let ledger = Ledger::new()?;
@@ -108,15 +108,15 @@ impl<'a> Rig<'a> {
         };
         let mut powered = Powered::on(switched, self.home, None)?;
         let dir = powered.mounted().context("a disk that stays dark")?;
-        let mut strain = Strain::new(&dir.join("log"), method, self.life, self.rng.bits());
-        strain.job.demanding = true;
-        strain.job.fault = fault;
-        strain.job.commits = COMMITS;
+        let mut workload = Workload::new(&dir.join("log"), method, self.session, self.rng.bits());
+        workload.job.demanding = true;
+        workload.job.fault = fault;
+        workload.job.commits = COMMITS;
         if let Some(Trouble { fail, from: 0 }) = trouble {
             powered.tell(Command::Fail(fail))?;
         }
         let theirs = ledger.try_clone()?;
-        let mut subject = Started::with(theirs, Role::Work, &strain, User::Root)?;
+        let mut subject = Started::with(theirs, Role::Work, &workload, User::Root)?;
         if let Some(Trouble { fail, from }) = trouble
             && from > 0
             && subject.until(Kind::Acked, from)? == Waited::There
@@ -142,12 +142,16 @@ impl<'a> Rig<'a> {
             },
         })?;
         powered.off()?;
-        let life = Life {
-            number: self.life,
+        let session = Session {
+            number: self.session,
             claimed: ledger.entries(&report.counters)?,
             all: subject.entries()?,
         };
-        Ok(Ended { report, life, bad })
+        Ok(Ended {
+            report,
+            session,
+            bad,
+        })
     }
 
     /// One run: one operation fails, or all from one on.
@@ -159,19 +163,19 @@ impl<'a> Rig<'a> {
             run.add("runs without a failure", 1);
         } else {
             run.add("runs", 1);
-            run.add(met(&ended.life), 1);
+            run.add(met(&ended.session), 1);
         }
         let named = format!("{method}, {trouble}");
         if let Some(bad) = &ended.bad {
             run.breaks(format!("{named}: {bad}"));
         }
-        for lane in &ended.life.all {
+        for lane in &ended.session.all {
             if acknowledged_after_failure(lane) {
                 run.breaks(format!("{named}: a thread went on after the log failed"));
             }
         }
         let mut promises = self.promises.clone();
-        promises.add(ended.life);
+        promises.add(ended.session);
         let (stable, _) = self.bench.disk();
         self.filesystem.check_at_boot(stable)?;
         let mounted = match Mounted::image(self.filesystem, stable, self.home) {
@@ -199,10 +203,10 @@ impl<'a> Rig<'a> {
 }
 
 /// What came of the error for the log.
-fn met(life: &Life) -> &'static str {
-    if life.all(Kind::Failed).next().is_some() {
+fn met(session: &Session) -> &'static str {
+    if session.all(Kind::Failed).next().is_some() {
         "logs that stopped"
-    } else if life.all(Kind::Opened).next().is_none() {
+    } else if session.all(Kind::Opened).next().is_none() {
         "openings refused"
     } else {
         "logs that never noticed"
@@ -224,7 +228,7 @@ pub fn run(home: &Path, plan: &Plan) -> Result<Vec<Counted>> {
     let each = plan.errors.div_ceil(2 * FILESYSTEMS.len() as u64);
     let name = "errors of the disk";
     let mut rows = in_halves(name, plan.seed ^ 0xE10, |filesystem, half, seed| {
-        let mut rig = Rig::new(home, filesystem, seed)?;
+        let mut testbed = Testbed::new(home, filesystem, seed)?;
         let mut row = Counted::default();
         let kind = [FailKind::Write, FailKind::Flush][half];
         let mut found = Vec::new();
@@ -233,18 +237,20 @@ pub fn run(home: &Path, plan: &Plan) -> Result<Vec<Counted>> {
             let fail = Fail { kind, nth, on };
             let trouble = Trouble { fail, from: 5 };
             if found.is_empty() {
-                found = rig.run(Method::DirectDsync, Fault::Deaf, trouble)?.broken;
+                found = testbed
+                    .run(Method::DirectDsync, Fault::Deaf, trouble)?
+                    .broken;
             }
         }
         row.caught(&format!("{kind:?} errors pass for success"), &found);
         let mut round = 0;
         while row.count("runs") < each && row.broken.len() <= 5 && round < each {
             round += 1;
-            for trouble in troubles(round, &mut rig.rng) {
+            for trouble in troubles(round, &mut testbed.rng) {
                 // Once, and from then on: one for each half.
                 if trouble.fail.on == (half == 1) {
-                    let method = rig.rng.pick(&METHODS);
-                    row.take(&rig.run(method, Fault::None, trouble)?);
+                    let method = testbed.rng.pick(&METHODS);
+                    row.take(&testbed.run(method, Fault::None, trouble)?);
                 }
             }
         }

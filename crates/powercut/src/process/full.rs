@@ -9,15 +9,15 @@
 //! prepared segment can find no space either; there the log may stop, and be opened again.
 
 use super::filler::{self, Filler};
-use super::started::{NOBODY, Role, Started, Strain, User, Waited};
+use super::started::{NOBODY, Role, Started, User, Waited, Workload};
 use super::{Counted, FILESYSTEMS, PATIENCE, Plan, in_halves};
-use crate::check::{Life, Opening, Promises, check};
+use crate::check::{Opening, Promises, Session, check};
 use crate::disk::{Cut, Settings, Survival};
 use crate::ledger::{Kind, Ledger};
 use crate::live::Bench;
-use crate::rig::{Filesystem, Mounted, Powered, Switched};
 use crate::subject::Space;
 use crate::subject::seam::Fault;
+use crate::testbed::{Filesystem, Mounted, Powered, Switched};
 use anyhow::Result;
 use logforce::{Guarantee, Method};
 use logforce_testkit::Rng;
@@ -45,7 +45,7 @@ struct Story<'a> {
     disk: &'a Path,
     promises: Promises,
     rng: Rng,
-    life: u64,
+    session: u64,
     counted: Counted,
 }
 
@@ -55,23 +55,23 @@ impl Story<'_> {
     }
 
     fn breaks(&mut self, what: &str) {
-        let (user, method, life) = (self.user.name(), self.method, self.life);
+        let (user, method, session) = (self.user.name(), self.method, self.session);
         self.counted
-            .breaks(format!("{user}, {method}, life {life}: {what}"));
+            .breaks(format!("{user}, {method}, session {session}: {what}"));
     }
 
-    fn strain(&mut self, space: Space, commits: u64) -> Strain {
-        self.life += 1;
-        let mut strain = Strain::new(&self.dir, self.method, self.life, self.rng.bits());
-        strain.job.fault = self.fault;
-        strain.job.commits = commits;
-        strain.space = space;
-        strain
+    fn workload(&mut self, space: Space, commits: u64) -> Workload {
+        self.session += 1;
+        let mut workload = Workload::new(&self.dir, self.method, self.session, self.rng.bits());
+        workload.job.fault = self.fault;
+        workload.job.commits = commits;
+        workload.space = space;
+        workload
     }
 
     fn start(&mut self, space: Space, commits: u64) -> Result<Started> {
-        let strain = self.strain(space, commits);
-        Started::new(Role::Work, &strain, self.user)
+        let workload = self.workload(space, commits);
+        Started::new(Role::Work, &workload, self.user)
     }
 
     /// Waits for what has to come. A process that ended before is for [`over`](Self::over).
@@ -84,15 +84,15 @@ impl Story<'_> {
         Ok(waited == Waited::There)
     }
 
-    /// The end of a life, by a kill if it goes on.
+    /// The end of a session, by a kill if it goes on.
     fn over(&mut self, mut subject: Started, must_succeed: bool) -> Result<()> {
         subject.kill()?;
-        let life = subject.life(self.life)?;
-        let poisoned = life.all(Kind::Failed).next().is_some();
-        let opened = life.all(Kind::Opened).next().is_some();
+        let session = subject.session(self.session)?;
+        let poisoned = session.all(Kind::Failed).next().is_some();
+        let opened = session.all(Kind::Opened).next().is_some();
         self.counted
-            .add("refusals", life.all(Kind::Refused).count() as u64);
-        self.counted.add("lives", 1);
+            .add("refusals", session.all(Kind::Refused).count() as u64);
+        self.counted.add("sessions", 1);
         if poisoned || (!opened && !self.in_place()) {
             self.counted.add("stopped for lack of space", 1);
             if self.in_place() {
@@ -101,7 +101,7 @@ impl Story<'_> {
         } else if subject.status_is_bad(must_succeed || self.in_place()) {
             self.breaks(&format!("the process ended: {}", subject.said()));
         }
-        self.promises.add(life);
+        self.promises.add(session);
         Ok(())
     }
 
@@ -247,7 +247,7 @@ fn killed(
             disk: mounted.path(),
             promises: Promises::default(),
             rng: Rng::new(rng.bits()),
-            life: 0,
+            session: 0,
             counted: Counted::default(),
         };
         counted.take(&story.tell()?);
@@ -311,11 +311,11 @@ fn cut(
         disk: &disk,
         promises: Promises::default(),
         rng,
-        life: 0,
+        session: 0,
         counted: Counted::default(),
     };
-    let strain = story.strain(Space::All, 0);
-    let mut subject = Started::with(ledger.try_clone()?, Role::Work, &strain, User::Root)?;
+    let workload = story.workload(Space::All, 0);
+    let mut subject = Started::with(ledger.try_clone()?, Role::Work, &workload, User::Root)?;
     // A full btrfs writes everything down again and again while it looks for space, and would
     // hide that nobody asked it to.
     let full = match fault {
@@ -339,8 +339,8 @@ fn cut(
     if full || ended {
         story.counted.add("cut while full", 1);
     }
-    story.promises.add(Life {
-        number: story.life,
+    story.promises.add(Session {
+        number: story.session,
         claimed: ledger.entries(&report.counters)?,
         all: subject.entries()?,
     });

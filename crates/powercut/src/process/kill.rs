@@ -4,12 +4,12 @@
 //! The kernel stays up, so what counts is every acknowledgement that says `process-crash` or more,
 //! under every method. Cannot be found here: what the kernel had not written to the disk.
 
-use super::started::{Role, Started, Strain, User};
+use super::started::{Role, Started, User, Workload};
 use super::{Counted, FILESYSTEMS, PATIENCE, Plan, in_halves};
 use crate::check::{Opening, Promises, check};
 use crate::ledger::Kind;
-use crate::rig::Mounted;
 use crate::subject::seam::Fault;
+use crate::testbed::Mounted;
 use anyhow::Result;
 use logforce::{Guarantee, Method};
 use logforce_testkit::Rng;
@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 /// Kills of one log, before another one is made: creation is killed too.
 const CHAIN: u64 = 30;
 
-/// One chain of lives.
+/// One chain of sessions.
 #[derive(Debug)]
 struct Chain<'a> {
     dir: &'a Path,
@@ -27,16 +27,16 @@ struct Chain<'a> {
     fault: Fault,
     rng: Rng,
     promises: Promises,
-    life: u64,
+    session: u64,
 }
 
 impl Chain<'_> {
-    /// A life that is killed somewhere. Whether the kill met a working log.
-    fn life(&mut self, counted: &mut Counted) -> Result<bool> {
-        self.life += 1;
-        let mut strain = Strain::new(self.dir, self.method, self.life, self.rng.bits());
-        strain.job.fault = self.fault;
-        let mut subject = Started::new(Role::Work, &strain, User::Root)?;
+    /// A session that is killed somewhere. Whether the kill met a working log.
+    fn session(&mut self, counted: &mut Counted) -> Result<bool> {
+        self.session += 1;
+        let mut workload = Workload::new(self.dir, self.method, self.session, self.rng.bits());
+        workload.job.fault = self.fault;
+        let mut subject = Started::new(Role::Work, &workload, User::Root)?;
         if self.rng.one_in(3) {
             // Anywhere: while it starts, creates, recovers.
             std::thread::sleep(Duration::from_micros(self.rng.below(9000)));
@@ -46,15 +46,18 @@ impl Chain<'_> {
         if subject.has_ended()? {
             let how = subject.ended_badly(true);
             let how = how.unwrap_or_else(|| "it ended in order".to_owned());
-            counted.breaks(format!("{}: a life that nobody ended: {how}", self.method));
+            counted.breaks(format!(
+                "{}: a session that nobody ended: {how}",
+                self.method
+            ));
         }
         subject.kill()?;
-        let life = subject.life(self.life)?;
-        if life.all(Kind::Failed).next().is_some() {
+        let session = subject.session(self.session)?;
+        if session.all(Kind::Failed).next().is_some() {
             counted.breaks(format!("{}: the log failed on a whole disk", self.method));
         }
-        let met = life.all.iter().flatten().next().is_some();
-        self.promises.add(life);
+        let met = session.all.iter().flatten().next().is_some();
+        self.promises.add(session);
         Ok(met)
     }
 
@@ -64,7 +67,7 @@ impl Chain<'_> {
         let until = Instant::now() + PATIENCE;
         while subject.ledger.counters()?.iter().sum::<u64>() < enough && !subject.has_ended()? {
             if Instant::now() > until {
-                counted.breaks(format!("{}: a life hung", self.method));
+                counted.breaks(format!("{}: a session hung", self.method));
                 break;
             }
             std::thread::sleep(Duration::from_micros(200));
@@ -84,7 +87,10 @@ impl Chain<'_> {
         counted.add("lost", outcome.lost);
         counted.add("present", outcome.present);
         for broken in outcome.broken {
-            counted.breaks(format!("{}, life {}: {broken}", self.method, self.life));
+            counted.breaks(format!(
+                "{}, session {}: {broken}",
+                self.method, self.session
+            ));
         }
         Ok(())
     }
@@ -101,12 +107,12 @@ fn cell(home: &Path, method: Method, fault: Fault, kills: u64, rng: &mut Rng) ->
             fault,
             rng: Rng::new(rng.bits()),
             promises: Promises::default(),
-            life: 0,
+            session: 0,
         };
-        while chain.life < CHAIN {
-            // Some openings find what several lives left.
+        while chain.session < CHAIN {
+            // Some openings find what several sessions left.
             for _ in 0..=rng.below(4) {
-                let met = chain.life(&mut counted)?;
+                let met = chain.session(&mut counted)?;
                 counted.add(
                     if met {
                         "kills"

@@ -2,11 +2,11 @@
 //!
 //! Processes are killed at random points ([`kill`]), the disk fills up ([`full`]), single
 //! operations of the disk fail ([`errors`]), other processes read while files are truncated and
-//! recycled ([`readers`]), several fight for one log ([`fight`]), and system calls fail
+//! recycled ([`readers`]), several contend for one log ([`contention`]), and system calls fail
 //! ([`inject`]). Each of them shows that it finds a known fault ([`seam`](crate::subject::seam)).
 
+pub mod contention;
 pub mod errors;
-pub mod fight;
 mod filler;
 pub mod full;
 pub mod inject;
@@ -14,9 +14,9 @@ pub mod kill;
 pub mod readers;
 mod started;
 
-pub use started::{Role, Started, Strain, User, role_work};
+pub use started::{Role, Started, User, Workload, role_work};
 
-use crate::rig::Filesystem;
+use crate::testbed::Filesystem;
 use anyhow::{Context, Result};
 use logforce_testkit::Rng;
 use serde::Serialize;
@@ -34,7 +34,7 @@ pub const FILESYSTEMS: [Filesystem; 3] = [Filesystem::Ext4, Filesystem::Xfs, Fil
 pub struct Plan {
     /// Kills that met a working log.
     pub kills: u64,
-    /// Lives in which an operation of the disk failed.
+    /// Sessions in which an operation of the disk failed.
     pub errors: u64,
     /// Times that the writer is killed beneath its readers, for each filesystem.
     pub readers: u64,
@@ -153,7 +153,7 @@ fn shortened(line: &str) -> String {
 }
 
 /// The names of the parts.
-pub const PARTS: [&str; 6] = ["kill", "full", "errors", "readers", "fight", "inject"];
+pub const PARTS: [&str; 6] = ["kill", "full", "errors", "readers", "contention", "inject"];
 
 /// Runs all parts, or one of them, one after the other; `tell` hears of each when it is done.
 ///
@@ -171,7 +171,7 @@ pub fn run(
         full::run,
         errors::run,
         readers::run,
-        fight::run,
+        contention::run,
         inject::run,
     ];
     let mut all = Vec::new();

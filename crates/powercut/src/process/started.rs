@@ -1,11 +1,11 @@
 //! Processes of this program that a fault meets.
 
 use super::PATIENCE;
-use crate::check::Life;
+use crate::check::Session;
 use crate::ledger::{Entry, Kind, Ledger};
-use crate::rig::Image;
 use crate::subject::seam::Fault;
 use crate::subject::{self, Job, Space};
+use crate::testbed::Image;
 use anyhow::{Context, Result};
 use logforce::Method;
 use serde::{Deserialize, Serialize};
@@ -18,12 +18,12 @@ use std::time::{Duration, Instant};
 /// What the process does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Works the log: [`Strain`].
+    /// Works the log: [`Workload`].
     Work,
     /// Reads it: [`readers::Reading`](super::readers::Reading).
     Read,
-    /// Opens it again and again: [`fight::Fighting`](super::fight::Fighting).
-    Fight,
+    /// Opens it again and again: [`contention::Contending`](super::contention::Contending).
+    Contention,
     /// Has its system calls fail: [`inject`](super::inject).
     Inject,
 }
@@ -37,7 +37,7 @@ impl Role {
         match self {
             Role::Work => role_work(job),
             Role::Read => super::readers::role_read(job),
-            Role::Fight => super::fight::role_fight(job),
+            Role::Contention => super::contention::role_contention(job),
             Role::Inject => super::inject::role_inject(job),
         }
     }
@@ -47,7 +47,7 @@ impl Role {
         match self {
             Role::Work => "process-work",
             Role::Read => "process-read",
-            Role::Fight => "process-fight",
+            Role::Contention => "process-contention",
             Role::Inject => "process-inject",
         }
     }
@@ -75,24 +75,24 @@ impl User {
     }
 }
 
-/// A subject, and under what strain it works.
+/// A subject, and under what workload it works.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Strain {
+pub struct Workload {
     /// What it does.
     pub job: Job,
     /// What it does about space.
     pub space: Space,
 }
 
-impl Strain {
+impl Workload {
     /// A log in `dir` that is worked for good and finds little space to leave.
-    pub fn new(dir: &Path, method: Method, life: u64, seed: u64) -> Strain {
-        Strain {
+    pub fn new(dir: &Path, method: Method, session: u64, seed: u64) -> Workload {
+        Workload {
             job: Job {
                 dir: dir.to_owned(),
                 ledger: ledger_path(),
                 method: method.name().to_owned(),
-                life,
+                session,
                 seed,
                 demanding: false,
                 fault: Fault::None,
@@ -103,13 +103,13 @@ impl Strain {
     }
 }
 
-/// Works a log, as [`Strain`] says.
+/// Works a log, as [`Workload`] says.
 ///
 /// # Errors
 /// If it is none, or the log cannot be opened.
 pub fn role_work(json: &str) -> Result<()> {
-    let strain: Strain = serde_json::from_str(json)?;
-    subject::run(&strain.job, strain.space)
+    let workload: Workload = serde_json::from_str(json)?;
+    subject::run(&workload.job, workload.space)
 }
 
 /// The path by which a process finds the ledger that it was started with: that of its standard
@@ -286,9 +286,9 @@ impl Started {
     ///
     /// # Errors
     /// Of the system.
-    pub fn life(&self, number: u64) -> Result<Life> {
+    pub fn session(&self, number: u64) -> Result<Session> {
         let all = self.entries()?;
-        Ok(Life {
+        Ok(Session {
             number,
             claimed: all.clone(),
             all,

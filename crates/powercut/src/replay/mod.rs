@@ -7,14 +7,14 @@
 
 mod states;
 
-use crate::check::{Life, Promises};
+use crate::check::{Promises, Session};
 use crate::disk::{Command, Cut, Recording, Settings, Survival};
 use crate::ledger::{Counters, Entry, Ledger};
 use crate::live::{Cell, end, spawn};
 use crate::report::Sink;
-use crate::rig::{Image, Powered, Switched};
 use crate::subject::Job;
 use crate::subject::seam::Fault;
+use crate::testbed::{Image, Powered, Switched};
 use anyhow::{Result, bail};
 use logforce_testkit::Rng;
 use states::States;
@@ -26,7 +26,7 @@ struct Run {
     /// What was on the disk before it.
     start: Image,
     recording: Recording,
-    life: u64,
+    session: u64,
     /// All entries of each lane.
     entries: Vec<Vec<Entry>>,
     /// What had been promised before it.
@@ -39,7 +39,7 @@ impl Run {
         cell: Cell,
         start: Image,
         promises: Promises,
-        life: u64,
+        session: u64,
         rng: &mut Rng,
         home: &Path,
     ) -> Result<Run> {
@@ -66,7 +66,7 @@ impl Run {
             dir: dir.join("log"),
             ledger: ledger.path(),
             method: cell.method().name().to_owned(),
-            life,
+            session,
             seed: rng.bits(),
             demanding: true,
             fault: Fault::None,
@@ -93,7 +93,7 @@ impl Run {
         Ok(Run {
             start,
             recording: Recording::read(&record)?,
-            life,
+            session,
             entries: ledger.entries(&ledger.counters()?)?,
             promises,
         })
@@ -101,7 +101,7 @@ impl Run {
 
     /// Whether a log had been there when the event with these counters came.
     fn has_begun(&self, counters: &Counters) -> bool {
-        !self.promises.lives.is_empty() || counters.iter().any(|n| *n > 0)
+        !self.promises.sessions.is_empty() || counters.iter().any(|n| *n > 0)
     }
 
     /// What had been promised when the event with these counters came.
@@ -113,8 +113,8 @@ impl Run {
         let mut promises = self.promises.clone();
         // What was begun later had not been begun in this state: the same entries serve as what
         // was promised and as what may have come to pass.
-        promises.add(Life {
-            number: self.life,
+        promises.add(Session {
+            number: self.session,
             claimed: entries.clone(),
             all: entries,
         });
@@ -146,20 +146,20 @@ pub fn cell(cell: Cell, states: u64, home: &Path, seed: u64, sink: &Sink) -> Res
         let start = Image::new(template.len())?;
         start.copy_from(&template)?;
         let mut run = Run::record(cell, start, Promises::default(), 1, &mut rng, home)?;
-        for life in 2.. {
+        for session in 2.. {
             let wanted = OF_ONE.min(states - counted);
             tried += wanted;
             let mut built = States::new(cell, &run, home)?;
             counted += built.some(wanted, &mut rng, sink)?;
             let last = built.last();
-            if life > 2 || counted >= states || sink.is_over() {
+            if session > 2 || counted >= states || sink.is_over() {
                 break;
             }
             let Some((start, promises)) = last else {
                 break;
             };
             drop(built);
-            run = Run::record(cell, start, promises, life, &mut rng, home)?;
+            run = Run::record(cell, start, promises, session, &mut rng, home)?;
         }
     }
     Ok(())

@@ -5,7 +5,7 @@ use crate::check::{Opening, Promises};
 use crate::disk::{Cache, Event, EventKind, Survival};
 use crate::live::{Cell, survivor};
 use crate::report::{Coverage, Cycle, Sink};
-use crate::rig::Image;
+use crate::testbed::Image;
 use anyhow::Result;
 use logforce::Guarantee;
 use logforce_testkit::Rng;
@@ -112,8 +112,8 @@ impl<'a> States<'a> {
         torn.survive(survival, self.scratch.file())?;
         let met = self.cache.met();
         let mut promises = self.run.promised(&event.counters);
-        if let Some(life) = promises.lives.last() {
-            sink.life(Coverage::of(life, met.in_flight, survival.grain));
+        if let Some(session) = promises.sessions.last() {
+            sink.session(Coverage::of(session, met.in_flight, survival.grain));
         }
         if keep && survival.grain >= 4096 {
             let image = Image::new(self.scratch.len())?;

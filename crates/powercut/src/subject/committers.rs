@@ -48,7 +48,7 @@ impl<'a> Writer<'a> {
             .map(|sequence| {
                 let len = self.len();
                 let identity = Identity {
-                    life: self.work.job.life,
+                    session: self.work.job.session,
                     lane: self.number as u64,
                     sequence,
                     first,

@@ -15,9 +15,9 @@ const KEPT: u64 = 600 << 10;
 const REFUSALS: u64 = 8;
 
 /// The metadata of a number, which tells its number and shows that it is whole.
-pub fn metadata(life: u64, number: u64) -> Vec<u8> {
-    let mut rng = Rng::new(life << 32 ^ number);
-    let mut bytes = [life.to_le_bytes(), number.to_le_bytes()].concat();
+pub fn metadata(session: u64, number: u64) -> Vec<u8> {
+    let mut rng = Rng::new(session << 32 ^ number);
+    let mut bytes = [session.to_le_bytes(), number.to_le_bytes()].concat();
     let len = 16 + rng.below(3000) as usize;
     while bytes.len() < len {
         bytes.push(rng.bits() as u8);
@@ -25,11 +25,11 @@ pub fn metadata(life: u64, number: u64) -> Vec<u8> {
     bytes
 }
 
-/// The life and the number of metadata, if it is whole.
+/// The session and the number of metadata, if it is whole.
 pub fn read_metadata(bytes: &[u8]) -> Option<(u64, u64)> {
-    let life = u64::from_le_bytes(bytes.get(..8)?.try_into().ok()?);
+    let session = u64::from_le_bytes(bytes.get(..8)?.try_into().ok()?);
     let number = u64::from_le_bytes(bytes.get(8..16)?.try_into().ok()?);
-    (metadata(life, number) == bytes).then_some((life, number))
+    (metadata(session, number) == bytes).then_some((session, number))
 }
 
 pub(super) fn control(work: &Work<'_>, mut lane: Lane) {
@@ -114,7 +114,7 @@ fn meta(work: &Work<'_>, lane: &mut Lane, number: u64) -> logforce::Result<()> {
         ..Entry::of(kind)
     };
     lane.put(entry(Kind::MetaIntent));
-    work.log.set_meta(&metadata(work.job.life, number))?;
+    work.log.set_meta(&metadata(work.job.session, number))?;
     lane.put(entry(Kind::MetaDone));
     Ok(())
 }

@@ -39,7 +39,7 @@ pub struct Job {
     /// By its name.
     pub method: String,
     /// Its number; no two on one disk have the same.
-    pub life: u64,
+    pub session: u64,
     /// Of everything random.
     pub seed: u64,
     /// Demand the guarantee of a method that survives a loss of power.
@@ -136,7 +136,7 @@ pub fn rank(guarantee: Guarantee) -> u64 {
     all.unwrap_or(0) as u64
 }
 
-/// Options of a life: they change from one to the next, as they may.
+/// Options of a session: they change from one to the next, as they may.
 fn options(job: &Job, method: Method) -> Options {
     let mut rng = Rng::new(job.seed ^ 0x0971_0115);
     let require = if job.demanding {

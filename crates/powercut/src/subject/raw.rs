@@ -5,7 +5,7 @@
 //! Each writes numbered blocks in order and acknowledges each in lane 0 of the ledger.
 
 use crate::ledger::{Entry, Kind, Lane};
-use crate::rig::Filesystem;
+use crate::testbed::Filesystem;
 use anyhow::{Context, Result, bail};
 use logforce_device::AlignedBuf;
 use logforce_testkit::Rng;

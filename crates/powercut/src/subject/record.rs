@@ -14,7 +14,7 @@ pub const SHORTEST: usize = HEADER + SUM;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Identity {
     /// The subject's process that wrote it.
-    pub life: u64,
+    pub session: u64,
     /// Its thread.
     pub lane: u64,
     /// Its number in the lane, without gaps.
@@ -31,7 +31,7 @@ impl Identity {
         let len = len.max(SHORTEST);
         let words = [
             MAGIC,
-            self.life,
+            self.session,
             self.lane,
             self.sequence,
             self.first,
@@ -53,7 +53,7 @@ impl Identity {
     }
 
     fn seed(&self) -> u64 {
-        self.life << 40 ^ self.lane << 32 ^ self.sequence
+        self.session << 40 ^ self.lane << 32 ^ self.sequence
     }
 
     /// Reads the identity off a record, and checks every byte of it.
@@ -66,9 +66,9 @@ impl Identity {
             let eight = bytes.get(i * 8..i * 8 + 8).and_then(|b| b.try_into().ok());
             *word = u64::from_le_bytes(eight.ok_or("shorter than any record")?);
         }
-        let [magic, life, lane, sequence, first, count, len] = words;
+        let [magic, session, lane, sequence, first, count, len] = words;
         let identity = Identity {
-            life,
+            session,
             lane,
             sequence,
             first,
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn every_byte_counts() {
         let identity = Identity {
-            life: 3,
+            session: 3,
             lane: 2,
             sequence: 9,
             first: 8,

@@ -162,7 +162,7 @@ impl ForwardDirectory for Names {
         let mut facts = self.real.facts()?;
         facts
             .layers
-            .retain(|l| !l.name.contains(&crate::rig::enclosure::name()));
+            .retain(|l| !l.name.contains(&crate::testbed::enclosure::name()));
         Ok(facts)
     }
 }

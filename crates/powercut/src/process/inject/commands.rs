@@ -2,8 +2,8 @@
 //! it fails and says why: what is whole is never called damaged.
 
 use super::calls::is_about_threads;
-use super::lives::Base;
 use super::scene::{Files, Run, Scene};
+use super::sessions::Base;
 use super::tracer::one_line;
 use crate::own;
 use anyhow::Result;

@@ -1,9 +1,9 @@
 //! The methods are measured while calls fail. What was not measured for want of a descriptor or of
 //! memory is no slower for it: an error is no answer, and is not kept as one.
 
-use super::lives::{Base, subject};
 use super::said::{Said, heard};
 use super::scene::{Files, Run, Scene, leftovers, said_wrong};
+use super::sessions::{Base, subject};
 use super::subject::{End, Job, Opening, Task};
 use crate::subject::seam::Fault;
 use anyhow::Result;
@@ -72,7 +72,7 @@ impl Scene for Measured {
             fault: Fault::None,
             truncating: false,
             segment_size: 32 << 10,
-            life: 1,
+            session: 1,
             seed: 1,
             steps: 0,
             end: End::Close,

@@ -7,11 +7,11 @@
 
 mod calls;
 mod commands;
-mod lives;
 mod measured;
 mod places;
 mod said;
 mod scene;
+mod sessions;
 mod subject;
 mod tracer;
 
@@ -19,7 +19,7 @@ pub use subject::role_inject;
 pub use tracer::Injection;
 
 use super::{Counted, Plan, two_at_a_time};
-use crate::rig::{Filesystem, Mounted};
+use crate::testbed::{Filesystem, Mounted};
 use anyhow::{Context, Result, ensure};
 use logforce_testkit::Rng;
 use scene::{OwnDisk, Run, Scene};
@@ -212,13 +212,13 @@ pub fn run(home: &Path, plan: &Plan) -> Result<Vec<Counted>> {
         home: &scratch,
         next: AtomicU64::new(0),
     };
-    let bases = lives::Base::all(mounted.path())?;
-    let lives = lives::Lived::all(&bases);
+    let bases = sessions::Base::all(mounted.path())?;
+    let sessions = sessions::Lived::all(&bases);
     let refused = places::Refused::all(home, &disk, mounted.path())?;
     let measured = measured::Measured::beside(&bases[0]);
     let looked = commands::Looked::all(&bases[..2])?;
     let mut scenes: Vec<&dyn Scene> = Vec::new();
-    scenes.extend(lives.iter().map(|l| l as &dyn Scene));
+    scenes.extend(sessions.iter().map(|l| l as &dyn Scene));
     scenes.extend(refused.iter().map(|r| r as &dyn Scene));
     scenes.push(&measured);
     scenes.extend(looked.iter().map(|c| c as &dyn Scene));
@@ -281,7 +281,7 @@ pub fn run(home: &Path, plan: &Plan) -> Result<Vec<Counted>> {
 
 /// Whether it can see: what is found where the backend takes errors for success.
 fn deaf(place: &Place<'_>) -> Result<Vec<String>> {
-    let deaf = lives::Lived::deaf();
+    let deaf = sessions::Lived::deaf();
     let known = [place.learn(&deaf)?];
     for call in ["fdatasync", "pwrite64", "pwritev2"] {
         let spots = known[0].spots.iter().filter(|s| s.call == call);

@@ -1,12 +1,12 @@
 //! Places where no log may promise to survive a loss of power: whatever fails while that is found
 //! out, none is opened there.
 
-use super::lives::subject;
 use super::said::{Said, heard};
 use super::scene::{OwnDisk, Run, Scene, said_wrong};
+use super::sessions::subject;
 use super::subject::{End, Job, Opening, Task};
-use crate::rig::{Filesystem, fresh};
 use crate::subject::seam::Fault;
+use crate::testbed::{Filesystem, fresh};
 use anyhow::{Context, Result, bail, ensure};
 use logforce::Method;
 use logforce::cuts::{self, CutRun};
@@ -190,7 +190,7 @@ impl Scene for Refused {
             fault: Fault::None,
             truncating: false,
             segment_size: 32 << 10,
-            life: 1,
+            session: 1,
             seed: 1,
             steps: 2,
             end: End::Close,

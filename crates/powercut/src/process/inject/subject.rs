@@ -55,7 +55,7 @@ pub struct Job {
     /// Bytes of a segment.
     pub segment_size: u64,
     /// Its number; no two that work one log have the same.
-    pub life: u64,
+    pub session: u64,
     /// Of everything random.
     pub seed: u64,
     /// Steps until it ends.
@@ -175,7 +175,7 @@ struct Worker<'a> {
     rng: Rng,
     next: u64,
     metas: u64,
-    /// Durable records of this life that nobody took back, by their starts.
+    /// Durable records of this session that nobody took back, by their starts.
     held: BTreeMap<u64, (u64, Identity)>,
 }
 
@@ -203,7 +203,7 @@ impl Worker<'_> {
     }
 
     fn step(&mut self, step: u64) -> (&'static str, logforce::Result<()>) {
-        // Everything comes in every life that is long enough.
+        // Everything comes in every session that is long enough.
         match step % 12 {
             2 => ("commit_all", self.commit_all()),
             3 => ("set_meta", self.set_meta()),
@@ -220,7 +220,7 @@ impl Worker<'_> {
     fn identity(&mut self, first: u64, count: u64) -> Identity {
         self.next += 1;
         Identity {
-            life: self.job.life,
+            session: self.job.session,
             lane: 0,
             sequence: self.next - 1,
             first,
@@ -307,7 +307,7 @@ impl Worker<'_> {
             ..Entry::of(kind)
         };
         did(entry(Kind::MetaIntent, self.metas));
-        self.log.set_meta(&metadata(self.job.life, self.metas))?;
+        self.log.set_meta(&metadata(self.job.session, self.metas))?;
         did(entry(Kind::MetaDone, self.metas));
         Ok(())
     }
@@ -359,7 +359,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    /// Everything that this life holds is read back, in order.
+    /// Everything that this session holds is read back, in order.
     fn read_from(&mut self) -> logforce::Result<()> {
         let Some(first) = self.held.keys().next() else {
             return Ok(());
@@ -401,7 +401,7 @@ fn shown(entry: &logforce::Record) {
             sequence: identity.sequence,
             start: entry.start.0,
             end: entry.end.0,
-            guarantee: identity.life,
+            guarantee: identity.session,
         }),
         Err(why) => Said::Wrong(format!("shown at LSN {}: {why}", entry.start)).tell(),
     }

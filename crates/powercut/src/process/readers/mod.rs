@@ -13,15 +13,15 @@ mod role;
 pub use replica::{Places, Replica};
 pub use role::{How, Reading, role_read};
 
-use super::started::{Role, Started, Strain, User, Waited, ledger_path};
+use super::started::{Role, Started, User, Waited, Workload, ledger_path};
 use super::{Counted, PATIENCE, Plan, in_halves};
-use crate::check::{Life, Opening, Promises, check};
+use crate::check::{Opening, Promises, Session, check};
 use crate::disk::{Cut, Settings, Survival};
 use crate::ledger::{Kind, Ledger};
 use crate::live::Bench;
-use crate::rig::{Filesystem, Mounted, Powered, Switched};
 use crate::subject::CONTROL;
 use crate::subject::seam::Fault;
+use crate::testbed::{Filesystem, Mounted, Powered, Switched};
 use anyhow::{Context, Result};
 use logforce::{Guarantee, Method};
 use logforce_testkit::Rng;
@@ -38,28 +38,28 @@ struct Story {
     promises: Promises,
     places: Places,
     rng: Rng,
-    life: u64,
+    session: u64,
     counted: Counted,
 }
 
 impl Story {
     fn write(&mut self, commits: u64) -> Result<Started> {
-        self.life += 1;
-        let mut strain = Strain::new(&self.dir, self.method, self.life, self.rng.bits());
-        strain.job.commits = commits;
-        Started::new(Role::Work, &strain, User::Root)
+        self.session += 1;
+        let mut workload = Workload::new(&self.dir, self.method, self.session, self.rng.bits());
+        workload.job.commits = commits;
+        Started::new(Role::Work, &workload, User::Root)
     }
 
     fn ended(&mut self, mut writer: Started) -> Result<()> {
         writer.kill()?;
-        let life = writer.life(self.life)?;
-        self.places.add(&life);
-        self.promises.add(life);
+        let session = writer.session(self.session)?;
+        self.places.add(&session);
+        self.promises.add(session);
         Ok(())
     }
 
     /// A writer that is killed.
-    fn life(&mut self) -> Result<()> {
+    fn session(&mut self) -> Result<()> {
         let mut writer = self.write(0)?;
         let enough = 20 + self.rng.below(200);
         if writer.until(Kind::Acked, enough)? != Waited::There {
@@ -85,13 +85,13 @@ impl Story {
     }
 }
 
-/// Lives of writers beneath readers on a mounted filesystem.
+/// Sessions of writers beneath readers on a mounted filesystem.
 fn beside(
     disk: &Path,
     home: &Path,
     method: Method,
     fault: Fault,
-    lives: u64,
+    sessions: u64,
     seed: u64,
 ) -> Result<Counted> {
     let mut story = Story {
@@ -100,7 +100,7 @@ fn beside(
         promises: Promises::default(),
         places: Places::default(),
         rng: Rng::new(seed),
-        life: 0,
+        session: 0,
         counted: Counted::default(),
     };
     // There is a log when they come.
@@ -119,8 +119,8 @@ fn beside(
         };
         readers.push((how, Started::new(Role::Read, &reading, User::Root)?));
     }
-    for _ in 0..lives {
-        story.life()?;
+    for _ in 0..sessions {
+        story.session()?;
         if story.rng.one_in(3) {
             story.look()?;
         }
@@ -160,7 +160,7 @@ fn beside(
             story.counted.breaks(format!("{how:?}: {bad}"));
         }
         let entries = &reader.entries()?[0];
-        let mut broken = story.places.wrong(entries, story.life);
+        let mut broken = story.places.wrong(entries, story.session);
         let shown = entries.iter().filter(|e| e.kind == Kind::Shown).count();
         let rounds = entries.iter().filter(|e| e.kind == Kind::Closing);
         match how {
@@ -226,9 +226,9 @@ fn cut(
     let mut powered = Powered::on(switched, home, None)?;
     let dir = powered.mounted().context("a disk that stays dark")?;
     let dir = dir.join("log");
-    let mut strain = Strain::new(&dir, method, 1, rng.bits());
-    strain.job.demanding = true;
-    strain.job.fault = fault;
+    let mut workload = Workload::new(&dir, method, 1, rng.bits());
+    workload.job.demanding = true;
+    workload.job.fault = fault;
     let stop = home.join(format!("stop-{seed:x}"));
     let reading = Reading {
         dir,
@@ -239,7 +239,7 @@ fn cut(
         stop: stop.clone(),
         seed: rng.bits(),
     };
-    let mut writer = Started::with(ledger.try_clone()?, Role::Work, &strain, User::Root)?;
+    let mut writer = Started::with(ledger.try_clone()?, Role::Work, &workload, User::Root)?;
     writer.until(Kind::Opened, 1)?;
     let mut reader = Started::with(ledger.try_clone()?, Role::Read, &reading, User::Root)?;
     let waited = reader.until(Kind::Shown, 30 + rng.below(300))?;
@@ -268,7 +268,7 @@ fn cut(
     let claimed = ledger.entries(&report.counters)?;
     let shown = Replica::of(&claimed[CONTROL + 1]);
     let mut promises = Promises::default();
-    promises.add(Life {
+    promises.add(Session {
         number: 1,
         claimed,
         all: writer.entries()?,
@@ -309,7 +309,7 @@ const CUTS: [Method; 5] = [
 ];
 
 /// On a mounted filesystem, where only processes are killed.
-fn mounted(home: &Path, filesystem: Filesystem, lives: u64, rng: &mut Rng) -> Result<Counted> {
+fn mounted(home: &Path, filesystem: Filesystem, sessions: u64, rng: &mut Rng) -> Result<Counted> {
     let mut row = Counted::default();
     let image = filesystem.make()?;
     let mounted = Mounted::image(filesystem, &image, home)?;
@@ -321,13 +321,13 @@ fn mounted(home: &Path, filesystem: Filesystem, lives: u64, rng: &mut Rng) -> Re
         let part = beside(mounted.path(), home, method, fault, 4, rng.bits())?;
         row.caught(name, &part.broken);
     }
-    for (method, lives) in [
-        (Method::DirectDsync, lives),
-        (Method::Fdatasync, lives.div_ceil(2)),
-        (Method::Buffered, lives.div_ceil(2)),
+    for (method, sessions) in [
+        (Method::DirectDsync, sessions),
+        (Method::Fdatasync, sessions.div_ceil(2)),
+        (Method::Buffered, sessions.div_ceil(2)),
     ] {
         let fault = Fault::None;
-        let part = beside(mounted.path(), home, method, fault, lives, rng.bits())?;
+        let part = beside(mounted.path(), home, method, fault, sessions, rng.bits())?;
         row.take(&part);
     }
     mounted.unmount()?;
@@ -362,18 +362,18 @@ fn pulled(home: &Path, filesystem: Filesystem, rng: &mut Rng) -> Result<Counted>
 /// # Errors
 /// Of the machine.
 pub fn run(home: &Path, plan: &Plan) -> Result<Vec<Counted>> {
-    let lives = plan.readers;
+    let sessions = plan.readers;
     let mut rows = in_halves("readers", plan.seed ^ 0x4EAD, |filesystem, half, seed| {
         let mut rng = Rng::new(seed);
         match half {
-            0 => mounted(home, filesystem, lives, &mut rng),
+            0 => mounted(home, filesystem, sessions, &mut rng),
             _ => pulled(home, filesystem, &mut rng),
         }
     })?;
     for row in &mut rows {
-        row.demand("writers killed", 2 * lives);
+        row.demand("writers killed", 2 * sessions);
         row.demand("cuts", CUTS.len() as u64);
-        row.demand("shown to followers", 20 * lives);
+        row.demand("shown to followers", 20 * sessions);
         row.demand("told of what was taken back", 1);
         row.demand("told that the front passed", 1);
         row.demand("scans", 1);

@@ -1,6 +1,6 @@
 //! What somebody has who keeps what a follower shows, and undoes what it is told was taken back.
 
-use crate::check::{Life, Survivor};
+use crate::check::{Session, Survivor};
 use crate::ledger::{Entry, Kind};
 use std::collections::{BTreeMap, HashMap};
 
@@ -85,7 +85,7 @@ impl Replica {
 fn records_of(log: &Survivor) -> BTreeMap<u64, Record> {
     let record = |p: &crate::check::Present| {
         let id = p.identity;
-        (super::role::owner(id.life, id.lane), id.sequence, p.end)
+        (super::role::owner(id.session, id.lane), id.sequence, p.end)
     };
     log.present.iter().map(|(s, p)| (*s, record(p))).collect()
 }
@@ -96,17 +96,17 @@ pub struct Places(HashMap<(u64, u64), (u64, u64)>);
 
 impl Places {
     /// Takes in what a writer wrote down.
-    pub fn add(&mut self, life: &Life) {
-        for (start, record) in life.records() {
+    pub fn add(&mut self, session: &Session) {
+        for (start, record) in session.records() {
             let id = record.identity;
-            let owner = super::role::owner(id.life, id.lane);
+            let owner = super::role::owner(id.session, id.lane);
             self.0.insert((owner, id.sequence), (start, record.end));
         }
     }
 
     /// What was shown elsewhere than where it was appended, or before anybody was there to append
     /// it.
-    pub fn wrong(&self, entries: &[Entry], lives: u64) -> Vec<String> {
+    pub fn wrong(&self, entries: &[Entry], sessions: u64) -> Vec<String> {
         let mut wrong = Vec::new();
         for e in entries.iter().filter(|e| e.kind == Kind::Shown) {
             let known = self.0.get(&(e.guarantee, e.sequence));
@@ -116,8 +116,8 @@ impl Places {
                     e.start
                 ));
             }
-            if e.guarantee >> 8 > lives {
-                wrong.push(format!("LSN {} is of a life that never was", e.start));
+            if e.guarantee >> 8 > sessions {
+                wrong.push(format!("LSN {} is of a session that never was", e.start));
             }
         }
         wrong
@@ -141,7 +141,7 @@ mod tests {
     fn log(front: u64, starts: &[u64]) -> Survivor {
         let present = starts.iter().map(|start| {
             let identity = Identity {
-                life: 1,
+                session: 1,
                 lane: 0,
                 sequence: start / 10,
                 first: start / 10,

@@ -53,8 +53,8 @@ pub struct Reading {
 const LAGS: u32 = 4;
 
 /// What the number of a shown record's owner is made of.
-pub fn owner(life: u64, lane: u64) -> u64 {
-    life << 8 | lane
+pub fn owner(session: u64, lane: u64) -> u64 {
+    session << 8 | lane
 }
 
 struct Reader<'a> {
@@ -95,7 +95,7 @@ impl Reader<'_> {
         let id = authentic(entry)?;
         self.lane.put(Entry {
             sequence: id.sequence,
-            guarantee: owner(id.life, id.lane),
+            guarantee: owner(id.session, id.lane),
             ..Entry::range(Kind::Shown, entry.start.0, entry.end.0)
         });
         Ok(id)
@@ -289,7 +289,7 @@ mod tests {
     #[test]
     fn a_group_is_whole() {
         let id = |sequence, first, count| Identity {
-            life: 1,
+            session: 1,
             lane: 2,
             sequence,
             first,

@@ -44,7 +44,7 @@ pub enum Origin {
 
 /// An answer.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Settled {
+pub struct Choice {
     /// Which method to use, and why.
     pub decision: Decision,
     /// The evidence; `None` where there is none.
@@ -55,9 +55,9 @@ pub struct Settled {
     pub shortlist: Shortlist,
 }
 
-impl Settled {
+impl Choice {
     fn known(calibration: Calibration, origin: Origin, shortlist: Shortlist) -> Self {
-        Settled {
+        Choice {
             decision: calibration.decision.clone(),
             calibration: Some(calibration),
             origin,
@@ -104,13 +104,13 @@ impl Site<'_> {
         }
     }
 
-    fn default_only(&self, list: Shortlist, origin: Origin) -> Settled {
+    fn default_only(&self, list: Shortlist, origin: Origin) -> Choice {
         let why = match &origin {
             Origin::Skipped(skip) => skip.to_string(),
             Origin::Failed(why) => why.clone(),
             _ => String::new(),
         };
-        Settled {
+        Choice {
             decision: Decision::undecided(self.facts.default_method(), why),
             calibration: None,
             origin,
@@ -124,13 +124,13 @@ impl Site<'_> {
 ///
 /// Never fails: in doubt it is the default method, marked undecided. Other callers in this process
 /// with the same `memory` and place wait for the one that measures.
-pub fn settle(site: &Site<'_>, limits: Limits) -> Settled {
+pub fn choose(site: &Site<'_>, limits: Limits) -> Choice {
     let list = shortlist(site.facts, site.require);
     let known = site.known();
     if let Some(known) = known.as_ref().filter(|k| !k.is_stale()) {
         site.memory.put(known.clone());
         site.keep(known);
-        return Settled::known(known.clone(), Origin::Known, list);
+        return Choice::known(known.clone(), Origin::Known, list);
     }
     let measured = match site.skip(&list) {
         Err(failed) => site.default_only(list, failed),
@@ -139,14 +139,14 @@ pub fn settle(site: &Site<'_>, limits: Limits) -> Settled {
     };
     match (known, &measured.calibration) {
         // Better than nothing, though real use was worse.
-        (Some(known), None) => Settled::known(known, Origin::Known, measured.shortlist),
+        (Some(known), None) => Choice::known(known, Origin::Known, measured.shortlist),
         _ => measured,
     }
 }
 
-/// As [`settle`], without looking at what is known, and where the only reason against measuring is
+/// As [`choose`], without looking at what is known, and where the only reason against measuring is
 /// that the files are on another machine, all the same: somebody asked for it.
-pub fn measure_anew(site: &Site<'_>, limits: Limits) -> Settled {
+pub fn measure_anew(site: &Site<'_>, limits: Limits) -> Choice {
     let list = shortlist(site.facts, site.require);
     match site.skip(&list) {
         Err(failed) => site.default_only(list, failed),
@@ -162,13 +162,13 @@ fn claim_and_measure(
     list: Shortlist,
     limits: Limits,
     before: Option<&Calibration>,
-) -> Settled {
+) -> Choice {
     let key = site.key();
     let claim = match site.memory.claim(&key, site.runtime, limits.budget) {
         Claimed::Mine(claim) => claim,
         Claimed::Done(known) => {
             site.keep(&known);
-            return Settled::known(*known, Origin::Known, list);
+            return Choice::known(*known, Origin::Known, list);
         }
         Claimed::Busy => {
             let why = "another opening in this process was still measuring".to_owned();
@@ -207,7 +207,7 @@ fn claim_and_measure(
         // That may fail: then it is measured again one day.
         let _ = store::write(dir, site.runtime, &calibration);
     }
-    Settled::known(calibration, Origin::Measured, list)
+    Choice::known(calibration, Origin::Measured, list)
 }
 
 /// Takes down what the forces of an opening cost, so that the next one knows whether to measure

@@ -4,7 +4,7 @@ use super::said::{Said, entries, heard};
 use super::scene::{Files, Run, Scene, leftovers, said_wrong};
 use super::subject::{End, Job, Opening, Task};
 use super::tracer;
-use crate::check::{self, Life, Promises};
+use crate::check::{self, Promises, Session};
 use crate::ledger::{Entry, Kind};
 use crate::subject::seam::Fault;
 use anyhow::{Context, Result, ensure};
@@ -20,7 +20,7 @@ pub struct Base {
     name: &'static str,
     files: Files,
     promises: Promises,
-    lives: u64,
+    sessions: u64,
     /// Its last opening reported a loss.
     lost: bool,
 }
@@ -32,7 +32,7 @@ pub fn subject(job: &Job) -> Result<Vec<OsString>> {
     Ok(vec![own, "process-inject".into(), json.into()])
 }
 
-/// A life in which nothing fails.
+/// A session in which nothing fails.
 fn usual(dir: &Path) -> Job {
     Job {
         task: Task::Work,
@@ -43,7 +43,7 @@ fn usual(dir: &Path) -> Job {
         fault: Fault::None,
         truncating: false,
         segment_size: 32 << 10,
-        life: 1,
+        session: 1,
         seed: 1,
         steps: 26,
         end: End::Close,
@@ -66,29 +66,29 @@ impl Base {
         Base::default()
     }
 
-    /// Goes on with it: a life in which nothing fails.
+    /// Goes on with it: a session in which nothing fails.
     fn lived(&self, name: &'static str, home: &Path, change: impl Fn(&mut Job)) -> Result<Base> {
         let place = home.join("base");
         fs::create_dir(&place)?;
         let dir = place.join("log");
-        if self.lives > 0 {
+        if self.sessions > 0 {
             self.files.write(&dir)?;
         }
         let mut job = usual(&dir);
-        job.life = self.lives + 1;
-        job.seed = self.lives + 1;
+        job.session = self.sessions + 1;
+        job.seed = self.sessions + 1;
         change(&mut job);
         let ended = tracer::run(&subject(&job)?, None, &dir, &place)?;
         let said = heard(&ended.output);
         let whole = matches!(said.last(), Some(Said::Done));
         ensure!(whole, "{name} cannot be made: {said:?}, {}", ended.errors);
         let mut promises = self.promises.clone();
-        promises.add(life(job.life, &said));
+        promises.add(session(job.session, &said));
         let base = Base {
             name,
             files: Files::read(&dir)?,
             promises,
-            lives: job.life,
+            sessions: job.session,
             lost: opened(&said).is_some_and(|(_, lost)| lost.is_some()),
         };
         fs::remove_dir_all(&place)?;
@@ -124,7 +124,7 @@ impl Base {
         let mut damaged = self.clone();
         let acked = damaged
             .promises
-            .lives
+            .sessions
             .iter()
             .flat_map(|l| l.all(Kind::Acked));
         let last = acked.map(|e| (e.start, e.end)).max().context("no record")?;
@@ -153,7 +153,7 @@ impl Base {
             return Ok(None);
         }
         // What it shows after the cut, and what it was promised since.
-        let after = cut.promises.lives.pop().context("no life")?;
+        let after = cut.promises.sessions.pop().context("no session")?;
         let mut promises = Promises::default();
         promises.add(after);
         cut.promises = promises;
@@ -168,19 +168,19 @@ impl Base {
         // What was under way when it ended is there or is not; only what was shown or promised
         // counts.
         base.end = base.present.values().map(|p| p.end).max().unwrap_or(0);
-        let promised = cut.promises.lives.first().map(Life::records);
+        let promised = cut.promises.sessions.first().map(Session::records);
         let own = |start: &u64| promised.as_ref().is_some_and(|p| p.contains_key(start));
-        let first = cut.lives;
+        let first = cut.sessions;
         base.present
-            .retain(|start, p| p.identity.life != first || own(start));
+            .retain(|start, p| p.identity.session != first || own(start));
         cut.promises = settled;
         Ok(Some(cut))
     }
 }
 
-fn life(number: u64, said: &[Said]) -> Life {
+fn session(number: u64, said: &[Said]) -> Session {
     let lane: Vec<Entry> = entries(said);
-    Life {
+    Session {
         number,
         claimed: vec![lane.clone()],
         all: vec![lane],
@@ -194,7 +194,7 @@ fn opening() -> check::Opening {
     }
 }
 
-/// A life of a subject.
+/// A session of a subject.
 #[derive(Debug)]
 pub struct Lived {
     name: String,
@@ -204,19 +204,19 @@ pub struct Lived {
 }
 
 impl Lived {
-    /// Every life that is looked at.
+    /// Every session that is looked at.
     pub fn all(bases: &[Base]) -> Vec<Lived> {
         let mut all = Vec::new();
         let mut add = |name: &str, base: &Base, change: &dyn Fn(&mut Job)| {
             let mut job = usual(Path::new(""));
-            job.life = base.lives + 1;
+            job.session = base.sessions + 1;
             job.seed = 17;
             change(&mut job);
             let name = match base.name {
                 "" => name.to_owned(),
                 base => format!("{name}, {base}"),
             };
-            let group = match (job.task, base.lives) {
+            let group = match (job.task, base.sessions) {
                 (Task::Work, 0) => "work",
                 (Task::Work, _) => "reopen",
                 _ => "read",
@@ -310,7 +310,7 @@ impl Lived {
     /// Opens it when nothing fails any more.
     fn judge_log(&self, dir: &Path, said: &[Said]) -> Result<Vec<String>> {
         let mut promises = self.base.promises.clone();
-        promises.add(life(self.job.life, said));
+        promises.add(session(self.job.session, said));
         let outcome = check::check(dir, opening(), &mut promises)?;
         let mut found: Vec<String> = outcome.broken;
         found.extend(outcome.filesystem_lost);
@@ -359,7 +359,7 @@ impl Scene for Lived {
     }
 
     fn set_up(&self, dir: &Path) -> Result<()> {
-        if self.base.lives > 0 {
+        if self.base.sessions > 0 {
             self.base.files.write(&dir.join("log"))?;
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use crate::common::{Costs, EQUAL, micros, millis, names, slow};
 use logforce_calibrate::{
-    Calibration, Limits, Memory, Origin, Settled, Site, Skip, measure_anew, observe, settle, store,
+    Calibration, Choice, Limits, Memory, Origin, Site, Skip, choose, measure_anew, observe, store,
 };
 use logforce_device::{Directory, Facts, Guarantee, Method, Runtime};
 use logforce_testkit::{Fault, SimDisk, SimOptions, SimRuntime};
@@ -57,8 +57,8 @@ impl Place {
         }
     }
 
-    fn settle(&self) -> Settled {
-        settle(&self.site(), Limits::AT_OPENING)
+    fn choose(&self) -> Choice {
+        choose(&self.site(), Limits::AT_OPENING)
     }
 
     fn stored(&self) -> Calibration {
@@ -74,11 +74,11 @@ fn run<T>(disk: &SimDisk, costs: Costs, body: impl FnOnce(&mut Place) -> T) -> T
 fn measured_once_and_then_known() {
     let disk = disk();
     run(&disk, HALF, |p| {
-        let first = p.settle();
+        let first = p.choose();
         assert_eq!(first.origin, Origin::Measured);
         assert_eq!(first.decision.method, Method::DirectFdatasync);
         let before = disk.counters();
-        let second = p.settle();
+        let second = p.choose();
         assert_eq!(second.origin, Origin::Known);
         assert_eq!(second.decision, first.decision);
         assert_eq!(disk.counters().writes, before.writes, "nothing is written");
@@ -86,12 +86,12 @@ fn measured_once_and_then_known() {
     });
     // Another process, and a disk that has become another's.
     run(&disk, EQUAL, |p| {
-        assert_eq!(p.settle().origin, Origin::Known);
+        assert_eq!(p.choose().origin, Origin::Known);
         p.facts.kernel = "newer".to_owned();
-        assert_eq!(p.settle().origin, Origin::Measured, "the kernel is another");
-        assert_eq!(p.settle().decision.method, Method::DirectDsync);
+        assert_eq!(p.choose().origin, Origin::Measured, "the kernel is another");
+        assert_eq!(p.choose().decision.method, Method::DirectDsync);
         p.facts.kernel = "simulated".to_owned();
-        let known = p.settle();
+        let known = p.choose();
         assert_eq!(known.origin, Origin::Known, "both are kept");
         assert_eq!(known.decision.method, Method::DirectFdatasync);
     });
@@ -101,11 +101,11 @@ fn measured_once_and_then_known() {
 fn a_store_that_lacks_it_gets_it() {
     let disk = disk();
     run(&disk, HALF, |p| {
-        p.settle();
+        p.choose();
         let system = disk.system(&p.rt);
         let shared = system.make_directory(Path::new("/shared")).unwrap();
         p.stores = vec![shared.clone()];
-        assert_eq!(p.settle().origin, Origin::Known, "from memory");
+        assert_eq!(p.choose().origin, Origin::Known, "from memory");
         assert_eq!(names(&shared), [store::NAME]);
     });
 }
@@ -114,10 +114,10 @@ fn a_store_that_lacks_it_gets_it() {
 fn a_winner_that_the_facts_no_longer_allow_is_dropped() {
     let disk = disk();
     run(&disk, HALF, |p| {
-        assert_eq!(p.settle().decision.method, Method::DirectFdatasync);
+        assert_eq!(p.choose().decision.method, Method::DirectFdatasync);
         p.facts.direct = None;
         assert_eq!(p.site().known(), None);
-        let now = p.settle();
+        let now = p.choose();
         assert_eq!(now.origin, Origin::Measured);
         assert_eq!(now.decision.method, Method::Fdatasync);
     });
@@ -129,12 +129,12 @@ fn a_winner_that_the_facts_no_longer_allow_is_dropped() {
 fn what_was_measured_when_less_was_offered_is_no_answer() {
     run(&disk(), HALF, |p| {
         let direct = p.facts.direct.take();
-        let less = p.settle();
+        let less = p.choose();
         assert_eq!(less.origin, Origin::Measured);
         assert_eq!(less.decision.method, Method::Fdatasync);
-        assert_eq!(p.settle().origin, Origin::Known);
+        assert_eq!(p.choose().origin, Origin::Known);
         p.facts.direct = direct;
-        let all = p.settle();
+        let all = p.choose();
         assert_eq!(all.origin, Origin::Measured);
         assert_eq!(all.decision.method, Method::DirectFdatasync);
     });
@@ -147,11 +147,11 @@ fn nothing_is_concluded_while_direct_io_is_unknown() {
         p.facts.direct = None;
         p.facts.direct_unknown = Some("no memory".to_owned());
         let ops = disk.ops();
-        let settled = p.settle();
-        let Origin::Skipped(Skip::DirectUnknown { .. }) = settled.origin else {
-            panic!("{settled:?}");
+        let chosen = p.choose();
+        let Origin::Skipped(Skip::DirectUnknown { .. }) = chosen.origin else {
+            panic!("{chosen:?}");
         };
-        assert!(settled.decision.why.contains("no memory"), "{settled:?}");
+        assert!(chosen.decision.why.contains("no memory"), "{chosen:?}");
         assert_eq!(disk.ops(), ops, "nothing was done");
         assert_eq!(names(&p.dir), [""; 0]);
         assert_eq!(p.site().known(), None);
@@ -169,12 +169,12 @@ fn nearly_full_disks_are_left_alone() {
     );
     run(&disk, HALF, |p| {
         let ops = disk.ops();
-        let settled = p.settle();
-        let Origin::Skipped(Skip::Full { .. }) = settled.origin else {
-            panic!("{settled:?}");
+        let chosen = p.choose();
+        let Origin::Skipped(Skip::Full { .. }) = chosen.origin else {
+            panic!("{chosen:?}");
         };
-        assert_eq!(settled.decision.method, Method::DirectDsync);
-        assert!(!settled.decision.decided && settled.decision.why.contains("full"));
+        assert_eq!(chosen.decision.method, Method::DirectDsync);
+        assert!(!chosen.decision.decided && chosen.decision.why.contains("full"));
         assert_eq!(disk.ops(), ops, "nothing was done");
         assert_eq!(names(&p.dir), [""; 0]);
         let again = measure_anew(&p.site(), Limits::AT_OPENING);
@@ -186,26 +186,26 @@ fn nearly_full_disks_are_left_alone() {
 fn real_use_that_is_worse_calls_for_another_trial() {
     let disk = disk();
     run(&disk, HALF, |p| {
-        p.settle();
+        p.choose();
         observe(&p.site(), Method::DirectFdatasync, 400, micros(200));
-        assert_eq!(p.settle().origin, Origin::Known, "too few");
+        assert_eq!(p.choose().origin, Origin::Known, "too few");
         observe(&p.site(), Method::Dsync, 5000, micros(200));
-        assert_eq!(p.settle().origin, Origin::Known, "another method");
+        assert_eq!(p.choose().origin, Origin::Known, "another method");
         observe(&p.site(), Method::DirectFdatasync, 600, micros(200));
         assert_eq!(p.stored().live.unwrap().forces, 1000);
     });
     // The next process measures; as nothing has changed, the one after that needs more to do so.
     run(&disk, HALF, |p| {
-        assert_eq!(p.settle().origin, Origin::Measured);
+        assert_eq!(p.choose().origin, Origin::Measured);
         assert_eq!((p.stored().live, p.stored().confirmed), (None, 1));
         observe(&p.site(), Method::DirectFdatasync, 1000, micros(200));
-        assert_eq!(p.settle().origin, Origin::Known);
+        assert_eq!(p.choose().origin, Origin::Known);
         observe(&p.site(), Method::DirectFdatasync, 1000, micros(200));
     });
     run(&disk, EQUAL, |p| {
-        let settled = p.settle();
-        assert_eq!(settled.origin, Origin::Measured);
-        assert_eq!(settled.decision.method, Method::DirectDsync);
+        let chosen = p.choose();
+        assert_eq!(chosen.origin, Origin::Measured);
+        assert_eq!(chosen.decision.method, Method::DirectDsync);
         assert_eq!(p.stored().confirmed, 0);
     });
 }
@@ -219,8 +219,8 @@ fn one_measures_and_the_others_wait() {
             .map(|n| {
                 let place = place.clone();
                 let body = move || {
-                    let settled = place.settle();
-                    assert_eq!(settled.decision.method, Method::DirectFdatasync);
+                    let chosen = place.choose();
+                    assert_eq!(chosen.decision.method, Method::DirectFdatasync);
                 };
                 rt.spawn(&format!("opener-{n}"), Box::new(body)).unwrap()
             })
@@ -240,10 +240,10 @@ fn rubbish_in_the_store_is_replaced() {
         let disk = disk();
         disk.put_file("/log", store::NAME, rubbish);
         run(&disk, HALF, |p| {
-            assert_eq!(p.settle().origin, Origin::Measured);
+            assert_eq!(p.choose().origin, Origin::Measured);
         });
         run(&disk, HALF, |p| {
-            assert_eq!(p.settle().origin, Origin::Known)
+            assert_eq!(p.choose().origin, Origin::Known)
         });
     }
 }
@@ -252,7 +252,7 @@ fn rubbish_in_the_store_is_replaced() {
 fn a_store_that_cannot_be_written_does_no_harm() {
     let disk = disk();
     let ops = run(&disk, HALF, |p| {
-        p.settle();
+        p.choose();
         disk.ops()
     });
     // The last operations are those of the store: create, write, barrier, rename.
@@ -260,9 +260,9 @@ fn a_store_that_cannot_be_written_does_no_harm() {
         let disk = SimDisk::new(disk.options(), 1);
         run(&disk, HALF, |p| {
             disk.fail_at(ops - back, Fault::NoSpace);
-            let settled = p.settle();
-            assert_eq!(settled.decision.method, Method::DirectFdatasync);
-            assert_eq!(p.settle().origin, Origin::Known);
+            let chosen = p.choose();
+            assert_eq!(chosen.decision.method, Method::DirectFdatasync);
+            assert_eq!(p.choose().origin, Origin::Known);
             let left = names(&p.dir);
             assert!(left.iter().all(|n| n == store::NAME), "{left:?}");
         });
@@ -273,7 +273,7 @@ fn a_store_that_cannot_be_written_does_no_harm() {
 fn a_crash_while_it_is_stored_leaves_the_old_or_the_new() {
     let first = disk();
     run(&first, HALF, |p| {
-        p.settle();
+        p.choose();
         p.dir.sync().unwrap();
     });
     let old = first.snapshot();
@@ -304,7 +304,7 @@ fn a_crash_while_it_is_stored_leaves_the_old_or_the_new() {
 fn the_store_is_bounded() {
     let disk = disk();
     run(&disk, HALF, |p| {
-        let mut calibration = p.settle().calibration.unwrap();
+        let mut calibration = p.choose().calibration.unwrap();
         for n in 0..40 {
             calibration.valid_for.kernel = format!("k{n}");
             store::write(&p.dir, &p.rt, &calibration).unwrap();
@@ -323,17 +323,17 @@ fn a_clock_that_was_set_back_does_no_harm() {
     for future in [1 << 60, u64::MAX] {
         let disk = disk();
         run(&disk, HALF, |p| {
-            let mut calibration = p.settle().calibration.unwrap();
+            let mut calibration = p.choose().calibration.unwrap();
             calibration.measured_at = future;
             store::write(&p.dir, &p.rt, &calibration).unwrap();
         });
         run(&disk, EQUAL, |p| {
-            assert_eq!(p.settle().origin, Origin::Known);
+            assert_eq!(p.choose().origin, Origin::Known);
             observe(&p.site(), Method::DirectFdatasync, 1000, micros(200));
-            assert_eq!(p.settle().origin, Origin::Measured);
+            assert_eq!(p.choose().origin, Origin::Measured);
         });
         run(&disk, EQUAL, |p| {
-            let known = p.settle();
+            let known = p.choose();
             assert_eq!(known.origin, Origin::Known);
             assert_eq!(known.decision.method, Method::DirectDsync, "the newer one");
         });
@@ -345,10 +345,10 @@ fn what_failed_is_not_kept() {
     let disk = disk();
     run(&disk, HALF, |p| {
         disk.fail_at(disk.ops() + 30, Fault::Io);
-        let settled = p.settle();
-        assert!(matches!(settled.origin, Origin::Failed(_)), "{settled:?}");
-        assert_eq!(settled.decision.method, Method::DirectDsync);
+        let chosen = p.choose();
+        assert!(matches!(chosen.origin, Origin::Failed(_)), "{chosen:?}");
+        assert_eq!(chosen.decision.method, Method::DirectDsync);
         assert_eq!(names(&p.dir), [""; 0]);
-        assert_eq!(p.settle().origin, Origin::Measured, "it is tried again");
+        assert_eq!(p.choose().origin, Origin::Measured, "it is tried again");
     });
 }

@@ -105,7 +105,7 @@ pub struct Rig {
 }
 
 /// `None`, saying why, where no log survives a loss of power by the facts.
-pub fn rig() -> Option<Rig> {
+pub fn testbed() -> Option<Rig> {
     let home = place();
     let facts = logforce::facts(home.path()).unwrap();
     let assessed = facts.assess(METHOD, FileState::Zeroed).unwrap();

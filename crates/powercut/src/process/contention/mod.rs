@@ -1,4 +1,4 @@
-//! Several processes fight for one log: each opens it again and again, commits a few records and
+//! Several processes contend for one log: each opens it again and again, commits a few records and
 //! closes it, or is killed.
 //!
 //! Never are two in it: each winner sets a mark elsewhere before it writes, and each opening finds
@@ -7,14 +7,14 @@
 
 mod role;
 
-pub use role::{Fighting, role_fight};
+pub use role::{Contending, role_contention};
 
 use super::started::{Role, Started, User, ledger_path};
 use super::{Counted, PATIENCE, Plan, in_halves};
-use crate::check::{Life, Opening, Promises, check};
+use crate::check::{Opening, Promises, Session, check};
 use crate::ledger::{Entry, Kind};
-use crate::rig::Mounted;
 use crate::subject::seam::Fault;
+use crate::testbed::Mounted;
 use anyhow::Result;
 use logforce::{Guarantee, Method};
 use logforce_testkit::Rng;
@@ -24,8 +24,8 @@ use std::time::{Duration, Instant};
 /// Processes at the same time.
 const FIGHTERS: usize = 4;
 
-/// One of those that fight, through several processes.
-struct Fighter {
+/// One of those that contend, through several processes.
+struct Contender {
     process: Started,
     /// Openings after which this process is killed.
     enough: u64,
@@ -39,14 +39,14 @@ struct Arena {
     fault: Fault,
     rng: Rng,
     processes: u64,
-    lives: Vec<Life>,
+    sessions: Vec<Session>,
     counted: Counted,
 }
 
 impl Arena {
     fn start(&mut self) -> Result<(Started, u64)> {
         self.processes += 1;
-        let fighting = Fighting {
+        let contending = Contending {
             dir: self.dir.clone(),
             ledger: ledger_path(),
             number: self.processes,
@@ -55,51 +55,51 @@ impl Arena {
             fault: self.fault,
             seed: self.rng.bits(),
         };
-        let process = Started::new(Role::Fight, &fighting, User::Root)?;
+        let process = Started::new(Role::Contention, &contending, User::Root)?;
         Ok((process, 1 + self.rng.below(6)))
     }
 
     /// Takes in what a process that has ended was promised.
     fn ended(&mut self, process: &Started) -> Result<u64> {
-        let lives = openings(&process.entries()?[0]);
-        let wins = lives.len() as u64;
+        let sessions = openings(&process.entries()?[0]);
+        let wins = sessions.len() as u64;
         self.counted.add("wins", wins);
         self.counted.add("refused", process.count(Kind::Refused)?);
-        self.lives.extend(lives);
+        self.sessions.extend(sessions);
         Ok(wins)
     }
 
-    /// Lets them fight until so many openings were won.
-    fn fight(&mut self, wins: u64) -> Result<()> {
-        let mut fighters = Vec::new();
+    /// Lets them contend until so many openings were won.
+    fn contend(&mut self, wins: u64) -> Result<()> {
+        let mut contenders = Vec::new();
         for _ in 0..FIGHTERS {
             let (process, enough) = self.start()?;
-            fighters.push(Fighter {
+            contenders.push(Contender {
                 process,
                 enough,
                 wins: 0,
             });
         }
         let mut until = Instant::now() + PATIENCE;
-        let over = |fighters: &[Fighter]| {
-            let sum: u64 = fighters.iter().map(|f| f.wins).sum();
-            sum >= wins && fighters.iter().all(|f| f.wins > 0)
+        let over = |contenders: &[Contender]| {
+            let sum: u64 = contenders.iter().map(|f| f.wins).sum();
+            sum >= wins && contenders.iter().all(|f| f.wins > 0)
         };
-        while !over(&fighters) && self.counted.broken.is_empty() {
-            for fighter in &mut fighters {
-                if fighter.process.has_ended()? {
-                    let how = fighter.process.ended_badly(true).unwrap_or_default();
-                    self.counted.breaks(format!("a fighter ended: {how}"));
+        while !over(&contenders) && self.counted.broken.is_empty() {
+            for contender in &mut contenders {
+                if contender.process.has_ended()? {
+                    let how = contender.process.ended_badly(true).unwrap_or_default();
+                    self.counted.breaks(format!("a contender ended: {how}"));
                 }
-                if fighter.process.count(Kind::Opened)? < fighter.enough {
+                if contender.process.count(Kind::Opened)? < contender.enough {
                     continue;
                 }
                 // In the midst of whatever it does now.
                 std::thread::sleep(Duration::from_micros(self.rng.below(2000)));
-                fighter.process.kill()?;
+                contender.process.kill()?;
                 self.counted.add("killed", 1);
-                fighter.wins += self.ended(&fighter.process)?;
-                (fighter.process, fighter.enough) = self.start()?;
+                contender.wins += self.ended(&contender.process)?;
+                (contender.process, contender.enough) = self.start()?;
                 until = Instant::now() + PATIENCE;
             }
             if Instant::now() > until {
@@ -108,14 +108,14 @@ impl Arena {
             std::thread::sleep(Duration::from_micros(500));
         }
         std::fs::File::create(&self.stop)?;
-        for fighter in &mut fighters {
-            if let Some(bad) = fighter.process.end(true)? {
-                self.counted.breaks(format!("a fighter: {bad}"));
+        for contender in &mut contenders {
+            if let Some(bad) = contender.process.end(true)? {
+                self.counted.breaks(format!("a contender: {bad}"));
             }
-            fighter.wins += self.ended(&fighter.process)?;
+            contender.wins += self.ended(&contender.process)?;
         }
         std::fs::remove_file(&self.stop)?;
-        let least = fighters.iter().map(|f| f.wins).min().unwrap_or(0);
+        let least = contenders.iter().map(|f| f.wins).min().unwrap_or(0);
         self.counted.add("wins of the unluckiest", least);
         self.counted.demand("wins of the unluckiest", 1);
         Ok(())
@@ -124,9 +124,9 @@ impl Arena {
     /// Compares the log with everything that all of them were promised.
     fn look(&mut self) -> Result<()> {
         // In the order of the openings: each recovers more than the one before.
-        let opened = |life: &Life| life.all(Kind::Opened).map(|e| e.end).next();
-        self.lives.sort_by_key(opened);
-        for pair in self.lives.windows(2) {
+        let opened = |session: &Session| session.all(Kind::Opened).map(|e| e.end).next();
+        self.sessions.sort_by_key(opened);
+        for pair in self.sessions.windows(2) {
             if opened(&pair[0]) == opened(&pair[1]) {
                 let (a, b) = (pair[0].number, pair[1].number);
                 self.counted
@@ -134,7 +134,9 @@ impl Arena {
             }
         }
         let mut promises = Promises::default();
-        self.lives.drain(..).for_each(|life| promises.add(life));
+        self.sessions
+            .drain(..)
+            .for_each(|session| promises.add(session));
         let opening = Opening {
             method: Method::DirectDsync,
             claims: Guarantee::ProcessCrash,
@@ -149,23 +151,23 @@ impl Arena {
     }
 }
 
-/// The openings of one process, each a life of its own.
-fn openings(entries: &[Entry]) -> Vec<Life> {
-    let mut lives: Vec<Life> = Vec::new();
+/// The openings of one process, each a session of its own.
+fn openings(entries: &[Entry]) -> Vec<Session> {
+    let mut sessions: Vec<Session> = Vec::new();
     for e in entries.iter().filter(|e| e.kind != Kind::Refused) {
         if e.kind == Kind::Opened {
-            lives.push(Life {
+            sessions.push(Session {
                 number: e.sequence,
                 claimed: vec![Vec::new()],
                 all: vec![Vec::new()],
             });
         }
-        if let Some(life) = lives.last_mut() {
-            life.claimed[0].push(*e);
-            life.all[0].push(*e);
+        if let Some(session) = sessions.last_mut() {
+            session.claimed[0].push(*e);
+            session.all[0].push(*e);
         }
     }
-    lives
+    sessions
 }
 
 fn arena(disk: &Path, home: &Path, fault: Fault, wins: u64, seed: u64) -> Result<Counted> {
@@ -176,14 +178,14 @@ fn arena(disk: &Path, home: &Path, fault: Fault, wins: u64, seed: u64) -> Result
         fault,
         rng: Rng::new(seed),
         processes: 0,
-        lives: Vec::new(),
+        sessions: Vec::new(),
         counted: Counted::default(),
     };
     if fault != Fault::None {
         // What it does to the creation of a log is not what is planted.
         arena.look()?;
     }
-    arena.fight(wins)?;
+    arena.contend(wins)?;
     arena.look()?;
     for entry in std::fs::read_dir(home)?.flatten() {
         let name = entry.file_name();
@@ -203,7 +205,7 @@ fn arena(disk: &Path, home: &Path, fault: Fault, wins: u64, seed: u64) -> Result
 /// Of the machine.
 pub fn run(home: &Path, plan: &Plan) -> Result<Vec<Counted>> {
     let wins = plan.wins;
-    let name = "fight for one log";
+    let name = "contend for one log";
     let mut rows = in_halves(name, plan.seed ^ 0xF167, |filesystem, half, seed| {
         let mut row = Counted::default();
         let image = filesystem.make()?;
@@ -231,13 +233,16 @@ mod tests {
 
     #[test]
     fn each_opening_is_a_life() {
-        let opened = |life| Entry {
-            sequence: life,
+        let opened = |session| Entry {
+            sequence: session,
             ..Entry::of(Kind::Opened)
         };
         let (refused, acked) = (Entry::of(Kind::Refused), Entry::of(Kind::Acked));
-        let lives = openings(&[refused, opened(7), acked, acked, opened(8), refused, acked]);
-        let counted: Vec<_> = lives.iter().map(|l| (l.number, l.all[0].len())).collect();
+        let sessions = openings(&[refused, opened(7), acked, acked, opened(8), refused, acked]);
+        let counted: Vec<_> = sessions
+            .iter()
+            .map(|l| (l.number, l.all[0].len()))
+            .collect();
         assert_eq!(counted, [(7, 3), (8, 2)]);
     }
 }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 /// What it is to do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fighting {
+pub struct Contending {
     /// The log's directory.
     pub dir: PathBuf,
     /// Where it writes what it was promised, in lane 0.
@@ -31,8 +31,8 @@ pub struct Fighting {
     pub seed: u64,
 }
 
-/// The life that an opening is: no two have the same number.
-pub fn life(number: u64, round: u64) -> u64 {
+/// The session that an opening is: no two have the same number.
+pub fn session(number: u64, round: u64) -> u64 {
     number << 16 | round
 }
 
@@ -40,8 +40,8 @@ pub fn life(number: u64, round: u64) -> u64 {
 ///
 /// # Errors
 /// If it is refused by anything but `Locked`, or finds somebody else in the log.
-pub fn role_fight(json: &str) -> Result<()> {
-    let job: Fighting = serde_json::from_str(json)?;
+pub fn role_contention(json: &str) -> Result<()> {
+    let job: Contending = serde_json::from_str(json)?;
     let mut lane = Lane::open(&job.ledger, 0).context("the ledger")?;
     let mut rng = Rng::new(job.seed);
     let system = Faulty::new(job.fault);
@@ -57,7 +57,7 @@ pub fn role_fight(json: &str) -> Result<()> {
             Ok(log) => {
                 round += 1;
                 let marker = Marker::set(&job.marker)?;
-                work(&log, &mut lane, life(job.number, round), &mut rng)?;
+                work(&log, &mut lane, session(job.number, round), &mut rng)?;
                 marker.remove()?;
                 if rng.one_in(2) {
                     log.close()?;
@@ -72,14 +72,14 @@ pub fn role_fight(json: &str) -> Result<()> {
 }
 
 /// A few commits of one opening.
-fn work(log: &Log, lane: &mut Lane, life: u64, rng: &mut Rng) -> Result<()> {
+fn work(log: &Log, lane: &mut Lane, session: u64, rng: &mut Rng) -> Result<()> {
     lane.put(Entry {
-        sequence: life,
+        sequence: session,
         ..Entry::range(Kind::Opened, log.front_lsn().0, log.recovered().end.0)
     });
     for sequence in 0..1 + rng.below(12) {
         let identity = Identity {
-            life,
+            session,
             lane: 0,
             sequence,
             first: sequence,
@@ -126,7 +126,7 @@ impl Marker<'_> {
                     before = None;
                 }
                 (Err(_), Some(owner)) if Instant::now() > until => {
-                    bail!("two writers at once: process {owner} lives")
+                    bail!("two writers at once: process {owner} runs")
                 }
                 // Gone between the two calls.
                 (Err(_), None) if there.is_none() => {
