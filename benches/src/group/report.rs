@@ -4,11 +4,11 @@ use super::targets::Target;
 use super::{Outcome, Part};
 use crate::target::between;
 use logforce_measure::MeasureError;
-use logforce_measure::group::report::Row as Measured;
+use logforce_measure::group::report::{DEVICE, Row as Measured, columns};
 use logforce_measure::group::{Point, Series};
 use logforce_measure::layout::{Column, fitted, sections, wrap};
 use logforce_measure::machine::Machine;
-use logforce_measure::numbers::{bytes, short};
+use logforce_measure::numbers::{bytes, count, short};
 use logforce_measure::stats::Spread;
 use serde::Serialize;
 
@@ -68,7 +68,7 @@ impl Subject {
 }
 
 /// One subject in one case. What does not apply is `None`.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Row {
     /// Name of the part.
     pub part: &'static str,
@@ -108,19 +108,8 @@ impl Row {
         Row {
             part: part.name(),
             subject,
-            outstanding: 0,
-            written_bytes: None,
-            segment_bytes: None,
-            reopened_records: None,
-            preparing_share: None,
-            prepared_bytes_per_s: None,
-            to_baseline: None,
-            to_baseline_p10: None,
-            to_baseline_p90: None,
-            to_raw: None,
-            to_raw_p10: None,
-            to_raw_p90: None,
             measured,
+            ..Row::default()
         }
     }
 
@@ -151,11 +140,10 @@ impl Row {
     }
 
     fn title(&self) -> String {
-        let threads = match self.measured.threads {
-            0 => return format!("{}:", self.part),
-            1 => "1 thread".to_owned(),
-            n => format!("{n} threads"),
-        };
+        if self.measured.threads == 0 {
+            return format!("{}:", self.part);
+        }
+        let threads = count(self.measured.threads, "thread");
         let size = bytes(self.measured.record_bytes);
         match self.part {
             "submit" => format!(
@@ -168,8 +156,10 @@ impl Row {
     }
 }
 
-fn number(value: Option<f64>, decimals: usize) -> String {
-    value.map_or_else(|| "-".to_owned(), |v| short(v, decimals))
+impl AsRef<Measured> for Row {
+    fn as_ref(&self) -> &Measured {
+        &self.measured
+    }
 }
 
 fn ratio(value: Option<f64>, p10: Option<f64>, p90: Option<f64>) -> String {
@@ -179,45 +169,19 @@ fn ratio(value: Option<f64>, p10: Option<f64>, p90: Option<f64>) -> String {
     }
 }
 
-const COLUMNS: [Column<Row>; 15] = [
-    Column::text("", 0, |r| match r.subject {
-        Some(subject) => subject.name().to_owned(),
-        None => "n/a".to_owned(),
-    }),
-    Column::number("commits\nper s", 0, |r| number(r.measured.commits_per_s, 0)),
-    Column::number("8 of 10\nslices", 5, |r| {
-        let edge = |v: Option<f64>| number(v, 0);
-        format!(
-            "{}–{}",
-            edge(r.measured.commits_per_s_p10),
-            edge(r.measured.commits_per_s_p90)
-        )
-    }),
-    Column::number("p50\nµs", 0, |r| number(r.measured.p50_us, 1)),
-    Column::number("p99\nµs", 0, |r| number(r.measured.p99_us, 1)),
-    Column::number("p99.9\nµs", 1, |r| number(r.measured.p999_us, 1)),
-    Column::number("max\nµs", 6, |r| number(r.measured.max_us, 1)),
-    Column::number("records\na write", 0, |r| {
-        number(r.measured.records_per_write, 2)
-    }),
-    Column::number("KiB a\nwrite", 2, |r| {
-        number(r.measured.bytes_per_write.map(|b| b / 1024.0), 2)
-    }),
-    Column::number("forces a\ncommit", 3, |r| {
-        number(r.measured.forces_per_commit, 3)
-    }),
-    Column::number("dev*\nwrites", 8, |r| {
-        number(r.measured.device_writes_per_commit, 3)
-    }),
-    Column::number("dev*\nflush", 7, |r| {
-        number(r.measured.device_flushes_per_commit, 3)
-    }),
-    Column::number("× baseline", 0, |r| {
+fn shown() -> Vec<Column<Row>> {
+    let mut shown = vec![Column::text("", 0, |r: &Row| {
+        r.subject.map_or("n/a", Subject::name).to_owned()
+    })];
+    shown.extend(columns());
+    shown.push(Column::number("× baseline", 0, |r| {
         ratio(r.to_baseline, r.to_baseline_p10, r.to_baseline_p90)
-    }),
-    Column::number("× raw", 4, |r| ratio(r.to_raw, r.to_raw_p10, r.to_raw_p90)),
-    Column::number("commits", 9, |r| r.measured.commits.to_string()),
-];
+    }));
+    shown.push(Column::number("× raw", 4, |r| {
+        ratio(r.to_raw, r.to_raw_p10, r.to_raw_p90)
+    }));
+    shown
+}
 
 const NOTES: &str = "Slices take turns; commits/s: the median of all slices; ×: commits/s to the \
     baseline's and to the raw loop's in the same turn, medians, and in brackets where 8 of 10 lie. \
@@ -231,7 +195,6 @@ const SUBMIT: &str = "submit: each thread keeps its share of the records in flig
     the oldest (handles), or for the next to be called back (callbacks). After each slice the log \
     was closed and opened again: each thread's records were there, in order, as many as were \
     completed. There is no baseline: the simple group commit has nobody who does not wait.";
-const DEVICE: &str = "dev*: by the block device's own counters, what neighbours do to it included.";
 
 /// All of it for a terminal of `width` characters.
 pub fn text(outcome: &Outcome, machine: &Machine, width: usize) -> String {
@@ -249,11 +212,8 @@ pub fn text(outcome: &Outcome, machine: &Machine, width: usize) -> String {
         text.push_str(told);
     }
     let rows = outcome.rows.iter().filter(|r| r.measured.error.is_none());
-    let (table, left_out) = fitted(
-        &COLUMNS,
-        &sections(rows.map(|r| (r.title(), r.clone()))),
-        width,
-    );
+    let rows = sections(rows.map(|r| (r.title(), r.clone())));
+    let (table, left_out) = fitted(&shown(), &rows, width);
     let has = |part: Part| outcome.rows.iter().any(|r| r.part == part.name());
     let measured = outcome.rows.iter().any(|r| r.measured.error.is_none());
     if measured {

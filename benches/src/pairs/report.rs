@@ -29,7 +29,7 @@ pub struct Report {
 }
 
 /// One comparison.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Line {
     /// Which, such as `commit-16KiB`.
     pub name: String,
@@ -85,25 +85,13 @@ impl Triple {
 }
 
 impl Line {
-    fn empty(name: &str, what: String, unit: &'static str) -> Line {
+    fn new(name: &str, what: String, unit: &'static str) -> Line {
         Line {
             name: name.to_owned(),
             what,
-            value: None,
             unit,
-            target: None,
-            bound: None,
-            met: None,
-            pairs: 0,
-            log: None,
-            raw: None,
             measured_in: unit,
-            value_p10: None,
-            value_p90: None,
-            noise_median: None,
-            noise_p10: None,
-            noise_p90: None,
-            error: None,
+            ..Line::default()
         }
     }
 
@@ -111,7 +99,7 @@ impl Line {
     pub fn failed(name: &str, error: &MeasureError) -> Line {
         Line {
             error: Some(error.to_string()),
-            ..Line::empty(name, name.to_owned(), "")
+            ..Line::new(name, name.to_owned(), "")
         }
     }
 
@@ -137,7 +125,7 @@ impl Line {
             log: Some(median(&of(|t| t.log))),
             raw: Some(median(&of(Triple::raw))),
             measured_in,
-            ..Line::empty(name, what, "ratio")
+            ..Line::new(name, what, "ratio")
         }
     }
 
@@ -149,7 +137,7 @@ impl Line {
             value_p10: value.map(|s| s.p10),
             value_p90: value.map(|s| s.p90),
             pairs: values.len() as u64,
-            ..Line::empty(name, what, unit)
+            ..Line::new(name, what, unit)
         }
     }
 

@@ -39,7 +39,7 @@ pub struct Report {
 }
 
 /// One case.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Row {
     /// Threads.
     pub threads: u32,
@@ -78,33 +78,11 @@ pub struct Row {
 }
 
 impl Row {
-    fn empty() -> Row {
-        Row {
-            threads: 0,
-            record_bytes: 0,
-            slices: 0,
-            commits: 0,
-            commits_per_s: None,
-            commits_per_s_p10: None,
-            commits_per_s_p90: None,
-            p50_us: None,
-            p99_us: None,
-            p999_us: None,
-            max_us: None,
-            records_per_write: None,
-            bytes_per_write: None,
-            forces_per_commit: None,
-            device_writes_per_commit: None,
-            device_flushes_per_commit: None,
-            error: None,
-        }
-    }
-
     /// A case that failed.
     pub fn failed(error: &MeasureError) -> Row {
         Row {
             error: Some(error.to_string()),
-            ..Row::empty()
+            ..Row::default()
         }
     }
 
@@ -132,7 +110,7 @@ impl Row {
                 .device
                 .and_then(|d| d.flushes)
                 .and_then(|n| by(n, commits)),
-            ..Row::empty()
+            ..Row::default()
         }
     }
 
@@ -154,36 +132,57 @@ fn number(value: Option<f64>, decimals: usize) -> String {
     value.map_or_else(|| "-".to_owned(), |v| short(v, decimals))
 }
 
-const COLUMNS: [Column<Row>; 13] = [
-    Column::text("", 0, |r| count(r.threads, "thread")),
-    Column::number("commits\nper s", 0, |r| number(r.commits_per_s, 0)),
-    Column::number("8 of 10\nslices", 5, |r| {
-        let edge = |v: Option<f64>| number(v, 0);
-        format!(
-            "{}–{}",
-            edge(r.commits_per_s_p10),
-            edge(r.commits_per_s_p90)
-        )
-    }),
-    Column::number("p50\nµs", 0, |r| number(r.p50_us, 1)),
-    Column::number("p99\nµs", 0, |r| number(r.p99_us, 1)),
-    Column::number("p99.9\nµs", 1, |r| number(r.p999_us, 1)),
-    Column::number("max\nµs", 6, |r| number(r.max_us, 1)),
-    Column::number("records\na write", 0, |r| number(r.records_per_write, 2)),
-    Column::number("KiB a\nwrite", 2, |r| {
-        number(r.bytes_per_write.map(|b| b / 1024.0), 2)
-    }),
-    Column::number("forces a\ncommit", 3, |r| number(r.forces_per_commit, 3)),
-    Column::number("dev*\nwrites", 8, |r| number(r.device_writes_per_commit, 3)),
-    Column::number("dev*\nflush", 7, |r| number(r.device_flushes_per_commit, 3)),
-    Column::number("commits", 9, |r| r.commits.to_string()),
-];
+impl AsRef<Row> for Row {
+    fn as_ref(&self) -> &Row {
+        self
+    }
+}
+
+/// What is shown of every row that is measured so.
+pub fn columns<R: AsRef<Row>>() -> Vec<Column<R>> {
+    vec![
+        Column::number("commits\nper s", 0, |r: &R| {
+            number(r.as_ref().commits_per_s, 0)
+        }),
+        Column::number("8 of 10\nslices", 5, |r: &R| {
+            let edge = |v: Option<f64>| number(v, 0);
+            let r = r.as_ref();
+            format!(
+                "{}–{}",
+                edge(r.commits_per_s_p10),
+                edge(r.commits_per_s_p90)
+            )
+        }),
+        Column::number("p50\nµs", 0, |r: &R| number(r.as_ref().p50_us, 1)),
+        Column::number("p99\nµs", 0, |r: &R| number(r.as_ref().p99_us, 1)),
+        Column::number("p99.9\nµs", 1, |r: &R| number(r.as_ref().p999_us, 1)),
+        Column::number("max\nµs", 6, |r: &R| number(r.as_ref().max_us, 1)),
+        Column::number("records\na write", 0, |r: &R| {
+            number(r.as_ref().records_per_write, 2)
+        }),
+        Column::number("KiB a\nwrite", 2, |r: &R| {
+            number(r.as_ref().bytes_per_write.map(|b| b / 1024.0), 2)
+        }),
+        Column::number("forces a\ncommit", 3, |r: &R| {
+            number(r.as_ref().forces_per_commit, 3)
+        }),
+        Column::number("dev*\nwrites", 8, |r: &R| {
+            number(r.as_ref().device_writes_per_commit, 3)
+        }),
+        Column::number("dev*\nflush", 7, |r: &R| {
+            number(r.as_ref().device_flushes_per_commit, 3)
+        }),
+        Column::number("commits", 9, |r: &R| r.as_ref().commits.to_string()),
+    ]
+}
 
 const NOTES: &str = "In each round every row has a slice; commits/s: the median of all slices. \
     Latencies are those of all commits together. Records a write: commits by the writes that \
     carried them, counted where the log hands them to the system; forces: writes to the medium \
     and barriers.";
-const DEVICE: &str = "dev*: by the block device's own counters, what neighbours do to it included.";
+/// Of the columns with a star.
+pub const DEVICE: &str =
+    "dev*: by the block device's own counters, what neighbours do to it included.";
 
 /// All of it for a terminal of `width` characters.
 pub fn text(outcome: &Outcome, machine: &Machine, width: usize) -> String {
@@ -201,8 +200,10 @@ pub fn text(outcome: &Outcome, machine: &Machine, width: usize) -> String {
         text.push_str(told);
     }
     let rows = outcome.rows.iter().filter(|r| r.error.is_none());
+    let mut shown = vec![Column::text("", 0, |r: &Row| count(r.threads, "thread"))];
+    shown.extend(columns());
     let (table, left_out) = fitted(
-        &COLUMNS,
+        &shown,
         &sections(rows.map(|r| (r.title(), r.clone()))),
         width,
     );
