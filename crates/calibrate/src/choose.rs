@@ -38,7 +38,7 @@ pub enum Origin {
     Known,
     /// Nothing was measured: there is a reason not to.
     Skipped(Skip),
-    /// Measuring failed, or somebody else was at it for too long.
+    /// Measuring failed, or another thread was at it for too long.
     Failed(String),
 }
 
@@ -145,7 +145,7 @@ pub fn choose(site: &Site<'_>, limits: Limits) -> Choice {
 }
 
 /// As [`choose`], without looking at what is known, and where the only reason against measuring is
-/// that the files are on another machine, all the same: somebody asked for it.
+/// that the files are on another machine, all the same: it was asked for.
 pub fn measure_anew(site: &Site<'_>, limits: Limits) -> Choice {
     let list = shortlist(site.facts, site.require);
     match site.skip(&list) {

@@ -4,8 +4,8 @@
 //! facts, what the default one does. The way: [`shortlist`] → [`measure`] (interleaved, within a
 //! budget of time) → [`decide`] (the default, unless another wins by more than a tenth beyond the
 //! noise) → a [`Calibration`], kept in [`Memory`] and in the file [`store::NAME`] of a directory.
-//! Beside it lies what cuts of power have shown: [`verdicts`].
-//! [`choose`] is all of that; [`observe`] tells it what commits cost in real use.
+//! Beside it lies what power cuts have shown: [`verdicts`].
+//! [`choose`] is all of that; [`observe`] gives it what commits cost in real use.
 
 #![forbid(unsafe_code)]
 // In a user's process an error is returned, never a panic.

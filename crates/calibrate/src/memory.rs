@@ -27,9 +27,9 @@ enum Slot {
 pub(crate) enum Claimed<'a> {
     /// The caller. Others wait until this is dropped.
     Mine(Claim<'a>),
-    /// Somebody has just done it.
+    /// Another thread has just done it.
     Done(Box<Calibration>),
-    /// Somebody is still at it.
+    /// Another thread is still at it.
     Busy,
 }
 

@@ -32,7 +32,7 @@ fn is_temporary(name: &str) -> bool {
 pub(crate) fn remove_leftovers(dir: &Arc<dyn Directory>) {
     for entry in dir.entries().unwrap_or_default() {
         if entry.is_file && is_temporary(&entry.name) {
-            // Whoever may not remove it has not made it.
+            // A process that may not remove it has not made it.
             let _ = dir.remove(&entry.name);
         }
     }
@@ -95,7 +95,7 @@ impl<'a> Scratch<'a> {
         let len = if with_cached { 2 * PART } else { PART };
         created.reserve(len)?;
         if kind == FilesystemKind::Relocating {
-            // Zeroes would be written elsewhere and help nobody; the log does not write them.
+            // Zeroes would be written elsewhere for nothing; the log does not write them.
             created.barrier(Barrier::Full)?;
             for part in made.parts() {
                 part.ready = PART;
@@ -143,7 +143,7 @@ impl<'a> Scratch<'a> {
     /// Removes the file.
     ///
     /// # Errors
-    /// If it cannot be removed; of kind `NotFound` if somebody else has done so meanwhile.
+    /// If it cannot be removed; of kind `NotFound` if another process has done so meanwhile.
     pub(crate) fn remove(mut self) -> io::Result<()> {
         self.gone = true;
         (self.direct, self.cached) = (None, None);

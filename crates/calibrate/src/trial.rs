@@ -134,7 +134,7 @@ fn run(
     }
     commits.scratch.remove().map_err(|e| match e.kind() {
         io::ErrorKind::NotFound => io::Error::other(
-            "the file of the trial was removed by somebody else: what was measured may be false",
+            "the file of the trial was removed by another program: what was measured may be false",
         ),
         _ => e,
     })?;

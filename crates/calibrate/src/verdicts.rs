@@ -1,4 +1,4 @@
-//! What cuts of power have shown, in a file of a directory: a log's own, or one that programs share.
+//! What power cuts have shown, in a file of a directory: a log's own, or one that programs share.
 //!
 //! It lies beside the calibrations and not among them: those may be dropped and measured again, and
 //! a program that knows nothing of verdicts rewrites their file. What is read may have been written
@@ -30,7 +30,7 @@ const LONGEST: u64 = 512 << 10;
 /// Where evidence of cuts holds: the filesystem, on that device, mounted like that.
 ///
 /// Not the device's kernel name, which changes with the order in which devices are found; not the
-/// kernel, which a device that drops flushes does not care for (it is told with the evidence); not
+/// kernel, which a device that drops flushes does not care for (it is shown with the evidence); not
 /// the write unit, since a flush covers all.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Place {
@@ -45,7 +45,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// The place of these facts; `None` where the system does not tell one filesystem from
+    /// The place of these facts; `None` where the system cannot tell one filesystem from
     /// others for good ([`Facts::lasting_volume`]).
     pub fn of(facts: &Facts) -> Option<Place> {
         let bounded = crate::key::bounded;
@@ -70,7 +70,7 @@ enum IsHere {
 
 impl Place {
     /// Whether it is the place of these facts. What the system does not tell now, or did not tell
-    /// then, or tells in another form, speaks neither for it nor against it.
+    /// then, or says in another form, speaks neither for it nor against it.
     fn is_here(&self, facts: &Facts) -> IsHere {
         let bounded = crate::key::bounded;
         let compared = |known: bool, same: bool| match (known, same) {
@@ -109,7 +109,7 @@ pub struct CutRun {
     pub place: Place,
     /// Of which method.
     pub method: Method,
-    /// Tells the run from others.
+    /// Identifies the run.
     pub run: u128,
     /// Cuts that were seen to lose what nothing had forced, at least 1; or the log's loss showed.
     pub cuts: u32,
@@ -145,7 +145,7 @@ fn held(dir: &Arc<dyn Directory>) -> io::Result<Held> {
     };
     let bytes = bytes.map_err(|e| {
         let why = format!(
-            "cannot read {}, which keeps what cuts of power have shown: {e}. Make it a file that can \
+            "cannot read {}, which keeps what power cuts have shown: {e}. Make it a file that can \
              be read, or {OR_ELSE}",
             path.display()
         );
@@ -153,7 +153,7 @@ fn held(dir: &Arc<dyn Directory>) -> io::Result<Held> {
     })?;
     stored::decode(&bytes).map_err(|why| {
         let why = format!(
-            "{} keeps what cuts of power have shown, and {why}. Put back a copy of it, or {OR_ELSE}",
+            "{} keeps what power cuts have shown, and {why}. Put back a copy of it, or {OR_ELSE}",
             path.display()
         );
         io::Error::new(io::ErrorKind::InvalidData, why)
@@ -198,7 +198,7 @@ pub fn record(dir: &Arc<dyn Directory>, runtime: &dyn Runtime, run: &CutRun) -> 
 
 /// What is known of the methods in the place of these facts, by these runs. Several runs of one
 /// method that lost nothing are counted together; one that lost goes before them all. A loss counts
-/// also where nobody can tell whether it was here: what was kept does not.
+/// also where it is unknown whether it was here: what was kept does not.
 pub fn tried(runs: &[CutRun], facts: &Facts) -> Vec<CutResult> {
     let methods = facts.platform.methods().iter();
     methods
@@ -225,7 +225,7 @@ pub fn tried(runs: &[CutRun], facts: &Facts) -> Vec<CutResult> {
             let evidence = match losses.max_by_key(|(r, is_here)| (*is_here, r.at)) {
                 Some((run, IsHere::Yes)) => loss(run),
                 Some((run, _)) => format!(
-                    "{}; it was on a {} that may be this one: the system does not tell enough of it \
+                    "{}; it was on a {} that may be this one: the system does not say enough of it \
                      now to say that it is another",
                     loss(run),
                     run.place.filesystem
@@ -247,7 +247,7 @@ fn kept(runs: &[(&CutRun, IsHere)]) -> Option<String> {
     let cuts: u64 = runs().map(|r| u64::from(r.cuts)).sum();
     let acknowledged = runs().fold(0, |n: u64, r| n.saturating_add(r.acknowledged));
     Some(format!(
-        "over {cuts} cut{} of power all of {acknowledged} acknowledged commits were kept{}",
+        "over {cuts} power cut{} all of {acknowledged} acknowledged commits were kept{}",
         if cuts == 1 { "" } else { "s" },
         told(latest)
     ))
@@ -255,7 +255,7 @@ fn kept(runs: &[(&CutRun, IsHere)]) -> Option<String> {
 
 fn loss(run: &CutRun) -> String {
     format!(
-        "a cut of power lost {} of {} acknowledged commits by {}{}. Use another disk or method; if \
+        "a power cut lost {} of {} acknowledged commits by {}{}. Use another disk or method; if \
          the cause is mended, remove the file '{NAME}' beside the log and in the shared cache, and \
          run `logforce powercut` again",
         run.lost,

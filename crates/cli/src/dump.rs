@@ -202,7 +202,7 @@ fn raw(args: &LogArgs, lsn: Lsn) -> anyhow::Result<End> {
             )
         }
         None => bail!(
-            "no record begins at LSN {lsn}, or it was taken back: `logforce dump --records` lists those that \
+            "no record begins at LSN {lsn}, or it was voided: `logforce dump --records` lists those that \
              there are"
         ),
     }

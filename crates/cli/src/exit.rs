@@ -10,9 +10,9 @@ use std::process::ExitCode;
 pub enum End {
     /// All done.
     Done,
-    /// What was looked at is damaged; that has been told.
+    /// The log is damaged; that has been printed.
     Damaged,
-    /// What was done says nothing; that has been told.
+    /// The result is inconclusive; that has been printed.
     Inconclusive,
     /// The user stopped it.
     Interrupted,
@@ -40,26 +40,26 @@ pub fn code(result: anyhow::Result<End>) -> ExitCode {
         Ok(End::Damaged) => ExitCode::from(1),
         Ok(End::Inconclusive) => ExitCode::from(3),
         Ok(End::Interrupted) => ExitCode::from(INTERRUPTED),
-        // Whoever read our output has seen enough.
+        // The reader of our output has closed it: it has seen enough.
         Err(e) if is_broken_pipe(&e) => ExitCode::SUCCESS,
         Err(e) => {
-            complain(&format!("error: {}", told(&e)));
+            complain(&format!("error: {}", message(&e)));
             ExitCode::from(if e.is::<Usage>() { 2 } else { 1 })
         }
     }
 }
 
-/// The error and its causes; not what has been told already: many name their cause themselves.
-fn told(error: &anyhow::Error) -> String {
-    let mut told = String::new();
+/// The error and its causes; not what has been said already: many name their cause themselves.
+fn message(error: &anyhow::Error) -> String {
+    let mut message = String::new();
     for cause in error.chain().map(ToString::to_string) {
-        if told.is_empty() {
-            told = cause;
-        } else if !told.contains(&cause) {
-            told = format!("{told}: {cause}");
+        if message.is_empty() {
+            message = cause;
+        } else if !message.contains(&cause) {
+            message = format!("{message}: {cause}");
         }
     }
-    told
+    message
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
@@ -85,7 +85,7 @@ mod tests {
         let answer = || io::Error::other("the disk is on fire");
         let bare = Err::<(), _>(answer()).context("cannot read x");
         assert_eq!(
-            told(&bare.unwrap_err()),
+            message(&bare.unwrap_err()),
             "cannot read x: the disk is on fire"
         );
         let own = logforce::Error::Io {
@@ -93,10 +93,10 @@ mod tests {
             path: "/x".into(),
             source: std::sync::Arc::new(answer()),
         };
-        let own = anyhow::Error::new(own).context("nothing can be told");
+        let own = anyhow::Error::new(own).context("nothing can be said");
         assert_eq!(
-            told(&own),
-            "nothing can be told: cannot look at the place /x: the disk is on fire"
+            message(&own),
+            "nothing can be said: cannot look at the place /x: the disk is on fire"
         );
     }
 }

@@ -44,7 +44,7 @@ pub struct LiveInfo {
     open_seconds: f64,
     /// The durable LSN then.
     durable: u64,
-    /// How long the oldest device call under way then had been under way, in seconds; 0 for none.
+    /// How long the oldest device call then had been in flight, in seconds; 0 for none.
     oldest_io_age_seconds: f64,
     /// What a commit takes by what the device takes for it.
     commit_to_force_ratio: Option<f64>,
@@ -122,7 +122,7 @@ impl LiveInfo {
         };
         let age = match self.age_seconds {
             Some(age) => format!("{} ago", time(age)),
-            None => "at a time that is to come".to_owned(),
+            None => "at a time in the future".to_owned(),
         };
         let mut lines = vec![(
             "statistics",
@@ -145,7 +145,7 @@ impl LiveInfo {
         lines.push((
             "  written",
             format!(
-                "{} ({}, {padding:.0} % padding) in {}, {} through",
+                "{} ({}, {padding:.0} % padding) in {}, {} by write-through",
                 count(c.batches, "batch"),
                 bytes(c.batch_bytes),
                 count(c.writes, "write"),
@@ -182,17 +182,17 @@ impl LiveInfo {
                 ));
             }
         }
-        if let Some(distance) = self.commit_to_force_ratio {
+        if let Some(ratio) = self.commit_to_force_ratio {
             lines.push((
                 "  a commit",
-                format!("takes {distance:.2} times its force (medians)"),
+                format!("takes {ratio:.2} times its force (medians)"),
             ));
         }
         if c.buffer_waits + c.segment_waits > 0 {
             lines.push((
                 "  appends waited",
                 format!(
-                    "{} for room in memory, {} for prepared space",
+                    "{} for buffer space, {} for a prepared segment",
                     count(c.buffer_waits, "time"),
                     count(c.segment_waits, "time")
                 ),
@@ -200,7 +200,7 @@ impl LiveInfo {
         }
         if self.oldest_io_age_seconds > 0.0 {
             lines.push((
-                "  under way",
+                "  in flight",
                 format!("a device call for {}", time(self.oldest_io_age_seconds)),
             ));
         }

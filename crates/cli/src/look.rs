@@ -77,7 +77,7 @@ pub struct Sinks {
 }
 
 /// Why a log cannot be opened. Of damage without the library's advice, which is to look at it with the
-/// command that is just doing that.
+/// command that is doing that.
 pub fn refusal(e: &Error) -> String {
     match e {
         Error::Damaged(damage) => format!("damaged log: {damage}"),
@@ -94,7 +94,7 @@ fn has_segments(dir: &Path) -> bool {
 }
 
 /// Whether `damage` in a log that is being written is none: its place was truncated, and its file
-/// reused, while it was looked at.
+/// reused, while it was read.
 pub fn is_overtaken(dir: &Path, damage: &Damage) -> bool {
     logforce::inspect(dir).is_ok_and(|now| {
         let now = now.summary();
@@ -125,7 +125,7 @@ pub fn given_up_words(range: &GivenUp) -> String {
     )
 }
 
-/// Why something was given up; nothing where nobody knows any more.
+/// Why something was given up; empty where that is not known any more.
 pub fn because_of(range: &GivenUp) -> String {
     let place = match (&range.file, range.offset) {
         (Some(file), Some(offset)) => format!(" in {file} offset {offset}"),
@@ -146,12 +146,10 @@ pub fn explain(case: RecoveryCase) -> &'static str {
             "behind it are only old bytes of an earlier use of the segment, which is normal"
         }
         RecoveryCase::TornEnd => {
-            "behind it is a write that was under way when everything stopped: this is normal, and no damage (the last acknowledged batch, rotten before a stamp followed it, would look the same)"
+            "behind it is a write that was in flight when everything stopped: this is normal, and no damage (the last acknowledged batch, if it rotted before a stamp followed it, would look the same)"
         }
         RecoveryCase::FullEnd => "the prepared segments are full, which is normal",
-        RecoveryCase::Damaged => {
-            "data behind it is known to have been durable and is not there any more"
-        }
+        RecoveryCase::Damaged => "data behind it is known to have been durable and cannot be found",
         RecoveryCase::SegmentLost => "a segment that must exist does not",
         RecoveryCase::WrittenWrong => "the checksums behind it are right and the contents are not",
         RecoveryCase::ReadError => "the device reports an error on reading what is behind it",
@@ -164,7 +162,7 @@ pub fn explain(case: RecoveryCase) -> &'static str {
 pub struct LogInfo {
     /// The directory.
     pub path: String,
-    /// Tells the log from every other.
+    /// Identifies the log.
     pub log_id: String,
     /// Records below are gone.
     pub front: u64,
@@ -172,9 +170,9 @@ pub struct LogInfo {
     pub anchor: u64,
     /// Exclusive end of the prepared segments.
     pub prepared_end: u64,
-    /// Closed in order the last time, and the control file is whole to say so.
+    /// Closed cleanly the last time, and the control file is whole to say so.
     pub clean: bool,
-    /// Open for writing just now.
+    /// Open for writing now.
     pub in_use: bool,
     /// The latest opening for writing: counter and nonce.
     pub epoch: String,
@@ -236,7 +234,7 @@ pub fn control_file(dir: &Path, i: &LogSummary) -> &'static str {
     }
 }
 
-/// What nobody knows of a log without a control file that can be used; `None` where there is one.
+/// What is unknown of a log without a usable control file; `None` where there is one.
 /// What is there may be whole and yet a part: neither its first file nor its last need be the log's.
 pub fn unknown_bounds(i: &LogSummary) -> Option<String> {
     if i.bounds_known {
@@ -249,7 +247,7 @@ pub fn unknown_bounds(i: &LogSummary) -> Option<String> {
         from => format!("below LSN {from}, where the first segment found begins, and "),
     };
     Some(format!(
-        "no control file can be used, so nobody knows where this log begins and ends: what lay {below}above LSN \
+        "no control file can be used, so it is unknown where this log begins and ends: what lay {below}above LSN \
          {}, where the last segment found ends, may be lost; and of the records found, some may have been \
          truncated at the front",
         to.start.plus(to.len)

@@ -20,7 +20,7 @@ mod verify;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
-/// A fast, truthful transaction log: measure what a commit costs on a disk, and look into logs.
+/// Measure what a commit costs on a disk and what it is worth; inspect, check and repair logs.
 #[derive(Debug, Parser)]
 #[command(name = "logforce", version, arg_required_else_help = true, after_help = EXAMPLES)]
 struct Cli {
@@ -36,9 +36,9 @@ Examples:
   logforce calibrate --dir /data      which commit method do logs use there, and why?
   logforce verify sales.log           is every acknowledged record still there?
   logforce dump sales.log --limit 20  what is in it?
-  logforce salvage sales.log saved    a fresh log of all that can be read of a damaged one
+  logforce salvage sales.log saved    copy what can be read of a damaged log into a new one
 
-Logs may be looked into while a program has them open.
+A program may have the log open meanwhile: no command locks or changes it.
 Exit status: 0 done, 1 failed or damage found, 2 unusable arguments, 3 inconclusive (powercut),
 130 interrupted.";
 
@@ -48,18 +48,18 @@ enum Command {
     Bench(bench::Args),
     /// Show which commit method logs use on this disk, and why; measure where that is not known.
     Calibrate(calibrate::Args),
-    /// Tell what the system says of a disk, whether it honours write-through, and what each method is
-    /// worth there; measures and writes nothing.
+    /// Show what the system says of a disk, whether it honours write-through, and what each method
+    /// guarantees there; measures and writes nothing.
     Facts(facts::Args),
     /// List the batches and records of a log, and what is damaged.
     Dump(dump::Args),
-    /// Check every byte of a log that counts; exits with 1 if something is damaged.
+    /// Read and check a whole log; exits with 1 if something is damaged.
     Verify(verify::Args),
-    /// Cut the power of this machine, and tell what a log kept; proves or contradicts a method.
+    /// Test with real power cuts whether this disk keeps what a log acknowledged.
     Powercut(powercut::Args),
-    /// Make a fresh log of all records of a damaged one that can be read.
+    /// Copy all records that can be read of a damaged log into a new one.
     Salvage(salvage::Args),
-    /// Tell what a log is and what it takes up, without reading its records.
+    /// Show a log's state, size and statistics, without reading its records.
     Stat(stat::Args),
 }
 

@@ -44,7 +44,7 @@ impl Sink {
         match target {
             Target::Stdout => Ok(Sink::Stdout),
             Target::File(path) => {
-                // Anything else may be there and not tell: a device of Windows (`NUL`), or what may
+                // Anything else may be there all the same: a device of Windows (`NUL`), or what may
                 // not be looked at.
                 let is_new = path
                     .symlink_metadata()
@@ -136,7 +136,7 @@ pub fn print(text: &str, stdout_has_data: bool) -> anyhow::Result<()> {
         .context("cannot write to standard output")
 }
 
-/// A line on standard error. If nobody can hear it there is nobody to tell.
+/// A line on standard error; a failure to write it is ignored.
 pub fn complain(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }

@@ -5,7 +5,7 @@ use logforce_measure::progress::Progress;
 
 const STEPS: u64 = 1000;
 
-/// A bar that draws only when told of progress: nothing runs beside a measurement.
+/// A bar that draws only on progress: nothing runs beside a measurement.
 pub struct Bar(ProgressBar);
 
 impl Bar {

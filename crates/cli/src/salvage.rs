@@ -15,24 +15,24 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// So many places are told one by one.
+/// So many places are reported one by one.
 const TOLD: usize = 10_000;
 
 const MORE: &str = "\
-Makes a fresh log in NEW of all records of SRC that can be read, in their order: also where the
-control file is lost, a segment is missing, or the middle is damaged. SRC is only read. Records get
-new LSNs; --map says which. NEW appears when everything is in it and forced, or not at all: until then
-it is NEW.partial, which a salvage that is killed leaves behind, to be removed by hand.
+Copies all records of SRC that can be read, in their order, into a new log: also where the control
+file is lost, a segment is missing, or the middle is damaged. SRC is only read. Records get new LSNs;
+--map says which. NEW appears when everything is in it and forced, or not at all: until then it is
+NEW.partial, which a killed salvage leaves behind, to be removed by hand.
 
-Records that truncate_back took back, and atomic appends that are not whole, are no part of SRC and
-are not saved. What an opening with OnDamage::Truncate gave up is saved with --given-up only: the
+Records that truncate_back voided, and atomic appends that are not whole, are no part of SRC and are
+not saved. What an opening with OnDamage::Truncate gave up is saved with --given-up only: the
 log went on without it, and only its owner knows how the two fit together.
 
-Of a segment whose own header is damaged, the batches that say themselves that they are this log's
-and lie where they belong are read.
+Of a segment with a damaged header, salvage reads the batches whose own headers say that they belong
+to this log and to this place.
 
-Without a control file that can be used nobody knows where SRC begins and ends: what lay below and
-above the segments found may be missing, and records that truncate_front truncated may be saved again.
+Without a usable control file it is unknown where SRC begins and ends: what lay below and above the
+segments found may be missing, and records that truncate_front dropped may be saved again.
 
 Exit status: 0 all of SRC was saved, 1 something is missing or may be (the report says what) or nothing
 could be saved, 2 unusable arguments.";
@@ -84,15 +84,15 @@ struct Report {
     complete: bool,
     /// The control file says where SRC begins and ends.
     bounds_known: bool,
-    /// What nobody knows where it does not.
+    /// What is unknown where it does not.
     #[serde(skip)]
     unknown: Option<String>,
     records: u64,
     record_bytes: u64,
     /// Of those, known to have been durable.
     proven: u64,
-    /// Records that were taken back, and are not saved.
-    taken_back: u64,
+    /// Records that truncate_back voided; they are not saved.
+    voided: u64,
     /// Whole records of appends of which another part is lost; they are not saved.
     parts: u64,
     metadata: Option<String>,
@@ -108,7 +108,7 @@ struct NotSaved {
     #[serde(flatten)]
     damage: DamageInfo,
     /// Exclusive end of what is not saved: where the next whole batch begins, or what was prepared
-    /// ends. Null where nothing that lies there is missing, or nobody knows how far it goes.
+    /// ends. Null where nothing that lies there is missing, or it is unknown how far it goes.
     to: Option<u64>,
     /// From `lsn` to there, bytes of log.
     bytes: Option<u64>,
@@ -121,7 +121,7 @@ struct NotSaved {
 #[derive(Default)]
 struct Extents {
     places: Vec<(Damage, Option<Lsn>)>,
-    /// From here on nobody has told yet where whole batches follow.
+    /// From here on it is not known yet where whole batches follow.
     open: usize,
     /// Exclusive end of the last whole batch.
     end: Lsn,
@@ -149,9 +149,9 @@ impl Extents {
         }
     }
 
-    /// What is left has no batch behind it, or was told when all was read: a segment that is missing
+    /// What is left has no batch behind it, or was reported when all was read: a segment that is missing
     /// ends where the next one begins, or where the log was prepared to.
-    fn told(self, summary: &LogSummary) -> Vec<NotSaved> {
+    fn reported(self, summary: &LogSummary) -> Vec<NotSaved> {
         let Extents {
             places, end, files, ..
         } = self;
@@ -324,11 +324,11 @@ fn refused(e: Error, new: &Path) -> anyhow::Error {
 fn is_within(new: &Path, src: &Path) -> bool {
     let parent = new.parent().filter(|p| !p.as_os_str().is_empty());
     let parent = parent.unwrap_or(Path::new(".")).canonicalize();
-    // What cannot be found is told when it is opened.
+    // Opening reports what cannot be found.
     parent.is_ok_and(|parent| src.canonicalize().is_ok_and(|src| parent.starts_with(src)))
 }
 
-/// Where NEW is made. A salvage that is killed leaves it, under a name that nobody takes for whole.
+/// Where NEW is made. A salvage that is killed leaves it, under a name that does not pass for whole.
 fn partial(new: &Path) -> anyhow::Result<PathBuf> {
     let Some(name) = new.file_name() else {
         bail!(Usage(format!("'{}' names no directory", new.display())));
@@ -420,7 +420,7 @@ fn save(args: &Args, inspector: &Inspector, mut made: Made<'_>) -> anyhow::Resul
         return Err(e);
     }
     let report = made.report;
-    report.taken_back = finding.voided;
+    report.voided = finding.voided;
     report.parts = finding.parts;
     if finding.parts > 0 {
         complain(&format!(
@@ -429,7 +429,7 @@ fn save(args: &Args, inspector: &Inspector, mut made: Made<'_>) -> anyhow::Resul
         ));
     }
     report.damages = finding.damages;
-    report.damage = damages.told(&summary);
+    report.damage = damages.reported(&summary);
     report.metadata = metadata(&summary);
     match inspector.meta() {
         Ok(Some(meta)) => {
@@ -441,7 +441,7 @@ fn save(args: &Args, inspector: &Inspector, mut made: Made<'_>) -> anyhow::Resul
         Err(Error::Damaged(_)) => report.metadata_saved = false,
         Err(e) => return Err(e.into()),
     }
-    // What was given up was damaged when it was, and nobody counted what was lost of it.
+    // What was given up was damaged when it was, and what was lost of it was not counted.
     report.complete = report.bounds_known
         && (report.metadata_saved || report.metadata.is_none())
         && report.given_up.is_empty()
@@ -456,7 +456,7 @@ fn save(args: &Args, inspector: &Inspector, mut made: Made<'_>) -> anyhow::Resul
     Ok(())
 }
 
-/// Tells of a range that an opening gave up, and saves its records if that is asked for. `false` if
+/// Reports a range that an opening gave up, and saves its records if that is asked for. `false` if
 /// that failed.
 fn gave_up(args: &Args, inspector: &Inspector, range: &GivenUp, made: &mut Made<'_>) -> bool {
     let mut records = 0;
@@ -502,7 +502,7 @@ fn text(r: &Report) -> String {
             "{}: {} at LSN {}{extent} ({file} offset {}): {}\n",
             match missing {
                 true => "NOT SAVED",
-                false => "DAMAGED, and nothing is missing for it",
+                false => "DAMAGED, but nothing is missing",
             },
             damage.case,
             damage.lsn,
@@ -510,9 +510,9 @@ fn text(r: &Report) -> String {
             damage.found
         ));
     }
-    let untold = r.damages.saturating_sub(r.damage.len() as u64);
-    if untold > 0 {
-        text.push_str(&format!("NOT SAVED: {untold} more places\n"));
+    let unlisted = r.damages.saturating_sub(r.damage.len() as u64);
+    if unlisted > 0 {
+        text.push_str(&format!("NOT SAVED: {unlisted} more places\n"));
     }
     for range in &r.given_up {
         let (from, to, n) = (range.from, range.to, count(range.records, "record"));
@@ -566,7 +566,7 @@ mod tests {
     use super::*;
     use logforce::Method;
 
-    /// The library's error names its own option, which nobody can give here.
+    /// The library's error names its own option, which the command does not have.
     #[test]
     fn a_place_that_is_not_safe_enough_names_the_commands_option() {
         let e = Error::Guarantee {

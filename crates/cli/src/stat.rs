@@ -52,7 +52,7 @@ struct Report {
     notes: Vec<String>,
 }
 
-/// What reading the log tells.
+/// What reading the log shows.
 #[derive(Serialize)]
 struct Scan {
     end: u64,
@@ -123,9 +123,9 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         files: files(&summary),
         notes: host().caveat.into_iter().collect(),
     };
-    let told = report.notes.iter().map(|n| wrap(n, WIDTH, 0) + "\n");
-    let told: String = told.chain([text(&args.dir, &summary, &report)]).collect();
-    print(&told, sinks.stdout_has_data)?;
+    let shown = report.notes.iter().map(|n| wrap(n, WIDTH, 0) + "\n");
+    let shown: String = shown.chain([text(&args.dir, &summary, &report)]).collect();
+    print(&shown, sinks.stdout_has_data)?;
     if let Some(mut out) = sinks.json {
         serde_json::to_writer_pretty(&mut out, &report).map_err(std::io::Error::from)?;
         out.write_all(b"\n")?;
@@ -170,8 +170,8 @@ fn text(dir: &Path, i: &LogSummary, report: &Report) -> String {
         match (i.in_use, i.clean) {
             (true, _) => "open for writing",
             _ if !i.bounds_known => "the next opening refuses it: no control file can be used",
-            (false, true) => "closed in order",
-            (false, false) => "not closed in order: the next opening recovers it",
+            (false, true) => "closed cleanly",
+            (false, false) => "not closed cleanly: the next opening recovers it",
         }
         .to_owned(),
     );
@@ -223,7 +223,7 @@ fn text(dir: &Path, i: &LogSummary, report: &Report) -> String {
         line(
             "records",
             format!(
-                "{} ({}) in {}, {} more taken back",
+                "{} ({}) in {}, {} more voided",
                 scan.records,
                 bytes(scan.record_bytes),
                 count(scan.batches, "batch"),

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 /// How often a log in use is looked at again before what looks like damage counts as that.
 const LOOKS: usize = 3;
-/// So many places are told one by one.
+/// So many places are reported one by one.
 const TOLD: usize = 10_000;
 /// The bar moves after so many bytes.
 const STEP: u64 = 8 << 20;
@@ -126,14 +126,14 @@ fn look(args: &LogArgs) -> anyhow::Result<Look> {
     let whole = summary.prepared_end.0.saturating_sub(from).max(1) as f64;
     let bar = Bar::new();
     bar.doing("checking");
-    let (mut damages, mut scanned, mut told) = (Vec::new(), 0, 0);
+    let (mut damages, mut scanned, mut shown) = (Vec::new(), 0, 0);
     let start = Instant::now();
     let finding = inspector.walk(&mut |visit| {
         match visit {
             Visit::Batch(batch) => {
                 scanned += batch.end.since(batch.lsn);
-                if scanned - told >= STEP {
-                    told = scanned;
+                if scanned - shown >= STEP {
+                    shown = scanned;
                     bar.fraction(batch.end.0.saturating_sub(from) as f64 / whole);
                 }
             }
@@ -165,7 +165,7 @@ fn look(args: &LogArgs) -> anyhow::Result<Look> {
     })
 }
 
-/// A log whose bounds nobody knows may be a part of one.
+/// A log whose bounds are unknown may be a part of one.
 fn is_healthy(look: &Look, refused: Option<&Error>) -> bool {
     look.finding.damages == 0 && refused.is_none() && look.summary.bounds_known
 }
@@ -213,11 +213,11 @@ fn text(args: &LogArgs, look: &Look, refused: Option<&Error>) -> String {
         if s.in_use {
             "open for writing"
         } else if !s.bounds_known {
-            "whether closed in order UNKNOWN"
+            "whether closed cleanly UNKNOWN"
         } else if s.clean {
-            "closed in order"
+            "closed cleanly"
         } else {
-            "not closed in order"
+            "not closed cleanly"
         },
         control_file(&args.dir, s)
     );
@@ -230,9 +230,9 @@ fn text(args: &LogArgs, look: &Look, refused: Option<&Error>) -> String {
     for damage in &look.damages {
         text.push_str(&format!("DAMAGE {damage}\n"));
     }
-    let untold = f.damages.saturating_sub(look.damages.len() as u64);
-    if untold > 0 {
-        text.push_str(&format!("DAMAGE in {} more\n", places_of(untold)));
+    let unlisted = f.damages.saturating_sub(look.damages.len() as u64);
+    if unlisted > 0 {
+        text.push_str(&format!("DAMAGE in {} more\n", places_of(unlisted)));
     }
     for range in &look.given_up {
         text.push_str(&given_up_words(range));
@@ -245,7 +245,7 @@ fn text(args: &LogArgs, look: &Look, refused: Option<&Error>) -> String {
         count(f.batches, "batch"),
         match f.voided {
             0 => String::new(),
-            n => format!(", {n} more taken back"),
+            n => format!(", {n} more voided"),
         },
         f.proven_to
     ));
@@ -270,7 +270,7 @@ fn text(args: &LogArgs, look: &Look, refused: Option<&Error>) -> String {
     text
 }
 
-/// In a word or some: who reads one line of the report knows.
+/// In a few words: the first line of the report says it.
 fn state(look: &Look, refused: Option<&Error>) -> String {
     match (look.finding.damages, refused, look.given_up.len() as u64) {
         (0, None, _) if !look.summary.bounds_known => {

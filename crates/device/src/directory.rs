@@ -3,7 +3,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Tells files and directories apart whatever path leads to them (on Unix device and inode).
+/// Identifies files and directories whatever path leads to them (on Unix device and inode).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FileIdentity {
     /// The volume.
@@ -101,28 +101,28 @@ pub trait Directory: Send + Sync {
     /// this one, holds it.
     fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>>;
 
-    /// Whether somebody holds the writer lock, without taking it. `Ok(false)` if the lock file
+    /// Whether a process holds the writer lock, without taking it. `Ok(false)` if the lock file
     /// does not exist.
     fn is_locked(&self, name: &str) -> io::Result<bool>;
 
-    /// What the system tells of the filesystem and the device below this directory.
+    /// What the system says of the filesystem and the device below this directory.
     fn facts(&self) -> io::Result<Facts>;
 
     /// Free space for this user, in bytes.
     fn free_space(&self) -> io::Result<u64>;
 
     /// Where the path leads now by which this directory was opened. The working directory of then
-    /// counts, and so does the root: a process that has changed either is not told that its
+    /// counts, and so does the root: a process that has changed either does not learn that its
     /// directory went. An error says nothing of the directory.
     ///
-    /// For directories that nobody else can take away it need not be provided.
+    /// Directories that nothing else can remove need not provide it.
     fn whereabouts(&self) -> io::Result<Whereabouts> {
         Ok(Whereabouts::Here)
     }
 
     /// The identity of the file that has the name now; `NotFound` if none has.
     ///
-    /// For directories in which nobody else changes names it need not be provided.
+    /// Directories in which nothing else changes names need not provide it.
     fn identity_of(&self, name: &str) -> io::Result<FileIdentity> {
         let _ = name;
         Err(io::ErrorKind::Unsupported.into())

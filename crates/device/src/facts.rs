@@ -54,7 +54,7 @@ pub struct DirectAlignment {
     pub offset: u32,
 }
 
-/// The block device below a filesystem, as far as the system tells.
+/// The block device below a filesystem, as far as the system says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlockDevice {
     /// Kernel name of the whole device, such as `nvme0n1`.
@@ -74,7 +74,7 @@ pub struct BlockDevice {
     pub model: String,
 }
 
-/// What the system tells of the filesystem and the device below a directory.
+/// What the system says of the filesystem and the device below a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
     /// The system whose calls are made here.
@@ -88,7 +88,7 @@ pub struct Facts {
     /// Where it is mounted; empty if unknown.
     pub mount_point: String,
     /// The filesystem passes barriers on to the device (`false` with `nobarrier`, and where Windows was
-    /// told to send none).
+    /// configured to send none).
     pub barriers: bool,
     /// The device, if there is one and it can be named.
     pub device: Option<BlockDevice>,
@@ -102,7 +102,7 @@ pub struct Facts {
     pub direct_unknown: Option<String>,
     /// Nothing can be written here: it is mounted read-only.
     pub read_only: bool,
-    /// Tells the filesystem from others, also after a restart as far as the system can: its UUID,
+    /// Identifies the filesystem, also after a restart as far as the system can: its UUID,
     /// or the number that it derives from that (`fsid:…`); empty if unknown.
     pub volume: String,
     /// Size of the filesystem in bytes, if it says so.
@@ -111,8 +111,8 @@ pub struct Facts {
     pub kernel: String,
     /// Things worth telling the user, in sentences.
     pub notes: Vec<String>,
-    /// What cuts of power have shown of methods here. The system does not know: it is put in by
-    /// whoever keeps such evidence.
+    /// What power cuts have shown of methods here. The system does not know: the caller
+    /// that stores such evidence adds it.
     pub tried: Vec<CutResult>,
     /// Files that keep such evidence and cannot be read: each says which, why, and what to do. A
     /// loss may be recorded there, so nothing is said to survive a loss of power meanwhile.
@@ -236,7 +236,7 @@ impl Facts {
             _ if !self.barriers => (
                 Guarantee::OsCrash,
                 Verdict::Contradicted,
-                "the system was told not to force the device's cache: the write may end in it",
+                "the system is configured not to flush the device's cache: the write may end in it",
             ),
             (_, Some(true)) => (
                 Guarantee::PowerLoss,
@@ -263,7 +263,7 @@ impl Facts {
         {
             verdict = Verdict::Unknown;
             evidence += &format!(
-                "; but where {} puts the data it has to write down as well, and nobody says that a write through does",
+                "; but {} has to record where it puts the data as well, and nothing says that a write-through does",
                 self.filesystem
             );
         }
@@ -311,7 +311,7 @@ impl Facts {
             .map_or(WriteCache::Unknown, |d| d.write_cache);
         // Windows mounts nothing so: it is a setting of the disk there.
         let without = match self.platform {
-            Platform::Windows => "the system was told not to force the device's cache",
+            Platform::Windows => "the system is configured not to flush the device's cache",
             _ => "mounted without barriers",
         };
         let (guarantee, verdict, evidence) = match (self.barriers, cache) {

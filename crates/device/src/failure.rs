@@ -1,7 +1,7 @@
 //! What a failed call is evidence of.
 //!
 //! Only the medium can say that bytes are lost. A process that has run out of descriptors, memory
-//! or rights learns nothing about them: whoever took such an answer for damage could cut records
+//! or rights learns nothing about them: taking such an answer for damage could cut records
 //! that were acknowledged and lie on the medium, whole.
 
 use std::error::Error;
@@ -78,7 +78,7 @@ pub fn os_number(error: &io::Error) -> Option<i32> {
 /// Whether `error`, the answer to a read, says that the medium does not give back what it holds.
 ///
 /// Everything else (no descriptors, no memory, no rights, a signal, a busy or vanished device, a
-/// file that is not shared) says nothing about the bytes, and neither does what nobody knows.
+/// file that is not shared) says nothing about the bytes, and neither does an unknown error.
 pub fn is_of_medium(error: &io::Error) -> bool {
     match error.raw_os_error() {
         Some(number) => NUMBERS.contains(&number),

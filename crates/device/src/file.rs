@@ -57,8 +57,8 @@ pub enum Barrier {
     /// What the system calls `fsync`, and worth what it is worth there: on macOS it ends in the
     /// device's cache, elsewhere it is [`Full`](Self::Full). Only for the method of that name.
     Fsync,
-    /// An order: what was written before is on the medium before anything that is written later;
-    /// when, nobody says. `F_BARRIERFSYNC` on macOS, elsewhere [`Full`](Self::Full). Only for the
+    /// An order and no durability: earlier writes reach the medium before later ones, at some time.
+    /// `F_BARRIERFSYNC` on macOS, elsewhere [`Full`](Self::Full). Only for the
     /// method of that name.
     Order,
 }
@@ -69,7 +69,7 @@ pub enum ReadSource {
     /// The system's cache may answer.
     Cache,
     /// Past the system's cache. After a failed barrier the cache may hold bytes that the device
-    /// never got; only this source tells what is really there. Offset, length and address must
+    /// never got; only this source shows what is really there. Offset, length and address must
     /// be multiples of the write unit.
     Medium,
 }

@@ -48,7 +48,7 @@ pub enum Verdict {
     Proven,
     /// The device and the stack above it say so.
     Declared,
-    /// Nobody says.
+    /// Nothing says so, and nothing speaks against it.
     Unknown,
     /// Faster than physics or than the device's own flush allows.
     Implausible,

@@ -16,7 +16,7 @@ pub struct Layer {
 }
 
 impl Layer {
-    /// A part of the stack that cannot be seen. Where nobody knows whether a sync gets through, it
+    /// A part of the stack that cannot be seen. Where it is unknown whether a sync gets through, it
     /// is worth no more than `at_most`.
     pub fn unseen(name: impl Into<String>, at_most: Guarantee, why: impl Into<String>) -> Layer {
         Layer {

@@ -5,7 +5,7 @@
 //!
 //! - [`Directory`] and [`File`]: names and bytes, writes submitted and completed, barriers.
 //! - [`Runtime`]: time, threads, waiting and waking.
-//! - [`Facts`]: what the system tells of a device, from which [`Facts::assess`] derives the
+//! - [`Facts`]: what the system says of a device, from which [`Facts::assess`] derives the
 //!   [`Guarantee`] of a [`Method`] and the [`Verdict`] on it.
 //!
 //! Nothing here knows what an LSN is, and nothing here does I/O.

@@ -1,8 +1,8 @@
-//! What cuts of power have shown, over what the system says.
+//! What power cuts have shown, over what the system says.
 
 use crate::{Assessment, Facts, FileState, ForceBy, Guarantee, Method, Platform, Verdict};
 
-/// What cuts of power have shown of a method in a place.
+/// What power cuts have shown of a method in a place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CutResult {
     /// Which.
@@ -13,7 +13,7 @@ pub struct CutResult {
     pub evidence: String,
 }
 
-/// All that is kept of cuts of power in a place, as far as it can be read.
+/// All that is kept of power cuts in a place, as far as it can be read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CutEvidence {
     /// As in [`Facts::tried`].
@@ -53,7 +53,7 @@ impl Platform {
 impl Facts {
     /// The method that is used where the user names none and nothing was measured. On Linux
     /// `direct+dsync` where direct I/O is offered, else `dsync`; on Windows `flush`; on macOS
-    /// `full-fsync`. One that lost acknowledged data in a cut of power gives way to the first that
+    /// `full-fsync`. One that lost acknowledged data in a power cut gives way to the first that
     /// did not, if there is one.
     pub fn default_method(&self) -> Method {
         let is_offered = |m: &&Method| !m.plan().direct || self.direct.is_some();
@@ -81,13 +81,13 @@ impl Facts {
         if default == first {
             why.to_owned()
         } else if lost(first) {
-            format!("{first} lost acknowledged data in a cut of power; {why}")
+            format!("{first} lost acknowledged data in a power cut; {why}")
         } else {
             format!("{}; {why}", self.why_not_offered(first))
         }
     }
 
-    /// The guarantee of `method` on a file in `state` here, with its evidence. What cuts of power
+    /// The guarantee of `method` on a file in `state` here, with its evidence. What power cuts
     /// have shown ([`Facts::tried`]) goes before what the system says; it never makes a guarantee
     /// stronger. Where some of that cannot be read ([`Facts::unread`]) it may have shown a loss.
     ///
@@ -128,7 +128,7 @@ impl Facts {
         (!self.unread.is_empty()).then(|| self.unread.join("; "))
     }
 
-    /// Takes what is kept of cuts of power.
+    /// Takes what is kept of power cuts.
     pub fn heed(&mut self, evidence: CutEvidence) {
         (self.tried, self.unread) = (evidence.tried, evidence.unread);
     }

@@ -96,7 +96,7 @@ pub enum RecoveryCase {
     CleanEnd,
     /// Old bytes of a recycled segment, or of an opening that was given up.
     StaleEnd,
-    /// A write that was under way when everything stopped.
+    /// A write that was in flight when everything stopped.
     TornEnd,
     /// The prepared segments are full.
     FullEnd,

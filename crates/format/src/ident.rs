@@ -1,6 +1,6 @@
 use std::fmt;
 
-/// Tells one log from every other: 16 random bytes, drawn when the log is made.
+/// Identifies a log: 16 random bytes, drawn when the log is made.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct LogId(pub [u8; 16]);
 

@@ -1,4 +1,4 @@
-//! The page of statistics that a running log keeps in its directory, for whoever wants to look.
+//! The page of statistics that a running log keeps in its directory, for other processes to read.
 
 use crate::bytes::{crc_with_hole, get_epoch, get_id, get_u16, get_u32, get_u64, put, put_epoch};
 use crate::{Epoch, FORMAT_VERSION, LogId, Lsn};
@@ -53,7 +53,7 @@ pub struct Live {
     pub open_for: u64,
     /// The durable LSN then.
     pub durable: Lsn,
-    /// Age of the oldest device call under way then, nanoseconds; 0 for none.
+    /// Age of the oldest device call in flight then, nanoseconds; 0 for none.
     pub oldest_io_age: u64,
     /// Counters, in the order of `docs/format.md`; at most [`LIVE_COUNTERS`].
     pub counters: Vec<u64>,

@@ -104,7 +104,7 @@ impl SegmentHeader {
     }
 
     /// Length and write unit as they stand in a header of which nothing was checked, not even that it
-    /// is one: a guess for whoever has other proof.
+    /// is one: a guess, for callers with other proof.
     pub fn unchecked_geometry(bytes: &[u8]) -> (u64, u32) {
         match bytes.get(..SEGMENT_HEADER_LEN) {
             Some(b) => (get_u64(b, 40), get_u32(b, 12)),

@@ -66,7 +66,7 @@ impl Copy {
         Ok(())
     }
 
-    /// The primary has taken back what it had from `from` on.
+    /// The primary has truncated what it had from `from` on.
     fn undo(&mut self, from: Lsn) -> Result<()> {
         let kept = self
             .places
@@ -91,7 +91,7 @@ impl Copy {
                 log.follow(from)
             });
             match follower {
-                // Taken back while nobody was following.
+                // Truncated while this was not following.
                 Err(Error::Voided { from, .. }) => self.undo(from)?,
                 other => return Ok(other?),
             }

@@ -29,7 +29,7 @@ pub(crate) const DEEPEST: u32 = 8;
 /// What is known of a place, and how.
 #[derive(Debug, Clone)]
 pub struct Report {
-    /// What the system tells of the place.
+    /// What the system says of the place.
     pub facts: Facts,
     /// The method that a log opened here now would use, and why.
     pub decision: Decision,

@@ -1,5 +1,5 @@
-//! What cuts of power have shown, for people and programs that want to know or to record it. The
-//! command `logforce powercut` makes the cuts; the functions that open a log heed what is recorded.
+//! What power cuts have shown, for people and programs that want to know or to record it. The
+//! command `logforce powercut` makes the cuts; the functions that open a log obey what is recorded.
 
 pub use logforce_calibrate::verdicts::{CutRun, NAME, Place, now};
 
@@ -12,7 +12,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What the system tells of the directory `path`, with what cuts of power have shown there,
+/// What the system says of the directory `path`, with what power cuts have shown there,
 /// recorded in `path` or in `cache`.
 ///
 /// # Errors
@@ -40,7 +40,7 @@ pub fn known(facts: &Facts, cache: Option<&Path>) -> CutEvidence {
 /// directory or nothing recorded in it.
 ///
 /// # Errors
-/// If what is recorded there cannot be read: it may tell of a loss.
+/// If what is recorded there cannot be read: it may record a loss.
 pub fn recorded(path: impl AsRef<Path>) -> Result<Vec<CutRun>> {
     let path = path.as_ref();
     read(path).map_err(|source| Error::Io {

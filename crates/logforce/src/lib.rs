@@ -1,5 +1,4 @@
-//! A fast transaction log to embed: append records, *force* them to the medium, read them back
-//! after any crash.
+//! A write-ahead log to embed: append records, commit them durably, read them back after any crash.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -19,11 +18,12 @@
 //! ```
 //!
 //! Where [`Options::method`] is not set, the first opening on a filesystem measures which commit
-//! method is fastest there, for 300 ms at most; [`Log::method`] and [`calibration`] tell the result.
+//! method is fastest there, for 300 ms at most; [`Log::method`] and [`calibration`] show the result.
 //!
 //! What a force guarantees depends on the method, the filesystem and the device: [`Log::guarantee`]
 //! says it, and opening fails where the guarantee that [`Options::require`] asks for (by default:
-//! survives a loss of power) cannot be had. `docs/durability.md` lists what is assumed.
+//! survives a loss of power) cannot be had. `docs/durability.md` lists what is assumed, and
+//! `docs/guide` has a page each on opening, policies, checkpoints, errors, reading, tuning and backup.
 
 #![forbid(unsafe_code)]
 // In a user's process an error is returned, never a panic.
@@ -47,7 +47,7 @@ pub use logforce_core::{
     SegmentInfo, Stats, SubmitFuture, Verdict, VerifyReport, Visit,
 };
 
-/// With an advisor that measures, asked where the user settled no method.
+/// With an advisor that measures where the user named no method.
 fn open(path: &Path, mode: OpenMode, options: Options) -> Result<Log> {
     let options = options.default_advisor(Arc::new(calibration::Calibrator));
     Log::open(&logforce_device_os::OsSystem::new(), path, mode, options)
@@ -76,7 +76,7 @@ pub fn read_only(path: impl AsRef<Path>) -> Result<ReadOnly> {
     ReadOnly::open(&logforce_device_os::OsSystem::new(), path)
 }
 
-/// Opens the log in `path` for looking at its parts: nothing is locked, changed or forced.
+/// Opens the log in `path` for inspection, segment by segment: nothing is locked, changed or forced.
 pub fn inspect(path: impl AsRef<Path>) -> Result<Inspector> {
     Inspector::open(&logforce_device_os::OsSystem::new(), path)
 }
@@ -86,7 +86,7 @@ pub fn salvage(path: impl AsRef<Path>) -> Result<Inspector> {
     Inspector::salvage(&logforce_device_os::OsSystem::new(), path)
 }
 
-/// What the system tells of the filesystem and the device below the directory `path`.
+/// What the system says of the filesystem and the device below the directory `path`.
 pub fn facts(path: impl AsRef<Path>) -> Result<Facts> {
     use logforce_device::System;
     let path = path.as_ref();

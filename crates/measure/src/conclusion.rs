@@ -202,7 +202,7 @@ fn per_commit(rows: &[&Row]) -> String {
     })
 }
 
-/// `others`: methods were measured that nobody vouches for.
+/// `others`: methods were measured whose guarantee is unknown.
 fn decided(
     fastest: &Candidate,
     next: Option<&Candidate>,
@@ -216,7 +216,7 @@ fn decided(
             format!(", against {} by {}, the next", ms(n.ms), n.method),
         ),
         None if others => (
-            "only method measured, beside those that nobody vouches for,",
+            "only method measured, beside those whose write-through is unknown,",
             String::new(),
         ),
         None => ("only method measured", String::new()),
@@ -239,7 +239,7 @@ fn cannot_tell(tied: &[&Candidate], default: Method) -> String {
         .map(|c| c.method.to_string())
         .collect();
     format!(
-        "No method is recommended: it cannot be told which is the fastest that survives loss of power, since too little was \
+        "No method is recommended: it is unknown which is the fastest that survives loss of power, since too little was \
          measured of {} (no file with {FEWEST_COMMITS} commits in {FEWEST_SLICES} turns). {MORE_TIME} A log \
          whose program names no method does not depend on this; the default is {default}.",
         all_of(&lacking)
@@ -430,7 +430,7 @@ fn not_believed(rows: &[&Row]) -> Option<String> {
     ))
 }
 
-/// A write through that nobody completes and nobody vouches for: a device that drops it is the fastest
+/// A write-through that no flush completes and no device declares: a device that drops it is the fastest
 /// of all. Calibration leaves it out for the same reason.
 fn is_unvouched(row: &Row, platform: Platform) -> bool {
     row.method.plan().force == ForceBy::Through
@@ -446,7 +446,10 @@ fn not_vouched(rows: &[&Row]) -> Option<String> {
     Some(format!(
         " Not preferred to a flush, however fast: {} ({}).",
         names.join(", "),
-        first.evidence.as_deref().unwrap_or("nobody vouches for it")
+        first
+            .evidence
+            .as_deref()
+            .unwrap_or("its write-through is unknown")
     ))
 }
 

@@ -85,7 +85,7 @@ pub fn marks(rows: &[Row]) -> Option<String> {
         marks.push("+ proven by power cuts");
     }
     if has(Unknown) {
-        marks.push("? nobody says whether it holds");
+        marks.push("? unknown whether it holds");
     }
     if has(Implausible) || has(Contradicted) {
         marks.push("! not to be believed, or known to be lost");

@@ -43,7 +43,7 @@ pub struct Checked {
     pub totals: Totals,
     /// The verdict, in words.
     pub conclusion: Conclusion,
-    /// The machine was not restarted since the round was written, as far as the system tells.
+    /// The machine was not restarted since the round was written, as far as the system says.
     pub same_boot: bool,
     /// The files that hold the verdict now.
     pub recorded: Vec<PathBuf>,
@@ -51,12 +51,12 @@ pub struct Checked {
     pub not_recorded: Vec<String>,
 }
 
-/// Looks at what a round has left, tells the witness, and records the verdict if there is one. A
+/// Checks what a round has left, reports to the witness, and records the verdict if there is one. A
 /// round that was looked at already is reported again.
 ///
 /// # Errors
 /// If it is not the run's directory, the witness cannot be reached or does not know the run, nothing
-/// was written since the last check, somebody is writing still, or the directory cannot be read.
+/// was written since the last check, a writer is still at work, or the directory cannot be read.
 /// None of these is a verdict.
 pub fn check(check: &Check<'_>) -> Result<Checked, CutError> {
     let (run, has_run_file) = identify(check)?;
@@ -81,7 +81,7 @@ pub fn check(check: &Check<'_>) -> Result<Checked, CutError> {
     match round.state {
         RoundState::Void => {
             return Err(CutError::refused(format!(
-                "round {} was ended in order, so there was no cut and nothing to check: run \
+                "round {} ended without a cut, so there is nothing to check: run \
                  `logforce powercut write`, and pull the plug",
                 round.number
             )));
@@ -224,7 +224,7 @@ fn record(
     };
     let Some(place) = Place::of(&facts) else {
         not.push(
-            "the system does not tell this filesystem from others, so nothing is recorded"
+            "the system has no lasting identifier for this filesystem, so nothing is recorded"
                 .to_owned(),
         );
         return Ok((recorded, not));

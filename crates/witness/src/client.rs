@@ -18,7 +18,7 @@ impl Client {
     /// Connects to the witness at `HOST:PORT`, and asks what it knows of the run: `None` if nothing.
     ///
     /// # Errors
-    /// If nobody is there, or somebody else.
+    /// If nothing listens there, or something that is no witness.
     pub fn connect(
         witness: &str,
         role: Role,

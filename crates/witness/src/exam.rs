@@ -8,7 +8,7 @@ use crate::{CutError, RunId};
 use logforce::{Error, ErrorKind, Guarantee, Log, Lsn, Method, Options, Record, Visit};
 use std::collections::HashMap;
 
-/// Findings that are told at most.
+/// Findings that are reported at most.
 const TOLD: usize = 6;
 
 /// What had to be there.
@@ -266,7 +266,7 @@ mod tests {
         let all = [entry(0, 4, 100), entry(1, 7, 300), entry(0, 5, 500)];
         let good = exam(&acks, &all);
         assert_eq!((good.found, good.missing, good.wrong), (3, 0, 0));
-        // What nobody acknowledged may be there, or not.
+        // What was not acknowledged may be there, or not.
         let more = exam(&acks[..2], &all);
         assert_eq!((more.found, more.missing, more.wrong), (2, 0, 0));
         let cut = exam(&acks, &all[..1]);

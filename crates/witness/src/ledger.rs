@@ -224,7 +224,7 @@ impl Ledger {
         }
         let open = |r: &&mut Round| r.state == RoundState::Open;
         let Some(round) = self.state.rounds.last_mut().filter(open) else {
-            return Err("no round is under way".to_owned());
+            return Err("no round is in progress".to_owned());
         };
         match event {
             Event::Acks(acks) => {

@@ -1,4 +1,4 @@
-//! Cuts of power on the user's own machine: what was acknowledged to a witness on another machine is
+//! Power cuts on the user's own machine: what was acknowledged to a witness on another machine is
 //! compared with what is there afterwards.
 //!
 //! A *run* is a directory, a method and rounds. A *round* is [`write`](fn@write) until the plug is
@@ -39,7 +39,7 @@ use std::str::FromStr;
 /// The port where a witness listens if none is named.
 pub const PORT: u16 = 7133;
 
-/// Tells a run from every other.
+/// Identifies a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RunId(pub u128);
 
@@ -115,7 +115,7 @@ impl CutError {
     }
 }
 
-/// This boot of the system, where it tells (Linux does): it shows whether the machine was restarted.
+/// This boot of the system, where it has an identifier (Linux does): it shows whether the machine was restarted.
 pub fn boot() -> String {
     // Not under Wine, which shows the files of the system below it.
     if !cfg!(target_os = "linux") {

@@ -1,5 +1,5 @@
 //! What runs while the plug is waited for: committers, the file that nothing forces, and the thread
-//! that tells the witness.
+//! that reports to the witness.
 
 use crate::client::Client;
 use crate::ledger::{Ack, UNFORCED};
@@ -20,7 +20,7 @@ const PACE: Duration = Duration::from_millis(4);
 /// The same where each of the log's forces takes that file along: only what was written since the
 /// last one is lost.
 const HASTE: Duration = Duration::from_micros(100);
-/// Commits that a submitting thread keeps under way.
+/// Commits that a submitting thread keeps in flight.
 const UNDER_WAY: usize = 16;
 /// Every so many commits of the first committer are a place to truncate to.
 const MARK: u64 = 16;
@@ -107,7 +107,7 @@ impl Load<'_> {
         passes
     }
 
-    /// Waits a little. Gives up when nobody has committed anything for long.
+    /// Waits a little. Gives up when nothing was committed for long.
     fn wait_for_room(&self) {
         thread::sleep(Duration::from_millis(2));
         let sent = self.sent.load(Relaxed);
@@ -245,7 +245,7 @@ impl Load<'_> {
 }
 
 /// Sends what comes, all that waits in one frame, and asks for a sign of life now and then. Each
-/// ask's `done` goes to whoever reads the answers. Ends when nobody can send any more.
+/// ask's `done` goes to the reader of the answers. Ends when nothing can be sent any more.
 pub fn send(mut to: Client, from: &Receiver<Out>, asked: &Sender<SyncSender<()>>, halt: &Halt) {
     let (ping, _unheard) = std::sync::mpsc::sync_channel(1);
     let mut asked_last = Instant::now();
@@ -277,7 +277,7 @@ pub fn send(mut to: Client, from: &Receiver<Out>, asked: &Sender<SyncSender<()>>
             && sent.is_ok()
         {
             asked_last = Instant::now();
-            // Who reads is told before there can be an answer.
+            // The reader knows of it before there can be an answer.
             let _ = asked.send(done);
             sent = wire::send(&mut to.stream, &wire::message(&what));
         }
@@ -313,7 +313,7 @@ pub fn hear(mut from: Client, asked: &Receiver<SyncSender<()>>, halt: &Halt) {
             Err(e) => from.gone(&e),
         };
         halt.fail(why);
-        // Whoever sends learns it by that.
+        // The sender learns it by that.
         let _ = from.stream.shutdown(std::net::Shutdown::Both);
         return;
     }

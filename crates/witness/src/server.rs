@@ -1,4 +1,4 @@
-//! The witness: takes acknowledgements in, keeps them, and tells them again.
+//! The witness: receives acknowledgements, stores them, and sends them back.
 
 use crate::ledger::{Event, Ledger, RoundState};
 use crate::store::{Book, Store, locked};
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// Connections at a time; a run needs one, and one for somebody who looks.
+/// Connections at a time; a run needs one, and one for a check.
 const MOST_CONNECTIONS: usize = 64;
 /// How often the listener looks whether it is to stop.
 const LOOK: Duration = Duration::from_millis(20);
@@ -31,7 +31,7 @@ pub trait Serving: Send + Sync {
 }
 
 impl Witness {
-    /// Listens at `address` (`HOST:PORT`; port 0: a free one), and keeps what it is told in the
+    /// Listens at `address` (`HOST:PORT`; port 0: a free one), and stores what it receives in the
     /// directory `store`, made if it is missing.
     ///
     /// # Errors
@@ -65,7 +65,7 @@ impl Witness {
             while !stop.load(Ordering::Relaxed) {
                 let (stream, peer) = match self.listener.accept() {
                     Ok(accepted) => accepted,
-                    // Nobody there, or gone again, or no descriptors left: it passes.
+                    // No client, a client that has gone, or no descriptors left: it passes.
                     Err(_) => {
                         thread::sleep(LOOK);
                         continue;
@@ -101,7 +101,7 @@ impl Witness {
 }
 
 fn turn_away(mut stream: TcpStream) {
-    // It fits into the socket's buffer, so this waits for nobody.
+    // It fits into the socket's buffer, so this does not wait.
     let refused =
         Reply::Refused("the witness has too many connections: try again later".to_owned());
     let _ = stream.set_nonblocking(true);
@@ -161,7 +161,7 @@ impl<'a> Session<'a> {
     /// Answers no, and ends the connection.
     fn refuse(&mut self, why: String) -> io::Error {
         let told = self.reply(&Reply::Refused(why.clone()));
-        // What it said on and nobody read would make the system throw the answer away.
+        // Unread bytes of the client would make the system discard the answer.
         if told
             .and_then(|()| self.stream.shutdown(Shutdown::Write))
             .is_ok()

@@ -15,7 +15,7 @@ const SLOT: usize = 4096;
 const MAGIC: [u8; 8] = *b"LFCUTSLT";
 /// Slots of a file.
 pub const SLOTS: u64 = 2048;
-/// The oldest ones are not looked for: a write that was under way may have torn them.
+/// The oldest ones are not looked for: a write in flight may have torn them.
 const MARGIN: u64 = 64;
 
 /// Which file.
@@ -115,7 +115,7 @@ impl Slots {
                 self.slot(sequence, wanted);
                 is_whole && *wanted == found
             };
-            // A later one may have been written that nobody acknowledged.
+            // A later one may have been written and not acknowledged.
             if !is(sequence, &mut wanted) && !is(sequence + SLOTS, &mut wanted) {
                 lost += 1;
             }

@@ -1,4 +1,4 @@
-//! A witness's files: one for each run, to which what it is told is appended, so that a witness that
+//! A witness's files: one for each run, to which what it receives is appended, so that a witness that
 //! is started again still knows.
 //!
 //! They are not forced except where a round begins or ends: the witness's machine is not the one
@@ -122,7 +122,7 @@ impl Store {
         Ok(book)
     }
 
-    /// Forgets what nobody uses; its file stays.
+    /// Forgets what is not in use; its file stays.
     pub fn forget(&self, run: RunId, book: Arc<Mutex<Book>>) {
         let mut books = locked(&self.books);
         // This one and the map's.
@@ -157,7 +157,7 @@ impl Book {
             whole += 8 + payload.len() as u64;
         }
         drop(bytes);
-        // A witness that was killed left a part of an entry, which no one was told is there.
+        // A witness that was killed left a part of an entry, which was never acknowledged.
         file.set_len(whole)?;
         file.seek(SeekFrom::Start(whole))?;
         let Some(ledger) = ledger else {
@@ -214,7 +214,7 @@ impl Book {
         let old = std::mem::replace(&mut self.file, file);
         drop(old);
         if let Err(e) = fs::rename(&new, &self.path) {
-            // What is told next has to go where the next witness looks for it.
+            // What comes next has to go where the next witness looks for it.
             self.file = OpenOptions::new().write(true).open(&self.path)?;
             self.file.seek(SeekFrom::End(0))?;
             return Err(e);

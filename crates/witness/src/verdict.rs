@@ -87,7 +87,7 @@ impl Totals {
 const NO_CUT: &str = "Pull the plug (or cut the power of a virtual machine's host) while `write` \
                       runs; ending a process, shutting down, or resetting a virtual machine is no cut";
 
-/// What is to be said after the latest round was looked at.
+/// The conclusion after the latest round was checked.
 pub fn conclude(state: &State, round: &Round) -> Conclusion {
     let t = Totals::of(state);
     let method = &state.subject.method;
@@ -108,9 +108,7 @@ pub fn conclude(state: &State, round: &Round) -> Conclusion {
     if !t.sees_loss() {
         let why = match state.subject.control {
             Control::Buffered => {
-                format!(
-                    "nothing was written by the control phase that this cut took away. {NO_CUT}."
-                )
+                format!("the control phase has lost nothing yet. {NO_CUT}.")
             }
             Control::Direct => format!(
                 "nothing was lost that lay in the device's cache alone: it has none, or protects it \

@@ -23,7 +23,7 @@ pub const BEAT: Duration = Duration::from_secs(1);
 /// A connection that says nothing for so long is over.
 pub const IDLE: Duration = Duration::from_secs(60);
 
-/// What somebody wants of a witness.
+/// A request to a witness.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub enum Ask {
@@ -39,7 +39,7 @@ pub enum Ask {
     },
     /// Records below are going to be truncated.
     Front(u64),
-    /// The round was ended in order.
+    /// The round ended without a cut.
     Void,
     /// What is acknowledged and not truncated.
     Acks,
@@ -50,7 +50,7 @@ pub enum Ask {
 }
 
 /// What a connection is for. A later writer or checker of a run ends an earlier one's: after a cut
-/// nobody closes the connection.
+/// no side closes the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Role {
     /// Writes a round.

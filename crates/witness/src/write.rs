@@ -89,7 +89,7 @@ pub struct Written {
     pub ended: Ended,
 }
 
-/// Writes until the power goes. Tells when it has begun, and about once a second how many commits
+/// Writes until the power goes. Reports when it has begun, and about once a second how many commits
 /// and unforced writes were sent.
 ///
 /// # Errors

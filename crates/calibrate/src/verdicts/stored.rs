@@ -16,7 +16,7 @@ const LONGEST_TOOL: usize = 60;
 struct Document {
     schema: String,
     version: u32,
-    /// The latest last. One that cannot be understood may have told of a loss: then nothing is read.
+    /// The latest last. One that cannot be understood may have recorded a loss: then nothing is read.
     runs: Vec<Value>,
 }
 

@@ -102,7 +102,7 @@ fn runs_add_up_and_a_loss_goes_before_them() {
     let known = tried(&twice, &facts);
     assert_eq!(known.len(), 1);
     assert!(known[0].kept);
-    let words = "over 6 cuts of power all of 2000 acknowledged commits were kept on 2026-11-21";
+    let words = "over 6 power cuts all of 2000 acknowledged commits were kept on 2026-11-21";
     assert!(
         known[0].evidence.starts_with(words),
         "{}",
@@ -168,7 +168,7 @@ fn a_loss_whose_place_cannot_be_compared_counts() {
     let mut other = facts.clone();
     (other.volume, other.filesystem) = (String::new(), "otherfs".to_owned());
     assert_eq!(tried(&runs, &other), []);
-    // And of two losses the one that was here is told.
+    // And of two losses the one that was here is reported.
     let mut elsewhere = run(3, Method::Dsync, 9);
     (elsewhere.place.model, elsewhere.at) = (String::new(), u64::MAX);
     let known = tried(&[runs[0].clone(), elsewhere], &facts);

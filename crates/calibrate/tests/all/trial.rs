@@ -190,7 +190,7 @@ fn a_file_that_somebody_removes_meanwhile_brings_no_samples() {
         let thread = rt.spawn("other", Box::new(body)).unwrap();
         let trial = trial(&dir, rt, Limits::AT_OPENING);
         thread.join().unwrap();
-        assert!(trial.failure.unwrap().contains("somebody else"));
+        assert!(trial.failure.unwrap().contains("another program"));
         assert_eq!(trial.samples.turns, []);
     });
 }

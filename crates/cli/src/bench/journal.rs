@@ -39,7 +39,7 @@ pub struct Args {
     /// File states, separated by commas: fallocated, zeroed, recycled, growing [default: all]
     #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = parse_state)]
     file_state: Vec<FileState>,
-    /// How long it may take, preparing included
+    /// How long it may take, preparation included
     #[arg(long, value_name = "S", default_value = "30", value_parser = arguments::seconds, conflicts_with = "full")]
     seconds: Duration,
     /// All commits that the size holds (65,536 of 16KiB in 1GiB), however long it takes

@@ -37,7 +37,7 @@ pub struct Args {
     /// Measure, whatever is known already
     #[arg(long)]
     again: bool,
-    /// How long --again may take, preparing included; at most 60
+    /// How long --again may take, preparation included; at most 60
     #[arg(long, value_name = "S", default_value = "3", value_parser = arguments::seconds, requires = "again")]
     seconds: Duration,
     /// Where results are shared [default: $XDG_CACHE_HOME/logforce or ~/.cache/logforce; on Windows

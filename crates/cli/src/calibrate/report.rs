@@ -1,4 +1,4 @@
-//! What `logforce calibrate` tells, as data and for people. Field names are kept compatible; see
+//! What `logforce calibrate` shows, as data and for people. Field names are kept compatible; see
 //! `docs/cli-json.md`.
 
 use logforce::FileState;
@@ -31,7 +31,7 @@ pub struct Report {
     evidence: Option<Evidence>,
     stored_in: Vec<String>,
     not_stored: Option<String>,
-    /// Why some of what cuts of power have shown cannot be read, and what to do.
+    /// Why some results of power cuts cannot be read, and what to do.
     power_cuts_unread: Vec<String>,
 }
 
@@ -218,10 +218,10 @@ impl Report {
             }
         }
         for path in &self.stored_in {
-            line("kept in", path);
+            line("stored in", path);
         }
         if let Some(why) = &self.not_stored {
-            line("not kept", why);
+            line("not stored", why);
         }
         for why in &self.power_cuts_unread {
             line("NOT READ", why);

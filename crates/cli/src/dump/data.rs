@@ -14,7 +14,7 @@ pub enum Data {
 }
 
 impl Data {
-    /// At most `most` of `bytes`; `…` tells that there are more.
+    /// At most `most` of `bytes`; `…` stands for more.
     pub fn show(self, bytes: &[u8], most: usize) -> Option<String> {
         let shown = &bytes[..bytes.len().min(most)];
         let mut text = match self {

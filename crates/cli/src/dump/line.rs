@@ -30,7 +30,7 @@ pub struct Line {
     found: Option<String>,
     durable_to: Option<u64>,
     #[serde(skip)]
-    told: String,
+    text: String,
 }
 
 /// Which file holds an LSN.
@@ -62,7 +62,7 @@ impl Line {
     /// A batch.
     pub fn batch(b: &BatchInfo) -> Self {
         let voids = b.void_from < b.lsn;
-        let mut told = format!(
+        let mut text = format!(
             "{}, {} in {}, stamp {}, epoch {}, {} offset {}",
             kind(b.kind),
             count(b.frames, "frame"),
@@ -73,7 +73,7 @@ impl Line {
             b.offset
         );
         if voids {
-            told.push_str(&format!(", takes back from LSN {}", b.void_from));
+            text.push_str(&format!(", voids from LSN {}", b.void_from));
         }
         Line {
             what: "batch",
@@ -87,7 +87,7 @@ impl Line {
             void_from: voids.then_some(b.void_from.0),
             frames: Some(b.frames),
             payload_bytes: Some(b.payload_len),
-            told,
+            text,
             ..Line::default()
         }
     }
@@ -96,13 +96,13 @@ impl Line {
     pub fn record(entry: &Record, proven: bool, places: &Places, data: Data, most: usize) -> Self {
         let (file, offset) = places.of(entry.start).unzip();
         let data = data.show(&entry.data, most);
-        let mut told = count(entry.data.len() as u64, "byte");
+        let mut text = count(entry.data.len() as u64, "byte");
         if !proven {
-            told.push_str(", not known to have been durable");
+            text.push_str(", not known to have been durable");
         }
         if let Some(data) = &data {
-            told.push_str(": ");
-            told.push_str(data);
+            text.push_str(": ");
+            text.push_str(data);
         }
         Line {
             what: "record",
@@ -113,7 +113,7 @@ impl Line {
             bytes: Some(entry.data.len() as u64),
             proven: Some(proven),
             data,
-            told,
+            text,
             ..Line::default()
         }
     }
@@ -132,7 +132,7 @@ impl Line {
         Line {
             what: "part",
             proven: None,
-            told: format!("of an append that is not whole: {}", record.told),
+            text: format!("of an append that is not whole: {}", record.text),
             ..record
         }
     }
@@ -147,7 +147,7 @@ impl Line {
             case: Some(d.case.label()),
             found: Some(d.found.clone()),
             durable_to: (d.durable_to > Lsn::ORIGIN).then_some(d.durable_to.0),
-            told: d.to_string(),
+            text: d.to_string(),
             ..Line::default()
         }
     }
@@ -168,6 +168,6 @@ impl fmt::Display for Line {
             "damage" => "DAMAGE",
             other => other,
         };
-        write!(f, "{:>14}  {what:<6}  {}", self.lsn, self.told)
+        write!(f, "{:>14}  {what:<6}  {}", self.lsn, self.text)
     }
 }

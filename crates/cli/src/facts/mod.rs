@@ -17,9 +17,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 const MORE: &str = "\
-Nothing is measured, and nothing is written in DIR. What is stored of measuring (`logforce
-calibrate`) and of cuts of power (`logforce powercut`) is looked for in --cache, and in DIR if that
-is a log.";
+Measures nothing, and writes nothing in DIR. Stored results of `logforce calibrate` and of
+`logforce powercut` are taken from --cache, and from DIR if that is a log.";
 
 /// Flags of the command.
 #[derive(Debug, clap::Args)]
@@ -37,7 +36,7 @@ pub struct Args {
     json: Option<Target>,
 }
 
-/// Tells what the system says of a place, and what each method is worth there.
+/// Shows what the system says of a place, and what each method guarantees there.
 pub fn run(args: Args) -> anyhow::Result<End> {
     check_directory(&args.dir)?;
     let json = args.json.as_ref().map(Sink::open).transpose()?;
@@ -68,7 +67,7 @@ fn check_directory(dir: &Path) -> anyhow::Result<()> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => unusable("does not exist"),
         Err(e) => Err(e).with_context(|| {
             format!(
-                "cannot look at {}: nothing can be told of it",
+                "cannot look at {}: nothing can be said of it",
                 dir.display()
             )
         }),

@@ -9,7 +9,7 @@ use serde::Serialize;
 pub struct Next {
     /// The method.
     pub method: &'static str,
-    /// Whether measuring has settled it; else it is the default.
+    /// Whether measuring has decided it; else it is the default.
     pub decided: bool,
     /// Why this one.
     pub why: String,

@@ -1,4 +1,4 @@
-//! What `logforce facts` tells, as data. Field names are kept compatible; see `docs/cli-json.md`.
+//! What `logforce facts` shows, as data. Field names are kept compatible; see `docs/cli-json.md`.
 
 use super::next::Next;
 use logforce::calibration::Report as Known;
@@ -22,7 +22,7 @@ pub struct Report {
     pub machine: Machine,
     /// What the filesystem does with a write.
     pub kind: &'static str,
-    /// Tells the filesystem from others; null if unknown.
+    /// Identifies the filesystem; null if unknown.
     pub volume: Option<String>,
     /// Whether that stays the same as long as the filesystem exists, so that evidence can be kept.
     pub volume_lasts: bool,
@@ -40,7 +40,7 @@ pub struct Report {
     pub methods: Vec<MethodLine>,
     /// What a log opened here now would use.
     pub next: Next,
-    /// What cuts of power have shown.
+    /// What power cuts have shown.
     pub power_cuts: Vec<Cuts>,
     /// Why some of that cannot be read, and what to do: a loss may be recorded there.
     pub power_cuts_unread: Vec<String>,
@@ -89,7 +89,7 @@ pub struct Worth {
     pub evidence: String,
 }
 
-/// What cuts of power have shown of one method.
+/// What power cuts have shown of one method.
 #[derive(Debug, Serialize)]
 pub struct Cuts {
     pub method: &'static str,
@@ -180,14 +180,14 @@ impl MethodLine {
 
 impl WriteThrough {
     fn new(facts: &Facts) -> WriteThrough {
-        let told = facts.write_through();
-        // A cut of power knows better than the device's word.
+        let declared = facts.write_through();
+        // A power cut counts for more than the device's word.
         let assessed = by_fua_alone(facts).and_then(|m| facts.assess(m, FileState::Zeroed));
         let shown = assessed.filter(|a| {
             let is_shown = matches!(a.verdict, Verdict::Proven | Verdict::Contradicted);
             (!facts.tried.is_empty() && is_shown) || !facts.unread.is_empty()
         });
-        let a = shown.unwrap_or(told);
+        let a = shown.unwrap_or(declared);
         WriteThrough {
             answer: match (a.verdict, a.guarantee) {
                 (Verdict::Proven | Verdict::Declared, Guarantee::PowerLoss) => "yes",
@@ -228,12 +228,12 @@ fn what_matters(facts: &Facts) -> String {
             })
     };
     if facts.kind == FilesystemKind::Volatile {
-        return "There is no medium here: nothing that a method does matters.".to_owned();
+        return "There is no medium here, so the method makes no difference.".to_owned();
     }
     match facts.platform {
         Platform::Linux => {
             let mut text = String::from(
-                "Linux completes a write through by a flush where the device has no FUA, so what matters is the flush: ",
+                "Linux completes a write-through by a flush where the device has no FUA, so what matters is the flush: ",
             );
             text.push_str(&worth(Method::Dsync));
             if by_fua_alone(facts).is_some() && facts.direct.is_some() {
@@ -245,7 +245,7 @@ fn what_matters(facts: &Facts) -> String {
             text
         }
         Platform::Macos => format!(
-            "macOS has no write through: what matters is the flush that F_FULLFSYNC asks for: {}",
+            "macOS has no write-through: what matters is the flush that F_FULLFSYNC asks for: {}",
             worth(Method::FullFsync)
         ),
         _ => format!(

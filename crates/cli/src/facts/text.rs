@@ -1,4 +1,4 @@
-//! What `logforce facts` tells, for people.
+//! What `logforce facts` shows, for people.
 
 use super::report::{MethodLine, Report};
 use logforce_measure::layout::wrap;
@@ -41,7 +41,7 @@ pub fn render(report: &Report, width: usize) -> String {
     if report.power_cuts.is_empty() && report.power_cuts_unread.is_empty() {
         lines.line(
             "power cuts",
-            "none are recorded of this place (see `logforce powercut`)",
+            "none are recorded for this place (see `logforce powercut`)",
         );
     }
     lines.text
@@ -54,7 +54,7 @@ struct Lines {
 
 impl Lines {
     fn line(&mut self, what: &str, value: &str) {
-        // Between the two is more than one space, which wrapping would take away.
+        // Between the two is more than one space, which wrapping would remove.
         let first = format!("{what:<INDENT$}");
         let rest = wrap(value, self.width.max(INDENT + 20) - INDENT, 0);
         let rest = rest.trim_end().replace('\n', &format!("\n{:INDENT$}", ""));
@@ -87,7 +87,7 @@ impl Lines {
             None => "unknown".to_owned(),
             Some(volume) if report.volume_lasts => volume.clone(),
             Some(volume) => {
-                format!("{volume}, which another may have after a restart: verdicts are not kept")
+                format!("{volume}, which another may have after a restart: verdicts are not stored")
             }
         };
         self.line("volume", &volume);
@@ -140,7 +140,7 @@ impl Lines {
         self.text
             .push_str("\nDoes this device honour write-through?\n");
         let answer = match w.answer {
-            "unknown" => "nobody says",
+            "unknown" => "unknown, nothing says so",
             answer => answer,
         };
         let verdict = format!("{answer} ({}, {}): {}.", w.guarantee, w.verdict, w.evidence);
@@ -154,15 +154,15 @@ impl Lines {
     /// The table, and under it each reason once.
     fn methods(&mut self, methods: &[MethodLine]) {
         self.text.push_str(
-            "\nWhat a force survives, on a file that was filled beforehand as logs do:\n",
+            "\nWhat a force survives, on a file that was filled beforehand, as the log does:\n",
         );
-        let mut told: Vec<String> = Vec::new();
+        let mut reasons: Vec<String> = Vec::new();
         let mut cell = |guarantee: &str, verdict: &str, reason: &str| {
-            let n = match told.iter().position(|r| r == reason) {
+            let n = match reasons.iter().position(|r| r == reason) {
                 Some(n) => n,
                 None => {
-                    told.push(reason.to_owned());
-                    told.len() - 1
+                    reasons.push(reason.to_owned());
+                    reasons.len() - 1
                 }
             };
             format!("{guarantee}, {verdict} [{}]", n + 1)
@@ -184,7 +184,7 @@ impl Lines {
         let headings = ["method", "filled file", "other file"].map(str::to_owned);
         self.text
             .push_str(&table::plain(&headings, rows, &[0, 1, 2]));
-        for (n, reason) in told.iter().enumerate() {
+        for (n, reason) in reasons.iter().enumerate() {
             let note = wrap(&format!("[{}] {reason}", n + 1), self.width, 4);
             self.text.push_str(&note);
         }

@@ -165,7 +165,7 @@ impl Report {
         }
         if self.same_boot {
             text.push_str(
-                "note: the system was not restarted since; a cut of power usually restarts it\n",
+                "note: the system was not restarted since; a power cut usually restarts it\n",
             );
         }
         text.push_str(&format!(

@@ -29,8 +29,8 @@ could the log's. After that a log commits by the method in question, and a small
 not forced: if nothing of that is missing, there was no cut. A killed process, an orderly shutdown
 and the reset of a virtual machine are no cuts.
 
-The verdict is kept in DIR and in --cache, by filesystem and method. Logs heed it: what lost data is
-refused there where power-loss is asked for.
+The verdict is stored in DIR and in --cache, by filesystem and method. Logs obey it: a method that
+lost data is refused there where power-loss is asked for.
 
 Exit status of check: 0 kept everything (or the control phase lost something, as it must), 1 failed
 or lost something, 3 inconclusive.";
@@ -58,7 +58,7 @@ struct Witness {
     /// Address to listen at; port 0 takes a free one
     #[arg(long, value_name = "ADDR:PORT", default_value = "0.0.0.0:7133")]
     listen: String,
-    /// Directory for what it is told; made if it is missing
+    /// Directory for what it receives; made if it is missing
     #[arg(long, value_name = "DIR", default_value = "logforce-witness")]
     store: PathBuf,
 }
@@ -95,7 +95,7 @@ struct Write {
     /// Threads that commit and wait, at least 1
     #[arg(long, value_name = "N", default_value = "8", value_parser = arguments::within::<u16>(1, 64))]
     committers: u16,
-    /// Threads that keep commits under way and wait later
+    /// Threads that submit commits and wait for them later
     #[arg(long, value_name = "N", default_value = "2", value_parser = arguments::within::<u16>(0, 64))]
     submitters: u16,
     /// End after so long without a cut, as in 30s: a dry run

@@ -8,9 +8,9 @@ use logforce_measure::Interrupt;
 use logforce_witness::{Serving, Witness};
 use std::sync::{Arc, Mutex};
 
-struct Telling;
+struct Printing;
 
-impl Serving for Telling {
+impl Serving for Printing {
     fn happened(&self, line: &str) {
         complain(line);
     }
@@ -23,13 +23,13 @@ pub fn run(args: &Args) -> anyhow::Result<End> {
     let witness = Witness::bind(&args.listen, &args.store)?;
     print(
         &format!(
-            "listening at {}; what is acknowledged is kept in {}. Ctrl-C ends.\n",
+            "listening at {}; acknowledgements are stored in {}. Ctrl-C ends.\n",
             witness.address(),
             args.store.display()
         ),
         false,
     )?;
-    witness.serve(interrupt.flag(), &Telling);
-    complain("ended; what was told is kept");
+    witness.serve(interrupt.flag(), &Printing);
+    complain("ended; what was received is stored");
     Ok(End::Done)
 }

@@ -34,7 +34,7 @@ pub fn run(args: &Args) -> anyhow::Result<End> {
     let written = write(
         &what,
         &mut |started| {
-            // Who cannot read it will pull the plug all the same.
+            // If it cannot be printed, the plug is pulled all the same.
             let _ = print(&begun(started, args), false);
         },
         &mut |acknowledged, unforced| {
@@ -79,7 +79,7 @@ fn begun(started: &Started, args: &Args) -> String {
         ),
         Phase::Measured => format!(
             "MEASURED: a log commits by {}, with {} and {} that submit; a small file \
-             beside it is not forced, to see that there was a cut",
+             beside it is not forced, to show that there was a cut",
             subject.method,
             count(args.committers, "committer"),
             args.submitters

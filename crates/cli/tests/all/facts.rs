@@ -304,7 +304,7 @@ fn what_a_cut_of_power_has_shown_is_told() {
     assert_eq!(line(&after)["guarantee"], "os-crash");
     assert_eq!(line(&after)["verdict"], "contradicted");
     let told = words(&facts(home.path(), &arguments[..3]));
-    let part = format!("{method} contradicted: a cut of power lost 3 of 500");
+    let part = format!("{method} contradicted: a power cut lost 3 of 500");
     assert!(told.contains(&part), "{told}");
     assert_empty(dir.path());
 }
@@ -430,7 +430,7 @@ fn stat_tells_the_method_of_the_next_opening() {
     assert_eq!(next["verdict"], "contradicted");
     assert_eq!(next["is_enough"], false);
     let told = words(&stat(&[]));
-    assert!(told.contains("a cut of power lost 3 of 500"), "{told}");
+    assert!(told.contains("a power cut lost 3 of 500"), "{told}");
 }
 
 /// The names of all fields, at any depth.

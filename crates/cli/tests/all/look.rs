@@ -15,7 +15,7 @@ fn a_healthy_log() {
     let out = logforce(&path, "verify", &[]);
     assert_eq!(out.status.code(), Some(0), "{}", told(&out));
     let printed = text(&out.stdout);
-    for part in ["100 records", "healthy", "closed in order", "GB/s"] {
+    for part in ["100 records", "healthy", "closed cleanly", "GB/s"] {
         assert!(printed.contains(part), "no '{part}' in {printed}");
     }
     assert_eq!(text(&out.stderr), "");
@@ -92,11 +92,11 @@ fn dump_shows_what_is_asked_for() {
     assert_eq!(lines(&[&range[..], &["--records"]].concat()).len(), 3);
     assert_eq!(lines(&[&range[..], &["--batches"]].concat()).len(), 3);
     assert_eq!(lines(&["--limit", "4"]).len(), 4);
-    assert_eq!(lines(&["--records"]).len(), 20, "ten were taken back");
+    assert_eq!(lines(&["--records"]).len(), 20, "ten were voided");
     assert!(
         lines(&["--batches"])
             .iter()
-            .any(|l| l.contains("takes back from"))
+            .any(|l| l.contains("voids from"))
     );
     let hex = lines(&[
         "--records",
@@ -138,7 +138,7 @@ fn dump_shows_what_is_asked_for() {
     assert!(out.stdout.starts_with(b"record 7 ...") && out.stderr.is_empty());
     for (lsn, why) in [
         (starts[7].0 + 1, "no record begins"),
-        (starts[25].0, "taken back"),
+        (starts[25].0, "voided"),
     ] {
         let out = logforce(&path, "dump", &["--raw", &lsn.to_string()]);
         assert_eq!(out.status.code(), Some(1));
@@ -206,7 +206,7 @@ fn a_log_in_use_is_healthy() {
     });
     log.close().unwrap();
     let out = logforce(&path, "verify", &[]);
-    assert!(told(&out).contains("closed in order"), "{}", told(&out));
+    assert!(told(&out).contains("closed cleanly"), "{}", told(&out));
 }
 
 /// What a running log wrote down is shown without asking it, and later as what it is.

@@ -113,7 +113,7 @@ fn whatever_a_directory_holds_the_commands_end_well() {
         log.commit(&[n; 1000]).unwrap();
     }
     log.set_meta(b"whatever").unwrap();
-    // As after a crash, and closed in order.
+    // As after a crash, and closed cleanly.
     let crashed = files(&path("log"));
     log.close().unwrap();
     let bases = [crashed, files(&path("log"))];

@@ -239,7 +239,7 @@ fn without_a_control_file_nobody_knows_what_is_missing() {
         for part in &parts {
             assert!(told.contains(part), "no '{part}' in {told}");
         }
-        for part in ["front at LSN", "not closed in order"] {
+        for part in ["front at LSN", "not closed cleanly"] {
             assert!(!told.contains(part), "{told}");
         }
     }

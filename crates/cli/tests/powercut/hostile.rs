@@ -80,7 +80,7 @@ fn a_witness_that_is_told_rubbish_says_so_and_goes_on() {
         (then("Look", &[NEW]), "is there already"),
         (then("Write", &[&long]), "too long"),
         (then("Write", &[BEGIN]), "is not known here"),
-        (then("Write", &[NEW, &gap]), "no round is under way"),
+        (then("Write", &[NEW, &gap]), "no round is in progress"),
         (then("Write", &[BEGIN, &gap]), "after record 0"),
         (then("Check", &[BEGIN]), "not to be said here"),
     ] {

@@ -64,7 +64,7 @@ fn a_log_that_keeps_everything_is_proven_and_one_that_does_not_is_contradicted()
     let log = open_beside(&testbed).unwrap();
     assert_eq!(log.verdict(), Verdict::Proven);
     assert!(
-        log.evidence().starts_with("over 2 cuts of power all of"),
+        log.evidence().starts_with("over 2 power cuts all of"),
         "{}",
         log.evidence()
     );
@@ -82,7 +82,7 @@ fn a_log_that_keeps_everything_is_proven_and_one_that_does_not_is_contradicted()
         let refused = open_beside(&testbed).map(drop).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Unavailable);
         assert!(
-            refused.to_string().contains("a cut of power lost"),
+            refused.to_string().contains("a power cut lost"),
             "{refused}"
         );
     }
@@ -158,7 +158,7 @@ fn a_writer_that_is_ended_in_order_leaves_a_void_round() {
     assert!(said.contains("no cut took place"), "{said}");
     let out = testbed.check(&[]);
     assert_eq!(out.status.code(), Some(1));
-    assert!(text(&out.stderr).contains("ended in order"), "{out:?}");
+    assert!(text(&out.stderr).contains("ended without a cut"), "{out:?}");
     let mut timed = testbed.write(&["--for", "50ms"]);
     assert_eq!(timed.ended(), 0);
     let said = testbed.refused_to_write(&["--method", "buffered"]);

@@ -122,7 +122,7 @@ impl Located {
         })
     }
 
-    /// Whether the driver says that there is a volatile cache, whatever the kernel was told to
+    /// Whether the driver says that there is a volatile cache, whatever the kernel is configured to
     /// believe (`queue/write_cache` can be written to); `None` where it has no such file.
     pub fn driver_says_volatile(&self) -> io::Result<Option<bool>> {
         // virtio; and disks that speak SCSI, SATA among them.

@@ -387,7 +387,7 @@ fn leaf(device: &Located, dropped: Dropped<'_>) -> io::Result<Layer> {
             Guarantee::OsCrash,
             Verdict::Contradicted,
             format!(
-                "the kernel was told that it has no volatile cache \
+                "the kernel is configured to believe that it has no volatile cache \
                  (/sys/block/{name}/queue/write_cache says `write through`) and sends it no flushes, \
                  but it says itself that it has one (`write back`)"
             ),

@@ -36,7 +36,7 @@ pub fn gather(dir: BorrowedFd<'_>, path: &Path) -> io::Result<Facts> {
         model: String::new(),
     });
     if device.is_some() {
-        notes.push("macOS does not tell what cache the device has.".to_owned());
+        notes.push("macOS does not report what cache the device has.".to_owned());
     }
     let capacity = stat.f_blocks.saturating_mul(stat.f_bsize.into());
     let volume = volume_uuid(dir).unwrap_or_else(|| {

@@ -65,7 +65,7 @@ pub fn below<D: Ask>(disk: Option<io::Result<D>>, notes: &mut Vec<String>) -> Be
     below
 }
 
-/// The disk's own words, and whether Windows was told that its cache needs no flush.
+/// The disk's own words, and whether Windows is configured to send its cache no flush.
 fn describe(disk: &impl Ask, notes: &mut Vec<String>) -> (BlockDevice, bool) {
     let mut ask = |question, what: &str| match disk.ask(question) {
         Ok(answer) => Some(answer),
@@ -83,7 +83,7 @@ fn describe(disk: &impl Ask, notes: &mut Vec<String>) -> (BlockDevice, bool) {
     let cache = ask(Question::WriteCache, "what cache it has").and_then(|a| storage::cache(&a));
     if let Some(cache) = &cache {
         if cache.told_protected {
-            notes.push("Windows was told that the disk's cache is protected against loss of power (\"turn off write-cache buffer flushing\"), and sends it no flushes. That is a setting, and no proof.".to_owned());
+            notes.push("Windows is configured to treat the disk's cache as protected against loss of power (\"turn off write-cache buffer flushing\"), and sends it no flushes. That is a setting, and no proof.".to_owned());
         }
         if !cache.flush {
             notes.push("The disk says that its cache cannot be flushed.".to_owned());

@@ -86,7 +86,7 @@ fn overlapped_at(offset: u64, event: &Event) -> OVERLAPPED {
 /// operation, on another thread. `GetOverlappedResult` would take it for the end of that one, and
 /// memory would be freed that the system still works on.
 ///
-/// A signal that came too early is taken back, and the status looked at once more before the next
+/// A signal that came too early is reset, and the status looked at once more before the next
 /// wait. No end is missed by that: the system writes the status, then sets the event. If the status
 /// is pending after the event was reset, the signal is still to come; if it is not, nobody waits.
 /// Nobody else resets the event meanwhile: from the pool each goes to one operation at a time, and

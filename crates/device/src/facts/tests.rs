@@ -159,7 +159,7 @@ fn the_default_of_windows_is_a_flush_whatever_the_device_says_of_write_through()
             facts.assess(flush, FileState::Zeroed).unwrap().evidence
         };
         let said = evidence(&facts);
-        assert!(said.contains("was told not to force") && !said.contains("mounted"));
+        assert!(said.contains("is configured not to flush") && !said.contains("mounted"));
         facts.platform = Platform::Linux;
         assert!(evidence(&facts).contains("mounted without barriers"));
     }

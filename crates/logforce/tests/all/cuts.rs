@@ -1,4 +1,4 @@
-//! What cuts of power have shown is heeded by whoever opens a log there.
+//! What power cuts have shown is heeded by whoever opens a log there.
 
 use crate::common::{assert_error, options, record};
 use logforce::cuts::{self, CutRun, NAME, Place};
@@ -81,7 +81,7 @@ fn proven_shows_beside_the_log_and_from_the_cache() {
     assert!(
         facts.tried[0]
             .evidence
-            .contains("over 2 cuts of power all of 500")
+            .contains("over 2 power cuts all of 500")
     );
     let report = calibration::known(&log, None).unwrap();
     assert_eq!(report.facts.tried, facts.tried);
@@ -112,7 +112,7 @@ fn contradicted_is_refused_again_and_again() {
     }
     let left_out = calibration::known(&dir, None).unwrap().left_out;
     let why = &left_out.iter().find(|l| l.method == METHOD).unwrap().why;
-    assert!(why.contains("contradicted: a cut of power lost 3"), "{why}");
+    assert!(why.contains("contradicted: a power cut lost 3"), "{why}");
     // Withdrawn.
     fs::remove_file(dir.join(NAME)).unwrap();
     assert_ne!(verdict(&dir, strict(METHOD)), Verdict::Contradicted);

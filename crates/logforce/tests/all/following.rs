@@ -63,7 +63,7 @@ fn write(dir: &Path) {
     tell("\ndone");
 }
 
-/// What a follower shows is never taken back by a crash of the writer: whatever the writer does not
+/// A crash of the writer never removes what a follower has shown: whatever the writer does not
 /// find it writes again, and the follower would see that twice.
 #[test]
 fn a_writer_in_another_process_is_killed_again_and_again() {

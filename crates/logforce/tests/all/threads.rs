@@ -214,7 +214,7 @@ fn truncating_at_both_ends_while_others_append() {
             if round % 2 == 0 {
                 match log.truncate_front(to) {
                     Ok(()) => assert!(log.front_lsn() >= to),
-                    // It was taken back in between.
+                    // It was voided in between.
                     Err(e) => assert!(
                         matches!(e.kind(), ErrorKind::Voided | ErrorKind::Truncated),
                         "{e}"

@@ -108,7 +108,7 @@ fn a_handful_of_commits_decides_nothing() {
         let c = conclude(&[hasty.clone(), slow.clone()]);
         assert_eq!(c.recommended, None, "{}", c.text);
         for part in [
-            "cannot be told",
+            "it is unknown which",
             "too little was measured of fdatasync (",
             "--seconds",
             "the default is direct+dsync",
@@ -351,7 +351,7 @@ fn the_only_method_is_not_said_to_be_all_that_was_measured() {
     through.verdict = Some(Verdict::Unknown);
     let rows = [row(Method::Flush, Zeroed, 0.4), through];
     let of = |rows: &[Row]| super::conclude(rows, Platform::Windows).text;
-    let words = "only method measured, beside those that nobody vouches for, that survives";
+    let words = "only method measured, beside those whose write-through is unknown, that survives";
     assert!(of(&rows).contains(words), "{}", of(&rows));
     assert!(of(&rows[..1]).contains("only method measured that survives"));
 }

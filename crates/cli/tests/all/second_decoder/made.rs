@@ -149,7 +149,7 @@ fn epochs(made: &mut Made) {
     made.take("epochs", "closed");
 }
 
-/// Crashes in the middle of a record over several batches, which the next opening takes back.
+/// Crashes in the middle of a record over several batches, which the next opening voids.
 fn torn(made: &mut Made) {
     let log = made.create("torn");
     log.commit(&record(800)).unwrap();

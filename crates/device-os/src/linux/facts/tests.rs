@@ -367,14 +367,14 @@ fn a_device_is_not_believed_against_its_own_driver() {
     world.is(
         OsCrash,
         Contradicted,
-        &["vda: the kernel was told", "`write back`"],
+        &["vda: the kernel is configured", "`write back`"],
     );
     world.remove("sys/devices/vda/cache_type");
     world.put(
         "sys/devices/vda/device/scsi_disk/0:0:0:0/cache_type",
         "write back, no read (daft)",
     );
-    world.is(OsCrash, Contradicted, &["vda: the kernel was told"]);
+    world.is(OsCrash, Contradicted, &["vda: the kernel is configured"]);
 }
 
 /// What direct writes are worth. The emulator of aarch64 does not pass the question on whether there
