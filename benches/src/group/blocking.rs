@@ -92,16 +92,16 @@ struct BaselineWork<'a> {
 }
 
 impl Work for BaselineWork<'_> {
-    type Hand = (Vec<u8>, u64);
+    type Worker = (Vec<u8>, u64);
 
-    fn hand(&self, thread: u32) -> Result<Self::Hand, MeasureError> {
+    fn worker(&self, thread: u32) -> Result<Self::Worker, MeasureError> {
         Ok((self.record.to_vec(), first_number(thread)))
     }
 
-    fn step(&self, hand: &mut Self::Hand, began: Instant) -> Result<Step, MeasureError> {
-        stamp(&mut hand.0, hand.1);
-        hand.1 += 1;
-        self.baseline.commit(&hand.0)?;
+    fn step(&self, worker: &mut Self::Worker, began: Instant) -> Result<Step, MeasureError> {
+        stamp(&mut worker.0, worker.1);
+        worker.1 += 1;
+        self.baseline.commit(&worker.0)?;
         Ok(Step { began, more: true })
     }
 }

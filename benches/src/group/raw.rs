@@ -22,7 +22,7 @@ pub(super) struct RawWork {
 }
 
 /// What a thread keeps.
-pub(super) struct Hand {
+pub(super) struct Worker {
     buf: Option<AlignedBuf>,
     thread: usize,
     number: u64,
@@ -49,36 +49,37 @@ impl RawWork {
 }
 
 impl Work for RawWork {
-    type Hand = Hand;
+    type Worker = Worker;
 
-    fn hand(&self, thread: u32) -> Result<Hand, MeasureError> {
+    fn worker(&self, thread: u32) -> Result<Worker, MeasureError> {
         let mut buf = AlignedBuf::zeroed(usize::try_from(self.piece).unwrap_or(0), 65536);
         scramble(&mut buf, 0xc0ff_ee00 + u64::from(thread));
-        Ok(Hand {
+        Ok(Worker {
             buf: Some(buf),
             thread: thread as usize,
             number: 0,
         })
     }
 
-    fn step(&self, hand: &mut Hand, began: Instant) -> Result<Step, MeasureError> {
-        let (Some(mut buf), Some(cursor)) = (hand.buf.take(), self.cursors.get(hand.thread)) else {
+    fn step(&self, worker: &mut Worker, began: Instant) -> Result<Step, MeasureError> {
+        let (Some(mut buf), Some(cursor)) = (worker.buf.take(), self.cursors.get(worker.thread))
+        else {
             return Err(MeasureError::NotOffered("a buffer was lost".to_owned()));
         };
         let within = cursor.load(Relaxed);
         cursor.store((within + self.piece) % self.region, Relaxed);
         // No device can share or skip what is different each time.
-        hand.number += 1;
-        let stamp = hand.number.to_le_bytes();
+        worker.number += 1;
+        let stamp = worker.number.to_le_bytes();
         buf[..stamp.len()].copy_from_slice(&stamp);
         let range = 0..buf.len();
         let done = self.file.complete(self.file.submit(Write {
-            offset: hand.thread as u64 * self.region + within,
+            offset: worker.thread as u64 * self.region + within,
             buf,
             range,
             through: self.plan.force == ForceBy::Through,
         }));
-        hand.buf = Some(done.buf);
+        worker.buf = Some(done.buf);
         let result = match (done.result, self.plan.force) {
             (Ok(()), ForceBy::Barrier(barrier)) => self.file.barrier(barrier),
             (result, _) => result,

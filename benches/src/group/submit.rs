@@ -152,7 +152,7 @@ struct SubmitWork<'a, W> {
     way: std::marker::PhantomData<fn() -> W>,
 }
 
-struct Hand<W> {
+struct Worker<W> {
     thread: u32,
     record: Vec<u8>,
     /// Submitted so far, and how many of them are done.
@@ -164,23 +164,23 @@ struct Hand<W> {
 }
 
 impl<W: Way> SubmitWork<'_, W> {
-    fn complete(&self, hand: &mut Hand<W>) -> Result<Step, MeasureError> {
-        let (began, committed) = hand.way.complete()?;
-        hand.done += 1;
-        hand.end = hand.end.max(committed.end);
+    fn complete(&self, worker: &mut Worker<W>) -> Result<Step, MeasureError> {
+        let (began, committed) = worker.way.complete()?;
+        worker.done += 1;
+        worker.end = worker.end.max(committed.end);
         let more = committed.end < self.until;
         Ok(Step { began, more })
     }
 }
 
 impl<W: Way> Work for SubmitWork<'_, W> {
-    type Hand = Hand<W>;
+    type Worker = Worker<W>;
 
-    fn hand(&self, thread: u32) -> Result<Hand<W>, MeasureError> {
+    fn worker(&self, thread: u32) -> Result<Worker<W>, MeasureError> {
         // The first ones take what cannot be divided.
         let share =
             self.outstanding / self.threads + u32::from(thread < self.outstanding % self.threads);
-        Ok(Hand {
+        Ok(Worker {
             thread,
             record: self.record.to_vec(),
             submitted: 0,
@@ -191,20 +191,23 @@ impl<W: Way> Work for SubmitWork<'_, W> {
         })
     }
 
-    fn step(&self, hand: &mut Hand<W>, now: Instant) -> Result<Step, MeasureError> {
-        while hand.submitted - hand.done < hand.share {
-            stamp(&mut hand.record, first_number(hand.thread) + hand.submitted);
-            hand.way.submit(self.log, &hand.record, now)?;
-            hand.submitted += 1;
+    fn step(&self, worker: &mut Worker<W>, now: Instant) -> Result<Step, MeasureError> {
+        while worker.submitted - worker.done < worker.share {
+            stamp(
+                &mut worker.record,
+                first_number(worker.thread) + worker.submitted,
+            );
+            worker.way.submit(self.log, &worker.record, now)?;
+            worker.submitted += 1;
         }
-        self.complete(hand)
+        self.complete(worker)
     }
 
-    fn finish(&self, hand: &mut Hand<W>) -> Result<Option<Step>, MeasureError> {
-        if hand.submitted == hand.done {
+    fn finish(&self, worker: &mut Worker<W>) -> Result<Option<Step>, MeasureError> {
+        if worker.submitted == worker.done {
             return Ok(None);
         }
-        self.complete(hand).map(Some)
+        self.complete(worker).map(Some)
     }
 }
 
@@ -223,12 +226,12 @@ fn slice<W: Way>(bench: &Bench<'_>, shared: &mut SharedLog) -> Result<(Taken, u6
             way: std::marker::PhantomData,
         };
         let threads = bench.options.submitters;
-        let hands = bench
+        let workers = bench
             .slices
             .counted(tally, || together(&work, threads, limit, recorder))?;
-        let end = hands.iter().map(|h| h.end).max();
-        let done: HashMap<u32, u64> = hands.iter().map(|h| (h.thread, h.done)).collect();
-        drop((hands, log));
+        let end = workers.iter().map(|h| h.end).max();
+        let done: HashMap<u32, u64> = workers.iter().map(|h| (h.thread, h.done)).collect();
+        drop((workers, log));
         found += recount(&shared.reopen()?, &done)?;
         if let Some(end) = end.filter(|&e| e > Lsn::ORIGIN) {
             shared.used_to(end);

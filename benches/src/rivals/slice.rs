@@ -176,9 +176,9 @@ impl Commits<'_> {
 }
 
 impl Work for Commits<'_> {
-    type Hand = Writer;
+    type Worker = Writer;
 
-    fn hand(&self, thread: u32) -> Result<Writer, MeasureError> {
+    fn worker(&self, thread: u32) -> Result<Writer, MeasureError> {
         let id = thread as usize;
         let records =
             Records::new(id, self.record).map_err(|e| MeasureError::NotOffered(e.to_string()))?;

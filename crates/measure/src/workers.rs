@@ -16,16 +16,16 @@ const STAMP: usize = 8;
 /// What every one of the threads does again and again.
 pub trait Work: Sync {
     /// What a thread keeps for itself.
-    type Hand: Send;
+    type Worker: Send;
 
     /// For the thread of this number, from 0; before the clock starts.
-    fn hand(&self, thread: u32) -> Result<Self::Hand, MeasureError>;
+    fn worker(&self, thread: u32) -> Result<Self::Worker, MeasureError>;
 
     /// Commits once. `now` is the last look at the clock.
-    fn step(&self, hand: &mut Self::Hand, now: Instant) -> Result<Step, MeasureError>;
+    fn step(&self, worker: &mut Self::Worker, now: Instant) -> Result<Step, MeasureError>;
 
     /// Waits for one commit that is still under way; `None` when there is none left.
-    fn finish(&self, _: &mut Self::Hand) -> Result<Option<Step>, MeasureError> {
+    fn finish(&self, _: &mut Self::Worker) -> Result<Option<Step>, MeasureError> {
         Ok(None)
     }
 }
@@ -46,7 +46,7 @@ pub fn together<W: Work>(
     threads: u32,
     limit: &Limit,
     recorder: &mut Recorder,
-) -> Result<Vec<W::Hand>, MeasureError> {
+) -> Result<Vec<W::Worker>, MeasureError> {
     let slice = recorder.slice();
     let course = Course {
         work,
@@ -58,36 +58,36 @@ pub fn together<W: Work>(
     };
     let shared = &course;
     scope(|scope| {
-        let mut workers = Vec::new();
+        let mut started = Vec::new();
         for id in 0..threads {
             let thread = Builder::new()
                 .name(format!("committer-{id}"))
                 .stack_size(STACK)
                 .spawn_scoped(scope, move || shared.work(id));
             match thread {
-                Ok(thread) => workers.push(thread),
+                Ok(thread) => started.push(thread),
                 Err(e) => {
                     course.gate.open(false);
                     return Err(MeasureError::io("starting a thread")(e));
                 }
             }
         }
-        course.gate.wait_for(workers.len());
-        let mut hands = Vec::new();
+        course.gate.wait_for(started.len());
+        let mut workers = Vec::new();
         recorder.parallel(|| {
             course.gate.open(true);
-            let runs = join(workers)?;
+            let runs = join(started)?;
             let start = runs.iter().map(|r| r.started).min();
             let end = runs.iter().map(|r| r.ended).max();
             let took = start.zip(end).map_or(Duration::ZERO, |(s, e)| e - s);
             let mut latencies = Vec::new();
             for run in runs {
                 latencies.push(run.latencies);
-                hands.push(run.hand);
+                workers.push(run.worker);
             }
             Ok((took, latencies))
         })?;
-        Ok(hands)
+        Ok(workers)
     })
 }
 
@@ -134,16 +134,16 @@ struct Course<'a, W> {
 struct Run<H> {
     started: Instant,
     ended: Instant,
-    hand: H,
+    worker: H,
     latencies: Latencies,
 }
 
 impl<W: Work> Course<'_, W> {
-    fn work(&self, id: u32) -> Result<Run<W::Hand>, MeasureError> {
-        let hand = self.work.hand(id);
+    fn work(&self, id: u32) -> Result<Run<W::Worker>, MeasureError> {
+        let worker = self.work.worker(id);
         let latencies = Latencies::default();
         let go = self.gate.pass();
-        let result = hand.and_then(|hand| self.run(hand, latencies, go));
+        let result = worker.and_then(|worker| self.run(worker, latencies, go));
         if result.is_err() {
             self.enough.store(true, Relaxed);
         }
@@ -152,10 +152,10 @@ impl<W: Work> Course<'_, W> {
 
     fn run(
         &self,
-        mut hand: W::Hand,
+        mut worker: W::Worker,
         mut latencies: Latencies,
         go: bool,
-    ) -> Result<Run<W::Hand>, MeasureError> {
+    ) -> Result<Run<W::Worker>, MeasureError> {
         let started = Instant::now();
         let mut last = started;
         let mut done = |step: Step, last: &mut Instant| {
@@ -164,19 +164,19 @@ impl<W: Work> Course<'_, W> {
             *last = now;
         };
         while go && self.may_go_on(last - started) {
-            let step = self.work.step(&mut hand, last)?;
+            let step = self.work.step(&mut worker, last)?;
             done(step, &mut last);
             if !step.more {
                 self.enough.store(true, Relaxed);
             }
         }
-        while let Some(step) = self.work.finish(&mut hand)? {
+        while let Some(step) = self.work.finish(&mut worker)? {
             done(step, &mut last);
         }
         Ok(Run {
             started,
             ended: last,
-            hand,
+            worker,
             latencies,
         })
     }

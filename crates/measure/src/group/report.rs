@@ -178,7 +178,7 @@ pub fn columns<R: AsRef<Row>>() -> Vec<Column<R>> {
 
 const NOTES: &str = "In each round every row has a slice; commits/s: the median of all slices. \
     Latencies are those of all commits together. Records a write: commits by the writes that \
-    carried them, counted where the log hands them to the system; forces: writes to the medium \
+    carried them, counted where the log workers them to the system; forces: writes to the medium \
     and barriers.";
 /// Of the columns with a star.
 pub const DEVICE: &str =

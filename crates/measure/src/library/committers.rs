@@ -19,7 +19,7 @@ pub struct Job<'a> {
 }
 
 /// A record, and where the last one like it ended.
-pub struct Hand {
+pub struct Worker {
     record: Vec<u8>,
     number: u64,
     end: Lsn,
@@ -53,28 +53,28 @@ impl Job<'_> {
 
     /// As [`Job::run`], in threads of its own even if there is one.
     pub fn together(&self, limit: &Limit, recorder: &mut Recorder) -> Result<Lsn, MeasureError> {
-        let hands = together(self, self.threads, limit, recorder)?;
+        let workers = together(self, self.threads, limit, recorder)?;
         let front = self.log.front_lsn();
-        Ok(hands.iter().map(|h| h.end).fold(front, Lsn::max))
+        Ok(workers.iter().map(|h| h.end).fold(front, Lsn::max))
     }
 }
 
 impl Work for Job<'_> {
-    type Hand = Hand;
+    type Worker = Worker;
 
-    fn hand(&self, thread: u32) -> Result<Hand, MeasureError> {
-        Ok(Hand {
+    fn worker(&self, thread: u32) -> Result<Worker, MeasureError> {
+        Ok(Worker {
             record: self.record.to_vec(),
             number: first_number(thread),
             end: Lsn::ORIGIN,
         })
     }
 
-    fn step(&self, hand: &mut Hand, began: Instant) -> Result<Step, MeasureError> {
-        stamp(&mut hand.record, hand.number);
-        hand.number += 1;
-        hand.end = self.log.commit(&hand.record)?.end;
-        let more = hand.end < self.until;
+    fn step(&self, worker: &mut Worker, began: Instant) -> Result<Step, MeasureError> {
+        stamp(&mut worker.record, worker.number);
+        worker.number += 1;
+        worker.end = self.log.commit(&worker.record)?.end;
+        let more = worker.end < self.until;
         Ok(Step { began, more })
     }
 }
