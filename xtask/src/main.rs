@@ -28,8 +28,8 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Commands {
-    /// The rules that no compiler knows: which crate may use which, what may not be called, how long
-    /// a file may get. Takes a second.
+    /// The rules that no compiler knows: which crate may use which, how long a file may get, where
+    /// links of the documentation lead. Takes a second.
     Check,
     Test(test::Options),
     Soak(soak::Options),

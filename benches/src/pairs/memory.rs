@@ -32,7 +32,7 @@ pub(super) fn run(bench: &Bench<'_>, lines: &mut Vec<Line>) -> Result<(), Measur
     remove(&task.path)?;
     let Some(peak) = answer.peak_kib else {
         return Err(MeasureError::NotOffered(
-            "the system does not tell how much memory a process had".to_owned(),
+            "the system does not report how much memory a process had".to_owned(),
         ));
     };
     let what = format!(

@@ -5,6 +5,7 @@
 
 mod architecture;
 mod directions;
+mod links;
 mod marks;
 mod size;
 
@@ -49,6 +50,7 @@ pub fn all(workspace: &Workspace) -> Result<Vec<Violation>> {
     let mut found = directions::check(workspace, directions::TABLE);
     found.extend(size::check(&workspace.root)?);
     found.extend(marks::check(&workspace.root)?);
+    found.extend(links::check(&workspace.root)?);
     let picture = std::fs::read_to_string(workspace.root.join("ARCHITECTURE.md")).ok();
     found.extend(architecture::check(workspace, picture.as_deref()));
     Ok(found)
