@@ -34,7 +34,7 @@ pub struct Machine {
     pub write_cache: String,
     /// Whether it takes FUA writes.
     pub fua: Option<bool>,
-    /// Whether it says that it turns. Virtual disks say so by default.
+    /// Whether it reports itself as rotational. Virtual disks do by default.
     pub rotational: Option<bool>,
     /// Logical sector, bytes.
     pub logical_sector: Option<u32>,

@@ -79,7 +79,7 @@ fn is_believed_to_turn(device: &BlockDevice) -> bool {
 pub fn rotation_note(facts: &Facts) -> Option<String> {
     let device = facts.device.as_ref()?;
     (device.rotational == Some(true) && !is_believed_to_turn(device)).then(|| {
-        format!("{} says that it turns; virtual disks say so by default, so nothing is concluded from it.", device.name)
+        format!("{} reports itself as rotational; virtual disks do by default, so nothing is concluded from it.", device.name)
     })
 }
 

@@ -128,11 +128,11 @@ impl Lines {
             number(m.physical_sector)
         );
         self.line("sectors", &sectors);
-        let turns = match m.rotational {
-            Some(true) => "it says so (virtual disks do by default)",
+        let rotational = match m.rotational {
+            Some(true) => "yes, by its own word (virtual disks say so by default)",
             other => yes_or_no(other),
         };
-        self.line("turns", turns);
+        self.line("rotational", rotational);
     }
 
     fn write_through(&mut self, report: &Report) {
