@@ -13,11 +13,20 @@ const EXECUTABLE: u32 = 2;
 /// A program that cargo made.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Program {
-    /// The name of its target: of the command, or of the file of tests.
+    /// The package, as cargo names it, with its version.
+    package: String,
+    /// The name of its target: of the command, or of the program of tests.
     name: String,
     /// Whether it is made of tests.
     test: bool,
     path: PathBuf,
+}
+
+impl Program {
+    /// Whether it is the test program of `logforce-device-os`.
+    fn tests_system(&self) -> bool {
+        self.test && self.name == "all" && self.package.contains("/device-os#")
+    }
 }
 
 /// The programs that cargo's messages tell of.
@@ -28,6 +37,7 @@ pub fn of(messages: &str) -> Vec<Program> {
         .filter(|message| message["reason"] == "compiler-artifact")
         .filter_map(|message| {
             Some(Program {
+                package: message["package_id"].as_str()?.to_owned(),
                 name: message["target"]["name"].as_str()?.to_owned(),
                 test: message["profile"]["test"].as_bool()?,
                 path: message["executable"].as_str()?.into(),
@@ -45,8 +55,8 @@ pub fn wrong(programs: &[Program]) -> Vec<String> {
             programs.iter().any(|p| p.name == "logforce" && !p.test),
         ),
         (
-            "the conformance suite",
-            programs.iter().any(|p| p.name == "conformance" && p.test),
+            "the tests of the system's calls, the conformance suite among them",
+            programs.iter().any(Program::tests_system),
         ),
     ] {
         if !there {
@@ -113,9 +123,9 @@ mod tests {
     #[test]
     fn programs_are_read_from_cargos_messages() {
         let messages = "   Compiling a v0.1.0\n\
-            {\"reason\":\"compiler-artifact\",\"target\":{\"name\":\"a\"},\
+            {\"reason\":\"compiler-artifact\",\"package_id\":\"p\",\"target\":{\"name\":\"a\"},\
              \"profile\":{\"test\":false},\"executable\":null}\n\
-            {\"reason\":\"compiler-artifact\",\"target\":{\"name\":\"logforce\"},\
+            {\"reason\":\"compiler-artifact\",\"package_id\":\"p\",\"target\":{\"name\":\"logforce\"},\
              \"profile\":{\"test\":false},\"executable\":\"/t/logforce\"}\n\
             {\"reason\":\"build-finished\",\"success\":true}\n";
         let read = of(messages);
@@ -130,16 +140,21 @@ mod tests {
         let program = |name: &str, test, words| {
             let path = temp.path().join(name);
             std::fs::write(&path, header(words)).unwrap();
-            let name = name.to_owned();
-            Program { name, test, path }
+            Program {
+                package: "path+file:///w/crates/device-os#logforce-device-os@0.1.0".to_owned(),
+                name: name.to_owned(),
+                test,
+                path,
+            }
         };
         let good = [MAGIC, ARM64, 0, EXECUTABLE];
         let command = program("logforce", false, good);
-        let conformance = program("conformance", true, good);
+        let conformance = program("all", true, good);
         assert_eq!(wrong(&[command, conformance]), [""; 0]);
         assert_eq!(wrong(&[]).len(), 2);
-        let elf = program("conformance", true, [0x464c_457f, 0, 0, 0]);
+        let elf = program("all", true, [0x464c_457f, 0, 0, 0]);
         let gone = Program {
+            package: String::new(),
             name: "logforce".to_owned(),
             test: false,
             path: temp.path().join("nowhere"),
