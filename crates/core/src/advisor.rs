@@ -1,7 +1,6 @@
 //! Who is asked which method to use where the user named none, and what is known of methods from
 //! cuts of power.
 
-use crate::log::Shared;
 use logforce_device::{CutEvidence, Directory, Facts, Guarantee, Method, Runtime};
 use std::fmt::Debug;
 use std::path::Path;
@@ -58,28 +57,4 @@ pub trait Advisor: Debug + Send + Sync {
 
     /// Told at the end of an opening what its forces cost.
     fn observe(&self, question: &Question<'_>, observation: Observation);
-}
-
-/// Tells the advisor, if one is to be asked at all, what an opening saw.
-pub(crate) fn report(shared: &Shared) {
-    let (Some(advisor), Ok(facts)) = (shared.options.advisor_to_ask(), shared.dir.facts()) else {
-        return;
-    };
-    let (forces, p50) = shared.metrics.unit_forces();
-    let question = Question {
-        dir: &shared.dir,
-        runtime: &*shared.runtime,
-        facts: &facts,
-        write_unit: shared.unit,
-        require: shared.options.require,
-        cache: shared.options.calibration_cache.as_deref(),
-    };
-    advisor.observe(
-        &question,
-        Observation {
-            method: shared.method,
-            forces,
-            p50,
-        },
-    );
 }

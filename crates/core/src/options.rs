@@ -1,7 +1,8 @@
-use crate::checkpoint::{Callback, CheckpointDue};
+use crate::advisor::Advisor;
 use crate::error::Bytes;
-use crate::stage::KEPT_UNITS;
-use crate::{Advisor, Error, Policy, Result};
+use crate::error::{Error, Result};
+use crate::policy::Policy;
+use crate::types::CheckpointDue;
 use logforce_device::{Guarantee, Method};
 use logforce_format::{
     MAX_BATCH_LEN, MAX_SEGMENT_LEN, MAX_WRITE_UNIT, MIN_SEGMENT_LEN, SegmentHeader,
@@ -10,10 +11,24 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Write units at the end of the prepared segments that no record may take, so that a log on a full
+/// disk can still be closed, opened again and truncated.
+pub(crate) const KEPT_UNITS: u64 = 16;
+
 /// The smallest write unit in bytes.
 const MIN_WRITE_UNIT: u32 = 4096;
 /// So many writes may be in flight: no device takes more, and memory is kept for each.
 const MAX_WRITES_IN_FLIGHT: usize = 1024;
+
+/// The owner's callback of [`Options::on_checkpoint_due`].
+#[derive(Clone)]
+pub(crate) struct CheckpointCallback(pub(crate) Arc<dyn Fn(CheckpointDue) + Send + Sync>);
+
+impl std::fmt::Debug for CheckpointCallback {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("CheckpointCallback")
+    }
+}
 
 /// Whether opening may make a log, or must.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -62,7 +77,7 @@ pub struct Options {
     pub(crate) live_stats: bool,
     pub(crate) max_pinned_bytes: u64,
     pub(crate) max_log_size: Option<u64>,
-    pub(crate) on_checkpoint_due: Option<Callback>,
+    pub(crate) on_checkpoint_due: Option<CheckpointCallback>,
 }
 
 impl Default for Options {
@@ -269,7 +284,7 @@ impl Options {
     /// `close` waits for it, and then lets go of it: a callback that holds a clone of the log keeps
     /// the log open until somebody closes it.
     pub fn on_checkpoint_due(mut self, callback: Arc<dyn Fn(CheckpointDue) + Send + Sync>) -> Self {
-        self.on_checkpoint_due = Some(Callback(callback));
+        self.on_checkpoint_due = Some(CheckpointCallback(callback));
         self
     }
 

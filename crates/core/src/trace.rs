@@ -2,8 +2,9 @@
 //!
 //! Never called with a mutex held: what a subscriber does is its own.
 
-use crate::log::RecoveryReport;
-use crate::{Error, Lsn};
+use crate::error::Error;
+use crate::types::RecoveryReport;
+use logforce_format::Lsn;
 use std::path::Path;
 use std::time::Duration;
 

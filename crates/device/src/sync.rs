@@ -17,10 +17,11 @@ pub use std::{
 };
 
 #[cfg(shuttle)]
-pub use shuttle::{
-    sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, fence},
-    sync::{Mutex, MutexGuard},
-    thread_local,
+pub use {
+    counted::{Mutex, locks_taken_here},
+    shuttle::sync::MutexGuard,
+    shuttle::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, fence},
+    shuttle::thread_local,
 };
 
 // What loom checks keeps no values of a thread.
@@ -38,4 +39,39 @@ pub use {
 pub fn total_order() {
     #[cfg(loom)]
     fence(std::sync::atomic::Ordering::SeqCst);
+}
+
+/// Shuttle's mutex, counted: tests assert how many locks an operation of the log takes.
+#[cfg(shuttle)]
+mod counted {
+    use std::cell::Cell;
+    use std::sync::LockResult;
+
+    shuttle::thread_local! {
+        static TAKEN: Cell<u64> = Cell::new(0);
+    }
+
+    /// How many mutexes the calling thread has locked so far.
+    pub fn locks_taken_here() -> u64 {
+        TAKEN.with(Cell::get)
+    }
+
+    /// See [`shuttle::sync::Mutex`].
+    #[derive(Debug, Default)]
+    pub struct Mutex<T: ?Sized>(shuttle::sync::Mutex<T>);
+
+    impl<T> Mutex<T> {
+        /// See [`shuttle::sync::Mutex::new`].
+        pub const fn new(value: T) -> Self {
+            Mutex(shuttle::sync::Mutex::new(value))
+        }
+    }
+
+    impl<T: ?Sized> Mutex<T> {
+        /// See [`shuttle::sync::Mutex::lock`].
+        pub fn lock(&self) -> LockResult<shuttle::sync::MutexGuard<'_, T>> {
+            TAKEN.with(|taken| taken.set(taken.get() + 1));
+            self.0.lock()
+        }
+    }
 }

@@ -54,12 +54,12 @@ pub const LIVES: &[Plant] = &[
         "barrier-covers-what-came-later",
         "1: a barrier covers what was written while it ran",
     )
-    .found_by(1002),
+    .found_by(1024),
     plant(
         "hole-under-watermark",
         "1: the watermark passes a write that has not landed",
     )
-    .found_by(192),
+    .found_by(298),
     plant(
         "guarantee-overstated",
         "1, 6: what is only written is said to survive loss of power",
@@ -75,7 +75,7 @@ pub const LIVES: &[Plant] = &[
         "9, 11: the scan at opening starts above what is durable",
     )
     .found_by(22),
-    plant("stamps-not-searched", "3: damage passes for a torn tail").found_by(63),
+    plant("stamps-not-searched", "3: damage passes for a torn tail").found_by(672),
     plant("payload-checksum-ignored", "2: a torn payload is accepted").found_by(0),
     plant(
         "chain-unchecked",
@@ -101,7 +101,7 @@ pub const LIVES: &[Plant] = &[
         "cache-believed",
         "4: what a failed barrier left in the cache only is believed",
     )
-    .found_by(111),
+    .found_by(70),
     plant(
         "tail-not-forced",
         "10: what was recovered is lost by the next crash",
@@ -151,7 +151,7 @@ pub const LIVES: &[Plant] = &[
         "short-read-is-the-end",
         "3: a read that answers too little is the log's end",
     )
-    .found_by(0),
+    .found_by(2),
     plant(
         "control-slot-error-is-damage",
         "9: a slot of the control file that cannot be read just now is a broken slot",
@@ -171,7 +171,7 @@ pub const LIVES: &[Plant] = &[
         "marker-ignored",
         "10: what was given up comes back where the segment in which the log went on is lost",
     )
-    .found_by(63),
+    .found_by(383),
     plant(
         "given-up-is-reused",
         "3: what was given up at damage is written over",

@@ -5,6 +5,7 @@
 
 mod architecture;
 mod directions;
+mod layers;
 mod links;
 mod marks;
 mod size;
@@ -48,6 +49,7 @@ impl fmt::Display for Violation {
 /// All violations in the workspace.
 pub fn all(workspace: &Workspace) -> Result<Vec<Violation>> {
     let mut found = directions::check(workspace, directions::TABLE);
+    found.extend(layers::check(&workspace.root)?);
     found.extend(size::check(&workspace.root)?);
     found.extend(marks::check(&workspace.root)?);
     found.extend(links::check(&workspace.root)?);

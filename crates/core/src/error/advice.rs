@@ -1,6 +1,5 @@
 //! What the system's answers mean for whoever meets them, and what to do.
 
-use super::{Damage, Error};
 use crate::names::{self, NameKind};
 use logforce_device::failure::{FailedCall, is_of_medium, os_number};
 use std::fmt;
@@ -10,6 +9,9 @@ use std::path::Path;
 /// What is done where nothing is to be written: the user need not be allowed to write then. The
 /// crate `logforce` uses some of these as well.
 const LOOKING: [&str; 5] = ["look at", "read", "list", "open the directory", "ask"];
+
+/// What to do about a log that has stopped.
+pub(super) const ANEW: &str = "open the log anew";
 
 /// What to do about a failed call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,18 +34,8 @@ pub(super) fn describe(doing: &str, path: &Path, source: &io::Error) -> String {
     }
 }
 
-/// Why a log stopped, and what to do: nothing that is tried again on it can succeed, but whoever
-/// opens it can.
-pub(super) fn of_poison(cause: &Error) -> String {
-    const ANEW: &str = "open the log anew";
-    let Error::Io {
-        doing,
-        path,
-        source,
-    } = cause
-    else {
-        return format!("{cause}. To go on, {ANEW}");
-    };
+/// What a failed call says where it has ended a log, and what to do to go on.
+pub(super) fn to_go_on_after(doing: &str, path: &Path, source: &io::Error) -> String {
     let answer = answer(doing, path, source);
     match advice(doing, source) {
         Advice::Nothing => format!("{answer}; to go on, {ANEW}"),
@@ -71,25 +63,6 @@ fn is_former_name(then: &Path, now: &Path) -> bool {
     then.parent() == now.parent()
         && kind(now) == Some(NameKind::Segment)
         && matches!(kind(then), Some(NameKind::Preparing | NameKind::Spare))
-}
-
-/// What to do about damage, behind what saves the rest. An opening reads only the log's end: to
-/// truncate there does nothing for what a reader has met further down.
-pub(super) fn of_damage(damage: &Damage) -> &'static str {
-    match (damage.in_reading, damage.truncatable) {
-        (false, true) => {
-            "to open with Options::on_damage(OnDamage::Truncate) is to give up what follows this place"
-        }
-        (false, false) => {
-            "an opening with OnDamage::Truncate refuses this too. Put right what is named here, put the \
-             log back from a copy, or go on with what was saved"
-        }
-        (true, _) => {
-            "openings read only the end of a log, so OnDamage::Truncate need not help here. Put the log \
-             back from a copy, or go on with what was saved; or, if what lies up to this place is no \
-             longer needed, truncate_front to a record behind it"
-        }
-    }
 }
 
 fn is_looking(doing: &str) -> bool {
@@ -310,7 +283,7 @@ mod tests {
         let told = |kind: io::ErrorKind| {
             let source = io::Error::new(kind, "no");
             let again = describe("write", Path::new("x"), &source);
-            (again, of_poison(&Error::io("write", "x")(source)))
+            (again, to_go_on_after("write", Path::new("x"), &source))
         };
         for (kind, again, anew) in [
             (

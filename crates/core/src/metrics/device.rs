@@ -1,61 +1,13 @@
 //! The directory and the files of a log, with every call that changes something counted and its
 //! beginning noted, so that a call that does not come back is seen.
 
-use super::Metrics;
-use super::histogram::shard;
+use crate::metrics::recorder::Metrics;
 use logforce_device::{
     Barrier, Completion, Directory, File, ForwardDirectory, ForwardFile, OpenFile, Runtime, Ticket,
     Write,
 };
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering::*};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
-
-const FREE: u64 = 0;
-/// Eight for each of eight shards, so that each shard has a cache line of its own.
-const SLOTS: usize = 64;
-
-/// When the device calls under way began.
-pub(super) struct Calls {
-    /// By the log's clock, in nanoseconds.
-    began: [AtomicU64; SLOTS],
-}
-
-impl Default for Calls {
-    fn default() -> Self {
-        Calls {
-            began: std::array::from_fn(|_| AtomicU64::new(FREE)),
-        }
-    }
-}
-
-impl Calls {
-    /// The slot taken; none where too many calls are under way.
-    fn begin(&self, now: Duration) -> Option<usize> {
-        let now = (now.as_nanos() as u64).max(FREE + 1);
-        let first = shard() * 8;
-        (first..first + SLOTS).map(|i| i % SLOTS).find(|&i| {
-            let slot = &self.began[i];
-            slot.compare_exchange(FREE, now, Relaxed, Relaxed).is_ok()
-        })
-    }
-
-    fn end(&self, slot: Option<usize>) {
-        if let Some(slot) = slot {
-            self.began[slot].store(FREE, Relaxed);
-        }
-    }
-
-    /// How long ago the oldest one began.
-    pub(super) fn oldest(&self, now: Duration) -> Duration {
-        let began = self.began.iter().map(|s| s.load(Relaxed));
-        let oldest = began.filter(|&at| at != FREE).min();
-        oldest.map_or(Duration::ZERO, |at| {
-            now.saturating_sub(Duration::from_nanos(at))
-        })
-    }
-}
 
 /// What both kinds need.
 #[derive(Clone)]
@@ -74,20 +26,19 @@ impl Meter {
 }
 
 /// The directory, counted.
-pub(super) struct MeteredDirectory {
+struct MeteredDirectory {
     inner: Arc<dyn Directory>,
     meter: Meter,
 }
 
-impl MeteredDirectory {
-    pub(super) fn new(
-        inner: Arc<dyn Directory>,
-        metrics: Arc<Metrics>,
-        runtime: Arc<dyn Runtime>,
-    ) -> Self {
-        let meter = Meter { metrics, runtime };
-        MeteredDirectory { inner, meter }
-    }
+/// The same directory, with its calls counted in `metrics`.
+pub(crate) fn metered(
+    inner: Arc<dyn Directory>,
+    metrics: Arc<Metrics>,
+    runtime: Arc<dyn Runtime>,
+) -> Arc<dyn Directory> {
+    let meter = Meter { metrics, runtime };
+    Arc::new(MeteredDirectory { inner, meter })
 }
 
 impl ForwardDirectory for MeteredDirectory {
@@ -171,32 +122,5 @@ impl ForwardFile for MeteredFile {
 
     fn reserve(&self, len: u64) -> io::Result<bool> {
         self.meter.call(|| self.inner.reserve(len))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_oldest_call_is_the_one_that_counts() {
-        let calls = Calls::default();
-        let at = Duration::from_micros;
-        assert_eq!(calls.oldest(at(9)), Duration::ZERO);
-        let first = calls.begin(Duration::ZERO);
-        let second = calls.begin(at(5));
-        assert_ne!(first, second);
-        assert_eq!(calls.oldest(at(9)), at(9) - Duration::from_nanos(1));
-        calls.end(first);
-        assert_eq!(calls.oldest(at(9)), at(4));
-        assert_eq!(calls.oldest(at(2)), Duration::ZERO);
-        calls.end(second);
-        assert_eq!(calls.oldest(at(9)), Duration::ZERO);
-        let all: Vec<_> = (0..SLOTS).map(|_| calls.begin(at(1))).collect();
-        assert!(all.iter().all(Option::is_some));
-        let beyond = calls.begin(at(2));
-        assert_eq!(beyond, None);
-        calls.end(beyond);
-        assert_eq!(calls.oldest(at(3)), at(2));
     }
 }

@@ -1,7 +1,6 @@
-use super::{Counters, HistogramSnapshot, Metrics};
-use crate::Result;
-use crate::commit::How;
-use crate::log::{Log, Shared};
+use crate::metrics::counters::Counters;
+use crate::metrics::histogram::HistogramSnapshot;
+use crate::metrics::recorder::Metrics;
 use logforce_format::Lsn;
 use std::fmt;
 use std::time::Duration;
@@ -38,7 +37,7 @@ pub struct Stats {
 }
 
 impl Metrics {
-    pub(super) fn read(&self, now: Duration, durable: Lsn) -> Stats {
+    pub(crate) fn read(&self, now: Duration, durable: Lsn) -> Stats {
         let commit = self.commit.snapshot();
         let mut wait = self.wait.snapshot();
         wait.merge(&commit);
@@ -54,29 +53,6 @@ impl Metrics {
             submit: self.submit.snapshot(),
             batch_records: self.batch_records.snapshot(),
         }
-    }
-}
-
-impl Shared {
-    pub(crate) fn stats(&self) -> Stats {
-        self.metrics.read(self.runtime.now(), self.durable())
-    }
-
-    /// As [`Shared::bring`], for somebody whose wait counts.
-    pub(crate) fn bring_timed(&self, end: Lsn, how: How) -> Result<()> {
-        let began = self.runtime.now();
-        self.bring(end, how)?;
-        self.metrics
-            .waited(self.runtime.now().saturating_sub(began));
-        Ok(())
-    }
-}
-
-impl Log {
-    /// What the log has done since it was opened. Takes no lock, so the numbers may be a few records
-    /// apart from each other; [`Stats::difference`] gives those of an interval.
-    pub fn stats(&self) -> Stats {
-        self.shared().stats()
     }
 }
 

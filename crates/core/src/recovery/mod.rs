@@ -2,50 +2,42 @@
 //!
 //! Order matters here; each step names the crash that the order is for.
 
-mod end;
-mod leftovers;
-mod presence;
+mod clean_up;
+mod opening;
+mod preflight;
+mod reconcile;
 mod steady;
-mod stock;
 mod tail;
 
-pub(crate) use end::{End, anchor_state, damage, find_end, first_state};
-pub(crate) use presence::existing_directory;
-pub(crate) use stock::{adopt, check_bounds, check_counters, gaps, lost_segment};
-
-use crate::checkpoint::Checkpoint;
-use crate::commit::{Durability, Flying, Identity, Line, Rounds, Signal};
-use crate::control_file::{ControlFile, Loaded, LoadedMeta, check_counter};
-use crate::log::{RecoveryReport, Shared};
+use crate::engine::start::{Decided, FoundFiles, LogEnd, Parts};
+use crate::error::{Error, Result};
 use crate::metrics::Metrics;
+use crate::metrics::device::metered;
+use crate::names;
 use crate::options::{OnDamage, OpenMode, Options};
-use crate::pins::Pins;
-use crate::poison::Poison;
-use crate::prepare::{OPEN_AHEAD, Preparing, Spare, zeroes_help};
-use crate::retiring::Retiring;
-use crate::segments::{Segment, Segments};
-use crate::stage::Stage;
-use crate::view::View;
-use crate::voids::Voids;
-use crate::wakers::Wakers;
-use crate::walk::{Ground, void_ranges};
-use crate::watch::Watch;
-use crate::{Damage, Error, Result, aside, names};
-use end::taken_back_behind;
-use logforce_device::sync::{AtomicBool, Mutex};
-use logforce_device::{AlignedBuf, Barrier, Directory, Runtime, System, Write};
-use logforce_format::{
-    Anchor, BatchHeader, BatchKind, Control, Epoch, LogId, Lsn, RecoveryCase, planted, seal,
-};
-use presence::{
-    Chosen, advise, check_path, choose, create, directory_to_write, facts, look, unusable_directory,
-};
-use std::collections::VecDeque;
+use crate::scan::coverage::{check_counters, gaps, lost_segment, name_lost};
+use crate::scan::end_of_log::{End, anchor_state, find_end, first_state, taken_back_behind};
+use crate::scan::walk::ground::Ground;
+use crate::scan::walk::void_ranges::void_ranges;
+use crate::storage::aside;
+use crate::storage::builder::{OPEN_AHEAD, Spare, zeroes_help};
+use crate::storage::control_file::meta::LoadedMeta;
+use crate::storage::control_file::{ControlFile, Loaded, check_counter};
+use crate::storage::directory::{check_path, directory_to_write, unusable_directory};
+use crate::storage::durability::{Why, barrier};
+use crate::storage::segment::Segment;
+use crate::storage::segments::Segments;
+use crate::storage::voids::Voids;
+use crate::sync::poison::Poison;
+use crate::types::RecoveryReport;
+use logforce_device::{AlignedBuf, Barrier, System, Write};
+use logforce_format::{Anchor, BatchHeader, BatchKind, Control, Epoch, Lsn, planted, seal};
+use opening::Opening;
+use preflight::{advise, choose, create, facts, look};
+use reconcile::missing_behind;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use stock::{missing_behind, name_lost};
 
 /// Opens a log for writing; see `Log::open`.
 pub(crate) fn open(
@@ -53,7 +45,7 @@ pub(crate) fn open(
     path: &Path,
     mode: OpenMode,
     options: Options,
-) -> Result<Shared> {
+) -> Result<Parts> {
     check_path(path)?;
     // What no device could make right is refused before anything is made.
     options.resolve_write_unit(0)?;
@@ -84,7 +76,7 @@ fn open_or_make(
     path: &Path,
     mode: OpenMode,
     options: Options,
-) -> Result<Shared> {
+) -> Result<Parts> {
     let runtime = system.runtime();
     let dir = match mode {
         OpenMode::OpenExisting => directory_to_write(system, path)?,
@@ -93,7 +85,7 @@ fn open_or_make(
             .map_err(|e| unusable_directory(e, "make the directory", path))?,
     };
     let metrics = Metrics::new(&*runtime);
-    let dir = metrics.meter(dir, runtime.clone());
+    let dir = metered(dir, metrics.clone(), runtime.clone());
     look(&dir, mode)?;
     let facts = facts(&options, &dir, &*runtime)?;
     let unit = options.resolve_write_unit(facts.write_unit())?;
@@ -125,16 +117,6 @@ fn open_or_make(
     opening.recover(loaded, created, lock)
 }
 
-struct Opening {
-    dir: Arc<dyn Directory>,
-    runtime: Arc<dyn Runtime>,
-    options: Options,
-    unit: u32,
-    chosen: Chosen,
-    fill: bool,
-    metrics: Arc<Metrics>,
-}
-
 /// The control file as opened, and what it says.
 struct Promise {
     control: Control,
@@ -156,7 +138,7 @@ struct Found {
 }
 
 impl Opening {
-    fn recover(self, loaded: Loaded, created: bool, lock: Box<dyn Send + Sync>) -> Result<Shared> {
+    fn recover(self, loaded: Loaded, created: bool, lock: Box<dyn Send + Sync>) -> Result<Parts> {
         let control = &loaded.control;
         check_counters(control, self.dir.path())?;
         let meta = LoadedMeta::load(&self.dir, control)?;
@@ -174,19 +156,19 @@ impl Opening {
             poison: Poison::default(),
         };
         let mut found = self.find(&mut promise)?;
-        self.believe(&found)?;
+        self.sync_recovered(&found)?;
         // Before the control file says that there is metadata: a crash in between would leave the
         // word without the slots.
         promise.file.settle_meta(&meta)?;
-        let epoch = self.announce(&promise, &found.end, meta.bytes().is_some())?;
+        let epoch = self.persist_epoch(&promise, &found.end, meta.bytes().is_some())?;
         self.enforce_names(&found.segments)?;
         if found.end.lost.is_none() {
             // The log may go on in them.
             let gaps = std::mem::take(&mut found.gaps);
             self.fill_gaps(&mut found.segments, &promise.control, epoch, gaps)?;
         }
-        leftovers::clear(&self.dir);
-        let recovered = RecoveryReport {
+        clean_up::clear(&self.dir);
+        let report = RecoveryReport {
             created,
             end: found.end.state.at,
             case: found.end.case,
@@ -197,14 +179,14 @@ impl Opening {
             lost_meta,
             clean: promise.control.clean && promise.both_slots && !created,
         };
-        self.begin(promise, found, epoch, recovered, lock)
+        self.begin(promise, found, epoch, report, lock)
     }
 
     /// Finds where the log ends. Nothing that it holds is changed.
     fn find(&self, promise: &mut Promise) -> Result<Found> {
         let on_damage = self.options.on_damage;
         let both_slots = promise.both_slots;
-        let (segments, spares) = self.take_stock(&mut promise.control, both_slots)?;
+        let (segments, spares) = self.reconcile_segments(&mut promise.control, both_slots)?;
         let control = &promise.control;
         let path = self.dir.path();
         let gaps = gaps(&segments, control);
@@ -262,11 +244,11 @@ impl Opening {
 
     /// Forces everything that was believed, before anything builds on it: what was read may be in
     /// the system's cache only, written by a process that crashed before its barrier.
-    fn believe(&self, found: &Found) -> Result<()> {
+    fn sync_recovered(&self, found: &Found) -> Result<()> {
         for segment in found.segments.all() {
-            if found.end.read.contains(&segment.header.start) && !planted!("tail-not-forced") {
-                let barrier = segment.file()?.barrier(Barrier::Full);
-                barrier.map_err(Error::io("sync", segment.path()))?;
+            if found.end.read.contains(&segment.header.start) {
+                let synced = barrier(&*segment.file()?, Barrier::Full, Why::RecoveredTail);
+                synced.map_err(Error::io("sync", segment.path()))?;
             }
         }
         let synced = self.dir.sync();
@@ -275,7 +257,7 @@ impl Opening {
 
     /// Puts the new epoch into the control file before a batch carries it. Otherwise a crash could
     /// lose both, and a second opening would take the same number for another history.
-    fn announce(&self, promise: &Promise, end: &End, meta: bool) -> Result<Epoch> {
+    fn persist_epoch(&self, promise: &Promise, end: &End, meta: bool) -> Result<Epoch> {
         let control = &promise.control;
         // Above the last batch's too: where a slot of the control file rotted, the other may not
         // know the latest opening.
@@ -320,9 +302,9 @@ impl Opening {
         promise: Promise,
         found: Found,
         epoch: Epoch,
-        recovered: RecoveryReport,
+        report: RecoveryReport,
         lock: Box<dyn Send + Sync>,
-    ) -> Result<Shared> {
+    ) -> Result<Parts> {
         let Promise {
             control,
             file: control_file,
@@ -337,7 +319,7 @@ impl Opening {
             mut voids,
             taken_back,
         } = found;
-        let direct = self.chosen.method.plan().direct;
+        let direct = self.chosen.forcing.plan.direct;
         let tail = end.state.at;
         let open_from = end.state.sequence.open_from();
         let open_from = open_from.filter(|_| !planted!("torn-append-kept"));
@@ -352,7 +334,7 @@ impl Opening {
         let segment = if fresh {
             let o = &self.options;
             let segment = self
-                .preparing(control.log_id, epoch)
+                .builder(control.log_id, epoch)
                 .make(
                     control.prepared_end,
                     o.segment_size,
@@ -421,12 +403,7 @@ impl Opening {
             epoch,
             last_void: if header.voids() { lsn } else { last_void },
         };
-        let identity = Identity {
-            log_id: control.log_id,
-            epoch,
-        };
         let stamp = if durable { written } else { header.stamp };
-        let line = Line::new(identity, self.chosen.guarantee, durable, anchor, stamp);
         let mut front = control.front;
         if end.closed.at < front {
             // Cut below the front, or in the append that the front lies in: nothing is left, and
@@ -437,120 +414,39 @@ impl Opening {
                 c.anchor = anchor;
             })?;
         }
-        let upcoming: VecDeque<Arc<Segment>> = segments.above(segment.header.start).into();
-        for next in upcoming.iter().take(OPEN_AHEAD) {
+        for next in segments.above(segment.header.start).iter().take(OPEN_AHEAD) {
             next.open_writer(direct)?;
         }
-        poison.durable.store(written.0, Ordering::Release);
-        // Segments of an earlier opening may need longer writes than this one was asked for.
-        let units = std::iter::once(&segment).chain(&upcoming);
-        let longest_unit = units
-            .map(|s| s.header.write_unit)
-            .max()
-            .unwrap_or(self.unit);
-        let max_batch = self.options.max_batch.max(2 * longest_unit);
-        let in_use = std::iter::once(&segment).chain(&upcoming);
-        let watch = Watch::new(&self.dir, in_use, written);
-        let stage = Stage::new(
-            segment,
-            upcoming,
-            max_batch.next_multiple_of(longest_unit),
-            self.options.buffer_size,
-            Durability::new(self.chosen.method.plan(), self.chosen.guarantee),
-            Flying::of(self.chosen.method.plan(), &self.options),
-            line,
-        );
-        let mut options = self.options;
-        let pins = Pins::new(self.runtime.clone(), front, options.max_pinned_bytes);
-        // Taken out: closing lets go of it, and of what it holds.
-        let checkpoint = Checkpoint::new(options.on_checkpoint_due.take());
-        let view = View {
-            process: self.runtime.process(),
-            path: self.dir.path().to_owned(),
-            log_id: control.log_id,
-            segments: Mutex::new(segments),
-            voids: Mutex::new(voids),
-            durable: written.0.into(),
-            front: front.0.into(),
-            runtime: self.runtime,
+        Ok(Parts {
             dir: self.dir,
-            advanced: Signal::default(),
-            wakers: Wakers::default(),
-            ended: Mutex::default(),
-        };
-        Ok(Shared {
-            view: Arc::new(view),
-            epoch,
-            plan: self.chosen.method.plan(),
-            method: self.chosen.method,
-            guarantee: self.chosen.guarantee,
-            verdict: self.chosen.verdict,
-            evidence: self.chosen.evidence,
-            written_guarantee: self.chosen.written,
-            unit: self.unit,
-            fill: self.fill,
-            stage: Mutex::new(stage),
-            spares: Mutex::new(spares),
-            retiring: Retiring::keeping(cuts),
-            control: control_file,
-            pins,
-            checkpoint,
-            poison,
-            watch,
-            written: written.0.into(),
-            claim: Signal::default(),
-            rounds: Rounds::default(),
-            written_wakers: Wakers::default(),
-            room_wakers: Wakers::default(),
-            progress: Signal::default(),
-            work: Signal::default(),
-            prepare: Signal::default(),
-            service_parked: AtomicBool::new(false),
-            stop: AtomicBool::new(false),
-            recovered,
-            metrics: self.metrics,
-            live_parked: AtomicBool::new(false),
-            lock: Mutex::new(Some(lock)),
-            options,
-        })
-    }
-
-    fn preparing(&self, log_id: LogId, epoch: Epoch) -> Preparing<'_> {
-        Preparing {
-            dir: &self.dir,
-            log_id,
-            epoch,
-            direct: self.chosen.method.plan().direct,
-            fill: self.fill,
-            stop: None,
-            pace: &|_, _, _| {},
-            runtime: &*self.runtime,
-        }
-    }
-
-    fn full(&self, e: Error) -> Error {
-        match e {
-            Error::Io { ref source, .. } if e.is_full() => Error::NoSpace {
-                path: self.dir.path().to_owned(),
-                need: self.options.segment_size,
-                source: source.clone(),
+            runtime: self.runtime,
+            log_id: control.log_id,
+            decided: Decided {
+                options: self.options,
+                forcing: self.chosen.forcing,
+                barrier_is_durable: durable,
+                unit: self.unit,
+                fill: self.fill,
             },
-            other => other,
-        }
-    }
-
-    fn impossible(&self, at: Lsn) -> Error {
-        Error::Damaged(Box::new(Damage {
-            lsn: at,
-            case: RecoveryCase::SegmentLost,
-            path: self.dir.path().to_owned(),
-            file: None,
-            offset: 0,
-            found: "no segment holds the end of the log".to_owned(),
-            durable_to: at,
-            in_reading: false,
-            truncatable: false,
-        }))
+            end: LogEnd {
+                epoch,
+                segment,
+                anchor,
+                stamp,
+                front,
+            },
+            found: FoundFiles {
+                control: control_file,
+                segments,
+                spares,
+                voids,
+                cuts,
+            },
+            report,
+            poison,
+            metrics: self.metrics,
+            lock,
+        })
     }
 }
 
@@ -569,10 +465,7 @@ fn write_epoch(segment: &Arc<Segment>, mut header: BatchHeader) -> Result<BatchH
     file.complete(ticket)
         .result
         .map_err(Error::io("write", segment.path()))?;
-    if !planted!("epoch-not-forced") {
-        file.barrier(Barrier::Data)
-            .map_err(Error::io("sync", segment.path()))?;
-    }
+    barrier(&*file, Barrier::Data, Why::Epoch).map_err(Error::io("sync", segment.path()))?;
     segment.note_batch(header.lsn);
     Ok(header)
 }

@@ -3,7 +3,8 @@
 //! A system may answer a listing short, or empty, without an error. Whoever believed it would take
 //! acknowledged segments for lost, and make others in their place; or make a log over another one.
 
-use crate::{Error, Result, names};
+use crate::error::{Error, Result};
+use crate::names;
 use logforce_device::{DirEntry, Directory, OpenFile};
 use logforce_format::planted;
 use std::io;
@@ -58,5 +59,5 @@ pub(super) fn check_absence(
 
 fn wrong(dir: &Arc<dyn Directory>, what: &str) -> Error {
     let source = io::Error::other(what.to_owned());
-    Error::io("believe the listing of", dir.path())(source)
+    Error::io("sync_recovered the listing of", dir.path())(source)
 }

@@ -1,12 +1,13 @@
 //! Believing only the medium above the last trusted stamp.
 
-use super::Opening;
-use super::end::{End, damage};
+use crate::error::{Error, Result};
 use crate::options::OnDamage;
-use crate::reads::{read, read_once};
-use crate::scan::Scan;
-use crate::segments::{Segment, Segments};
-use crate::{Error, Result};
+use crate::recovery::opening::Opening;
+use crate::scan::end_of_log::{End, damage};
+use crate::scan::forward::Scan;
+use crate::storage::reads::{read, read_once};
+use crate::storage::segment::Segment;
+use crate::storage::segments::Segments;
 use logforce_device::{AlignedBuf, Barrier, ReadSource, Write};
 use logforce_format::{Control, Decision, Lsn, decide, planted};
 use std::io;
@@ -91,7 +92,7 @@ impl Opening {
             // the cache here, and the barrier takes it along either way. Nothing is added to such a
             // segment.
             let fits = segment.header.write_unit >= self.unit;
-            segment.open_writer(self.chosen.method.plan().direct && fits)?;
+            segment.open_writer(self.chosen.forcing.plan.direct && fits)?;
             let file = segment.file()?;
             let mut at = start;
             while at < end {

@@ -4,6 +4,7 @@ use crate::harness::explore;
 use crate::world::{METHODS, World, below, follow, one_in, options, pick, record};
 use logforce_core::{Guarantee, Method, Policy};
 use logforce_device::Runtime;
+use logforce_device::sync::locks_taken_here;
 use std::time::Duration;
 
 /// The plainest: everybody's commit returns, and is durable then.
@@ -170,5 +171,27 @@ fn weak_methods() {
         let stable =
             crate::medium::Medium::of(&world.disk, crate::world::DIR, crate::medium::Layer::Stable);
         assert!(stable.end >= tail, "closing makes everything durable");
+    });
+}
+
+/// Mutexes that a commit locks where nobody else commits: the log's twice (to stage the record and
+/// take the job, and to publish what was written), and the segment's twice (for its handle, and to
+/// note where the batch lies).
+const LOCKS_OF_A_COMMIT: u64 = 4;
+
+/// A commit takes no more locks than it needs, whatever the log's own threads do meanwhile.
+#[test]
+fn locks_of_a_commit() {
+    explore("locks of a commit", || {
+        let world = World::new();
+        let log = world.open(options());
+        log.commit(&record(0, 40)).expect("nothing fails");
+        world.rest();
+        for n in 1..4 {
+            let before = locks_taken_here();
+            log.commit(&record(n, 40)).expect("nothing fails");
+            assert_eq!(locks_taken_here() - before, LOCKS_OF_A_COMMIT);
+        }
+        world.close(log).expect("nothing fails");
     });
 }

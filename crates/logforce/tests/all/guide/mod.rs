@@ -199,7 +199,7 @@ fn errors() -> Result<()> {
     assert_eq!(after(&poisoned), Next::Reopen);
     // Each kind has its row in the table.
     let table = include_str!("../../../../../docs/guide/errors.md");
-    let kinds = include_str!("../../../../core/src/error.rs");
+    let kinds = include_str!("../../../../core/src/error/mod.rs");
     let (_, kinds) = kinds.split_once("pub enum ErrorKind {").unwrap();
     let (kinds, _) = kinds.split_once("\n}").unwrap();
     let mut seen = 0;

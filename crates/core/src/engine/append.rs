@@ -1,0 +1,146 @@
+//! Appending: reserve space, copy the record into the log buffer; and the commit on top of it.
+
+use crate::engine::Engine;
+use crate::engine::events::Wakeups;
+use crate::error::{Error, Result};
+use crate::policy::{Policy, SyncLevel};
+use crate::state::{State, frames_len};
+use crate::sync::wake::{WaitFor, Wake};
+use logforce_device::Guarantee;
+use logforce_device::sync::MutexGuard;
+use logforce_format::Lsn;
+use std::time::Duration;
+
+impl Engine {
+    /// Stages an atomic append once there is buffer and prepared space for it. The mutex is handed
+    /// out with what to wake once it is released.
+    pub(crate) fn place(
+        &self,
+        records: &[&[&[u8]]],
+        mut each: impl FnMut(Lsn, Lsn),
+    ) -> Result<(MutexGuard<'_, State>, Wakeups)> {
+        let mut asked = None;
+        let mut waited = false;
+        loop {
+            let seen = self.events.progress.observe();
+            match self.try_place(records, &mut asked, &mut each) {
+                Err(Error::WouldBlock) => {
+                    if !std::mem::replace(&mut waited, true) {
+                        self.metrics.waits(asked.is_some());
+                    }
+                    if !self.make_room_here() {
+                        self.wait_for_progress(seen, WaitFor::Space);
+                    }
+                }
+                other => return other,
+            }
+        }
+    }
+
+    /// As [`Engine::place`], or [`Error::WouldBlock`]. `asked` remembers, from one try to the next,
+    /// since when prepared space is wanted.
+    pub(crate) fn try_place(
+        &self,
+        records: &[&[&[u8]]],
+        asked: &mut Option<u64>,
+        each: impl FnMut(Lsn, Lsn),
+    ) -> Result<(MutexGuard<'_, State>, Wakeups)> {
+        self.check()?;
+        let bytes = frames_len(records.iter().map(|r| r.iter().map(|p| p.len()).sum()))?;
+        let mut state = self.state();
+        if let Some(wakeups) = self.reserve(&mut state, bytes, asked)? {
+            drop(state);
+            self.wake(wakeups);
+            return Err(Error::WouldBlock);
+        }
+        let segments = state.segments.upcoming();
+        let batches = state.buffer.full_batches();
+        state.place(records, each);
+        self.metrics.accepted(records);
+        let filled = state.buffer.full_batches() > batches;
+        let wakeups = Wakeups {
+            writer: filled && !Wake::WriterForSpace.is_forgotten(),
+            preallocator: segments > state.segments.upcoming(),
+        };
+        Ok((state, wakeups))
+    }
+
+    /// Whether an append of so many bytes can be placed; else whom to wake before waiting.
+    fn reserve(
+        &self,
+        state: &mut State,
+        bytes: usize,
+        asked: &mut Option<u64>,
+    ) -> Result<Option<Wakeups>> {
+        self.poison.check()?;
+        if state.lifecycle.closing {
+            return Err(Error::Closed);
+        }
+        let end = state.worst_case_end(bytes, self.config.options.segment_size);
+        if end > state.segments.prepared_end() && !self.may_use_reserve(state, end) {
+            // Space comes before acceptance: what is accepted cannot fail for lack of it.
+            self.refuse_in_callback(state)?;
+            state.segments.ask_for(end, asked)?;
+            return Ok(Some(Wakeups {
+                preallocator: !Wake::PreallocatorForSpace.is_forgotten(),
+                writer: false,
+            }));
+        }
+        Ok((!state.buffer.has_room(bytes)).then_some(Wakeups {
+            writer: !Wake::WriterForSpace.is_forgotten(),
+            preallocator: false,
+        }))
+    }
+
+    pub(crate) fn append(&self, records: &[&[&[u8]]], each: impl FnMut(Lsn, Lsn)) -> Result<()> {
+        let (state, wakeups) = self.place(records, each)?;
+        drop(state);
+        self.wake(wakeups);
+        Ok(())
+    }
+
+    /// Appends, and waits for what the policy says; the mutex is taken once for both.
+    pub(crate) fn commit(
+        &self,
+        records: &[&[&[u8]]],
+        policy: Policy,
+        mut each: impl FnMut(Lsn, Lsn),
+    ) -> Result<Guarantee> {
+        let now = self.runtime().now();
+        let mut last = Lsn::ORIGIN;
+        let (mut state, mut wakeups) = self.place(records, |start, end| {
+            last = end;
+            each(start, end);
+        })?;
+        self.metrics.committing(policy);
+        wakeups.writer |= set_deadline(&mut state, last, policy, now);
+        match policy.level() {
+            Some(level) => {
+                self.wait_until_locked(state, wakeups, last, level)?;
+                let took = self.runtime().now().saturating_sub(now);
+                self.metrics.committed(policy, took);
+            }
+            None => {
+                drop(state);
+                self.wake(wakeups);
+            }
+        }
+        Ok(self.guarantee_at(last))
+    }
+
+    pub(crate) fn force(&self, end: Lsn) -> Result<Guarantee> {
+        if self.durable() < end {
+            self.check()?;
+            self.wait_until_timed(end, SyncLevel::Force)?;
+        }
+        Ok(self.config.forcing.guarantee)
+    }
+}
+
+/// Notes by when the records below `end` are to be forced. Answers whether the writer thread must be
+/// woken for it.
+pub(crate) fn set_deadline(state: &mut State, end: Lsn, policy: Policy, now: Duration) -> bool {
+    policy
+        .force_within()
+        .is_some_and(|within| state.deadlines.set(now, within, end))
+}

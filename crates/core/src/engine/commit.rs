@@ -1,0 +1,361 @@
+//! Group commit: a thread that needs something durable leads the next job, or waits for the one that
+//! covers its records.
+//!
+//! A committing thread locks the state and asks `schedule` for a job. If there is one, the thread
+//! becomes that job's leader: it takes all staged batches, seals them, unlocks and writes. Otherwise
+//! it waits for the event of the job that covers its LSN. One waiter is the next leader, and is woken
+//! first when a job ends, so that the device is not idle.
+
+use crate::engine::Engine;
+use crate::engine::events::Wakeups;
+use crate::error::{Error, Result};
+use crate::metrics::Load;
+use crate::policy::SyncLevel;
+use crate::state::State;
+use crate::state::batch::BatchBuilder;
+use crate::state::pipeline::WriteKind;
+use crate::state::schedule::Job;
+use crate::storage::durability::{Why, barrier};
+use crate::storage::segment::Segment;
+use crate::sync::event::Event;
+use crate::sync::wake::{WaitFor, Wake};
+use crate::trace;
+use logforce_device::sync::MutexGuard;
+use logforce_device::{AlignedBuf, File, Guarantee, Ticket, Write};
+use logforce_format::{Lsn, planted};
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A write in flight, and when it began.
+type PendingWrite = (Arc<Segment>, Arc<dyn File>, Ticket, Duration);
+
+/// Writes in flight. They are waited for also when the thread unwinds: none may land after the lock
+/// is given up.
+struct PendingWrites(VecDeque<PendingWrite>);
+
+impl Drop for PendingWrites {
+    fn drop(&mut self) {
+        for (_, file, ticket, _) in self.0.drain(..) {
+            // The device has panicked before; once more changes nothing for the others.
+            let _ = catch_unwind(AssertUnwindSafe(|| file.complete(ticket)));
+        }
+    }
+}
+
+/// A job under way. If its leader unwinds, the log is poisoned: what its writes did is not known.
+struct RunningJob<'a> {
+    engine: &'a Engine,
+    ended: bool,
+}
+
+impl RunningJob<'_> {
+    /// All its I/O is joined.
+    fn end(&mut self, state: &mut State) {
+        self.ended = true;
+        state.pipeline.leader.running -= 1;
+    }
+
+    /// All its I/O is joined, and the log has failed: whoever closes it waits for this, and then
+    /// gives up the lock.
+    fn end_failed(&mut self, why: Wake) {
+        self.end(&mut self.engine.state());
+        let engine = self.engine;
+        engine.events.progress.notify(engine.runtime(), why);
+    }
+}
+
+impl Drop for RunningJob<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.engine.unwound("write to");
+            self.end_failed(Wake::JobUnwound);
+        }
+    }
+}
+
+impl Engine {
+    /// Returns once everything below `end` is synced as `level` says; the calling thread does the
+    /// work itself where nobody else is at it.
+    pub(crate) fn wait_until(&self, end: Lsn, level: SyncLevel) -> Result<()> {
+        let state = self.state();
+        self.wait_until_locked(state, Wakeups::default(), end, level)
+    }
+
+    /// As [`Engine::wait_until`], for somebody whose wait counts.
+    pub(crate) fn wait_until_timed(&self, end: Lsn, level: SyncLevel) -> Result<()> {
+        let began = self.runtime().now();
+        self.wait_until(end, level)?;
+        self.metrics
+            .waited(self.runtime().now().saturating_sub(began));
+        Ok(())
+    }
+
+    /// As [`Engine::wait_until`], with the mutex held already.
+    pub(crate) fn wait_until_locked<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        mut wakeups: Wakeups,
+        end: Lsn,
+        level: SyncLevel,
+    ) -> Result<()> {
+        // What was staged is gone once the log is poisoned: the tail says nothing then.
+        if !self.poison.is_set() && end > state.tail() {
+            let end_of_log = state.tail();
+            drop(state);
+            self.wake(wakeups);
+            return Err(Error::BeyondEnd {
+                lsn: end,
+                end: end_of_log,
+            });
+        }
+        let mut my_turn = None;
+        loop {
+            if level == SyncLevel::Force
+                && let Some(outcome) = state.pipeline.catch_up(end)
+            {
+                self.publish(state, outcome);
+                self.wake(wakeups);
+                return Ok(());
+            }
+            if state.pipeline.has_reached(level, end) {
+                drop(state);
+                self.wake(wakeups);
+                return Ok(());
+            }
+            if let Err(e) = self.poison.check()
+                && !planted!("recheck-poison")
+            {
+                drop(state);
+                self.wake(wakeups);
+                return Err(e);
+            }
+            state.pipeline.request(level, end);
+            if let Some(job) = state.take() {
+                drop(state);
+                self.wake(std::mem::take(&mut wakeups));
+                self.lead(job)?;
+            } else {
+                let event = self.event_to_wait_for(&mut state, end, level, &mut my_turn);
+                let seen = event.observe();
+                drop(state);
+                self.wake(std::mem::take(&mut wakeups));
+                event.wait(self.runtime(), seen, None, WaitFor::Commit);
+            }
+            if self.is_reached(level, end) {
+                return Ok(());
+            }
+            state = self.state();
+        }
+    }
+
+    /// The event of the job that covers `end`, or the next leader's. `my_turn` is the number of the
+    /// job for which the caller is the next leader.
+    fn event_to_wait_for(
+        &self,
+        state: &mut State,
+        end: Lsn,
+        level: SyncLevel,
+        my_turn: &mut Option<u32>,
+    ) -> &Event {
+        if let Some(generation) = state.pipeline.covering_job(level, end) {
+            return self.events.jobs.of(generation);
+        }
+        let leader = &mut state.pipeline.leader;
+        let next = leader.generation;
+        let is_mine = *my_turn == Some(next) && !planted!("claimant-looks-once");
+        // Somebody must look for the next job when one ends.
+        if !leader.is_awaited || is_mine {
+            leader.is_awaited = true;
+            *my_turn = Some(next);
+            return &self.events.next_leader;
+        }
+        self.events.jobs.of(next)
+    }
+
+    /// Without the mutex: whether `end` is certainly there.
+    fn is_reached(&self, level: SyncLevel, end: Lsn) -> bool {
+        match level {
+            SyncLevel::Force => self.durable() >= end,
+            SyncLevel::Write => self.written() >= end,
+            SyncLevel::Barrier => false,
+        }
+    }
+
+    /// Carries out a job. On failure the log is poisoned.
+    pub(crate) fn lead(&self, job: Job) -> Result<()> {
+        let mut running = RunningJob {
+            engine: self,
+            ended: false,
+        };
+        let result = self.carry_out(job, &mut running);
+        result.map_err(|e| {
+            let error = self.fail(e);
+            running.end_failed(Wake::JobFailed);
+            error
+        })
+    }
+
+    fn carry_out(&self, job: Job, running: &mut RunningJob<'_>) -> Result<()> {
+        let Job {
+            kind,
+            batches,
+            numbers,
+            oldest_submission,
+        } = job;
+        let load = Load::of(&batches, &self.metrics);
+        // A stamp is nobody's commit.
+        let forces = kind.forces() && !load.stamp;
+        let began = self.runtime().now();
+        let mut at = began;
+        if let Some(generation) = numbers.write {
+            let bufs = self.write(kind, batches, &mut at)?;
+            let took = at.saturating_sub(began);
+            let mut state = self.state();
+            if matches!(kind, WriteKind::Each { .. }) {
+                state.deadlines.note_force(took);
+            }
+            state.buffer.recycle(bufs);
+            self.metrics
+                .job_done(&load, kind == WriteKind::Each { through: true });
+            if forces && numbers.sync.is_none() {
+                self.metrics.counting.forces.add_alone(1);
+            }
+            let outcome = state.pipeline.write_done(generation);
+            if numbers.sync.is_none() {
+                running.end(&mut state);
+            }
+            self.publish(state, outcome);
+        }
+        if let WriteKind::Barrier(kind) = kind {
+            let segments = self.state().pipeline.begin_sync();
+            let count = segments.len();
+            for segment in &segments {
+                let synced = barrier(&*segment.file()?, kind, Why::Commit);
+                if planted!("failed-barrier-forgotten") {
+                    continue;
+                }
+                synced.map_err(Error::io("sync", segment.path()))?;
+            }
+            let written = std::mem::replace(&mut at, self.runtime().now());
+            let took = at.saturating_sub(began);
+            let mut state = self.state();
+            state.deadlines.note_force(took);
+            self.metrics.counting.barriers.add_alone(count as u64);
+            if forces {
+                self.metrics.counting.forces.add_alone(1);
+            }
+            let outcome = state.pipeline.end_sync(segments, numbers.quiet);
+            running.end(&mut state);
+            self.publish(state, outcome);
+            trace::barrier(count, at.saturating_sub(written));
+        }
+        let took = at.saturating_sub(began);
+        if forces {
+            let since = oldest_submission.map(|accepted| at.saturating_sub(accepted));
+            let one_unit = load.bytes == u64::from(self.config.unit);
+            self.metrics.forced(took, one_unit, since);
+        }
+        trace::job(kind.label(), load.batches, load.bytes, took);
+        Ok(())
+    }
+
+    /// Writes the batches and returns their memory. `at` is the time when it begins, and then the
+    /// time when it ends.
+    fn write(
+        &self,
+        kind: WriteKind,
+        batches: Vec<BatchBuilder>,
+        at: &mut Duration,
+    ) -> Result<Vec<AlignedBuf>> {
+        let through = kind == WriteKind::Each { through: true };
+        let mut result = Ok(());
+        let mut bufs = Vec::with_capacity(batches.len());
+        let mut pending = PendingWrites(VecDeque::with_capacity(batches.len()));
+        for batch in batches {
+            let segment = batch.segment.clone();
+            // Open but for segments far ahead of what was in use when they were prepared.
+            let file = match segment.open_writer(self.config.forcing.plan.direct) {
+                Ok(file) => file,
+                Err(e) => {
+                    result = Err(e);
+                    break;
+                }
+            };
+            segment.note_batch(batch.lsn);
+            let range = 0..batch.extent();
+            let ticket = file.submit(Write {
+                offset: segment.offset(batch.lsn),
+                buf: batch.buf,
+                range,
+                through,
+            });
+            let begun = *at;
+            *at = self.runtime().now();
+            if ticket.done.is_some() {
+                self.metrics.wrote(at.saturating_sub(begun));
+            }
+            pending.0.push_back((segment, file, ticket, begun));
+        }
+        // All are waited for, also after a failure: no write of ours may land after the lock is
+        // given up.
+        while let Some((segment, file, ticket, begun)) = pending.0.pop_front() {
+            let was_done = ticket.done.is_some();
+            let done = file.complete(ticket);
+            if !was_done {
+                *at = self.runtime().now();
+                self.metrics.wrote(at.saturating_sub(begun));
+            }
+            bufs.push(done.buf);
+            if result.is_err() && planted!("write-not-joined") {
+                std::mem::forget(pending);
+                break;
+            }
+            if let Err(e) = done.result
+                && result.is_ok()
+                && !planted!("failed-write-forgotten")
+            {
+                result = Err(Error::io("write", segment.path())(e));
+            }
+        }
+        if planted!("failed-write-lands") {
+            return Ok(bufs);
+        }
+        result.map(|()| bufs)
+    }
+
+    /// Writes down how far the log is durable, as a batch without records. Returns whether it did:
+    /// not where somebody is writing, and not where there is nothing new to say. Nor where somebody
+    /// else is closing the log (`closes` says that the caller is): a stamp above the end that the
+    /// close has found would keep it from saying that the log was closed in order.
+    pub(crate) fn write_stamp(&self, closes: bool) -> Result<bool> {
+        if self.config.forcing.guarantee < Guarantee::PowerLoss {
+            return Ok(false);
+        }
+        // It would say of what nobody finds any more that it is durable.
+        self.check_location()?;
+        let (job, forces) = {
+            let mut state = self.state();
+            // The caller may have been kept long since it saw that one is missing.
+            let is_wanted = state.pipeline.lacks_stamp() && state.lifecycle.closing == closes;
+            if self.poison.is_set() || !is_wanted {
+                return Ok(false);
+            }
+            let forces = state.pipeline.stamps.forces;
+            let Some(job) = state.take_stamp() else {
+                return Ok(false);
+            };
+            state.pipeline.stamps.is_due = false;
+            (job, forces)
+        };
+        let quiet = job.numbers.quiet;
+        self.lead(job)?;
+        let stamps = &mut self.state().pipeline.stamps;
+        // Its own force, if nothing went along, needs no stamp. What goes along quietly is not
+        // acknowledged, and stamped when it is.
+        let own = !quiet && stamps.forces == forces + 1;
+        stamps.stamped = forces + u64::from(own);
+        Ok(true)
+    }
+}

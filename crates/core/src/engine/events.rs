@@ -1,0 +1,36 @@
+//! What the log's callers and threads wait for.
+
+use crate::sync::event::{Event, JobEvents};
+use crate::sync::wakers::Wakers;
+use logforce_device::sync::AtomicBool;
+
+/// The events of a log. Each is notified after what it tells of is visible.
+#[derive(Default)]
+pub(crate) struct Events {
+    /// For the thread that will lead the next job.
+    pub(crate) next_leader: Event,
+    /// A job is done: for those whose records it carried.
+    pub(crate) jobs: JobEvents,
+    /// A write is done, buffer space or a segment has appeared, or the log has failed.
+    pub(crate) progress: Event,
+    /// There is work for the writer thread.
+    pub(crate) writer: Event,
+    /// There is work for the preallocator.
+    pub(crate) preallocator: Event,
+    /// Tasks that wait for the written LSN.
+    pub(crate) written_tasks: Wakers,
+    /// Tasks that wait for buffer space or a segment.
+    pub(crate) space_tasks: Wakers,
+    /// The writer thread sleeps, and waits for the first record that lacks a stamp.
+    pub(crate) writer_is_idle: AtomicBool,
+    /// The writer thread sleeps, and the page of statistics says all there is to say.
+    pub(crate) statistics_are_written: AtomicBool,
+}
+
+/// What is to be notified once the mutex is released.
+#[derive(Debug, Default, Clone, Copy)]
+#[must_use]
+pub(crate) struct Wakeups {
+    pub(crate) writer: bool,
+    pub(crate) preallocator: bool,
+}

@@ -1,0 +1,155 @@
+//! The engine: what the log's callers and its threads share, and the way of a record.
+//!
+//! `append` reserves space and copies the record into the log buffer. `commit` waits, or leads a job
+//! and writes. `publish` moves the watermarks and wakes whoever waited. None of them calls the
+//! device with the mutex held.
+
+pub(crate) mod append;
+pub(crate) mod commit;
+pub(crate) mod config;
+pub(crate) mod control;
+pub(crate) mod events;
+pub(crate) mod failure;
+pub(crate) mod lifecycle;
+pub(crate) mod location;
+pub(crate) mod owner;
+pub(crate) mod pin_table;
+pub(crate) mod publish;
+pub(crate) mod start;
+
+use crate::error::Result;
+use crate::metrics::{Metrics, Stats};
+use crate::read::view::View;
+use crate::state::State;
+use crate::storage::builder::Spare;
+use crate::storage::control_file::ControlFile;
+use crate::storage::retired_files::RetiredFiles;
+use crate::sync::poison::Poison;
+use crate::sync::wake::WaitFor;
+use config::Config;
+use events::{Events, Wakeups};
+use location::Location;
+use logforce_device::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard};
+use logforce_device::{Guarantee, Runtime};
+use logforce_format::{Lsn, planted};
+use owner::OwnerCallback;
+use pin_table::PinTable;
+use std::sync::atomic::Ordering::*;
+use std::sync::{Arc, PoisonError};
+
+/// What the log's callers and its threads share.
+pub(crate) struct Engine {
+    /// What readers see; they may outlive the log.
+    pub(crate) view: Arc<View>,
+    pub(crate) config: Config,
+    pub(crate) state: Mutex<State>,
+    pub(crate) files: Files,
+    /// Readers that hold the front back.
+    pub(crate) pins: PinTable,
+    /// The owner's callback, which makes room.
+    pub(crate) owner: OwnerCallback,
+    /// Whether the log is still where it was opened.
+    pub(crate) location: Location,
+    pub(crate) poison: Poison,
+    /// Exclusive end of what is written.
+    written: AtomicU64,
+    pub(crate) events: Events,
+    /// The preallocator is to end early.
+    pub(crate) stop: AtomicBool,
+    pub(crate) metrics: Arc<Metrics>,
+}
+
+/// The log's files but for the segments, which readers see too.
+pub(crate) struct Files {
+    pub(crate) control: ControlFile,
+    spares: Mutex<Vec<Spare>>,
+    /// Files of truncated segments, on their way to being spares or removed.
+    pub(crate) retired: RetiredFiles,
+    /// The writer lock, given up when all I/O is joined.
+    pub(crate) lock: Mutex<Option<Box<dyn Send + Sync>>>,
+}
+
+impl Files {
+    pub(crate) fn spares(&self) -> MutexGuard<'_, Vec<Spare>> {
+        self.spares.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Engine {
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn runtime(&self) -> &dyn Runtime {
+        &*self.view.runtime
+    }
+
+    /// Exclusive end of what is durable.
+    pub(crate) fn durable(&self) -> Lsn {
+        self.view.durable()
+    }
+
+    /// Exclusive end of what is written, forced or not.
+    pub(crate) fn written(&self) -> Lsn {
+        Lsn(self.written.load(Acquire))
+    }
+
+    /// Records below are gone.
+    pub(crate) fn front(&self) -> Lsn {
+        self.view.front()
+    }
+
+    /// Refuses a forked child, and a log that has failed.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.view.check_process()?;
+        self.poison.check()
+    }
+
+    /// What the records below `end` survive now.
+    pub(crate) fn guarantee_at(&self, end: Lsn) -> Guarantee {
+        if self.durable() >= end {
+            self.config.forcing.guarantee
+        } else if self.written() >= end {
+            if planted!("guarantee-overstated") {
+                return Guarantee::PowerLoss;
+            }
+            self.config.forcing.written
+        } else {
+            Guarantee::Nothing
+        }
+    }
+
+    /// Sleeps until `answer` finds one in the state.
+    pub(crate) fn wait_for<T>(&self, mut answer: impl FnMut(&State) -> Option<T>) -> T {
+        loop {
+            let seen = self.events.progress.observe();
+            if let Some(found) = answer(&self.state()) {
+                return found;
+            }
+            self.wait_for_progress(seen, WaitFor::Close);
+        }
+    }
+
+    /// Sleeps until there is progress, unless there was some since it was observed as `seen`.
+    pub(crate) fn wait_for_progress(&self, seen: u32, what: WaitFor) {
+        self.events.progress.wait(self.runtime(), seen, None, what);
+    }
+
+    /// What the log has done since it was opened.
+    pub(crate) fn stats(&self) -> Stats {
+        self.metrics.read(self.runtime().now(), self.durable())
+    }
+
+    /// Wakes the log's threads, now that the mutex is released.
+    pub(crate) fn wake(&self, wakeups: Wakeups) {
+        use crate::sync::wake::Wake;
+        if wakeups.writer {
+            self.events.writer.notify(self.runtime(), Wake::Writer);
+        }
+        if wakeups.preallocator {
+            self.events
+                .preallocator
+                .notify(self.runtime(), Wake::Preallocator);
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Moving the watermarks, and waking whoever waited for that.
+
+use crate::engine::Engine;
+use crate::engine::events::Wakeups;
+use crate::state::State;
+use crate::state::pipeline::JobOutcome;
+use crate::state::schedule::Parked;
+use crate::sync::wake::Wake;
+use logforce_device::sync::MutexGuard;
+use std::sync::atomic::Ordering::*;
+
+impl Engine {
+    /// Publishes the watermarks, releases the mutex, and wakes who may go on: first the next leader,
+    /// so that the device is not idle, then those who got what they waited for.
+    pub(crate) fn publish(&self, mut state: MutexGuard<'_, State>, outcome: JobOutcome) {
+        self.publish_watermarks(&mut state, &outcome);
+        let parked = Parked {
+            idle: self.events.writer_is_idle.load(Acquire),
+            statistics: self.events.statistics_are_written.load(Acquire),
+            location: self.location.is_parked(),
+        };
+        let writer = state.needs_writer(&outcome, parked);
+        drop(state);
+        // Also where there is no job for it: a next leader whose batch somebody else took sleeps on.
+        self.events
+            .next_leader
+            .notify(self.runtime(), Wake::NextLeader);
+        for segment in &outcome.finished {
+            segment.writer_done();
+        }
+        self.wake_waiters(&outcome);
+        self.wake_blocked(Wake::Space);
+        self.wake(Wakeups {
+            writer,
+            preallocator: false,
+        });
+    }
+
+    /// Lets readers and committers that hold no mutex see what is written and durable.
+    fn publish_watermarks(&self, state: &mut State, outcome: &JobOutcome) {
+        let pipeline = &mut state.pipeline;
+        let written = pipeline.written().max(pipeline.durable());
+        self.written.fetch_max(written.0, Release);
+        let Some(durable) = outcome.durable else {
+            return;
+        };
+        let voids = pipeline.take_durable_voids();
+        if !voids.is_empty() {
+            // Readers learn of a void range when it is durable, and before the durable LSN
+            // passes it.
+            let mut known = self.view.voids();
+            for (from, to) in voids {
+                known.add(from, to);
+            }
+        }
+        self.poison.durable.store(durable.0, Release);
+        self.view.durable.store(durable.0, Release);
+    }
+
+    fn wake_waiters(&self, outcome: &JobOutcome) {
+        for generation in &outcome.generations {
+            self.events
+                .jobs
+                .of(*generation)
+                .notify(self.runtime(), Wake::JobDone);
+        }
+        if let Some(durable) = outcome.durable {
+            self.view.advanced.notify(self.runtime(), Wake::Followers);
+            self.view.wakers.wake_to(durable, Wake::DurableTasks);
+        }
+        self.events
+            .written_tasks
+            .wake_to(self.written(), Wake::WrittenTasks);
+    }
+
+    /// Wakes threads and tasks that wait for buffer space, a segment, or the log's end.
+    pub(crate) fn wake_blocked(&self, why: Wake) {
+        self.events.progress.notify(self.runtime(), why);
+        self.events.space_tasks.wake_all(Wake::SpaceTasks);
+    }
+}

@@ -1,0 +1,175 @@
+//! Building the engine from the parts that recovery returns.
+
+use crate::engine::config::{Config, Forcing};
+use crate::engine::events::Events;
+use crate::engine::location::Location;
+use crate::engine::owner::OwnerCallback;
+use crate::engine::pin_table::PinTable;
+use crate::engine::{Engine, Files};
+use crate::metrics::Metrics;
+use crate::options::Options;
+use crate::read::view::View;
+use crate::state::State;
+use crate::state::limits::InFlightLimits;
+use crate::state::log_buffer::LogBuffer;
+use crate::state::pipeline::{Durability, Identity, WritePipeline};
+use crate::state::segment_queue::SegmentQueue;
+use crate::storage::builder::Spare;
+use crate::storage::control_file::ControlFile;
+use crate::storage::cuts::Cuts;
+use crate::storage::retired_files::RetiredFiles;
+use crate::storage::segment::Segment;
+use crate::storage::segments::Segments;
+use crate::storage::voids::Voids;
+use crate::sync::poison::Poison;
+use crate::types::RecoveryReport;
+use logforce_device::sync::{AtomicBool, Mutex};
+use logforce_device::{Directory, Runtime};
+use logforce_format::{Anchor, Epoch, LogId, Lsn};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// What recovery returns: everything that a log is made of, ready for appends.
+pub(crate) struct Parts {
+    pub(crate) dir: Arc<dyn Directory>,
+    pub(crate) runtime: Arc<dyn Runtime>,
+    pub(crate) log_id: LogId,
+    pub(crate) decided: Decided,
+    pub(crate) end: LogEnd,
+    pub(crate) found: FoundFiles,
+    pub(crate) report: RecoveryReport,
+    pub(crate) poison: Poison,
+    pub(crate) metrics: Arc<Metrics>,
+    /// The writer lock.
+    pub(crate) lock: Box<dyn Send + Sync>,
+}
+
+/// What was decided before anything was read.
+pub(crate) struct Decided {
+    pub(crate) options: Options,
+    pub(crate) forcing: Forcing,
+    /// A barrier survives a loss of power here.
+    pub(crate) barrier_is_durable: bool,
+    /// Write unit of new segments, bytes.
+    pub(crate) unit: u32,
+    /// New segments are filled with zeroes.
+    pub(crate) fill: bool,
+}
+
+/// Where the log goes on: behind the first batch of this opening, which is durable.
+pub(crate) struct LogEnd {
+    pub(crate) epoch: Epoch,
+    /// The segment that the next batch goes to.
+    pub(crate) segment: Arc<Segment>,
+    pub(crate) anchor: Anchor,
+    /// Everything below is durable against loss of power.
+    pub(crate) stamp: Lsn,
+    pub(crate) front: Lsn,
+}
+
+/// The log's files and what they hold.
+pub(crate) struct FoundFiles {
+    pub(crate) control: ControlFile,
+    pub(crate) segments: Segments,
+    pub(crate) spares: Vec<Spare>,
+    pub(crate) voids: Voids,
+    /// What was given up at damage.
+    pub(crate) cuts: Cuts,
+}
+
+impl Engine {
+    /// The engine of a recovered log. Its threads are not started.
+    pub(crate) fn start(parts: Parts) -> Engine {
+        let Parts {
+            dir,
+            runtime,
+            log_id,
+            decided,
+            end,
+            found,
+            report,
+            poison,
+            metrics,
+            lock,
+        } = parts;
+        let Decided {
+            mut options,
+            forcing,
+            barrier_is_durable,
+            unit,
+            fill,
+        } = decided;
+        let written = end.anchor.lsn;
+        poison.durable.store(written.0, Ordering::Release);
+        let upcoming: VecDeque<Arc<Segment>> =
+            found.segments.above(end.segment.header.start).into();
+        let in_use = std::iter::once(&end.segment).chain(&upcoming);
+        let location = Location::new(&dir, in_use, written);
+        // Segments of an earlier opening may need longer writes than this one was asked for.
+        let units = std::iter::once(&end.segment).chain(&upcoming);
+        let longest_unit = units.map(|s| s.header.write_unit).max().unwrap_or(unit);
+        let max_batch = options.max_batch.max(2 * longest_unit);
+        let identity = Identity {
+            log_id,
+            epoch: end.epoch,
+        };
+        let guarantee = forcing.guarantee;
+        let pipeline = WritePipeline::new(
+            identity,
+            guarantee,
+            barrier_is_durable,
+            end.anchor,
+            end.stamp,
+        );
+        let limits = InFlightLimits::of(forcing.plan, &options);
+        let state = State::new(
+            LogBuffer::new(
+                max_batch.next_multiple_of(longest_unit) as usize,
+                options.buffer_size,
+                limits.most,
+            ),
+            SegmentQueue::new(end.segment, upcoming, pipeline.sealed()),
+            pipeline,
+            Durability::new(forcing.plan, guarantee),
+            limits,
+        );
+        // Taken out: closing lets go of it, and of what it holds.
+        let owner = OwnerCallback::new(options.on_checkpoint_due.take());
+        let pins = PinTable::new(runtime.clone(), end.front, options.max_pinned_bytes);
+        let view = View::new(
+            dir,
+            runtime,
+            log_id,
+            found.segments,
+            found.voids,
+            end.front..written,
+        );
+        Engine {
+            view,
+            config: Config {
+                options,
+                epoch: end.epoch,
+                forcing,
+                unit,
+                fill,
+                report,
+            },
+            state: Mutex::new(state),
+            files: Files {
+                control: found.control,
+                spares: Mutex::new(found.spares),
+                retired: RetiredFiles::keeping(found.cuts),
+                lock: Mutex::new(Some(lock)),
+            },
+            pins,
+            owner,
+            location,
+            poison,
+            written: written.0.into(),
+            events: Events::default(),
+            stop: AtomicBool::new(false),
+            metrics,
+        }
+    }
+}

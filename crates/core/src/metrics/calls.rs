@@ -1,0 +1,78 @@
+//! Which device calls are under way, so that one that hangs is seen.
+
+use crate::metrics::histogram::shard;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::*;
+use std::time::Duration;
+
+const FREE: u64 = 0;
+/// Eight for each of eight shards, so that each shard has a cache line of its own.
+const SLOTS: usize = 64;
+
+/// When the device calls under way began.
+pub(super) struct Calls {
+    /// By the log's clock, in nanoseconds.
+    began: [AtomicU64; SLOTS],
+}
+
+impl Default for Calls {
+    fn default() -> Self {
+        Calls {
+            began: std::array::from_fn(|_| AtomicU64::new(FREE)),
+        }
+    }
+}
+
+impl Calls {
+    /// The slot taken; none where too many calls are under way.
+    pub(super) fn begin(&self, now: Duration) -> Option<usize> {
+        let now = (now.as_nanos() as u64).max(FREE + 1);
+        let first = shard() * 8;
+        (first..first + SLOTS).map(|i| i % SLOTS).find(|&i| {
+            let slot = &self.began[i];
+            slot.compare_exchange(FREE, now, Relaxed, Relaxed).is_ok()
+        })
+    }
+
+    pub(super) fn end(&self, slot: Option<usize>) {
+        if let Some(slot) = slot {
+            self.began[slot].store(FREE, Relaxed);
+        }
+    }
+
+    /// How long ago the oldest one began.
+    pub(super) fn oldest(&self, now: Duration) -> Duration {
+        let began = self.began.iter().map(|s| s.load(Relaxed));
+        let oldest = began.filter(|&at| at != FREE).min();
+        oldest.map_or(Duration::ZERO, |at| {
+            now.saturating_sub(Duration::from_nanos(at))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_call_is_the_one_that_counts() {
+        let calls = Calls::default();
+        let at = Duration::from_micros;
+        assert_eq!(calls.oldest(at(9)), Duration::ZERO);
+        let first = calls.begin(Duration::ZERO);
+        let second = calls.begin(at(5));
+        assert_ne!(first, second);
+        assert_eq!(calls.oldest(at(9)), at(9) - Duration::from_nanos(1));
+        calls.end(first);
+        assert_eq!(calls.oldest(at(9)), at(4));
+        assert_eq!(calls.oldest(at(2)), Duration::ZERO);
+        calls.end(second);
+        assert_eq!(calls.oldest(at(9)), Duration::ZERO);
+        let all: Vec<_> = (0..SLOTS).map(|_| calls.begin(at(1))).collect();
+        assert!(all.iter().all(Option::is_some));
+        let beyond = calls.begin(at(2));
+        assert_eq!(beyond, None);
+        calls.end(beyond);
+        assert_eq!(calls.oldest(at(3)), at(2));
+    }
+}

@@ -1,0 +1,160 @@
+//! The page of statistics in the log's directory: written by the log's writing thread when it has
+//! nothing else to do, read by whoever looks.
+
+use crate::metrics::counters::Counters;
+use crate::metrics::histogram::HistogramSnapshot;
+use crate::metrics::stats::ratio;
+use crate::names;
+use logforce_device::{Directory, OpenFile, ReadSource};
+use logforce_format::{Epoch, LIVE_LEN, Live, LiveReject, LogId, Lsn};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use logforce_format::LiveSummary;
+
+/// How often a page is read again that was being written.
+const LOOKS: usize = 5;
+
+/// What a log wrote down about itself: now, or when it last ran; see
+/// [`Inspector::live`](crate::Inspector::live). Times are nanoseconds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LiveStats {
+    /// The process that wrote it.
+    pub pid: u64,
+    /// The opening that wrote it.
+    pub epoch: Epoch,
+    /// When it was written: time since the beginning of 1970.
+    pub written_at: Duration,
+    /// For how long the log had been open then.
+    pub open_for: Duration,
+    /// The durable LSN then.
+    pub durable: Lsn,
+    /// For how long the oldest device call under way then had been under way; zero for none.
+    pub oldest_io_age: Duration,
+    /// As in [`Stats`].
+    pub counters: Counters,
+    /// As [`Stats::wait`], nanoseconds.
+    pub wait: LiveSummary,
+    /// As [`Stats::commit`], nanoseconds.
+    pub commit: LiveSummary,
+    /// As [`Stats::write`], nanoseconds.
+    pub write: LiveSummary,
+    /// As [`Stats::force`], nanoseconds.
+    pub force: LiveSummary,
+    /// As [`Stats::submit`], nanoseconds.
+    pub submit: LiveSummary,
+    /// As [`Stats::batch_records`].
+    pub batch_records: LiveSummary,
+}
+
+impl LiveStats {
+    /// As [`Stats::commit_to_force_ratio`].
+    pub fn commit_to_force_ratio(&self) -> Option<f64> {
+        ratio(self.commit.p50, self.force.p50)
+    }
+
+    /// The summaries with their names, in the order of `docs/format.md`. All but the last are of
+    /// nanoseconds.
+    pub fn summaries(&self) -> [(&'static str, LiveSummary); 6] {
+        [
+            ("wait", self.wait),
+            ("commit", self.commit),
+            ("write", self.write),
+            ("force", self.force),
+            ("submit", self.submit),
+            ("batch_records", self.batch_records),
+        ]
+    }
+}
+
+impl From<Live> for LiveStats {
+    fn from(live: Live) -> Self {
+        let summary = |i: usize| live.summaries.get(i).copied().unwrap_or_default();
+        LiveStats {
+            pid: live.pid,
+            epoch: live.epoch,
+            written_at: Duration::from_nanos(live.written_at),
+            open_for: Duration::from_nanos(live.open_for),
+            durable: live.durable,
+            oldest_io_age: Duration::from_nanos(live.oldest_io_age),
+            counters: Counters::from_values(&live.counters),
+            wait: summary(0),
+            commit: summary(1),
+            write: summary(2),
+            force: summary(3),
+            submit: summary(4),
+            batch_records: summary(5),
+        }
+    }
+}
+
+pub(crate) fn summary(h: &HistogramSnapshot) -> LiveSummary {
+    LiveSummary {
+        count: h.count(),
+        sum: h.sum(),
+        p50: h.quantile(0.5),
+        p90: h.quantile(0.9),
+        p99: h.quantile(0.99),
+        p999: h.quantile(0.999),
+        max: h.max(),
+    }
+}
+
+/// Reads the page of the log `id`. What cannot be read, or is another log's, is not there.
+pub(crate) fn read(dir: &Arc<dyn Directory>, id: LogId) -> Option<LiveStats> {
+    let file = dir.open(names::LIVE, OpenFile::READ).ok()?;
+    let mut page = [0; LIVE_LEN];
+    for _ in 0..LOOKS {
+        let read = file.read_at(0, &mut page, ReadSource::Cache).ok()?;
+        match Live::decode(&page[..read]) {
+            Ok(live) => return (live.log_id == id).then(|| live.into()),
+            // Half old, half new: its writer was at it.
+            Err(LiveReject::Checksum) => {}
+            Err(_) => return None,
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The names behind the marker of a table of `docs/format.md`.
+    fn table(name: &str) -> Vec<String> {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/format.md");
+        let text = std::fs::read_to_string(path).unwrap();
+        let marker = format!("<!-- table: {name} -->");
+        let rows = text.lines().skip_while(|l| *l != marker).skip(3);
+        let rows = rows.take_while(|l| l.starts_with('|'));
+        rows.map(|l| l.split('`').nth(1).unwrap().to_owned())
+            .collect()
+    }
+
+    #[test]
+    fn the_order_is_that_of_the_document() {
+        assert_eq!(table("live-counters"), Counters::NAMES);
+        let numbers: Vec<u64> = (1..=Counters::NAMES.len() as u64).collect();
+        let summary = |i| LiveSummary {
+            p50: i,
+            ..LiveSummary::default()
+        };
+        let live = LiveStats::from(Live {
+            counters: numbers.clone(),
+            summaries: (0..6).map(summary).collect(),
+            ..Live::default()
+        });
+        assert_eq!(live.counters.values(), numbers);
+        let (names, values): (Vec<_>, Vec<_>) = live.summaries().into_iter().unzip();
+        assert_eq!(table("live-summaries"), names);
+        let order: Vec<u64> = values.iter().map(|s| s.p50).collect();
+        assert_eq!(order, [0, 1, 2, 3, 4, 5]);
+        // An older writer knew fewer, a newer one knows more.
+        let few = LiveStats::from(Live {
+            counters: vec![7],
+            ..Live::default()
+        });
+        assert_eq!((few.counters.appends, few.counters.records), (7, 0));
+    }
+}

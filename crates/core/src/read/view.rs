@@ -1,0 +1,122 @@
+use crate::error::{Error, Result};
+use crate::storage::control_file::ControlFile;
+use crate::storage::segments::Segments;
+use crate::storage::voids::Voids;
+use crate::sync::event::Event;
+use crate::sync::wake::Wake;
+use crate::sync::wakers::Wakers;
+use logforce_device::sync::{AtomicU64, Mutex, MutexGuard};
+use logforce_device::{Directory, Runtime};
+use logforce_format::{LogId, Lsn};
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering::*;
+use std::sync::{Arc, PoisonError};
+
+/// What reading needs to know of a log, whether this process writes it or only looks.
+pub(crate) struct View {
+    pub(crate) runtime: Arc<dyn Runtime>,
+    pub(crate) dir: Arc<dyn Directory>,
+    pub(crate) path: PathBuf,
+    pub(crate) log_id: LogId,
+    /// The process that opened the log.
+    pub(crate) process: u64,
+    pub(crate) segments: Mutex<Segments>,
+    pub(crate) voids: Mutex<Voids>,
+    pub(crate) durable: AtomicU64,
+    pub(crate) front: AtomicU64,
+    /// Rings when the durable LSN moves, and when it will not move any more.
+    pub(crate) advanced: Event,
+    /// Tasks that wait for the durable LSN.
+    pub(crate) wakers: Wakers,
+    /// Why the durable LSN will not move any more: closed, or failed.
+    pub(crate) ended: Mutex<Option<Option<Error>>>,
+}
+
+impl View {
+    /// A view of the log's durable `range`, from the front on.
+    pub(crate) fn new(
+        dir: Arc<dyn Directory>,
+        runtime: Arc<dyn Runtime>,
+        log_id: LogId,
+        segments: Segments,
+        voids: Voids,
+        range: Range<Lsn>,
+    ) -> Arc<View> {
+        Arc::new(View {
+            process: runtime.process(),
+            path: dir.path().to_owned(),
+            runtime,
+            dir,
+            log_id,
+            segments: Mutex::new(segments),
+            voids: Mutex::new(voids),
+            durable: range.end.0.into(),
+            front: range.start.0.into(),
+            advanced: Event::default(),
+            wakers: Wakers::default(),
+            ended: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn segments(&self) -> MutexGuard<'_, Segments> {
+        self.segments.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn voids(&self) -> MutexGuard<'_, Voids> {
+        self.voids.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn durable(&self) -> Lsn {
+        Lsn(self.durable.load(Acquire))
+    }
+
+    pub(crate) fn front(&self) -> Lsn {
+        Lsn(self.front.load(Acquire))
+    }
+
+    /// The end, if it has come.
+    pub(crate) fn ended(&self) -> Option<Option<Error>> {
+        self.ended
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// The durable LSN will not move any more.
+    pub(crate) fn end(&self, why: Option<Error>, wake: Wake) {
+        if wake.is_forgotten() {
+            return;
+        }
+        self.ended
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert(why);
+        self.advanced.notify(&*self.runtime, Wake::EndedFollowers);
+        self.wakers.wake_all(Wake::EndedTasks);
+    }
+
+    /// Refuses a forked child: its copy of the log buffer is the parent's, and both would
+    /// write different batches at the same LSN.
+    pub(crate) fn check_process(&self) -> Result<()> {
+        if self.runtime.process() == self.process {
+            Ok(())
+        } else {
+            Err(Error::Forked)
+        }
+    }
+
+    /// Looks whether the front was moved by another process, or by a later opening in this one:
+    /// what is missing may have been truncated there.
+    pub(crate) fn refresh_front(&self) -> Result<()> {
+        match ControlFile::load(&self.dir) {
+            Ok(loaded) if loaded.control.log_id == self.log_id => {
+                self.front.fetch_max(loaded.control.front.0, AcqRel);
+                Ok(())
+            }
+            // Nothing is known then, and what is missing may have been truncated.
+            Err(e @ Error::Io { .. }) if !e.is_not_found() => Err(e),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! What an opening has at hand.
+
+use crate::error::{Damage, Error};
+use crate::metrics::Metrics;
+use crate::options::Options;
+use crate::recovery::preflight::Chosen;
+use crate::storage::builder::SegmentBuilder;
+use logforce_device::{Directory, Runtime};
+use logforce_format::{Epoch, LogId, Lsn, RecoveryCase};
+use std::sync::Arc;
+
+/// An opening: the directory, locked, and what was decided before anything is read.
+pub(super) struct Opening {
+    pub(super) dir: Arc<dyn Directory>,
+    pub(super) runtime: Arc<dyn Runtime>,
+    pub(super) options: Options,
+    pub(super) unit: u32,
+    pub(super) chosen: Chosen,
+    pub(super) fill: bool,
+    pub(super) metrics: Arc<Metrics>,
+}
+
+impl Opening {
+    pub(super) fn builder(&self, log_id: LogId, epoch: Epoch) -> SegmentBuilder<'_> {
+        SegmentBuilder {
+            dir: &self.dir,
+            log_id,
+            epoch,
+            direct: self.chosen.forcing.plan.direct,
+            fill: self.fill,
+            stop: None,
+            pace: &|_, _, _| {},
+            runtime: &*self.runtime,
+        }
+    }
+
+    pub(super) fn full(&self, e: Error) -> Error {
+        match e {
+            Error::Io { ref source, .. } if e.is_full() => Error::NoSpace {
+                path: self.dir.path().to_owned(),
+                need: self.options.segment_size,
+                source: source.clone(),
+            },
+            other => other,
+        }
+    }
+
+    pub(super) fn impossible(&self, at: Lsn) -> Error {
+        Error::Damaged(Box::new(Damage {
+            lsn: at,
+            case: RecoveryCase::SegmentLost,
+            path: self.dir.path().to_owned(),
+            file: None,
+            offset: 0,
+            found: "no segment holds the end of the log".to_owned(),
+            durable_to: at,
+            in_reading: false,
+            truncatable: false,
+        }))
+    }
+}

@@ -1,0 +1,244 @@
+//! One batch after another: what a scan knows between two of them, and whether a batch is the next.
+
+use crate::error::Result;
+use crate::storage::reads::Lost;
+use crate::storage::segment::Segment;
+use crate::storage::segments::Segments;
+use crate::storage::window::Window;
+use logforce_format::{
+    BATCH_HEADER_LEN, BatchHeader, BatchKind, Control, Epoch, Expected, LogId, Lsn, Reject, Seen,
+    frame::Sequence,
+};
+use std::sync::Arc;
+
+/// What a scan knows at a batch boundary.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ScanState {
+    /// The boundary.
+    pub(crate) at: Lsn,
+    /// Epoch of the batch that ends here; `None`: not known, any will do.
+    pub(crate) epoch: Option<Epoch>,
+    /// Header checksum of that batch; `None`: not known.
+    pub(crate) prev_crc: Option<u32>,
+    /// The latest voiding batch so far; `None`: not known.
+    pub(crate) last_void: Option<Lsn>,
+    pub(crate) sequence: Sequence,
+}
+
+/// What a scan wanted, or why it stopped. The outer error says nothing about the log.
+pub(crate) type Step<T> = Result<std::result::Result<T, Stop>>;
+
+/// Why a scan stopped.
+#[derive(Debug, Clone)]
+pub(crate) struct Stop {
+    /// Where the next batch would have been.
+    pub(crate) at: Lsn,
+    pub(crate) seen: Seen,
+    /// In words.
+    pub(crate) found: String,
+}
+
+/// The header of a batch that follows its predecessor. Its payload was not looked at.
+pub(crate) struct Head {
+    pub(crate) header: BatchHeader,
+    segment: Arc<Segment>,
+}
+
+impl Head {
+    /// The header of the next batch behind `before`, or why there is none.
+    pub(crate) fn read(
+        window: &mut Window,
+        segments: &Segments,
+        control: &Control,
+        before: &ScanState,
+    ) -> Step<Head> {
+        let at = before.at;
+        let stop = |at, seen, found: String| Ok(Err(Stop { at, seen, found }));
+        let Some(segment) = segments.containing(at) else {
+            return if at >= control.prepared_end {
+                stop(at, Seen::PastEnd, "the end of the last segment".to_owned())
+            } else {
+                stop(
+                    at,
+                    Seen::NoSegment,
+                    "no segment holds this part of the log".to_owned(),
+                )
+            };
+        };
+        Head::read_in(window, segment, control.log_id, before)
+    }
+
+    /// As [`Head::read`], in the segment that holds the boundary.
+    pub(crate) fn read_in(
+        window: &mut Window,
+        segment: Arc<Segment>,
+        log_id: LogId,
+        before: &ScanState,
+    ) -> Step<Head> {
+        let at = before.at;
+        if !segment.begins_batch(at) {
+            // The control file and the segment's header contradict each other. What is written here
+            // would be refused by the device, or, through the cache, tear a batch that is there.
+            let unit = segment.header.write_unit;
+            let found = format!("no batch can begin here: the segment's write unit is {unit}");
+            let seen = Seen::Malformed;
+            return Ok(Err(Stop { at, seen, found }));
+        }
+        let at = at.max(segment.header.first_batch());
+        let bytes = match window.get(&segment, segment.offset(at), BATCH_HEADER_LEN)? {
+            Ok(bytes) => bytes,
+            Err(lost) => return Ok(Err(unreadable(at, lost))),
+        };
+        let header = match BatchHeader::decode(bytes) {
+            Ok(header) => header,
+            Err(reject) => return Ok(Err(rejected(at, reject))),
+        };
+        let own = if header.kind == BatchKind::Epoch {
+            header.prev_epoch
+        } else {
+            header.epoch
+        };
+        let expected = Expected {
+            log_id,
+            lsn: at,
+            segment_end: segment.header.end(),
+            write_unit: segment.header.write_unit,
+            epoch: before.epoch.unwrap_or(own),
+            prev_crc: before.prev_crc.unwrap_or(header.prev_crc),
+        };
+        let linked = header.check_link(&expected);
+        Ok(linked
+            .map(|()| Head { header, segment })
+            .map_err(|reject| rejected(at, reject)))
+    }
+
+    /// Where the next batch begins.
+    pub(crate) fn end(&self) -> Lsn {
+        self.header.end(self.segment.header.write_unit)
+    }
+
+    /// The bytes behind the header, checked or not.
+    pub(crate) fn payload<'w>(&self, window: &'w mut Window) -> Step<&'w [u8]> {
+        let at = self.header.lsn;
+        let whole = BATCH_HEADER_LEN + self.header.payload_len as usize;
+        let bytes = window.get(&self.segment, self.segment.offset(at), whole)?;
+        Ok(bytes
+            .map(|bytes| bytes.get(BATCH_HEADER_LEN..).unwrap_or(&[]))
+            .map_err(|lost| unreadable(at, lost)))
+    }
+
+    /// Checks the payload; answers the state behind the batch.
+    pub(crate) fn check(&self, window: &mut Window, before: ScanState) -> Step<ScanState> {
+        let at = self.header.lsn;
+        let mut next = before;
+        let payload = match self.payload(window)? {
+            Ok(payload) => payload,
+            Err(stop) => return Ok(Err(stop)),
+        };
+        if let Err(reject) = self.header.check_payload(payload) {
+            return Ok(Err(rejected(at, reject)));
+        }
+        if let Err(found) = next.follow(&self.header, payload) {
+            let seen = Seen::Malformed;
+            return Ok(Err(Stop { at, seen, found }));
+        }
+        next.at = self.end();
+        self.segment.note_batch(at);
+        Ok(Ok(next))
+    }
+}
+
+fn rejected(at: Lsn, r: Reject) -> Stop {
+    Stop {
+        at,
+        seen: Seen::of(r),
+        found: r.to_string(),
+    }
+}
+
+fn unreadable(at: Lsn, lost: Lost) -> Stop {
+    let Lost { seen, found } = lost;
+    Stop { at, seen, found }
+}
+
+impl ScanState {
+    /// A state at a batch of which nothing is known but its place.
+    pub(crate) fn unlinked(at: Lsn) -> ScanState {
+        ScanState {
+            at,
+            epoch: None,
+            prev_crc: None,
+            last_void: None,
+            sequence: Sequence::unknown(),
+        }
+    }
+
+    /// The state at the beginning of a log.
+    pub(crate) fn virgin(at: Lsn) -> ScanState {
+        ScanState {
+            at,
+            epoch: Some(Epoch::default()),
+            prev_crc: Some(0),
+            last_void: Some(Lsn::ORIGIN),
+            sequence: Sequence::default(),
+        }
+    }
+
+    /// The state at the end of a void range: no append is open there.
+    pub(crate) fn behind_void(to: Lsn) -> ScanState {
+        ScanState {
+            sequence: Sequence::default(),
+            ..ScanState::unlinked(to)
+        }
+    }
+
+    /// The state behind a batch of which the header only was read. It knows no records.
+    pub(crate) fn behind(head: &Head) -> ScanState {
+        let h = &head.header;
+        ScanState {
+            at: head.end(),
+            epoch: Some(h.epoch),
+            prev_crc: Some(h.crc),
+            last_void: Some(if h.voids() { h.lsn } else { h.last_void }),
+            sequence: Sequence::unknown(),
+        }
+    }
+
+    /// The state behind a batch whose link and payload were checked. `Err` says why its contents
+    /// cannot be.
+    fn follow(&mut self, header: &BatchHeader, payload: &[u8]) -> std::result::Result<(), String> {
+        let base = header.lsn.plus(BATCH_HEADER_LEN as u64);
+        if self.last_void.is_some_and(|v| v != header.last_void) {
+            return Err("its list of void ranges does not continue its predecessor's".to_owned());
+        }
+        if header.voids() {
+            if self
+                .sequence
+                .open_from()
+                .is_some_and(|open| header.void_from <= open)
+            {
+                self.sequence.reset();
+            }
+            self.last_void = Some(header.lsn);
+        } else {
+            self.last_void = Some(header.last_void);
+        }
+        match header.kind {
+            BatchKind::Data => self
+                .sequence
+                .push_all(payload, base, header.frames)
+                .map_err(|m| format!("the frame at LSN {} does not fit", m.0))?,
+            BatchKind::Epoch | BatchKind::Void => {
+                if let Some(open) = self.sequence.open_from() {
+                    return Err(format!(
+                        "the record begun at LSN {open} is neither ended nor voided"
+                    ));
+                }
+            }
+            BatchKind::Stamp => {}
+        }
+        self.epoch = Some(header.epoch);
+        self.prev_crc = Some(header.crc);
+        Ok(())
+    }
+}

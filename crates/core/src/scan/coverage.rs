@@ -1,0 +1,154 @@
+//! Which parts of the log have a segment, and which must have one.
+
+use crate::error::{Damage, Error, Result};
+use crate::names;
+use crate::storage::control_file::check_counter;
+use crate::storage::segment::Segment;
+use crate::storage::segments::Segments;
+use crate::storage::window::Window;
+use logforce_device::ReadSource;
+use logforce_format::{BATCH_HEADER_LEN, BatchHeader, Control, Lsn, MIN_WRITE_UNIT, RecoveryCase};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Takes in segments above the last announced one. Where one slot of the control file is damaged,
+/// the other may be the older, and not know of segments that hold acknowledged data; and so may a
+/// control file that was put back from a copy. A crash leaves only virgin segments there.
+pub(crate) fn adopt(segments: &Segments, control: &mut Control, both_slots: bool) -> Result<()> {
+    let mut window = Window::new(ReadSource::Cache);
+    let mut next = control.prepared_end;
+    for segment in segments.all() {
+        if segment.header.start < control.prepared_end {
+            continue;
+        }
+        let follows = !both_slots && segment.header.start == next;
+        if follows || is_used(&mut window, &segment, control)? {
+            next = segment.header.end();
+        }
+    }
+    // A gap in between shows as a lost segment.
+    control.prepared_end = next;
+    Ok(())
+}
+
+/// Whether the segment's first batch is there, or cannot be told not to be.
+fn is_used(window: &mut Window, segment: &Arc<Segment>, control: &Control) -> Result<bool> {
+    let first = segment.header.first_batch();
+    let Ok(bytes) = window.get(segment, segment.offset(first), BATCH_HEADER_LEN)? else {
+        return Ok(true);
+    };
+    let header = BatchHeader::decode(bytes);
+    Ok(header.is_ok_and(|h| h.log_id == control.log_id && h.lsn == first))
+}
+
+/// Refuses a control file that says that the segments begin or end in the middle of one. Another
+/// segment prepared there would overlap it, and the log would take records that the next opening
+/// cannot find.
+pub(crate) fn check_bounds(segments: &Segments, control: &Control, path: &Path) -> Result<()> {
+    let damaged = |lsn: Lsn, file: String, found: String| {
+        Err(Error::Damaged(Box::new(Damage {
+            lsn,
+            case: RecoveryCase::SegmentLost,
+            path: path.to_owned(),
+            file: Some(file),
+            offset: 0,
+            found,
+            durable_to: Lsn::ORIGIN,
+            in_reading: false,
+            truncatable: false,
+        })))
+    };
+    let bounds = [
+        ("begin", control.first_segment),
+        ("end", control.prepared_end),
+    ];
+    for (how, lsn) in bounds {
+        if !lsn.0.is_multiple_of(u64::from(MIN_WRITE_UNIT)) {
+            let found = format!("it says that the segments {how} at LSN {lsn}, where none can");
+            return damaged(lsn, names::CONTROL.to_owned(), found);
+        }
+        if let Some(segment) = segments.containing(lsn).filter(|s| s.header.start < lsn) {
+            let found = format!(
+                "it claims [{}, {}) of the log, the control file says that the segments {how} at {lsn}",
+                segment.header.start,
+                segment.header.end()
+            );
+            return damaged(lsn, segment.name(), found);
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a control file that counts what no log can have: the next opening, slot or segment would
+/// have no number of its own.
+pub(crate) fn check_counters(control: &Control, path: &Path) -> Result<()> {
+    for (counter, of) in [
+        (control.sequence, "changes of this file"),
+        (control.prepared_end.0, "bytes of log"),
+        (control.epoch.counter, "openings"),
+    ] {
+        check_counter(counter, of, path)?;
+    }
+    Ok(())
+}
+
+/// The parts of `[first_segment, prepared_end)` that no segment holds.
+pub(crate) fn gaps(segments: &Segments, control: &Control) -> Vec<(Lsn, Lsn)> {
+    let mut gaps = Vec::new();
+    let mut at = control.first_segment;
+    for segment in segments.all() {
+        if segment.header.start > at && at < control.prepared_end {
+            gaps.push((at, segment.header.start.min(control.prepared_end)));
+        }
+        at = at.max(segment.header.end());
+    }
+    if at < control.prepared_end {
+        gaps.push((at, control.prepared_end));
+    }
+    gaps
+}
+
+/// As [`lost_segment`], of what a scan has met: it saw only that nothing is there.
+pub(crate) fn name_lost(path: &Path, segments: &Segments, lost: &mut Damage, control: &Control) {
+    if lost.case == RecoveryCase::SegmentLost && lost.file.is_none() {
+        let named = lost_segment(path, segments, lost.lsn, control);
+        lost.file = named.file;
+        lost.found = format!("{}: {}", lost.found, named.found);
+    }
+}
+
+/// Says which segment is missing or has a broken header: by the listing that was gone by, for a second
+/// one may find what the first did not.
+pub(crate) fn lost_segment(
+    path: &Path,
+    segments: &Segments,
+    lsn: Lsn,
+    control: &Control,
+) -> Damage {
+    let mut rejected = segments.rejected.iter();
+    let named = rejected.find(|(name, _)| names::claimed_start(name) == Some(lsn));
+    let (file, found) = match named {
+        Some((name, why)) => (
+            Some(name.clone()),
+            format!("this segment is unusable: {why}"),
+        ),
+        None => (
+            Some(names::segment(lsn)),
+            format!(
+                "the control file says that segments up to LSN {} exist, this one is missing",
+                control.prepared_end
+            ),
+        ),
+    };
+    Damage {
+        lsn,
+        case: RecoveryCase::SegmentLost,
+        path: path.to_owned(),
+        file,
+        offset: 0,
+        found,
+        durable_to: control.anchor.lsn,
+        in_reading: false,
+        truncatable: true,
+    }
+}

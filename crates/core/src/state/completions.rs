@@ -1,0 +1,46 @@
+//! Callbacks of submitted records, in the order of the records.
+
+use crate::error::Result;
+use crate::policy::SyncLevel;
+use crate::state::pipeline::WritePipeline;
+use crate::types::{Committed, RecordRange};
+use std::collections::VecDeque;
+
+/// What is called with the result.
+pub(crate) type Call = Box<dyn FnOnce(Result<Committed>) + Send>;
+
+/// What is called when a record is where its policy wants it.
+pub(crate) struct Completion {
+    pub(crate) at: RecordRange,
+    pub(crate) level: Option<SyncLevel>,
+    pub(crate) call: Call,
+}
+
+impl Completion {
+    fn is_due(&self, pipeline: &WritePipeline) -> bool {
+        let reached = |level| pipeline.has_reached(level, self.at.end);
+        self.level.is_none_or(reached)
+    }
+}
+
+/// The callbacks that were not called yet.
+#[derive(Default)]
+pub(crate) struct Completions(VecDeque<Completion>);
+
+impl Completions {
+    pub(crate) fn push(&mut self, completion: Completion) {
+        self.0.push_back(completion);
+    }
+
+    /// Whether one is due.
+    pub(crate) fn has_due(&self, pipeline: &WritePipeline) -> bool {
+        self.0.front().is_some_and(|c| c.is_due(pipeline))
+    }
+
+    /// Takes those that are due; all of them where the log has ended.
+    pub(crate) fn take_due(&mut self, pipeline: &WritePipeline, ended: bool) -> Vec<Completion> {
+        let due = |c: &&Completion| ended || c.is_due(pipeline);
+        let count = self.0.iter().take_while(due).count();
+        self.0.drain(..count).collect()
+    }
+}

@@ -1,0 +1,276 @@
+//! The log buffer: records become frames, frames fill batches, full batches wait to be written.
+//! Pure memory: nothing here calls the device.
+
+use crate::state::batch::BatchBuilder;
+use crate::state::segment_queue::SegmentQueue;
+use logforce_device::AlignedBuf;
+use logforce_format::frame::{FRAME_ALIGN, FRAME_HEADER_LEN, FrameHeader, frame_len};
+use logforce_format::{BATCH_HEADER_LEN, BatchKind, Lsn, payload_crc};
+use std::collections::VecDeque;
+
+/// Alignment of batches in memory, bytes: enough for any device's direct writes.
+const BUFFER_ALIGN: usize = 65536;
+
+/// Batches that are accepted and not handed to a job.
+pub(crate) struct LogBuffer {
+    open: Option<BatchBuilder>,
+    full: VecDeque<BatchBuilder>,
+    /// Bytes in `full`.
+    waiting: usize,
+    /// Memory for further batches, warm from earlier ones.
+    pool: Vec<AlignedBuf>,
+    /// How many of them are kept.
+    pool_limit: usize,
+    /// Bytes of the longest batch.
+    max_batch: usize,
+    /// Bytes that may wait.
+    limit: usize,
+}
+
+impl LogBuffer {
+    /// A buffer for `limit` bytes in batches of at most `max_batch`, beside `in_flight` batches that
+    /// are being written.
+    pub(crate) fn new(max_batch: usize, limit: usize, in_flight: usize) -> Self {
+        LogBuffer {
+            open: None,
+            full: VecDeque::new(),
+            waiting: 0,
+            pool: Vec::new(),
+            pool_limit: limit / max_batch + in_flight,
+            max_batch,
+            limit,
+        }
+    }
+
+    /// Bytes of the longest batch.
+    pub(super) fn max_batch(&self) -> usize {
+        self.max_batch
+    }
+
+    /// Where the next record begins, if a batch is open.
+    pub(super) fn open_position(&self) -> Option<Lsn> {
+        self.open.as_ref().map(BatchBuilder::position)
+    }
+
+    /// Where the open batch would end.
+    pub(super) fn open_end(&self) -> Option<Lsn> {
+        self.open.as_ref().map(BatchBuilder::end)
+    }
+
+    /// Batches that are full and wait to be written.
+    pub(crate) fn has_full(&self) -> bool {
+        !self.full.is_empty()
+    }
+
+    /// How many batches are full and wait to be written.
+    pub(crate) fn full_batches(&self) -> usize {
+        self.full.len()
+    }
+
+    /// Something waits to be written.
+    pub(crate) fn has_staged(&self) -> bool {
+        self.open.is_some() || !self.full.is_empty()
+    }
+
+    /// How many batches wait to be written.
+    pub(crate) fn staged_batches(&self) -> usize {
+        self.full.len() + usize::from(self.open.is_some())
+    }
+
+    /// Bytes accepted and not handed to a job.
+    pub(crate) fn staged(&self) -> usize {
+        self.waiting + self.open.as_ref().map_or(0, |b| b.payload)
+    }
+
+    /// Whether `bytes` more may be staged. One append beyond the limit is taken when nothing waits,
+    /// else it never could be.
+    pub(crate) fn has_room(&self, bytes: usize) -> bool {
+        self.full.is_empty() || self.staged() + bytes <= self.limit
+    }
+
+    /// Stages the records of one atomic append, for which there must be room and prepared space.
+    /// Calls `each` with the start and the end of every record.
+    pub(super) fn place(
+        &mut self,
+        segments: &mut SegmentQueue,
+        records: &[&[&[u8]]],
+        mut each: impl FnMut(Lsn, Lsn),
+    ) {
+        let mut group = None;
+        for (i, parts) in records.iter().enumerate() {
+            let joined = i + 1 < records.len();
+            let (start, end) = self.place_record(segments, parts, joined, i > 0, &mut group);
+            each(start, end);
+        }
+    }
+
+    fn place_record(
+        &mut self,
+        segments: &mut SegmentQueue,
+        parts: &[&[u8]],
+        joined: bool,
+        follows: bool,
+        group: &mut Option<Lsn>,
+    ) -> (Lsn, Lsn) {
+        let mut rest: usize = parts.iter().map(|p| p.len()).sum();
+        let mut source = Parts { parts, at: 0 };
+        let mut start = None;
+        loop {
+            let open = self.open_batch(segments);
+            let room = open.room();
+            // A frame needs its header and, unless it ends the record, at least one unit of data.
+            if room < FRAME_HEADER_LEN + rest.min(1).next_multiple_of(FRAME_ALIGN) {
+                self.close_open(segments, *group);
+                continue;
+            }
+            let lsn = open.position();
+            let from = *start.get_or_insert(lsn);
+            group.get_or_insert(from);
+            let take = rest.min(room - FRAME_HEADER_LEN);
+            rest -= take;
+            let header = FrameHeader {
+                len: take as u32,
+                first: lsn == from,
+                last: rest == 0,
+                joined,
+                follows,
+            };
+            let at = BATCH_HEADER_LEN + open.payload;
+            open.buf[at..at + FRAME_HEADER_LEN].copy_from_slice(&header.encode());
+            let data = at + FRAME_HEADER_LEN;
+            source.copy(&mut open.buf[data..data + take]);
+            let end = at + frame_len(take);
+            open.buf[data + take..end].fill(0);
+            open.payload = end - BATCH_HEADER_LEN;
+            open.payload_crc = payload_crc(open.payload_crc, &open.buf[at..end]);
+            open.frames += 1;
+            if rest == 0 {
+                open.records += 1;
+                return (from, open.position());
+            }
+        }
+    }
+
+    /// The open batch, begun if there is none. There must be prepared space.
+    fn open_batch(&mut self, segments: &mut SegmentQueue) -> &mut BatchBuilder {
+        if self.open.is_none() {
+            let batch = self.begin(segments, BatchKind::Data, None);
+            self.open = Some(batch);
+        }
+        self.open
+            .as_mut()
+            .unwrap_or_else(|| unreachable!("just begun"))
+    }
+
+    fn begin(
+        &mut self,
+        segments: &mut SegmentQueue,
+        kind: BatchKind,
+        void_from: Option<Lsn>,
+    ) -> BatchBuilder {
+        let (segment, lsn, left) = segments.for_next_batch();
+        let segment = segment.clone();
+        let buf = self
+            .pool
+            .pop()
+            .unwrap_or_else(|| AlignedBuf::zeroed(self.max_batch, BUFFER_ALIGN));
+        BatchBuilder {
+            buf,
+            segment,
+            lsn,
+            capacity: self.max_batch.min(left),
+            payload: 0,
+            payload_crc: 0,
+            frames: 0,
+            records: 0,
+            kind,
+            void_from: void_from.unwrap_or(lsn),
+            open_from: None,
+        }
+    }
+
+    fn close_open(&mut self, segments: &mut SegmentQueue, group: Option<Lsn>) {
+        if let Some(mut batch) = self.open.take() {
+            // A group that begins exactly at this batch's end is not begun in it.
+            batch.open_from = group;
+            self.push(segments, batch);
+        }
+    }
+
+    fn push(&mut self, segments: &mut SegmentQueue, batch: BatchBuilder) {
+        segments.batch_ended(batch.end());
+        self.waiting += batch.extent();
+        self.full.push_back(batch);
+    }
+
+    /// Stages a batch that carries no records; returns its end.
+    pub(super) fn place_mark(
+        &mut self,
+        segments: &mut SegmentQueue,
+        kind: BatchKind,
+        void_from: Option<Lsn>,
+    ) -> Lsn {
+        self.close_open(segments, None);
+        let batch = self.begin(segments, kind, void_from);
+        let end = batch.end();
+        self.push(segments, batch);
+        end
+    }
+
+    /// Takes all that is to be written, the open batch included.
+    pub(super) fn take_all(&mut self, segments: &mut SegmentQueue) -> Vec<BatchBuilder> {
+        self.close_open(segments, None);
+        self.waiting = 0;
+        self.full.drain(..).collect()
+    }
+
+    /// Takes the oldest full batch. One at a time, so that the memory in use stays little and warm,
+    /// and whoever waits for room need not wait for all of it.
+    pub(super) fn take_full(&mut self) -> Option<BatchBuilder> {
+        let batch = self.full.pop_front()?;
+        self.waiting -= batch.extent();
+        Some(batch)
+    }
+
+    /// Gives memory back for the next batches.
+    pub(crate) fn recycle(&mut self, bufs: Vec<AlignedBuf>) {
+        for buf in bufs {
+            if self.pool.len() < self.pool_limit {
+                self.pool.push(buf);
+            }
+        }
+    }
+
+    /// Drops what will never be written.
+    pub(crate) fn discard(&mut self) {
+        self.open = None;
+        self.full.clear();
+        self.waiting = 0;
+    }
+}
+
+/// Reads a record that lies in several slices.
+struct Parts<'a> {
+    parts: &'a [&'a [u8]],
+    at: usize,
+}
+
+impl Parts<'_> {
+    fn copy(&mut self, mut to: &mut [u8]) {
+        while !to.is_empty() {
+            let Some(part) = self.parts.first() else {
+                return;
+            };
+            let left = &part[self.at..];
+            let n = left.len().min(to.len());
+            let (head, tail) = to.split_at_mut(n);
+            head.copy_from_slice(&left[..n]);
+            to = tail;
+            self.at += n;
+            if self.at == part.len() {
+                self.parts = &self.parts[1..];
+                self.at = 0;
+            }
+        }
+    }
+}

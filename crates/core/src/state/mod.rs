@@ -1,0 +1,124 @@
+//! What the log's one mutex guards. Pure memory: nothing here calls the device, and nothing here
+//! waits.
+//!
+//! `log_buffer` takes records, `segment_queue` says where they go, `pipeline` knows what became of
+//! them, `schedule` decides what is written next.
+
+pub(crate) mod batch;
+pub(crate) mod completions;
+pub(crate) mod deadlines;
+pub(crate) mod lifecycle;
+pub(crate) mod limits;
+pub(crate) mod log_buffer;
+pub(crate) mod pipeline;
+pub(crate) mod schedule;
+pub(crate) mod segment_queue;
+
+use crate::error::{Error, Result};
+use batch::BatchBuilder;
+use completions::Completions;
+use deadlines::Deadlines;
+use lifecycle::Lifecycle;
+use limits::InFlightLimits;
+use log_buffer::LogBuffer;
+use logforce_format::frame::{FRAME_HEADER_LEN, frame_len};
+use logforce_format::{BatchKind, Lsn, MAX_RECORD_LEN};
+use pipeline::{Durability, WritePipeline};
+use segment_queue::SegmentQueue;
+
+/// The state under the log's mutex.
+pub(crate) struct State {
+    /// Accepted, not handed to a job.
+    pub(crate) buffer: LogBuffer,
+    /// Prepared space.
+    pub(crate) segments: SegmentQueue,
+    /// Handed to jobs: in flight, written, durable.
+    pub(crate) pipeline: WritePipeline,
+    /// What makes a write durable here.
+    pub(crate) durability: Durability,
+    pub(crate) limits: InFlightLimits,
+    pub(crate) deadlines: Deadlines,
+    pub(crate) completions: Completions,
+    pub(crate) lifecycle: Lifecycle,
+}
+
+/// Checks the size of an atomic append and returns the bytes that its frames take.
+pub(crate) fn frames_len(lens: impl Iterator<Item = usize>) -> Result<usize> {
+    let mut sum = 0u64;
+    for len in lens {
+        sum = sum.saturating_add(frame_len(len) as u64);
+    }
+    let max = (MAX_RECORD_LEN + FRAME_HEADER_LEN) as u64;
+    if sum > max {
+        return Err(Error::TooLarge { len: sum, max });
+    }
+    Ok(sum as usize)
+}
+
+impl State {
+    pub(crate) fn new(
+        buffer: LogBuffer,
+        segments: SegmentQueue,
+        pipeline: WritePipeline,
+        durability: Durability,
+        limits: InFlightLimits,
+    ) -> Self {
+        State {
+            buffer,
+            segments,
+            pipeline,
+            durability,
+            limits,
+            deadlines: Deadlines::new(),
+            completions: Completions::default(),
+            lifecycle: Lifecycle::default(),
+        }
+    }
+
+    /// Exclusive end of everything accepted.
+    pub(crate) fn tail(&self) -> Lsn {
+        self.buffer
+            .open_position()
+            .unwrap_or(self.segments.next_batch())
+    }
+
+    /// How many bytes of how many are used up in the segment that is being filled.
+    pub(crate) fn used_of_segment(&self) -> (u64, u64) {
+        self.segments.used_of_current(self.tail())
+    }
+
+    /// An upper bound of where `bytes` of frames would end.
+    pub(crate) fn worst_case_end(&self, bytes: usize, smallest_segment: u64) -> Lsn {
+        let max_batch = self.buffer.max_batch();
+        self.segments
+            .worst_case_end(self.tail(), bytes, max_batch, smallest_segment)
+    }
+
+    /// Stages the records of one atomic append, for which there must be room and prepared space.
+    /// Calls `each` with the start and the end of every record.
+    pub(crate) fn place(&mut self, records: &[&[&[u8]]], each: impl FnMut(Lsn, Lsn)) {
+        self.buffer.place(&mut self.segments, records, each);
+    }
+
+    /// Whether a batch without records can be placed.
+    pub(crate) fn has_space_for_mark(&self) -> bool {
+        let end = self.buffer.open_end();
+        self.segments
+            .has_space_at(end.unwrap_or(self.segments.next_batch()))
+    }
+
+    /// Stages a batch that carries no records; returns its end.
+    pub(crate) fn place_mark(&mut self, kind: BatchKind, void_from: Option<Lsn>) -> Lsn {
+        self.buffer.place_mark(&mut self.segments, kind, void_from)
+    }
+
+    /// Takes all that is to be written, the open batch included.
+    fn take_all(&mut self) -> Vec<BatchBuilder> {
+        self.buffer.take_all(&mut self.segments)
+    }
+
+    /// Whether a callback is due.
+    pub(crate) fn has_callback(&self) -> bool {
+        self.completions.has_due(&self.pipeline)
+    }
+}

@@ -1,0 +1,53 @@
+//! The directory of a log, and what is wrong where it cannot be had.
+
+use crate::error::{Error, Result};
+use logforce_device::{Directory, System};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The directory of a log that is only looked at.
+pub(crate) fn existing_directory(system: &dyn System, path: &Path) -> Result<Arc<dyn Directory>> {
+    existing(system, path, "open the directory")
+}
+
+/// The directory of a log that is opened for writing: who may not even read it is told of both.
+pub(crate) fn directory_to_write(system: &dyn System, path: &Path) -> Result<Arc<dyn Directory>> {
+    existing(system, path, "open for writing the directory")
+}
+
+fn existing(system: &dyn System, path: &Path, doing: &'static str) -> Result<Arc<dyn Directory>> {
+    check_path(path)?;
+    system.directory(path).map_err(|e| match e.kind() {
+        io::ErrorKind::NotFound => Error::NoLog {
+            path: path.to_owned(),
+            why: "the directory does not exist".to_owned(),
+        },
+        _ => unusable_directory(e, doing, path),
+    })
+}
+
+/// Refuses what the system would answer with words that help nobody.
+pub(crate) fn check_path(path: &Path) -> Result<()> {
+    let why = if path.as_os_str().is_empty() {
+        "it is empty; name a directory"
+    } else if path.as_os_str().as_encoded_bytes().contains(&0) {
+        "it has a NUL character in it"
+    } else {
+        return Ok(());
+    };
+    Err(Error::Path {
+        path: path.to_owned(),
+        why,
+    })
+}
+
+pub(crate) fn unusable_directory(e: io::Error, doing: &'static str, path: &Path) -> Error {
+    match e.kind() {
+        io::ErrorKind::NotADirectory => Error::NotALog {
+            path: path.to_owned(),
+            why: "it is no directory".to_owned(),
+        },
+        _ => Error::io(doing, path)(e),
+    }
+}

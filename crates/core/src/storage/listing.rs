@@ -1,0 +1,128 @@
+//! What segments a directory holds.
+
+use crate::error::{Damage, Error, Result};
+use crate::names;
+use crate::storage::segment::Segment;
+use crate::storage::segment_header::{Found, read_header};
+use crate::storage::segments::Segments;
+use logforce_device::{DirEntry, Directory};
+use logforce_format::{LogId, Lsn, RecoveryCase};
+use std::sync::Arc;
+
+/// The segments that a directory holds of the log `id`.
+pub(crate) struct Listing {
+    pub(crate) segments: Segments,
+    pub(crate) spares: Vec<(String, u64)>,
+    pub(crate) preparing: Vec<String>,
+    /// A segment went, or got another name, between the listing and the look at its header.
+    pub(crate) overtaken: Option<Error>,
+}
+
+/// Lists the directory and reads the headers. Segments that claim the same part of the log are an
+/// error: which of them to believe nobody knows.
+pub(crate) fn list(dir: &Arc<dyn Directory>, id: LogId) -> Result<Listing> {
+    list_of(dir, id, names_of(dir)?)
+}
+
+/// As [`list`], of a listing that was taken before.
+pub(crate) fn list_of(
+    dir: &Arc<dyn Directory>,
+    id: LogId,
+    entries: Vec<DirEntry>,
+) -> Result<Listing> {
+    let (listing, claims) = take(dir, id, entries)?;
+    match claims.into_iter().next() {
+        Some(claim) => Err(Error::Damaged(Box::new(claim))),
+        None => Ok(listing),
+    }
+}
+
+/// As [`list`], for salvage: of several that claim the same part of the log one counts, that with
+/// the name of its place before others.
+pub(crate) fn list_usable(dir: &Arc<dyn Directory>, id: LogId) -> Result<Listing> {
+    let (mut listing, claims) = take(dir, id, names_of(dir)?)?;
+    for claim in claims {
+        let name = claim.file.unwrap_or_default();
+        listing.segments.rejected.push((name, claim.found));
+    }
+    Ok(listing)
+}
+
+fn names_of(dir: &Arc<dyn Directory>) -> Result<Vec<DirEntry>> {
+    dir.entries().map_err(Error::io("list", dir.path()))
+}
+
+/// Reads the headers of what was listed; besides, what is wrong with each segment that claims
+/// a part of the log that another one has. A file that a writer takes away meanwhile is left out.
+fn take(
+    dir: &Arc<dyn Directory>,
+    id: LogId,
+    mut entries: Vec<DirEntry>,
+) -> Result<(Listing, Vec<Damage>)> {
+    let mut listing = Listing {
+        segments: Segments::default(),
+        spares: Vec::new(),
+        preparing: Vec::new(),
+        overtaken: None,
+    };
+    entries.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut whole = Vec::new();
+    for entry in entries.into_iter().filter(|e| e.is_file) {
+        match names::kind(&entry.name) {
+            names::NameKind::Spare => listing.spares.push((entry.name, entry.len)),
+            names::NameKind::Preparing => listing.preparing.push(entry.name),
+            names::NameKind::GivenUp => {
+                listing.segments.cuts.extend(names::cut_range(&entry.name));
+            }
+            names::NameKind::Segment => match read_header(dir, &entry.name) {
+                Err(e) if e.is_not_found() => listing.overtaken = Some(e),
+                Err(e) => return Err(e),
+                Ok(Found::Broken { why, .. }) => {
+                    listing.segments.rejected.push((entry.name, why));
+                }
+                Ok(Found::Whole(h)) if h.log_id != id => {
+                    let why = format!("it belongs to log {}", h.log_id);
+                    listing.segments.rejected.push((entry.name, why));
+                }
+                Ok(Found::Whole(h)) => whole.push((entry.name, h)),
+            },
+            _ => {}
+        }
+    }
+    whole.sort_by_key(|(name, h)| names::claimed_start(name) != Some(h.start));
+    let mut claims = Vec::new();
+    for (name, header) in whole {
+        let Some(other) = listing.segments.overlapping(&header) else {
+            let segment = Segment::new(dir.clone(), name, header);
+            listing.segments.insert(Arc::new(segment));
+            continue;
+        };
+        let found = if other.header.start == header.start {
+            format!(
+                "it claims the same place as {}: move the copy away",
+                other.name()
+            )
+        } else {
+            format!(
+                "it claims [{}, {}) of the log, of which {} claims [{}, {}): one of the two is not what it was",
+                header.start,
+                header.end(),
+                other.name(),
+                other.header.start,
+                other.header.end()
+            )
+        };
+        claims.push(Damage {
+            lsn: header.start,
+            case: RecoveryCase::SegmentLost,
+            path: dir.path().to_owned(),
+            file: Some(name),
+            offset: 0,
+            found,
+            durable_to: Lsn::ORIGIN,
+            in_reading: false,
+            truncatable: false,
+        });
+    }
+    Ok((listing, claims))
+}

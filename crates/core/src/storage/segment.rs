@@ -1,0 +1,220 @@
+//! The file of a segment, its handles, and how many segments are open at once.
+
+use crate::error::{Error, Result};
+use crate::storage::reads::{Had, Lost};
+use logforce_device::sync::{Mutex, MutexGuard};
+use logforce_device::{Access, Directory, File, OpenFile};
+use logforce_format::{Lsn, SegmentHeader};
+use std::collections::{BTreeSet, VecDeque};
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, Weak};
+
+/// How far apart the index's points are, bytes of log.
+const INDEX_STEP: u64 = 64 << 10;
+
+/// A file that holds a part of the log.
+pub(crate) struct Segment {
+    pub(crate) header: SegmentHeader,
+    dir: Arc<dyn Directory>,
+    state: Mutex<SegmentState>,
+}
+
+struct SegmentState {
+    name: String,
+    file: Option<Arc<dyn File>>,
+    /// The handle is the writer's: it stays open until the segment is full and forced.
+    writing: bool,
+    /// Where it is counted among the segments that are open.
+    handles: Option<Arc<Handles>>,
+    /// Some batches' positions, so that reading in the middle need not walk from the start.
+    index: BTreeSet<Lsn>,
+}
+
+impl Segment {
+    pub(crate) fn new(dir: Arc<dyn Directory>, name: String, header: SegmentHeader) -> Self {
+        let state = SegmentState {
+            name,
+            file: None,
+            writing: false,
+            handles: None,
+            index: BTreeSet::new(),
+        };
+        Segment {
+            header,
+            dir,
+            state: Mutex::new(state),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, SegmentState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts it among the segments that are open.
+    pub(crate) fn count_among(&self, handles: &Arc<Handles>) {
+        self.state().handles = Some(handles.clone());
+    }
+
+    pub(crate) fn name(&self) -> String {
+        self.state().name.clone()
+    }
+
+    pub(crate) fn set_name(&self, name: String) {
+        self.state().name = name;
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.dir.path().join(self.name())
+    }
+
+    /// Where in the file `lsn` lies.
+    pub(crate) fn offset(&self, lsn: Lsn) -> u64 {
+        lsn.since(self.header.start)
+    }
+
+    /// Whether a batch can begin at `lsn`, or, at its start, behind the header.
+    pub(crate) fn begins_batch(&self, lsn: Lsn) -> bool {
+        let unit = u64::from(self.header.write_unit);
+        lsn == self.header.start
+            || lsn >= self.header.first_batch() && self.offset(lsn).is_multiple_of(unit)
+    }
+
+    /// An open handle, for reading at least.
+    pub(crate) fn file(self: &Arc<Self>) -> Result<Arc<dyn File>> {
+        let (file, handles) = {
+            let state = self.state();
+            match (&state.file, state.writing) {
+                (Some(file), true) => return Ok(file.clone()),
+                (Some(file), false) => (Ok(file.clone()), state.handles.clone()),
+                (None, _) => (Err(state.name.clone()), state.handles.clone()),
+            }
+        };
+        let file = match file {
+            Ok(file) => file,
+            Err(name) => {
+                let opened = self.dir.open(&name, OpenFile::READ);
+                let file = opened.map_err(Error::io("open", self.dir.path().join(&name)))?;
+                self.state().file.get_or_insert(file).clone()
+            }
+        };
+        if let Some(handles) = handles {
+            handles.opened(self);
+        }
+        Ok(file)
+    }
+
+    /// As [`Segment::file`], for what is evidence if it is not there.
+    pub(crate) fn look(self: &Arc<Self>) -> Had<Arc<dyn File>> {
+        match self.file() {
+            Err(e) if e.is_not_found() => Ok(Err(Lost::file("the file is not there"))),
+            other => other.map(Ok),
+        }
+    }
+
+    /// Hands in the handle that the writer will use.
+    pub(crate) fn set_writer(&self, file: Arc<dyn File>) {
+        let mut state = self.state();
+        state.file = Some(file);
+        state.writing = true;
+    }
+
+    /// Opens the segment for writing, unless it is; answers the writer's handle.
+    pub(crate) fn open_writer(&self, direct: bool) -> Result<Arc<dyn File>> {
+        let name = {
+            let state = self.state();
+            if let (true, Some(file)) = (state.writing, &state.file) {
+                return Ok(file.clone());
+            }
+            state.name.clone()
+        };
+        let how = OpenFile {
+            access: Access::Write,
+            direct,
+        };
+        let file = self
+            .dir
+            .open(&name, how)
+            .map_err(Error::io("open for writing", self.dir.path().join(&name)))?;
+        self.set_writer(file.clone());
+        Ok(file)
+    }
+
+    /// The writer is done with it. Its handle serves readers, for as long as there are not too many.
+    pub(crate) fn writer_done(self: &Arc<Self>) {
+        let handles = {
+            let mut state = self.state();
+            state.writing = false;
+            state.handles.clone()
+        };
+        match handles {
+            Some(handles) => handles.opened(self),
+            None => self.close_reader(),
+        }
+    }
+
+    pub(crate) fn close_reader(&self) {
+        let file = {
+            let mut state = self.state();
+            if state.writing {
+                None
+            } else {
+                state.file.take()
+            }
+        };
+        drop(file);
+    }
+
+    /// Remembers that a batch begins at `lsn`.
+    pub(crate) fn note_batch(&self, lsn: Lsn) {
+        let mut state = self.state();
+        let near = state
+            .index
+            .range(..=lsn)
+            .next_back()
+            .is_some_and(|p| lsn.since(*p) < INDEX_STEP);
+        if !near {
+            state.index.insert(lsn);
+        }
+    }
+
+    /// A batch's position at or below `lsn`, from where to walk.
+    pub(crate) fn index_below(&self, lsn: Lsn) -> Lsn {
+        self.state()
+            .index
+            .range(..=lsn)
+            .next_back()
+            .copied()
+            .unwrap_or(self.header.first_batch())
+    }
+}
+
+/// How many segments of a log stay open that nobody writes. Each is one descriptor, or two where it
+/// was read or written past the system's cache too. A host program has sockets to open as well.
+const OPEN_AT_MOST: usize = 6;
+
+/// The segments that are open for reading; the one that was wanted longest ago is closed first.
+#[derive(Default)]
+pub(crate) struct Handles {
+    recent: Mutex<VecDeque<Weak<Segment>>>,
+}
+
+impl Handles {
+    /// Notes that `segment` is open, and closes another one if too many are.
+    pub(crate) fn opened(&self, segment: &Arc<Segment>) {
+        let this = Arc::downgrade(segment);
+        let oldest = {
+            let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+            if recent.back().is_some_and(|s| s.ptr_eq(&this)) {
+                return;
+            }
+            recent.retain(|s| !s.ptr_eq(&this) && s.strong_count() > 0);
+            recent.push_back(this);
+            (recent.len() > OPEN_AT_MOST)
+                .then(|| recent.pop_front())
+                .flatten()
+        };
+        if let Some(segment) = oldest.and_then(|s| s.upgrade()) {
+            segment.close_reader();
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! The header of a segment file, and whether it is whole.
+
+use crate::error::{Error, Result};
+use crate::storage::reads::read;
+use logforce_device::{AlignedBuf, Directory, OpenFile, ReadSource};
+use logforce_format::{
+    FORMAT_VERSION, MAX_WRITE_UNIT, SEGMENT_HEADER_LEN, SegmentHeader, SegmentReject, planted,
+};
+use std::sync::Arc;
+
+/// A segment file as found in the directory.
+pub(crate) enum Found {
+    /// Its header is whole.
+    Whole(SegmentHeader),
+    /// Its header is not.
+    Broken {
+        /// Why.
+        why: String,
+        /// For its bytes: another look may show others.
+        bytes: bool,
+    },
+}
+
+impl Found {
+    fn broken(why: String) -> Found {
+        Found::Broken { why, bytes: false }
+    }
+}
+
+/// Reads the header of the file `name`. Looked at more than once where it is not whole: an error, or
+/// wrong bytes, that a drive or the way to it gives just once would cost the whole segment.
+pub(crate) fn read_header(dir: &Arc<dyn Directory>, name: &str) -> Result<Found> {
+    let mut sources = [ReadSource::Medium, ReadSource::Cache].into_iter();
+    let mut answer = read_header_once(dir, name)?;
+    while let Found::Broken { bytes: true, .. } = answer
+        && let Some(source) = sources.next()
+        && !planted!("one-look-at-the-medium")
+    {
+        match look_at_header(dir, name, source) {
+            // Where nothing can be read past the cache.
+            Err(e) if e.is_unsupported() => {}
+            again => answer = again?,
+        }
+    }
+    Ok(answer)
+}
+
+/// As [`read_header`], where a header that is not whole costs nothing.
+pub(crate) fn read_header_once(dir: &Arc<dyn Directory>, name: &str) -> Result<Found> {
+    look_at_header(dir, name, ReadSource::Cache)
+}
+
+fn look_at_header(dir: &Arc<dyn Directory>, name: &str, source: ReadSource) -> Result<Found> {
+    let path = dir.path().join(name);
+    let file = dir
+        .open(name, OpenFile::READ)
+        .map_err(Error::io("open", &path))?;
+    // Past the cache a device takes whole units only.
+    let unit = MAX_WRITE_UNIT as usize;
+    let (mut small, mut aligned);
+    let buf: &mut [u8] = match source {
+        ReadSource::Cache => {
+            small = [0; SEGMENT_HEADER_LEN];
+            &mut small
+        }
+        ReadSource::Medium => {
+            aligned = AlignedBuf::zeroed(unit, unit);
+            &mut aligned
+        }
+    };
+    let n = match read(&*file, &path, 0, buf, source) {
+        Err(e) if planted!("header-error-is-damage") => return Ok(Found::broken(e.to_string())),
+        read => read?,
+    };
+    let n = match n {
+        Ok(n) => n,
+        Err(lost) => {
+            let found = format!("its header cannot be read: {}", lost.found);
+            return Ok(Found::broken(found));
+        }
+    };
+    match SegmentHeader::decode(&buf[..n.min(SEGMENT_HEADER_LEN)]) {
+        Ok(header) => {
+            let len = file.len().map_err(Error::io("look at", &path))?;
+            if len < header.len && !planted!("short-segment-accepted") {
+                return Ok(Found::broken(format!(
+                    "it has {len} bytes, its header says {}",
+                    header.len
+                )));
+            }
+            Ok(Found::Whole(header))
+        }
+        Err(SegmentReject::Version(version)) if version > FORMAT_VERSION => {
+            Err(Error::NewerFormat { path, version })
+        }
+        Err(reject) => Ok(Found::Broken {
+            why: reject.to_string(),
+            bytes: true,
+        }),
+    }
+}

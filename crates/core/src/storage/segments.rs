@@ -1,0 +1,95 @@
+//! The segments of a log.
+
+use crate::error::{Error, Result};
+use crate::names;
+use crate::storage::cuts::Cuts;
+use crate::storage::segment::{Handles, Segment};
+use crate::storage::segment_header::{Found, read_header};
+use logforce_device::Directory;
+use logforce_format::{LogId, Lsn, SegmentHeader};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The segments of a log, by their start.
+#[derive(Default)]
+pub(crate) struct Segments {
+    by_start: BTreeMap<Lsn, Arc<Segment>>,
+    handles: Arc<Handles>,
+    /// Ranges that openings gave up at damage, as their markers say.
+    pub(crate) cuts: Cuts,
+    /// Files that were listed, are named like segments and are none of these, and why. A later look
+    /// may find a header whole that could not be read when it was decided by it.
+    pub(crate) rejected: Vec<(String, String)>,
+}
+
+impl Segments {
+    pub(crate) fn insert(&mut self, segment: Arc<Segment>) {
+        segment.count_among(&self.handles);
+        self.by_start.insert(segment.header.start, segment);
+    }
+
+    /// Takes in the segment of the log `id` that begins at `at`, if a file of that name is it and
+    /// claims no part of what another one has. Says whether it is.
+    pub(crate) fn learn(&mut self, dir: &Arc<dyn Directory>, id: LogId, at: Lsn) -> Result<bool> {
+        let name = names::segment(at);
+        let header = match read_header(dir, &name) {
+            Ok(Found::Whole(h)) if h.log_id == id && h.start == at => h,
+            Ok(_) | Err(Error::NewerFormat { .. }) => return Ok(false),
+            Err(e) if e.is_not_found() => return Ok(false),
+            Err(e) => return Err(e),
+        };
+        let is_free = self.overlapping(&header).is_none();
+        if is_free {
+            self.insert(Arc::new(Segment::new(dir.clone(), name, header)));
+        }
+        Ok(is_free)
+    }
+
+    /// The segment that holds `lsn`.
+    pub(crate) fn containing(&self, lsn: Lsn) -> Option<Arc<Segment>> {
+        let (_, s) = self.by_start.range(..=lsn).next_back()?;
+        s.header.contains(lsn).then(|| s.clone())
+    }
+
+    /// One that holds a part of what a segment with this header would.
+    pub(crate) fn overlapping(&self, header: &SegmentHeader) -> Option<Arc<Segment>> {
+        let (_, last) = self.by_start.range(..header.end()).next_back()?;
+        (last.header.end() > header.start).then(|| last.clone())
+    }
+
+    /// All of them, in order.
+    pub(crate) fn all(&self) -> Vec<Arc<Segment>> {
+        self.by_start.values().cloned().collect()
+    }
+
+    /// Bytes of all of them.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.by_start.values().map(|s| s.header.len).sum()
+    }
+
+    /// Those that begin above `lsn`, in order.
+    pub(crate) fn above(&self, lsn: Lsn) -> Vec<Arc<Segment>> {
+        use std::ops::Bound::{Excluded, Unbounded};
+        self.by_start
+            .range((Excluded(lsn), Unbounded))
+            .map(|(_, s)| s.clone())
+            .collect()
+    }
+
+    /// Takes out those that end at or below `lsn`.
+    pub(crate) fn take_below(&mut self, lsn: Lsn) -> Vec<Arc<Segment>> {
+        let mut gone = Vec::new();
+        while let Some(first) = self.by_start.first_entry() {
+            if first.get().header.end() > lsn {
+                break;
+            }
+            gone.push(first.remove());
+        }
+        gone
+    }
+
+    /// Takes out those that begin at or above `lsn`.
+    pub(crate) fn take_from(&mut self, lsn: Lsn) -> Vec<Arc<Segment>> {
+        self.by_start.split_off(&lsn).into_values().collect()
+    }
+}

@@ -1,0 +1,154 @@
+//! Bytes of segments, read in large aligned pieces.
+
+use crate::storage::reads::{Had, Lost, read, read_once};
+use crate::storage::segment::Segment;
+use logforce_device::{AlignedBuf, File, ReadSource};
+use logforce_format::{Lsn, MAX_WRITE_UNIT, align_up, planted};
+use std::sync::Arc;
+
+/// How much is read at once: small enough to stay in the processor's cache between the copy out of
+/// the page cache and the checksum, which is what makes a warm scan fast.
+const CHUNK: usize = 512 << 10;
+
+/// Bytes of one segment, read in large aligned pieces.
+pub(crate) struct Window {
+    source: ReadSource,
+    /// How much is read at once.
+    chunk: usize,
+    buf: AlignedBuf,
+    /// Start LSN of the segment that `buf` holds a piece of.
+    of: Option<Lsn>,
+    file: Option<Arc<dyn File>>,
+    offset: u64,
+    valid: usize,
+}
+
+impl Window {
+    pub(crate) fn new(source: ReadSource) -> Self {
+        Window {
+            source,
+            chunk: CHUNK,
+            // Sized at the first use: most segments of a small log are shorter than a chunk.
+            buf: AlignedBuf::zeroed(0, 65536),
+            of: None,
+            file: None,
+            offset: 0,
+            valid: 0,
+        }
+    }
+
+    /// Reads no more at once than `bytes`, or what is asked for if that is more: beside a writer,
+    /// what lies behind is not there yet.
+    pub(crate) fn limit(&mut self, bytes: u64) {
+        self.chunk = bytes.clamp(1, CHUNK as u64) as usize;
+    }
+
+    /// Forgets what was read.
+    pub(crate) fn invalidate(&mut self) {
+        self.of = None;
+        self.file = None;
+        self.valid = 0;
+    }
+
+    /// `len` bytes at `offset` of the segment; fewer where the segment ends.
+    pub(crate) fn get(&mut self, segment: &Arc<Segment>, offset: u64, len: usize) -> Had<&[u8]> {
+        let start = segment.header.start;
+        let held = self.of == Some(start)
+            && offset >= self.offset
+            && offset + len as u64 <= self.offset + self.valid as u64;
+        if !held && let Err(lost) = self.fill(segment, offset, len)? {
+            return Ok(Err(lost));
+        }
+        let from = ((offset - self.offset) as usize).min(self.valid);
+        let to = (from + len).min(self.valid);
+        // A segment's length is known. Whoever took less for the end of the log would cut there.
+        let whole = (len as u64).min(segment.header.len.saturating_sub(offset));
+        if ((to - from) as u64) < whole && !planted!("short-segment-accepted") {
+            return Ok(Err(Lost::bytes(format!(
+                "the file ends at byte {}, its header says {}",
+                self.offset + self.valid as u64,
+                segment.header.len
+            ))));
+        }
+        Ok(Ok(&self.buf[from..to]))
+    }
+
+    fn fill(&mut self, segment: &Arc<Segment>, offset: u64, len: usize) -> Had<()> {
+        if self.of != Some(segment.header.start) || self.file.is_none() {
+            self.of = None;
+            self.file = match segment.look()? {
+                Ok(file) => Some(file),
+                Err(lost) => return Ok(Err(lost)),
+            };
+        }
+        self.of = None;
+        self.valid = 0;
+        // Past the cache in the coarsest unit there is: the device may have changed since the
+        // segment was made.
+        let unit = match self.source {
+            ReadSource::Cache => 4096,
+            ReadSource::Medium => u64::from(MAX_WRITE_UNIT),
+        };
+        let from = offset / unit * unit;
+        let want = align_up(offset - from + len as u64, unit) as usize;
+        let chunk = align_up((self.chunk as u64).min(segment.header.len), unit) as usize;
+        if want.max(chunk) > self.buf.len() {
+            self.buf = AlignedBuf::zeroed(want.max(chunk), 65536);
+        }
+        // A long batch is read by itself; otherwise a chunk, up to the segment's end.
+        let room = align_up(segment.header.len.saturating_sub(from), unit);
+        let take = (want.max(chunk) as u64).min(room) as usize;
+        let Some(file) = self.file.clone() else {
+            return Ok(Err(Lost::file("not open")));
+        };
+        let path = segment.path();
+        let read = read_once(&*file, &path, from, &mut self.buf[..take], self.source)?;
+        match read {
+            Ok(n) => {
+                self.offset = from;
+                self.valid = n;
+                self.of = Some(segment.header.start);
+                Ok(Ok(()))
+            }
+            // One unreadable sector must not hide its neighbours in the same chunk.
+            Err(_) => self.fill_exactly(segment, &*file, offset, len, unit),
+        }
+    }
+
+    /// Reads no more than is asked for, in units of so many bytes; or, if that fails too, in the
+    /// segment's own.
+    fn fill_exactly(
+        &mut self,
+        segment: &Arc<Segment>,
+        file: &dyn File,
+        offset: u64,
+        len: usize,
+        unit: u64,
+    ) -> Had<()> {
+        let path = segment.path();
+        let mut first = None;
+        let own = u64::from(segment.header.write_unit);
+        // The buffer has room for one in the first of them, and a coarser one tells nothing more.
+        for unit in [Some(unit), (own < unit).then_some(own)]
+            .into_iter()
+            .flatten()
+        {
+            let from = offset / unit * unit;
+            let want = align_up(offset - from + len as u64, unit) as usize;
+            let answer = read(file, &path, from, &mut self.buf[..want], self.source);
+            match answer {
+                Ok(Ok(n)) => {
+                    self.offset = from;
+                    self.valid = n;
+                    self.of = Some(segment.header.start);
+                    return Ok(Ok(()));
+                }
+                Ok(Err(lost)) => first = first.or(Some(lost)),
+                // The device takes nothing so small: what it said before counts.
+                Err(_) if first.is_some() => break,
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(Err(first.unwrap_or_else(|| Lost::bytes("not read"))))
+    }
+}

@@ -1,0 +1,89 @@
+//! Events that threads wait for: observe, look at the condition, wait unless it was notified since.
+
+use crate::sync::wake::{WaitFor, Wake};
+use logforce_device::Runtime;
+use logforce_device::sync::{AtomicU32, total_order};
+use logforce_format::planted;
+use std::sync::atomic::Ordering::*;
+use std::time::Duration;
+
+/// An event counter that threads wait on. On a cache line of its own, so that a notification of one
+/// does not slow down who watches another.
+#[derive(Default)]
+#[repr(align(64))]
+pub(crate) struct Event {
+    count: AtomicU32,
+    sleepers: AtomicU32,
+}
+
+impl Event {
+    /// The count, to be taken before the condition is looked at.
+    pub(crate) fn observe(&self) -> u32 {
+        self.count.load(SeqCst)
+    }
+
+    /// Sleeps until the event is notified, unless it was since it was observed as `seen`.
+    pub(crate) fn wait(
+        &self,
+        runtime: &dyn Runtime,
+        mut seen: u32,
+        timeout: Option<Duration>,
+        what: WaitFor,
+    ) {
+        if what.is_forgotten() {
+            seen = self.observe();
+        }
+        if !planted!("sleep-uncounted") {
+            self.sleepers.fetch_add(1, SeqCst);
+        }
+        total_order();
+        runtime.wait(&self.count, seen, timeout);
+        if !planted!("sleep-uncounted") {
+            self.sleepers.fetch_sub(1, SeqCst);
+        }
+    }
+
+    /// Wakes whoever waits. Costs a system call only where somebody does.
+    pub(crate) fn notify(&self, runtime: &dyn Runtime, why: Wake) {
+        if why.is_forgotten() {
+            return;
+        }
+        if !planted!("ring-without-change") {
+            self.count.fetch_add(1, SeqCst);
+        }
+        total_order();
+        // A sleeper that this misses has not gone to sleep yet, and will see the count changed.
+        if self.sleepers.load(SeqCst) > 0 {
+            runtime.wake_all(&self.count);
+        }
+    }
+}
+
+/// How many events the jobs share. Two jobs on one event cost a needless wake-up, no more.
+const EVENTS: usize = 64;
+
+/// The events of jobs: committers wait for the job that carries their records, so that one wake-up
+/// reaches all of them and nobody else.
+pub(crate) struct JobEvents {
+    events: [Event; EVENTS],
+}
+
+impl Default for JobEvents {
+    fn default() -> Self {
+        JobEvents {
+            events: std::array::from_fn(|_| Event::default()),
+        }
+    }
+}
+
+impl JobEvents {
+    pub(crate) fn of(&self, generation: u32) -> &Event {
+        &self.events[generation as usize % EVENTS]
+    }
+
+    pub(crate) fn notify_all(&self, runtime: &dyn Runtime, why: Wake) {
+        for event in &self.events {
+            event.notify(runtime, why);
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! What waits and wakes, under loom: every interleaving of two or three threads, and every value
+//! that weak memory lets a load see. Shuttle takes all orderings for the strongest; here they count.
+//!
+//! ```text
+//! RUSTFLAGS="--cfg loom --cfg planted" CARGO_TARGET_DIR=target/orderings \
+//!     cargo test -p logforce-core --lib loom_tests
+//! ```
+
+use crate::error::{Error, ErrorKind};
+use crate::sync::event::Event;
+use crate::sync::poison::Poison;
+use crate::sync::runtime_mutex::RuntimeMutex;
+use crate::sync::wake::{WaitFor, Wake};
+use crate::sync::wakers::Wakers;
+use logforce_device::sync::{AtomicU32, AtomicU64};
+use logforce_device::{JoinHandle, Runtime};
+use logforce_format::Lsn;
+use loom::sync::{Condvar, Mutex};
+use loom::thread;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::*;
+use std::task::{Wake as Wakes, Waker};
+use std::time::Duration;
+
+/// A futex: the word is looked at, and the sleeper put to sleep, under one lock.
+#[derive(Default)]
+struct Futex {
+    table: Mutex<()>,
+    woken: Condvar,
+}
+
+impl Runtime for Futex {
+    fn now(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn spawn(&self, _: &str, _: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn JoinHandle>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn wait(&self, word: &AtomicU32, seen: u32, _: Option<Duration>) {
+        let table = self.table.lock().unwrap();
+        if word.load(SeqCst) == seen {
+            drop(self.woken.wait(table).unwrap());
+        }
+    }
+
+    fn wake_one(&self, word: &AtomicU32) {
+        // Any one of them: more may be woken, since waits may end for no reason.
+        self.wake_all(word);
+    }
+
+    fn wake_all(&self, _: &AtomicU32) {
+        let _table = self.table.lock().unwrap();
+        self.woken.notify_all();
+    }
+
+    fn random(&self) -> u64 {
+        0
+    }
+
+    fn process(&self) -> u64 {
+        0
+    }
+}
+
+/// Look, decide, sleep: whoever changes something and rings is not missed.
+#[test]
+fn a_ring_is_not_missed() {
+    loom::model(|| {
+        let engine = Arc::new((Event::default(), AtomicU32::new(0), Futex::default()));
+        let ringer = {
+            let engine = engine.clone();
+            thread::spawn(move || {
+                engine.1.store(1, Release);
+                engine.0.notify(&engine.2, Wake::JobDone);
+            })
+        };
+        let (event, done, futex) = &*engine;
+        loop {
+            let seen = event.observe();
+            if done.load(Acquire) == 1 {
+                break;
+            }
+            event.wait(futex, seen, None, WaitFor::Commit);
+        }
+        ringer.join().unwrap();
+    });
+}
+
+#[derive(Default)]
+struct Count(std::sync::atomic::AtomicU32);
+
+impl Wakes for Count {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+/// Register, then look again; move the watermark, then wake: one of the two sees the other.
+#[test]
+fn a_waker_or_the_second_look() {
+    loom::model(|| {
+        let engine = Arc::new((Wakers::default(), AtomicU64::new(0)));
+        let mover = {
+            let engine = engine.clone();
+            thread::spawn(move || {
+                engine.1.store(7, Release);
+                engine.0.wake_to(Lsn(7), Wake::DurableTasks);
+            })
+        };
+        let count = Arc::new(Count::default());
+        let waker: Waker = count.clone().into();
+        let mut place = None;
+        engine.0.register(Lsn(7), &mut place, &waker);
+        let there = engine.1.load(Acquire) >= 7;
+        mover.join().unwrap();
+        let woken = count.0.load(SeqCst) > 0;
+        assert!(there || woken, "asleep for ever");
+        engine.0.forget(place.unwrap());
+    });
+}
+
+/// One at a time, each sees what the one before did, and nobody waits for ever.
+#[test]
+fn a_lock_hands_on_what_was_done() {
+    loom::model(|| {
+        let futex: Arc<dyn Runtime> = Arc::new(Futex::default());
+        let engine = Arc::new((RuntimeMutex::new(futex), AtomicU32::new(0)));
+        let add = |engine: &(RuntimeMutex, AtomicU32)| {
+            let _held = engine.0.lock();
+            let before = engine.1.load(Relaxed);
+            engine.1.store(before + 1, Relaxed);
+        };
+        let other = {
+            let engine = engine.clone();
+            thread::spawn(move || add(&engine))
+        };
+        add(&engine);
+        other.join().unwrap();
+        let _held = engine.0.lock();
+        assert_eq!(engine.1.load(Relaxed), 2);
+    });
+}
+
+/// Whoever sees that the log has failed gets the cause, and a durable LSN not older than the one
+/// that was known when it failed.
+#[test]
+fn a_failure_comes_with_its_cause() {
+    loom::model(|| {
+        let poison = Arc::new(Poison::default());
+        let failing = {
+            let poison = poison.clone();
+            thread::spawn(move || {
+                poison.durable.store(7, Release);
+                poison.set(Error::Closed);
+            })
+        };
+        if poison.is_set() {
+            let error = poison.check().expect_err("the cause is there");
+            assert_eq!(error.kind(), ErrorKind::Poisoned);
+            assert!(matches!(error, Error::Poisoned { durable, .. } if durable == Lsn(7)));
+        }
+        failing.join().unwrap();
+        assert!(poison.check().is_err());
+    });
+}
+
+/// The bugs of this kind that are planted in this crate, each in a run of this same program.
+#[cfg(planted)]
+#[test]
+fn planted_bugs_are_caught() {
+    let sources = [
+        include_str!("wakers.rs"),
+        include_str!("runtime_mutex.rs"),
+        include_str!("poison.rs"),
+    ];
+    let names: Vec<&str> = sources
+        .iter()
+        .flat_map(|s| s.split("planted!(\"").skip(1))
+        .filter_map(|rest| rest.split('"').next())
+        .filter(|name| name.starts_with("order-"))
+        .collect();
+    assert_eq!(names.len(), 4, "{names:?}");
+    for name in names {
+        let output = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["loom_tests", "--skip", "planted"])
+            .env("LOGFORCE_PLANTED", name)
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        let by = text.lines().find(|l| l.ends_with("... FAILED"));
+        assert!(by.is_some(), "{name} is not caught: {}", output.status);
+        println!("{name:<16} {}", by.unwrap_or_default());
+    }
+}

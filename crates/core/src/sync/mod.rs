@@ -1,0 +1,9 @@
+//! What threads and tasks wait on, and the lock that may be held across a device call.
+
+pub(crate) mod event;
+#[cfg(all(test, loom))]
+mod loom_tests;
+pub(crate) mod poison;
+pub(crate) mod runtime_mutex;
+pub(crate) mod wake;
+pub(crate) mod wakers;

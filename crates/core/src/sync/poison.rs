@@ -1,0 +1,52 @@
+use crate::error::{Error, Result};
+use logforce_device::sync::{AtomicBool, AtomicU64, Mutex};
+use logforce_format::{Lsn, planted};
+use std::sync::atomic::Ordering::*;
+use std::sync::{Arc, PoisonError};
+
+/// The first failure of a write or a barrier, which ends the log's writing.
+#[derive(Default)]
+pub(crate) struct Poison {
+    is_set: AtomicBool,
+    cause: Mutex<Option<Arc<Error>>>,
+    /// The durable LSN, for the message.
+    pub(crate) durable: AtomicU64,
+}
+
+impl Poison {
+    /// Sets the cause unless there is one, and returns the error for whoever caused it.
+    pub(crate) fn set(&self, cause: Error) -> Error {
+        if let Error::Poisoned { .. } = cause {
+            return cause;
+        }
+        if planted!("order-poison") {
+            self.is_set.store(true, Release);
+        }
+        let mut slot = self.cause.lock().unwrap_or_else(PoisonError::into_inner);
+        let cause = slot.get_or_insert_with(|| Arc::new(cause)).clone();
+        self.is_set.store(!planted!("poison-forgotten"), Release);
+        Error::Poisoned {
+            durable: Lsn(self.durable.load(Acquire)),
+            cause,
+        }
+    }
+
+    pub(crate) fn is_set(&self) -> bool {
+        self.is_set.load(Acquire)
+    }
+
+    /// Fails if a failure was recorded.
+    pub(crate) fn check(&self) -> Result<()> {
+        if !self.is_set() {
+            return Ok(());
+        }
+        let slot = self.cause.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*slot {
+            Some(cause) => Err(Error::Poisoned {
+                durable: Lsn(self.durable.load(Acquire)),
+                cause: cause.clone(),
+            }),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,61 @@
+use logforce_device::Runtime;
+use logforce_device::sync::AtomicU32;
+use logforce_format::planted;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::*;
+
+const FREE: u32 = 0;
+const HELD: u32 = 1;
+const CONTENDED: u32 = 2;
+
+/// A lock that may be held across device calls.
+///
+/// It waits through the runtime's seam, so that a test's scheduler sees the wait; an ordinary mutex
+/// held across a device call would stop that scheduler for ever.
+pub(crate) struct RuntimeMutex {
+    word: AtomicU32,
+    runtime: Arc<dyn Runtime>,
+}
+
+pub(crate) struct RuntimeMutexGuard<'a>(&'a RuntimeMutex);
+
+impl RuntimeMutex {
+    pub(crate) fn new(runtime: Arc<dyn Runtime>) -> Self {
+        RuntimeMutex {
+            word: AtomicU32::new(FREE),
+            runtime,
+        }
+    }
+
+    pub(crate) fn lock(&self) -> RuntimeMutexGuard<'_> {
+        if self
+            .word
+            .compare_exchange(FREE, HELD, Acquire, Relaxed)
+            .is_err()
+        {
+            // Whoever finds it held leaves CONTENDED behind, so that no release forgets to wake.
+            let left = if planted!("lock-uncontended") {
+                HELD
+            } else {
+                CONTENDED
+            };
+            while self.word.swap(left, Acquire) != FREE {
+                self.runtime.wait(&self.word, left, None);
+            }
+        }
+        RuntimeMutexGuard(self)
+    }
+}
+
+impl Drop for RuntimeMutexGuard<'_> {
+    fn drop(&mut self) {
+        let order = if planted!("order-unlock") {
+            Relaxed
+        } else {
+            Release
+        };
+        if self.0.word.swap(FREE, order) == CONTENDED && !planted!("wake-next-holder") {
+            self.0.runtime.wake_one(&self.0.word);
+        }
+    }
+}

@@ -1,0 +1,126 @@
+use crate::sync::wake::Wake;
+use logforce_device::sync::{AtomicU64, AtomicUsize, Mutex, MutexGuard, fence};
+use logforce_format::{Lsn, planted};
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering::*;
+use std::task::Waker;
+
+/// Tasks that wait for a watermark to reach an LSN.
+///
+/// Register, then look at the watermark again; move the watermark, then wake: one of the two sees
+/// the other.
+#[derive(Default)]
+pub(crate) struct Wakers {
+    count: AtomicUsize,
+    next: AtomicU64,
+    waiting: Mutex<BTreeMap<(Lsn, u64), Waker>>,
+}
+
+/// A task's place among [`Wakers`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    at: Lsn,
+    number: u64,
+}
+
+impl Wakers {
+    fn waiting(&self) -> MutexGuard<'_, BTreeMap<(Lsn, u64), Waker>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks to be woken once the watermark has reached `at`; again for the same place replaces the
+    /// waker.
+    pub(crate) fn register(&self, at: Lsn, place: &mut Option<Place>, waker: &Waker) {
+        let place = place.get_or_insert_with(|| Place {
+            at,
+            number: self.next.fetch_add(1, Relaxed),
+        });
+        let mut waiting = self.waiting();
+        if planted!("first-waker-kept") {
+            let kept = waiting.entry((place.at, place.number));
+            kept.or_insert_with(|| waker.clone());
+        } else {
+            waiting.insert((place.at, place.number), waker.clone());
+        }
+        self.count.store(waiting.len(), SeqCst);
+        drop(waiting);
+        if !planted!("order-register") {
+            fence(SeqCst);
+        }
+    }
+
+    /// Forgets a place.
+    pub(crate) fn forget(&self, place: Place) {
+        let mut waiting = self.waiting();
+        waiting.remove(&(place.at, place.number));
+        self.count.store(waiting.len(), SeqCst);
+    }
+
+    /// Wakes who waits for `reached` or less.
+    pub(crate) fn wake_to(&self, reached: Lsn, why: Wake) {
+        if why.is_forgotten() {
+            return;
+        }
+        if !planted!("order-wake") {
+            fence(SeqCst);
+        }
+        if self.count.load(SeqCst) == 0 {
+            return;
+        }
+        let woken = {
+            let mut waiting = self.waiting();
+            let first_left = reached.plus(u64::from(!planted!("wake-below-only")));
+            let rest = waiting.split_off(&(first_left, 0));
+            let woken = std::mem::replace(&mut *waiting, rest);
+            self.count.store(waiting.len(), SeqCst);
+            woken
+        };
+        for waker in woken.into_values() {
+            // An executor's panic is not the log's: the others must be woken all the same.
+            let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+        }
+    }
+
+    /// Wakes everybody.
+    pub(crate) fn wake_all(&self, why: Wake) {
+        self.wake_to(Lsn(u64::MAX - 1), why);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicU32;
+    use std::task::Wake as Wakes;
+
+    #[derive(Default)]
+    struct Count(AtomicU32);
+
+    impl Wakes for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, SeqCst);
+        }
+    }
+
+    #[test]
+    fn each_is_woken_once_at_its_lsn() {
+        let wakers = Wakers::default();
+        let counts: Vec<Arc<Count>> = (0..4).map(|_| Arc::default()).collect();
+        let mut places = [None; 4];
+        for (n, place) in places.iter_mut().enumerate() {
+            let waker = counts[n].clone().into();
+            wakers.register(Lsn(10 * n as u64), place, &waker);
+            wakers.register(Lsn(10 * n as u64), place, &waker);
+        }
+        wakers.wake_to(Lsn(10), Wake::DurableTasks);
+        wakers.forget(places[3].expect("registered"));
+        let woken = || -> Vec<u32> { counts.iter().map(|c| c.0.load(SeqCst)).collect() };
+        assert_eq!(woken(), [1, 1, 0, 0]);
+        wakers.wake_all(Wake::EndedTasks);
+        wakers.wake_all(Wake::EndedTasks);
+        assert_eq!(woken(), [1, 1, 1, 0]);
+    }
+}

@@ -1,0 +1,58 @@
+//! Truncating the log at its back: the records from a position on are voided.
+
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::policy::SyncLevel;
+use crate::read::reader::{boundary, past_void};
+use crate::sync::wake::{WaitFor, Wake};
+use logforce_format::{BatchKind, Lsn, planted};
+
+/// Voids every record at and above `from`, and forces that.
+pub(crate) fn truncate_back(engine: &Engine, from: Lsn) -> Result<()> {
+    // Everything is made durable first, so that there is one rule for where a record begins.
+    let tail = engine.state().tail();
+    if from > tail {
+        return Err(Error::BeyondEnd {
+            lsn: from,
+            end: tail,
+        });
+    }
+    // Held back by a pin or not: its owner has dropped what lies below.
+    let front = engine.pins.wanted();
+    if from < front {
+        return Err(Error::Truncated { lsn: from, front });
+    }
+    engine.wait_until(tail, SyncLevel::Force)?;
+    let from = past_void(&engine.view, from)?;
+    let at = boundary(&engine.view, from)?;
+    if !at.between_appends {
+        return Err(Error::NotABoundary { lsn: from });
+    }
+    if from >= engine.durable() {
+        return Ok(());
+    }
+    let mut asked = None;
+    let end = loop {
+        let seen = engine.events.progress.observe();
+        {
+            let mut state = engine.state();
+            engine.poison.check()?;
+            if state.lifecycle.closing {
+                return Err(Error::Closed);
+            }
+            if state.has_space_for_mark() {
+                break state.place_mark(BatchKind::Void, Some(from));
+            }
+            engine.refuse_in_callback(&state)?;
+            let one_more = state.segments.prepared_end().plus(1);
+            state.segments.ask_for(one_more, &mut asked)?;
+        }
+        let preallocator = &engine.events.preallocator;
+        preallocator.notify(engine.runtime(), Wake::PreallocatorForSpace);
+        engine.wait_for_progress(seen, WaitFor::Segment);
+    };
+    if planted!("void-not-forced") {
+        return Ok(());
+    }
+    engine.wait_until(end, SyncLevel::Force)
+}

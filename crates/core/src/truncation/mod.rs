@@ -1,0 +1,5 @@
+//! Truncating the log at either end, and the pins that hold its front back.
+
+pub(crate) mod back;
+pub(crate) mod front;
+pub(crate) mod pin;
