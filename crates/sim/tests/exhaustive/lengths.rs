@@ -187,6 +187,7 @@ impl<'a> Cut<'a> {
         let lost_meta = meta == [false, false];
         let mut expected = v.look.clone();
         expected.summary.control_whole = control == [true, true];
+        expected.summary.clean &= expected.summary.control_whole;
         expected.summary.meta_whole = meta == [true, true];
         if lost_meta {
             expected.summary.meta_len = None;
