@@ -1,9 +1,8 @@
-//! Whether the log is still where it was opened.
+//! Checks that the log is still where it was opened.
 //!
-//! Files that are open stay writable when somebody removes them, or the directory they are in: the
-//! system goes on saying that all is forced, and nobody will ever find it. So the log looks by name:
-//! [`EVERY`] while something is written, and before a segment comes into use, a stamp, a change of
-//! the control file, and the end.
+//! Open files stay writable after they, or their directory, are removed: fsync still succeeds, and
+//! no opening will ever find the records. So the log checks its files by name: [`EVERY`] while it
+//! writes, and before it adds a segment, writes a stamp, changes the control file or closes.
 
 use crate::engine::Engine;
 use crate::engine::location::Location;
@@ -16,40 +15,41 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often at most, and at least while commits go on. What is acknowledged after the log was taken
-/// away is acknowledged for no longer than this.
+/// The interval of checks while the log writes. So long at most the log acknowledges records after
+/// its files were removed.
 pub(crate) const EVERY: Duration = Duration::from_millis(500);
 
-/// What the writing thread remembers of its last look.
-pub(crate) struct LastLook {
+/// The writer thread's last check.
+pub(crate) struct LastCheck {
     /// How far the log was written and durable.
     outcome: (Lsn, Lsn),
     at: Option<Duration>,
 }
 
-/// When to look next.
+/// When to check next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// Not before something lands.
+    /// Not before the next write is done.
     No,
     At(Duration),
     Now,
 }
 
-impl LastLook {
-    /// The opening itself, by which nothing had landed.
+impl LastCheck {
+    /// Counts the opening as the last check.
     pub(crate) fn new(location: &Location) -> Self {
-        LastLook {
+        LastCheck {
             outcome: (location.opened_at, location.opened_at),
             at: None,
         }
     }
 
-    /// When to look. If it is due, that counts as done.
+    /// When to check. If it is due now, this counts it as done.
     pub(crate) fn due(&mut self, pipeline: &WritePipeline, now: Duration) -> Due {
         let outcome = (pipeline.written(), pipeline.durable());
         match self.at.map(|at| at.saturating_add(EVERY)) {
-            // Also where nothing has landed since: who commits next need not wake the thread.
+            // Also if nothing was written since: the thread wakes by itself, and the next committer
+            // need not wake it.
             Some(next) if next > now => Due::At(next),
             _ if outcome == self.outcome => Due::No,
             _ => {
@@ -62,7 +62,7 @@ impl LastLook {
 }
 
 impl Engine {
-    /// Fails the log if it is not where it was opened any more.
+    /// Fails the log if it is no longer where it was opened.
     pub(crate) fn check_location(&self) -> Result<()> {
         self.poison.check()?;
         match self.displaced() {
@@ -74,8 +74,8 @@ impl Engine {
         }
     }
 
-    /// What has become of it, if it was displaced. Only what the system says of names counts: that
-    /// it has no descriptors or denies a right says nothing of the log.
+    /// What has happened to the files, if they were displaced. Only what the system says about
+    /// names counts: that it has no descriptors or denies access says nothing about the log.
     fn displaced(&self) -> Option<String> {
         match self.view.dir.whereabouts() {
             Ok(Whereabouts::Here) | Err(_) => {}
@@ -93,7 +93,7 @@ impl Engine {
             (names::LOCK, self.location.lock),
         ];
         for (name, known) in files {
-            if let Some(what) = self.became_of(name, known) {
+            if let Some(what) = self.change_of(name, known) {
                 return Some(format!("its file '{name}' was {what}"));
             }
         }
@@ -103,10 +103,10 @@ impl Engine {
             let (Some(segment), Some(name)) = (segment, name) else {
                 continue;
             };
-            let Some(what) = self.became_of(&name, known) else {
+            let Some(what) = self.change_of(&name, known) else {
                 continue;
             };
-            // Unless the log itself has filled it meanwhile, and a truncation given it another name.
+            // Unless the log has filled the segment meanwhile, and a truncation has renamed it.
             let now = self.view.segments().containing(start);
             if now.is_some_and(|now| Arc::ptr_eq(&now, &segment)) {
                 return Some(format!("its segment '{name}' was {what}"));
@@ -115,7 +115,7 @@ impl Engine {
         None
     }
 
-    fn became_of(&self, name: &str, known: Option<FileIdentity>) -> Option<&'static str> {
+    fn change_of(&self, name: &str, known: Option<FileIdentity>) -> Option<&'static str> {
         match self.view.dir.identity_of(name) {
             Ok(now) => known
                 .is_some_and(|known| known != now)

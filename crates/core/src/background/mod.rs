@@ -1,5 +1,5 @@
-//! The log's own threads: the writer does what no committer waits for, the preallocator makes
-//! segments ahead of the appends.
+//! The log's own threads: the writer does what no committer waits for, the preallocator prepares
+//! segments before appends need them.
 
 pub(crate) mod location_check;
 pub(crate) mod preallocator;

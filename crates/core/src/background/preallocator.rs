@@ -1,5 +1,5 @@
-//! The preallocator: a thread of its own makes segments ready ahead of the writer. Made in the middle
-//! of a commit they would be a latency spike.
+//! The preallocator: a thread that prepares segments before appends need them. Preparing one within
+//! a commit would be a latency spike.
 
 use crate::background::space_limit::SpaceDecision;
 use crate::engine::Engine;
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 impl Engine {
     /// The body of the thread `logforce-prepare`.
-    pub(crate) fn prepare_ahead(self: &Arc<Self>) {
+    pub(crate) fn run_preallocator(self: &Arc<Self>) {
         self.adopt_thread();
         loop {
             let seen = self.events.preallocator.observe();
@@ -28,10 +28,10 @@ impl Engine {
                     return;
                 }
                 let segments = &state.segments;
-                // After a failure only an append that wants space, or space given back, is a
-                // reason to try again.
+                // After a failure, tries again only when an append requests space, or space was
+                // freed.
                 let ahead = segments.upcoming() == 0 && !segments.has_failed();
-                let demanded = segments.is_asked_for();
+                let demanded = segments.is_requested();
                 (
                     segments.prepared_end(),
                     demanded,
@@ -40,11 +40,11 @@ impl Engine {
                 )
             };
             if !due {
-                self.call_in_time(end);
+                self.call_early(end);
                 self.wait_for_work(seen, None, WaitFor::PreallocatorWork);
                 continue;
             }
-            let result = match self.room(end, demanded) {
+            let result = match self.decide_space(end, demanded) {
                 SpaceDecision::Ready => {
                     let _span = trace::preparing(end);
                     self.prepare_one(end)
@@ -61,27 +61,27 @@ impl Engine {
             if let Ok(segment) = &result
                 && ahead >= OPEN_AHEAD
             {
-                // Before anybody writes to it: the handle that wrote is the one that must sync.
+                // Closed before the first write to it: a barrier must use the handle that wrote.
                 segment.writer_done();
                 segment.close_reader();
             }
             self.state().segments.prepared(result);
             self.wake_blocked(Wake::SegmentPrepared);
-            // A stamp may have waited for room.
+            // A stamp may wait for prepared space.
             let writer = &self.events.writer;
             writer.notify(self.runtime(), Wake::WriterForSegment);
         }
     }
 
-    /// Pauses while filling, as long as that is further along than the segment in use: at full speed
-    /// it would be every commit's neighbour, and its bytes would be in every commit's flush.
+    /// Pauses between the pieces of a fill while the fill is ahead of the appends. At full speed it
+    /// would compete with every commit, and each commit's flush would include its bytes.
     fn pace(&self, done: u64, len: u64, took: Duration) {
         let seen = self.events.preallocator.observe();
         let early = {
             let state = self.state();
             let (used, of) = state.used_of_segment();
-            let wanted = state.segments.is_asked_for();
-            // Twice as fast as appending needs it.
+            let wanted = state.segments.is_requested();
+            // Fills twice as fast as appends need it.
             !wanted && u128::from(done) * u128::from(of) > 2 * u128::from(used) * u128::from(len)
         };
         if early && !self.stop.load(Relaxed) {
@@ -90,21 +90,21 @@ impl Engine {
         }
     }
 
-    /// Asks for another attempt after a failed one, without waiting for it.
+    /// Requests another attempt after a failed one, without waiting for it.
     pub(crate) fn try_preparing_again(&self) {
-        self.state().segments.ask_again();
+        self.state().segments.request_one_more();
         let preallocator = &self.events.preallocator;
         preallocator.notify(self.runtime(), Wake::PreallocatorForSpace);
     }
 
     fn prepare_one(&self, start: Lsn) -> Result<Arc<Segment>> {
-        // A segment that is made where nobody will look for it is none.
+        // A segment in a directory that was moved away would be lost to the next opening.
         self.check_location()?;
         let many = self.state().pipeline.has_many_unforced();
-        if self.config.forcing.plan.force == ForceBy::None || many {
-            // Such a method never makes anything durable by itself, and by any other nobody may
-            // ask for it: without this the list of unforced segments, each of them open until a
-            // barrier has covered it, and what a reopening must scan would grow without end.
+        if self.config.force.plan.force == ForceBy::None || many {
+            // A weak method never syncs, and with any other the callers may never request it.
+            // Without this barrier the list of unforced segments, each with an open file, and what
+            // the next opening must scan would grow without bound.
             let written = self.state().tail();
             self.wait_until(written, SyncLevel::Barrier)?;
         }
@@ -114,7 +114,7 @@ impl Engine {
             dir: &self.view.dir,
             log_id: self.view.log_id,
             epoch: self.config.epoch,
-            direct: self.config.forcing.plan.direct,
+            direct: self.config.force.plan.direct,
             fill: self.config.fill,
             stop: Some(&self.stop),
             pace: &|done, len, took| self.pace(done, len, took),

@@ -1,7 +1,7 @@
-//! The cap on the log's size, and the callback that keeps it from being reached.
+//! The cap on the log's size, and the checkpoint callback that frees space before it is reached.
 //!
-//! The preallocator decides all of it, before it makes a segment. The callback runs in a thread of
-//! its own, so that it may wait for what the preallocator does.
+//! The preallocator decides, before it prepares a segment. The callback runs in its own thread, so
+//! that it may wait for the preallocator.
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -18,20 +18,20 @@ use std::sync::Arc;
 /// Whether another segment may be prepared.
 pub(crate) enum SpaceDecision {
     Ready,
-    /// Not now: nobody needs it yet, or the callback is at work.
+    /// Not now: no append needs it yet, or the callback runs.
     Later,
     Full(Error),
 }
 
 thread_local! {
-    /// Of which log this thread runs the callback.
-    static INSIDE: Cell<*const Engine> = const { Cell::new(std::ptr::null()) };
+    /// The log whose callback runs in this thread.
+    static CALLBACK_OF: Cell<*const Engine> = const { Cell::new(std::ptr::null()) };
 }
 
-/// Marks the end of a call, also by a panic: appends wait for it.
-struct Ending(Arc<Engine>);
+/// Ends a call when dropped, also by a panic: appends wait for it.
+struct CallGuard(Arc<Engine>);
 
-impl Drop for Ending {
+impl Drop for CallGuard {
     fn drop(&mut self) {
         let engine = &self.0;
         engine.owner.calls().running = false;
@@ -76,9 +76,9 @@ impl Engine {
         })
     }
 
-    /// Whether the cap lets another segment be prepared after `end`. `demanded`: an append waits
-    /// for it. For the preparing thread.
-    pub(crate) fn room(self: &Arc<Self>, end: Lsn, demanded: bool) -> SpaceDecision {
+    /// Decides for the preallocator whether the cap allows another segment after `end`. `demanded`:
+    /// an append waits for it.
+    pub(crate) fn decide_space(self: &Arc<Self>, end: Lsn, demanded: bool) -> SpaceDecision {
         let freed = self.state().segments.times_freed();
         self.remove_surplus_spares();
         let Some(usage) = self.usage().filter(|u| !u.fits()) else {
@@ -89,7 +89,7 @@ impl Engine {
             self.notify_owner(end, true, &usage);
             return SpaceDecision::Later;
         }
-        // Readers give way before an append is refused, as they do at the pins' own limit.
+        // Breaks pins before it refuses an append.
         while self.pins.break_oldest_pin() {
             if self.move_front().is_err() {
                 break;
@@ -110,19 +110,20 @@ impl Engine {
                 return SpaceDecision::Full(full);
             }
         }
-        let news = {
-            // Before the callback can ask. Not where space was freed since it was counted: the
-            // callback's own thread would be refused what it has just made room for.
+        let is_new = {
+            // Set before the callback starts. Not if space was freed since `usage` was read: the
+            // callback's own append would fail although there is space for it.
             let mut state = self.state();
-            let news = state.segments.at_cap.is_none();
+            let is_new = state.segments.at_cap.is_none();
             if state.segments.times_freed() == freed {
                 state.segments.at_cap = Some(full.clone());
             }
-            news
+            is_new
         };
         if self.call(&usage, true) {
-            // The callback's own appends need not wait for it. Told once: those who wait ring back.
-            if news {
+            // Wakes the callback's own appends, which must not wait for it. Only once: the other
+            // waiters wake the preallocator in turn.
+            if is_new {
                 let progress = &self.events.progress;
                 progress.notify(self.runtime(), Wake::CallbackRuns);
             }
@@ -132,8 +133,8 @@ impl Engine {
         SpaceDecision::Full(full)
     }
 
-    /// Calls the callback while there is space left, once for each segment.
-    pub(crate) fn call_in_time(self: &Arc<Self>, end: Lsn) {
+    /// Calls the callback before space runs out, once for each segment.
+    pub(crate) fn call_early(self: &Arc<Self>, end: Lsn) {
         if let Some(usage) = self.usage()
             && !usage.fits()
         {
@@ -148,7 +149,7 @@ impl Engine {
         }
     }
 
-    /// Starts the callback unless it runs. Says whether it runs now.
+    /// Starts the callback unless it runs. Returns whether it runs now.
     fn call(self: &Arc<Self>, usage: &Usage, demanded: bool) -> bool {
         if self.state().lifecycle.closing {
             return false;
@@ -167,14 +168,14 @@ impl Engine {
             (callback, calls.thread.take())
         };
         if let Some(thread) = before {
-            // It has said that it is at its end.
+            // It has cleared `running`, its last step.
             let _ = thread.join();
         }
         let engine = self.clone();
         let body = move || {
-            let ending = Ending(engine);
-            INSIDE.with(|inside| inside.set(Arc::as_ptr(&ending.0)));
-            // What it left behind is its owner's; the log is whole at every call.
+            let guard = CallGuard(engine);
+            CALLBACK_OF.with(|log| log.set(Arc::as_ptr(&guard.0)));
+            // A panic in the callback does not affect the log.
             let _ = catch_unwind(AssertUnwindSafe(|| (callback.0)(due)));
         };
         match self.runtime().spawn("logforce-checkpoint", Box::new(body)) {
@@ -213,7 +214,7 @@ impl Engine {
         }
     }
 
-    /// Spares count too: all but the one that is used next go before the cap is reached.
+    /// Removes spares at the cap, where they count too, except for the one that is used next.
     fn remove_surplus_spares(&self) {
         while let Some(usage) = self.usage().filter(|u| !u.fits()) {
             let spare = {
@@ -230,19 +231,21 @@ impl Engine {
         }
     }
 
-    fn is_in_callback(&self) -> bool {
-        INSIDE.with(|inside| std::ptr::eq(inside.get(), self))
+    /// Whether the calling thread runs this log's callback.
+    pub(crate) fn is_in_callback(&self) -> bool {
+        CALLBACK_OF.with(|log| std::ptr::eq(log.get(), self))
     }
 
-    /// Whether an append that would end at `bound` may take of what is kept for closing and
-    /// truncating: half of it is the callback's, or it could not note its checkpoint in a log that
-    /// others have filled up meanwhile.
+    /// Whether an append that would end at `bound` may use the reserve for closing and truncating.
+    /// Half of the reserve is for the callback: it must be able to log its checkpoint although
+    /// other appends have filled the log.
     pub(crate) fn may_use_reserve(&self, state: &State, bound: Lsn) -> bool {
         let reserve = KEPT_UNITS / 2 * u64::from(self.config.unit);
         self.is_in_callback() && bound.0.saturating_sub(reserve) <= state.segments.prepared_end().0
     }
 
-    /// Refuses the callback's own thread what it would otherwise wait for itself to make room for.
+    /// Fails appends of the callback itself at the cap: they would wait for the space that only the
+    /// callback frees.
     pub(crate) fn refuse_in_callback(&self, state: &State) -> Result<()> {
         match &state.segments.at_cap {
             Some(full) if self.is_in_callback() => Err(full.clone()),
@@ -250,24 +253,19 @@ impl Engine {
         }
     }
 
-    /// Whether a close must not wait for one that waits for this thread.
-    pub(crate) fn closes_around_itself(&self) -> bool {
-        self.is_in_callback()
-    }
-
-    /// Waits for the callback's end and lets go of it. The preparing thread has ended.
-    pub(crate) fn join_checkpoint(&self) {
+    /// Waits for the callback's end and drops it. The preallocator has ended.
+    pub(crate) fn join_callback(&self) {
         let (callback, thread) = {
             let mut calls = self.owner.calls();
             (calls.callback.take(), calls.thread.take())
         };
         if let Some(thread) = thread
-            // Closed by the callback itself: from now on the log refuses whatever it asks.
+            // The callback closes the log itself: the log is closed for its next calls.
             && !self.is_in_callback()
         {
             let _ = thread.join();
         }
-        // Not under the mutex: it may hold the last clone of another log.
+        // Without the mutex: the callback may own the last clone of another log, which closes.
         drop(callback);
     }
 }

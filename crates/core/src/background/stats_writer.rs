@@ -1,4 +1,4 @@
-//! The writer thread's page of statistics: written when it has nothing else to do.
+//! The page of statistics, which the writer thread writes when it is idle.
 
 use crate::engine::Engine;
 use crate::metrics::Stats;
@@ -11,24 +11,24 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A page is not written again before this has passed.
+/// Minimum time between two writes of the page.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// The writing side, owned by the log's writing thread.
+/// Writes the page; owned by the writer thread.
 #[derive(Default)]
 pub(crate) struct StatsWriter {
     file: Option<Arc<dyn File>>,
     buf: Option<AlignedBuf>,
-    /// When the last page was tried, by the log's clock.
+    /// When the last write was attempted, by the log's clock.
     tried: Option<Duration>,
-    /// What had happened by then.
+    /// The activity count at that time.
     seen: u64,
 }
 
-/// What the thread is to do about the page before it sleeps.
+/// Whether to write the page before the thread sleeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// Nothing has happened since the last one.
+    /// Nothing has happened since the last write.
     No,
     Now,
     /// Not yet.
@@ -36,7 +36,7 @@ pub(crate) enum Due {
 }
 
 impl StatsWriter {
-    /// Grows whenever something happens that a reader would want to see.
+    /// A count that grows with any activity that a reader of the page would see.
     fn happened(engine: &Engine) -> u64 {
         let c = &engine.metrics.counting;
         [
@@ -61,7 +61,7 @@ impl StatsWriter {
         }
     }
 
-    /// Writes the page. That it cannot be written is nobody's trouble: the next one may be.
+    /// Writes the page. A failure is ignored: the next write may succeed.
     pub(crate) fn write(&mut self, engine: &Engine, now: Duration) {
         self.seen = Self::happened(engine);
         self.tried = Some(now);
@@ -70,9 +70,9 @@ impl StatsWriter {
         }
     }
 
-    /// The last page, at the end of the log.
+    /// Writes the last page, when the log is closed.
     pub(crate) fn finish(&mut self, engine: &Engine) {
-        // After a failure nothing more is asked of the device.
+        // A failed log makes no further device calls.
         if engine.config.options.live_stats
             && !engine.poison.is_set()
             && Self::happened(engine) != self.seen

@@ -12,8 +12,8 @@ use logforce_format::Lsn;
 use std::time::Duration;
 
 impl Engine {
-    /// Stages an atomic append once there is buffer and prepared space for it. The mutex is handed
-    /// out with what to wake once it is released.
+    /// Stages an atomic append once there is buffer and prepared space for it. Returns the locked
+    /// state, and the threads to wake once it is unlocked.
     pub(crate) fn place(
         &self,
         records: &[&[&[u8]]],
@@ -28,7 +28,7 @@ impl Engine {
                     if !std::mem::replace(&mut waited, true) {
                         self.metrics.waits(asked.is_some());
                     }
-                    if !self.make_room_here() {
+                    if !self.write_in_own_thread() {
                         self.wait_for_progress(seen, WaitFor::Space);
                     }
                 }
@@ -37,18 +37,18 @@ impl Engine {
         }
     }
 
-    /// As [`Engine::place`], or [`Error::WouldBlock`]. `asked` remembers, from one try to the next,
-    /// since when prepared space is wanted.
+    /// As [`Engine::place`], or [`Error::WouldBlock`]. `since` keeps across retries since when this
+    /// append has requested prepared space.
     pub(crate) fn try_place(
         &self,
         records: &[&[&[u8]]],
-        asked: &mut Option<u64>,
+        since: &mut Option<u64>,
         each: impl FnMut(Lsn, Lsn),
     ) -> Result<(MutexGuard<'_, State>, Wakeups)> {
         self.check()?;
         let bytes = frames_len(records.iter().map(|r| r.iter().map(|p| p.len()).sum()))?;
         let mut state = self.state();
-        if let Some(wakeups) = self.reserve(&mut state, bytes, asked)? {
+        if let Some(wakeups) = self.reserve(&mut state, bytes, since)? {
             drop(state);
             self.wake(wakeups);
             return Err(Error::WouldBlock);
@@ -65,12 +65,13 @@ impl Engine {
         Ok((state, wakeups))
     }
 
-    /// Whether an append of so many bytes can be placed; else whom to wake before waiting.
+    /// Reserves space for an append of `bytes`; `Some` if it must wait, with the threads to wake
+    /// first.
     fn reserve(
         &self,
         state: &mut State,
         bytes: usize,
-        asked: &mut Option<u64>,
+        since: &mut Option<u64>,
     ) -> Result<Option<Wakeups>> {
         self.poison.check()?;
         if state.lifecycle.closing {
@@ -78,9 +79,9 @@ impl Engine {
         }
         let end = state.worst_case_end(bytes, self.config.options.segment_size);
         if end > state.segments.prepared_end() && !self.may_use_reserve(state, end) {
-            // Space comes before acceptance: what is accepted cannot fail for lack of it.
+            // Space before acceptance: an accepted record cannot fail with NoSpace.
             self.refuse_in_callback(state)?;
-            state.segments.ask_for(end, asked)?;
+            state.segments.request(end, since)?;
             return Ok(Some(Wakeups {
                 preallocator: !Wake::PreallocatorForSpace.is_forgotten(),
                 writer: false,
@@ -99,7 +100,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Appends, and waits for what the policy says; the mutex is taken once for both.
+    /// Appends, and waits as the policy says. Locks the state once for both.
     pub(crate) fn commit(
         &self,
         records: &[&[&[u8]]],
@@ -133,12 +134,12 @@ impl Engine {
             self.check()?;
             self.wait_until_timed(end, SyncLevel::Force)?;
         }
-        Ok(self.config.forcing.guarantee)
+        Ok(self.config.force.guarantee)
     }
 }
 
-/// Notes by when the records below `end` are to be forced. Answers whether the writer thread must be
-/// woken for it.
+/// Sets the deadline of an interval policy for the records below `end`. Returns whether the writer
+/// thread must be woken for it.
 pub(crate) fn set_deadline(state: &mut State, end: Lsn, policy: Policy, now: Duration) -> bool {
     policy
         .force_within()

@@ -1,10 +1,10 @@
-//! Group commit: a thread that needs something durable leads the next job, or waits for the one that
-//! covers its records.
+//! Group commit: a committing thread leads the next job, or waits for the job that covers its
+//! records.
 //!
 //! A committing thread locks the state and asks `schedule` for a job. If there is one, the thread
-//! becomes that job's leader: it takes all staged batches, seals them, unlocks and writes. Otherwise
-//! it waits for the event of the job that covers its LSN. One waiter is the next leader, and is woken
-//! first when a job ends, so that the device is not idle.
+//! becomes that job's leader: it takes all staged batches, seals them, unlocks and writes.
+//! Otherwise it waits for the event of the job that covers its LSN. One waiter is the next leader,
+//! and is woken first when a job ends, so that the device does not idle.
 
 use crate::engine::Engine;
 use crate::engine::events::Wakeups;
@@ -31,34 +31,34 @@ use std::time::Duration;
 /// A write in flight, and when it began.
 type PendingWrite = (Arc<Segment>, Arc<dyn File>, Ticket, Duration);
 
-/// Writes in flight. They are waited for also when the thread unwinds: none may land after the lock
-/// is given up.
+/// Writes in flight. A thread that panics waits for them too: a write that reaches the device after
+/// the lock is released could overwrite the next opening's batches.
 struct PendingWrites(VecDeque<PendingWrite>);
 
 impl Drop for PendingWrites {
     fn drop(&mut self) {
         for (_, file, ticket, _) in self.0.drain(..) {
-            // The device has panicked before; once more changes nothing for the others.
+            // The device has panicked before; another panic must not keep the other writes from
+            // being joined.
             let _ = catch_unwind(AssertUnwindSafe(|| file.complete(ticket)));
         }
     }
 }
 
-/// A job under way. If its leader unwinds, the log is poisoned: what its writes did is not known.
+/// A job in progress. If its leader panics, the log is poisoned: what its writes did is unknown.
 struct RunningJob<'a> {
     engine: &'a Engine,
     ended: bool,
 }
 
 impl RunningJob<'_> {
-    /// All its I/O is joined.
+    /// The job is over, and all its I/O is joined.
     fn end(&mut self, state: &mut State) {
         self.ended = true;
         state.pipeline.leader.running -= 1;
     }
 
-    /// All its I/O is joined, and the log has failed: whoever closes it waits for this, and then
-    /// gives up the lock.
+    /// The job is over, and the log has failed. A close waits for this before it releases the lock.
     fn end_failed(&mut self, why: Wake) {
         self.end(&mut self.engine.state());
         let engine = self.engine;
@@ -76,14 +76,14 @@ impl Drop for RunningJob<'_> {
 }
 
 impl Engine {
-    /// Returns once everything below `end` is synced as `level` says; the calling thread does the
-    /// work itself where nobody else is at it.
+    /// Returns once everything below `end` has reached `level`. The calling thread leads a job
+    /// itself if no job in progress covers `end`.
     pub(crate) fn wait_until(&self, end: Lsn, level: SyncLevel) -> Result<()> {
         let state = self.state();
         self.wait_until_locked(state, Wakeups::default(), end, level)
     }
 
-    /// As [`Engine::wait_until`], for somebody whose wait counts.
+    /// As [`Engine::wait_until`], with the wait in the statistics.
     pub(crate) fn wait_until_timed(&self, end: Lsn, level: SyncLevel) -> Result<()> {
         let began = self.runtime().now();
         self.wait_until(end, level)?;
@@ -92,7 +92,7 @@ impl Engine {
         Ok(())
     }
 
-    /// As [`Engine::wait_until`], with the mutex held already.
+    /// As [`Engine::wait_until`], with the state locked already.
     pub(crate) fn wait_until_locked<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -100,7 +100,7 @@ impl Engine {
         end: Lsn,
         level: SyncLevel,
     ) -> Result<()> {
-        // What was staged is gone once the log is poisoned: the tail says nothing then.
+        // A poisoned log has dropped what was staged: its tail means nothing.
         if !self.poison.is_set() && end > state.tail() {
             let end_of_log = state.tail();
             drop(state);
@@ -165,7 +165,7 @@ impl Engine {
         let leader = &mut state.pipeline.leader;
         let next = leader.generation;
         let is_mine = *my_turn == Some(next) && !planted!("claimant-looks-once");
-        // Somebody must look for the next job when one ends.
+        // One committer must take the next job when one ends.
         if !leader.is_awaited || is_mine {
             leader.is_awaited = true;
             *my_turn = Some(next);
@@ -174,7 +174,7 @@ impl Engine {
         self.events.jobs.of(next)
     }
 
-    /// Without the mutex: whether `end` is certainly there.
+    /// Whether `end` has certainly reached `level`. Takes no lock.
     fn is_reached(&self, level: SyncLevel, end: Lsn) -> bool {
         match level {
             SyncLevel::Force => self.durable() >= end,
@@ -183,7 +183,7 @@ impl Engine {
         }
     }
 
-    /// Carries out a job. On failure the log is poisoned.
+    /// Carries out a job as its leader. A failure poisons the log.
     pub(crate) fn lead(&self, job: Job) -> Result<()> {
         let mut running = RunningJob {
             engine: self,
@@ -205,7 +205,7 @@ impl Engine {
             oldest_submission,
         } = job;
         let load = Load::of(&batches, &self.metrics);
-        // A stamp is nobody's commit.
+        // A stamp alone commits no record, and is not counted as a force.
         let forces = kind.forces() && !load.stamp;
         let began = self.runtime().now();
         let mut at = began;
@@ -261,8 +261,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Writes the batches and returns their memory. `at` is the time when it begins, and then the
-    /// time when it ends.
+    /// Writes the batches and returns their buffers. `at` is the time now, and on return the time
+    /// of the end.
     fn write(
         &self,
         kind: WriteKind,
@@ -275,8 +275,8 @@ impl Engine {
         let mut pending = PendingWrites(VecDeque::with_capacity(batches.len()));
         for batch in batches {
             let segment = batch.segment.clone();
-            // Open but for segments far ahead of what was in use when they were prepared.
-            let file = match segment.open_writer(self.config.forcing.plan.direct) {
+            // Closed only if the segment was prepared far ahead of its use.
+            let file = match segment.open_writer(self.config.force.plan.direct) {
                 Ok(file) => file,
                 Err(e) => {
                     result = Err(e);
@@ -298,8 +298,8 @@ impl Engine {
             }
             pending.0.push_back((segment, file, ticket, begun));
         }
-        // All are waited for, also after a failure: no write of ours may land after the lock is
-        // given up.
+        // Joins all writes, also after a failure: a write that reaches the device after the lock is
+        // released could overwrite the next opening's batches.
         while let Some((segment, file, ticket, begun)) = pending.0.pop_front() {
             let was_done = ticket.done.is_some();
             let done = file.complete(ticket);
@@ -325,19 +325,22 @@ impl Engine {
         result.map(|()| bufs)
     }
 
-    /// Writes down how far the log is durable, as a batch without records. Returns whether it did:
-    /// not where somebody is writing, and not where there is nothing new to say. Nor where somebody
-    /// else is closing the log (`closes` says that the caller is): a stamp above the end that the
-    /// close has found would keep it from saying that the log was closed in order.
+    /// Writes a stamp: a batch without records that says how far the log is durable. Returns
+    /// whether it did: not while a write is in flight, nor if a stamp covers the last force
+    /// already, nor while another thread closes the log (`closes` says that the caller is the one).
+    /// A stamp above the end that a close has read would keep the close from marking the log as
+    /// clean.
     pub(crate) fn write_stamp(&self, closes: bool) -> Result<bool> {
-        if self.config.forcing.guarantee < Guarantee::PowerLoss {
+        if self.config.force.guarantee < Guarantee::PowerLoss {
             return Ok(false);
         }
-        // It would say of what nobody finds any more that it is durable.
+        // A stamp in a file that was moved away would claim durability for records that no opening
+        // finds.
         self.check_location()?;
         let (job, forces) = {
             let mut state = self.state();
-            // The caller may have been kept long since it saw that one is missing.
+            // The caller saw without the mutex that a stamp is due; another thread may have written
+            // it since.
             let is_wanted = state.pipeline.lacks_stamp() && state.lifecycle.closing == closes;
             if self.poison.is_set() || !is_wanted {
                 return Ok(false);
@@ -352,8 +355,8 @@ impl Engine {
         let quiet = job.numbers.quiet;
         self.lead(job)?;
         let stamps = &mut self.state().pipeline.stamps;
-        // Its own force, if nothing went along, needs no stamp. What goes along quietly is not
-        // acknowledged, and stamped when it is.
+        // The stamp's own force needs no further stamp if the stamp was alone in its job. Records
+        // in a quiet job are not acknowledged yet, and get a stamp when they are.
         let own = !quiet && stamps.forces == forces + 1;
         stamps.stamped = forces + u64::from(own);
         Ok(true)

@@ -1,16 +1,16 @@
-//! What an opening has decided, and nothing changes until the log is closed.
+//! What an opening decides: constant until the log is closed.
 
 use crate::options::Options;
 use crate::types::RecoveryReport;
 use logforce_device::{Guarantee, Method, Plan, Verdict};
 use logforce_format::Epoch;
 
-/// What an opening has decided.
+/// What an opening decides.
 pub(crate) struct Config {
     pub(crate) options: Options,
     pub(crate) epoch: Epoch,
-    /// How a force is done.
-    pub(crate) forcing: Forcing,
+    /// How the log forces.
+    pub(crate) force: ForceConfig,
     /// Write unit of new segments, bytes.
     pub(crate) unit: u32,
     /// New segments are filled with zeroes.
@@ -19,16 +19,16 @@ pub(crate) struct Config {
     pub(crate) report: RecoveryReport,
 }
 
-/// How a force is done, and what it is worth.
-pub(crate) struct Forcing {
+/// How the log forces, and what it is worth.
+pub(crate) struct ForceConfig {
     pub(crate) method: Method,
     pub(crate) plan: Plan,
     /// What a force by the method guarantees here.
     pub(crate) guarantee: Guarantee,
-    /// How far that is to be believed.
+    /// How far to believe that.
     pub(crate) verdict: Verdict,
-    /// Why, in words.
+    /// The evidence for the verdict, in words.
     pub(crate) evidence: String,
-    /// What is written and not forced survives.
+    /// What a written record survives that was not forced.
     pub(crate) written: Guarantee,
 }

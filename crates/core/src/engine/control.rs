@@ -5,15 +5,17 @@ use crate::error::{Error, Result};
 use logforce_format::{Control, planted};
 
 impl Engine {
-    /// Forces a change of the control file; the anchor goes along, never backwards.
+    /// Changes the control file durably. Also writes the current anchor, which never moves
+    /// backwards.
     pub(crate) fn update_control(&self, change: impl FnOnce(&mut Control)) -> Result<()> {
         self.check_location()?;
         let mut anchor = self.state().pipeline.anchor;
         if planted!("anchor-above-durable") {
             anchor = self.state().pipeline.written_anchor();
         }
-        // Of two slots half written by a thread that unwound, neither may be the one that counts.
-        let result = self.whole("write the control file of", || {
+        // A thread that panics here may leave a slot half written. The log is poisoned then, so
+        // that no later update overwrites the other slot, the only valid one.
+        let result = self.poison_on_panic("write the control file of", || {
             self.files.control.update(&self.poison, |c| {
                 if anchor.lsn > c.anchor.lsn {
                     c.anchor = anchor;
@@ -24,12 +26,12 @@ impl Engine {
         result.map_err(|e| self.fail(e))
     }
 
-    /// Replaces the metadata, forced by barriers.
+    /// Replaces the metadata durably, by barriers.
     pub(crate) fn set_meta(&self, bytes: &[u8]) -> Result<()> {
-        // A close waits for it: it would write to a file that is another opening's by then.
-        let _under_way = self.begin_truncation()?;
+        // A close waits for this: after it, the file belongs to the next opening.
+        let _in_progress = self.begin_truncation()?;
         self.check_location()?;
-        let set = self.whole("write the control file of", || {
+        let set = self.poison_on_panic("write the control file of", || {
             self.files.control.set_meta(&self.poison, bytes)
         });
         set.map_err(|e| match e {

@@ -1,15 +1,15 @@
-//! What the log's callers and threads wait for.
+//! The events that the log's callers and threads wait for.
 
 use crate::sync::event::{Event, JobEvents};
 use crate::sync::wakers::Wakers;
 use logforce_device::sync::AtomicBool;
 
-/// The events of a log. Each is notified after what it tells of is visible.
+/// The events of a log. Each is notified after the change that it reports is visible.
 #[derive(Default)]
 pub(crate) struct Events {
-    /// For the thread that will lead the next job.
+    /// For the next leader.
     pub(crate) next_leader: Event,
-    /// A job is done: for those whose records it carried.
+    /// A job is done: for the committers whose records it wrote.
     pub(crate) jobs: JobEvents,
     /// A write is done, buffer space or a segment has appeared, or the log has failed.
     pub(crate) progress: Event,
@@ -21,13 +21,13 @@ pub(crate) struct Events {
     pub(crate) written_tasks: Wakers,
     /// Tasks that wait for buffer space or a segment.
     pub(crate) space_tasks: Wakers,
-    /// The writer thread sleeps, and waits for the first record that lacks a stamp.
+    /// The writer thread sleeps without a timeout, until the first force without a stamp.
     pub(crate) writer_is_idle: AtomicBool,
-    /// The writer thread sleeps, and the page of statistics says all there is to say.
+    /// The writer thread sleeps, and the page of statistics is up to date.
     pub(crate) statistics_are_written: AtomicBool,
 }
 
-/// What is to be notified once the mutex is released.
+/// The threads to wake once the mutex is released.
 #[derive(Debug, Default, Clone, Copy)]
 #[must_use]
 pub(crate) struct Wakeups {

@@ -1,4 +1,5 @@
-//! The end of a log that failed: the first failure poisons it, and everybody is woken.
+//! Failure: the first failed write or barrier poisons the log and wakes all waiting threads and
+//! tasks.
 
 use crate::engine::Engine;
 use crate::error::Error;
@@ -8,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 
 impl Engine {
-    /// Records the failure, drops what waits, wakes everybody.
+    /// Poisons the log, drops staged batches, wakes all waiting threads and tasks.
     pub(crate) fn fail(&self, cause: Error) -> Error {
         let error = self.poison.set(cause);
         if !self.metrics.failed.swap(true, Relaxed) {
@@ -28,27 +29,26 @@ impl Engine {
         error
     }
 
-    /// Fails the log because a thread unwound in the middle of it: what the device did of what it
-    /// was asked for is not known.
+    /// Fails the log because a thread panicked during I/O: what the device did is unknown.
     pub(crate) fn unwound(&self, doing: &'static str) -> Error {
         self.fail(Error::Io {
             doing,
             path: self.view.path.clone(),
-            source: Arc::new(std::io::Error::other("the thread that was at it panicked")),
+            source: Arc::new(std::io::Error::other("the thread that did it panicked")),
         })
     }
 
-    /// Runs what must not be left half done: if it unwinds, the log has failed.
-    pub(crate) fn whole<T>(&self, doing: &'static str, body: impl FnOnce() -> T) -> T {
-        struct Half<'a>(&'a Engine, &'static str);
-        impl Drop for Half<'_> {
+    /// Runs a change that must not be left half done: a panic in it fails the log.
+    pub(crate) fn poison_on_panic<T>(&self, doing: &'static str, body: impl FnOnce() -> T) -> T {
+        struct UnwindGuard<'a>(&'a Engine, &'static str);
+        impl Drop for UnwindGuard<'_> {
             fn drop(&mut self) {
                 self.0.unwound(self.1);
             }
         }
-        let half = Half(self, doing);
+        let guard = UnwindGuard(self, doing);
         let done = body();
-        std::mem::forget(half);
+        std::mem::forget(guard);
         done
     }
 }

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::policy::SyncLevel;
 use crate::sync::wake::{WaitFor, Wake};
 
-/// A truncation under way, or a change of the metadata.
+/// A truncation or a change of the metadata in progress.
 pub(crate) struct Truncation<'a>(&'a Engine);
 
 impl Drop for Truncation<'_> {
@@ -17,8 +17,8 @@ impl Drop for Truncation<'_> {
 }
 
 impl Engine {
-    /// Registers a truncation, or a change of the metadata: a close waits for it, and after a close
-    /// there is none. It would write to files that are another opening's by then.
+    /// Registers a truncation or a change of the metadata. A close waits for it, and none begins
+    /// after a close: the files belong to the next opening then.
     pub(crate) fn begin_truncation(&self) -> Result<Truncation<'_>> {
         self.check()?;
         let mut state = self.state();
@@ -29,26 +29,27 @@ impl Engine {
         Ok(Truncation(self))
     }
 
-    /// Forces everything, writes the last stamp, and notes in the control file that nothing lies
-    /// above.
+    /// Forces everything, writes the last stamp, and marks the control file as clean.
     pub(crate) fn finish(&self) -> Result<()> {
         loop {
             let seen = self.events.progress.observe();
-            // Else, with all durable, it would wait for a stamp that nobody will write.
+            // A failed log writes no stamp: with everything durable, the loop would wait for one
+            // for ever.
             self.poison.check()?;
             let tail = self.state().tail();
             self.wait_until(tail, SyncLevel::Force)?;
-            // A stamp about what a weak method left behind would not be true: a barrier first.
+            // Under a weak method the durable LSN may be ahead of any barrier, and a stamp of it
+            // would be false: so a barrier first.
             self.wait_until(tail, SyncLevel::Barrier)?;
             let lacks_stamp = || {
                 let state = self.state();
-                state.pipeline.lacks_stamp() && state.has_space_for_mark()
+                state.pipeline.lacks_stamp() && state.has_space_for_empty_batch()
             };
             if !lacks_stamp() {
                 break;
             }
             if !self.write_stamp(true)? && lacks_stamp() {
-                // The writer thread's own is under way.
+                // The writer thread is writing one.
                 self.wait_for_progress(seen, WaitFor::Stamp);
             }
         }

@@ -1,4 +1,4 @@
-//! Where the log's files were when it was opened.
+//! The identities of the log's files when they were opened.
 
 use crate::names;
 use crate::storage::segment::Segment;
@@ -9,21 +9,21 @@ use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::*;
 use std::sync::{Arc, PoisonError};
 
-/// What the files were when they were opened, by their names.
+/// File identities (device and inode, or the like) behind the names of the log's files.
 pub(crate) struct Location {
     pub(crate) control: Option<FileIdentity>,
-    /// Without it another process could lock, and write, the same log.
+    /// If this file is replaced, another process can lock and write the same log.
     pub(crate) lock: Option<FileIdentity>,
-    /// Those that are written to, or will be, by their starts.
+    /// Segments that are being written or will be, by start.
     segments: Mutex<BTreeMap<Lsn, Option<FileIdentity>>>,
     /// The end of the log when it was opened.
     pub(crate) opened_at: Lsn,
-    /// The writer thread sleeps, and is to be woken when something is written.
+    /// The writer thread sleeps, and must be woken after the next write.
     parked: AtomicBool,
 }
 
 impl Location {
-    /// To be called once all of them are open.
+    /// Call it once all files are open.
     pub(crate) fn new<'a>(
         dir: &Arc<dyn Directory>,
         segments: impl Iterator<Item = &'a Arc<Segment>>,
@@ -46,13 +46,13 @@ impl Location {
         self.segments.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A segment was made, and will be written to.
+    /// Adds a new segment.
     pub(crate) fn add(&self, dir: &Arc<dyn Directory>, segment: &Segment) {
         let identity = dir.identity_of(&segment.name()).ok();
         self.segments().insert(segment.header.start, identity);
     }
 
-    /// Those that are not full and forced yet.
+    /// The segments that are not full and forced yet.
     pub(crate) fn in_use(&self, durable: Lsn) -> Vec<(Lsn, Option<FileIdentity>)> {
         let mut segments = self.segments();
         let first = segments.range(..=durable).next_back();
@@ -62,18 +62,18 @@ impl Location {
         segments.iter().map(|(start, id)| (*start, *id)).collect()
     }
 
-    /// The writer thread will not look before something is written. Under the log's mutex, so that
-    /// whoever publishes the next write sees it.
+    /// The writer thread makes no check before the next write. Called under the log's mutex, so
+    /// that the thread that publishes that write sees it.
     pub(crate) fn park(&self) {
         self.parked.store(true, Release);
     }
 
-    /// The writer thread is awake.
+    /// The writer thread runs.
     pub(crate) fn unpark(&self) {
         self.parked.store(false, SeqCst);
     }
 
-    /// Whether the writer thread is to be woken when something is written.
+    /// Whether the writer thread must be woken after a write.
     pub(crate) fn is_parked(&self) -> bool {
         self.parked.load(Acquire)
     }

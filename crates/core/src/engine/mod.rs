@@ -1,7 +1,7 @@
-//! The engine: what the log's callers and its threads share, and the way of a record.
+//! The engine: what the log's callers and its threads share, and the path of a record.
 //!
-//! `append` reserves space and copies the record into the log buffer. `commit` waits, or leads a job
-//! and writes. `publish` moves the watermarks and wakes whoever waited. None of them calls the
+//! `append` reserves space and copies the record into the log buffer. `commit` waits, or leads a
+//! job and writes. `publish` moves the watermarks and wakes the waiters. None of them calls the
 //! device with the mutex held.
 
 pub(crate) mod append;
@@ -37,35 +37,35 @@ use pin_table::PinTable;
 use std::sync::atomic::Ordering::*;
 use std::sync::{Arc, PoisonError};
 
-/// What the log's callers and its threads share.
+/// The shared state of an open log.
 pub(crate) struct Engine {
-    /// What readers see; they may outlive the log.
+    /// What readers use; they may outlive the log.
     pub(crate) view: Arc<View>,
     pub(crate) config: Config,
     pub(crate) state: Mutex<State>,
     pub(crate) files: Files,
-    /// Readers that hold the front back.
+    /// Pins, which hold the front for readers.
     pub(crate) pins: PinTable,
-    /// The owner's callback, which makes room.
+    /// The checkpoint callback, which frees space.
     pub(crate) owner: OwnerCallback,
-    /// Whether the log is still where it was opened.
+    /// Where the log was opened, to notice that it was moved or deleted.
     pub(crate) location: Location,
     pub(crate) poison: Poison,
     /// Exclusive end of what is written.
     written: AtomicU64,
     pub(crate) events: Events,
-    /// The preallocator is to end early.
+    /// The preallocator must stop, also in the middle of a segment.
     pub(crate) stop: AtomicBool,
     pub(crate) metrics: Arc<Metrics>,
 }
 
-/// The log's files but for the segments, which readers see too.
+/// The log's files except the segments, which are in the view.
 pub(crate) struct Files {
     pub(crate) control: ControlFile,
     spares: Mutex<Vec<Spare>>,
-    /// Files of truncated segments, on their way to being spares or removed.
+    /// Files of truncated segments that are yet to become spares or be removed.
     pub(crate) retired: RetiredFiles,
-    /// The writer lock, given up when all I/O is joined.
+    /// The writer lock, released when all I/O is joined.
     pub(crate) lock: Mutex<Option<Box<dyn Send + Sync>>>,
 }
 
@@ -99,27 +99,27 @@ impl Engine {
         self.view.front()
     }
 
-    /// Refuses a forked child, and a log that has failed.
+    /// Fails in a forked child, and if the log has failed.
     pub(crate) fn check(&self) -> Result<()> {
         self.view.check_process()?;
         self.poison.check()
     }
 
-    /// What the records below `end` survive now.
+    /// The guarantee that the records below `end` have now.
     pub(crate) fn guarantee_at(&self, end: Lsn) -> Guarantee {
         if self.durable() >= end {
-            self.config.forcing.guarantee
+            self.config.force.guarantee
         } else if self.written() >= end {
             if planted!("guarantee-overstated") {
                 return Guarantee::PowerLoss;
             }
-            self.config.forcing.written
+            self.config.force.written
         } else {
             Guarantee::Nothing
         }
     }
 
-    /// Sleeps until `answer` finds one in the state.
+    /// Sleeps until `answer` returns `Some`.
     pub(crate) fn wait_for<T>(&self, mut answer: impl FnMut(&State) -> Option<T>) -> T {
         loop {
             let seen = self.events.progress.observe();
@@ -130,7 +130,7 @@ impl Engine {
         }
     }
 
-    /// Sleeps until there is progress, unless there was some since it was observed as `seen`.
+    /// Sleeps until there is progress. Returns at once if there was any since `seen` was observed.
     pub(crate) fn wait_for_progress(&self, seen: u32, what: WaitFor) {
         self.events.progress.wait(self.runtime(), seen, None, what);
     }
@@ -140,7 +140,7 @@ impl Engine {
         self.metrics.read(self.runtime().now(), self.durable())
     }
 
-    /// Wakes the log's threads, now that the mutex is released.
+    /// Wakes the log's threads. Call it with the mutex released.
     pub(crate) fn wake(&self, wakeups: Wakeups) {
         use crate::sync::wake::Wake;
         if wakeups.writer {

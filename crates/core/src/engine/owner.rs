@@ -1,4 +1,4 @@
-//! The owner's callback, which is to make room in a log that is at its cap, and what runs of it.
+//! The owner's checkpoint callback, which frees space in a log that is at its cap.
 
 use crate::options::CheckpointCallback;
 use logforce_device::JoinHandle;
@@ -6,31 +6,31 @@ use logforce_device::sync::{Mutex, MutexGuard};
 use logforce_format::Lsn;
 use std::sync::PoisonError;
 
-/// What runs of the callback.
+/// The callback and its state.
 #[derive(Default)]
-pub(crate) struct Calls {
-    /// Taken out when the log is closed.
+pub(crate) struct CallbackState {
+    /// `None` once the log is closed.
     pub(crate) callback: Option<CheckpointCallback>,
     pub(crate) running: bool,
     pub(crate) thread: Option<Box<dyn JoinHandle>>,
-    /// For which prepared end, and whether all of it was in use, the callback was called in time.
+    /// The last early call: for which prepared end, and whether the last segment was in use then.
     pub(crate) notified: Option<(Lsn, bool)>,
-    /// The callback was called for the appends that are waiting.
+    /// The callback was called for the appends that wait now.
     pub(crate) called: bool,
 }
 
-/// The owner's callback.
-pub(crate) struct OwnerCallback(Mutex<Calls>);
+/// The owner's checkpoint callback.
+pub(crate) struct OwnerCallback(Mutex<CallbackState>);
 
 impl OwnerCallback {
     pub(crate) fn new(callback: Option<CheckpointCallback>) -> OwnerCallback {
-        OwnerCallback(Mutex::new(Calls {
+        OwnerCallback(Mutex::new(CallbackState {
             callback,
-            ..Calls::default()
+            ..CallbackState::default()
         }))
     }
 
-    pub(crate) fn calls(&self) -> MutexGuard<'_, Calls> {
+    pub(crate) fn calls(&self) -> MutexGuard<'_, CallbackState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! Pins, and the front that they hold back.
+//! The table of pins, which limits how far the front may move.
 
 use crate::sync::runtime_mutex::{RuntimeMutex, RuntimeMutexGuard};
 use logforce_device::Runtime;
@@ -9,38 +9,38 @@ use std::sync::{Arc, PoisonError};
 
 /// A pin's state.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Held {
-    /// What its owner asked for.
+pub(crate) struct PinState {
+    /// The position that its owner gave.
     pub(crate) at: Lsn,
-    /// The last such position that can be the front: not in the middle of an atomic append.
-    hold: Lsn,
-    /// It holds nothing any more.
+    /// The last of its positions that can be the front, which must not lie within an atomic append.
+    holds_at: Lsn,
+    /// It no longer holds the front.
     pub(crate) broken: bool,
 }
 
 #[derive(Default)]
 struct Table {
     next: u64,
-    pins: BTreeMap<u64, Held>,
-    /// The highest front that was asked for.
-    wanted: Lsn,
-    /// The front is being moved here: too late for a pin below.
+    pins: BTreeMap<u64, PinState>,
+    /// The highest front that a truncation has requested.
+    requested: Lsn,
+    /// The front is moving here: a new pin below is refused.
     moving_to: Lsn,
-    /// What holds the front has moved or gone.
+    /// A pin that held the front has advanced, was broken or dropped: the front may move.
     due: bool,
 }
 
 impl Table {
     fn oldest(&self) -> Option<Lsn> {
-        let held = self.pins.values().filter(|p| !p.broken);
-        held.map(|p| p.hold).min()
+        let holding = self.pins.values().filter(|p| !p.broken);
+        holding.map(|p| p.holds_at).min()
     }
 
-    /// Breaks the pins that would be kept back more than `limit` bytes below the wanted front.
+    /// Breaks the pins that lie more than `limit` bytes below the requested front.
     fn enforce(&mut self, limit: u64) {
-        let wanted = self.wanted.0;
+        let requested = self.requested.0;
         for pin in self.pins.values_mut() {
-            if !pin.broken && wanted.saturating_sub(pin.hold.0) > limit {
+            if !pin.broken && requested.saturating_sub(pin.holds_at.0) > limit {
                 pin.broken = true;
                 self.due = true;
             }
@@ -48,19 +48,19 @@ impl Table {
     }
 }
 
-/// All pins of a log, and the front that they hold back.
+/// All pins of a log, and the front that was requested.
 pub(crate) struct PinTable {
     table: Mutex<Table>,
-    /// One move of the front at a time: a pin is refused below the one under way only.
+    /// Serializes moves of the front: a new pin is checked against the one in progress.
     turn: RuntimeMutex,
     limit: u64,
 }
 
-/// Where a move of the front may go.
+/// A move of the front in progress.
 pub(crate) struct Move<'a> {
     pins: &'a PinTable,
     pub(crate) to: Lsn,
-    /// A pin holds it there, below what was asked for.
+    /// A pin holds it there, below the requested front.
     pub(crate) is_held: bool,
     _turn: RuntimeMutexGuard<'a>,
 }
@@ -74,7 +74,7 @@ impl Drop for Move<'_> {
 impl PinTable {
     pub(crate) fn new(runtime: Arc<dyn Runtime>, front: Lsn, limit: u64) -> PinTable {
         let table = Table {
-            wanted: front,
+            requested: front,
             ..Table::default()
         };
         PinTable {
@@ -88,63 +88,65 @@ impl PinTable {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The turn of whoever moves the front, and of what must not come in between.
-    pub(crate) fn turn(&self) -> RuntimeMutexGuard<'_> {
+    /// Locks out moves of the front.
+    pub(crate) fn lock_moves(&self) -> RuntimeMutexGuard<'_> {
         self.turn.lock()
     }
 
-    /// Begins to move the front, as far as it is wanted and no pin holds it. No pin is given out
-    /// below until the move ends.
+    /// Begins to move the front, to the requested one or the oldest pin. Until the move ends, new
+    /// pins below are refused.
     pub(crate) fn begin_move(&self) -> Move<'_> {
         let turn = self.turn.lock();
         let mut table = self.table();
-        let to = table.oldest().unwrap_or(table.wanted).min(table.wanted);
+        let to = table
+            .oldest()
+            .unwrap_or(table.requested)
+            .min(table.requested);
         table.moving_to = to;
         Move {
             pins: self,
             to,
-            is_held: to < table.wanted,
+            is_held: to < table.requested,
             _turn: turn,
         }
     }
 
-    /// The highest front that was asked for, whether it is reached or not.
-    pub(crate) fn wanted(&self) -> Lsn {
-        self.table().wanted
+    /// The highest front that was requested, reached or not.
+    pub(crate) fn requested(&self) -> Lsn {
+        self.table().requested
     }
 
-    /// Notes a wanted front and breaks the pins that are too far behind.
-    pub(crate) fn want(&self, front: Lsn) {
+    /// Requests a front, and breaks the pins that are too far behind it.
+    pub(crate) fn request(&self, front: Lsn) {
         let mut table = self.table();
-        table.wanted = table.wanted.max(front);
+        table.requested = table.requested.max(front);
         table.enforce(self.limit);
-        // The caller moves it.
+        // The caller moves the front.
         table.due = false;
     }
 
-    /// Breaks the oldest of the pins that hold the front back, where space is needed more. Says
-    /// whether there was one.
+    /// Breaks the oldest pin that holds the front, to free space. Returns whether there was one.
     pub(crate) fn break_oldest_pin(&self) -> bool {
         let mut table = self.table();
-        let Some(oldest) = table.oldest().filter(|o| *o < table.wanted) else {
+        let Some(oldest) = table.oldest().filter(|o| *o < table.requested) else {
             return false;
         };
         for pin in table.pins.values_mut() {
-            pin.broken |= pin.hold == oldest;
+            pin.broken |= pin.holds_at == oldest;
         }
         table.due = true;
         true
     }
 
-    /// Whether the front may be able to move; asked by the preallocator, which moves it then.
+    /// Whether the front may be able to move; clears that. The preallocator moves it then.
     pub(crate) fn take_due(&self) -> bool {
         let mut table = self.table();
         table.enforce(self.limit);
         std::mem::take(&mut table.due)
     }
 
-    /// Adds a pin at `lsn` and answers its number; or, below `front` and the front that is being
-    /// moved to, what the least is.
+    /// Adds a pin at `lsn` and returns its number. Below `front`, or below the target of a move in
+    /// progress, it returns the lowest possible position as the error.
     pub(crate) fn add(&self, lsn: Lsn, front: impl FnOnce() -> Lsn) -> Result<u64, Lsn> {
         let mut table = self.table();
         let least = front().max(table.moving_to);
@@ -153,22 +155,22 @@ impl PinTable {
         }
         let id = table.next;
         table.next += 1;
-        let held = Held {
+        let state = PinState {
             at: lsn,
-            hold: lsn,
+            holds_at: lsn,
             broken: false,
         };
-        table.pins.insert(id, held);
+        table.pins.insert(id, state);
         Ok(id)
     }
 
     /// The state of a pin.
-    pub(crate) fn get(&self, id: u64) -> Option<Held> {
+    pub(crate) fn get(&self, id: u64) -> Option<PinState> {
         self.table().pins.get(&id).copied()
     }
 
-    /// Moves a pin on to `lsn`, where the front can be if `can_be_front`. Answers whether the front
-    /// may move now.
+    /// Advances a pin to `lsn`, which the front may take if `can_be_front`. Returns whether the
+    /// front may move now.
     pub(crate) fn advance(
         &self,
         id: u64,
@@ -183,17 +185,17 @@ impl PinTable {
         // Another thread may have advanced it further meanwhile.
         pin.at = pin.at.max(lsn);
         if can_be_front {
-            pin.hold = pin.hold.max(lsn);
+            pin.holds_at = pin.holds_at.max(lsn);
         }
-        table.due = table.due || table.wanted > front();
+        table.due = table.due || table.requested > front();
         table.due
     }
 
-    /// Removes a pin. Answers whether the front may move now.
+    /// Removes a pin. Returns whether the front may move now.
     pub(crate) fn remove(&self, id: u64, front: impl FnOnce() -> Lsn) -> bool {
         let mut table = self.table();
         table.pins.remove(&id);
-        table.due |= table.wanted > front();
+        table.due |= table.requested > front();
         table.due
     }
 }

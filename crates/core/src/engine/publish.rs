@@ -1,4 +1,4 @@
-//! Moving the watermarks, and waking whoever waited for that.
+//! Moving the watermarks, and waking the threads and tasks that wait for them.
 
 use crate::engine::Engine;
 use crate::engine::events::Wakeups;
@@ -10,8 +10,8 @@ use logforce_device::sync::MutexGuard;
 use std::sync::atomic::Ordering::*;
 
 impl Engine {
-    /// Publishes the watermarks, releases the mutex, and wakes who may go on: first the next leader,
-    /// so that the device is not idle, then those who got what they waited for.
+    /// Publishes the watermarks, releases the mutex and wakes: first the next leader, so that the
+    /// device does not idle, then the waiters of the jobs that are done.
     pub(crate) fn publish(&self, mut state: MutexGuard<'_, State>, outcome: JobOutcome) {
         self.publish_watermarks(&mut state, &outcome);
         let parked = Parked {
@@ -21,7 +21,8 @@ impl Engine {
         };
         let writer = state.needs_writer(&outcome, parked);
         drop(state);
-        // Also where there is no job for it: a next leader whose batch somebody else took sleeps on.
+        // Also if there is no job: a next leader whose batch another thread took would sleep for
+        // ever.
         self.events
             .next_leader
             .notify(self.runtime(), Wake::NextLeader);
@@ -36,7 +37,7 @@ impl Engine {
         });
     }
 
-    /// Lets readers and committers that hold no mutex see what is written and durable.
+    /// Publishes what is written and durable to readers and committers, which take no lock for it.
     fn publish_watermarks(&self, state: &mut State, outcome: &JobOutcome) {
         let pipeline = &mut state.pipeline;
         let written = pipeline.written().max(pipeline.durable());
@@ -46,8 +47,8 @@ impl Engine {
         };
         let voids = pipeline.take_durable_voids();
         if !voids.is_empty() {
-            // Readers learn of a void range when it is durable, and before the durable LSN
-            // passes it.
+            // A void range is visible before the durable LSN passes it: else a reader would return
+            // voided records.
             let mut known = self.view.voids();
             for (from, to) in voids {
                 known.add(from, to);
@@ -73,7 +74,7 @@ impl Engine {
             .wake_to(self.written(), Wake::WrittenTasks);
     }
 
-    /// Wakes threads and tasks that wait for buffer space, a segment, or the log's end.
+    /// Wakes the threads and tasks that wait for buffer space, a segment or a close.
     pub(crate) fn wake_blocked(&self, why: Wake) {
         self.events.progress.notify(self.runtime(), why);
         self.events.space_tasks.wake_all(Wake::SpaceTasks);

@@ -1,6 +1,6 @@
-//! Building the engine from the parts that recovery returns.
+//! Builds the engine from the parts that recovery returns.
 
-use crate::engine::config::{Config, Forcing};
+use crate::engine::config::{Config, ForceConfig};
 use crate::engine::events::Events;
 use crate::engine::location::Location;
 use crate::engine::owner::OwnerCallback;
@@ -30,14 +30,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// What recovery returns: everything that a log is made of, ready for appends.
+/// What recovery returns: all parts of a log that is ready for appends.
 pub(crate) struct Parts {
     pub(crate) dir: Arc<dyn Directory>,
     pub(crate) runtime: Arc<dyn Runtime>,
     pub(crate) log_id: LogId,
-    pub(crate) decided: Decided,
+    pub(crate) decided: OpenSettings,
     pub(crate) end: LogEnd,
-    pub(crate) found: FoundFiles,
+    pub(crate) found: LogFiles,
     pub(crate) report: RecoveryReport,
     pub(crate) poison: Poison,
     pub(crate) metrics: Arc<Metrics>,
@@ -45,41 +45,41 @@ pub(crate) struct Parts {
     pub(crate) lock: Box<dyn Send + Sync>,
 }
 
-/// What was decided before anything was read.
-pub(crate) struct Decided {
+/// What an opening decides before it reads the log.
+pub(crate) struct OpenSettings {
     pub(crate) options: Options,
-    pub(crate) forcing: Forcing,
-    /// A barrier survives a loss of power here.
+    pub(crate) force: ForceConfig,
+    /// What a barrier covers survives loss of power here.
     pub(crate) barrier_is_durable: bool,
     /// Write unit of new segments, bytes.
     pub(crate) unit: u32,
-    /// New segments are filled with zeroes.
+    /// Fill new segments with zeroes.
     pub(crate) fill: bool,
 }
 
-/// Where the log goes on: behind the first batch of this opening, which is durable.
+/// Where appends continue: behind this opening's first batch, which is durable.
 pub(crate) struct LogEnd {
     pub(crate) epoch: Epoch,
-    /// The segment that the next batch goes to.
+    /// The segment of the next batch.
     pub(crate) segment: Arc<Segment>,
     pub(crate) anchor: Anchor,
-    /// Everything below is durable against loss of power.
+    /// Everything below survives loss of power.
     pub(crate) stamp: Lsn,
     pub(crate) front: Lsn,
 }
 
-/// The log's files and what they hold.
-pub(crate) struct FoundFiles {
+/// The log's files and what recovery found in them.
+pub(crate) struct LogFiles {
     pub(crate) control: ControlFile,
     pub(crate) segments: Segments,
     pub(crate) spares: Vec<Spare>,
     pub(crate) voids: Voids,
-    /// What was given up at damage.
+    /// Ranges that were given up at damage.
     pub(crate) cuts: Cuts,
 }
 
 impl Engine {
-    /// The engine of a recovered log. Its threads are not started.
+    /// The engine of a recovered log. Its threads do not run yet.
     pub(crate) fn start(parts: Parts) -> Engine {
         let Parts {
             dir,
@@ -93,9 +93,9 @@ impl Engine {
             metrics,
             lock,
         } = parts;
-        let Decided {
+        let OpenSettings {
             mut options,
-            forcing,
+            force,
             barrier_is_durable,
             unit,
             fill,
@@ -106,7 +106,7 @@ impl Engine {
             found.segments.above(end.segment.header.start).into();
         let in_use = std::iter::once(&end.segment).chain(&upcoming);
         let location = Location::new(&dir, in_use, written);
-        // Segments of an earlier opening may need longer writes than this one was asked for.
+        // Segments of an earlier opening may have a larger write unit than this opening's options.
         let units = std::iter::once(&end.segment).chain(&upcoming);
         let longest_unit = units.map(|s| s.header.write_unit).max().unwrap_or(unit);
         let max_batch = options.max_batch.max(2 * longest_unit);
@@ -114,7 +114,7 @@ impl Engine {
             log_id,
             epoch: end.epoch,
         };
-        let guarantee = forcing.guarantee;
+        let guarantee = force.guarantee;
         let pipeline = WritePipeline::new(
             identity,
             guarantee,
@@ -122,19 +122,19 @@ impl Engine {
             end.anchor,
             end.stamp,
         );
-        let limits = InFlightLimits::of(forcing.plan, &options);
+        let limits = InFlightLimits::of(force.plan, &options);
         let state = State::new(
             LogBuffer::new(
                 max_batch.next_multiple_of(longest_unit) as usize,
                 options.buffer_size,
-                limits.most,
+                limits.max_writes,
             ),
             SegmentQueue::new(end.segment, upcoming, pipeline.sealed()),
             pipeline,
-            Durability::new(forcing.plan, guarantee),
+            Durability::new(force.plan, guarantee),
             limits,
         );
-        // Taken out: closing lets go of it, and of what it holds.
+        // Moved out of the options, so that a close can drop it and what it owns.
         let owner = OwnerCallback::new(options.on_checkpoint_due.take());
         let pins = PinTable::new(runtime.clone(), end.front, options.max_pinned_bytes);
         let view = View::new(
@@ -150,7 +150,7 @@ impl Engine {
             config: Config {
                 options,
                 epoch: end.epoch,
-                forcing,
+                force,
                 unit,
                 fill,
                 report,

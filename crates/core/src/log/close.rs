@@ -1,4 +1,4 @@
-//! The end of a log: everything forced, its threads ended, the lock given up.
+//! Closing a log: force everything, end its threads, release the lock.
 
 use crate::advisor::{Observation, Question};
 use crate::engine::Engine;
@@ -15,24 +15,25 @@ use std::sync::atomic::Ordering::*;
 
 impl Handle {
     pub(crate) fn close(&self) -> Result<()> {
-        let (result, panic) = self.close_whole();
+        let (result, panic) = self.close_catching_panics();
         match panic {
             Some(panic) => resume_unwind(panic),
             None => result,
         }
     }
 
-    /// Closes, also where the device panics in this thread meanwhile: else the lock would be held,
-    /// and who closes another clone or follows the log would wait, for ever.
-    fn close_whole(&self) -> (Result<()>, Option<Box<dyn Any + Send>>) {
+    /// Closes, also if the device panics in this thread: without that, the lock would stay held,
+    /// and a thread that closes another clone or follows the log would wait for ever.
+    fn close_catching_panics(&self) -> (Result<()>, Option<Box<dyn Any + Send>>) {
         let engine = &self.engine;
-        // The threads are the parent's, and so are the files.
+        // In a forked child, the threads and the files belong to the parent.
         if let Err(e) = engine.view.check_process() {
             return (Err(e), None);
         }
         let first = !std::mem::replace(&mut engine.state().lifecycle.closing, true);
-        if !first && (engine.closes_around_itself() || engine.is_writer_thread()) {
-            // Whoever closes waits for the callback to end, and this is a callback.
+        if !first && (engine.is_in_callback() || engine.is_writer_thread()) {
+            // The first close waits for this callback to return: waiting for it here would be a
+            // deadlock.
             return (Err(Error::Closed), None);
         }
         if !first {
@@ -41,15 +42,15 @@ impl Handle {
                 None,
             );
         }
-        // Appends that wait for room or space must answer now.
+        // Appends that wait for buffer or prepared space return an error now.
         engine.wake_blocked(Wake::Space);
         engine.wait_for(|state| (state.lifecycle.truncating == 0).then_some(()));
         let (result, mut panic) = match catch_unwind(AssertUnwindSafe(|| engine.finish())) {
             Ok(result) => (result, None),
             Err(panic) => (Err(engine.unwound("close")), Some(panic)),
         };
-        // What follows runs code of others: the advisor, the lock's, who is woken, who traces. The
-        // first panic is the caller's, but only once the lock is given up and the others are told.
+        // What follows calls foreign code: the advisor, the lock, wakers, tracing. The caller gets
+        // the first panic, but only after the lock is released and the other closers have returned.
         let mut run = |step: &mut dyn FnMut()| {
             if let Err(unwound) = catch_unwind(AssertUnwindSafe(step)) {
                 panic.get_or_insert(unwound);
@@ -66,23 +67,23 @@ impl Handle {
             std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
         for (thread, is_writer) in threads.into_iter().zip([true, false]) {
             if is_writer && engine.is_writer_thread() {
-                // Closed by a callback, or by the drop of what one held: it cannot wait for its
-                // own end. It does no more I/O after this.
+                // A callback closes the log, in the writer thread itself, which cannot join itself.
+                // It does no more I/O after this.
                 continue;
             }
-            // A panic in it has poisoned the log, which `finish` has reported or nobody waits for.
+            // A panic in it has poisoned the log, which `finish` has reported.
             let _ = thread.join();
         }
-        // Only now: the preparing thread would start another one.
-        run(&mut || engine.join_checkpoint());
-        // A committer may still be writing, if the log has failed elsewhere.
+        // After the preallocator has ended, which could start another one.
+        run(&mut || engine.join_callback());
+        // If the log has failed, a committer may still be writing.
         if !planted!("running-not-joined-before-unlock") {
             engine.wait_for(|state| (state.pipeline.leader.running == 0).then_some(()));
         }
         if result.is_ok() {
-            run(&mut || report(engine));
+            run(&mut || report_to_advisor(engine));
         }
-        // All I/O is joined: only now may another writer come.
+        // All I/O is joined: another opening may have the lock now.
         let mut lock = engine
             .files
             .lock
@@ -104,8 +105,8 @@ impl Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         if self.engine.is_own_thread() && !self.engine.state().lifecycle.closing {
-            // The last clone went with a callback, or with a task that was woken: this thread may
-            // be in the middle of a job, and cannot wait for itself.
+            // A callback or a woken task has dropped the last clone: this thread may be in the
+            // middle of a job, and cannot wait for itself.
             let engine = self.engine.clone();
             let threads =
                 std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
@@ -116,17 +117,17 @@ impl Drop for Handle {
                 });
             };
             let runtime = self.engine.view.runtime.clone();
-            // If no thread can be had, the log stays open until the process ends.
+            // If no thread can be started, the log stays open until the process ends.
             let _ = runtime.spawn("logforce-close", Box::new(close));
             return;
         }
-        // The panic hook has shown what the device has to say; a drop has nobody to hand it to.
-        let _ = self.close_whole();
+        // The panic hook has reported a panic of the device; a drop cannot return it.
+        let _ = self.close_catching_panics();
     }
 }
 
-/// Tells the advisor, if one is to be asked at all, what an opening saw.
-fn report(engine: &Engine) {
+/// Reports to the advisor, if there is one, what this opening has measured.
+fn report_to_advisor(engine: &Engine) {
     let (Some(advisor), Ok(facts)) = (
         engine.config.options.advisor_to_ask(),
         engine.view.dir.facts(),
@@ -145,7 +146,7 @@ fn report(engine: &Engine) {
     advisor.observe(
         &question,
         Observation {
-            method: engine.config.forcing.method,
+            method: engine.config.force.method,
             forces,
             p50,
         },

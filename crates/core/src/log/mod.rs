@@ -26,14 +26,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
-/// A transaction log, open for writing. Clones are the same log; all calls may come from any
-/// thread. The crate `logforce` has an example.
+/// A transaction log, open for writing. Clones share the same log; call it from any thread. The
+/// crate `logforce` has an example.
 #[derive(Clone)]
 pub struct Log {
     handle: Arc<Handle>,
 }
 
-/// Ends the threads and closes when the last clone is dropped.
+/// Closes the log and ends its threads when the last clone is dropped.
 pub(crate) struct Handle {
     pub(crate) engine: Arc<Engine>,
     pub(crate) threads: Mutex<Vec<Box<dyn JoinHandle>>>,
@@ -42,8 +42,8 @@ pub(crate) struct Handle {
 impl Log {
     /// Opens a log in the directory `path` of `system`.
     ///
-    /// Recovers first: when this returns, everything that was acknowledged is there and durable,
-    /// and what was not acknowledged is there whole or gone for good.
+    /// Recovers first: when this returns, every acknowledged record is there and durable, and a
+    /// record that was not acknowledged is either there and durable, or gone for good.
     pub fn open(
         system: &dyn System,
         path: impl AsRef<Path>,
@@ -64,13 +64,13 @@ impl Log {
             }),
         };
         for (name, body) in [
-            ("logforce-write", run_writer as fn(&Arc<Engine>)),
-            ("logforce-prepare", Engine::prepare_ahead),
+            ("logforce-write", Engine::run_writer as fn(&Arc<Engine>)),
+            ("logforce-prepare", Engine::run_preallocator),
         ] {
             let own = engine.clone();
             let thread = engine
                 .runtime()
-                .spawn(name, Box::new(move || until_it_ends(&own, body)))
+                .spawn(name, Box::new(move || run_thread(&own, body)))
                 .map_err(Error::io("start a thread for", path.as_ref()))?;
             log.handle
                 .threads
@@ -89,11 +89,11 @@ impl Log {
         &self.handle.engine
     }
 
-    /// Appends a record of up to 64 MiB. It is in memory only until it is forced, by this call's
-    /// caller or by another.
+    /// Appends a record of up to 64 MiB. It is in memory only until this caller or another one
+    /// forces it.
     ///
-    /// Waits while the log buffer is full and while a segment is prepared. After [`Error::NoSpace`]
-    /// nothing was accepted.
+    /// Waits while the log buffer is full and while a segment is prepared. If it returns
+    /// [`Error::NoSpace`], the log has not accepted the record.
     pub fn append(&self, record: &[u8]) -> Result<RecordRange> {
         self.append_parts(&[record])
     }
@@ -109,7 +109,7 @@ impl Log {
         Ok(at)
     }
 
-    /// Appends several records atomically: after a crash all are there or none.
+    /// Appends several records atomically: recovery returns all of them or none.
     pub fn append_all(&self, records: &[&[u8]]) -> Result<Vec<RecordRange>> {
         let mut all = Vec::with_capacity(records.len());
         let parts: Vec<[&[u8]; 1]> = records.iter().map(|r| [*r]).collect();
@@ -119,7 +119,7 @@ impl Log {
         Ok(all)
     }
 
-    /// Makes everything below `end` durable and returns what it survives.
+    /// Makes everything below `end` durable, and returns what it survives.
     pub fn force(&self, end: Lsn) -> Result<Guarantee> {
         self.engine().view.check_process()?;
         self.engine().force(end)
@@ -197,34 +197,34 @@ impl Log {
     }
 
     /// Drops the records below `front` (the start or the end of a durable record). Durable when it
-    /// returns. Whole segments below it are reused or removed.
+    /// returns. The log reuses or removes the segments that lie below as a whole.
     ///
-    /// Where a [`Pin`](crate::Pin) lies below, the front moves to the oldest one only; the rest is
-    /// remembered while the log is open, and the front moves on by itself as pins advance or go.
-    /// That is no error: [`Log::front_lsn`] says how far it got. Pins that are more than
-    /// [`Options::max_pinned_bytes`] bytes below `front` are broken.
+    /// If a [`Pin`] lies below, the front moves to the oldest pin only. The log
+    /// remembers the request while it is open, and moves the front on as pins advance or are
+    /// dropped. That is no error: [`Log::front_lsn`] says how far the front has moved. This breaks
+    /// pins that lie more than [`Options::max_pinned_bytes`] bytes below `front`.
     pub fn truncate_front(&self, front: Lsn) -> Result<()> {
-        let _under_way = self.engine().begin_truncation()?;
+        let _in_progress = self.engine().begin_truncation()?;
         truncate_front(&self.handle.engine, front)?;
         trace::truncated("front", front);
         Ok(())
     }
 
-    /// Takes back every record from `from` on (the start or the end of a record), and forces that.
-    /// The LSNs are not used again: reading there answers [`Error::Voided`]. Records appended by
-    /// other threads while this runs may be taken back with the rest.
+    /// Voids every record from `from` on (the start or the end of a record), durably. Their LSNs
+    /// are not used again: reading there fails with [`Error::Voided`]. It may void records that
+    /// other threads append while it runs.
     pub fn truncate_back(&self, from: Lsn) -> Result<()> {
-        let _under_way = self.engine().begin_truncation()?;
+        let _in_progress = self.engine().begin_truncation()?;
         truncate_back(&self.handle.engine, from)?;
         trace::truncated("back", from);
         Ok(())
     }
 
-    /// Holds the front at or below `lsn`, the start or the end of a durable append, not below
-    /// [`Log::front_lsn`], until the pin is dropped, advanced or broken.
+    /// Holds the front at or below `lsn` (the start or the end of a durable append, not below
+    /// [`Log::front_lsn`]) until the pin is dropped, advanced or broken.
     ///
     /// [`Error::Truncated`] below the front, [`Error::NotABoundary`] within an append,
-    /// [`Error::Voided`] and [`Error::BeyondEnd`] as in reading.
+    /// [`Error::Voided`] and [`Error::BeyondEnd`] as in reads.
     pub fn pin(&self, lsn: Lsn) -> Result<Pin> {
         pin(self.engine_arc(), lsn)
     }
@@ -235,39 +235,40 @@ impl Log {
         Ok(Follower::new(self.engine().view.clone(), reader, from))
     }
 
-    /// What the log has done since it was opened. Takes no lock, so the numbers may be a few records
-    /// apart from each other; [`Stats::difference`] gives those of an interval.
+    /// Statistics since the log was opened. Takes no lock, so the numbers may differ from each
+    /// other by a few records; [`Stats::difference`] returns those of an interval.
     pub fn stats(&self) -> Stats {
         self.engine().stats()
     }
 
     /// What a force guarantees.
     pub fn guarantee(&self) -> Guarantee {
-        self.engine().config.forcing.guarantee
+        self.engine().config.force.guarantee
     }
 
-    /// How far that is to be believed, as known when the log was opened: [`Verdict::Proven`] where
-    /// `logforce powercut` recorded that everything was kept, else what the device declares.
+    /// How far to believe that, as known when the log was opened: [`Verdict::Proven`] where
+    /// `logforce powercut` has recorded that the device lost nothing, else what the device
+    /// declares.
     pub fn verdict(&self) -> Verdict {
-        self.engine().config.forcing.verdict
+        self.engine().config.force.verdict
     }
 
     /// The evidence for [`Log::verdict`], in words.
     pub fn evidence(&self) -> &str {
-        &self.engine().config.forcing.evidence
+        &self.engine().config.force.evidence
     }
 
-    /// How a force is done.
+    /// The method by which the log forces.
     pub fn method(&self) -> Method {
-        self.engine().config.forcing.method
+        self.engine().config.force.method
     }
 
-    /// Tells this log from every other.
+    /// A random number that identifies this log.
     pub fn id(&self) -> LogId {
         self.engine().view.log_id
     }
 
-    /// The directory.
+    /// The log's directory.
     pub fn path(&self) -> &Path {
         &self.engine().view.path
     }
@@ -277,22 +278,18 @@ impl Log {
         &self.engine().config.report
     }
 
-    /// Forces everything, writes down that the log is whole, ends its threads and gives up the
-    /// lock. Other clones of it answer [`Error::Closed`] from then on.
+    /// Forces everything, marks the log as closed cleanly, ends its threads and releases the lock.
+    /// Other clones return [`Error::Closed`] from then on.
     ///
-    /// Dropping the last clone does the same and cannot report a failure.
+    /// Dropping the last clone does the same, but cannot report a failure.
     pub fn close(self) -> Result<()> {
         self.handle.close()
     }
 }
 
-fn run_writer(engine: &Arc<Engine>) {
-    engine.write_behind();
-}
-
-/// Runs one of the log's threads. If it unwinds, the log has failed: whoever waits for space or for a
+/// Runs one of the log's threads. If it panics, the log fails: callers that wait for space or for a
 /// submission would wait for ever.
-fn until_it_ends(engine: &Arc<Engine>, body: fn(&Arc<Engine>)) {
+fn run_thread(engine: &Arc<Engine>, body: fn(&Arc<Engine>)) {
     let ended = catch_unwind(AssertUnwindSafe(|| body(engine)));
     if let Err(panic) = ended {
         engine.unwound("go on writing");

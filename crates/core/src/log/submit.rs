@@ -1,5 +1,6 @@
-//! Commits that nobody waits for in a thread: handles to wait on, poll or await, and callbacks. The
-//! log's own thread writes and forces them; a handle does no I/O, and dropping it changes nothing.
+//! Commits that return before the record is durable: with a handle to wait on, poll or await, or
+//! with a callback. The writer thread writes and forces them; polling a handle does no I/O, and
+//! dropping it changes nothing.
 
 use crate::engine::Engine;
 use crate::engine::append::set_deadline;
@@ -10,7 +11,7 @@ use crate::policy::{Policy, SyncLevel};
 use crate::state::State;
 use crate::state::completions::{Call, Completion};
 use crate::sync::wake::Wake;
-use crate::sync::wakers::Place;
+use crate::sync::wakers::WakerId;
 use crate::types::{Committed, RecordRange};
 use logforce_device::Guarantee;
 use logforce_device::sync::MutexGuard;
@@ -22,41 +23,41 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// A record that was submitted: staged, and on its way to what its policy promises whether or not
-/// anybody looks. Wait for it in a thread, poll it, or await it on any runtime. It does not keep the
-/// log open.
+/// A submitted record: it is staged, and the log writes and forces it as its policy says, whether
+/// or not the caller waits. Wait for it in a thread, poll it, or await it on any runtime. It does
+/// not keep the log open.
 ///
-/// **Cancel safe.** Dropping it, polled or not, changes nothing but that nobody is told: the record
-/// is written and forced as its policy says. Whether it was is then known by
-/// [`Log::durable_lsn`] having reached [`CommitHandle::end`]. Polled again after completion it answers
-/// again.
+/// **Cancel safe.** Dropping it, polled or not, changes nothing for the record: the log writes and
+/// forces it as its policy says. [`Log::durable_lsn`] reaches [`CommitHandle::end`] when it is
+/// durable. Polled again after completion, it returns the result again.
 #[must_use = "whether the record became durable is known by waiting for it"]
 pub struct CommitHandle {
     start: Lsn,
     pending: Pending,
 }
 
-/// A force that was asked for and not waited for; see [`Log::submit_force`](crate::Log::submit_force).
+/// A force that was requested without waiting for it; see
+/// [`Log::submit_force`](crate::Log::submit_force).
 ///
-/// **Cancel safe.** Dropping it, polled or not, does not take back the force: it is done, and nobody
-/// is told. Polled again after completion it answers again.
+/// **Cancel safe.** Dropping it, polled or not, does not cancel the force. Polled again after
+/// completion, it returns the result again.
 #[must_use = "whether it was done is known by waiting for it"]
 pub struct ForceHandle {
     pending: Pending,
 }
 
-/// What both have in common: an LSN to be reached.
+/// What both handles wait for: an LSN.
 struct Pending {
     engine: Arc<Engine>,
     end: Lsn,
-    /// How far it is to be brought; `None` if staging it was all.
+    /// What everything below `end` must reach; `None` if being staged is enough.
     level: Option<SyncLevel>,
-    place: Option<Place>,
+    waker_id: Option<WakerId>,
 }
 
 impl Pending {
-    /// The guarantee, once it is there.
-    fn look(&self) -> Option<Result<Guarantee>> {
+    /// The result, if it is known.
+    fn result(&self) -> Option<Result<Guarantee>> {
         let reached = match self.level {
             None => true,
             Some(SyncLevel::Write) => self.engine.written() >= self.end,
@@ -70,30 +71,30 @@ impl Pending {
 
     fn wait(&self) -> Result<Guarantee> {
         if let Some(level) = self.level
-            && self.look().is_none()
+            && self.result().is_none()
         {
             self.engine.wait_until_timed(self.end, level)?;
         }
-        match self.look() {
+        match self.result() {
             Some(answer) => answer,
             None => Ok(self.engine.guarantee_at(self.end)),
         }
     }
 
     fn poll(&mut self, context: &Context<'_>) -> Poll<Result<Guarantee>> {
-        if let Some(answer) = self.look() {
+        if let Some(answer) = self.result() {
             return Poll::Ready(answer);
         }
         let wakers = match self.level {
             Some(SyncLevel::Write) => &self.engine.events.written_tasks,
             _ => &self.engine.view.wakers,
         };
-        wakers.register(self.end, &mut self.place, context.waker());
+        wakers.register(self.end, &mut self.waker_id, context.waker());
         if planted!("recheck-after-register") {
             return Poll::Pending;
         }
-        // It may have been reached since the first look, when there was no waker to wake.
-        match self.look() {
+        // It may have been reached since the first check, when there was no waker to wake.
+        match self.result() {
             Some(answer) => Poll::Ready(answer),
             None => Poll::Pending,
         }
@@ -102,12 +103,12 @@ impl Pending {
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        if let Some(place) = self.place {
+        if let Some(id) = self.waker_id {
             let wakers = match self.level {
                 Some(SyncLevel::Write) => &self.engine.events.written_tasks,
                 _ => &self.engine.view.wakers,
             };
-            wakers.forget(place);
+            wakers.deregister(id);
         }
     }
 }
@@ -123,14 +124,14 @@ impl CommitHandle {
         self.pending.end
     }
 
-    /// Whether waiting would return at once. Takes no lock.
+    /// Whether [`wait`](Self::wait) would return at once. Takes no lock.
     pub fn is_done(&self) -> bool {
-        self.pending.look().is_some()
+        self.pending.result().is_some()
     }
 
-    /// The result, if it is there.
+    /// The result, if it is known.
     pub fn try_result(&self) -> Option<Result<Committed>> {
-        let result = self.pending.look()?;
+        let result = self.pending.result()?;
         Some(result.map(|g| self.committed(g)))
     }
 
@@ -193,25 +194,26 @@ impl std::fmt::Debug for ForceHandle {
     }
 }
 
-/// A submission that waits for room; see [`Log::submit_async`](crate::Log::submit_async).
+/// A submission that waits for buffer or prepared space; see
+/// [`Log::submit_async`](crate::Log::submit_async).
 ///
-/// **Cancel safe.** Dropped before it has completed, nothing was submitted, and nothing will be: the
-/// record is not in the log. Once it has completed with [`CommitHandle`], the record is on its way, and
-/// dropping either of the two does not take it back. So a cancelled
-/// `log.submit_async(record).await?.await?` has submitted the record or it has not, by which of the
-/// two it was cancelled in; to tell, keep the [`CommitHandle`] in between.
+/// **Cancel safe.** If it is dropped before it has completed, the record is not in the log and
+/// never will be. Once it has completed with a [`CommitHandle`], the record is submitted, and
+/// dropping either of the two does not cancel it. So whether a cancelled
+/// `log.submit_async(record).await?.await?` has submitted the record depends on which of the two
+/// awaits was cancelled; keep the [`CommitHandle`] to tell.
 ///
 /// # Panics
-/// If it is polled again after it has completed, with a record or with an error.
+/// If it is polled again after it has completed, with a handle or with an error.
 #[must_use = "nothing is submitted before it is polled"]
 pub struct SubmitFuture<R> {
     engine: Arc<Engine>,
     policy: Policy,
     record: R,
-    /// When prepared space was asked for.
+    /// Since when this append has requested prepared space.
     asked: Option<u64>,
-    place: Option<Place>,
-    /// It was submitted, or refused: another poll must not append the record a second time.
+    waker_id: Option<WakerId>,
+    /// It has completed: another poll would append the record a second time.
     completed: bool,
 }
 
@@ -223,7 +225,7 @@ impl<R: AsRef<[u8]> + Unpin> Future for SubmitFuture<R> {
         assert!(!this.completed, "`SubmitFuture` polled after completion");
         for last in [false, true] {
             let record: &[u8] = this.record.as_ref();
-            // Also if what follows unwinds: the record may have been placed by then.
+            // Set before a panic could leave it unset: the record may be staged by then.
             this.completed = true;
             let placed = this
                 .engine
@@ -231,11 +233,11 @@ impl<R: AsRef<[u8]> + Unpin> Future for SubmitFuture<R> {
                 .try_submit(&[&[record]], this.policy, &mut this.asked);
             match placed {
                 Err(Error::WouldBlock) if last => this.completed = false,
-                // Room may have come before there was a waker to wake.
+                // Space may have been freed before there was a waker to wake.
                 Err(Error::WouldBlock) => {
                     this.completed = false;
                     let wakers = &this.engine.events.space_tasks;
-                    wakers.register(Lsn::ORIGIN, &mut this.place, context.waker());
+                    wakers.register(Lsn::ORIGIN, &mut this.waker_id, context.waker());
                     if planted!("recheck-room-after-register") {
                         break;
                     }
@@ -249,15 +251,15 @@ impl<R: AsRef<[u8]> + Unpin> Future for SubmitFuture<R> {
 
 impl<R> Drop for SubmitFuture<R> {
     fn drop(&mut self) {
-        if let Some(place) = self.place {
-            self.engine.events.space_tasks.forget(place);
+        if let Some(id) = self.waker_id {
+            self.engine.events.space_tasks.deregister(id);
         }
     }
 }
 
 impl Log {
-    /// Appends a record and returns at once with a handle to wait on, poll or await. Waits only for
-    /// room, as [`Log::append`] does.
+    /// Appends a record and returns a handle to wait on, poll or await. Waits only for buffer and
+    /// prepared space, as [`Log::append`] does.
     pub fn submit(&self, record: &[u8]) -> Result<CommitHandle> {
         self.submit_with(record, self.engine().config.options.policy)
     }
@@ -276,13 +278,13 @@ impl Log {
         self.engine_arc().clone().submit(&parts, policy)
     }
 
-    /// As [`Log::submit`]; where there is no room it answers [`Error::WouldBlock`] instead of
-    /// waiting, and nothing was accepted.
+    /// As [`Log::submit`], but does not wait: without buffer or prepared space it returns
+    /// [`Error::WouldBlock`], and has not accepted the record.
     pub fn try_submit(&self, record: &[u8]) -> Result<CommitHandle> {
         let policy = self.engine().config.options.policy;
         let engine = self.engine_arc().clone();
-        // Any failure to prepare space counts that no success has followed: this call does not wait
-        // for another attempt.
+        // Round 0: the last failure to prepare a segment counts, whenever it was, since this call
+        // does not wait for another attempt.
         let submitted = engine.try_submit(&[&[record]], policy, &mut Some(0));
         if let Err(Error::NoSpace { .. } | Error::Full { .. }) = &submitted {
             self.engine().try_preparing_again();
@@ -290,22 +292,22 @@ impl Log {
         submitted
     }
 
-    /// As [`Log::submit`], to await: the task waits for room. What it yields is awaited in turn for
-    /// the result.
+    /// As [`Log::submit`], for a task: it waits for buffer and prepared space, and returns a handle
+    /// to await for the result.
     pub fn submit_async<R: AsRef<[u8]> + Unpin>(&self, record: R) -> SubmitFuture<R> {
         SubmitFuture {
             engine: self.engine_arc().clone(),
             policy: self.engine().config.options.policy,
             record,
             asked: None,
-            place: None,
+            waker_id: None,
             completed: false,
         }
     }
 
-    /// As [`Log::submit`], and calls `done` with the result instead of handing out a handle. It is
-    /// called in the log's writing thread, in the order of the records: what it does there delays
-    /// writes. A panic in it ends it and nothing else. It may append and commit, and drop or close
+    /// As [`Log::submit`], but calls `done` with the result instead of returning a handle. The
+    /// writer thread calls it, in the order of the records, so a slow callback delays writes. A
+    /// panic in it ends the callback and nothing else. It may append and commit, and drop or close
     /// the log; it must not wait for another thread that waits for this log.
     pub fn submit_then(
         &self,
@@ -317,14 +319,14 @@ impl Log {
             .submit_then(&[&[record]], policy, Box::new(done))
     }
 
-    /// Asks for everything below `end` to be made durable, without waiting.
+    /// Requests that everything below `end` be made durable, without waiting.
     pub fn submit_force(&self, end: Lsn) -> Result<ForceHandle> {
         self.engine_arc().clone().submit_force(end)
     }
 }
 
 impl Engine {
-    /// Stages, and leaves the rest to the log's thread.
+    /// Stages the records, for the writer thread to write.
     pub(crate) fn submit(
         self: Arc<Self>,
         records: &[&[&[u8]]],
@@ -332,12 +334,12 @@ impl Engine {
     ) -> Result<CommitHandle> {
         let now = self.runtime().now();
         let mut at = None;
-        let (state, wakeups) = self.place(records, |start, end| note(&mut at, start, end))?;
-        let at = self.leave(state, wakeups, at, policy, now, None);
+        let (state, wakeups) = self.place(records, |start, end| extend(&mut at, start, end))?;
+        let at = self.request_policy(state, wakeups, at, policy, now, None);
         Ok(self.submitted(at, policy))
     }
 
-    /// As [`Engine::submit`], without waiting for room.
+    /// As [`Engine::submit`], without waiting for space.
     pub(crate) fn try_submit(
         self: Arc<Self>,
         records: &[&[&[u8]]],
@@ -347,12 +349,13 @@ impl Engine {
         let now = self.runtime().now();
         let mut at = None;
         let (state, wakeups) =
-            self.try_place(records, asked, |start, end| note(&mut at, start, end))?;
-        let at = self.leave(state, wakeups, at, policy, now, None);
+            self.try_place(records, asked, |start, end| extend(&mut at, start, end))?;
+        let at = self.request_policy(state, wakeups, at, policy, now, None);
         Ok(self.submitted(at, policy))
     }
 
-    /// Stages, and has `call` called once it is where the policy wants it.
+    /// Stages the records, and registers `call` for when they have reached what the policy
+    /// requires.
     pub(crate) fn submit_then(
         &self,
         records: &[&[&[u8]]],
@@ -361,8 +364,8 @@ impl Engine {
     ) -> Result<RecordRange> {
         let now = self.runtime().now();
         let mut at = None;
-        let (state, wakeups) = self.place(records, |start, end| note(&mut at, start, end))?;
-        Ok(self.leave(state, wakeups, at, policy, now, Some(call)))
+        let (state, wakeups) = self.place(records, |start, end| extend(&mut at, start, end))?;
+        Ok(self.request_policy(state, wakeups, at, policy, now, Some(call)))
     }
 
     pub(crate) fn submit_force(self: Arc<Self>, end: Lsn) -> Result<ForceHandle> {
@@ -397,7 +400,7 @@ impl Engine {
                 engine: self,
                 end,
                 level,
-                place: None,
+                waker_id: None,
             },
         })
     }
@@ -409,13 +412,13 @@ impl Engine {
                 engine: self,
                 end: at.end,
                 level: policy.level(),
-                place: None,
+                waker_id: None,
             },
         }
     }
 
-    /// Says what is wanted of the records just staged, and releases the mutex.
-    fn leave(
+    /// Requests what the policy requires of the records just staged, and releases the mutex.
+    fn request_policy(
         &self,
         mut state: MutexGuard<'_, State>,
         mut wakeups: Wakeups,
@@ -441,7 +444,7 @@ impl Engine {
         }
         if let Some(call) = call {
             let level = policy.level();
-            // Nothing to wait for: it is called at once.
+            // Nothing to wait for: the writer calls it at once.
             wakeups.writer |= level.is_none() && !Wake::WriterForNewCallback.is_forgotten();
             state.completions.push(Completion { at, level, call });
         }
@@ -450,8 +453,9 @@ impl Engine {
         at
     }
 
-    /// Calls what is due; everything, with an error where need be, once the log has ended. In the
-    /// log's own thread, one after another in the order of the records.
+    /// Calls the callbacks that are due, in the writer thread and in the order of the records. Once
+    /// the log has `ended`, calls all of them, with an error for records that have not reached what
+    /// their policy requires.
     pub(crate) fn call_back(&self, ended: bool) {
         loop {
             let due = {
@@ -476,19 +480,19 @@ impl Engine {
                 } else {
                     Err(self.poison.check().err().unwrap_or(Error::Closed))
                 };
-                // A callback's panic is its owner's: the panic hook has shown it, and the log is
-                // as whole as before.
+                // A panic in a callback does not affect the log; the panic hook has reported it.
                 let _ = catch_unwind(AssertUnwindSafe(|| call(result)));
             }
             if !ended {
-                // Those that these have submitted wait until what is to be written was.
+                // Callbacks that these have submitted run after the next writes, which else would
+                // starve.
                 return;
             }
         }
     }
 }
 
-/// From the first record's start to the last one's end.
-fn note(at: &mut Option<RecordRange>, start: Lsn, end: Lsn) {
+/// Extends the range, from the first record's start to the last one's end.
+fn extend(at: &mut Option<RecordRange>, start: Lsn, end: Lsn) {
     at.get_or_insert(RecordRange { start, end }).end = end;
 }

@@ -10,20 +10,20 @@ const FREE: u64 = 0;
 const SLOTS: usize = 64;
 
 /// When the device calls under way began.
-pub(super) struct Calls {
+pub(super) struct CallbackState {
     /// By the log's clock, in nanoseconds.
     began: [AtomicU64; SLOTS],
 }
 
-impl Default for Calls {
+impl Default for CallbackState {
     fn default() -> Self {
-        Calls {
+        CallbackState {
             began: std::array::from_fn(|_| AtomicU64::new(FREE)),
         }
     }
 }
 
-impl Calls {
+impl CallbackState {
     /// The slot taken; none where too many calls are under way.
     pub(super) fn begin(&self, now: Duration) -> Option<usize> {
         let now = (now.as_nanos() as u64).max(FREE + 1);
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn the_oldest_call_is_the_one_that_counts() {
-        let calls = Calls::default();
+        let calls = CallbackState::default();
         let at = Duration::from_micros;
         assert_eq!(calls.oldest(at(9)), Duration::ZERO);
         let first = calls.begin(Duration::ZERO);

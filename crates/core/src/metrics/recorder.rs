@@ -1,6 +1,6 @@
 //! The counters and histograms of one opening, and how they are recorded.
 
-use crate::metrics::calls::Calls;
+use crate::metrics::calls::CallbackState;
 use crate::metrics::counters::Counting;
 use crate::metrics::histogram::{Histogram, Sharded};
 use crate::policy::Policy;
@@ -18,7 +18,7 @@ pub(crate) struct Metrics {
     /// Its failure has been told.
     pub(crate) failed: AtomicBool,
     pub(crate) counting: Counting,
-    pub(super) calls: Calls,
+    pub(super) calls: CallbackState,
     /// Blocking commits that waited for a force, nanoseconds.
     pub(super) commit: Sharded,
     /// Everybody else who waited, nanoseconds.
@@ -41,7 +41,7 @@ impl Metrics {
             opened: runtime.now(),
             failed: AtomicBool::new(false),
             counting: Counting::default(),
-            calls: Calls::default(),
+            calls: CallbackState::default(),
             commit: Sharded::default(),
             wait: Sharded::default(),
             write: Histogram::default(),

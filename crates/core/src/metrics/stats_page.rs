@@ -32,24 +32,24 @@ pub struct LiveStats {
     pub durable: Lsn,
     /// For how long the oldest device call under way then had been under way; zero for none.
     pub oldest_io_age: Duration,
-    /// As in [`Stats`].
+    /// As in [`Stats`](crate::Stats).
     pub counters: Counters,
-    /// As [`Stats::wait`], nanoseconds.
+    /// As [`Stats::wait`](crate::Stats::wait), nanoseconds.
     pub wait: LiveSummary,
-    /// As [`Stats::commit`], nanoseconds.
+    /// As [`Stats::commit`](crate::Stats::commit), nanoseconds.
     pub commit: LiveSummary,
-    /// As [`Stats::write`], nanoseconds.
+    /// As [`Stats::write`](crate::Stats::write), nanoseconds.
     pub write: LiveSummary,
-    /// As [`Stats::force`], nanoseconds.
+    /// As [`Stats::force`](crate::Stats::force), nanoseconds.
     pub force: LiveSummary,
-    /// As [`Stats::submit`], nanoseconds.
+    /// As [`Stats::submit`](crate::Stats::submit), nanoseconds.
     pub submit: LiveSummary,
-    /// As [`Stats::batch_records`].
+    /// As [`Stats::batch_records`](crate::Stats::batch_records).
     pub batch_records: LiveSummary,
 }
 
 impl LiveStats {
-    /// As [`Stats::commit_to_force_ratio`].
+    /// As [`Stats::commit_to_force_ratio`](crate::Stats::commit_to_force_ratio).
     pub fn commit_to_force_ratio(&self) -> Option<f64> {
         ratio(self.commit.p50, self.force.p50)
     }
@@ -109,7 +109,7 @@ pub(crate) fn read(dir: &Arc<dyn Directory>, id: LogId) -> Option<LiveStats> {
         let read = file.read_at(0, &mut page, ReadSource::Cache).ok()?;
         match Live::decode(&page[..read]) {
             Ok(live) => return (live.log_id == id).then(|| live.into()),
-            // Half old, half new: its writer was at it.
+            // UnwindGuard old, half new: its writer was at it.
             Err(LiveReject::Checksum) => {}
             Err(_) => return None,
         }

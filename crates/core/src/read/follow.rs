@@ -3,7 +3,7 @@ use crate::read::reader::Reader;
 use crate::read::shown::Shown;
 use crate::read::view::View;
 use crate::sync::wake::WaitFor;
-use crate::sync::wakers::Place;
+use crate::sync::wakers::WakerId;
 use crate::types::Record;
 use logforce_format::{Lsn, planted};
 use std::future::poll_fn;
@@ -21,7 +21,7 @@ pub struct Follower {
     view: Arc<View>,
     reader: Reader,
     shown: Shown,
-    place: Option<Place>,
+    waker_id: Option<WakerId>,
     ended: bool,
 }
 
@@ -31,7 +31,7 @@ impl Follower {
             view,
             reader,
             shown: Shown::below(from),
-            place: None,
+            waker_id: None,
             ended: false,
         }
     }
@@ -100,12 +100,12 @@ impl Follower {
             return Poll::Ready(answer);
         }
         // A place is for one LSN: the next that is not durable.
-        if let Some(place) = self.place.take() {
-            self.view.wakers.forget(place);
+        if let Some(id) = self.waker_id.take() {
+            self.view.wakers.deregister(id);
         }
         let next = self.view.durable().plus(1);
         let wakers = &self.view.wakers;
-        wakers.register(next, &mut self.place, context.waker());
+        wakers.register(next, &mut self.waker_id, context.waker());
         if planted!("recheck-follower-after-register") {
             return Poll::Pending;
         }
@@ -126,8 +126,8 @@ impl Follower {
 
 impl Drop for Follower {
     fn drop(&mut self) {
-        if let Some(place) = self.place {
-            self.view.wakers.forget(place);
+        if let Some(id) = self.waker_id {
+            self.view.wakers.deregister(id);
         }
     }
 }

@@ -58,7 +58,7 @@ impl ReadOnly {
     }
 
     /// The metadata as it was when the log was opened; `None` if it was never set. Beside a writer
-    /// it may be a value that is not acknowledged yet. [`Error::Damaged`] if it cannot be believed.
+    /// it may be a value that is not acknowledged yet. [`Error::Damaged`](crate::Error::Damaged) if it cannot be believed.
     pub fn meta(&self) -> Result<Option<Vec<u8>>> {
         self.meta.clone()
     }

@@ -9,7 +9,7 @@ mod reconcile;
 mod steady;
 mod tail;
 
-use crate::engine::start::{Decided, FoundFiles, LogEnd, Parts};
+use crate::engine::start::{LogEnd, LogFiles, OpenSettings, Parts};
 use crate::error::{Error, Result};
 use crate::metrics::Metrics;
 use crate::metrics::device::metered;
@@ -319,7 +319,7 @@ impl Opening {
             mut voids,
             taken_back,
         } = found;
-        let direct = self.chosen.forcing.plan.direct;
+        let direct = self.chosen.force.plan.direct;
         let tail = end.state.at;
         let open_from = end.state.sequence.open_from();
         let open_from = open_from.filter(|_| !planted!("torn-append-kept"));
@@ -421,9 +421,9 @@ impl Opening {
             dir: self.dir,
             runtime: self.runtime,
             log_id: control.log_id,
-            decided: Decided {
+            decided: OpenSettings {
                 options: self.options,
-                forcing: self.chosen.forcing,
+                force: self.chosen.force,
                 barrier_is_durable: durable,
                 unit: self.unit,
                 fill: self.fill,
@@ -435,7 +435,7 @@ impl Opening {
                 stamp,
                 front,
             },
-            found: FoundFiles {
+            found: LogFiles {
                 control: control_file,
                 segments,
                 spares,

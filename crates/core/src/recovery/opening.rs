@@ -26,7 +26,7 @@ impl Opening {
             dir: &self.dir,
             log_id,
             epoch,
-            direct: self.chosen.forcing.plan.direct,
+            direct: self.chosen.force.plan.direct,
             fill: self.fill,
             stop: None,
             pace: &|_, _, _| {},

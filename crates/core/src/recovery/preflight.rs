@@ -1,7 +1,7 @@
 //! Is there a log, may the caller have what it asks for, and can the guarantee be had here?
 
 use crate::advisor::Question;
-use crate::engine::config::Forcing;
+use crate::engine::config::ForceConfig;
 use crate::error::{Error, Result};
 use crate::names;
 use crate::options::{OpenMode, Options};
@@ -85,7 +85,7 @@ pub(super) fn create(dir: &Arc<dyn Directory>, runtime: &dyn Runtime) -> Result<
 }
 
 pub(super) struct Chosen {
-    pub(super) forcing: Forcing,
+    pub(super) force: ForceConfig,
     pub(super) barrier_is_durable: bool,
 }
 
@@ -140,7 +140,7 @@ pub(super) fn advise(
         cache: options.calibration_cache.as_deref(),
     });
     advised
-        .and_then(|method| settle(method, chosen.forcing.guarantee, facts, dir.path()).ok())
+        .and_then(|method| settle(method, chosen.force.guarantee, facts, dir.path()).ok())
         .unwrap_or(chosen)
 }
 
@@ -184,7 +184,7 @@ fn settle(method: Method, require: Guarantee, facts: &Facts, path: &Path) -> Res
         .assess_plan(barrier, state)
         .is_some_and(|a| a.guarantee == Guarantee::PowerLoss && a.verdict != Verdict::Contradicted);
     Ok(Chosen {
-        forcing: Forcing {
+        force: ForceConfig {
             method,
             plan: method.plan(),
             guarantee,

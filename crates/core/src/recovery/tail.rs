@@ -92,7 +92,7 @@ impl Opening {
             // the cache here, and the barrier takes it along either way. Nothing is added to such a
             // segment.
             let fits = segment.header.write_unit >= self.unit;
-            segment.open_writer(self.chosen.forcing.plan.direct && fits)?;
+            segment.open_writer(self.chosen.force.plan.direct && fits)?;
             let file = segment.file()?;
             let mut at = start;
             while at < end {

@@ -1,16 +1,16 @@
-//! A batch that is being filled, or that waits to be written.
+//! A batch in the log buffer.
 
 use crate::storage::segment::Segment;
 use logforce_device::AlignedBuf;
 use logforce_format::{BATCH_HEADER_LEN, BatchKind, Lsn, align_up};
 use std::sync::Arc;
 
-/// A batch being filled, or waiting to be written.
+/// A batch that is being filled, or that waits to be written.
 pub(crate) struct BatchBuilder {
     pub(crate) buf: AlignedBuf,
     pub(crate) segment: Arc<Segment>,
     pub(crate) lsn: Lsn,
-    /// The longest it may become, bytes.
+    /// Upper limit of its extent, bytes.
     pub(super) capacity: usize,
     pub(crate) payload: usize,
     /// Checksum of the payload so far.
@@ -20,7 +20,7 @@ pub(crate) struct BatchBuilder {
     pub(crate) records: u32,
     pub(crate) kind: BatchKind,
     pub(crate) void_from: Lsn,
-    /// Start of the append that is begun and not ended at this batch's end.
+    /// Start of the atomic append that continues beyond this batch.
     pub(crate) open_from: Option<Lsn>,
 }
 

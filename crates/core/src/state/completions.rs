@@ -6,10 +6,10 @@ use crate::state::pipeline::WritePipeline;
 use crate::types::{Committed, RecordRange};
 use std::collections::VecDeque;
 
-/// What is called with the result.
+/// The caller's function, called with the result.
 pub(crate) type Call = Box<dyn FnOnce(Result<Committed>) + Send>;
 
-/// What is called when a record is where its policy wants it.
+/// A callback, and what must have happened to its record first.
 pub(crate) struct Completion {
     pub(crate) at: RecordRange,
     pub(crate) level: Option<SyncLevel>,
@@ -23,7 +23,7 @@ impl Completion {
     }
 }
 
-/// The callbacks that were not called yet.
+/// Pending callbacks.
 #[derive(Default)]
 pub(crate) struct Completions(VecDeque<Completion>);
 
@@ -32,12 +32,12 @@ impl Completions {
         self.0.push_back(completion);
     }
 
-    /// Whether one is due.
+    /// Whether a callback is due.
     pub(crate) fn has_due(&self, pipeline: &WritePipeline) -> bool {
         self.0.front().is_some_and(|c| c.is_due(pipeline))
     }
 
-    /// Takes those that are due; all of them where the log has ended.
+    /// Takes the callbacks that are due; all of them if the log has `ended`.
     pub(crate) fn take_due(&mut self, pipeline: &WritePipeline, ended: bool) -> Vec<Completion> {
         let due = |c: &&Completion| ended || c.is_due(pipeline);
         let count = self.0.iter().take_while(due).count();

@@ -1,30 +1,30 @@
-//! By when something must be done that no committer waits for.
+//! Deadlines of forces that no committer waits for.
 
 use crate::sync::wake::Wake;
 use logforce_format::Lsn;
 use std::time::Duration;
 
-/// How many usual forces before the deadline one is begun, so that it is done in time.
+/// A force starts this many typical force times before its deadline, so that it is done in time.
 const LEAD: u32 = 4;
 
-/// A force that is due some time.
+/// A force that must be done by some time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Deadline {
-    /// When it is to be begun, by the log's clock.
+    /// When it must start, by the log's clock.
     pub(crate) begin: Duration,
-    /// How far it must reach.
+    /// It must make everything below durable.
     upto: Lsn,
 }
 
-/// What is due when, by the log's clock.
+/// Deadlines, by the log's clock.
 pub(crate) struct Deadlines {
     /// The force for commits that did not wait for one.
     next: Option<Deadline>,
-    /// How long a force usually takes, after the first.
+    /// Moving average of what a force takes; `None` before the first.
     usual_force: Option<Duration>,
-    /// When the writer thread will look again by itself; zero while it is at work.
+    /// When the sleeping writer thread wakes by itself; zero while it runs.
     pub(crate) writer_wakes: Duration,
-    /// When the oldest submission was accepted that no job was handed.
+    /// When the oldest submission was accepted that no job has taken yet.
     pub(crate) oldest_submission: Option<Duration>,
 }
 
@@ -38,22 +38,22 @@ impl Deadlines {
         }
     }
 
-    /// When the next force is to be begun.
+    /// When the next force must start.
     pub(crate) fn next(&self) -> Option<Duration> {
         self.next.map(|d| d.begin)
     }
 
-    /// Takes note of how long a force took.
+    /// Adds the duration of a force to the average.
     pub(crate) fn note_force(&mut self, took: Duration) {
-        // Follows the last few, so that one that was slow counts for a while.
+        // Weighs the last few, so that a slow one counts for a while.
         let usual = self.usual_force.unwrap_or(took);
         self.usual_force = Some((usual * 3 + took) / 4);
     }
 
-    /// Notes that everything below `upto` is to be durable `within` of `now`. Answers whether the
-    /// writer thread must be woken, because it would sleep longer.
+    /// Requests that everything below `upto` is durable `within` of `now`. Returns whether the
+    /// writer thread must be woken because it would sleep longer.
     pub(crate) fn set(&mut self, now: Duration, within: Duration, upto: Lsn) -> bool {
-        // Before the first force nobody knows how long one takes.
+        // Before the first force its duration is unknown.
         let usual = self.usual_force.unwrap_or(within);
         let lead = usual.saturating_mul(LEAD).min(within / 2);
         let begin = now.saturating_add(within - lead);
@@ -63,8 +63,8 @@ impl Deadlines {
         begin < self.writer_wakes && !Wake::WriterForDeadline.is_forgotten()
     }
 
-    /// Takes out the force that is to be begun by now. One that somebody else has done meanwhile,
-    /// since all below `durable` is, is forgotten.
+    /// Takes the force that must start by `now`. Drops it if everything up to its LSN is `durable`
+    /// already.
     pub(crate) fn take_due(&mut self, now: Duration, durable: Lsn) -> Option<Lsn> {
         let deadline = self.next?;
         if durable >= deadline.upto {
@@ -74,7 +74,7 @@ impl Deadlines {
         if deadline.begin > now {
             return None;
         }
-        // What is asked for from now on is another force's.
+        // Later requests belong to the next force.
         self.next = None;
         Some(deadline.upto)
     }

@@ -1,15 +1,15 @@
-//! Whether the log takes anything still, and what its end waits for.
+//! Whether the log is open, closing or closed.
 
 use crate::error::Result;
 
-/// How far the log is on its way to being closed.
+/// How far a close has come.
 #[derive(Default)]
 pub(crate) struct Lifecycle {
-    /// A close has begun: nothing is accepted any more.
+    /// A close has begun: the log accepts nothing more.
     pub(crate) closing: bool,
-    /// What the first close answered, for the others.
+    /// The result of the first close, which all later ones return.
     pub(crate) closed: Option<Result<()>>,
-    /// Truncations and changes of the metadata under way.
+    /// Truncations and metadata changes in progress; a close waits for them.
     pub(crate) truncating: u32,
     /// The log's threads may end.
     pub(crate) stopping: bool,

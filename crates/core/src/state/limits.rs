@@ -1,33 +1,34 @@
-//! How many writes may be in flight at once, and when another is worth it.
+//! How many writes may be in flight.
 
 use crate::options::Options;
 use logforce_device::Plan;
 
-/// How many writes may be in flight at once, and when.
+/// Limits of the write pipeline.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct InFlightLimits {
-    /// At most so many.
-    pub(crate) most: usize,
-    /// A further one only for so many bytes: writing every record at once would halve the records
-    /// per write, and small writes are limited by how many the device does.
-    pub(crate) from: usize,
+    /// Maximum of writes in flight.
+    pub(crate) max_writes: usize,
+    /// A further write starts only with this many staged bytes. Writing every record at once would
+    /// halve the records per write, and for small writes the device's limit is operations per
+    /// second.
+    pub(crate) threshold: usize,
 }
 
 impl InFlightLimits {
-    /// What the options ask for, as far as the method allows it.
+    /// The limits in `options`, as far as the method allows them.
     ///
-    /// Past the system's cache each write is told its own failure. Through it, Linux tells a failed
-    /// write-back to whoever asks first of the file description, and each failure once: of two
-    /// writes through in flight one would be told the other's, and the one that failed be told
-    /// success, and acknowledged. Seen in real errors of a disk: an acknowledged record was gone.
+    /// A direct write reports its own failure. Through the page cache, Linux reports a failed
+    /// write-back once per file description, to the first caller that asks: of two write-through
+    /// writes in flight, one would get the other's error, and the failed one would report success
+    /// and be acknowledged. Real disk errors have shown this: an acknowledged record was lost.
     pub(crate) fn of(plan: Plan, options: &Options) -> InFlightLimits {
-        let most = match plan.direct {
+        let max_writes = match plan.direct {
             true => options.max_in_flight_writes,
             false => 1,
         };
         InFlightLimits {
-            most,
-            from: options.pipeline_threshold,
+            max_writes,
+            threshold: options.pipeline_threshold,
         }
     }
 }
@@ -40,8 +41,8 @@ mod tests {
     #[test]
     fn through_the_cache_one_write_is_in_flight() {
         let options = Options::new().max_in_flight_writes(4);
-        let most = |method: Method| InFlightLimits::of(method.plan(), &options).most;
-        assert_eq!(most(Method::DirectDsync), 4);
-        assert_eq!(most(Method::Dsync), 1);
+        let max_writes = |method: Method| InFlightLimits::of(method.plan(), &options).max_writes;
+        assert_eq!(max_writes(Method::DirectDsync), 4);
+        assert_eq!(max_writes(Method::Dsync), 1);
     }
 }

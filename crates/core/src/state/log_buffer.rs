@@ -8,28 +8,28 @@ use logforce_format::frame::{FRAME_ALIGN, FRAME_HEADER_LEN, FrameHeader, frame_l
 use logforce_format::{BATCH_HEADER_LEN, BatchKind, Lsn, payload_crc};
 use std::collections::VecDeque;
 
-/// Alignment of batches in memory, bytes: enough for any device's direct writes.
+/// Alignment of batches in memory, bytes: sufficient for direct writes to any device.
 const BUFFER_ALIGN: usize = 65536;
 
-/// Batches that are accepted and not handed to a job.
+/// Staged batches: accepted, and not taken by a job yet.
 pub(crate) struct LogBuffer {
     open: Option<BatchBuilder>,
     full: VecDeque<BatchBuilder>,
     /// Bytes in `full`.
     waiting: usize,
-    /// Memory for further batches, warm from earlier ones.
+    /// Buffers of earlier batches, for reuse.
     pool: Vec<AlignedBuf>,
-    /// How many of them are kept.
+    /// Maximum number of buffers in `pool`.
     pool_limit: usize,
-    /// Bytes of the longest batch.
+    /// Maximum extent of a batch, bytes.
     max_batch: usize,
-    /// Bytes that may wait.
+    /// Maximum of staged bytes.
     limit: usize,
 }
 
 impl LogBuffer {
-    /// A buffer for `limit` bytes in batches of at most `max_batch`, beside `in_flight` batches that
-    /// are being written.
+    /// A buffer for `limit` bytes in batches of at most `max_batch`, besides `in_flight` batches
+    /// that are being written.
     pub(crate) fn new(max_batch: usize, limit: usize, in_flight: usize) -> Self {
         LogBuffer {
             open: None,
@@ -42,7 +42,7 @@ impl LogBuffer {
         }
     }
 
-    /// Bytes of the longest batch.
+    /// Maximum extent of a batch, bytes.
     pub(super) fn max_batch(&self) -> usize {
         self.max_batch
     }
@@ -57,7 +57,7 @@ impl LogBuffer {
         self.open.as_ref().map(BatchBuilder::end)
     }
 
-    /// Batches that are full and wait to be written.
+    /// Whether full batches wait to be written.
     pub(crate) fn has_full(&self) -> bool {
         !self.full.is_empty()
     }
@@ -67,28 +67,28 @@ impl LogBuffer {
         self.full.len()
     }
 
-    /// Something waits to be written.
+    /// Whether anything is staged.
     pub(crate) fn has_staged(&self) -> bool {
         self.open.is_some() || !self.full.is_empty()
     }
 
-    /// How many batches wait to be written.
+    /// How many batches are staged.
     pub(crate) fn staged_batches(&self) -> usize {
         self.full.len() + usize::from(self.open.is_some())
     }
 
-    /// Bytes accepted and not handed to a job.
+    /// Staged bytes.
     pub(crate) fn staged(&self) -> usize {
         self.waiting + self.open.as_ref().map_or(0, |b| b.payload)
     }
 
-    /// Whether `bytes` more may be staged. One append beyond the limit is taken when nothing waits,
-    /// else it never could be.
+    /// Whether `bytes` more may be staged. While no full batch waits, one append may exceed the
+    /// limit: otherwise an append larger than the buffer could never be staged.
     pub(crate) fn has_room(&self, bytes: usize) -> bool {
         self.full.is_empty() || self.staged() + bytes <= self.limit
     }
 
-    /// Stages the records of one atomic append, for which there must be room and prepared space.
+    /// Stages the records of one atomic append. There must be buffer and prepared space for it.
     /// Calls `each` with the start and the end of every record.
     pub(super) fn place(
         &mut self,
@@ -113,7 +113,7 @@ impl LogBuffer {
         group: &mut Option<Lsn>,
     ) -> (Lsn, Lsn) {
         let mut rest: usize = parts.iter().map(|p| p.len()).sum();
-        let mut source = Parts { parts, at: 0 };
+        let mut source = SliceCursor { parts, at: 0 };
         let mut start = None;
         loop {
             let open = self.open_batch(segments);
@@ -151,7 +151,7 @@ impl LogBuffer {
         }
     }
 
-    /// The open batch, begun if there is none. There must be prepared space.
+    /// The open batch; opens one if there is none. There must be prepared space.
     fn open_batch(&mut self, segments: &mut SegmentQueue) -> &mut BatchBuilder {
         if self.open.is_none() {
             let batch = self.begin(segments, BatchKind::Data, None);
@@ -159,7 +159,7 @@ impl LogBuffer {
         }
         self.open
             .as_mut()
-            .unwrap_or_else(|| unreachable!("just begun"))
+            .unwrap_or_else(|| unreachable!("just opened"))
     }
 
     fn begin(
@@ -191,7 +191,7 @@ impl LogBuffer {
 
     fn close_open(&mut self, segments: &mut SegmentQueue, group: Option<Lsn>) {
         if let Some(mut batch) = self.open.take() {
-            // A group that begins exactly at this batch's end is not begun in it.
+            // An append that begins exactly at this batch's end is not part of it.
             batch.open_from = group;
             self.push(segments, batch);
         }
@@ -203,8 +203,8 @@ impl LogBuffer {
         self.full.push_back(batch);
     }
 
-    /// Stages a batch that carries no records; returns its end.
-    pub(super) fn place_mark(
+    /// Stages a batch without records, and returns its end.
+    pub(super) fn place_empty_batch(
         &mut self,
         segments: &mut SegmentQueue,
         kind: BatchKind,
@@ -217,22 +217,22 @@ impl LogBuffer {
         end
     }
 
-    /// Takes all that is to be written, the open batch included.
+    /// Takes all staged batches, the open one included.
     pub(super) fn take_all(&mut self, segments: &mut SegmentQueue) -> Vec<BatchBuilder> {
         self.close_open(segments, None);
         self.waiting = 0;
         self.full.drain(..).collect()
     }
 
-    /// Takes the oldest full batch. One at a time, so that the memory in use stays little and warm,
-    /// and whoever waits for room need not wait for all of it.
+    /// Takes the oldest full batch. One at a time: the buffers in use stay few and in the
+    /// processor's cache, and an append that waits for buffer space continues after one write.
     pub(super) fn take_full(&mut self) -> Option<BatchBuilder> {
         let batch = self.full.pop_front()?;
         self.waiting -= batch.extent();
         Some(batch)
     }
 
-    /// Gives memory back for the next batches.
+    /// Returns buffers to the pool.
     pub(crate) fn recycle(&mut self, bufs: Vec<AlignedBuf>) {
         for buf in bufs {
             if self.pool.len() < self.pool_limit {
@@ -241,7 +241,7 @@ impl LogBuffer {
         }
     }
 
-    /// Drops what will never be written.
+    /// Drops all staged batches: the log has failed, and will not write them.
     pub(crate) fn discard(&mut self) {
         self.open = None;
         self.full.clear();
@@ -249,13 +249,13 @@ impl LogBuffer {
     }
 }
 
-/// Reads a record that lies in several slices.
-struct Parts<'a> {
+/// A cursor over a record that lies in several slices.
+struct SliceCursor<'a> {
     parts: &'a [&'a [u8]],
     at: usize,
 }
 
-impl Parts<'_> {
+impl SliceCursor<'_> {
     fn copy(&mut self, mut to: &mut [u8]) {
         while !to.is_empty() {
             let Some(part) = self.parts.first() else {

@@ -1,8 +1,7 @@
-//! What the log's one mutex guards. Pure memory: nothing here calls the device, and nothing here
-//! waits.
+//! The state under the log's one mutex. Pure memory: nothing here calls the device or waits.
 //!
-//! `log_buffer` takes records, `segment_queue` says where they go, `pipeline` knows what became of
-//! them, `schedule` decides what is written next.
+//! `log_buffer` stages records, `segment_queue` has the space for them, `pipeline` tracks what is
+//! in flight, written and durable, `schedule` decides what is written next.
 
 pub(crate) mod batch;
 pub(crate) mod completions;
@@ -28,13 +27,13 @@ use segment_queue::SegmentQueue;
 
 /// The state under the log's mutex.
 pub(crate) struct State {
-    /// Accepted, not handed to a job.
+    /// Staged batches.
     pub(crate) buffer: LogBuffer,
     /// Prepared space.
     pub(crate) segments: SegmentQueue,
-    /// Handed to jobs: in flight, written, durable.
+    /// Batches that jobs have taken: in flight, written, durable.
     pub(crate) pipeline: WritePipeline,
-    /// What makes a write durable here.
+    /// What makes a write durable with this method.
     pub(crate) durability: Durability,
     pub(crate) limits: InFlightLimits,
     pub(crate) deadlines: Deadlines,
@@ -82,37 +81,38 @@ impl State {
             .unwrap_or(self.segments.next_batch())
     }
 
-    /// How many bytes of how many are used up in the segment that is being filled.
+    /// Used bytes and size of the current segment.
     pub(crate) fn used_of_segment(&self) -> (u64, u64) {
         self.segments.used_of_current(self.tail())
     }
 
-    /// An upper bound of where `bytes` of frames would end.
+    /// Upper bound of the end of `bytes` of frames.
     pub(crate) fn worst_case_end(&self, bytes: usize, smallest_segment: u64) -> Lsn {
         let max_batch = self.buffer.max_batch();
         self.segments
             .worst_case_end(self.tail(), bytes, max_batch, smallest_segment)
     }
 
-    /// Stages the records of one atomic append, for which there must be room and prepared space.
+    /// Stages the records of one atomic append. There must be buffer and prepared space for it.
     /// Calls `each` with the start and the end of every record.
     pub(crate) fn place(&mut self, records: &[&[&[u8]]], each: impl FnMut(Lsn, Lsn)) {
         self.buffer.place(&mut self.segments, records, each);
     }
 
-    /// Whether a batch without records can be placed.
-    pub(crate) fn has_space_for_mark(&self) -> bool {
+    /// Whether there is prepared space for a batch without records.
+    pub(crate) fn has_space_for_empty_batch(&self) -> bool {
         let end = self.buffer.open_end();
         self.segments
             .has_space_at(end.unwrap_or(self.segments.next_batch()))
     }
 
-    /// Stages a batch that carries no records; returns its end.
-    pub(crate) fn place_mark(&mut self, kind: BatchKind, void_from: Option<Lsn>) -> Lsn {
-        self.buffer.place_mark(&mut self.segments, kind, void_from)
+    /// Stages a batch without records, and returns its end.
+    pub(crate) fn place_empty_batch(&mut self, kind: BatchKind, void_from: Option<Lsn>) -> Lsn {
+        self.buffer
+            .place_empty_batch(&mut self.segments, kind, void_from)
     }
 
-    /// Takes all that is to be written, the open batch included.
+    /// Takes all staged batches, the open one included.
     fn take_all(&mut self) -> Vec<BatchBuilder> {
         self.buffer.take_all(&mut self.segments)
     }

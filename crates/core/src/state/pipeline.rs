@@ -1,4 +1,4 @@
-//! What is in the air, and what is written and durable. Pure memory, under the log's one mutex.
+//! What is in flight, written and durable. Pure memory, under the log's one mutex.
 
 use crate::policy::SyncLevel;
 use crate::state::batch::BatchBuilder;
@@ -8,15 +8,15 @@ use logforce_format::{Anchor, BatchHeader, Epoch, LogId, Lsn, planted, seal};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// What makes a write durable here.
+/// What makes a write durable with this method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Durability {
-    /// Each write is durable by itself, and *only that write*: written through, or there is no
-    /// volatile cache.
+    /// Each write is durable by itself, and *only that write*: a write-through, or a device without
+    /// a volatile cache.
     Each { through: bool },
-    /// A barrier after it.
+    /// A barrier after the write.
     Barrier(Barrier),
-    /// Nothing: a force is done when the bytes are written.
+    /// Nothing: a weak method, whose force is done when the bytes are written.
     Weak,
 }
 
@@ -33,19 +33,19 @@ impl Durability {
     }
 }
 
-/// How a job makes what it writes durable.
+/// How a job writes, and what makes it durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WriteKind {
-    /// The write does it.
+    /// The write is durable by itself.
     Each { through: bool },
-    /// The write does not; whether it counts as a force all the same.
+    /// The write is not durable. `forces`: it counts as a force all the same, by a weak method.
     Plain { forces: bool },
-    /// A barrier after the write, on everything that is written and not forced.
+    /// A barrier after the write covers everything that is written and not forced.
     Barrier(Barrier),
 }
 
 impl WriteKind {
-    /// Whether what it writes counts as forced when it is done.
+    /// Whether what it writes counts as forced when the job is done.
     pub(crate) fn forces(self) -> bool {
         self != WriteKind::Plain { forces: false }
     }
@@ -62,15 +62,15 @@ impl WriteKind {
     }
 }
 
-/// Where the log stands after some batch.
+/// The position after a batch, and what a scan from there must know.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BatchBoundary {
     pub(crate) anchor: Anchor,
-    /// An append is begun and not ended there: no scan may start.
+    /// An atomic append continues beyond it: no scan may start there.
     pub(crate) open: bool,
 }
 
-/// One write, or several contiguous ones, under way.
+/// One write in flight, or several contiguous ones.
 struct InFlightWrite {
     generation: u32,
     kind: WriteKind,
@@ -78,56 +78,56 @@ struct InFlightWrite {
     batches: usize,
     segments: Vec<Arc<Segment>>,
     after: BatchBoundary,
-    /// Durable when it lands, but nobody asked for that: the durable LSN stays.
+    /// No caller has requested that it be durable: when it is done, the durable LSN stays.
     quiet: bool,
     done: bool,
 }
 
-/// The barrier under way.
+/// The barrier in flight.
 #[derive(Clone, Copy)]
 struct PendingSync {
     generation: u32,
-    /// It makes everything below durable.
+    /// It makes everything below this durable.
     target: Lsn,
-    /// What was written when it began, which it covers too.
+    /// What was written when it began, which it covers as well.
     covered: Lsn,
     after: BatchBoundary,
 }
 
-/// What a landing changed.
+/// What changed when a write or a barrier was done.
 #[derive(Default)]
 pub(crate) struct JobOutcome {
-    /// The jobs whose waiters may go.
+    /// The jobs that are done: their waiters can return.
     pub(crate) generations: Vec<u32>,
     /// The durable LSN, if it moved.
     pub(crate) durable: Option<Lsn>,
-    /// Segments that are full and forced: nothing will be written there again.
+    /// Segments that are full and forced: nothing more is written to them.
     pub(crate) finished: Vec<Arc<Segment>>,
 }
 
-/// Who the log is, as its batches say.
+/// What every batch of this opening carries.
 #[derive(Clone, Copy)]
 pub(crate) struct Identity {
     pub(crate) log_id: LogId,
     pub(crate) epoch: Epoch,
 }
 
-/// How far the log has come on its way to the medium.
+/// How far the log is sealed, written and durable.
 struct Watermarks {
     /// The last sealed batch.
     sealed: BatchBoundary,
-    /// The end of the contiguous prefix that is written.
+    /// End of the contiguous prefix that is written.
     written: BatchBoundary,
-    /// Everything below is durable by a write through or behind a barrier.
+    /// Everything below is durable by a write-through or a barrier.
     safe: Lsn,
-    /// The log's durable LSN. Above `safe` under a weak method; below it after a stamp that took
-    /// records along which nobody had asked to force.
+    /// The log's durable LSN. Above `safe` under a weak method; below it after a stamp whose write
+    /// included records that no caller had requested to force.
     durable: Lsn,
-    /// Everything below is durable against loss of power: what the next batch's stamp says.
+    /// Everything below survives loss of power: the next batch's stamp.
     stamp: Lsn,
 }
 
-/// How far somebody waits for the log to be written, forced, barriered.
+/// Up to where callers have requested a write, a force, a barrier.
 #[derive(Default)]
 struct Requests {
     write: Lsn,
@@ -135,42 +135,42 @@ struct Requests {
     barrier: Lsn,
 }
 
-/// Who carries out jobs.
+/// Jobs, and whether a thread waits to lead the next.
 #[derive(Default)]
 pub(crate) struct Leader {
     /// Number of the next job.
     pub(crate) generation: u32,
-    /// A committer waits to take the next job when one ends.
+    /// A committer waits to lead the next job when one ends.
     pub(crate) is_awaited: bool,
-    /// Jobs under way, failed ones excepted.
+    /// Jobs in progress.
     pub(crate) running: u32,
 }
 
-/// Which forces are written down in a stamp.
+/// Which forces a stamp on the device covers.
 #[derive(Default)]
 pub(crate) struct Stamps {
-    /// How often the durable LSN moved.
+    /// How many forces were done.
     pub(crate) forces: u64,
-    /// The last of those times that a stamp covered.
+    /// How many of them a stamp covers.
     pub(crate) stamped: u64,
-    /// The last force covered more than its own batch: its end is in no stamp.
+    /// The last force covered several batches, so that no stamp covers its end.
     pub(crate) is_due: bool,
-    /// Batches written since the durable LSN last moved.
+    /// Batches written since the last force.
     batches: usize,
 }
 
-/// Batches from sealing to the medium.
+/// Batches from sealing to durable.
 pub(crate) struct WritePipeline {
     identity: Identity,
     guarantee: Guarantee,
     barrier_is_durable: bool,
-    marks: Watermarks,
+    watermarks: Watermarks,
     in_flight: VecDeque<InFlightWrite>,
     pending_sync: Option<PendingSync>,
-    /// The latest boundary at or below `safe` where no append is begun and not ended.
+    /// The latest boundary at or below `safe` that lies in no atomic append.
     pub(crate) anchor: Anchor,
-    /// Segments written to since the last barrier. A force must barrier all of them: a write
-    /// through makes only itself durable, and a crash would keep it and lose what lies before.
+    /// Segments written to since the last barrier. A force must sync all of them: a write-through
+    /// makes only itself durable, and a crash could keep it and lose the batches before it.
     unforced: Vec<Arc<Segment>>,
     /// Void ranges whose batch is not durable yet.
     voids: Vec<(Lsn, Lsn)>,
@@ -180,7 +180,7 @@ pub(crate) struct WritePipeline {
 }
 
 impl WritePipeline {
-    /// A line that continues after `anchor`, with everything below it durable.
+    /// A pipeline that continues at `anchor`; everything below is durable.
     pub(crate) fn new(
         identity: Identity,
         guarantee: Guarantee,
@@ -188,7 +188,7 @@ impl WritePipeline {
         anchor: Anchor,
         stamp: Lsn,
     ) -> Self {
-        let mark = BatchBoundary {
+        let boundary = BatchBoundary {
             anchor,
             open: false,
         };
@@ -196,9 +196,9 @@ impl WritePipeline {
             identity,
             guarantee,
             barrier_is_durable,
-            marks: Watermarks {
-                sealed: mark,
-                written: mark,
+            watermarks: Watermarks {
+                sealed: boundary,
+                written: boundary,
                 safe: anchor.lsn,
                 durable: anchor.lsn,
                 stamp,
@@ -215,28 +215,28 @@ impl WritePipeline {
     }
 
     pub(crate) fn durable(&self) -> Lsn {
-        self.marks.durable
+        self.watermarks.durable
     }
 
     pub(crate) fn written(&self) -> Lsn {
-        self.marks.written.anchor.lsn
+        self.watermarks.written.anchor.lsn
     }
 
-    /// Where a known bug puts the anchor.
+    /// The anchor that a known bug writes: what is written, durable or not.
     pub(crate) fn written_anchor(&self) -> Anchor {
-        self.marks.written.anchor
+        self.watermarks.written.anchor
     }
 
-    /// The end of what was handed to jobs.
+    /// End of the batches that jobs have taken.
     pub(crate) fn sealed(&self) -> Lsn {
-        self.marks.sealed.anchor.lsn
+        self.watermarks.sealed.anchor.lsn
     }
 
     pub(crate) fn in_flight_writes(&self) -> usize {
         self.in_flight.len()
     }
 
-    /// Whether a plain write is under way.
+    /// Whether a plain write is in flight.
     pub(crate) fn writes_plainly(&self) -> bool {
         self.in_flight
             .iter()
@@ -247,17 +247,17 @@ impl WritePipeline {
         self.pending_sync.is_some()
     }
 
-    /// Something is written and behind no barrier.
-    /// Whether so many segments hold something that no barrier has covered that one is due.
+    /// Whether so many segments lack a barrier that one is due.
     pub(crate) fn has_many_unforced(&self) -> bool {
-        self.unforced.len() >= UNFORCED_AT_MOST
+        self.unforced.len() >= MAX_UNFORCED_SEGMENTS
     }
 
+    /// Whether something is written and no barrier has covered it.
     pub(crate) fn has_unforced(&self) -> bool {
         !self.unforced.is_empty()
     }
 
-    /// Notes that `end` is to be reached.
+    /// Requests that everything below `end` reach `level`.
     pub(crate) fn request(&mut self, level: SyncLevel, end: Lsn) {
         let requested = match level {
             SyncLevel::Write => &mut self.requests.write,
@@ -267,7 +267,7 @@ impl WritePipeline {
         *requested = (*requested).max(end);
     }
 
-    /// Whether somebody wants what is not handed to a job yet to be brought that far.
+    /// Whether a caller has requested `level` for something that is still staged.
     pub(crate) fn requests_staged(&self, level: SyncLevel) -> bool {
         let requested = match level {
             SyncLevel::Write => self.requests.write,
@@ -277,34 +277,34 @@ impl WritePipeline {
         requested > self.sealed()
     }
 
-    /// Whether somebody wants a force or a barrier of what is written, or too many segments wait for
-    /// one.
+    /// Whether what is written needs a barrier: a caller has requested it, or too many segments
+    /// lack one.
     pub(crate) fn requests_sync(&self) -> bool {
-        self.requests.force > self.marks.durable.max(self.marks.safe)
+        self.requests.force > self.watermarks.durable.max(self.watermarks.safe)
             || self.requests.barrier > self.anchor.lsn
-            || self.unforced.len() >= UNFORCED_AT_MOST
+            || self.unforced.len() >= MAX_UNFORCED_SEGMENTS
     }
 
-    /// Whether `end` has been brought that far.
+    /// Whether everything below `end` has reached `level`.
     pub(crate) fn has_reached(&self, level: SyncLevel, end: Lsn) -> bool {
         match level {
-            SyncLevel::Write => self.written() >= end || self.marks.durable >= end,
-            SyncLevel::Force => self.marks.durable >= end,
+            SyncLevel::Write => self.written() >= end || self.watermarks.durable >= end,
+            SyncLevel::Force => self.watermarks.durable >= end,
             SyncLevel::Barrier => self.anchor.lsn >= end,
         }
     }
 
-    /// Lets the durable LSN follow to what a quiet stamp made safe; whether it moved to `end`.
+    /// Moves the durable LSN to what a quiet stamp has made durable already, if that covers `end`.
     pub(crate) fn catch_up(&mut self, end: Lsn) -> Option<JobOutcome> {
-        if self.marks.safe < end || self.marks.durable >= end {
+        if self.watermarks.safe < end || self.watermarks.durable >= end {
             return None;
         }
         let mut outcome = JobOutcome::default();
-        self.advance(self.marks.safe, &mut outcome);
+        self.advance(self.watermarks.safe, &mut outcome);
         Some(outcome)
     }
 
-    /// The job under way that will bring `end` that far.
+    /// The job in progress after which `end` will have reached `level`.
     pub(crate) fn covering_job(&self, level: SyncLevel, end: Lsn) -> Option<u32> {
         let write = self.in_flight.iter().find(|f| {
             f.end >= end
@@ -322,7 +322,7 @@ impl WritePipeline {
             .or(pending_sync.map(|f| f.generation))
     }
 
-    /// Seals the batches of a job in LSN order, and takes note of it.
+    /// Seals the batches of a job in LSN order, and registers the job.
     pub(crate) fn launch(
         &mut self,
         kind: WriteKind,
@@ -337,7 +337,7 @@ impl WritePipeline {
             self.leader.is_awaited = false;
         }
         if planted!("ack-before-landing") {
-            self.marks.durable = self.sealed();
+            self.watermarks.durable = self.sealed();
         }
         let write = (!batches.is_empty()).then(|| {
             let mut segments: Vec<Arc<Segment>> = Vec::new();
@@ -351,7 +351,7 @@ impl WritePipeline {
                     end: pipeline.sealed(),
                     batches: batches.len(),
                     segments,
-                    after: pipeline.marks.sealed,
+                    after: pipeline.watermarks.sealed,
                     quiet,
                     done: false,
                 });
@@ -363,7 +363,7 @@ impl WritePipeline {
                     generation,
                     target: pipeline.sealed(),
                     covered: pipeline.sealed(),
-                    after: pipeline.marks.sealed,
+                    after: pipeline.watermarks.sealed,
                 });
             })
         });
@@ -383,10 +383,10 @@ impl WritePipeline {
             lsn: batch.lsn,
             epoch: self.identity.epoch,
             kind: batch.kind,
-            stamp: self.marks.stamp,
+            stamp: self.watermarks.stamp,
             void_from: batch.void_from,
-            last_void: self.marks.sealed.anchor.last_void,
-            prev_crc: self.marks.sealed.anchor.prev_crc,
+            last_void: self.watermarks.sealed.anchor.last_void,
+            prev_crc: self.watermarks.sealed.anchor.prev_crc,
             payload_len: batch.payload as u32,
             payload_crc: batch.payload_crc,
             frames: batch.frames,
@@ -395,7 +395,7 @@ impl WritePipeline {
         };
         let extent = batch.extent();
         let crc = seal(&mut batch.buf[..extent], &mut header);
-        let anchor = &mut self.marks.sealed.anchor;
+        let anchor = &mut self.watermarks.sealed.anchor;
         anchor.prev_crc = crc;
         anchor.epoch = self.identity.epoch;
         if header.voids() {
@@ -405,10 +405,10 @@ impl WritePipeline {
             self.voids.push((header.void_from, header.lsn));
         }
         anchor.lsn = batch.end();
-        self.marks.sealed.open = batch.open_from.is_some();
+        self.watermarks.sealed.open = batch.open_from.is_some();
     }
 
-    /// The writes of the job `generation` are done.
+    /// Registers that the writes of the job `generation` are done.
     pub(crate) fn write_done(&mut self, generation: u32) -> JobOutcome {
         let mut outcome = JobOutcome::default();
         let write = self
@@ -418,27 +418,27 @@ impl WritePipeline {
         if let Some(write) = write {
             write.done = true;
         }
-        // Only the contiguous prefix counts: a crash would cut at the hole.
+        // Only the contiguous prefix counts: after a crash, recovery ends the log at a hole.
         let hole = planted!("hole-under-watermark") && self.in_flight.iter().any(|f| f.done);
         while self.in_flight.front().is_some_and(|f| f.done || hole)
             && let Some(write) = self.in_flight.pop_front()
         {
-            self.marks.written = write.after;
+            self.watermarks.written = write.after;
             self.stamps.batches += write.batches;
             outcome.generations.push(write.generation);
             match write.kind {
                 WriteKind::Each { .. } => {
-                    self.marks.safe = write.end;
+                    self.watermarks.safe = write.end;
                     self.advance_anchor(write.after);
                     if self.guarantee == Guarantee::PowerLoss {
-                        self.marks.stamp = write.end;
+                        self.watermarks.stamp = write.end;
                     }
                     for segment in write.segments {
                         if segment.header.end() <= write.end {
                             outcome.finished.push(segment);
                         }
                     }
-                    if !write.quiet || self.requests.force > self.marks.durable {
+                    if !write.quiet || self.requests.force > self.watermarks.durable {
                         self.advance(write.end, &mut outcome);
                     }
                 }
@@ -447,7 +447,7 @@ impl WritePipeline {
                         add(&mut self.unforced, segment);
                     }
                     if planted!("stamp-of-a-weak-method") {
-                        self.marks.stamp = write.end;
+                        self.watermarks.stamp = write.end;
                     }
                     if forces {
                         self.advance(write.end, &mut outcome);
@@ -466,8 +466,8 @@ impl WritePipeline {
         outcome
     }
 
-    /// The segments that the barrier under way must cover. Whatever is written from now on is the
-    /// next one's.
+    /// The segments that the barrier must cover. What is written from now on belongs to the next
+    /// one.
     pub(crate) fn begin_sync(&mut self) -> Vec<Arc<Segment>> {
         let written = self.written();
         if let Some(pending_sync) = &mut self.pending_sync {
@@ -476,7 +476,7 @@ impl WritePipeline {
         std::mem::take(&mut self.unforced)
     }
 
-    /// The barrier under way is done, on all of `segments`.
+    /// Registers that the barrier is done, on all of `segments`.
     pub(crate) fn end_sync(&mut self, segments: Vec<Arc<Segment>>, quiet: bool) -> JobOutcome {
         let mut outcome = JobOutcome::default();
         let Some(mut pending_sync) = self.pending_sync.take() else {
@@ -484,51 +484,52 @@ impl WritePipeline {
         };
         if planted!("barrier-covers-what-came-later") {
             pending_sync.target = self.written();
-            pending_sync.after = self.marks.written;
+            pending_sync.after = self.watermarks.written;
         }
         outcome.generations.push(pending_sync.generation);
-        self.marks.safe = pending_sync.target;
+        self.watermarks.safe = pending_sync.target;
         self.advance_anchor(pending_sync.after);
         if self.guarantee == Guarantee::PowerLoss || self.barrier_is_durable {
-            self.marks.stamp = pending_sync.target;
+            self.watermarks.stamp = pending_sync.target;
         }
         for segment in segments {
             if segment.header.end() <= pending_sync.covered.max(pending_sync.target) {
                 outcome.finished.push(segment);
             }
         }
-        if !quiet || self.requests.force > self.marks.durable {
+        if !quiet || self.requests.force > self.watermarks.durable {
             self.advance(pending_sync.target, &mut outcome);
         }
         outcome
     }
 
-    fn advance_anchor(&mut self, mark: BatchBoundary) {
-        if !mark.open {
-            self.anchor = mark.anchor;
+    fn advance_anchor(&mut self, boundary: BatchBoundary) {
+        if !boundary.open {
+            self.anchor = boundary.anchor;
         }
     }
 
     fn advance(&mut self, to: Lsn, outcome: &mut JobOutcome) {
-        // A barrier asked for under a weak method comes after the fact.
-        if to > self.marks.durable {
-            self.marks.durable = to;
+        // Under a weak method `durable` is ahead of what a barrier covers.
+        if to > self.watermarks.durable {
+            self.watermarks.durable = to;
             outcome.durable = Some(to);
         }
         self.stamps.forces += 1;
         if self.stamps.batches > 1 && self.guarantee == Guarantee::PowerLoss {
-            // The last batch's own stamp lies below the first of them.
+            // The last batch was sealed before the first was durable: its own stamp lies below
+            // both.
             self.stamps.is_due = true;
         }
         self.stamps.batches = 0;
     }
 
-    /// Takes out the void ranges whose batch is durable.
+    /// Takes the void ranges whose batch is durable.
     pub(crate) fn take_durable_voids(&mut self) -> Vec<(Lsn, Lsn)> {
         if self.voids.is_empty() {
             return Vec::new();
         }
-        let durable = self.marks.durable;
+        let durable = self.watermarks.durable;
         let (out, rest) = std::mem::take(&mut self.voids)
             .into_iter()
             .partition(|&(_, batch)| batch < durable);
@@ -536,7 +537,7 @@ impl WritePipeline {
         out
     }
 
-    /// Whether the last force has not been written down as a stamp.
+    /// Whether no stamp covers the last force.
     pub(crate) fn lacks_stamp(&self) -> bool {
         self.guarantee == Guarantee::PowerLoss && self.stamps.forces != self.stamps.stamped
     }
@@ -550,8 +551,8 @@ pub(crate) struct JobNumbers {
     pub(crate) quiet: bool,
 }
 
-/// How many segments may hold something that no barrier has covered: they stay open for it.
-const UNFORCED_AT_MOST: usize = 4;
+/// How many segments may lack a barrier: each of them stays open until it has one.
+const MAX_UNFORCED_SEGMENTS: usize = 4;
 
 fn add(segments: &mut Vec<Arc<Segment>>, segment: &Arc<Segment>) {
     if !segments.iter().any(|s| Arc::ptr_eq(s, segment)) {

@@ -1,5 +1,5 @@
-//! What is written next, and by what kind of write. Decided under the log's mutex, from what is
-//! staged, what is in flight and what somebody waits for.
+//! Which job is next, and how it writes: a pure decision from what is staged, what is in flight and
+//! what callers have requested.
 
 use crate::policy::SyncLevel;
 use crate::state::State;
@@ -10,24 +10,24 @@ use logforce_device::Barrier;
 use logforce_format::{BatchKind, planted};
 use std::time::Duration;
 
-/// More batches than this are cheaper written plainly with one barrier after them than written
-/// through one by one.
-const THROUGH_AT_MOST: usize = 2;
+/// More batches than this cost less as plain writes with one barrier than as write-throughs one by
+/// one.
+const MAX_THROUGH_BATCHES: usize = 2;
 
-/// A job: nobody else writes these batches, and the thread that took it must carry it out. It is
-/// the job's leader.
+/// Batches to write and how. The thread that takes a job is its leader and must carry it out: no
+/// other thread writes these batches.
 #[must_use]
 pub(crate) struct Job {
     pub(crate) kind: WriteKind,
     pub(crate) batches: Vec<BatchBuilder>,
     pub(crate) numbers: JobNumbers,
-    /// When the oldest submission was accepted that becomes durable with it, by the log's clock.
+    /// When the oldest submission was accepted that this job makes durable, by the log's clock.
     pub(crate) oldest_submission: Option<Duration>,
 }
 
 impl State {
-    /// The job that somebody waits for, if it can be begun now.
-    fn wanted(&self) -> Option<WriteKind> {
+    /// The job that callers have requested, if it can start now.
+    fn requested_job(&self) -> Option<WriteKind> {
         let pipeline = &self.pipeline;
         let staged = self.buffer.has_staged();
         let barrier = staged && pipeline.requests_staged(SyncLevel::Barrier);
@@ -35,8 +35,8 @@ impl State {
         let write =
             staged && pipeline.requests_staged(SyncLevel::Write) && !pipeline.writes_plainly();
         if barrier || force {
-            let kind = self.forcing(barrier);
-            // Who only wants it written does not wait for a barrier that others request.
+            let kind = self.force_kind(barrier);
+            // A caller that requested only a write does not wait for another caller's barrier.
             return kind.or((write && pipeline.has_pending_sync())
                 .then_some(WriteKind::Plain { forces: false }));
         }
@@ -47,7 +47,7 @@ impl State {
         (alone && pipeline.requests_sync()).then(|| WriteKind::Barrier(self.barrier()))
     }
 
-    fn forcing(&self, barrier: bool) -> Option<WriteKind> {
+    fn force_kind(&self, barrier: bool) -> Option<WriteKind> {
         let pipeline = &self.pipeline;
         match self.durability {
             Durability::Each { through } if self.may_write_through(through || !barrier) => self
@@ -61,20 +61,21 @@ impl State {
         }
     }
 
-    /// A write that is durable by itself makes a force only where nothing before it is unforced.
+    /// Whether a write-through is a force. Only where nothing before it is unforced: a crash would
+    /// keep the write and lose what lies before.
     fn may_write_through(&self, suffices: bool) -> bool {
         let pipeline = &self.pipeline;
         suffices
             && (!pipeline.has_unforced() || planted!("unforced-neighbour"))
             && !pipeline.has_pending_sync()
             && !pipeline.writes_plainly()
-            && self.buffer.staged_batches() <= THROUGH_AT_MOST
+            && self.buffer.staged_batches() <= MAX_THROUGH_BATCHES
     }
 
     fn may_be_in_flight(&self) -> bool {
         match self.pipeline.in_flight_writes() {
             0 => true,
-            n => n < self.limits.most && self.buffer.staged() >= self.limits.from,
+            n => n < self.limits.max_writes && self.buffer.staged() >= self.limits.threshold,
         }
     }
 
@@ -85,7 +86,7 @@ impl State {
         }
     }
 
-    /// Whether a full batch that nobody forces should be written, to make room.
+    /// Whether full batches must be written to free buffer space, and no force will do it.
     fn overflows(&self) -> bool {
         self.buffer.has_full()
             && !self.pipeline.writes_plainly()
@@ -94,7 +95,7 @@ impl State {
 
     /// Whether [`State::take`] would find a job.
     pub(crate) fn has_job(&self) -> bool {
-        self.wanted().is_some()
+        self.requested_job().is_some()
     }
 
     /// Whether [`State::take_overflow`] would find a job.
@@ -102,14 +103,14 @@ impl State {
         self.overflows()
     }
 
-    /// Takes the job that somebody waits for.
+    /// Takes the job that callers have requested.
     pub(crate) fn take(&mut self) -> Option<Job> {
-        let kind = self.wanted()?;
+        let kind = self.requested_job()?;
         let batches = self.take_all();
         Some(self.launch(kind, batches, false))
     }
 
-    /// Takes the oldest full batch, written without a force.
+    /// Takes the oldest full batch, to be written without a force.
     pub(crate) fn take_overflow(&mut self) -> Option<Job> {
         if !self.overflows() {
             return None;
@@ -118,18 +119,19 @@ impl State {
         Some(self.launch(WriteKind::Plain { forces: false }, batches, false))
     }
 
-    /// Takes a stamp, and what is staged before it: if nothing is in flight and there is space for
-    /// one. What goes along becomes durable, and is not acknowledged: nobody asked.
+    /// Takes a stamp, and what is staged before it, if nothing is in flight and there is space for
+    /// one. The staged records become durable with it; the durable LSN does not cover them until a
+    /// caller requests that.
     pub(crate) fn take_stamp(&mut self) -> Option<Job> {
         if self.pipeline.in_flight_writes() > 0
             || self.pipeline.has_pending_sync()
-            || !self.has_space_for_mark()
+            || !self.has_space_for_empty_batch()
         {
             return None;
         }
         let quiet = self.buffer.has_staged() || self.pipeline.written() > self.pipeline.durable();
-        self.place_mark(BatchKind::Stamp, None);
-        let kind = self.forcing(false)?;
+        self.place_empty_batch(BatchKind::Stamp, None);
+        let kind = self.force_kind(false)?;
         let batches = self.take_all();
         Some(self.launch(kind, batches, quiet))
     }
@@ -137,7 +139,7 @@ impl State {
     fn launch(&mut self, kind: WriteKind, mut batches: Vec<BatchBuilder>, quiet: bool) -> Job {
         let numbers = self.pipeline.launch(kind, quiet, &mut batches);
         let oldest_submission = match kind {
-            // Another job will force it.
+            // A later job forces it.
             WriteKind::Plain { forces: false } => None,
             _ => self.deadlines.oldest_submission.take(),
         };
@@ -149,12 +151,12 @@ impl State {
         }
     }
 
-    /// Whether the writer thread has something to do, now that a job has ended as `outcome` says.
-    /// Decides which system calls a commit costs: a writer that is not needed is not woken.
+    /// Whether the writer thread must be woken after a job with this `outcome`. A wake-up costs the
+    /// committer a system call, so there is none without work.
     pub(crate) fn needs_writer(&self, outcome: &JobOutcome, parked: Parked) -> bool {
         let pipeline = &self.pipeline;
         let idle = !self.buffer.has_staged() && pipeline.in_flight_writes() == 0;
-        // A job that has a next leader among the committers is that one's.
+        // If a committer waits to lead, the job is its.
         let job =
             self.has_job() && !pipeline.leader.is_awaited && !Wake::WriterForJob.is_forgotten();
         let stamp = idle && pipeline.stamps.is_due || parked.idle && pipeline.lacks_stamp();
@@ -165,13 +167,13 @@ impl State {
     }
 }
 
-/// For what the writer thread sleeps until it is woken, and not only until some time.
+/// Work for which the writer thread sleeps without a timeout: it must be woken.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Parked {
-    /// It had nothing to do, and waits for the first record that lacks a stamp.
+    /// It waits for the first force without a stamp.
     pub(crate) idle: bool,
-    /// The page of statistics says all there is to say.
+    /// The page of statistics is up to date.
     pub(crate) statistics: bool,
-    /// It has looked for the log's files since anything was written.
+    /// It has checked the log's location since the last write.
     pub(crate) location: bool,
 }

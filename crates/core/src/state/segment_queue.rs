@@ -1,4 +1,4 @@
-//! The segment that is being filled, those prepared behind it, and who waits for another.
+//! The current segment, the prepared ones behind it, and requests for more.
 
 use crate::error::{Error, Result};
 use crate::options::KEPT_UNITS;
@@ -15,20 +15,21 @@ pub(crate) struct PrepareFailure {
     pub(crate) error: Error,
 }
 
-/// Prepared space: the segment in use, and the upcoming ones.
+/// Prepared space: the current segment, and the upcoming ones.
 pub(crate) struct SegmentQueue {
     current: Arc<Segment>,
     upcoming: VecDeque<Arc<Segment>>,
-    /// Where the next batch begins when none is open; may be the end of `current`.
+    /// Where the next batch begins if none is open; may be the end of `current`.
     next_batch: Lsn,
-    /// Appends want the prepared segments to reach this far.
-    wanted_end: Lsn,
-    /// How many attempts to prepare a segment have ended.
+    /// Appends have requested prepared space up to here.
+    requested_end: Lsn,
+    /// Number of attempts to prepare a segment that have ended.
     round: u64,
     failure: Option<PrepareFailure>,
-    /// The log is at its cap, and its callback at work: what to answer those who cannot wait for it.
+    /// The log is at its cap and the checkpoint callback runs. The callback's own appends fail with
+    /// this error: they would wait for themselves.
     pub(crate) at_cap: Option<Error>,
-    /// How often the front has given space back.
+    /// How often a truncation has freed space.
     freed: u64,
 }
 
@@ -42,7 +43,7 @@ impl SegmentQueue {
             current,
             upcoming,
             next_batch,
-            wanted_end: Lsn::ORIGIN,
+            requested_end: Lsn::ORIGIN,
             round: 0,
             failure: None,
             at_cap: None,
@@ -50,18 +51,18 @@ impl SegmentQueue {
         }
     }
 
-    /// Where the next batch begins when none is open.
+    /// Where the next batch begins if none is open.
     pub(super) fn next_batch(&self) -> Lsn {
         self.next_batch
     }
 
-    /// A batch ends at `end`.
+    /// A batch was closed, and ends at `end`.
     pub(super) fn batch_ended(&mut self, end: Lsn) {
         self.next_batch = end;
     }
 
-    /// The segment for a batch that begins now, and how many bytes are left in it. Takes the next
-    /// segment into use where the current one is full: there must be one.
+    /// The segment for the next batch, and how many bytes are left in it. Advances to the next
+    /// segment if the current one is full: there must be one.
     pub(super) fn for_next_batch(&mut self) -> (&Arc<Segment>, Lsn, usize) {
         if self.next_batch >= self.current.header.end()
             && let Some(next) = self.upcoming.pop_front()
@@ -84,18 +85,18 @@ impl SegmentQueue {
         self.upcoming.back().unwrap_or(&self.current).header.end()
     }
 
-    /// How many segments are prepared behind the one in use.
+    /// How many segments are prepared behind the current one.
     pub(crate) fn upcoming(&self) -> usize {
         self.upcoming.len()
     }
 
-    /// How many bytes of how many are used up in the segment that is being filled.
+    /// Used bytes and size of the current segment.
     pub(super) fn used_of_current(&self, tail: Lsn) -> (u64, u64) {
         let header = &self.current.header;
         (tail.since(header.start).min(header.len), header.len)
     }
 
-    /// An upper bound of where `bytes` of frames would end that begin at `tail`.
+    /// Upper bound of the end of `bytes` of frames that begin at `tail`.
     pub(super) fn worst_case_end(
         &self,
         tail: Lsn,
@@ -103,7 +104,7 @@ impl SegmentQueue {
         max_batch: usize,
         smallest_segment: u64,
     ) -> Lsn {
-        // What an earlier opening prepared may have been made with other options.
+        // An earlier opening may have prepared segments with other options.
         let prepared = std::iter::once(&self.current).chain(&self.upcoming);
         let (unit, smallest_segment) =
             prepared.fold((0, smallest_segment), |(unit, smallest), s| {
@@ -112,8 +113,7 @@ impl SegmentQueue {
                     smallest.min(s.header.len),
                 )
             });
-        // The least payload of a batch that is closed for lack of room, but for the one at a
-        // segment's end.
+        // The smallest payload of a full batch, except for the one at a segment's end.
         let least = (max_batch.min(smallest_segment as usize / 2)
             - BATCH_HEADER_LEN
             - 2 * FRAME_ALIGN) as u64;
@@ -125,35 +125,35 @@ impl SegmentQueue {
         tail.plus(sum + KEPT_UNITS * unit)
     }
 
-    /// Asks for prepared space up to `end`. `asked` remembers, from one try to the next, since which
-    /// round; fails where an attempt made since then has failed.
-    pub(crate) fn ask_for(&mut self, end: Lsn, asked: &mut Option<u64>) -> Result<()> {
-        if let (Some(failure), Some(round)) = (&self.failure, *asked)
+    /// Requests prepared space up to `end`. `since` keeps the round of the first request across
+    /// retries; fails if an attempt after that round has failed.
+    pub(crate) fn request(&mut self, end: Lsn, since: &mut Option<u64>) -> Result<()> {
+        if let (Some(failure), Some(round)) = (&self.failure, *since)
             && failure.round > round
         {
             return Err(failure.error.clone());
         }
-        asked.get_or_insert(self.round);
-        self.wanted_end = self.wanted_end.max(end);
+        since.get_or_insert(self.round);
+        self.requested_end = self.requested_end.max(end);
         Ok(())
     }
 
-    /// Asks for one more segment than there is, whatever became of the last attempt.
-    pub(crate) fn ask_again(&mut self) {
-        self.wanted_end = self.wanted_end.max(self.prepared_end().plus(1));
+    /// Requests one more segment, also after a failed attempt.
+    pub(crate) fn request_one_more(&mut self) {
+        self.requested_end = self.requested_end.max(self.prepared_end().plus(1));
     }
 
     /// Whether an append waits for another segment.
-    pub(crate) fn is_asked_for(&self) -> bool {
-        self.wanted_end > self.prepared_end()
+    pub(crate) fn is_requested(&self) -> bool {
+        self.requested_end > self.prepared_end()
     }
 
-    /// Whether the last attempt to prepare a segment failed.
+    /// Whether the last attempt to prepare a segment has failed.
     pub(crate) fn has_failed(&self) -> bool {
         self.failure.is_some()
     }
 
-    /// An attempt to prepare a segment has ended.
+    /// Registers the end of an attempt to prepare a segment.
     pub(crate) fn prepared(&mut self, result: Result<Arc<Segment>>) {
         self.round += 1;
         match result {
@@ -162,7 +162,7 @@ impl SegmentQueue {
                 self.failure = None;
             }
             Err(error) => {
-                self.wanted_end = Lsn::ORIGIN;
+                self.requested_end = Lsn::ORIGIN;
                 self.failure = Some(PrepareFailure {
                     round: self.round,
                     error,
@@ -171,14 +171,14 @@ impl SegmentQueue {
         }
     }
 
-    /// Space came free: whatever could not be prepared may be tried again.
+    /// Space was freed: the preallocator may try again after a failure.
     pub(crate) fn space_freed(&mut self) {
         self.failure = None;
         self.at_cap = None;
         self.freed += 1;
     }
 
-    /// How often space came free.
+    /// How often space was freed.
     pub(crate) fn times_freed(&self) -> u64 {
         self.freed
     }

@@ -1,4 +1,4 @@
-//! Events that threads wait for: observe, look at the condition, wait unless it was notified since.
+//! Events that threads wait for: observe, check the condition, wait unless it was notified since.
 
 use crate::sync::wake::{WaitFor, Wake};
 use logforce_device::Runtime;
@@ -7,8 +7,8 @@ use logforce_format::planted;
 use std::sync::atomic::Ordering::*;
 use std::time::Duration;
 
-/// An event counter that threads wait on. On a cache line of its own, so that a notification of one
-/// does not slow down who watches another.
+/// An event counter that threads wait on. It has a cache line of its own, so that notifying one
+/// event does not slow down threads that poll another.
 #[derive(Default)]
 #[repr(align(64))]
 pub(crate) struct Event {
@@ -17,12 +17,13 @@ pub(crate) struct Event {
 }
 
 impl Event {
-    /// The count, to be taken before the condition is looked at.
+    /// The count. The caller takes it before it checks the condition.
     pub(crate) fn observe(&self) -> u32 {
         self.count.load(SeqCst)
     }
 
-    /// Sleeps until the event is notified, unless it was since it was observed as `seen`.
+    /// Sleeps until the event is notified. Returns at once if it was notified since `seen` was
+    /// observed.
     pub(crate) fn wait(
         &self,
         runtime: &dyn Runtime,
@@ -43,7 +44,7 @@ impl Event {
         }
     }
 
-    /// Wakes whoever waits. Costs a system call only where somebody does.
+    /// Wakes all waiters. Costs a system call only if there are any.
     pub(crate) fn notify(&self, runtime: &dyn Runtime, why: Wake) {
         if why.is_forgotten() {
             return;
@@ -52,18 +53,18 @@ impl Event {
             self.count.fetch_add(1, SeqCst);
         }
         total_order();
-        // A sleeper that this misses has not gone to sleep yet, and will see the count changed.
+        // A thread that this load misses does not sleep yet, and will see the changed count.
         if self.sleepers.load(SeqCst) > 0 {
             runtime.wake_all(&self.count);
         }
     }
 }
 
-/// How many events the jobs share. Two jobs on one event cost a needless wake-up, no more.
+/// How many events the jobs share. Two jobs on one event cost a spurious wake-up, nothing else.
 const EVENTS: usize = 64;
 
-/// The events of jobs: committers wait for the job that carries their records, so that one wake-up
-/// reaches all of them and nobody else.
+/// The events of jobs. Committers wait for the job that writes their records, so that one wake-up
+/// reaches exactly them.
 pub(crate) struct JobEvents {
     events: [Event; EVENTS],
 }

@@ -1,5 +1,5 @@
-//! What waits and wakes, under loom: every interleaving of two or three threads, and every value
-//! that weak memory lets a load see. Shuttle takes all orderings for the strongest; here they count.
+//! Waiting and waking under loom: every interleaving of two or three threads, and every value that
+//! a weak memory model lets a load return. Shuttle treats all orderings as the strongest.
 //!
 //! ```text
 //! RUSTFLAGS="--cfg loom --cfg planted" CARGO_TARGET_DIR=target/orderings \
@@ -23,7 +23,7 @@ use std::sync::atomic::Ordering::*;
 use std::task::{Wake as Wakes, Waker};
 use std::time::Duration;
 
-/// A futex: the word is looked at, and the sleeper put to sleep, under one lock.
+/// A futex: checks the word and puts the thread to sleep under one lock.
 #[derive(Default)]
 struct Futex {
     table: Mutex<()>,
@@ -47,7 +47,7 @@ impl Runtime for Futex {
     }
 
     fn wake_one(&self, word: &AtomicU32) {
-        // Any one of them: more may be woken, since waits may end for no reason.
+        // Waking more than one is allowed: waits may end spuriously.
         self.wake_all(word);
     }
 
@@ -65,12 +65,12 @@ impl Runtime for Futex {
     }
 }
 
-/// Look, decide, sleep: whoever changes something and rings is not missed.
+/// Observe, check, sleep: a change with a notification is not missed.
 #[test]
-fn a_ring_is_not_missed() {
+fn a_notification_is_not_missed() {
     loom::model(|| {
         let engine = Arc::new((Event::default(), AtomicU32::new(0), Futex::default()));
-        let ringer = {
+        let notifier = {
             let engine = engine.clone();
             thread::spawn(move || {
                 engine.1.store(1, Release);
@@ -85,7 +85,7 @@ fn a_ring_is_not_missed() {
             }
             event.wait(futex, seen, None, WaitFor::Commit);
         }
-        ringer.join().unwrap();
+        notifier.join().unwrap();
     });
 }
 
@@ -98,9 +98,9 @@ impl Wakes for Count {
     }
 }
 
-/// Register, then look again; move the watermark, then wake: one of the two sees the other.
+/// Register, then check again; move the watermark, then wake: one of the two sees the other.
 #[test]
-fn a_waker_or_the_second_look() {
+fn a_waker_or_the_second_check() {
     loom::model(|| {
         let engine = Arc::new((Wakers::default(), AtomicU64::new(0)));
         let mover = {
@@ -112,19 +112,19 @@ fn a_waker_or_the_second_look() {
         };
         let count = Arc::new(Count::default());
         let waker: Waker = count.clone().into();
-        let mut place = None;
-        engine.0.register(Lsn(7), &mut place, &waker);
+        let mut id = None;
+        engine.0.register(Lsn(7), &mut id, &waker);
         let there = engine.1.load(Acquire) >= 7;
         mover.join().unwrap();
         let woken = count.0.load(SeqCst) > 0;
-        assert!(there || woken, "asleep for ever");
-        engine.0.forget(place.unwrap());
+        assert!(there || woken, "sleeps for ever");
+        engine.0.deregister(id.unwrap());
     });
 }
 
-/// One at a time, each sees what the one before did, and nobody waits for ever.
+/// One holder at a time, each sees what the previous one wrote, and no thread waits for ever.
 #[test]
-fn a_lock_hands_on_what_was_done() {
+fn a_lock_publishes_writes() {
     loom::model(|| {
         let futex: Arc<dyn Runtime> = Arc::new(Futex::default());
         let engine = Arc::new((RuntimeMutex::new(futex), AtomicU32::new(0)));
@@ -144,8 +144,7 @@ fn a_lock_hands_on_what_was_done() {
     });
 }
 
-/// Whoever sees that the log has failed gets the cause, and a durable LSN not older than the one
-/// that was known when it failed.
+/// A thread that sees the failure gets its cause, and a durable LSN no older than at the failure.
 #[test]
 fn a_failure_comes_with_its_cause() {
     loom::model(|| {
@@ -167,7 +166,7 @@ fn a_failure_comes_with_its_cause() {
     });
 }
 
-/// The bugs of this kind that are planted in this crate, each in a run of this same program.
+/// Runs this program once for each known bug of this kind in this crate.
 #[cfg(planted)]
 #[test]
 fn planted_bugs_are_caught() {

@@ -1,4 +1,5 @@
-//! What threads and tasks wait on, and the lock that may be held across a device call.
+//! Events and wakers that threads and tasks wait on, and the lock that may be held across a device
+//! call.
 
 pub(crate) mod event;
 #[cfg(all(test, loom))]

@@ -4,7 +4,7 @@ use logforce_format::{Lsn, planted};
 use std::sync::atomic::Ordering::*;
 use std::sync::{Arc, PoisonError};
 
-/// The first failure of a write or a barrier, which ends the log's writing.
+/// The first failed write or barrier. After it the log accepts nothing more.
 #[derive(Default)]
 pub(crate) struct Poison {
     is_set: AtomicBool,
@@ -14,7 +14,7 @@ pub(crate) struct Poison {
 }
 
 impl Poison {
-    /// Sets the cause unless there is one, and returns the error for whoever caused it.
+    /// Sets the cause unless there is one, and returns the error for the caller.
     pub(crate) fn set(&self, cause: Error) -> Error {
         if let Error::Poisoned { .. } = cause {
             return cause;
@@ -35,7 +35,7 @@ impl Poison {
         self.is_set.load(Acquire)
     }
 
-    /// Fails if a failure was recorded.
+    /// Returns the error if the log has failed.
     pub(crate) fn check(&self) -> Result<()> {
         if !self.is_set() {
             return Ok(());

@@ -10,8 +10,8 @@ const CONTENDED: u32 = 2;
 
 /// A lock that may be held across device calls.
 ///
-/// It waits through the runtime's seam, so that a test's scheduler sees the wait; an ordinary mutex
-/// held across a device call would stop that scheduler for ever.
+/// It waits through the runtime's seam, so that a test's scheduler sees the wait. An ordinary mutex
+/// held across a device call would block that scheduler for ever.
 pub(crate) struct RuntimeMutex {
     word: AtomicU32,
     runtime: Arc<dyn Runtime>,
@@ -33,7 +33,7 @@ impl RuntimeMutex {
             .compare_exchange(FREE, HELD, Acquire, Relaxed)
             .is_err()
         {
-            // Whoever finds it held leaves CONTENDED behind, so that no release forgets to wake.
+            // A waiter leaves CONTENDED in the word, so that each release wakes the next one.
             let left = if planted!("lock-uncontended") {
                 HELD
             } else {

@@ -1,12 +1,12 @@
-//! Why somebody is woken, and what somebody waits for.
+//! The reason of each wake-up and of each wait.
 //!
-//! A missed wake-up is a hang that no test of results can see. So each one has a name here, with the
-//! thread that would sleep for ever without it, and a build with `--cfg planted` can leave out any
-//! one of them to show that the checkers of interleavings notice.
+//! A missed wake-up is a hang, which tests of results do not see. So each has a name here and says
+//! which thread would sleep for ever without it. A build with `--cfg planted` can leave out any one
+//! of them, to show that the checkers of interleavings find it.
 
 use logforce_format::planted;
 
-/// Declares an enum whose variants can each be left out as a known bug.
+/// Declares an enum; a planted build can leave out each variant as a known bug.
 macro_rules! reasons {
     ($(#[$doc:meta])* $name:ident { $($(#[$why:meta])* $variant:ident = $bug:literal,)+ }) => {
         $(#[$doc])*
@@ -16,7 +16,7 @@ macro_rules! reasons {
         }
 
         impl $name {
-            /// Whether a known bug leaves this one out: `false`, but in a planted build.
+            /// Whether a known bug leaves this one out; always `false` except in a planted build.
             #[inline]
             pub(crate) fn is_forgotten(self) -> bool {
                 match self {
@@ -28,11 +28,11 @@ macro_rules! reasons {
 }
 
 reasons! {
-    /// Why a thread, a task or several of them are woken.
+    /// Why threads or tasks are woken.
     Wake {
-        /// The writer thread, by a commit that does not write itself.
+        /// The writer thread: a committer has staged work that it does not write itself.
         Writer = "wake-work",
-        /// The preallocator, by an append that took a segment into use or found none.
+        /// The preallocator: an append has begun the last prepared segment, or found none.
         Preallocator = "wake-prepare",
         /// The writer: a batch filled up, and appends wait for buffer space.
         WriterForSpace = "wake-work-for-room",
@@ -44,19 +44,19 @@ reasons! {
         WriterForForce = "wake-work-on-submit-force",
         /// The writer: a callback is due at once.
         WriterForNewCallback = "wake-work-for-callback",
-        /// The writer: a deadline is earlier than it would wake by itself.
+        /// The writer: a deadline is earlier than its timeout.
         WriterForDeadline = "wake-work-for-deadline",
         /// The writer: a job has become possible, and no committer is the next leader.
         WriterForJob = "wake-work-for-job",
-        /// The writer: a callback's record is where its policy wants it.
+        /// The writer: a callback's record has reached what its policy requires.
         WriterForCallback = "wake-callback",
-        /// The writer: it is to look whether the log is still where it was opened.
+        /// The writer: it must check that the log is still where it was opened.
         WriterForLocation = "wake-watch",
-        /// The writer: a segment was prepared, and a stamp may have waited for it.
+        /// The writer: a segment was prepared, for which a stamp may wait.
         WriterForSegment = "",
-        /// The next leader: a job has ended, or somebody else took its batch.
+        /// The next leader: a job has ended, or another thread took its batch.
         NextLeader = "wake-claimant",
-        /// The committers whose records the job carried.
+        /// The committers whose records the job wrote.
         JobDone = "wake-round",
         /// Followers in this process: the durable LSN moved.
         Followers = "wake-follower",
@@ -68,29 +68,29 @@ reasons! {
         Space = "wake-progress",
         /// Tasks that wait for buffer space or a segment.
         SpaceTasks = "wake-room-tasks",
-        /// Appends that wait for a segment: one was prepared, or could not be.
+        /// Appends that wait for a segment: it was prepared, or that failed.
         SegmentPrepared = "wake-after-preparing",
-        /// The owner's callback runs: its own appends, which must not wait for it.
+        /// Appends of the checkpoint callback, which runs now: they must not wait for it.
         CallbackRuns = "wake-callback-at-cap",
-        /// The preallocator: the owner's callback has returned.
+        /// The preallocator: the checkpoint callback has returned.
         CallbackReturned = "wake-prepare-after-callback",
-        /// The preallocator: files of truncated segments are free.
+        /// The preallocator: a truncation has freed files.
         SpaceFreed = "",
         /// The preallocator: a pin advanced, and the front may follow.
         PinAdvanced = "wake-prepare-on-advance",
-        /// The preallocator: a pin went, and the front may follow.
+        /// The preallocator: a pin was dropped, and the front may follow.
         PinDropped = "wake-prepare-on-unpin",
-        /// A close waits for truncations under way.
+        /// A close that waits for truncations.
         TruncationDone = "wake-close-after-truncation",
-        /// A close waits for jobs under way: this one failed.
+        /// A close that waits for jobs: this one failed.
         JobFailed = "wake-after-failed-job",
-        /// A close waits for jobs under way: the thread of this one unwound.
+        /// A close that waits for jobs: the leader of this one panicked.
         JobUnwound = "wake-after-unwound-job",
         /// The log has failed: the next leader.
         FailedLeader = "fail-wake-claimant",
         /// The log has failed: committers of every job.
         FailedJobs = "fail-wake-rounds",
-        /// The log has failed: whoever waits for space.
+        /// The log has failed: threads that wait for space.
         FailedSpace = "fail-wake-progress",
         /// The log has failed: the writer thread, which ends.
         FailedWriter = "fail-wake-work",
@@ -110,16 +110,16 @@ reasons! {
         ClosingWriter = "close-wakes-no-writer",
         /// The log closes: the preallocator, which ends.
         ClosingPreallocator = "close-wakes-no-preparer",
-        /// The log is closed: other threads that close it too.
+        /// The log is closed: other threads that close it as well.
         Closed = "wake-other-closers",
     }
 }
 
 reasons! {
-    /// What a thread waits for. The known bug of each is to observe the event only after the look at
-    /// the condition: a notification in between is missed.
+    /// What a thread waits for. The known bug of each is to observe the event only after the check
+    /// of the condition, and so to miss a notification in between.
     WaitFor {
-        /// The job that covers its records, or the turn to lead the next one.
+        /// The job that covers its records, or its turn to lead the next one.
         Commit = "late-observe-commit",
         /// Buffer space, or a segment, for an append.
         Space = "late-observe-room",
@@ -133,7 +133,7 @@ reasons! {
         WriterWork = "late-observe-work",
         /// Work for the preallocator.
         PreallocatorWork = "late-observe-prepare",
-        /// The preallocator's next piece.
+        /// The pause between two pieces while the preallocator fills a segment.
         FillPause = "",
         /// The next durable record.
         NextRecord = "late-observe-follower",

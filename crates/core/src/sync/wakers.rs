@@ -9,8 +9,8 @@ use std::task::Waker;
 
 /// Tasks that wait for a watermark to reach an LSN.
 ///
-/// Register, then look at the watermark again; move the watermark, then wake: one of the two sees
-/// the other.
+/// A task registers, then checks the watermark again; a writer moves the watermark, then wakes: one
+/// of the two sees the other.
 #[derive(Default)]
 pub(crate) struct Wakers {
     count: AtomicUsize,
@@ -18,9 +18,9 @@ pub(crate) struct Wakers {
     waiting: Mutex<BTreeMap<(Lsn, u64), Waker>>,
 }
 
-/// A task's place among [`Wakers`].
+/// A task's registration with [`Wakers`].
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct WakerId {
     at: Lsn,
     number: u64,
 }
@@ -30,19 +30,19 @@ impl Wakers {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks to be woken once the watermark has reached `at`; again for the same place replaces the
-    /// waker.
-    pub(crate) fn register(&self, at: Lsn, place: &mut Option<Place>, waker: &Waker) {
-        let place = place.get_or_insert_with(|| Place {
+    /// Registers a task to be woken once the watermark has reached `at`. With an existing
+    /// registration, replaces its waker.
+    pub(crate) fn register(&self, at: Lsn, id: &mut Option<WakerId>, waker: &Waker) {
+        let id = id.get_or_insert_with(|| WakerId {
             at,
             number: self.next.fetch_add(1, Relaxed),
         });
         let mut waiting = self.waiting();
         if planted!("first-waker-kept") {
-            let kept = waiting.entry((place.at, place.number));
+            let kept = waiting.entry((id.at, id.number));
             kept.or_insert_with(|| waker.clone());
         } else {
-            waiting.insert((place.at, place.number), waker.clone());
+            waiting.insert((id.at, id.number), waker.clone());
         }
         self.count.store(waiting.len(), SeqCst);
         drop(waiting);
@@ -51,14 +51,14 @@ impl Wakers {
         }
     }
 
-    /// Forgets a place.
-    pub(crate) fn forget(&self, place: Place) {
+    /// Removes a registration.
+    pub(crate) fn deregister(&self, id: WakerId) {
         let mut waiting = self.waiting();
-        waiting.remove(&(place.at, place.number));
+        waiting.remove(&(id.at, id.number));
         self.count.store(waiting.len(), SeqCst);
     }
 
-    /// Wakes who waits for `reached` or less.
+    /// Wakes the tasks that wait for `reached` or less.
     pub(crate) fn wake_to(&self, reached: Lsn, why: Wake) {
         if why.is_forgotten() {
             return;
@@ -78,12 +78,12 @@ impl Wakers {
             woken
         };
         for waker in woken.into_values() {
-            // An executor's panic is not the log's: the others must be woken all the same.
+            // A panic of one executor must not keep the other tasks asleep.
             let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
         }
     }
 
-    /// Wakes everybody.
+    /// Wakes all tasks.
     pub(crate) fn wake_all(&self, why: Wake) {
         self.wake_to(Lsn(u64::MAX - 1), why);
     }
@@ -109,14 +109,14 @@ mod tests {
     fn each_is_woken_once_at_its_lsn() {
         let wakers = Wakers::default();
         let counts: Vec<Arc<Count>> = (0..4).map(|_| Arc::default()).collect();
-        let mut places = [None; 4];
-        for (n, place) in places.iter_mut().enumerate() {
+        let mut ids = [None; 4];
+        for (n, id) in ids.iter_mut().enumerate() {
             let waker = counts[n].clone().into();
-            wakers.register(Lsn(10 * n as u64), place, &waker);
-            wakers.register(Lsn(10 * n as u64), place, &waker);
+            wakers.register(Lsn(10 * n as u64), id, &waker);
+            wakers.register(Lsn(10 * n as u64), id, &waker);
         }
         wakers.wake_to(Lsn(10), Wake::DurableTasks);
-        wakers.forget(places[3].expect("registered"));
+        wakers.deregister(ids[3].expect("registered"));
         let woken = || -> Vec<u32> { counts.iter().map(|c| c.0.load(SeqCst)).collect() };
         assert_eq!(woken(), [1, 1, 0, 0]);
         wakers.wake_all(Wake::EndedTasks);

@@ -1,4 +1,4 @@
-//! Truncating the log at its back: the records from a position on are voided.
+//! Truncating the back: voiding the records from a position on.
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -7,9 +7,9 @@ use crate::read::reader::{boundary, past_void};
 use crate::sync::wake::{WaitFor, Wake};
 use logforce_format::{BatchKind, Lsn, planted};
 
-/// Voids every record at and above `from`, and forces that.
+/// Voids every record at and above `from`, durably.
 pub(crate) fn truncate_back(engine: &Engine, from: Lsn) -> Result<()> {
-    // Everything is made durable first, so that there is one rule for where a record begins.
+    // Makes everything durable first, so that the durable part alone says where records begin.
     let tail = engine.state().tail();
     if from > tail {
         return Err(Error::BeyondEnd {
@@ -17,8 +17,8 @@ pub(crate) fn truncate_back(engine: &Engine, from: Lsn) -> Result<()> {
             end: tail,
         });
     }
-    // Held back by a pin or not: its owner has dropped what lies below.
-    let front = engine.pins.wanted();
+    // The requested front, not the one that a pin holds: the owner has dropped what lies below.
+    let front = engine.pins.requested();
     if from < front {
         return Err(Error::Truncated { lsn: from, front });
     }
@@ -40,12 +40,12 @@ pub(crate) fn truncate_back(engine: &Engine, from: Lsn) -> Result<()> {
             if state.lifecycle.closing {
                 return Err(Error::Closed);
             }
-            if state.has_space_for_mark() {
-                break state.place_mark(BatchKind::Void, Some(from));
+            if state.has_space_for_empty_batch() {
+                break state.place_empty_batch(BatchKind::Void, Some(from));
             }
             engine.refuse_in_callback(&state)?;
             let one_more = state.segments.prepared_end().plus(1);
-            state.segments.ask_for(one_more, &mut asked)?;
+            state.segments.request(one_more, &mut asked)?;
         }
         let preallocator = &engine.events.preallocator;
         preallocator.notify(engine.runtime(), Wake::PreallocatorForSpace);

@@ -1,4 +1,4 @@
-//! Truncating the log at its front: the records below are dropped, their segments reused.
+//! Truncating the front: dropping the records below it, and freeing their segments.
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -15,10 +15,10 @@ use logforce_format::{BATCH_HEADER_LEN, BatchHeader, Lsn, RecoveryCase, Seen, pl
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 
-/// Drops what lies below `to`, as far as no pin holds it.
+/// Drops the records below `to`, or below the oldest pin.
 pub(crate) fn truncate_front(engine: &Engine, to: Lsn) -> Result<()> {
     check_front(engine, to)?;
-    engine.pins.want(to);
+    engine.pins.request(to);
     engine.move_front()
 }
 
@@ -33,22 +33,23 @@ pub(crate) fn check_front(engine: &Engine, to: Lsn) -> Result<()> {
     Ok(())
 }
 
-/// Moves the front to `to`; by whoever has the turn.
-pub(crate) fn front_to(engine: &Engine, to: Lsn) -> Result<()> {
+/// Moves the front to `to`. The caller holds the lock of
+/// [`PinTable::begin_move`](crate::engine::pin_table::PinTable::begin_move).
+pub(crate) fn move_front_to(engine: &Engine, to: Lsn) -> Result<()> {
     if to <= engine.front() {
-        // What an earlier call could not do.
+        // Files that an earlier call could not remove.
         return finish_retired(engine);
     }
-    // Again: it may have been wanted long ago, and taken back at the other end since.
+    // Checked again: since the request, `truncate_back` may have voided this position.
     check_front(engine, to)?;
-    // The anchor must not lie below the front; under a weak method this is where it moves.
+    // The anchor must not lie below the front. Under a weak method only a barrier moves it.
     let durable = engine.durable();
     engine.wait_until(durable, SyncLevel::Barrier)?;
     let keep = {
         let segments = engine.view.segments();
         match segments.containing(to) {
             Some(s) => s,
-            // At the very end: the last segment stays.
+            // At the end of the log: the last segment stays.
             None => segments.all().pop().ok_or(Error::BeyondEnd {
                 lsn: to,
                 end: durable,
@@ -56,14 +57,15 @@ pub(crate) fn front_to(engine: &Engine, to: Lsn) -> Result<()> {
         }
     };
     let first_segment = keep.header.start;
-    let first_prev_crc = match first_link(engine, &keep) {
+    let first_prev_crc = match first_prev_crc_of(engine, &keep) {
         Ok(link) => Some(link),
-        // Only the segments below are kept for want of it, until the front comes to a later one: an
-        // owner who drops what lies below the damage must not be refused for that damage.
+        // Without the link, the segments below are kept until the front reaches a later segment.
+        // Truncation does not fail for it: that is how an owner gets rid of damage.
         Err(Error::Damaged(_)) => None,
         Err(other) => return Err(other),
     };
-    // The control file first: a segment that is gone while it is still promised is damage.
+    // The control file first: after a crash, a removed segment that the control file still lists
+    // would be damage.
     engine.update_control(|c| {
         if planted!("front-not-written-down") {
             return;
@@ -86,12 +88,12 @@ pub(crate) fn front_to(engine: &Engine, to: Lsn) -> Result<()> {
     finish_retired(engine)
 }
 
-/// The header checksum of the batch before the segment's first one.
-fn first_link(engine: &Engine, segment: &Arc<Segment>) -> Result<u32> {
+/// The header checksum of the batch before the segment's first batch.
+fn first_prev_crc_of(engine: &Engine, segment: &Arc<Segment>) -> Result<u32> {
     let first = segment.header.first_batch();
     let anchor = engine.state().pipeline.anchor;
     if anchor.lsn <= first {
-        // It has none yet: the next one will follow the last one written.
+        // It has no batch yet: its first will follow the last one written.
         return Ok(anchor.prev_crc);
     }
     let mut window = Window::new(ReadSource::Cache);
@@ -120,24 +122,23 @@ fn first_link(engine: &Engine, segment: &Arc<Segment>) -> Result<u32> {
 }
 
 impl Engine {
-    /// Moves the front as far as it is wanted and no pin holds it.
+    /// Moves the front to the requested one, or to the oldest pin.
     pub(crate) fn move_front(&self) -> Result<()> {
         let target = self.pins.begin_move();
         let to = target.to;
-        // A pin in a range that was truncated since is no place for the front: at or below it is
-        // where the front stays, then.
+        // A pin in a range that was voided since cannot be the front: the front stays where it is.
         if to > self.front() && target.is_held && check_front(self, to).is_err() {
             return Ok(());
         }
-        front_to(self, to)
+        move_front_to(self, to)
     }
 }
 
-/// Makes spares of the files that left the log, or removes them, and wakes whoever waits for space.
-/// By whoever has the turn.
+/// Makes spares of the files of truncated segments, or removes them, and wakes the preallocator.
+/// The caller holds the lock of the pin table.
 ///
 /// # Errors
-/// Of the system; what is left is done by the next call.
+/// Of the system; the next call tries again.
 pub(crate) fn finish_retired(engine: &Engine) -> Result<()> {
     let options = &engine.config.options;
     let reuse = Reuse {

@@ -1,4 +1,4 @@
-//! Truncating the log at either end, and the pins that hold its front back.
+//! Truncating the log at either end, and the pins that hold its front.
 
 pub(crate) mod back;
 pub(crate) mod front;

@@ -1,39 +1,38 @@
-//! Pins: readers that hold the front back, and the limit that keeps a dead one from filling the
-//! disk.
+//! Pins hold the front for readers; a limit keeps a forgotten pin from filling the disk.
 //!
-//! `truncate_front` notes which front is wanted; the front itself moves to the oldest pin at most.
-//! When a pin advances or goes, the preallocator moves the front on. Not whoever dropped it: to
-//! move the front takes a barrier, a forced control file and a directory sync, and a `Drop` may run
-//! anywhere, in an async task or while a thread unwinds. Nor need anybody wait for it: space is what
-//! is gained, and the preallocator is the one that needs space.
+//! `truncate_front` requests a front; the front moves to the oldest pin at most. When a pin
+//! advances or is dropped, the preallocator moves the front on. The thread that drops it does not:
+//! moving the front takes a barrier, a forced control file and a directory sync, and a `Drop` may
+//! run in an async task or during a panic. Nothing waits for the move either: it frees space, and
+//! the preallocator is the thread that needs space.
 
 use crate::engine::Engine;
-use crate::engine::pin_table::Held;
+use crate::engine::pin_table::PinState;
 use crate::error::{Error, Result};
 use crate::read::reader::{boundary, past_void};
 use crate::sync::wake::Wake;
 use logforce_format::Lsn;
 use std::sync::Arc;
 
-/// Holds the front of a log at or below a position, until it is dropped, advanced, or broken. In
-/// memory only: nothing of it is left when the log is closed.
+/// Holds the front of a log at or below a position, until it is dropped, advanced, or broken. It
+/// exists in memory only, and ends when the log is closed.
 ///
-/// A reader of the log makes one before it starts, and advances it as it goes; then
-/// [`Log::truncate_front`] does not take away what it has still to read. One that would keep more
-/// than [`Options::max_pinned_bytes`](crate::Options::max_pinned_bytes) bytes is broken, and its reader gets
-/// [`Error::Truncated`].
+/// A reader of the log creates one before it starts, and advances it as it reads; then
+/// [`Log::truncate_front`](crate::Log::truncate_front) does not drop what it has not read yet. A pin that would keep more than
+/// [`Options::max_pinned_bytes`](crate::Options::max_pinned_bytes) bytes is broken, and its reader
+/// gets [`Error::Truncated`].
 pub struct Pin {
     engine: Arc<Engine>,
     id: u64,
 }
 
 impl Engine {
-    /// Moves the front in the background, where a pin advanced or went. Where it cannot move, it
-    /// stays: the pins hold it at or below, and the next truncation tries again.
+    /// Moves the front in the background after a pin advanced or was dropped. If it cannot move,
+    /// the next truncation tries again.
     pub(crate) fn follow_pins(&self) {
         if self.pins.take_due() && self.move_front().is_err() {
-            // A failure that matters is in the poison. Others (a pin in a range that was truncated
-            // since; a file that could not be removed) cost space and nothing else.
+            // A failure that matters has poisoned the log. Others (a pin in a range that was voided
+            // since, a file that could not be removed) cost only space.
         }
     }
 }
@@ -49,8 +48,8 @@ pub(crate) fn pin(engine: &Arc<Engine>, lsn: Lsn) -> Result<Pin> {
         engine: engine.clone(),
         id,
     };
-    // Held first, looked at then: the front cannot pass it meanwhile. If it is refused, its drop
-    // lets go.
+    // Pins first, then checks: the front cannot pass it meanwhile. If the check fails, the drop
+    // removes the pin.
     match can_be_front(engine, lsn)? {
         true => Ok(pin),
         false => Err(Error::NotABoundary { lsn }),
@@ -62,32 +61,33 @@ fn can_be_front(engine: &Engine, lsn: Lsn) -> Result<bool> {
 }
 
 impl Pin {
-    /// Where it is.
+    /// Its position.
     pub fn lsn(&self) -> Lsn {
-        self.held().map_or(Lsn::ORIGIN, |p| p.at)
+        self.state().map_or(Lsn::ORIGIN, |p| p.at)
     }
 
-    /// It held more than [`Options::max_pinned_bytes`](crate::Options::max_pinned_bytes) bytes, or
-    /// the log was full and needed the space, and does not hold anything any more. Never undone.
+    /// Whether the log has broken the pin: it held more than
+    /// [`Options::max_pinned_bytes`](crate::Options::max_pinned_bytes) bytes, or the log was full
+    /// and needed the space. A broken pin holds nothing, and stays broken.
     pub fn is_broken(&self) -> bool {
-        self.held().is_none_or(|p| p.broken)
+        self.state().is_none_or(|p| p.broken)
     }
 
-    /// Moves it on to `lsn`, the start or the end of a durable record. What lies below may be
-    /// dropped from then on: the front follows in the background, as far as
-    /// [`Log::truncate_front`](crate::Log::truncate_front) was asked for. Within an atomic append
-    /// the front stays at its start. Below the place where it is nothing happens.
+    /// Advances it to `lsn`, the start or the end of a durable record. The log may drop what lies
+    /// below from then on: the front follows in the background, up to what
+    /// [`Log::truncate_front`](crate::Log::truncate_front) has requested. Within an atomic append
+    /// the front stays at its start. If `lsn` lies below the pin, nothing happens.
     ///
     /// [`Error::Truncated`] if it is broken and `lsn` below the front; else the errors of
-    /// [`Log::pin`](crate::Log::pin). After an error it is where it was.
+    /// [`Log::pin`](crate::Log::pin). An error leaves the pin where it was.
     pub fn advance(&self, lsn: Lsn) -> Result<()> {
         let engine = &self.engine;
         engine.view.check_process()?;
-        match self.held() {
+        match self.state() {
             Some(p) if p.broken => {
                 return Err(Error::Truncated {
                     lsn: p.at,
-                    front: engine.front().max(engine.pins.wanted()),
+                    front: engine.front().max(engine.pins.requested()),
                 });
             }
             Some(p) if lsn <= p.at => return Ok(()),
@@ -101,7 +101,7 @@ impl Pin {
         Ok(())
     }
 
-    fn held(&self) -> Option<Held> {
+    fn state(&self) -> Option<PinState> {
         self.engine.pins.get(self.id)
     }
 }
@@ -109,7 +109,7 @@ impl Pin {
 impl Drop for Pin {
     fn drop(&mut self) {
         let engine = &self.engine;
-        // The child of a fork: it has no preallocator, and the mutex may be held for ever.
+        // A forked child has no preallocator, and its copy of the mutex may stay locked for ever.
         if engine.view.check_process().is_err() {
             return;
         }

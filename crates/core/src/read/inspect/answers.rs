@@ -82,7 +82,7 @@ pub struct LogSummary {
     /// Both slots of the control file are whole.
     pub control_whole: bool,
     /// `front`, `anchor` and `prepared_end` are the control file's word. Else, in
-    /// [salvage](Inspector::salvage) without a control file that can be used, they are where the first
+    /// [salvage](crate::Inspector::salvage) without a control file that can be used, they are where the first
     /// segment found begins and the last one ends: nobody knows what lay below and above, nor which of
     /// the records were truncated at the front.
     pub bounds_known: bool,
@@ -92,7 +92,7 @@ pub struct LogSummary {
     /// A crash may leave one slot.
     pub meta_whole: bool,
     /// Whether there ever was metadata is known: a slot of it is there, or one of the control file,
-    /// which says so. Else, in [salvage](Inspector::salvage), that there is none says nothing.
+    /// which says so. Else, in [salvage](crate::Inspector::salvage), that there is none says nothing.
     pub meta_known: bool,
     /// Somebody has it open for writing.
     pub in_use: bool,

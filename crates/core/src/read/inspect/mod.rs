@@ -143,7 +143,7 @@ impl Inspector {
 
     /// Opens what there is of a log whose control file is missing or damaged: everything that the
     /// segments hold counts. Of segments that contradict each other one counts, the other is among
-    /// the [strays](Inspection::strays).
+    /// the [strays](LogSummary::strays).
     pub fn salvage(system: &dyn System, path: impl AsRef<Path>) -> Result<Inspector> {
         let path = path.as_ref();
         let dir = existing_directory(system, path)?;

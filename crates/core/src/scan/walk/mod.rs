@@ -3,7 +3,7 @@
 //!
 //! Below the anchor the walk goes from batch to batch as a reader does, from the anchor on as an
 //! opening does, and by what that decides. Where the two do not meet, the anchor counts and the
-//! contradiction is damage. Behind damage it goes on with what [counts](behind::counts).
+//! contradiction is damage. Behind damage it goes on with what counts.
 
 mod behind;
 pub(crate) mod ground;

@@ -173,15 +173,15 @@ impl ControlFile {
     /// Runs what writes slots; if it unwinds, the log is poisoned before anybody else has the turn:
     /// the slot may be half written, and the next change would begin with the other one.
     fn whole<T>(&self, poison: &Poison, body: impl FnOnce() -> T) -> T {
-        struct Half<'a>(&'a Poison, &'a ControlFile);
-        impl Drop for Half<'_> {
+        struct UnwindGuard<'a>(&'a Poison, &'a ControlFile);
+        impl Drop for UnwindGuard<'_> {
             fn drop(&mut self) {
                 let path = self.1.dir.path().join(names::CONTROL);
                 let source = std::io::Error::other("the thread that was at it panicked");
                 self.0.set(Error::io("write", path)(source));
             }
         }
-        let half = Half(poison, self);
+        let half = UnwindGuard(poison, self);
         let done = body();
         std::mem::forget(half);
         done
