@@ -47,7 +47,7 @@ enum Commands {
     Fuzz(fuzz::Options),
 }
 
-/// What another program reads.
+/// Arguments of another program.
 #[derive(Debug, clap::Args)]
 struct Passed {
     /// Passed on as they are.
@@ -61,7 +61,7 @@ fn main() -> ExitCode {
         Commands::Test(options) => test::command(&options),
         Commands::Soak(options) => soak::command(&options),
         Commands::Platform(options) => platform::command(&options),
-        Commands::Sim(passed) => sim::lives(&passed.words),
+        Commands::Sim(passed) => sim::runs(&passed.words),
         Commands::Planted(passed) => sim::planted(&passed.words),
         Commands::Powercut(passed) => powercut::command(&passed.words),
         Commands::Fuzz(options) => fuzz::command(&options),

@@ -4,8 +4,8 @@ use crate::workspace::{Workspace, cargo};
 use anyhow::{Context, Result};
 use std::process::Command;
 
-/// Where builds with known bugs in them go, below the target folder: cargo would else compile
-/// everything anew at each change of its flags.
+/// Where builds with known bugs go, below the target folder: in the usual one cargo would compile
+/// everything again at each change of its flags.
 pub const PLANTED: &str = "planted";
 
 /// Cargo, with the known bugs compiled in.
@@ -19,21 +19,21 @@ pub fn with_bugs(workspace: &Workspace) -> Command {
     command
 }
 
-/// The seeds that found something once: lived at every change.
+/// The seeds that once found a bug: every change runs them again.
 pub const LISTED: &str = "crates/sim/seeds.txt";
 
-/// What cargo is to run.
+/// Makes cargo run the program.
 pub const RUN: [&str; 6] = ["run", "--quiet", "--locked", "-p", "logforce-sim", "--"];
 
-/// `cargo xtask sim`: random lives.
-pub fn lives(words: &[String]) -> Result<bool> {
+/// `cargo xtask sim`: random runs.
+pub fn runs(words: &[String]) -> Result<bool> {
     let workspace = Workspace::find()?;
     let mut command = Command::new(cargo());
     command.current_dir(&workspace.root).args(RUN).args(words);
     ended_well(command)
 }
 
-/// `cargo xtask planted`: known bugs, looked for by random lives.
+/// `cargo xtask planted`: random runs search for known bugs.
 pub fn planted(words: &[String]) -> Result<bool> {
     let workspace = Workspace::find()?;
     let mut command = with_bugs(&workspace);

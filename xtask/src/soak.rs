@@ -1,4 +1,4 @@
-//! `cargo xtask soak`: random runs with seeds that nobody has run, for as long as there is time.
+//! `cargo xtask soak`: random runs with fresh seeds, for as long as there is time.
 
 use crate::sim;
 use crate::test::Tier;
@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Random runs of the log on a simulated disk with fresh seeds, until it is stopped. Writes down what
-/// it did in target/soak/soak.txt; a run that fails is listed in crates/sim/seeds.txt, so that every
-/// later test runs it again, with the one command that shows it.
+/// Makes random runs of the log on a simulated disk with fresh seeds, until it is stopped. Appends its
+/// progress to target/soak/soak.txt, and seeds that fail to crates/sim/seeds.txt, so that every later
+/// test runs them again; prints the command that repeats each.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// Ends after so many minutes.
@@ -48,10 +48,7 @@ pub fn command(options: &Options) -> Result<bool> {
         .minutes
         .map(|m| Duration::from_secs(60 * u64::from(m)));
     let (mut from, mut failed) = (first, 0);
-    println!(
-        "seeds from {from}; what is done is written to {}",
-        diary.display()
-    );
+    println!("seeds from {from}; progress goes to {}", diary.display());
     while limit.is_none_or(|limit| began.elapsed() < limit) {
         let round = round(&program, &workspace.root, from)?;
         for (seed, why) in &round {
@@ -80,7 +77,7 @@ fn build(workspace: &Workspace) -> Result<PathBuf> {
     Ok(workspace.target.join("debug").join(name))
 }
 
-/// Runs one round; answers the seeds that failed, and why.
+/// Runs one round; returns the seeds that failed, and why.
 fn round(program: &Path, root: &Path, from: u64) -> Result<Vec<(u64, String)>> {
     let out = Command::new(program)
         .current_dir(root)
@@ -135,7 +132,7 @@ mod tests {
 
     #[test]
     fn failures_are_read_once_each() {
-        let text = "FAILED seed 12: gone\nagain: cargo xtask sim --seed 12\nlives 9\n\
+        let text = "FAILED seed 12: gone\nagain: cargo xtask sim --seed 12\nruns 9\n\
                     FAILED seed 7: a: b\nFAILED seed 12: gone\n";
         let read = failures(text);
         assert_eq!(read, [(7, "a: b".to_owned()), (12, "gone".to_owned())]);

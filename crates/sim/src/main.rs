@@ -1,10 +1,10 @@
-//! `cargo xtask sim`: random lives by the thousand, and each again by its seed.
+//! `cargo xtask sim`: random runs by the thousand, and each again by its seed.
 
 #![forbid(unsafe_code)]
 
-use logforce_sim::life::{CALLS, CUTS, Tally, live};
-use logforce_sim::plants;
-use logforce_sim::work::be_quiet;
+use logforce_sim::known_bugs::{self, KnownBug};
+use logforce_sim::simulation::{self, CALLS, Coverage, POWER_CUTS};
+use logforce_sim::workload::be_quiet;
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,22 +16,22 @@ use std::time::{Duration, Instant};
 
 const HELP: &str = "\
 logforce-sim [--seeds N] [--from SEED] [--minutes M] [--threads T] [--go-on] [--listed FILE]
-    Lives N random lives (10,000 unless told), or lives for M minutes, and prints what happened in
-    them. Ends at the first life in which an invariant does not hold; with --go-on it prints each of
-    them and lives the others too. --listed: first the seeds in FILE (one at the start of each line),
-    and those by which known bugs are found.
+    Makes N random runs (10,000 by default), or runs for M minutes, and prints what they covered.
+    Stops at the first run in which an invariant does not hold; with --go-on it prints each of them
+    and continues. --listed: first the seeds in FILE (one at the start of each line), and those that
+    find known bugs.
 
 logforce-sim --seed N
-    Lives that life again, exactly, and prints what it does when it fails.
+    Repeats that run, exactly, and prints what it did when it fails.
 
 logforce-sim planted [--search] [--seeds N] [NAME]...
-    In a build with --cfg planted: turns each known bug on in turn and says which seed found it.
-    The life that is known to find it is lived first, unless --search is given.
+    In a build with --cfg planted: turns each known bug on in turn and prints which seed found it.
+    The seed that is known to find it comes first, unless --search is given.
 ";
 
-/// Lives in CI.
+/// Runs of a batch, by default.
 const SEEDS: u64 = 10_000;
-/// From here on every kind of fault and every row of the decision table must have been met.
+/// A batch of so many runs must have covered every kind of fault and every row of the decision table.
 const ENOUGH: u64 = 2_000;
 
 #[derive(Debug)]
@@ -44,7 +44,7 @@ struct Options {
     planted: bool,
     search: bool,
     go_on: bool,
-    /// A file of seeds that are lived as well.
+    /// A file of seeds that are run as well.
     listed: Option<PathBuf>,
     names: Vec<String>,
 }
@@ -95,25 +95,26 @@ impl Options {
         }
         let many = self.seeds.is_some() || self.minutes.is_some() || self.from > 0 || self.go_on;
         if self.seed.is_some() && (many || self.planted) {
-            return Err("--seed lives one life and goes with nothing else".into());
+            return Err("--seed makes one run and goes with nothing else".into());
         }
         if self.planted && self.minutes.is_some() {
             return Err("planted takes --seeds, not --minutes".into());
         }
         for name in &self.names {
-            let is_in = |list: &[plants::Plant]| list.iter().any(|p| p.name == name);
+            let is_in = |list: &[KnownBug]| list.iter().any(|p| p.name == name);
             let others = [
-                ("interleavings", plants::INTERLEAVINGS),
-                ("interleavings", plants::ORDERINGS),
-                ("exhaustive", plants::EXHAUSTIVE),
-                ("fuzzing", plants::FUZZING),
+                ("interleavings", known_bugs::INTERLEAVINGS),
+                ("interleavings", known_bugs::ORDERINGS),
+                ("exhaustive", known_bugs::EXHAUSTIVE),
+                ("fuzzing", known_bugs::FUZZING),
             ];
-            if is_in(plants::LIVES) {
+            if is_in(known_bugs::SIMULATION) {
                 continue;
             }
             return Err(match others.iter().find(|(_, list)| is_in(list)) {
                 Some((suite, _)) => format!("{name} is for the suite {suite} to find").into(),
-                None => format!("no known bug is called {name}; sim/src/plants.rs has them").into(),
+                None => format!("no known bug is called {name}; sim/src/known_bugs.rs lists them")
+                    .into(),
             });
         }
         Ok(())
@@ -136,15 +137,15 @@ fn main() -> ExitCode {
         return planted(&options);
     }
     if let Some(seed) = options.seed {
-        let tally = live(seed);
-        println!("seed {seed} lives\n{tally}");
+        let coverage = simulation::run(seed);
+        println!("seed {seed} passed\n{coverage}");
         return ExitCode::SUCCESS;
     }
     many(&options)
 }
 
-/// The threads of a life take turns, all of them on one processor: to wake one on another costs more
-/// than what it does there. They are its children, and stay where it is.
+/// Keeps a run on one processor: its threads take turns, and waking one on another processor costs
+/// more than the work it does there. They inherit the processor from the thread that starts them.
 #[cfg(target_os = "linux")]
 fn stay_on_one_processor(worker: usize) {
     use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -155,7 +156,7 @@ fn stay_on_one_processor(worker: usize) {
     if let Some(mine) = allowed.get(worker % allowed.len().max(1)) {
         let mut one = CpuSet::new();
         one.set(*mine);
-        // Slower without, and nothing else.
+        // Without it the run is only slower.
         let _ = sched_setaffinity(None, &one);
     }
 }
@@ -163,15 +164,15 @@ fn stay_on_one_processor(worker: usize) {
 #[cfg(not(target_os = "linux"))]
 fn stay_on_one_processor(_: usize) {}
 
-/// A life that failed.
+/// A run that failed.
 struct Failed {
     seed: u64,
     why: String,
 }
 
 fn many(options: &Options) -> ExitCode {
-    // Panics are part of a life: of checks that a cut interrupts, of the device. The one that ends
-    // a life is shown below, and in full by its seed alone.
+    // Panics are part of a run: of checks that a power cut interrupts, of the device. The one that
+    // fails a run is printed below, and in full by `--seed`.
     std::panic::set_hook(Box::new(|_| {}));
     be_quiet();
     let began = Instant::now();
@@ -190,7 +191,7 @@ fn many(options: &Options) -> ExitCode {
     };
     let next = AtomicU64::new(0);
     let stop = AtomicBool::new(false);
-    let all = Mutex::new((Tally::default(), None::<Failed>));
+    let all = Mutex::new((Coverage::default(), None::<Failed>));
     std::thread::scope(|scope| {
         for worker in 0..options.threads {
             let (next, stop, all, listed) = (&next, &stop, &all, &listed);
@@ -204,11 +205,11 @@ fn many(options: &Options) -> ExitCode {
                         None if n - listed.len() as u64 >= seeds => return,
                         None => options.from.wrapping_add(n - listed.len() as u64),
                     };
-                    let lived = catch_unwind(AssertUnwindSafe(|| live(seed)));
-                    let lived = lived.map_err(|panic| text(&*panic)).and_then(enough);
+                    let ran = catch_unwind(AssertUnwindSafe(|| simulation::run(seed)));
+                    let ran = ran.map_err(|panic| text(&*panic)).and_then(enough);
                     let mut all = all.lock().expect("never panics");
-                    match lived {
-                        Ok(tally) => all.0.add(&tally),
+                    match ran {
+                        Ok(coverage) => all.0.add(&coverage),
                         Err(why) => {
                             if options.go_on {
                                 println!("{}", failure(seed, &why));
@@ -224,25 +225,25 @@ fn many(options: &Options) -> ExitCode {
             });
         }
     });
-    let (tally, failed) = all.into_inner().expect("never panics");
+    let (coverage, failed) = all.into_inner().expect("never panics");
     let took = began.elapsed().as_secs_f64();
     println!(
-        "{tally}in {took:.1} s, {:.0} lives a second",
-        tally.lives as f64 / took
+        "{coverage}in {took:.1} s, {:.0} runs a second",
+        coverage.runs as f64 / took
     );
     if let Some(Failed { seed, why }) = failed {
         println!("{}", failure(seed, &why));
         return ExitCode::FAILURE;
     }
-    let lacks = tally.lacks();
-    if tally.lives >= ENOUGH && !lacks.is_empty() {
-        println!("FAILED, too little happened: {}", lacks.join("; "));
+    let gaps = coverage.gaps();
+    if coverage.runs >= ENOUGH && !gaps.is_empty() {
+        println!("FAILED, too little covered: {}", gaps.join("; "));
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS
 }
 
-/// The seeds in a file, a number at the start of a line and what it found behind it; and those of
+/// The seeds in a file, each at the start of a line with what it found behind it, and those of the
 /// known bugs.
 fn listed(file: &Path) -> Result<Vec<u64>, String> {
     let name = file.display();
@@ -255,7 +256,7 @@ fn listed(file: &Path) -> Result<Vec<u64>, String> {
         seed.map_err(|_| format!("{name}: no seed at the start of '{line}'"))
     });
     let mut seeds: Vec<u64> = seeds.collect::<Result<_, _>>()?;
-    seeds.extend(plants::LIVES.iter().filter_map(|bug| bug.seed));
+    seeds.extend(known_bugs::SIMULATION.iter().filter_map(|bug| bug.seed));
     seeds.sort_unstable();
     seeds.dedup();
     Ok(seeds)
@@ -265,14 +266,14 @@ fn failure(seed: u64, why: &str) -> String {
     format!("FAILED seed {seed}: {why}\nagain: cargo xtask sim --seed {seed}")
 }
 
-fn enough(tally: Tally) -> Result<Tally, String> {
-    if tally.calls < CALLS || tally.cuts < CUTS {
+fn enough(coverage: Coverage) -> Result<Coverage, String> {
+    if coverage.calls < CALLS || coverage.power_cuts < POWER_CUTS {
         return Err(format!(
-            "{} calls and {} cuts only",
-            tally.calls, tally.cuts
+            "only {} calls and {} power cuts",
+            coverage.calls, coverage.power_cuts
         ));
     }
-    Ok(tally)
+    Ok(coverage)
 }
 
 fn text(panic: &(dyn Any + Send)) -> String {
@@ -281,7 +282,7 @@ fn text(panic: &(dyn Any + Send)) -> String {
     text.unwrap_or("a panic without text").to_owned()
 }
 
-/// Runs this program again with a known bug. Answers the seed of the life that failed, and why.
+/// Runs this program again with a known bug. Returns the seed of the run that failed, and why.
 fn with_bug(name: &str, threads: usize, from: u64, seeds: u64) -> Option<(String, String)> {
     let program = std::env::current_exe().expect("this program has a path");
     let run = std::process::Command::new(program)
@@ -291,7 +292,7 @@ fn with_bug(name: &str, threads: usize, from: u64, seeds: u64) -> Option<(String
         .env("LOGFORCE_PLANTED", name)
         .output()
         .ok()?;
-    // Anything else is no life that failed: a signal, or no such bug.
+    // Another status is no failed run: a signal, or no such bug.
     if run.status.code() != Some(1) {
         return None;
     }
@@ -309,40 +310,36 @@ fn planted(options: &Options) -> ExitCode {
     }
     let seeds = options.seeds.unwrap_or(SEEDS);
     let mut missed = Vec::new();
-    let chosen = |p: &&plants::Plant| {
-        options.names.is_empty() || options.names.iter().any(|name| name == p.name)
-    };
+    let chosen =
+        |p: &&KnownBug| options.names.is_empty() || options.names.iter().any(|name| name == p.name);
     let mut caught = BTreeMap::new();
     println!(
-        "{:<34} {:>6} {:>7}  what the life said",
+        "{:<34} {:>6} {:>7}  message of the run",
         "known bug", "seed", "s"
     );
-    for plant in plants::LIVES.iter().filter(chosen) {
+    for bug in known_bugs::SIMULATION.iter().filter(chosen) {
         let began = Instant::now();
-        let known = plant.seed.filter(|seed| !options.search && *seed < seeds);
-        let mut said = known.and_then(|seed| with_bug(plant.name, options.threads, seed, 1));
-        if said.is_none() {
+        let known = bug.seed.filter(|seed| !options.search && *seed < seeds);
+        let mut found = known.and_then(|seed| with_bug(bug.name, options.threads, seed, 1));
+        if found.is_none() {
             if let Some(seed) = known {
                 println!(
                     "{:<34} {seed:>6}          does not find it any more",
-                    plant.name
+                    bug.name
                 );
             }
-            said = with_bug(plant.name, options.threads, 0, seeds);
+            found = with_bug(bug.name, options.threads, 0, seeds);
         }
         let took = began.elapsed().as_secs_f64();
-        match said {
+        match found {
             Some((seed, why)) => {
                 let why: String = why.chars().take(90).collect();
-                println!("{:<34} {seed:>6} {took:>7.1}  {why}", plant.name);
-                caught.insert(plant.name, seed);
+                println!("{:<34} {seed:>6} {took:>7.1}  {why}", bug.name);
+                caught.insert(bug.name, seed);
             }
             None => {
-                println!(
-                    "{:<34} {:>6} {took:>7.1}  {}",
-                    plant.name, "-", plant.breaks
-                );
-                missed.push(plant.name);
+                println!("{:<34} {:>6} {took:>7.1}  {}", bug.name, "-", bug.breaks);
+                missed.push(bug.name);
             }
         }
     }

@@ -90,7 +90,7 @@ pub const TABLE: &[Row] = &[
     Row {
         name: "logforce-witness",
         may_use: &["logforce", "logforce-device"],
-        why: "it works the shipped log and looks at what a cut of power left of it; the device is \
+        why: "it works the shipped log and examines what a power cut left of it; the device is \
               handed in",
     },
     Row {

@@ -11,7 +11,7 @@ pub const LAYERS: &[(&str, &str)] = &[
     ("error", "what went wrong, and what to do"),
     ("policy", "what a commit waits for"),
     ("types", "what the log answers"),
-    ("advisor", "who is asked for the method"),
+    ("advisor", "the trait that chooses the method"),
     ("options", "what the owner asks for"),
     ("trace", "spans and events"),
     (

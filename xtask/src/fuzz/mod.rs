@@ -6,7 +6,7 @@
 //! for libFuzzer.
 
 mod build;
-mod planted;
+mod known_bugs;
 mod target;
 
 use crate::test::{Budget, end_all_on_ctrl_c};
@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 pub use target::{TARGETS, Target};
 
-/// For how long each target is fuzzed where nobody says otherwise.
+/// For how long each target is fuzzed by default.
 pub const SHORT: Duration = Duration::from_secs(20);
 
 /// Where everything is.
@@ -81,7 +81,7 @@ pub fn command(options: &Options) -> Result<bool> {
     end_all_on_ctrl_c(|| {})?;
     let budget = Budget::unlimited();
     if options.planted {
-        return planted::command(&places, &budget);
+        return known_bugs::command(&places, &budget);
     }
     let build = Build::make(&places, false, &budget)?;
     let mut well = true;

@@ -19,7 +19,7 @@ const SEND_TO: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/issues/new");
 /// The command. True if no test failed and everything could be asked and measured.
 pub fn command(options: &Options) -> Result<bool> {
     let workspace = Workspace::find()?;
-    // First: nobody wants to wait for the tests to learn of a slip.
+    // First, so that a wrong option is reported before the tests run.
     let dir = measured(options, &workspace)?;
     let logs = workspace.target.join("xtask");
     std::fs::create_dir_all(&logs).with_context(|| logs.display().to_string())?;

@@ -130,7 +130,7 @@ fn command(setting: &Setting) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// A little of it: nobody wants its figures.
+/// A short run: its figures mean nothing under emulation.
 const BENCH: [&str; 8] = [
     "bench",
     "journal",

@@ -17,7 +17,7 @@ impl<'c> Budget<'c> {
         Budget(Some(clock))
     }
 
-    /// For a command that somebody waits for, and can end.
+    /// For a command that a user waits for, and can end.
     pub fn unlimited() -> Budget<'static> {
         Budget(None)
     }

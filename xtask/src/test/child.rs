@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn both_streams_are_kept_in_order_and_the_status_is_told() {
+    fn both_streams_are_kept_in_order_and_the_status_is_reported() {
         let (ended, text) = shell("echo one; echo two >&2; echo three; exit 3", Duration::MAX);
         assert_eq!(text, "one\ntwo\nthree\n");
         assert!(!ended.ok);

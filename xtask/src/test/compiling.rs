@@ -1,4 +1,4 @@
-//! How much of a stage's time is compiling: cargo says it at the end of each build.
+//! How much of a stage's time is compiling: cargo prints it at the end of each build.
 
 use super::clock;
 use std::cell::Cell;
@@ -9,7 +9,7 @@ thread_local! {
     static TOOK: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
-/// Adds what a command's output says of compiling.
+/// Adds the compile times in a command's output.
 pub fn heard(output: &str) {
     let more: Duration = output.lines().filter_map(finished).sum();
     TOOK.set(TOOK.get() + more);

@@ -152,7 +152,7 @@ pub fn for_target(setting: &Setting, command: &mut Command, target: &str, crates
         .arg(setting.workspace.target.join("debian"));
 }
 
-/// Says so if compiler and sources are not of one version, or nobody knows.
+/// An error if compiler and sources are not of one version, or if their versions are unknown.
 fn versions_differ() -> Option<String> {
     let out = Command::new("dpkg-query")
         .args(["-W", "-f", "${Package} ${Version}\n"])

@@ -1,7 +1,7 @@
 //! The log's interleavings, by shuttle, and its memory orderings, by loom.
 //!
 //! Both want the workspace compiled with a flag of their own, so each has a target folder of its
-//! own: neither waits for the other lane's cargo, nor makes it compile again.
+//! own: it neither waits for another worker's cargo nor makes that compile again.
 
 use super::stage::Outcome;
 use super::{Setting, Tier, child, counts::Counts, host, transcript};
@@ -40,7 +40,7 @@ pub fn run(setting: &Setting) -> Result<Outcome> {
             .arg(setting.workspace.target.join(checker.name))
             .env("RUSTFLAGS", checker.flags)
             .env_remove("CARGO_ENCODED_RUSTFLAGS");
-        setting.tier.tell(&mut command);
+        setting.tier.set_env(&mut command);
         if !setting.tier.is_deep() {
             // Some of the known bugs, others at the next commit.
             let turn = Tier::deep(&setting.workspace, None).map_or(0, Tier::from) / 1000;
@@ -52,7 +52,7 @@ pub fn run(setting: &Setting) -> Result<Outcome> {
         outcome.counts += read.counts(ended.ok);
         outcome.lines.extend(read.lines(ended.ok));
         if !ended.ok {
-            // A schedule that fails ends the program: what it wrote last is what there is to say.
+            // A schedule that fails ends the program: its last lines are the message.
             let text = ended.text();
             let from = text.find("\nFAILED ").unwrap_or(text.len());
             outcome

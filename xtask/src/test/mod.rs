@@ -1,7 +1,7 @@
 //! `cargo xtask test`: everything that can run on this machine, in stages.
 //!
-//! Two lanes run beside each other, while the packages are installed: what is done in the host's own
-//! target folder, and everything else. `lanes` says what waits for what.
+//! While the packages are installed, two workers run stages in parallel: one those that use the host's
+//! own target folder, the other everything else. `scheduler` has what waits for what.
 
 mod aarch64;
 mod benches;
@@ -14,12 +14,12 @@ mod debian;
 mod fuzzing;
 mod host;
 mod interleavings;
-mod lanes;
-mod leftovers;
-mod lives;
+mod leaks;
 mod macos;
 mod packages;
 mod powercut;
+mod scheduler;
+mod simulation;
 mod stage;
 mod suites;
 mod tier;
@@ -40,11 +40,11 @@ use clock::Clock;
 use std::fs::{File, TryLockError};
 use std::path::PathBuf;
 
-/// What every stage needs to know.
+/// What every stage gets.
 #[derive(Debug)]
 pub struct Setting {
     pub workspace: Workspace,
-    /// A continuous-integration machine: there everything has to run.
+    /// A continuous-integration machine, on which everything has to run.
     pub ci: bool,
     /// Where the transcripts of the stages go.
     pub logs: PathBuf,
@@ -60,7 +60,7 @@ pub struct Setting {
 /// runs those of one seed again.
 #[derive(Debug, PartialEq, Eq, clap::Args)]
 pub struct Options {
-    /// All volume instead of what every change is tested with, with fresh seeds, the other systems
+    /// All volume instead of that of every change, with fresh seeds, the other systems
     /// whole, and every known bug: about an hour on two cores.
     #[arg(long)]
     deep: bool,
@@ -96,7 +96,7 @@ pub fn command(options: &Options) -> Result<bool> {
     without_core_files()?;
     let temp = suites::temporary(&workspace);
     end_all_on_ctrl_c(move || {
-        if let Err(e) = leftovers::clean(&temp) {
+        if let Err(e) = leaks::clean(&temp) {
             eprintln!("left behind: {e:#}");
         }
     })?;
@@ -118,8 +118,8 @@ pub fn command(options: &Options) -> Result<bool> {
         [] => s.is_in(tier),
         only => only.contains(s),
     };
-    let reports = lanes::run(&setting, selected, options.keep_going);
-    Ok(lanes::summary(&setting, &reports))
+    let reports = scheduler::run(&setting, selected, options.keep_going);
+    Ok(scheduler::summary(&setting, &reports))
 }
 
 /// For this process and all that it starts.

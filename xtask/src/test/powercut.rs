@@ -1,11 +1,11 @@
 //! Real power cuts and process faults.
 
 use super::stage::{Outcome, Stage};
-use super::{Setting, Tier, child, counts::Counts, host, leftovers, transcript};
+use super::{Setting, Tier, child, counts::Counts, host, leaks, transcript};
 use anyhow::Result;
 use std::process::Command;
 
-/// What its program says when something that it takes is missing.
+/// What its program prints when this machine lacks something that it needs.
 const SKIPPED: &str = "skipped:";
 
 /// Runs them. What they counted is in JSON files beside the transcripts.
@@ -59,14 +59,14 @@ fn parts(tier: Tier) -> &'static [(&'static str, &'static [&'static str])] {
 
 /// One of its commands; its files beside the transcripts are called `name`.
 fn part(setting: &Setting, name: &str, words: &[&str]) -> Result<Outcome> {
-    let mark = leftovers::fresh_mark();
+    let mark = leaks::fresh_mark();
     let mut suite = Command::new(host::built(setting, "logforce-powercut"));
     suite
         .current_dir(&setting.workspace.root)
         .args(words)
         .arg("--json")
         .arg(setting.logs.join(format!("{name}.json")))
-        .env(leftovers::MARK, &mark);
+        .env(leaks::MARK, &mark);
     let log = setting.logs.join(format!("{name}.log"));
     let ended = child::run(&mut suite, &log, setting.clock.limit())?;
     let text = ended.text();
@@ -81,7 +81,7 @@ fn part(setting: &Setting, name: &str, words: &[&str]) -> Result<Outcome> {
     } else {
         outcome.counts += Counts::of(0, 0, parts_skipped(&text));
     }
-    let left = leftovers::of_powercut(&mark);
+    let left = leaks::of_powercut(&mark);
     if !left.is_empty() {
         outcome.counts += Counts::FAILED;
         outcome

@@ -2,8 +2,8 @@
 
 use super::counts::Counts;
 use super::{
-    Setting, Tier, aarch64, benches, fuzzing, host, interleavings, lives, macos, packages,
-    powercut, suites, windows,
+    Setting, Tier, aarch64, benches, fuzzing, host, interleavings, macos, packages, powercut,
+    simulation, suites, windows,
 };
 use crate::check;
 use anyhow::Result;
@@ -30,7 +30,7 @@ pub enum Stage {
     /// All tests and doctests, and that they leave nothing behind
     Tests,
     /// Random runs of a log on a simulated disk: 300 and the listed ones; deep 10,000
-    Lives,
+    Simulation,
     /// Clippy on the Windows code, and the conformance suite under Wine; deep all its tests
     Windows,
     /// Clippy on the macOS code; deep its tests linked
@@ -59,7 +59,7 @@ impl Stage {
         Stage::Build,
         Stage::Examples,
         Stage::Tests,
-        Stage::Lives,
+        Stage::Simulation,
         Stage::Windows,
         Stage::Macos,
         Stage::Aarch64,
@@ -114,11 +114,11 @@ impl Stage {
                 host::run(self, setting)
             }
             Stage::Tests => suites::run(setting),
-            Stage::Lives => lives::run(setting),
+            Stage::Simulation => simulation::run(setting),
             Stage::Windows => windows::run(setting),
             Stage::Macos => macos::run(setting),
             Stage::Aarch64 => aarch64::run(setting),
-            Stage::Planted => lives::planted(setting),
+            Stage::Planted => simulation::planted(setting),
             Stage::Fuzz => fuzzing::run(setting),
             Stage::Benches => benches::run(setting),
             Stage::Interleavings => interleavings::run(setting),

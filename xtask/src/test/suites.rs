@@ -2,13 +2,13 @@
 
 use super::counts::Counts;
 use super::stage::Outcome;
-use super::{Setting, child, host, leftovers, transcript};
+use super::{Setting, child, host, leaks, transcript};
 use crate::workspace::Workspace;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 
-/// The tests' temporary directory. It is below the target folder: they want a real filesystem,
-/// which `/tmp` often is not, and may leave nothing outside.
+/// The tests' temporary directory. It is below the target folder: tests need a real filesystem,
+/// which `/tmp` often is not, and must leave nothing outside.
 pub fn temporary(workspace: &Workspace) -> PathBuf {
     workspace.target.join("tmp-tests")
 }
@@ -16,17 +16,17 @@ pub fn temporary(workspace: &Workspace) -> PathBuf {
 /// Runs them.
 pub fn run(setting: &Setting) -> Result<Outcome> {
     let temp = temporary(&setting.workspace);
-    leftovers::clean(&temp)?;
+    leaks::clean(&temp)?;
     std::fs::create_dir_all(&temp).with_context(|| temp.display().to_string())?;
-    let watch = leftovers::Watch::start(setting, &temp);
+    let watch = leaks::Watch::start(setting, &temp);
     let mut tests = host::cargo_command(setting);
-    setting.tier.tell(&mut tests);
+    setting.tier.set_env(&mut tests);
     let ended = child::run(
         tests
             .args(["test", "--no-fail-fast"])
             .args(host::parts(setting.tier))
             .env("TMPDIR", &temp)
-            .env(leftovers::MARK, watch.mark()),
+            .env(leaks::MARK, watch.mark()),
         &setting.logs.join("tests.log"),
         setting.clock.limit(),
     )?;
@@ -40,8 +40,8 @@ pub fn run(setting: &Setting) -> Result<Outcome> {
         outcome.lines.push(ended.how);
     }
     let found = watch.end();
-    for leftover in &found.failures {
-        outcome.lines.push(format!("left behind: {leftover}"));
+    for leak in &found.failures {
+        outcome.lines.push(format!("leaked: {leak}"));
     }
     outcome.lines.extend(found.notes);
     outcome.counts += match found.failures.as_slice() {
@@ -52,9 +52,9 @@ pub fn run(setting: &Setting) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Removes what tests left, so that a failure is not one for ever.
+/// Removes what tests leaked, so that the next run does not fail because of it.
 fn tidy(temp: &Path, outcome: &mut Outcome) {
-    if let Err(e) = leftovers::clean(temp) {
+    if let Err(e) = leaks::clean(temp) {
         outcome.lines.push(format!("cannot be removed: {e:#}"));
         outcome.counts += Counts::FAILED;
     }

@@ -4,22 +4,22 @@ use crate::workspace::Workspace;
 use anyhow::{Context, Result, bail};
 use std::process::Command;
 
-/// The variable by which test programs learn that they are to do all they can.
+/// The variable that makes test programs do all they can.
 const DEEP: &str = "LOGFORCE_DEEP";
-/// The variable that tells them the first of their seeds.
+/// The variable with the first of their seeds.
 const FROM: &str = "LOGFORCE_FROM";
 
-/// Seeds below are those of every change, and those that planted bugs are known by.
+/// Seeds below belong to the tests of every change, and to known bugs.
 const FIRST_FRESH: u64 = 1_000_000;
 
 /// How much.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tier {
-    /// What every change is tested with: each kind of suite, at the volume at which it still finds
-    /// its own known bugs. Always the same seeds, so that a failure is the change's.
+    /// What tests every change: each kind of suite, at the volume at which it still finds its own known
+    /// bugs. Always the same seeds, so that the change is the cause of a failure.
     Change,
-    /// All volume, all systems whole, all known bugs; the seeds begin here. To run the same ones
-    /// again after a green run would find regressions only.
+    /// All volume, all systems whole, all known bugs; the seeds begin here. Fresh ones, because the
+    /// same seeds would find only regressions after a run that passed.
     Deep { from: u64 },
 }
 
@@ -37,7 +37,7 @@ impl Tier {
         self != Tier::Change
     }
 
-    /// The first seed of a suite that draws lots.
+    /// The first seed of a random suite.
     pub fn from(self) -> u64 {
         match self {
             Tier::Change => 0,
@@ -45,8 +45,8 @@ impl Tier {
         }
     }
 
-    /// Tells test programs.
-    pub fn tell(self, command: &mut Command) {
+    /// Sets the environment of test programs.
+    pub fn set_env(self, command: &mut Command) {
         if let Tier::Deep { from } = self {
             command.env(DEEP, "1").env(FROM, from.to_string());
         }
@@ -87,11 +87,11 @@ mod tests {
     }
 
     #[test]
-    fn test_programs_are_told() {
+    fn test_programs_get_the_tier_and_the_first_seed() {
         let mut command = Command::new("x");
-        Tier::Change.tell(&mut command);
+        Tier::Change.set_env(&mut command);
         assert_eq!(command.get_envs().count(), 0);
-        Tier::Deep { from: 7 }.tell(&mut command);
+        Tier::Deep { from: 7 }.set_env(&mut command);
         let names: Vec<_> = command.get_envs().map(|(name, _)| name).collect();
         assert_eq!(names, [DEEP, FROM]);
     }

@@ -10,11 +10,11 @@ const LAST: usize = 80;
 #[derive(Debug, Default)]
 struct Suite {
     name: String,
-    /// None if it never said how it ended.
+    /// None if it never printed how it ended.
     counts: Option<Counts>,
-    /// The tests that said what they lack.
+    /// The tests that skipped themselves, and printed what they lack.
     skipped: BTreeSet<String>,
-    /// What they said, and what is said of those that are ignored.
+    /// What they printed, and the reasons of those that are ignored.
     skips: Vec<String>,
     lines: Vec<String>,
 }
@@ -23,7 +23,7 @@ struct Suite {
 #[derive(Debug, Default)]
 pub struct Transcript {
     suites: Vec<Suite>,
-    /// What cargo said before the first of them.
+    /// What cargo printed before the first of them.
     other: Vec<String>,
     /// How many of them cargo counted as failed.
     failed_targets: Option<u64>,
@@ -73,8 +73,8 @@ fn suite_name(line: &str) -> Option<String> {
         .map(|krate| format!("{krate} (doctests)"))
 }
 
-/// The test that says with this line, by `logforce_testkit::skip!`, that it lacks something. With
-/// one test at a time the line stands behind the runner's own words.
+/// The test that skips itself with this line, by `logforce_testkit::skip!`. With one test at a time
+/// the line stands behind the runner's own words.
 fn skipped(line: &str) -> Option<&str> {
     let said = match line.split_once(" ... skipped: ") {
         Some((_, said)) => said,
@@ -94,7 +94,7 @@ impl Suite {
     fn line(&mut self, line: &str) {
         self.lines.push(line.to_owned());
         if let Some(result) = line.strip_prefix("test result: ") {
-            // The last one counts: a test that runs this program again may print what that said.
+            // The last one counts: a test that runs this program again may print the other's output.
             self.counts = counts(result).or(self.counts);
         } else if let Some(test) = skipped(line) {
             self.skipped.insert(test.to_owned());
@@ -104,7 +104,7 @@ impl Suite {
         }
     }
 
-    /// What it counts for; `all_well` is whether cargo said that everything passed.
+    /// What it counts for; `all_well` is whether cargo reported that everything passed.
     fn counted(&self, all_well: bool) -> Counts {
         let skips = self.skipped.len() as u64;
         match self.counts {
@@ -113,7 +113,7 @@ impl Suite {
                 c.failed,
                 c.skipped + skips.min(c.passed),
             ),
-            // A test program of its own making says nothing when it passes.
+            // A test program without the usual harness prints nothing when it passes.
             None if all_well => Counts::PASSED,
             None => Counts::FAILED,
         }
@@ -142,7 +142,7 @@ fn counts(result: &str) -> Option<Counts> {
 }
 
 impl Transcript {
-    /// The sum; `all_well` is whether cargo said that everything passed.
+    /// The sum; `all_well` is whether cargo reported that everything passed.
     pub fn counts(&self, all_well: bool) -> Counts {
         let mut sum = Counts::default();
         for suite in &self.suites {
@@ -158,7 +158,7 @@ impl Transcript {
         counts.map(|c| c.skipped).sum()
     }
 
-    /// The suites, in their order; `all_well` is whether cargo said that everything passed.
+    /// The suites, in their order; `all_well` is whether cargo reported that everything passed.
     pub fn results(&self, all_well: bool) -> Vec<SuiteResult> {
         let result = |s: &Suite| SuiteResult {
             name: s.name.clone(),
@@ -193,7 +193,7 @@ impl Transcript {
         }
         if self.missed(all_well) > 0 {
             lines.push(
-                "more has failed than is told above; the transcript's last lines:".to_owned(),
+                "more has failed than is listed above; the transcript's last lines:".to_owned(),
             );
             let end = self.suites.last().map_or(&self.other, |s| &s.lines);
             lines.extend_from_slice(last(end));
@@ -206,7 +206,7 @@ fn last(lines: &[String]) -> &[String] {
     &lines[lines.len().saturating_sub(LAST)..]
 }
 
-/// A transcript without the lines in which cargo says what it is doing.
+/// A transcript without cargo's progress lines.
 pub fn without_progress(text: &str) -> Vec<String> {
     const PROGRESS: [&str; 10] = [
         "Adding",
@@ -300,7 +300,7 @@ error: 1 target failed:
     }
 
     #[test]
-    fn suites_are_told_apart_on_every_system() {
+    fn suites_are_distinguished_on_every_system() {
         let text = "     Running tests\\lock.rs (target\\debug\\deps\\lock-0123456789abcdef.exe)\n\
                     test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured\n";
         let all = [TEXT, text].map(|t| read(t).results(false)).concat();
@@ -326,7 +326,7 @@ error: 1 target failed:
         let read = read(text);
         assert_eq!(read.counts(false), Counts::of(2, 1, 0));
         assert!(read.lines(false).join("\n").contains("the last words"));
-        // One with a main of its own that said nothing, and cargo was content.
+        // One with a main of its own that printed nothing, and cargo reported success.
         assert_eq!(read.counts(true), Counts::of(3, 0, 0));
         assert_eq!(read.lines(true), Vec::<String>::new());
     }

@@ -1,8 +1,8 @@
 //! Opening, reading, `verify` and `dump`, and salvage answer the same of a mutated log.
 
-use super::judge::Case;
 use super::mutation::Mutated;
 use super::opening::{self, Shown, Walked, Written};
+use super::oracle::Case;
 use logforce_core::{Error, ErrorKind, OnDamage, Record};
 use logforce_testkit::SimDisk;
 

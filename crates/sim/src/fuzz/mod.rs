@@ -15,10 +15,10 @@ mod arbitrary_files;
 mod base;
 mod decoders;
 mod forge;
-mod judge;
 mod mutated_log;
 mod mutation;
 mod opening;
+mod oracle;
 mod scripts;
 mod sealing;
 

@@ -2,9 +2,9 @@
 
 use super::agree::agree;
 use super::base::{self, Base, disk_options};
-use super::judge::Case;
 use super::mutation::{Mutated, Mutation};
 use super::opening;
+use super::oracle::Case;
 use crate::model::PATH;
 use arbitrary::Arbitrary;
 use logforce_core::OnDamage;

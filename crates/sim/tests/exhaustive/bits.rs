@@ -1,14 +1,14 @@
 //! Every bit of every file of a log, flipped.
 
-use crate::crew::{all, share, thorough};
 use crate::expect::{Fate, Trial, names_control};
 use crate::logs;
 use crate::regions::{Part, Region, parts};
+use crate::workers::{all, share, thorough};
 use logforce_core::OnDamage;
 use logforce_format::{CONTROL_SLOT_LEN, CONTROL_SLOT_OFFSETS, META_SLOT_OFFSETS};
+use logforce_sim::fixture::{Fixture, look, open_to_write};
+use logforce_sim::memory::FileImage;
 use logforce_sim::model::PATH;
-use logforce_sim::still::Picture;
-use logforce_sim::victim::{Victim, look, open_to_write};
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
@@ -119,8 +119,8 @@ impl AddAssign for Count {
 }
 
 struct Flipper<'a> {
-    victim: &'a Victim,
-    picture: Picture,
+    fixture: &'a Fixture,
+    picture: FileImage,
     count: Count,
 }
 
@@ -132,11 +132,11 @@ impl Flipper<'_> {
             _ => format!("bit {bit} of {} bytes from {}", bytes.len(), bytes[0]),
         };
         let case = Trial {
-            victim: self.victim,
+            fixture: self.fixture,
             region: part.region,
             what: format!(
                 "{}: {what} of {} ({:?})",
-                self.victim.name, part.file, part.region
+                self.fixture.name, part.file, part.region
             ),
         };
         for byte in bytes {
@@ -149,12 +149,12 @@ impl Flipper<'_> {
             self.count.looked += 1;
         }
         if ways.open {
-            let opened = open_to_write(&system(), &self.victim.options, OnDamage::Refuse);
+            let opened = open_to_write(&system(), &self.fixture.options, OnDamage::Refuse);
             fates.push(case.opened(opened));
             self.count.opened += 1;
         }
         if ways.truncate {
-            let opened = open_to_write(&system(), &self.victim.options, OnDamage::Truncate);
+            let opened = open_to_write(&system(), &self.fixture.options, OnDamage::Truncate);
             case.truncated(opened);
             self.count.truncated += 1;
         }
@@ -209,9 +209,9 @@ impl Flipper<'_> {
 }
 
 /// Pieces of parts, so that the processors have even shares.
-fn pieces(victim: &Victim) -> Vec<Part> {
+fn pieces(fixture: &Fixture) -> Vec<Part> {
     let mut pieces = Vec::new();
-    for part in parts(victim) {
+    for part in parts(fixture) {
         let mut at = part.bytes.start;
         while at < part.bytes.end {
             let end = (at + PIECE).min(part.bytes.end);
@@ -226,21 +226,21 @@ fn pieces(victim: &Victim) -> Vec<Part> {
     pieces
 }
 
-fn flip_everything(victim: &Victim, files: fn(&str) -> bool) -> Count {
-    let mut pieces = pieces(victim);
+fn flip_everything(fixture: &Fixture, files: fn(&str) -> bool) -> Count {
+    let mut pieces = pieces(fixture);
     pieces.retain(|p| files(&p.file));
     let begin = || Flipper {
-        victim,
-        picture: victim.picture.clone(),
+        fixture,
+        picture: fixture.picture.clone(),
         count: Count::default(),
     };
     let crew = share(pieces.len(), begin, |flipper, n| flipper.piece(&pieces[n]));
     let mut count = Count::default();
     for flipper in crew {
-        assert!(flipper.picture == victim.picture, "all is flipped back");
+        assert!(flipper.picture == fixture.picture, "all is flipped back");
         count += flipper.count;
     }
-    let chosen = victim.picture.files.iter().filter(|(name, _)| files(name));
+    let chosen = fixture.picture.files.iter().filter(|(name, _)| files(name));
     let bits = chosen.map(|(_, f)| f.len() as u64 * 8).sum::<u64>();
     assert_eq!(count.fates.values().sum::<u64>(), bits);
     assert_eq!(count.singly + count.together + count.left_out, bits);
@@ -249,7 +249,7 @@ fn flip_everything(victim: &Victim, files: fn(&str) -> bool) -> Count {
         "exhaustive bits ({}): {bits} bits, {} flipped singly and {} in {} flips of up to {PIECE} at \
          once, another stands for {}; {} detected, {} told by the other slot, {} without effect, {} above the highest stamp; \
          flips looked at: {}, opened: {}, opened to truncate: {}",
-        victim.name,
+        fixture.name,
         count.singly,
         count.together,
         count.flips_together,
@@ -266,32 +266,32 @@ fn flip_everything(victim: &Victim, files: fn(&str) -> bool) -> Count {
 }
 
 /// Bits of the batches that no stamp proves.
-fn unprovable(victim: &Victim) -> u64 {
+fn unprovable(fixture: &Fixture) -> u64 {
     let bits = |b: &logforce_core::BatchInfo| 8 * (128 + u64::from(b.payload_len));
-    let anchor = victim.look.summary.anchor;
-    let batches = victim.batches.iter().enumerate();
+    let anchor = fixture.look.summary.anchor;
+    let batches = fixture.batches.iter().enumerate();
     let unproven = batches
-        .filter(|(n, b)| b.lsn >= anchor && victim.stamp_behind(*n).is_none_or(|s| s <= b.lsn));
+        .filter(|(n, b)| b.lsn >= anchor && fixture.stamp_behind(*n).is_none_or(|s| s <= b.lsn));
     unproven.map(|(_, b)| bits(b)).sum()
 }
 
 #[test]
 fn every_bit_of_a_closed_log() {
-    let victim = logs::closed();
-    let count = flip_everything(&victim, |_| true);
+    let fixture = logs::closed();
+    let count = flip_everything(&fixture, |_| true);
     // A close in order leaves nothing that rot could pass off as a torn tail.
     assert_eq!(count.fates.get(&Fate::AboveStamp), None);
-    assert_eq!(unprovable(&victim), 0);
+    assert_eq!(unprovable(&fixture), 0);
 }
 
 #[test]
 fn every_bit_of_a_crashed_log() {
-    let victim = logs::crashed();
-    let count = flip_everything(&victim, |_| true);
+    let fixture = logs::crashed();
+    let count = flip_everything(&fixture, |_| true);
     let above = count.fates.get(&Fate::AboveStamp).copied();
-    assert_eq!(above, Some(unprovable(&victim)));
+    assert_eq!(above, Some(unprovable(&fixture)));
     // While commits follow each other, it is the last batch, and no more.
-    let last = victim
+    let last = fixture
         .batches
         .last()
         .map(|b| 8 * (128 + u64::from(b.payload_len)));
@@ -302,26 +302,26 @@ fn every_bit_of_a_crashed_log() {
 /// bit of it may say makes it a batch. The other files are those of the logs above.
 #[test]
 fn every_bit_of_a_torn_log() {
-    let victim = logs::torn();
-    let count = flip_everything(&victim, |file| file.ends_with(".seg"));
-    assert_eq!(unprovable(&victim), 0);
+    let fixture = logs::torn();
+    let count = flip_everything(&fixture, |file| file.ends_with(".seg"));
+    assert_eq!(unprovable(&fixture), 0);
     assert_eq!(count.fates.get(&Fate::AboveStamp), None);
 }
 
 /// The same bit of both slots: nothing of either is believed, and the error says so.
 #[test]
 fn every_bit_of_both_slots() {
-    let victim = logs::closed();
-    let open = |picture: &Picture, on_damage| {
+    let fixture = logs::closed();
+    let open = |picture: &FileImage, on_damage| {
         let system = picture.system(PATH);
-        open_to_write(&system, &victim.options, on_damage)
+        open_to_write(&system, &fixture.options, on_damage)
     };
-    let begin = || victim.picture.clone();
+    let begin = || fixture.picture.clone();
     share(CONTROL_SLOT_LEN * 8, begin, |picture, n| {
         let (byte, bit) = (n / 8, (n % 8) as u8);
         for slots in [CONTROL_SLOT_OFFSETS, META_SLOT_OFFSETS] {
             let what = format!("bit {bit} of byte {byte} of the slots at {slots:?}");
-            let flip = |picture: &mut Picture| {
+            let flip = |picture: &mut FileImage| {
                 for at in slots {
                     picture.flip("control", at as usize + byte, bit);
                 }
@@ -336,7 +336,7 @@ fn every_bit_of_both_slots() {
                     let shown = truncated.unwrap_or_else(|e| panic!("{what}: {e}"));
                     let lost = shown.meta.expect_err("the metadata is lost");
                     assert_eq!(lost.file.as_deref(), Some("control"), "{what}");
-                    assert!(shown.records == victim.shown.records, "{what}");
+                    assert!(shown.records == fixture.shown.records, "{what}");
                 }
             }
             flip(picture);

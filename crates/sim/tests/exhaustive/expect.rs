@@ -3,7 +3,7 @@
 use crate::regions::Region;
 use logforce_core::{BatchInfo, BatchKind, Damage, Error, ErrorKind, Lsn, RecoveryCase};
 use logforce_format::Decision;
-use logforce_sim::victim::{Look, Shown, Victim};
+use logforce_sim::fixture::{Fixture, Look, Shown};
 
 /// What came of a flipped bit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,7 +21,7 @@ pub enum Fate {
 /// What was done, for messages and for the bound.
 pub struct Trial<'a> {
     /// The log.
-    pub victim: &'a Victim,
+    pub fixture: &'a Fixture,
     /// What was hit.
     pub region: Region,
     /// For messages.
@@ -47,7 +47,7 @@ struct Hit<'a> {
 
 impl<'a> Trial<'a> {
     fn hit(&self, number: usize) -> Hit<'a> {
-        let v = self.victim;
+        let v = self.fixture;
         let batch = &v.batches[number];
         let anchor = v.look.summary.anchor;
         let behind = v.stamp_behind(number);
@@ -77,7 +77,7 @@ impl<'a> Trial<'a> {
 
     /// What the inspector must see.
     pub fn looked(&self, look: Result<Look, Error>) -> Fate {
-        let (v, what) = (self.victim, &self.what);
+        let (v, what) = (self.fixture, &self.what);
         let look = look.unwrap_or_else(|e| panic!("{what}: cannot be looked at: {e}"));
         let mut expected = v.look.clone();
         match self.region {
@@ -130,12 +130,12 @@ impl<'a> Trial<'a> {
 
     fn batch_looked(&self, look: &Look, number: usize) -> Fate {
         let (hit, what) = (self.hit(number), &self.what);
-        assert_eq!(look.summary, self.victim.look.summary, "{what}");
-        assert_eq!(look.meta, self.victim.look.meta, "{what}");
+        assert_eq!(look.summary, self.fixture.look.summary, "{what}");
+        assert_eq!(look.meta, self.fixture.look.meta, "{what}");
         if hit.void && look.damages.is_empty() {
             // A walk goes on behind the range.
-            assert!(look.records == self.victim.look.records, "{what}");
-            let proven = self.victim.look.finding.proven_to;
+            assert!(look.records == self.fixture.look.records, "{what}");
+            let proven = self.fixture.look.finding.proven_to;
             assert_eq!(look.finding.proven_to, proven, "{what}");
             return Fate::NoEffect;
         }
@@ -154,7 +154,7 @@ impl<'a> Trial<'a> {
 
     /// Everything around `[from, to)` can be saved, and nothing else is.
     fn saved(&self, look: &Look, from: Lsn, to: Lsn, voids: bool) {
-        let (v, what) = (self.victim, &self.what);
+        let (v, what) = (self.fixture, &self.what);
         v.were_appended(&look.records, what);
         let around = |(lsn, k): &&(Lsn, _)| {
             let k: &logforce_sim::model::Known = k;
@@ -180,7 +180,7 @@ impl<'a> Trial<'a> {
 
     /// The log ends before the batch, and what is missing lies above the highest stamp.
     fn cut(&self, records: &[logforce_core::Record], end: Lsn, hit: &Hit<'_>) {
-        let (v, what) = (self.victim, &self.what);
+        let (v, what) = (self.fixture, &self.what);
         v.is_prefix(records, what);
         assert_eq!(records.len(), v.whole_below(hit.batch.lsn), "{what}");
         for (lsn, k) in &v.live[records.len()..] {
@@ -191,7 +191,7 @@ impl<'a> Trial<'a> {
 
     /// What opening it must say.
     pub fn opened(&self, opened: Result<Shown, Error>) -> Fate {
-        let (v, what) = (self.victim, &self.what);
+        let (v, what) = (self.fixture, &self.what);
         if let Ok(shown) = &opened {
             assert_eq!(shown.meta, v.shown.meta, "{what}: other metadata");
             assert_eq!(shown.front, v.shown.front, "{what}");
@@ -251,7 +251,7 @@ impl<'a> Trial<'a> {
 
     /// A log that opened, with a broken batch below the anchor.
     fn read_up_to(&self, shown: &Shown, hit: &Hit<'_>) -> Fate {
-        let (v, what) = (self.victim, &self.what);
+        let (v, what) = (self.fixture, &self.what);
         v.is_prefix(&shown.records, what);
         if shown.damage.is_some() {
             assert!(!hit.gone, "{what}: reported by reading, which passes it by");
@@ -276,7 +276,7 @@ impl<'a> Trial<'a> {
 
     /// Regions where every opening shows everything.
     fn untouched(&self, opened: &Result<Shown, Error>) -> Option<Fate> {
-        let (v, what) = (self.victim, &self.what);
+        let (v, what) = (self.fixture, &self.what);
         let mut expected = v.shown.clone();
         let fate = match self.region {
             Region::Void | Region::Live => Fate::NoEffect,
@@ -304,7 +304,7 @@ impl<'a> Trial<'a> {
 
     /// What truncating at the damage must do.
     pub fn truncated(&self, opened: Result<Shown, Error>) {
-        let (v, what) = (self.victim, &self.what);
+        let (v, what) = (self.fixture, &self.what);
         if self.untouched(&opened).is_some() {
             return;
         }

@@ -1,14 +1,14 @@
 //! Every length of every file: cut short anywhere, missing, or longer than it was.
 
-use crate::crew::{all, share, thorough};
 use crate::expect::names_control;
 use crate::logs;
 use crate::regions::{Part, Region, parts};
+use crate::workers::{all, share, thorough};
 use logforce_core::{Error, ErrorKind, OnDamage, RecoveryCase};
 use logforce_format::{CONTROL_SLOT_LEN, CONTROL_SLOT_OFFSETS, META_SLOT_LEN, META_SLOT_OFFSETS};
+use logforce_sim::fixture::{Fixture, Shown, look, open_to_write};
+use logforce_sim::memory::{FileImage, MemorySystem};
 use logforce_sim::model::PATH;
-use logforce_sim::still::{Picture, Still};
-use logforce_sim::victim::{Shown, Victim, look, open_to_write};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -21,12 +21,12 @@ enum Length {
 
 /// A file of another length, and what is asserted of it.
 struct Cut<'a> {
-    victim: &'a Victim,
+    fixture: &'a Fixture,
     file: &'a str,
     whole: usize,
     length: Length,
     what: String,
-    picture: Picture,
+    picture: FileImage,
 }
 
 #[derive(Debug, Default)]
@@ -39,8 +39,8 @@ struct Count {
 }
 
 impl<'a> Cut<'a> {
-    fn new(victim: &'a Victim, file: &'a str, length: Length) -> Cut<'a> {
-        let mut picture = victim.picture.clone();
+    fn new(fixture: &'a Fixture, file: &'a str, length: Length) -> Cut<'a> {
+        let mut picture = fixture.picture.clone();
         let bytes = picture.files[file].clone();
         match length {
             Length::Missing => drop(picture.files.remove(file)),
@@ -52,21 +52,21 @@ impl<'a> Cut<'a> {
             }
         }
         Cut {
-            victim,
+            fixture,
             file,
             whole: bytes.len(),
             length,
-            what: format!("{}: {file} is {length:?} of {}", victim.name, bytes.len()),
+            what: format!("{}: {file} is {length:?} of {}", fixture.name, bytes.len()),
             picture,
         }
     }
 
-    fn system(&self) -> Still {
+    fn system(&self) -> MemorySystem {
         self.picture.system(PATH)
     }
 
     fn open(&self, on_damage: OnDamage) -> Result<Shown, Error> {
-        open_to_write(&self.system(), &self.victim.options, on_damage)
+        open_to_write(&self.system(), &self.fixture.options, on_damage)
     }
 
     /// `opens`: also by opening, not by looking alone.
@@ -94,7 +94,7 @@ impl<'a> Cut<'a> {
 
     /// It makes no difference.
     fn nothing(&self, opens: bool) {
-        let (v, what) = (self.victim, &self.what);
+        let (v, what) = (self.fixture, &self.what);
         let mut look = look(&self.system(), false).unwrap_or_else(|e| panic!("{what}: {e}"));
         if self.file == "live" {
             look.live.clone_from(&v.look.live);
@@ -112,7 +112,7 @@ impl<'a> Cut<'a> {
 
     /// The control file promises the segment: it is lost, and said to be.
     fn segment(&self, opens: bool) {
-        let (v, what) = (self.victim, &self.what);
+        let (v, what) = (self.fixture, &self.what);
         let segments = &v.look.summary.segments;
         let named = segments.iter().find(|s| s.name == self.file);
         let s = named.unwrap_or_else(|| panic!("{what}: what is that file?"));
@@ -165,7 +165,7 @@ impl<'a> Cut<'a> {
 
     /// A slot counts while it is there to its last byte.
     fn control(&self, opens: bool, count: &mut Count) {
-        let (v, what) = (self.victim, &self.what);
+        let (v, what) = (self.fixture, &self.what);
         let Length::Is(len) = self.length else {
             // No log, and never a fresh one in place of it.
             let kind = self.open(OnDamage::Truncate).map_err(|e| e.kind());
@@ -232,10 +232,10 @@ impl<'a> Cut<'a> {
 ///   zeroes that are behind the file's end or before it, which reads as the same.
 /// - In the second log, of the lengths at which a segment ends away from an edge, one in 8: to be
 ///   shorter than its header says is all that is looked at, and the first log has them all.
-fn lengths(victim: &Victim, second: bool) -> Vec<(&str, Length, bool)> {
+fn lengths(fixture: &Fixture, second: bool) -> Vec<(&str, Length, bool)> {
     let mut cuts = Vec::new();
-    let parts = parts(victim);
-    for (file, bytes) in &victim.picture.files {
+    let parts = parts(fixture);
+    for (file, bytes) in &fixture.picture.files {
         let whole = bytes.len();
         let longer = [1, 2, 8, 511, 512, 4095, 4096, 4097, 65536, 1 << 20];
         let mut edges = BTreeSet::new();
@@ -267,13 +267,13 @@ fn lengths(victim: &Victim, second: bool) -> Vec<(&str, Length, bool)> {
     cuts
 }
 
-fn cut_everything(victim: &Victim, second: bool) {
-    let cuts = lengths(victim, second);
-    let whole: usize = victim.picture.files.values().map(|f| f.len() + 12).sum();
+fn cut_everything(fixture: &Fixture, second: bool) {
+    let cuts = lengths(fixture, second);
+    let whole: usize = fixture.picture.files.values().map(|f| f.len() + 12).sum();
     const PIECE: usize = 256;
     let crew = share(cuts.len().div_ceil(PIECE), Count::default, |count, n| {
         for (file, length, opens) in &cuts[n * PIECE..cuts.len().min((n + 1) * PIECE)] {
-            Cut::new(victim, file, *length).check(*opens, count);
+            Cut::new(fixture, file, *length).check(*opens, count);
         }
     });
     let sum = |of: fn(&Count) -> u64| crew.iter().map(of).sum::<u64>();
@@ -285,9 +285,9 @@ fn cut_everything(victim: &Victim, second: bool) {
     println!(
         "exhaustive lengths ({}): {} lengths of {} files, of {whole} that there are: {} detected, {} told by the other slot, {} \
          without effect; all looked at, {} opened",
-        victim.name,
+        fixture.name,
         cuts.len(),
-        victim.picture.files.len(),
+        fixture.picture.files.len(),
         sum(|c| c.detected),
         sum(|c| c.other_slot),
         sum(|c| c.no_effect),

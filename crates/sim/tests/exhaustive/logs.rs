@@ -1,9 +1,9 @@
 //! The logs that are damaged: small, and with everything in them that a log can have.
 
 use logforce_core::{BatchKind, Options};
+use logforce_sim::fixture::{Ending, Fixture};
 use logforce_sim::model::small;
-use logforce_sim::victim::{Ending, Victim};
-use logforce_sim::work::Step;
+use logforce_sim::workload::Step;
 
 /// A few hundred records in every kind of batch, over several segments, one of them recycled.
 /// `before`: so many that the long run of records begins in the last unit of a segment.
@@ -31,8 +31,8 @@ fn options(segment_size: u64) -> Options {
 }
 
 /// Closed in order: all is below the anchor, and proven.
-pub fn closed() -> Victim {
-    checked(Victim::new(
+pub fn closed() -> Fixture {
+    checked(Fixture::new(
         "closed log",
         options(16 << 10),
         &steps(8),
@@ -41,8 +41,8 @@ pub fn closed() -> Victim {
 }
 
 /// Without power all of a sudden: the opening has something to scan.
-pub fn crashed() -> Victim {
-    checked(Victim::new(
+pub fn crashed() -> Fixture {
+    checked(Fixture::new(
         "crashed log",
         options(32 << 10),
         &steps(10),
@@ -52,16 +52,16 @@ pub fn crashed() -> Victim {
 
 /// Without power in the middle of a write, of which a part is there. Small: what the other logs
 /// have is flipped there.
-pub fn torn() -> Victim {
+pub fn torn() -> Fixture {
     let mut steps = vec![Step::Commit(30), Step::CommitGroup(3, 40), Step::Append(9)];
     steps.extend([Step::Commit(700), Step::Back(1), Step::Commit(60)]);
     steps.push(Step::Commit(61));
-    let victim = Victim::new("torn log", options(16 << 10), &steps, Ending::Torn(900));
-    assert!(victim.batches.len() >= 6);
-    victim
+    let fixture = Fixture::new("torn log", options(16 << 10), &steps, Ending::Torn(900));
+    assert!(fixture.batches.len() >= 6);
+    fixture
 }
 
-fn checked(victim: Victim) -> Victim {
+fn checked(fixture: Fixture) -> Fixture {
     let kinds = [
         BatchKind::Data,
         BatchKind::Stamp,
@@ -69,18 +69,23 @@ fn checked(victim: Victim) -> Victim {
         BatchKind::Void,
     ];
     for kind in kinds {
-        assert!(victim.batches.iter().any(|b| b.kind == kind), "{kind:?}");
+        assert!(fixture.batches.iter().any(|b| b.kind == kind), "{kind:?}");
     }
-    assert!(victim.live.len() >= 200);
-    let spans = |end| victim.live.iter().any(|(lsn, k)| *lsn < end && k.end > end);
+    assert!(fixture.live.len() >= 200);
+    let spans = |end| {
+        fixture
+            .live
+            .iter()
+            .any(|(lsn, k)| *lsn < end && k.end > end)
+    };
     assert!(
-        victim.batches.iter().any(|b| spans(b.end)),
+        fixture.batches.iter().any(|b| spans(b.end)),
         "records span batches"
     );
-    let segments = &victim.look.summary.segments;
+    let segments = &fixture.look.summary.segments;
     let ends = segments.iter().map(|s| s.start.plus(s.len));
     assert!(ends.into_iter().any(spans), "records span segments");
-    assert!(victim.look.summary.segments.len() >= 3);
-    assert!(victim.model.meta.is_some());
-    victim
+    assert!(fixture.look.summary.segments.len() >= 3);
+    assert!(fixture.model.meta.is_some());
+    fixture
 }

@@ -5,13 +5,13 @@
 //! done by the cheaper ways only; the counts say which.
 
 mod bits;
-mod crew;
-mod errors;
 mod expect;
+mod failing_calls;
+#[cfg(planted)]
+mod known_bugs;
 mod lengths;
 mod logs;
 mod names;
 mod pairs;
-#[cfg(planted)]
-mod planted;
 mod regions;
+mod workers;

@@ -1,9 +1,9 @@
 //! Every subset of directory changes that a crash may leave, at every operation of a workload.
 
-use crate::crew::{share, thorough};
+use crate::workers::{share, thorough};
 use logforce_core::Options;
 use logforce_sim::model::{PATH, small};
-use logforce_sim::work::{Step, World};
+use logforce_sim::workload::{Step, World};
 use logforce_testkit::{Failure, Left, SimOptions, Survival};
 use std::collections::BTreeSet;
 

@@ -1,9 +1,9 @@
 //! Every pair of crash points of a short workload.
 
-use crate::crew::{all, share, thorough};
+use crate::workers::{all, share, thorough};
 use logforce_core::Error;
 use logforce_sim::model::{lock, small};
-use logforce_sim::work::{Step, World};
+use logforce_sim::workload::{Step, World};
 use logforce_testkit::{Failure, Rng, SimOptions, Survival};
 use std::collections::BTreeMap;
 

@@ -4,7 +4,7 @@ use logforce_format::{
     BATCH_HEADER_LEN, CONTROL_SLOT_LEN, CONTROL_SLOT_OFFSETS, META_SLOT_LEN, META_SLOT_OFFSETS,
     SEGMENT_HEADER_LEN, SegmentHeader,
 };
-use logforce_sim::victim::Victim;
+use logforce_sim::fixture::Fixture;
 use std::ops::Range;
 
 /// What a byte is part of.
@@ -46,10 +46,10 @@ pub struct Part {
 }
 
 /// Every byte of every file, in one part each.
-pub fn parts(victim: &Victim) -> Vec<Part> {
+pub fn parts(fixture: &Fixture) -> Vec<Part> {
     let mut parts = Vec::new();
-    for (file, bytes) in &victim.picture.files {
-        let mut known = known(victim, file);
+    for (file, bytes) in &fixture.picture.files {
+        let mut known = known(fixture, file);
         known.sort_by_key(|(range, _)| range.start);
         let mut at = 0;
         let mut put = |bytes: Range<usize>, region| {
@@ -71,12 +71,12 @@ pub fn parts(victim: &Victim) -> Vec<Part> {
         put(at..bytes.len(), Region::Void);
     }
     let bytes = |p: &Part| p.bytes.len();
-    let all: usize = victim.picture.files.values().map(|f| f.len()).sum();
+    let all: usize = fixture.picture.files.values().map(|f| f.len()).sum();
     assert_eq!(parts.iter().map(bytes).sum::<usize>(), all);
     parts
 }
 
-fn known(victim: &Victim, file: &str) -> Vec<(Range<usize>, Region)> {
+fn known(fixture: &Fixture, file: &str) -> Vec<(Range<usize>, Region)> {
     let mut known = Vec::new();
     let mut put = |from: usize, len: usize, region| known.push((from..from + len, region));
     match file {
@@ -88,7 +88,7 @@ fn known(victim: &Victim, file: &str) -> Vec<(Range<usize>, Region)> {
                 let rest = CONTROL_SLOT_LEN - said;
                 put(at as usize + said, rest, Region::ControlRest(n));
             }
-            let said = 96 + victim.model.meta.as_ref().map_or(0, Vec::len);
+            let said = 96 + fixture.model.meta.as_ref().map_or(0, Vec::len);
             for (n, at) in META_SLOT_OFFSETS.into_iter().enumerate() {
                 put(at as usize, said, Region::MetaSlot(n));
                 put(
@@ -98,10 +98,10 @@ fn known(victim: &Victim, file: &str) -> Vec<(Range<usize>, Region)> {
                 );
             }
         }
-        "live" => put(0, victim.picture.files[file].len(), Region::Live),
+        "live" => put(0, fixture.picture.files[file].len(), Region::Live),
         _ => {}
     }
-    let segments = &victim.look.summary.segments;
+    let segments = &fixture.look.summary.segments;
     if let Some(n) = segments.iter().position(|s| s.name == file) {
         let (s, unit) = (&segments[n], segments[n].write_unit as usize);
         put(0, SEGMENT_HEADER_LEN, Region::SegmentHeader(n));
@@ -111,7 +111,7 @@ fn known(victim: &Victim, file: &str) -> Vec<(Range<usize>, Region)> {
                 let b: &logforce_core::BatchInfo = b;
                 b.file == *file && b.offset as usize == at
             };
-            if let Some(torn) = &victim.torn
+            if let Some(torn) = &fixture.torn
                 && torn.lsn == s.start.plus(at as u64)
             {
                 let said = BATCH_HEADER_LEN + torn.payload_len as usize;
@@ -119,13 +119,13 @@ fn known(victim: &Victim, file: &str) -> Vec<(Range<usize>, Region)> {
                 at += said.next_multiple_of(unit);
                 continue;
             }
-            let Some(b) = victim.batches.iter().position(|b| here(&b)) else {
+            let Some(b) = fixture.batches.iter().position(|b| here(&b)) else {
                 put(at, BATCH_HEADER_LEN, Region::UnitHead);
                 at += unit;
                 continue;
             };
             put(at, BATCH_HEADER_LEN, Region::BatchHeader(b));
-            let batch = &victim.batches[b];
+            let batch = &fixture.batches[b];
             let payload = batch.payload_len as usize;
             put(at + BATCH_HEADER_LEN, payload, Region::Payload(b));
             at += batch.end.since(batch.lsn) as usize;

@@ -16,13 +16,13 @@
 
 #![cfg(shuttle)]
 
+mod backpressure;
 mod commits;
+mod failures;
 mod handles;
 mod harness;
-mod medium;
 #[cfg(planted)]
-mod planted;
-mod room;
-mod trouble;
+mod known_bugs;
+mod medium;
 mod truncating;
 mod world;

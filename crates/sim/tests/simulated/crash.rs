@@ -2,7 +2,7 @@
 
 use logforce_core::{Guarantee, Method, Options};
 use logforce_sim::model::{lock, small};
-use logforce_sim::work::{Step, World};
+use logforce_sim::workload::{Step, World};
 use logforce_testkit::{Failure, SimOptions, Survival};
 
 /// What is done after a recovery: the log must take it.

@@ -6,11 +6,11 @@ use logforce_core::{
     Options, Record, RecoveryCase, Visit,
 };
 use logforce_sim::model::{Known, PATH, lock, read, small};
-use logforce_sim::work::{Image, Step, World};
+use logforce_sim::workload::{Image, Step, World};
 use logforce_testkit::{Failure, SimOptions, SimRuntime, Survival};
 
 /// A log whose batches are known, to be damaged.
-struct Victim {
+struct Fixture {
     world: World,
     image: Image,
     batches: Vec<BatchInfo>,
@@ -27,9 +27,9 @@ enum Opened {
     Shows(Vec<Record>, Option<Box<Damage>>, Option<Damage>, Lsn),
 }
 
-impl Victim {
+impl Fixture {
     /// A log that was cut at the end of its work, or closed.
-    fn new(name: &str, steps: &[Step], closed: bool) -> Victim {
+    fn new(name: &str, steps: &[Step], closed: bool) -> Fixture {
         let world = World::new(name, SimOptions::default(), small(), 1);
         if closed {
             world.work(1, &[steps.to_vec()]).expect("nothing fails");
@@ -53,7 +53,7 @@ impl Victim {
             names.into_iter().map(|s| s.name).collect()
         });
         let (image, live) = (world.image(), lock(&world.model).live());
-        Victim {
+        Fixture {
             world,
             image,
             batches,
@@ -259,31 +259,31 @@ fn steps() -> Vec<Step> {
 
 /// A bit of each batch: in its header, in its payload.
 fn flip_everywhere(closed: bool) {
-    let victim = Victim::new(if closed { "closed" } else { "cut" }, &steps(), closed);
-    let last_stamp = victim.batches.iter().map(|b| b.stamp).max();
-    let anchor = victim.anchor();
+    let fixture = Fixture::new(if closed { "closed" } else { "cut" }, &steps(), closed);
+    let last_stamp = fixture.batches.iter().map(|b| b.stamp).max();
+    let anchor = fixture.anchor();
     let mut silent = 0;
-    for (n, b) in victim.batches.iter().enumerate() {
+    for (n, b) in fixture.batches.iter().enumerate() {
         let payload = (b.payload_len > 0).then_some(128 + u64::from(b.payload_len) / 2);
         for at in [Some(0), Some(20), Some(84), Some(100), payload]
             .into_iter()
             .flatten()
         {
-            victim.world.restore(&victim.image);
-            let flipped = victim
+            fixture.world.restore(&fixture.image);
+            let flipped = fixture
                 .world
                 .disk
                 .flip_bit(PATH, &b.file, b.offset + at, at as u8);
             assert!(flipped, "{b:?}");
             // What cannot be told apart lies above the highest stamp of the batches behind.
-            let behind = victim.batches[n + 1..].iter().map(|b| b.stamp).max();
+            let behind = fixture.batches[n + 1..].iter().map(|b| b.stamp).max();
             let unprovable = anchor <= b.lsn && behind.is_none_or(|s| s <= b.lsn);
             silent += u32::from(unprovable);
             assert!(!unprovable || last_stamp <= Some(b.lsn));
             // A stamp between a record and the batch that takes it back is void with it.
-            let voided = victim.is_void(b.lsn, b.end);
+            let voided = fixture.is_void(b.lsn, b.end);
             let unprovable = unprovable || voided;
-            victim.check(&format!("bit of byte {at}"), b.lsn, b.end, unprovable);
+            fixture.check(&format!("bit of byte {at}"), b.lsn, b.end, unprovable);
         }
     }
     assert_eq!(silent == 0, closed);
@@ -302,30 +302,30 @@ fn a_flipped_bit_in_a_crashed_log() {
 #[test]
 fn a_missing_segment() {
     for closed in [true, false] {
-        let victim = Victim::new("missing", &steps(), closed);
-        for name in &victim.segments {
+        let fixture = Fixture::new("missing", &steps(), closed);
+        for name in &fixture.segments {
             for header in [false, true] {
-                victim.world.restore(&victim.image);
+                fixture.world.restore(&fixture.image);
                 if header {
-                    assert!(victim.world.disk.flip_bit(PATH, name, 40, 1));
+                    assert!(fixture.world.disk.flip_bit(PATH, name, 40, 1));
                 } else {
-                    assert!(victim.world.disk.remove_file(PATH, name));
+                    assert!(fixture.world.disk.remove_file(PATH, name));
                 }
                 let from = Lsn(u64::from_str_radix(&name[..16], 16).expect("its name"));
-                match victim.open(OnDamage::Refuse) {
+                match fixture.open(OnDamage::Refuse) {
                     Opened::Damaged(d) => {
                         assert_eq!((d.lsn, d.case), (from, RecoveryCase::SegmentLost), "{d}");
                         assert_eq!(d.file.as_ref(), Some(name), "{d}");
                     }
                     Opened::Shows(..) => panic!("{name} is missing and nobody says so"),
                 }
-                victim.world.restore(&victim.image);
+                fixture.world.restore(&fixture.image);
                 if header {
-                    victim.world.disk.flip_bit(PATH, name, 40, 1);
+                    fixture.world.disk.flip_bit(PATH, name, 40, 1);
                 } else {
-                    victim.world.disk.remove_file(PATH, name);
+                    fixture.world.disk.remove_file(PATH, name);
                 }
-                victim.check(&format!("without {name}"), from, from.plus(24 << 10), false);
+                fixture.check(&format!("without {name}"), from, from.plus(24 << 10), false);
             }
         }
     }
@@ -333,15 +333,15 @@ fn a_missing_segment() {
 
 #[test]
 fn a_sector_that_cannot_be_read() {
-    let victim = Victim::new("unreadable", &steps(), false);
-    for b in &victim.batches {
-        victim.world.restore(&victim.image);
-        assert!(victim.world.disk.make_unreadable(PATH, &b.file, b.offset));
-        match victim.open(OnDamage::Refuse) {
+    let fixture = Fixture::new("unreadable", &steps(), false);
+    for b in &fixture.batches {
+        fixture.world.restore(&fixture.image);
+        assert!(fixture.world.disk.make_unreadable(PATH, &b.file, b.offset));
+        match fixture.open(OnDamage::Refuse) {
             Opened::Damaged(d) => assert_eq!(d.lsn, b.lsn, "{d}"),
             Opened::Shows(shown, damage, ..) => {
-                victim.is_prefix(&shown);
-                let whole = shown.len() == victim.live.len();
+                fixture.is_prefix(&shown);
+                let whole = shown.len() == fixture.live.len();
                 assert!(damage.is_some() || whole, "{} is unreadable: silent", b.lsn);
             }
         }
@@ -354,19 +354,19 @@ fn a_sector_that_cannot_be_read() {
 fn a_sector_behind_the_end_that_cannot_be_read() {
     for closed in [true, false] {
         let steps = [Step::Append(500), Step::Commit(500)];
-        let victim = Victim::new("unreadable behind the end", &steps, closed);
-        let last = victim.batches.last().expect("there are some");
+        let fixture = Fixture::new("unreadable behind the end", &steps, closed);
+        let last = fixture.batches.last().expect("there are some");
         let behind = last.offset + last.end.since(last.lsn);
-        let disk = &victim.world.disk;
+        let disk = &fixture.world.disk;
         assert!(disk.make_unreadable(PATH, &last.file, behind));
-        match victim.open(OnDamage::Refuse) {
+        match fixture.open(OnDamage::Refuse) {
             Opened::Damaged(d) => {
                 assert!(!closed, "{d}");
                 assert_eq!((d.lsn, d.case), (last.end, RecoveryCase::ReadError));
             }
             Opened::Shows(shown, damage, ..) => {
                 assert!(closed && damage.is_none(), "{damage:?}");
-                assert_eq!(shown.len(), victim.live.len());
+                assert_eq!(shown.len(), fixture.live.len());
             }
         }
     }
@@ -374,16 +374,16 @@ fn a_sector_behind_the_end_that_cannot_be_read() {
 
 #[test]
 fn an_emptied_directory_is_no_fresh_log() {
-    let victim = Victim::new("emptied", &steps(), true);
+    let fixture = Fixture::new("emptied", &steps(), true);
     let open = |mode| {
         SimRuntime::run(1, |rt| {
-            let system = victim.world.disk.system(rt);
+            let system = fixture.world.disk.system(rt);
             let log = Log::open(&*system, PATH, mode, small());
             log.map(drop).map_err(|e| e.kind())
         })
     };
     // The control file first: what is left is no fresh log, whatever was asked for.
-    victim.world.disk.remove_file(PATH, "control");
+    fixture.world.disk.remove_file(PATH, "control");
     for mode in [
         OpenMode::OpenExisting,
         OpenMode::OpenOrCreate,
@@ -392,13 +392,13 @@ fn an_emptied_directory_is_no_fresh_log() {
         assert_eq!(open(mode), Err(ErrorKind::NoLog), "{mode:?}");
     }
     // The segments can be saved without it.
-    let (_, saved) = victim.walk();
-    for (lsn, k) in &victim.live {
+    let (_, saved) = fixture.walk();
+    for (lsn, k) in &fixture.live {
         let found = saved.iter().find(|e| e.start == *lsn);
         assert_eq!(found.map(|e| &e.data), Some(&*k.data), "{lsn}");
     }
-    for name in &victim.segments {
-        victim.world.disk.remove_file(PATH, name);
+    for name in &fixture.segments {
+        fixture.world.disk.remove_file(PATH, name);
     }
     assert_eq!(open(OpenMode::OpenExisting), Err(ErrorKind::NoLog));
 }
@@ -447,29 +447,29 @@ fn a_damaged_control_slot() {
 /// Records of a log that was truncated at damage, and the LSNs that it gives out next.
 #[test]
 fn a_truncated_log_goes_on() {
-    let victim = Victim::new("goes on", &steps(), false);
+    let fixture = Fixture::new("goes on", &steps(), false);
     // The first that the opening looks at: behind it there are stamps enough.
-    let anchor = victim.anchor();
-    let b = victim
+    let anchor = fixture.anchor();
+    let b = fixture
         .batches
         .iter()
         .find(|b| b.lsn >= anchor && b.frames > 0);
     let b = b.expect("something lies above the anchor");
-    victim.world.disk.flip_bit(PATH, &b.file, b.offset + 9, 0);
+    fixture.world.disk.flip_bit(PATH, &b.file, b.offset + 9, 0);
     SimRuntime::run(3, |rt| {
-        let system = victim.world.disk.system(rt);
+        let system = fixture.world.disk.system(rt);
         let open = |on_damage| {
-            let options = victim.options(on_damage);
+            let options = fixture.options(on_damage);
             Log::open(&*system, PATH, OpenMode::OpenExisting, options)
         };
         let log = open(OnDamage::Truncate).expect("truncates");
         let lost = log.recovered().lost.clone().expect("reported");
         assert_eq!((lost.lsn, lost.case), (b.lsn, RecoveryCase::Damaged));
         let before = read(&log, log.front_lsn());
-        victim.is_prefix(&before);
+        fixture.is_prefix(&before);
         let kind = log.read_at(b.lsn).map_err(|e| e.kind());
         assert_eq!(kind, Err(ErrorKind::Voided));
-        let end = victim.live.last().map(|(_, k)| k.end);
+        let end = fixture.live.last().map(|(_, k)| k.end);
         let new = log.commit(b"goes on").expect("goes on");
         assert!(Some(new.start) > end);
         log.close().expect("closes");
@@ -488,8 +488,8 @@ fn a_truncated_log_goes_on() {
 #[test]
 fn a_twins_batch_is_not_taken() {
     let steps = vec![Step::Commit(100); 6];
-    let victim = Victim::new("twin", &steps, false);
-    let file = &victim.segments[0];
+    let fixture = Fixture::new("twin", &steps, false);
+    let file = &fixture.segments[0];
     let twin = {
         let world = World::new("twin", SimOptions::default(), small(), 1);
         // Other bytes of the same length.
@@ -500,29 +500,29 @@ fn a_twins_batch_is_not_taken() {
         world.disk.crash(Failure::Power, Some(Survival::Lost), 1);
         world.disk.file_bytes(PATH, file).expect("the same names")
     };
-    let own = victim
+    let own = fixture
         .world
         .disk
         .file_bytes(PATH, file)
         .expect("it is there");
-    let anchor = victim.anchor();
+    let anchor = fixture.anchor();
     let mut scanned = 0;
     let here = |b: &&BatchInfo| b.frames > 0 && b.file == *file;
-    let with_records = victim.batches.iter().filter(here);
+    let with_records = fixture.batches.iter().filter(here);
     for (n, b) in with_records.enumerate().skip(1) {
-        victim.world.restore(&victim.image);
+        fixture.world.restore(&fixture.image);
         let (from, to) = (b.offset as usize, (b.offset + b.end.since(b.lsn)) as usize);
         let mut mixed = own.clone();
         assert_ne!(mixed[from..to], twin[from..to]);
         mixed[from..to].copy_from_slice(&twin[from..to]);
-        victim.world.disk.put_file(PATH, file, &mixed);
-        match victim.open(OnDamage::Refuse) {
+        fixture.world.disk.put_file(PATH, file, &mixed);
+        match fixture.open(OnDamage::Refuse) {
             Opened::Damaged(d) => {
                 assert_eq!(d.lsn, b.lsn, "{d}");
                 scanned += 1;
             }
             Opened::Shows(shown, damage, ..) => {
-                victim.is_prefix(&shown);
+                fixture.is_prefix(&shown);
                 let looked_at = b.lsn >= anchor;
                 assert!(!looked_at || damage.is_none(), "opening took {}", b.lsn);
                 scanned += u32::from(looked_at);

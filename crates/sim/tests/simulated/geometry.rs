@@ -2,7 +2,7 @@
 
 use logforce_core::{Method, Options};
 use logforce_sim::model::{lock, small};
-use logforce_sim::work::{Outcome, Step, World};
+use logforce_sim::workload::{Outcome, Step, World};
 use logforce_testkit::{Failure, SimOptions};
 
 fn fill() -> Vec<Step> {

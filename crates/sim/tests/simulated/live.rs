@@ -5,7 +5,7 @@ use crate::crash::{bulk, case, spanning, truncation};
 use logforce_core::{Inspector, LiveStats, Log, Method, OpenMode, Options};
 use logforce_device::{OpenFile, ReadSource};
 use logforce_sim::model::small;
-use logforce_sim::work::Outcome;
+use logforce_sim::workload::Outcome;
 use logforce_testkit::{Failure, Fault, SimDisk, SimOptions, SimRuntime, Survival};
 use std::time::Duration;
 
@@ -203,8 +203,8 @@ fn alone_it_is_no_log() {
 fn a_crash_at_every_operation() {
     let mut steps = spanning();
     for ms in [1, 1500, 700] {
-        steps.push(logforce_sim::work::Step::Idle(ms));
-        steps.push(logforce_sim::work::Step::Commit(300));
+        steps.push(logforce_sim::workload::Step::Idle(ms));
+        steps.push(logforce_sim::workload::Step::Commit(300));
     }
     let mut case = case("live", vec![steps]);
     case.options = live();

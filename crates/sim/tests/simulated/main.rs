@@ -1,4 +1,4 @@
-//! The log on a simulated disk: crashes at every operation, failing devices, damage, random lives.
+//! The log on a simulated disk: crashes at every operation, failing devices, damage, random runs.
 //!
 //! By subject; what they have in common is in the crate itself.
 
@@ -6,12 +6,12 @@ mod cap;
 mod committers;
 mod crash;
 mod damage;
+mod device_failures;
 mod fuzzed;
 mod geometry;
 mod headers;
 mod kept;
 mod live;
-mod lives;
 mod lost_behind;
 mod meta;
 mod outside;
@@ -20,7 +20,7 @@ mod policies;
 mod recovery;
 mod remote;
 mod remote_cases;
+mod runs;
 mod salvaged;
 mod stats;
-mod taken_back;
-mod trouble;
+mod voided;

@@ -3,7 +3,7 @@
 use crate::crash::{AFTER, Case, case, spanning, truncation};
 use logforce_core::Method;
 use logforce_sim::model::small;
-use logforce_sim::work::Step;
+use logforce_sim::workload::Step;
 use logforce_testkit::{Failure, SimOptions};
 
 impl Case {

@@ -1,10 +1,10 @@
 //! `System` and `Directory` of the simulated disk.
 
 use super::counts::FaultKind;
+use super::failing_calls::{Call, Refusal};
 use super::file::SimFile;
 use super::names::{Change, Names};
 use super::state::{State, power_is_cut};
-use super::trouble::{Call, Refusal};
 use super::{Fault, SimDisk};
 use crate::Points;
 use logforce_device::{
@@ -55,7 +55,7 @@ impl Place {
         if s.cut {
             return Err(power_is_cut());
         }
-        let how = s.trouble(call);
+        let how = s.fails(call);
         Ok((s, how))
     }
 }
@@ -97,7 +97,7 @@ impl SimSystem {
         } else {
             Call::Directory
         };
-        if let Some(how) = s.trouble(call) {
+        if let Some(how) = s.fails(call) {
             return Err(how.error());
         }
         if make {

@@ -2,11 +2,11 @@
 
 use super::counts::FaultKind;
 use super::directory::{Place, check};
+use super::failing_calls::Call;
 use super::inode::How;
 use super::laid::SectorFault;
 use super::plan::{Fault, Misread};
 use super::state::InFlight;
-use super::trouble::Call;
 use logforce_device::{Barrier, Completion, File, ReadSource, Ticket, Write, failure};
 use std::io::{self, ErrorKind};
 use std::ops::Range;

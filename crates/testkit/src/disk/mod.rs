@@ -2,6 +2,7 @@
 
 mod counts;
 mod directory;
+mod failing_calls;
 mod file;
 mod inode;
 mod laid;
@@ -10,14 +11,13 @@ mod options;
 mod plan;
 mod state;
 mod survive;
-mod trouble;
 
 pub use counts::{FaultCounts, FaultKind};
+pub use failing_calls::{Call, FailingCalls, Refusal};
 pub use laid::SectorFault;
 pub use names::Left;
 pub use options::SimOptions;
 pub use plan::{Counters, Failure, Fault, Misread, Survival};
-pub use trouble::{Call, Refusal, Trouble};
 
 use crate::Points;
 use inode::Sector;
@@ -151,17 +151,17 @@ impl SimDisk {
     }
 
     /// From now on, until the next boot, calls fail as this says.
-    pub fn trouble(&self, trouble: Trouble) {
-        self.lock().troubles.push(trouble);
+    pub fn fail_calls(&self, failing: FailingCalls) {
+        self.lock().failing_calls.push(failing);
     }
 
     /// Calls do not fail any more, but for the operations and reads that were told by their numbers.
-    pub fn end_troubles(&self) {
-        self.lock().troubles.clear();
+    pub fn stop_failing_calls(&self) {
+        self.lock().failing_calls.clear();
     }
 
     /// Does something in which no call is in trouble, whoever makes it; for checks.
-    pub fn calmly<T>(&self, what: impl FnOnce() -> T) -> T {
+    pub fn without_failing_calls<T>(&self, what: impl FnOnce() -> T) -> T {
         struct Calm<'a>(&'a SimDisk);
         impl Drop for Calm<'_> {
             fn drop(&mut self) {

@@ -1,4 +1,4 @@
-use super::trouble::Refusal;
+use super::failing_calls::Refusal;
 use std::io;
 
 /// A fault to inject into one operation.

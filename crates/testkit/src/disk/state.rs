@@ -1,12 +1,12 @@
 //! Everything a simulated disk is made of, as plain data that a snapshot clones.
 
 use super::counts::{FaultCounts, FaultKind};
+use super::failing_calls::{Call, FailingCalls, Refusal};
 use super::inode::{How, Inode, Sector};
 use super::names::{Left, Names};
 use super::options::{Rules, SimOptions};
 use super::plan::{Counters, Failure, Fault, Misread, Survival};
 use super::survive::{Fates, Survivors};
-use super::trouble::{Call, Refusal, Trouble};
 use crate::Rng;
 use crate::runtime::thread_label;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -56,7 +56,7 @@ pub(super) struct State {
     /// A barrier of this boot has failed.
     pub barrier_failed: bool,
     /// Calls of this boot that fail for a while.
-    pub troubles: Vec<Trouble>,
+    pub failing_calls: Vec<FailingCalls>,
     /// So many want that none of them fails at present.
     pub calm: u64,
     /// The last operation or read of this boot that was made to fail.
@@ -97,7 +97,7 @@ impl State {
             log: VecDeque::new(),
             failed: String::new(),
             barrier_failed: false,
-            troubles: Vec::new(),
+            failing_calls: Vec::new(),
             calm: 0,
         }
     }
@@ -142,12 +142,12 @@ impl State {
     }
 
     /// Whether a call fails, and how, beside what is planned for operations by their numbers.
-    pub fn trouble(&mut self, call: Call) -> Option<Refusal> {
+    pub fn fails(&mut self, call: Call) -> Option<Refusal> {
         if self.calm > 0 || self.cut {
             return None;
         }
-        let mut troubles = self.troubles.iter_mut();
-        let how = troubles.find_map(|t| t.strikes(call))?;
+        let mut failing_calls = self.failing_calls.iter_mut();
+        let how = failing_calls.find_map(|t| t.strikes(call))?;
         self.note(|| format!("{}: {call:?} FAILS: {how:?}", thread_label()));
         let kind = match (how, call) {
             // Counted where it is decided what they leave.
@@ -361,7 +361,7 @@ impl State {
         self.read_faults.clear();
         self.failed.clear();
         self.barrier_failed = false;
-        self.troubles.clear();
+        self.failing_calls.clear();
         self.locks.clear();
         self.first = self.next;
     }

@@ -109,9 +109,9 @@ impl Schedule {
     }
 
     fn wake_somebody_for_nothing(&mut self) {
-        let victim = self.rng.below(self.threads.len() as u64) as usize;
-        if matches!(self.threads[victim].doing, Doing::Waiting { .. }) {
-            self.threads[victim].doing = Doing::Running;
+        let fixture = self.rng.below(self.threads.len() as u64) as usize;
+        if matches!(self.threads[fixture].doing, Doing::Waiting { .. }) {
+            self.threads[fixture].doing = Doing::Running;
         }
     }
 

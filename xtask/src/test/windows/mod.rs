@@ -73,23 +73,24 @@ fn tests(setting: &Setting) -> Result<Outcome> {
     outcome += tested(
         setting,
         &wine,
-        "windows-lives",
+        "windows-simulation",
         debian::SIMULATED,
         &["--test", "simulated"],
-        &LIVES,
+        &RANDOM_RUNS,
     )?;
     Ok(outcome)
 }
 
-/// Of the simulation random lives only: the rest makes no call of the system but to its threads
-/// either, and takes several times as long as everything else here.
-const LIVES: [&str; 1] = ["lives::"];
+/// Of the simulation only the random runs: all its tests call nothing of the system but threads, and
+/// the others take several times as long as everything else here.
+const RANDOM_RUNS: [&str; 1] = ["runs::"];
 
 /// How programs are compiled that Wine is to run.
 fn compiled(setting: &Setting, cargo: &mut Command, crates: &[&str]) {
     debian::for_target(setting, cargo, TARGET, crates);
     cargo.args(debian::NOT_OPTIMISED);
-    // But what a simulated life spends its time in, a little, and what decides by the thousand.
+    // Except, a little, the crates in which a random run spends its time, and `calibrate`, whose tests
+    // make thousands of decisions.
     for (krate, level) in [
         ("format", 1),
         ("device", 1),

@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What uses the host's own target folder: one after the other, since cargo's lock would keep the
-/// other waiting.
+/// The stages that use the host's own target folder. One worker runs them in turn: two would wait for
+/// each other at cargo's lock.
 const HOST: [Stage; 8] = [
     Stage::Fmt,
     Stage::Check,
@@ -17,12 +17,12 @@ const HOST: [Stage; 8] = [
     Stage::Build,
     Stage::Examples,
     Stage::Tests,
-    Stage::Lives,
+    Stage::Simulation,
 ];
 
-/// What runs beside those: it has target folders of its own. Power cuts wait for the disk most of the
-/// time, so something that keeps the processors busy comes last. The packages have a lane to
-/// themselves: they wait for the network and the disk.
+/// The stages with target folders of their own. Power cuts wait for the disk most of the time, so a
+/// stage that keeps the processors busy comes after them. The packages have their own worker, because
+/// they wait for the network and the disk.
 const BESIDE: [Stage; 8] = [
     Stage::Windows,
     Stage::Macos,
@@ -34,48 +34,48 @@ const BESIDE: [Stage; 8] = [
     Stage::Benches,
 ];
 
-/// What a stage waits for.
+/// The stages that a stage waits for.
 fn needs(stage: Stage) -> &'static [Stage] {
     match stage {
         Stage::Tests => &[Stage::Packages],
-        // Three that use what the packages bring; and Debian's cargo, one after the other.
+        // These three use Debian's cargo, which the packages bring, and so run in turn.
         Stage::Windows => &[Stage::Packages],
         Stage::Macos => &[Stage::Packages, Stage::Windows],
         Stage::Aarch64 => &[Stage::Packages, Stage::Macos],
         Stage::Fuzz | Stage::Benches => &[Stage::Packages],
-        // It is compiled with the tests; and they look for what is left behind on the machine, which
-        // a disk in use would seem to be.
+        // The stage `build` compiles it; and the tests look for leaked loop devices, which its disk
+        // would seem to be.
         Stage::Powercut => &[Stage::Packages, Stage::Build, Stage::Tests],
         _ => &[],
     }
 }
 
-/// Who runs stages.
+/// The threads that run stages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Lane {
+enum Worker {
     Packages,
     Host,
     Beside,
 }
 
-const LANES: [Lane; 3] = [Lane::Packages, Lane::Host, Lane::Beside];
+const WORKERS: [Worker; 3] = [Worker::Packages, Worker::Host, Worker::Beside];
 
-/// What is done, under way, and still to be done.
+/// The stages that are done, running, and still to be run.
 #[derive(Debug)]
 struct Progress {
     packages: Option<Stage>,
-    /// Those of the host's target folder, in order; taken by one lane only.
+    /// Those of the host's target folder, in order; only the host's worker takes them.
     host: VecDeque<Stage>,
-    /// The others; taken by whichever lane is free.
+    /// The others; any free worker takes them.
     beside: VecDeque<Stage>,
     reports: Vec<Report>,
 }
 
-/// What a lane does next.
+/// What a worker does next.
 #[derive(Debug, PartialEq, Eq)]
 enum Next {
     Run(Stage),
-    /// What is left waits for what the other lane does.
+    /// What is left waits for another worker's stage.
     Wait,
     End,
 }
@@ -90,12 +90,12 @@ impl Progress {
         }
     }
 
-    /// What a lane takes: the host's lane those stages first, in their order.
-    fn take(&mut self, lane: Lane, selected: impl Fn(&Stage) -> bool) -> Next {
-        if lane == Lane::Packages {
+    /// What a worker takes next: the host's worker prefers the host's stages, in their order.
+    fn take(&mut self, worker: Worker, selected: impl Fn(&Stage) -> bool) -> Next {
+        if worker == Worker::Packages {
             return self.packages.take().map_or(Next::End, Next::Run);
         }
-        let is_hosts = lane == Lane::Host;
+        let is_hosts = worker == Worker::Host;
         let done = |s: &Stage| self.reports.iter().any(|r| r.stage == *s);
         let is_ready = |s: &Stage| needs(*s).iter().all(|n| !selected(n) || done(n));
         if is_hosts && self.host.front().is_some_and(is_ready) {
@@ -123,11 +123,11 @@ pub fn run(
     let progress = Mutex::new(Progress::new(&selected));
     let changed = Condvar::new();
     let locked = || progress.lock().unwrap_or_else(PoisonError::into_inner);
-    let run = |lane: Lane| {
+    let run = |worker: Worker| {
         loop {
             let mut now = locked();
             let stage = loop {
-                match now.take(lane, &selected) {
+                match now.take(worker, &selected) {
                     Next::Run(stage) => break stage,
                     Next::Wait => now = changed.wait(now).unwrap_or_else(PoisonError::into_inner),
                     Next::End => return,
@@ -150,9 +150,9 @@ pub fn run(
         }
     };
     std::thread::scope(|scope| {
-        for lane in LANES {
+        for worker in WORKERS {
             let run = &run;
-            scope.spawn(move || run(lane));
+            scope.spawn(move || run(worker));
         }
     });
     let progress = progress.into_inner();
@@ -186,7 +186,7 @@ fn one(setting: &Setting, stage: Stage) -> Report {
         outcome.lines.push(line.to_owned());
     }
     let verdict = verdict(counts);
-    // One call, so that the other lane prints nothing in between.
+    // One call, so that another worker prints nothing in between.
     let mut text = String::new();
     for line in &outcome.lines {
         text += &format!("    {line}\n");
@@ -258,8 +258,8 @@ mod tests {
 
     #[test]
     fn every_stage_is_run_once_and_after_what_it_needs() {
-        // Whatever is selected, and whichever lane is faster.
-        for (omitted, hosts_lane_first) in [
+        // Whatever is selected, and whichever worker is faster.
+        for (omitted, hosts_worker_first) in [
             (None, true),
             (None, false),
             (Some(Stage::Packages), true),
@@ -269,11 +269,11 @@ mod tests {
             let mut progress = Progress::new(selected);
             let mut order = Vec::new();
             loop {
-                let mut lanes = LANES;
-                if !hosts_lane_first {
-                    lanes.reverse();
+                let mut workers = WORKERS;
+                if !hosts_worker_first {
+                    workers.reverse();
                 }
-                let next = lanes.map(|l| {
+                let next = workers.map(|l| {
                     let next = progress.take(l, selected);
                     if let Next::Run(stage) = next {
                         progress.reports.push(report(stage));
@@ -285,7 +285,7 @@ mod tests {
                     break;
                 }
                 let runs = next.iter().any(|n| matches!(n, Next::Run(_)));
-                assert!(runs, "all lanes wait after {order:?}");
+                assert!(runs, "all workers wait after {order:?}");
             }
             let place = |s: &Stage| order.iter().position(|o| o == s);
             for stage in Stage::ALL.iter().filter(|s| selected(s)) {
@@ -299,27 +299,27 @@ mod tests {
     }
 
     #[test]
-    fn the_hosts_lane_goes_on_beside_and_waits_for_what_is_not_ready() {
+    fn the_hosts_worker_goes_on_beside_and_waits_for_what_is_not_ready() {
         let all = |_: &Stage| true;
         let mut progress = Progress::new(all);
-        let take = |progress: &mut Progress, lane| progress.take(lane, all);
+        let take = |progress: &mut Progress, worker| progress.take(worker, all);
         assert_eq!(
-            take(&mut progress, Lane::Packages),
+            take(&mut progress, Worker::Packages),
             Next::Run(Stage::Packages)
         );
-        assert_eq!(take(&mut progress, Lane::Packages), Next::End);
+        assert_eq!(take(&mut progress, Worker::Packages), Next::End);
         // Everything beside needs the packages, but for two.
-        let beside = |progress: &mut Progress| take(progress, Lane::Beside);
+        let beside = |progress: &mut Progress| take(progress, Worker::Beside);
         assert_eq!(beside(&mut progress), Next::Run(Stage::Interleavings));
         assert_eq!(beside(&mut progress), Next::Run(Stage::Planted));
         assert_eq!(beside(&mut progress), Next::Wait);
-        assert_eq!(take(&mut progress, Lane::Host), Next::Run(Stage::Fmt));
+        assert_eq!(take(&mut progress, Worker::Host), Next::Run(Stage::Fmt));
         progress.host.clear();
-        assert_eq!(take(&mut progress, Lane::Host), Next::Wait);
+        assert_eq!(take(&mut progress, Worker::Host), Next::Wait);
         progress.reports.push(report(Stage::Packages));
-        assert_eq!(take(&mut progress, Lane::Host), Next::Run(Stage::Windows));
+        assert_eq!(take(&mut progress, Worker::Host), Next::Run(Stage::Windows));
         progress.beside.clear();
-        assert_eq!(take(&mut progress, Lane::Host), Next::End);
+        assert_eq!(take(&mut progress, Worker::Host), Next::End);
     }
 
     #[test]

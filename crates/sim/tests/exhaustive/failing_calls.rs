@@ -1,14 +1,14 @@
 //! Every call of an opening and of a look fails, in every way that says nothing about the log, once
 //! and from then on.
 
-use crate::crew::{all, share};
 use crate::logs;
+use crate::workers::{all, share};
 use logforce_core::{Error, OnDamage};
+use logforce_sim::fixture::{Fixture, Look, Shown, look, open_to_read, open_to_write};
+use logforce_sim::memory::MemorySystem;
 use logforce_sim::model::PATH;
-use logforce_sim::still::Still;
-use logforce_sim::victim::{Look, Shown, Victim, look, open_to_read, open_to_write};
-use logforce_sim::work::is_blameless;
-use logforce_testkit::{Call, Refusal, Trouble};
+use logforce_sim::workload::is_blameless;
+use logforce_testkit::{Call, FailingCalls, Refusal};
 
 /// How the log is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,8 +35,8 @@ impl Way {
         Way::Salvage,
     ];
 
-    fn go(self, victim: &Victim, still: &Still) -> Result<Answer, Error> {
-        let write = |on_damage| open_to_write(still, &victim.options, on_damage);
+    fn go(self, fixture: &Fixture, still: &MemorySystem) -> Result<Answer, Error> {
+        let write = |on_damage| open_to_write(still, &fixture.options, on_damage);
         match self {
             Way::Strict => write(OnDamage::Refuse).map(|s| Answer::Shown(Box::new(s))),
             Way::Truncate => write(OnDamage::Truncate).map(|s| Answer::Shown(Box::new(s))),
@@ -80,43 +80,46 @@ fn answers(call: Call, number: usize) -> Vec<(Refusal, u64)> {
     answers
 }
 
-fn set_aside(still: &Still) -> bool {
+fn set_aside(still: &MemorySystem) -> bool {
     let mut names = still.picture().files.into_keys();
     names.any(|name| name.contains("damaged"))
 }
 
 /// Fails the call of this number among those that `way` makes.
-fn fail(victim: &Victim, way: Way, calls: &[Call], number: usize, count: &mut Count) {
+fn fail(fixture: &Fixture, way: Way, calls: &[Call], number: usize, count: &mut Count) {
     let call = calls[number];
     let before = calls[..number].iter().filter(|c| **c == call).count();
-    let trouble = |(how, failing)| Trouble {
+    let failing = |(how, failing)| FailingCalls {
         calls: vec![call],
         how,
         after: before as u64,
         failing,
     };
-    let mut tried: Vec<Vec<Trouble>> = answers(call, number)
+    let mut tried: Vec<Vec<FailingCalls>> = answers(call, number)
         .into_iter()
-        .map(|answer| vec![trouble(answer)])
+        .map(|answer| vec![failing(answer)])
         .collect();
     if call == Call::Read {
         // The medium says something, and whoever looks again cannot.
-        let again = trouble((Refusal::NoMemory, u64::MAX));
-        tried.push(vec![trouble((Refusal::Medium, 1)), again]);
+        let again = failing((Refusal::NoMemory, u64::MAX));
+        tried.push(vec![failing((Refusal::Medium, 1)), again]);
     }
-    for troubles in tried {
-        let what = format!("{}, {way:?}: call {number} of {troubles:?}", victim.name);
-        let costs_nothing = matches!(
-            &troubles[..],
-            [Trouble { how: Refusal::Medium, .. }] if call == Call::Read
+    for failing_calls in tried {
+        let what = format!(
+            "{}, {way:?}: call {number} of {failing_calls:?}",
+            fixture.name
         );
-        let hidden = call == Call::Entries && troubles.iter().any(|t| t.how.is_short());
-        let still = victim.system();
-        for trouble in troubles {
-            still.trouble(trouble);
+        let costs_nothing = matches!(
+            &failing_calls[..],
+            [FailingCalls { how: Refusal::Medium, .. }] if call == Call::Read
+        );
+        let hidden = call == Call::Entries && failing_calls.iter().any(|t| t.how.is_short());
+        let still = fixture.system();
+        for failing in failing_calls {
+            still.fail_calls(failing);
         }
-        let answer = way.go(victim, &still);
-        still.end_troubles();
+        let answer = way.go(fixture, &still);
+        still.stop_failing_calls();
         count.failed += 1;
         match answer {
             Err(e) => {
@@ -132,12 +135,12 @@ fn fail(victim: &Victim, way: Way, calls: &[Call], number: usize, count: &mut Co
                 if let Answer::Look(look) = &mut answer
                     && look.live.is_none()
                 {
-                    look.live.clone_from(&victim.look.live);
+                    look.live.clone_from(&fixture.look.live);
                 }
                 let expected = if way.writes() || way == Way::Read {
-                    as_read(way, victim)
+                    as_read(way, fixture)
                 } else {
-                    Answer::Look(Box::new(victim.look.clone()))
+                    Answer::Look(Box::new(fixture.look.clone()))
                 };
                 assert!(
                     answer == expected,
@@ -152,41 +155,41 @@ fn fail(victim: &Victim, way: Way, calls: &[Call], number: usize, count: &mut Co
                 "{what}: something was set aside"
             );
             let again = still.picture().system(PATH);
-            let again = open_to_write(&again, &victim.options, OnDamage::Refuse);
+            let again = open_to_write(&again, &fixture.options, OnDamage::Refuse);
             let again = again.unwrap_or_else(|e| panic!("{what}: afterwards: {e}"));
             assert!(
-                again.records == victim.shown.records,
+                again.records == fixture.shown.records,
                 "{what}: lost afterwards"
             );
-            assert_eq!(again.meta, victim.shown.meta, "{what}: afterwards");
+            assert_eq!(again.meta, fixture.shown.meta, "{what}: afterwards");
             assert_eq!(again.damage, None, "{what}: afterwards");
-            assert_eq!(again.front, victim.shown.front, "{what}: afterwards");
+            assert_eq!(again.front, fixture.shown.front, "{what}: afterwards");
         }
     }
 }
 
 /// What `way` shows where nothing fails.
-fn as_read(way: Way, victim: &Victim) -> Answer {
-    let shown = way.go(victim, &victim.system());
+fn as_read(way: Way, fixture: &Fixture) -> Answer {
+    let shown = way.go(fixture, &fixture.system());
     shown.unwrap_or_else(|e| panic!("{way:?}, and nothing fails: {e}"))
 }
 
-fn every_call(victim: &Victim) {
+fn every_call(fixture: &Fixture) {
     for way in Way::ALL {
-        let still = victim.system();
-        let calm = way.go(victim, &still);
+        let still = fixture.system();
+        let calm = way.go(fixture, &still);
         calm.unwrap_or_else(|e| panic!("{way:?}, and nothing fails: {e}"));
         let calls = still.calls();
         assert!(calls.len() > 20, "{} calls", calls.len());
         let crew = share(calls.len(), Count::default, |count, number| {
-            fail(victim, way, &calls, number, count);
+            fail(fixture, way, &calls, number, count);
         });
         let sum = |of: fn(&Count) -> u64| crew.iter().map(of).sum::<u64>();
         let (failed, errors) = (sum(|c| c.failed), sum(|c| c.errors));
         println!(
             "exhaustive errors ({}, {way:?}): {} calls failed in {failed} ways: {errors} errors, {} \
              as if nothing had",
-            victim.name,
+            fixture.name,
             calls.len(),
             sum(|c| c.as_without),
         );

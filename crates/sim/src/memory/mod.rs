@@ -11,7 +11,7 @@ use logforce_device::{
     Access, AlignedBuf, Barrier, Completion, DirEntry, Directory, Facts, File, FileIdentity,
     OpenFile, ReadSource, Runtime, System, Ticket, Write,
 };
-use logforce_testkit::{Call, Refusal, SimDisk, SimOptions, Trouble};
+use logforce_testkit::{Call, FailingCalls, Refusal, SimDisk, SimOptions};
 use runtime::Inert;
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
@@ -22,20 +22,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The files of a directory, as bytes. Clones share them until one is changed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Picture {
+pub struct FileImage {
     /// The bytes of each file, by name.
     pub files: BTreeMap<String, Arc<Vec<u8>>>,
 }
 
-impl Picture {
+impl FileImage {
     /// What is on the medium of a disk.
-    pub fn of(disk: &SimDisk, dir: &str) -> Picture {
+    pub fn of(disk: &SimDisk, dir: &str) -> FileImage {
         let file = |name: String| {
             let bytes = disk.file_bytes(dir, &name);
             let bytes = bytes.expect("a name that is durable");
             (name, Arc::new(bytes))
         };
-        Picture {
+        FileImage {
             files: disk.stable_names(dir).into_iter().map(file).collect(),
         }
     }
@@ -47,11 +47,11 @@ impl Picture {
     }
 
     /// A system that holds a copy of these files in the directory `path`. No call fails.
-    pub fn system(&self, path: &str) -> Still {
+    pub fn system(&self, path: &str) -> MemorySystem {
         let node = |(name, bytes): (&String, &Arc<Vec<u8>>)| {
             (name.clone(), Arc::new(Mutex::new(bytes.clone())))
         };
-        Still {
+        MemorySystem {
             inner: Arc::new(Inner {
                 path: path.into(),
                 nodes: Mutex::new(self.files.iter().map(node).collect()),
@@ -68,7 +68,7 @@ type Node = Arc<Mutex<Arc<Vec<u8>>>>;
 /// A system of one directory in memory. Its threads are started and never come to run: whoever
 /// opens a log and reads it does not need them.
 #[derive(Clone)]
-pub struct Still {
+pub struct MemorySystem {
     inner: Arc<Inner>,
     runtime: Arc<Inert>,
 }
@@ -85,7 +85,7 @@ struct Inner {
 struct Calls {
     /// Every call so far, in order.
     made: Vec<Call>,
-    troubles: Vec<Trouble>,
+    failing_calls: Vec<FailingCalls>,
 }
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -100,7 +100,7 @@ impl Inner {
         }
         let mut calls = lock(&self.calls);
         calls.made.push(call);
-        match calls.troubles.iter_mut().find_map(|t| t.strikes(call)) {
+        match calls.failing_calls.iter_mut().find_map(|t| t.strikes(call)) {
             Some(how) if !how.is_short() => Err(how.error()),
             short => Ok(short),
         }
@@ -116,20 +116,20 @@ impl Inner {
     }
 }
 
-impl Still {
+impl MemorySystem {
     /// From now on every call fails, so that a log that is dropped does not work on.
     pub fn cut(&self) {
         self.inner.cut.store(true, SeqCst);
     }
 
     /// From now on calls fail as this says.
-    pub fn trouble(&self, trouble: Trouble) {
-        lock(&self.inner.calls).troubles.push(trouble);
+    pub fn fail_calls(&self, failing: FailingCalls) {
+        lock(&self.inner.calls).failing_calls.push(failing);
     }
 
     /// Calls do not fail any more.
-    pub fn end_troubles(&self) {
-        lock(&self.inner.calls).troubles.clear();
+    pub fn stop_failing_calls(&self) {
+        lock(&self.inner.calls).failing_calls.clear();
     }
 
     /// The calls that were made so far, in order.
@@ -138,16 +138,16 @@ impl Still {
     }
 
     /// The files as they are now.
-    pub fn picture(&self) -> Picture {
+    pub fn picture(&self) -> FileImage {
         let nodes = lock(&self.inner.nodes);
         let file = |(name, node): (&String, &Node)| (name.clone(), lock(node).clone());
-        Picture {
+        FileImage {
             files: nodes.iter().map(file).collect(),
         }
     }
 }
 
-impl System for Still {
+impl System for MemorySystem {
     fn runtime(&self) -> Arc<dyn Runtime> {
         self.runtime.clone()
     }
@@ -155,7 +155,7 @@ impl System for Still {
     fn directory(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {
         self.inner.enter(Call::Directory)?;
         assert_eq!(path, self.inner.path, "there is one directory");
-        Ok(Arc::new(StillDirectory(self.inner.clone())))
+        Ok(Arc::new(MemoryDirectory(self.inner.clone())))
     }
 
     fn make_directory(&self, path: &Path) -> io::Result<Arc<dyn Directory>> {
@@ -163,9 +163,9 @@ impl System for Still {
     }
 }
 
-struct StillDirectory(Arc<Inner>);
+struct MemoryDirectory(Arc<Inner>);
 
-impl Directory for StillDirectory {
+impl Directory for MemoryDirectory {
     fn path(&self) -> &Path {
         &self.0.path
     }
@@ -205,7 +205,7 @@ impl Directory for StillDirectory {
             }
             (node, _) => node?,
         };
-        Ok(Arc::new(StillFile {
+        Ok(Arc::new(MemoryFile {
             inner: self.0.clone(),
             node,
         }))
@@ -253,12 +253,12 @@ impl Directory for StillDirectory {
     }
 }
 
-struct StillFile {
+struct MemoryFile {
     inner: Arc<Inner>,
     node: Node,
 }
 
-impl File for StillFile {
+impl File for MemoryFile {
     fn len(&self) -> io::Result<u64> {
         self.inner.enter(Call::Len)?;
         Ok(lock(&self.node).len() as u64)

@@ -1,8 +1,8 @@
-//! What tests left behind: mounts, loop devices, processes, files.
+//! What tests leaked: mounts, loop devices, processes, files.
 //!
-//! What is below the target folder, or carries the run's mark, is ours beyond doubt and always a
-//! failure. What is new elsewhere may be a neighbour's: a failure only on a CI machine, where
-//! there is none.
+//! What is below the target folder, or carries the run's mark, is certainly ours and always a failure.
+//! What is new elsewhere may be another program's: it is a failure only on a CI machine, which has no
+//! other program.
 
 use super::Setting;
 use anyhow::{Context, Result};
@@ -12,13 +12,14 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// The variable that every process of the tests has in its environment.
+/// The environment variable that every process of the tests carries.
 pub const MARK: &str = "LOGFORCE_XTASK_RUN";
 
-/// A loop device goes some time after its filesystem, and a process some time after its parent.
+/// How long to wait: the kernel removes a loop device some time after its filesystem is unmounted, and
+/// a process some time after its parent has ended.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Where files go that were meant to be temporary.
+/// Where temporary files go.
 const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 
 /// A view of the machine.
@@ -32,7 +33,7 @@ struct View {
     changed: BTreeSet<String>,
 }
 
-/// Looks at the machine before and after.
+/// Compares the machine before and after the tests.
 #[derive(Debug)]
 pub struct Watch {
     before: View,
@@ -51,7 +52,7 @@ pub struct Found {
 }
 
 impl Watch {
-    /// Takes the first look. `temp` is the temporary directory of the tests, empty now.
+    /// Takes the first view. `temp` is the temporary directory of the tests, empty now.
     pub fn start(setting: &Setting, temp: &Path) -> Watch {
         let root = setting.workspace.root.clone();
         Watch {
@@ -69,7 +70,7 @@ impl Watch {
         &self.mark
     }
 
-    /// Takes the second look. Processes that are left are ended.
+    /// Takes the second view, ends the processes that are left, and returns what was leaked.
     pub fn end(&self) -> Found {
         let end = Instant::now() + PATIENCE;
         loop {
@@ -96,7 +97,7 @@ impl Watch {
             );
         }
         for (file, device) in after.loops.difference(&self.before.loops) {
-            // These are the whole machine's, other containers' too.
+            // Loop devices are those of the whole machine, other containers' too.
             found.add(
                 ours(file),
                 format!("the loop device {device} of {}", file.display()),
@@ -124,7 +125,7 @@ impl Found {
             self.failures.push(what);
         } else {
             self.notes
-                .push(format!("new meanwhile, perhaps not ours: {what}"));
+                .push(format!("new since the start, perhaps not ours: {what}"));
         }
     }
 }
@@ -135,8 +136,8 @@ pub fn fresh_mark() -> String {
     format!("{}-{}", std::process::id(), since.as_nanos())
 }
 
-/// What the suite of power cuts left: processes, and loop devices of its images in memory. Its
-/// mounts are in a namespace that goes with its processes. Processes that are left are ended.
+/// What the suite of power cuts leaked: processes, and loop devices of its images in memory. Its
+/// mounts are in a namespace that ends with its processes. Ends the processes that are left.
 pub fn of_powercut(mark: &str) -> Vec<String> {
     let end = Instant::now() + PATIENCE;
     loop {
@@ -307,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn each_leftover_is_found_and_only_ours_fail_beside_neighbours() {
+    fn each_leak_is_found_and_only_ours_fails_where_other_programs_run() {
         let temp = tempfile::TempDir::new().unwrap();
         std::fs::write(temp.path().join("planted"), "").unwrap();
         let pair = |file: &str| (PathBuf::from(file), "loop7".to_owned());

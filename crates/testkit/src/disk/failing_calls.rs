@@ -175,7 +175,7 @@ impl Refusal {
 
 /// Calls that fail: of those that it means, so many pass, and of the next ones some or all fail.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trouble {
+pub struct FailingCalls {
     /// The calls that it means; none: all.
     pub calls: Vec<Call>,
     /// How they are answered.
@@ -186,7 +186,7 @@ pub struct Trouble {
     pub failing: u64,
 }
 
-impl Trouble {
+impl FailingCalls {
     /// Counts a call. Whether it fails, and how.
     pub fn strikes(&mut self, call: Call) -> Option<Refusal> {
         let meant = self.calls.is_empty() || self.calls.contains(&call);

@@ -33,8 +33,8 @@ fn place(world: &World, log: &Log, data: &[u8]) -> Result<(), Error> {
 
 /// Staging is full most of the time: threads and tasks wait for room.
 #[test]
-fn full_staging() {
-    explore("full_staging", || {
+fn full_buffer() {
+    explore("full_buffer", || {
         let world = World::new();
         let log = world.open(narrow());
         let threads: Vec<_> = (0..3)

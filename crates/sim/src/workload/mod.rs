@@ -1,11 +1,11 @@
 //! Workloads on a simulated disk: what threads do with a log, and every way to end it.
 
+mod failing_calls;
 mod steps;
-mod trouble;
 mod worker;
 
+pub use failing_calls::{is_blameless, random_failing_calls};
 pub use steps::{Step, random_steps};
-pub use trouble::{is_blameless, random_troubles};
 
 use crate::model::{Model, Shared, lock, open};
 use logforce_core::{Error, ErrorKind, Log, Options, RecoveryCase};

@@ -3,12 +3,12 @@
 use crate::crash::{AFTER, Case, bulk, case, spanning, truncation};
 use logforce_core::{ErrorKind, Method};
 use logforce_sim::model::{lock, small};
-use logforce_sim::work::{Image, Outcome, Step, World};
+use logforce_sim::workload::{Image, Outcome, Step, World};
 use logforce_testkit::{Failure, Fault, Refusal, SimOptions, Survival};
 
 /// How often a fault did what.
 #[derive(Debug, Default)]
-struct Tally {
+struct Coverage {
     poisoned: u32,
     refused: u32,
     not_opened: u32,
@@ -17,13 +17,13 @@ struct Tally {
 impl Case {
     /// Makes every `stride`th operation fail once. The log either goes on or stops, and tells which; whatever
     /// the next opening shows is on the medium.
-    fn fail_everywhere(&self, fault: Fault, stride: usize) -> Tally {
+    fn fail_everywhere(&self, fault: Fault, stride: usize) -> Coverage {
         let [steps] = &self.threads[..] else {
             panic!("one thread")
         };
         let whole = self.world("whole");
         assert!(matches!(whole.work_through(1, steps), Outcome::Fine));
-        let mut tally = Tally::default();
+        let mut coverage = Coverage::default();
         for op in (0..whole.disk.ops()).step_by(stride) {
             let world = self.world(&format!("{fault:?} at {op}"));
             world.disk.fail_at(op, fault);
@@ -32,9 +32,9 @@ impl Case {
             self.check_outcome(&world, fault, &outcome);
             match outcome {
                 Outcome::Fine => {}
-                Outcome::Poisoned => tally.poisoned += 1,
-                Outcome::Refused(_) => tally.refused += 1,
-                Outcome::NotOpened(_) => tally.not_opened += 1,
+                Outcome::Poisoned => coverage.poisoned += 1,
+                Outcome::Refused(_) => coverage.refused += 1,
+                Outcome::NotOpened(_) => coverage.not_opened += 1,
             }
             let image = world.image();
             if world.failed_operation().contains("barrier control Data") {
@@ -57,8 +57,8 @@ impl Case {
                 recovered.unwrap_or_else(|e| panic!("{}: {e}", world.name));
             }
         }
-        println!("{} {fault:?}: {tally:?}", self.name);
-        tally
+        println!("{} {fault:?}: {coverage:?}", self.name);
+        coverage
     }
 
     /// After a failed write of the control file the system's cache may show what the medium never
@@ -110,15 +110,21 @@ impl Case {
 #[test]
 fn no_memory_stops_the_log_or_is_refused() {
     let fault = Fault::Refused(Refusal::NoMemory);
-    let tally = case("enomem", vec![truncation()]).fail_everywhere(fault, 1);
-    assert!(tally.poisoned > 20 && tally.refused > 5, "{tally:?}");
+    let coverage = case("enomem", vec![truncation()]).fail_everywhere(fault, 1);
+    assert!(
+        coverage.poisoned > 20 && coverage.refused > 5,
+        "{coverage:?}"
+    );
 }
 
 #[test]
 fn an_error_stops_the_log_or_is_refused() {
     for threads in [truncation(), bulk()] {
-        let tally = case("eio", vec![threads]).fail_everywhere(Fault::Io, 1);
-        assert!(tally.poisoned > 20 && tally.refused > 5, "{tally:?}");
+        let coverage = case("eio", vec![threads]).fail_everywhere(Fault::Io, 1);
+        assert!(
+            coverage.poisoned > 20 && coverage.refused > 5,
+            "{coverage:?}"
+        );
     }
 }
 
@@ -146,8 +152,8 @@ fn an_error_under_other_methods() {
 
 #[test]
 fn no_space_at_any_operation() {
-    let tally = case("enospc", vec![truncation()]).fail_everywhere(Fault::NoSpace, 2);
-    assert!(tally.poisoned > 20, "{tally:?}");
+    let coverage = case("enospc", vec![truncation()]).fail_everywhere(Fault::NoSpace, 2);
+    assert!(coverage.poisoned > 20, "{coverage:?}");
 }
 
 /// A disk that fills up: refused before acceptance, and on again once there is space.

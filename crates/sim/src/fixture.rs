@@ -1,8 +1,8 @@
 //! A log of which everything is known, to be damaged; and every way to look at what is left.
 
+use crate::memory::{FileImage, MemorySystem};
 use crate::model::{Known, Model, PATH, lock};
-use crate::still::{Picture, Still};
-use crate::work::{Step, World};
+use crate::workload::{Step, World};
 use logforce_core::{
     BatchInfo, Damage, Error, Inspector, LiveStats, Log, LogSummary, Lsn, OnDamage, OpenMode,
     Options, ReadOnly, Record, RecoveryCase, VerifyReport, Visit,
@@ -11,11 +11,11 @@ use logforce_format::{BATCH_HEADER_LEN, BatchHeader};
 use logforce_testkit::{Failure, SimOptions, Survival};
 
 /// A log as it lies on a medium, and what is known of it.
-pub struct Victim {
+pub struct Fixture {
     /// For messages.
     pub name: String,
     /// Its files.
-    pub picture: Picture,
+    pub picture: FileImage,
     /// What it is opened with.
     pub options: Options,
     /// What was done to it.
@@ -88,7 +88,7 @@ pub struct Shown {
 }
 
 /// Looks, without changing anything. `salvage`: also where the control file is no help.
-pub fn look(still: &Still, salvage: bool) -> Result<Look, Error> {
+pub fn look(still: &MemorySystem, salvage: bool) -> Result<Look, Error> {
     let inspector = match salvage {
         true => Inspector::salvage(still, PATH)?,
         false => Inspector::open(still, PATH)?,
@@ -146,7 +146,7 @@ where
 }
 
 /// Opens for reading, and reads everything.
-pub fn open_to_read(still: &Still) -> Result<Shown, Error> {
+pub fn open_to_read(still: &MemorySystem) -> Result<Shown, Error> {
     let log = ReadOnly::open(still, PATH)?;
     let (records, damage) = gather(log.read_from(log.front_lsn()))?;
     Ok(Shown {
@@ -164,7 +164,7 @@ pub fn open_to_read(still: &Still) -> Result<Shown, Error> {
 
 /// Opens for writing, reads everything, and loses power.
 pub fn open_to_write(
-    still: &Still,
+    still: &MemorySystem,
     options: &Options,
     on_damage: OnDamage,
 ) -> Result<Shown, Error> {
@@ -206,7 +206,7 @@ fn tear(world: &World, steps: &[Step], len: usize) {
             world
                 .disk
                 .crash(Failure::Power, Some(Survival::Sectors), seed);
-            let picture = Picture::of(&world.disk, PATH);
+            let picture = FileImage::of(&world.disk, PATH);
             let Ok(look) = look(&picture.system(PATH), false) else {
                 continue;
             };
@@ -220,7 +220,7 @@ fn tear(world: &World, steps: &[Step], len: usize) {
 }
 
 /// The header of the batch that is half there.
-fn torn(picture: &Picture, look: &Look) -> Option<BatchHeader> {
+fn torn(picture: &FileImage, look: &Look) -> Option<BatchHeader> {
     let end = look.finding.end;
     let holds = |s: &&logforce_core::SegmentInfo| s.start <= end && end < s.start.plus(s.len);
     let segment = look.summary.segments.iter().find(holds)?;
@@ -229,9 +229,9 @@ fn torn(picture: &Picture, look: &Look) -> Option<BatchHeader> {
     (look.finding.case == RecoveryCase::TornEnd && header.lsn == end).then_some(header)
 }
 
-impl Victim {
+impl Fixture {
     /// Does `steps` in an empty directory, and ends.
-    pub fn new(name: &str, options: Options, steps: &[Step], ending: Ending) -> Victim {
+    pub fn new(name: &str, options: Options, steps: &[Step], ending: Ending) -> Fixture {
         let mut disk = SimOptions::default();
         if let Ending::Torn(_) = ending {
             // Tears within a write unit.
@@ -254,7 +254,7 @@ impl Victim {
             Ending::Cut => world.disk.crash(Failure::Power, Some(Survival::Lost), 1),
             Ending::Torn(_) => {}
         }
-        let picture = Picture::of(&world.disk, PATH);
+        let picture = FileImage::of(&world.disk, PATH);
         let mut batches = Vec::new();
         let inspector = Inspector::open(&picture.system(PATH), PATH).expect("healthy");
         let walked = inspector.walk(&mut |visit| {
@@ -275,7 +275,7 @@ impl Victim {
             recovered.expect("a healthy log");
         }
         let model = lock(&world.model).clone();
-        let victim = Victim {
+        let fixture = Fixture {
             name: name.to_owned(),
             picture,
             options,
@@ -286,8 +286,8 @@ impl Victim {
             look,
             shown: shown.expect("healthy"),
         };
-        victim.is_known();
-        victim
+        fixture.is_known();
+        fixture
     }
 
     /// What is on the medium is all that was done.
@@ -301,7 +301,7 @@ impl Victim {
     }
 
     /// A fresh system with the files as they are.
-    pub fn system(&self) -> Still {
+    pub fn system(&self) -> MemorySystem {
         self.picture.system(PATH)
     }
 

@@ -5,52 +5,52 @@ use super::{Build, Places, TARGETS, Target};
 use crate::test::Budget;
 use anyhow::{Context, Result};
 
-/// A known bug of `crates/sim/src/plants.rs`, the target that has to find it, and within how many
+/// A known bug of `crates/sim/src/known_bugs.rs`, the target that has to find it, and within how many
 /// executions.
 #[derive(Debug)]
-struct Plant {
+struct KnownBug {
     name: &'static str,
     target: &'static str,
     executions: u64,
 }
 
-const fn plant(name: &'static str, target: &'static str, executions: u64) -> Plant {
-    Plant {
+const fn bug(name: &'static str, target: &'static str, executions: u64) -> KnownBug {
+    KnownBug {
         name,
         target,
         executions,
     }
 }
 
-const PLANTS: &[Plant] = &[
-    plant("length-before-checksum", "decoders", 1_000_000),
-    plant("frame-beyond-payload", "decoders", 1_000_000),
-    plant("control-checksum-ignored", "decoders", 1_000_000),
-    plant("payload-checksum-ignored", "mutated_log", 50_000),
-    plant("stamps-not-searched", "mutated_log", 50_000),
-    plant("void-list-endless", "mutated_log", 100_000),
+const KNOWN_BUGS: &[KnownBug] = &[
+    bug("length-before-checksum", "decoders", 1_000_000),
+    bug("frame-beyond-payload", "decoders", 1_000_000),
+    bug("control-checksum-ignored", "decoders", 1_000_000),
+    bug("payload-checksum-ignored", "mutated_log", 50_000),
+    bug("stamps-not-searched", "mutated_log", 50_000),
+    bug("void-list-endless", "mutated_log", 100_000),
 ];
 
 /// Tries all of them. True if each was found.
 pub fn command(places: &Places, budget: &Budget) -> Result<bool> {
     let build = Build::make(places, true, budget)?;
     let mut well = true;
-    for plant in PLANTS {
-        let (found, line) = plant.find(places, &build, budget)?;
+    for bug in KNOWN_BUGS {
+        let (found, line) = bug.find(places, &build, budget)?;
         well &= found;
         println!("{line}");
     }
     Ok(well)
 }
 
-impl Plant {
+impl KnownBug {
     fn find(&self, places: &Places, build: &Build, budget: &Budget) -> Result<(bool, String)> {
         let target = TARGETS.into_iter().find(|t| t.name == self.target);
         let target: Target = target.with_context(|| format!("no target {}", self.target))?;
-        // What it finds is no crash of ours: it stays apart.
+        // Its findings are no bugs of the shipped log, and go into a folder of their own.
         let places = Places {
             root: places.root.clone(),
-            target: places.target.join("plants").join(self.name),
+            target: places.target.join("known-bugs").join(self.name),
         };
         if places.target.exists() {
             std::fs::remove_dir_all(&places.target)?;
@@ -90,17 +90,17 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn the_plants_are_those_of_the_list() {
+    fn the_known_bugs_are_those_of_the_list() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let text = std::fs::read_to_string(root.join("crates/sim/src/plants.rs"));
-        let text = text.expect("the list of plants");
+        let text = std::fs::read_to_string(root.join("crates/sim/src/known_bugs.rs"));
+        let text = text.expect("the list of known bugs");
         let list = text.split("pub const FUZZING").nth(1).expect("the list");
         let list = list.split("];").next().expect("its end");
         let names: Vec<&str> = list.split('"').skip(1).step_by(4).collect();
-        let ours: Vec<&str> = PLANTS.iter().map(|p| p.name).collect();
+        let ours: Vec<&str> = KNOWN_BUGS.iter().map(|p| p.name).collect();
         assert_eq!(names, ours);
         assert!(
-            PLANTS
+            KNOWN_BUGS
                 .iter()
                 .all(|p| TARGETS.iter().any(|t| t.name == p.target))
         );

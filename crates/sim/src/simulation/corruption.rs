@@ -1,9 +1,10 @@
-//! A look at what damage would do: a copy of the disk is damaged, opened and read. What is shown
-//! must be the truth, and less of it only where that is said, or where nothing could say it.
+//! Corrupted copies: a copy of the disk is corrupted, then opened, read or salvaged. What it shows
+//! must be true, and less than before only where the loss is reported or where nothing that is left
+//! could prove it.
 
-use super::{Tally, refused};
+use super::{Coverage, note_refusal};
 use crate::model::{PATH, lock};
-use crate::work::{World, is_quiet};
+use crate::workload::{World, is_quiet};
 use logforce_core::{
     BatchInfo, BatchKind, Error, ErrorKind, Inspector, Log, Lsn, OnDamage, OpenMode, ReadOnly,
     Record, Visit,
@@ -20,7 +21,7 @@ struct Truth {
     anchor: Lsn,
     batches: Vec<BatchInfo>,
     segments: Vec<String>,
-    entries: Vec<Record>,
+    records: Vec<Record>,
     meta: Option<Vec<u8>>,
 }
 
@@ -29,14 +30,14 @@ struct Truth {
 struct Aim {
     /// Sectors of files: name, first byte, end.
     places: Vec<(String, u64, u64)>,
-    /// Reads went wrong, nobody knows where.
+    /// Reads went wrong, at unknown places.
     anywhere: bool,
     /// A whole file is gone.
     removed: bool,
     /// Something has right checksums that was never written there.
     forged: bool,
-    /// A batch was replaced by one with other records and right checksums: only the next one, which
-    /// names its predecessor, can tell.
+    /// A batch was replaced by one with other records and right checksums: only the next batch, which
+    /// names its predecessor's checksum, proves that.
     replaced: Option<Lsn>,
 }
 
@@ -51,8 +52,8 @@ impl Aim {
         self.places.iter().any(|p| p.0 == "control")
     }
 
-    /// Neither slot of the control file is what was written last: where one is old and the other
-    /// broken, that looks like a crash in the middle of a change, and the old one counts.
+    /// Both slots of the control file were hit. Where one is old and the other broken, that looks
+    /// like a crash in the middle of a change, and the old one counts.
     fn ages_control(&self) -> bool {
         let hit = |slot: u64| {
             let end = slot + CONTROL_SLOT_LEN as u64;
@@ -62,13 +63,13 @@ impl Aim {
         self.anywhere || CONTROL_SLOT_OFFSETS.into_iter().all(hit)
     }
 
-    /// One place in the segments, so that nothing else hides what says that it was durable.
+    /// One place in the segments, so that no other damage hides the stamp that proves it durable.
     fn is_simple(&self) -> bool {
         !self.anywhere && self.places.len() == 1 && !self.is_in_control()
     }
 }
 
-/// How the damaged copy is looked at.
+/// How the corrupted copy is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     Strict,
@@ -79,21 +80,21 @@ enum Way {
 
 /// What was seen.
 struct Seen {
-    entries: Vec<Record>,
+    records: Vec<Record>,
     /// What ended the reading.
     error: Option<Error>,
-    /// A loss was reported, by whatever way.
-    told: bool,
+    /// A loss was reported, in any way.
+    reported: bool,
     meta: Result<Option<Vec<u8>>, Error>,
 }
 
-/// Damages the disk and looks; leaves it damaged. Says whether the log was cut at the damage, and can
-/// live on from there.
-pub(super) fn damage(
+/// Corrupts the disk, opens it in one way and checks what that shows; leaves it corrupted. Returns
+/// whether the log was truncated at the damage, so that the run can continue on it.
+pub(super) fn corrupt_and_look(
     world: &mut World,
     rng: &mut Rng,
     failure: Failure,
-    tally: &mut Tally,
+    coverage: &mut Coverage,
 ) -> bool {
     let created = lock(&world.model).created;
     if !created {
@@ -103,12 +104,12 @@ pub(super) fn damage(
     let seed = rng.bits();
     let truth = Truth::of(world, seed);
     world.restore(&image);
-    // A cache that the crash left alive hides what lies below: damage is seen after the next loss
-    // of power only.
+    // After a process crash the system's cache hides the medium: damage shows only after the next
+    // power cut.
     if failure == Failure::Process && rng.one_in(2) {
         return false;
     }
-    let aim = lay(world, rng, &truth, failure);
+    let aim = corrupt(world, rng, &truth, failure);
     let way = match aim.replaced {
         Some(_) => rng.pick(&[Way::Strict, Way::Truncate]),
         None => rng.pick(&[
@@ -119,38 +120,38 @@ pub(super) fn damage(
             Way::Salvage,
         ]),
     };
-    let _report = world.report(format!("damaged {aim:?}, {way:?}{}", truth.described()));
-    tally.trips += 1;
-    let mut was_cut = false;
+    let _report = world.report(format!("corrupted {aim:?}, {way:?}{}", truth.described()));
+    coverage.corrupted_copies += 1;
+    let mut was_truncated = false;
     match look(world, seed, way) {
         Err(e) => {
-            let excused = aim.is_in_control() || aim.anywhere || e.kind() != ErrorKind::Damaged;
-            assert!(way != Way::Truncate || excused, "not truncated: {e}");
-            refused(&e, tally);
+            let may_refuse = aim.is_in_control() || aim.anywhere || e.kind() != ErrorKind::Damaged;
+            assert!(way != Way::Truncate || may_refuse, "not truncated: {e}");
+            note_refusal(&e, coverage);
         }
         Ok(seen) if way == Way::Salvage => {
             let model = lock(&world.model);
-            for e in &seen.entries {
+            for e in &seen.records {
                 let was = model.ever(e) || model.was_given_up(e);
-                assert!(was, "saved at {}: never was, or changed", e.start);
+                assert!(was, "salvaged at {}: never was, or changed", e.start);
             }
-            tally.damages += u64::from(seen.told);
-            tally.unharmed += u64::from(!seen.told);
+            coverage.damages += u64::from(seen.reported);
+            coverage.unharmed += u64::from(!seen.reported);
         }
         Ok(seen) => {
-            truth.compare(&seen, &aim, way, world, tally);
+            truth.compare(&seen, &aim, way, world, coverage);
             if way == Way::Truncate && seen.error.is_none() && !aim.forged {
-                come_back(world, seed, &seen, &truth);
-                was_cut = seen.told;
+                check_stays_given_up(world, seed, &seen, &truth);
+                was_truncated = seen.reported;
             }
         }
     }
-    was_cut
+    was_truncated
 }
 
-/// Goes on living from a log that was truncated at damage: what it shows is the log from now on.
-pub(super) fn live_on(world: &World, seed: u64) {
-    let _report = world.report("living on".to_owned());
+/// Continues the run on a log that was truncated at damage: from now on the model is what it shows.
+pub(super) fn continue_truncated(world: &World, seed: u64) {
+    let _report = world.report("continuing".to_owned());
     world.disk.reboot(seed);
     SimRuntime::run(seed, |rt| {
         let system = world.disk.system(rt);
@@ -165,9 +166,9 @@ pub(super) fn live_on(world: &World, seed: u64) {
     world.disk.reboot(seed ^ 1);
 }
 
-/// What an opening gave up must not come back, though it can be read again: the next opening shows
-/// the same.
-fn come_back(world: &World, seed: u64, given_up: &Seen, truth: &Truth) {
+/// Checks that what an opening gave up does not come back once it can be read again: the next opening
+/// shows the same.
+fn check_stays_given_up(world: &World, seed: u64, given_up: &Seen, truth: &Truth) {
     world.disk.reboot(seed);
     world.disk.lift_faults();
     hide_opening(world, seed, given_up, truth);
@@ -177,15 +178,15 @@ fn come_back(world: &World, seed: u64, given_up: &Seen, truth: &Truth) {
     if let Some(e) = again.error {
         panic!("truncated, and damaged again: {e}");
     }
-    let (was, is) = (given_up.entries.len(), again.entries.len());
+    let (was, is) = (given_up.records.len(), again.records.len());
     assert!(
-        again.entries == given_up.entries,
+        again.records == given_up.records,
         "truncated to {was} records, and {is} are there again"
     );
 }
 
-/// The batch by which the opening gave up what it did cannot be read, or its segment is lost: that is
-/// damage, and nothing that was given up is shown because of it.
+/// Makes the batch unreadable by which the opening gave up records, or removes its segment. That is
+/// damage, and must not bring back anything that was given up.
 fn hide_opening(world: &World, seed: u64, given_up: &Seen, truth: &Truth) {
     let _report = world.report("the opening's own batch is lost".to_owned());
     let image = world.image();
@@ -215,10 +216,10 @@ fn hide_opening(world: &World, seed: u64, given_up: &Seen, truth: &Truth) {
             _ => Way::Truncate,
         };
         if let Ok(seen) = look(world, seed ^ 2, way) {
-            // What a call had taken back may be back: the batch that said so may be lost twice over.
+            // What a call had voided may be back: the batch that says so may be lost as well.
             let was_given_up =
-                |e: &&Record| truth.entries.contains(e) && !given_up.entries.contains(e);
-            let back = seen.entries.iter().find(was_given_up);
+                |e: &&Record| truth.records.contains(e) && !given_up.records.contains(e);
+            let back = seen.records.iter().find(was_given_up);
             assert!(
                 back.is_none(),
                 "given up, and back where the opening's batch is lost ({file}, {}, {way:?}): {}",
@@ -250,12 +251,12 @@ impl Truth {
             segments.extend(summary.segments.into_iter().map(|s| s.name));
         });
         let seen = look(world, seed, Way::Strict).unwrap_or_else(|e| panic!("undamaged: {e}"));
-        assert!(!seen.told && seen.error.is_none(), "undamaged: damage");
+        assert!(!seen.reported && seen.error.is_none(), "undamaged: damage");
         Truth {
             anchor,
             batches,
             segments,
-            entries: seen.entries,
+            records: seen.records,
             meta: seen.meta.expect("undamaged"),
         }
     }
@@ -264,7 +265,7 @@ impl Truth {
         self.batches.iter().filter(|b| b.lsn >= self.anchor)
     }
 
-    /// For whoever looks at a life that failed.
+    /// The batches as lines, for the message of a run that fails.
     fn described(&self) -> String {
         if is_quiet() {
             return String::new();
@@ -284,8 +285,8 @@ impl Truth {
         self.batches.iter().map(line).collect()
     }
 
-    /// Whether a batch that takes something back lies behind damage that no stamp tells from a torn
-    /// write: the log ends before it then, as if that call had never been.
+    /// Whether a batch that voids records lies behind damage that no stamp distinguishes from a torn
+    /// write. The log ends before it then, as if the truncation had never been called.
     fn void_hidden(&self, aim: &Aim) -> bool {
         let whole = || self.batches.iter().filter(|b| !aim.touches(b));
         let torn = |t: &&BatchInfo| !whole().any(|b| b.lsn > t.lsn && b.stamp > t.lsn);
@@ -305,10 +306,10 @@ impl Truth {
         replaced.any(|b| e.start < b.end && e.end > b.lsn)
     }
 
-    fn compare(&self, seen: &Seen, aim: &Aim, way: Way, world: &World, tally: &mut Tally) {
+    fn compare(&self, seen: &Seen, aim: &Aim, way: Way, world: &World, coverage: &mut Coverage) {
         if let Ok(meta) = &seen.meta {
             assert!(
-                *meta == self.meta || seen.told || aim.is_in_control() || aim.anywhere,
+                *meta == self.meta || seen.reported || aim.is_in_control() || aim.anywhere,
                 "metadata {meta:?}, and it was {:?}",
                 self.meta
             );
@@ -316,29 +317,29 @@ impl Truth {
         let voids = |b: &&BatchInfo| b.void_from < b.lsn && aim.touches(b);
         let void_lost = self.batches.iter().any(|b| voids(&b));
         let hidden = self.void_hidden(aim);
-        let end = self.entries.last().map(|e| e.end);
+        let end = self.records.last().map(|e| e.end);
         let mut shown = Vec::new();
-        for e in &seen.entries {
-            if self.entries.iter().any(|t| t.start == e.start) {
+        for e in &seen.records {
+            if self.records.iter().any(|t| t.start == e.start) {
                 shown.push(e);
                 continue;
             }
-            // Taken back once, and nobody knows that any more; or truncated by a call that was
-            // never acknowledged; or in the system's cache only, which who opens for writing does
-            // not believe; or below the front, in a segment that is still there, and where the front
-            // is says the control file alone.
+            // Four reasons: the batch that voided the record is lost; a call that was never
+            // acknowledged truncated it; it lies in the system's cache only, which an opening for
+            // writing does not trust; or it lies below the front, in a segment that is still there,
+            // and only the corrupted control file knows the front.
             let model = lock(&world.model);
             let aged = aim.ages_control() && e.start < model.front;
             let cached = way == Way::ReadOnly && end.is_none_or(|end| e.start >= end);
-            let excused = void_lost || hidden || cached || aged || model.is_truncating();
+            let allowed = void_lost || hidden || cached || aged || model.is_truncating();
             assert!(
-                excused && (model.ever(e) || self.is_replaced(aim, e)),
-                "{} never was, or was taken back",
+                allowed && (model.ever(e) || self.is_replaced(aim, e)),
+                "{} never was, or was voided",
                 e.start
             );
         }
-        assert!(shown.len() <= self.entries.len());
-        for (e, t) in shown.iter().zip(&self.entries) {
+        assert!(shown.len() <= self.records.len());
+        for (e, t) in shown.iter().zip(&self.records) {
             let replaced = aim.replaced.is_some_and(|lsn| e.end > lsn);
             assert!(
                 replaced || *e == t,
@@ -348,31 +349,31 @@ impl Truth {
             );
         }
         assert!(
-            aim.replaced.is_none() || seen.error.is_some() || seen.told,
-            "a batch was replaced, and its successor does not mind"
+            aim.replaced.is_none() || seen.error.is_some() || seen.reported,
+            "a batch was replaced, and its successor accepts it"
         );
         if let Some(e) = &seen.error {
-            refused(e, tally);
-        } else if seen.told {
-            tally.damages += 1;
-        } else if let Some(first) = self.entries.get(shown.len()) {
-            // Silently less: nothing that is left may have been able to tell.
+            note_refusal(e, coverage);
+        } else if seen.reported {
+            coverage.damages += 1;
+        } else if let Some(first) = self.records.get(shown.len()) {
+            // Less, and no report: nothing that is left may be able to prove the loss.
             let stamps = self.batches.iter().filter(|b| !aim.touches(b));
             let bound = stamps.map(|b| b.stamp).max().unwrap_or_default();
             assert!(
                 first.end > bound || void_lost || !aim.is_simple(),
-                "cut in silence at {}, and a stamp says {bound}",
+                "silently truncated at {}, and a stamp proves {bound}",
                 first.start
             );
-            tally.unprovable += 1;
+            coverage.unprovable += 1;
         } else {
-            tally.unharmed += 1;
+            coverage.unharmed += 1;
         }
     }
 }
 
-/// Damages one place or some.
-fn lay(world: &World, rng: &mut Rng, truth: &Truth, failure: Failure) -> Aim {
+/// Corrupts one place or several.
+fn corrupt(world: &World, rng: &mut Rng, truth: &Truth, failure: Failure) -> Aim {
     let mut aim = Aim::default();
     if rng.one_in(6) {
         for _ in 0..1 + rng.below(3) {
@@ -389,7 +390,7 @@ fn lay(world: &World, rng: &mut Rng, truth: &Truth, failure: Failure) -> Aim {
         aim.removed = true;
         return aim;
     }
-    // Not below a cache that still has the true one, and is written back.
+    // After a process crash the cache still has the true batch, and would be written back over it.
     if rng.one_in(6)
         && failure != Failure::Process
         && let Some((b, forged)) = replace(world, rng, truth)
@@ -426,7 +427,7 @@ fn lay(world: &World, rng: &mut Rng, truth: &Truth, failure: Failure) -> Aim {
     aim
 }
 
-/// A file, and where in it.
+/// Draws a file and an offset in it.
 fn choose(rng: &mut Rng, truth: &Truth) -> (String, u64) {
     let some = |rng: &mut Rng, n: usize| rng.below(n as u64) as usize;
     match rng.below(10) {
@@ -440,14 +441,14 @@ fn choose(rng: &mut Rng, truth: &Truth) -> (String, u64) {
             (name.clone(), rng.pick(&[0, rng.clone().below(150_000)]))
         }
         3..=5 if truth.above_anchor().count() > 0 => {
-            // Where only stamps can tell damage from a torn tail.
+            // Here only stamps distinguish damage from a torn tail.
             let count = truth.above_anchor().count() as u64;
             let b = truth.above_anchor().nth(rng.below(count) as usize);
             let b = b.expect("counted just now");
             (b.file.clone(), b.offset + rng.below(b.end.since(b.lsn)))
         }
         6 if !truth.batches.is_empty() => {
-            // At the log's end: what was being written, or has just been.
+            // At the log's end: the write that was in flight, or the last one.
             let b = &truth.batches[truth.batches.len() - 1];
             let len = b.end.since(b.lsn);
             (b.file.clone(), b.offset + rng.pick(&[0, len / 2, len]))
@@ -460,8 +461,8 @@ fn choose(rng: &mut Rng, truth: &Truth) -> (String, u64) {
     }
 }
 
-/// A header with right checksums that no program of ours writes: another predecessor, another
-/// payload.
+/// Forges a header with right checksums that the log never wrote: another predecessor, payload or
+/// stamp.
 fn forge(
     world: &World,
     rng: &mut Rng,
@@ -485,8 +486,8 @@ fn forge(
     Some(SectorFault::Forged(header.encode().to_vec().into()))
 }
 
-/// A batch above the anchor, and another one like it: with a byte of a record changed, and all
-/// checksums right. It has a successor, and is no part of an append that goes on in that.
+/// Draws a batch above the anchor that has a successor, and forges another one like it: one byte of a
+/// record changed, and all checksums right. The record does not continue in the successor.
 fn replace<'t>(
     world: &World,
     rng: &mut Rng,
@@ -516,7 +517,7 @@ fn replace<'t>(
     Some((b, SectorFault::Forged(forged.into())))
 }
 
-/// Opens and reads. The disk is without power afterwards.
+/// Opens the log and reads it, then cuts the power.
 fn look(world: &World, seed: u64, way: Way) -> Result<Seen, Error> {
     SimRuntime::run(seed, |rt| {
         let system = world.disk.system(rt);
@@ -524,7 +525,7 @@ fn look(world: &World, seed: u64, way: Way) -> Result<Seen, Error> {
             Way::Salvage => salvage(&*system),
             Way::ReadOnly => read_only(&*system),
             Way::Strict => open(world, &*system, OnDamage::Refuse, false),
-            // Half of them end where nothing has been done but the opening itself.
+            // Half of these runs cut the power right after the opening.
             Way::Truncate => open(world, &*system, OnDamage::Truncate, seed & 1 == 0),
         };
         world.disk.cut();
@@ -541,14 +542,14 @@ fn open(
     let options = world.options.clone().on_damage(on_damage);
     let log = Log::open(system, PATH, OpenMode::OpenExisting, options)?;
     let lost = log.recovered().lost.is_some() || log.recovered().lost_meta.is_some();
-    let (entries, error) = collect(log.read_from(log.front_lsn()));
+    let (records, error) = collect(log.read_from(log.front_lsn()));
     let meta = Ok(log.meta());
     if abruptly {
         world.disk.cut();
     }
     Ok(Seen {
-        told: lost,
-        entries,
+        reported: lost,
+        records,
         error,
         meta,
     })
@@ -556,46 +557,46 @@ fn open(
 
 fn read_only(system: &dyn logforce_device::System) -> Result<Seen, Error> {
     let log = ReadOnly::open(system, PATH)?;
-    let (entries, error) = collect(log.read_from(log.front_lsn()));
+    let (records, error) = collect(log.read_from(log.front_lsn()));
     Ok(Seen {
-        told: false,
-        entries,
+        reported: false,
+        records,
         error,
         meta: log.meta(),
     })
 }
 
 fn collect(reader: Result<logforce_core::Reader, Error>) -> (Vec<Record>, Option<Error>) {
-    let mut entries = Vec::new();
+    let mut records = Vec::new();
     match reader {
-        Err(e) => (entries, Some(e)),
+        Err(e) => (records, Some(e)),
         Ok(reader) => {
             for entry in reader {
                 match entry {
-                    Ok(entry) => entries.push(entry),
-                    Err(e) => return (entries, Some(e)),
+                    Ok(entry) => records.push(entry),
+                    Err(e) => return (records, Some(e)),
                 }
             }
-            (entries, None)
+            (records, None)
         }
     }
 }
 
 fn salvage(system: &dyn logforce_device::System) -> Result<Seen, Error> {
     let inspector = Inspector::salvage(system, PATH)?;
-    let (mut entries, mut told) = (Vec::new(), false);
+    let (mut records, mut reported) = (Vec::new(), false);
     inspector.walk(&mut |visit| {
         match visit {
-            Visit::Record { entry, .. } => entries.push(entry.clone()),
-            Visit::Damage(_) => told = true,
+            Visit::Record { entry, .. } => records.push(entry.clone()),
+            Visit::Damage(_) => reported = true,
             _ => {}
         }
         true
     })?;
     Ok(Seen {
-        entries,
+        records,
         error: None,
-        told,
+        reported,
         meta: Ok(None),
     })
 }

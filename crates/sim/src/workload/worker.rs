@@ -1,6 +1,6 @@
 //! One thread of a workload.
 
-use super::trouble::{is_blameless, random_troubles_of_reads, read_through};
+use super::failing_calls::{is_blameless, random_failing_reads, read_through};
 use super::{Step, World, amounts_to};
 use crate::model::{Shared, lock, open, read};
 use logforce_core::Options;
@@ -25,7 +25,7 @@ pub(super) fn close(model: &Shared, log: Log) -> Result<(), Error> {
 /// Does a check, in which no call fails; which fails for another reason once the power is cut:
 /// nothing can be read then.
 pub(super) fn unless_cut(disk: &SimDisk, check: impl FnOnce()) -> Result<(), Error> {
-    or_cut(disk, || disk.calmly(check))
+    or_cut(disk, || disk.without_failing_calls(check))
 }
 
 /// As [`unless_cut`], of a check for which calls are to fail.
@@ -125,7 +125,7 @@ impl Worker {
                 self.force()?;
                 let model = lock(&self.model).clone();
                 unless_cut(&self.disk, || model.check_readable(self.log()))?;
-                or_cut(&self.disk, || self.read_in_trouble())
+                or_cut(&self.disk, || self.read_amid_failing_calls())
             }
             Step::Reopen => self.reopen(),
             Step::Switch(method) => {
@@ -171,14 +171,14 @@ impl Worker {
     }
 
     /// Reads while reads fail: all the same, or an error after which it goes on.
-    fn read_in_trouble(&self) {
+    fn read_amid_failing_calls(&self) {
         let (log, mut rng) = (self.log(), Rng::new(self.calls.load(Relaxed)));
         let front = log.front_lsn();
-        let calm = self.disk.calmly(|| read(log, front));
-        let trouble = random_troubles_of_reads(&mut rng);
-        let what = format!("{trouble:?}");
-        self.disk.end_troubles();
-        self.disk.trouble(trouble);
+        let calm = self.disk.without_failing_calls(|| read(log, front));
+        let failing = random_failing_reads(&mut rng);
+        let what = format!("{failing:?}");
+        self.disk.stop_failing_calls();
+        self.disk.fail_calls(failing);
         let reader = log.read_from(front);
         match reader {
             Err(e) => is_blameless(&e, &what),
@@ -193,7 +193,7 @@ impl Worker {
                 Err(e) => is_blameless(&e, &what),
             }
         }
-        self.disk.end_troubles();
+        self.disk.stop_failing_calls();
     }
 
     fn append(&mut self, n: usize, len: usize) -> Result<(), Error> {

@@ -1,12 +1,12 @@
 //! Each known bug of the list, put in by a run of this same program, has to be caught.
 
 use logforce_sim::from_env;
-use logforce_sim::plants::{INTERLEAVINGS, Plant, in_turn};
+use logforce_sim::known_bugs::{INTERLEAVINGS, KnownBug, in_turn};
 use std::process::Command;
 use std::sync::Mutex;
 use std::time::Instant;
 
-/// What became of a plant.
+/// What became of a bug.
 struct Caught {
     name: &'static str,
     /// The line that says which test, which seed, which schedule; or what happened instead.
@@ -28,26 +28,26 @@ impl Caught {
 /// find it any more.
 const SCHEDULES: [&str; 2] = ["600", "6000"];
 
-fn try_out(plant: &Plant) -> Caught {
+fn try_out(bug: &KnownBug) -> Caught {
     let began = Instant::now();
     let mut by = Err(String::new());
     for schedules in SCHEDULES {
         if by.is_err() {
-            by = search(plant, schedules);
+            by = search(bug, schedules);
         }
     }
     Caught {
-        name: plant.name,
+        name: bug.name,
         by,
         seconds: began.elapsed().as_secs_f64(),
     }
 }
 
-fn search(plant: &Plant, schedules: &str) -> Result<String, String> {
+fn search(bug: &KnownBug, schedules: &str) -> Result<String, String> {
     let program = std::env::current_exe().expect("a program knows where it is");
     let output = Command::new(program)
         .args(["--skip", "planted", "--nocapture", "--test-threads", "2"])
-        .env("LOGFORCE_PLANTED", plant.name)
+        .env("LOGFORCE_PLANTED", bug.name)
         .env("LOGFORCE_SCHEDULES", schedules)
         .env_remove("LOGFORCE_FROM")
         .output()
@@ -64,30 +64,30 @@ fn search(plant: &Plant, schedules: &str) -> Result<String, String> {
 /// How many are tried where they take turns.
 const A_TURN: usize = 10;
 
-/// The list's plants, tried two at a time; with `LOGFORCE_TURN=K` some of them, others for another K.
+/// The list's bugs, tried two at a time; with `LOGFORCE_TURN=K` some of them, others for another K.
 #[test]
 fn planted_bugs_are_caught() {
     if std::env::var_os("LOGFORCE_PLANTED").is_some() {
         return;
     }
-    let only = std::env::var("LOGFORCE_PLANT").ok();
-    let wanted = |p: &&Plant| {
+    let only = std::env::var("LOGFORCE_BUGS").ok();
+    let wanted = |p: &&KnownBug| {
         only.as_deref()
             .is_none_or(|o| o.split(',').any(|n| n == p.name))
     };
     let turn = from_env("LOGFORCE_TURN");
     let some = turn.map_or(INTERLEAVINGS.len(), |_| A_TURN);
-    let plants = in_turn(INTERLEAVINGS, some, turn.unwrap_or_default());
-    let plants: Vec<&Plant> = plants.filter(wanted).collect();
-    let next = Mutex::new(plants.iter());
+    let bugs = in_turn(INTERLEAVINGS, some, turn.unwrap_or_default());
+    let bugs: Vec<&KnownBug> = bugs.filter(wanted).collect();
+    let next = Mutex::new(bugs.iter());
     let all = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
                 loop {
-                    let plant = next.lock().expect("no panic").next();
-                    let Some(plant) = plant else { return };
-                    let caught = try_out(plant);
+                    let bug = next.lock().expect("no panic").next();
+                    let Some(bug) = bug else { return };
+                    let caught = try_out(bug);
                     println!("{}", caught.line());
                     all.lock().expect("no panic").push(caught);
                 }
@@ -95,7 +95,7 @@ fn planted_bugs_are_caught() {
         }
     });
     let all = all.into_inner().expect("no panic");
-    assert_eq!(all.len(), plants.len());
+    assert_eq!(all.len(), bugs.len());
     let missed: Vec<&str> = all
         .iter()
         .filter(|c| c.by.is_err())

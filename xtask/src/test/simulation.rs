@@ -1,4 +1,4 @@
-//! Random lives, and the known bugs that they and the exhaustive suites have to find.
+//! The stages `simulation` (random runs) and `planted` (the known bugs that suites have to find).
 
 use super::counts::Counts;
 use super::stage::{Outcome, Stage};
@@ -7,33 +7,33 @@ use crate::sim;
 use anyhow::Result;
 use std::process::Command;
 
-/// How many random runs every change is tested with: nobody of the known bugs needs more.
-const OF_A_CHANGE: &str = "300";
-/// How many a deep run makes.
+/// Random runs for every change: with the listed seeds they find all known bugs.
+const EVERY_CHANGE: &str = "300";
+/// Random runs of a deep run.
 const DEEP: &str = "10000";
 
-/// Lives many lives. The program is the one that was built with the tests.
+/// Makes random runs, with the program that was built with the tests.
 pub fn run(setting: &Setting) -> Result<Outcome> {
     let mut build = host::cargo_command(setting);
     build.args(["build", "--bin", "logforce-sim"]);
     build.args(host::parts(setting.tier));
-    let built = host::one_command(setting, Stage::Lives, &mut build)?;
+    let built = host::one_command(setting, Stage::Simulation, &mut build)?;
     if built.counts.failed > 0 {
         return Ok(built);
     }
-    let mut lives = Command::new(host::built(setting, "logforce-sim"));
-    lives.current_dir(&setting.workspace.root);
-    lives.args(["--listed", sim::LISTED]);
+    let mut runs = Command::new(host::built(setting, "logforce-sim"));
+    runs.current_dir(&setting.workspace.root);
+    runs.args(["--listed", sim::LISTED]);
     let count = match setting.tier {
-        Tier::Change => OF_A_CHANGE,
+        Tier::Change => EVERY_CHANGE,
         Tier::Deep { .. } => DEEP,
     };
-    lives.args(["--seeds", count]);
-    lives.args(["--from", &setting.tier.from().to_string()]);
-    said(setting, "lives", &mut lives)
+    runs.args(["--seeds", count]);
+    runs.args(["--from", &setting.tier.from().to_string()]);
+    one_test(setting, "simulation-runs", &mut runs)
 }
 
-/// Looks for each known bug.
+/// Searches for each known bug.
 pub fn planted(setting: &Setting) -> Result<Outcome> {
     let mut build = sim::with_bugs(&setting.workspace);
     build.args([
@@ -48,17 +48,17 @@ pub fn planted(setting: &Setting) -> Result<Outcome> {
     if all.counts.failed > 0 {
         return Ok(all);
     }
-    let mut lives = sim::with_bugs(&setting.workspace);
-    lives.args(sim::RUN).arg("planted");
+    let mut runs = sim::with_bugs(&setting.workspace);
+    runs.args(sim::RUN).arg("planted");
     if !setting.tier.is_deep() {
-        all += said(setting, "planted", &mut lives)?;
+        all += one_test(setting, "planted", &mut runs)?;
         return Ok(all);
     }
     let mut exhaustive = sim::with_bugs(&setting.workspace);
     exhaustive.args(["test", "--quiet", "--locked", "-p", "logforce-sim"]);
     exhaustive.args(["--test", "exhaustive", "--", "planted", "--nocapture"]);
-    let mut commands = vec![("planted", lives), ("planted-exhaustive", exhaustive)];
-    // What they lack here they say themselves.
+    let mut commands = vec![("planted", runs), ("planted-exhaustive", exhaustive)];
+    // These two print themselves what this machine lacks for them.
     for (log, words) in [
         ("planted-fuzz", ["fuzz", "--planted"]),
         ("planted-powercut", ["powercut", "planted"]),
@@ -68,13 +68,13 @@ pub fn planted(setting: &Setting) -> Result<Outcome> {
         commands.push((log, own));
     }
     for (log, command) in &mut commands {
-        all += said(setting, log, command)?;
+        all += one_test(setting, log, command)?;
     }
     Ok(all)
 }
 
-/// Runs a command that counts as one test, and shows what it says; its transcript is called `name`.
-fn said(setting: &Setting, name: &str, command: &mut Command) -> Result<Outcome> {
+/// Runs a command that counts as one test, and shows its output; its transcript is called `name`.
+fn one_test(setting: &Setting, name: &str, command: &mut Command) -> Result<Outcome> {
     let log = setting.logs.join(format!("{name}.log"));
     let ended = child::run(command, &log, setting.clock.limit())?;
     let mut lines = transcript::without_progress(&ended.text());

@@ -5,7 +5,7 @@ use super::World;
 use crate::model::{PATH, lock, open};
 use logforce_core::{Error, ErrorKind, Inspector, OnDamage, ReadOnly, Record, Visit};
 use logforce_device::System;
-use logforce_testkit::{Call, Failure, Refusal, Rng, SimDisk, SimRuntime, Trouble};
+use logforce_testkit::{Call, FailingCalls, Failure, Refusal, Rng, SimDisk, SimRuntime};
 use std::sync::Arc;
 
 /// What a look shows: records, in order.
@@ -25,7 +25,7 @@ const PATIENCE: u32 = 12;
 
 /// Troubles that cost nothing once they are over: whoever meets one answers with an error that says
 /// nothing about the log, or goes on as if there had been none.
-pub fn random_troubles(rng: &mut Rng) -> Vec<Trouble> {
+pub fn random_failing_calls(rng: &mut Rng) -> Vec<FailingCalls> {
     let mut medium = false;
     (0..rng.pick(&[1, 1, 1, 2, 3]))
         .map(|_| {
@@ -35,32 +35,32 @@ pub fn random_troubles(rng: &mut Rng) -> Vec<Trouble> {
                 // Three looks are taken: two that fail are nobody's loss, if they are the only ones.
                 0..=2 if !medium => {
                     medium = true;
-                    Trouble {
+                    FailingCalls {
                         calls: vec![Call::Read],
                         how: Refusal::Medium,
                         after,
                         failing: 1 + rng.below(2),
                     }
                 }
-                3 => Trouble {
+                3 => FailingCalls {
                     calls: vec![Call::Read],
                     how: rng.pick(&[Refusal::Nothing, Refusal::Half]),
                     after,
                     failing: rng.pick(&[1, 1, 2, u64::MAX]),
                 },
-                4 => Trouble {
+                4 => FailingCalls {
                     calls: vec![Call::Entries],
                     how: rng.pick(&[Refusal::Nothing, Refusal::Half]),
                     after: rng.below(3),
                     failing: rng.pick(&[1, u64::MAX]),
                 },
-                5 => Trouble {
+                5 => FailingCalls {
                     calls: Call::ALL.into_iter().filter(|c| *c != Call::Read).collect(),
                     how: Refusal::Medium,
                     after,
                     failing: rng.pick(&[1, 2, u64::MAX]),
                 },
-                n => Trouble {
+                n => FailingCalls {
                     calls: match n {
                         6 | 7 => Vec::new(),
                         8 | 9 => Call::LOOKS.to_vec(),
@@ -76,7 +76,7 @@ pub fn random_troubles(rng: &mut Rng) -> Vec<Trouble> {
 }
 
 /// Troubles of reading alone: a writer beside it has none.
-pub(super) fn random_troubles_of_reads(rng: &mut Rng) -> Trouble {
+pub(super) fn random_failing_reads(rng: &mut Rng) -> FailingCalls {
     let how = rng.pick(&[
         Refusal::TooManyFiles,
         Refusal::NoMemory,
@@ -85,7 +85,7 @@ pub(super) fn random_troubles_of_reads(rng: &mut Rng) -> Trouble {
         Refusal::Nothing,
         Refusal::Half,
     ]);
-    Trouble {
+    FailingCalls {
         calls: vec![Call::Read],
         how,
         after: rng.below(30),
@@ -117,7 +117,7 @@ pub(super) fn read_through(
                 is_blameless(&e, what);
                 failed += 1;
                 if failed == PATIENCE {
-                    disk.end_troubles();
+                    disk.stop_failing_calls();
                 }
                 assert!(failed <= PATIENCE, "{what}: {e}");
             }
@@ -128,26 +128,26 @@ pub(super) fn read_through(
 impl World {
     /// Opens the log while calls fail: that succeeds as if none did, or fails without a word against
     /// the log, and nothing is cut, nor put aside. Says whether it succeeded.
-    pub fn open_in_trouble(
+    pub fn open_amid_failing_calls(
         &self,
         seed: u64,
         failure: Failure,
         on_damage: OnDamage,
-        troubles: &[Trouble],
+        failing_calls: &[FailingCalls],
     ) -> bool {
         let _report = self.report(format!(
-            "opening in trouble, {on_damage:?}, schedule {seed}, {troubles:?}"
+            "opening in trouble, {on_damage:?}, schedule {seed}, {failing_calls:?}"
         ));
         let before = self.set_aside();
-        for trouble in troubles {
-            self.disk.trouble(trouble.clone());
+        for failing in failing_calls {
+            self.disk.fail_calls(failing.clone());
         }
         let opened = SimRuntime::run(seed, |rt| {
             let system = self.disk.system(rt);
             let created = lock(&self.model).created;
             let options = self.options.clone().on_damage(on_damage);
             let opened = open(&*system, created, options);
-            self.disk.end_troubles();
+            self.disk.stop_failing_calls();
             match opened {
                 Err(e) => {
                     is_blameless(&e, "opening");
@@ -163,8 +163,8 @@ impl World {
             }
         });
         // A listing may have hidden what an interrupted preparation left: it is in the way then.
-        let hidden = |t: &Trouble| t.how.is_short() && t.calls.contains(&Call::Entries);
-        if !troubles.iter().any(hidden) {
+        let hidden = |t: &FailingCalls| t.how.is_short() && t.calls.contains(&Call::Entries);
+        if !failing_calls.iter().any(hidden) {
             assert_eq!(self.set_aside(), before, "put aside in trouble");
         }
         opened
@@ -178,17 +178,19 @@ impl World {
 
     /// Looks at the log in every way that changes nothing, with calls that fail and without: it is
     /// the same log.
-    pub fn look_in_trouble(&self, seed: u64, rng: &mut Rng) {
+    pub fn look_amid_failing_calls(&self, seed: u64, rng: &mut Rng) {
         if !lock(&self.model).created {
             return;
         }
         let way = rng.pick(&[Look::Read, Look::Follow, Look::Walk, Look::Salvage]);
-        let troubles = random_troubles(rng);
-        let _report = self.report(format!("{way:?} in trouble, schedule {seed}, {troubles:?}"));
+        let failing_calls = random_failing_calls(rng);
+        let _report = self.report(format!(
+            "{way:?} in trouble, schedule {seed}, {failing_calls:?}"
+        ));
         let look = || SimRuntime::run(seed, |rt| way.shows(&self.disk.system(rt), &self.disk));
         let calm = look().unwrap_or_else(|e| panic!("{way:?}, without trouble: {e}"));
-        for trouble in troubles {
-            self.disk.trouble(trouble);
+        for failing in failing_calls {
+            self.disk.fail_calls(failing);
         }
         match look() {
             Err(e) => is_blameless(&e, "looking"),
@@ -199,7 +201,7 @@ impl World {
                 calm.len()
             ),
         }
-        self.disk.end_troubles();
+        self.disk.stop_failing_calls();
     }
 }
 

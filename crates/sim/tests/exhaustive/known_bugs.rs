@@ -1,9 +1,9 @@
 //! Each known bug of the list, put in by a run of this same program, has to be caught.
 
-use logforce_sim::plants::EXHAUSTIVE;
+use logforce_sim::known_bugs::EXHAUSTIVE;
 use std::process::Command;
 
-/// The tests that are asked, by plant: the others would take their time over nothing.
+/// The tests that are asked, by bug: the others would take their time over nothing.
 const SUSPECTS: [(&str, &str); 18] = [
     (
         "header-checksum-ignored",
@@ -29,24 +29,30 @@ const SUSPECTS: [(&str, &str); 18] = [
     ("metadata-not-settled", "pairs::every_pair_of_crashes"),
     ("epoch-not-forced", "pairs::every_pair_of_crashes"),
     ("spare-of-two-names", "names::every_file_is_another_spare"),
-    ("any-error-is-damage", "errors::every_call_on_a_closed_log"),
+    (
+        "any-error-is-damage",
+        "failing_calls::every_call_on_a_closed_log",
+    ),
     (
         "one-look-at-the-medium",
-        "errors::every_call_on_a_closed_log",
+        "failing_calls::every_call_on_a_closed_log",
     ),
     (
         "short-read-is-the-end",
-        "errors::every_call_on_a_crashed_log",
+        "failing_calls::every_call_on_a_crashed_log",
     ),
     (
         "control-slot-error-is-damage",
-        "errors::every_call_on_a_closed_log",
+        "failing_calls::every_call_on_a_closed_log",
     ),
     (
         "header-error-is-damage",
-        "errors::every_call_on_a_closed_log",
+        "failing_calls::every_call_on_a_closed_log",
     ),
-    ("listing-believed", "errors::every_call_on_a_closed_log"),
+    (
+        "listing-believed",
+        "failing_calls::every_call_on_a_closed_log",
+    ),
 ];
 
 #[test]

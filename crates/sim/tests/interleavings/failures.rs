@@ -62,7 +62,7 @@ fn end(world: &World, log: Log) {
 }
 
 /// Some operation of the next ones fails.
-fn life(fault: Fault) {
+fn work_and_fail(fault: Fault) {
     let mut world = World::new();
     world.failing = true;
     let log = world.open(options().buffer_size(8 << 10).method(pick(&METHODS)));
@@ -135,20 +135,20 @@ fn life(fault: Fault) {
 /// A write, a barrier or whatever comes fails.
 #[test]
 fn failing() {
-    explore("failing", || life(Fault::Io));
+    explore("failing", || work_and_fail(Fault::Io));
 }
 
 /// As `failing`, and the thread that asked unwinds.
 #[test]
 fn panicking() {
-    explore("panicking", || life(Fault::Panic));
+    explore("panicking", || work_and_fail(Fault::Panic));
 }
 
 /// One of several writes in the air fails, of one job or of several, while a callback waits for one
 /// of them and the log is closed: the lock is not given up before all have landed.
 #[test]
-fn failing_flights() {
-    explore("failing_flights", || {
+fn failing_in_flight_writes() {
+    explore("failing_in_flight_writes", || {
         let mut world = World::new();
         world.failing = true;
         world.disk.change(|disk| disk.blocking = false);

@@ -1,56 +1,56 @@
-//! What happened in lives, in numbers.
+//! What random runs covered, in numbers.
 
-use crate::work::Found;
+use crate::workload::Found;
 use logforce_core::RecoveryCase;
 use logforce_testkit::{Failure, FaultCounts, FaultKind};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Counts over one life or many.
+/// Counts over one run or many.
 #[derive(Debug, Clone, Default)]
-pub struct Tally {
-    /// Lives.
-    pub lives: u64,
+pub struct Coverage {
+    /// Runs.
+    pub runs: u64,
     /// Calls of the log.
     pub calls: u64,
-    /// Losses of power.
-    pub cuts: u64,
+    /// Power cuts.
+    pub power_cuts: u64,
     /// Crashes of the system and of the process.
     pub crashes: u64,
-    /// Crashes that hit an opening before it returned.
-    pub cut_in_recovery: u64,
+    /// Crashes inside an opening, before it returned.
+    pub crashes_in_recovery: u64,
     /// Openings while calls failed for a while,
-    pub in_trouble: u64,
+    pub openings_amid_failing_calls: u64,
     /// and those of them that succeeded.
-    pub opened_in_trouble: u64,
+    pub opened_amid_failing_calls: u64,
     /// Openings that returned, and were compared with the model.
     pub openings: u64,
-    /// Lives that filled more than one segment.
+    /// Runs that filled more than one segment.
     pub rolled_over: u64,
-    /// Lives in which a truncation succeeded, at either end.
+    /// Runs in which a truncation succeeded, at either end.
     pub truncated: u64,
-    /// Looks at a damaged copy.
-    pub trips: u64,
-    /// Openings and readings of them that reported damage,
+    /// Corrupted copies that were opened, read or salvaged.
+    pub corrupted_copies: u64,
+    /// Of those: the ones that reported damage,
     pub damages: u64,
-    /// that refused with another error,
+    /// the ones that refused with another error,
     pub other_refusals: u64,
-    /// and that showed everything all the same.
+    /// the ones that showed everything all the same,
     pub unharmed: u64,
-    /// Those that showed less, all of it above the highest stamp that was left.
+    /// the ones that showed less, where everything missing lay above the highest stamp left,
     pub unprovable: u64,
-    /// Those that were truncated at the damage, and lived on.
-    pub lived_on: u64,
+    /// and the ones whose log was truncated at the damage and on which the run continued.
+    pub continued: u64,
     /// How often each row of the decision table was reached.
     pub cases: BTreeMap<RecoveryCase, u64>,
     /// How often each kind of fault took effect.
     pub faults: BTreeMap<FaultKind, u64>,
 }
 
-impl Tally {
+impl Coverage {
     pub(super) fn note_crash(&mut self, failure: Failure) {
         match failure {
-            Failure::Power => self.cuts += 1,
+            Failure::Power => self.power_cuts += 1,
             _ => self.crashes += 1,
         }
     }
@@ -75,24 +75,30 @@ impl Tally {
     }
 
     /// Adds another's counts.
-    pub fn add(&mut self, other: &Tally) {
+    pub fn add(&mut self, other: &Coverage) {
         let pairs = [
-            (&mut self.lives, other.lives),
+            (&mut self.runs, other.runs),
             (&mut self.calls, other.calls),
-            (&mut self.cuts, other.cuts),
+            (&mut self.power_cuts, other.power_cuts),
             (&mut self.crashes, other.crashes),
-            (&mut self.cut_in_recovery, other.cut_in_recovery),
-            (&mut self.in_trouble, other.in_trouble),
-            (&mut self.opened_in_trouble, other.opened_in_trouble),
+            (&mut self.crashes_in_recovery, other.crashes_in_recovery),
+            (
+                &mut self.openings_amid_failing_calls,
+                other.openings_amid_failing_calls,
+            ),
+            (
+                &mut self.opened_amid_failing_calls,
+                other.opened_amid_failing_calls,
+            ),
             (&mut self.openings, other.openings),
             (&mut self.rolled_over, other.rolled_over),
             (&mut self.truncated, other.truncated),
-            (&mut self.trips, other.trips),
+            (&mut self.corrupted_copies, other.corrupted_copies),
             (&mut self.damages, other.damages),
             (&mut self.other_refusals, other.other_refusals),
             (&mut self.unharmed, other.unharmed),
             (&mut self.unprovable, other.unprovable),
-            (&mut self.lived_on, other.lived_on),
+            (&mut self.continued, other.continued),
         ];
         for (mine, others) in pairs {
             *mine += others;
@@ -105,45 +111,48 @@ impl Tally {
         }
     }
 
-    /// What so many lives must have had, and have not: then they prove less than they claim.
-    pub fn lacks(&self) -> Vec<String> {
-        let mut lacks = Vec::new();
+    /// What these runs should have covered and did not: they prove less than they claim then.
+    pub fn gaps(&self) -> Vec<String> {
+        let mut gaps = Vec::new();
         for case in RecoveryCase::ALL {
             if self.cases.get(&case).copied().unwrap_or_default() == 0 {
-                lacks.push(format!("row {} was never reached", case.label()));
+                gaps.push(format!("row {} was never reached", case.label()));
             }
         }
         for kind in FaultKind::ALL {
             if self.faults.get(&kind).copied().unwrap_or_default() == 0 {
-                lacks.push(format!("no {}", kind.label()));
+                gaps.push(format!("no {}", kind.label()));
             }
         }
         for (what, count) in [
             ("filled more than one segment", self.rolled_over),
             ("truncated", self.truncated),
         ] {
-            if count * 2 < self.lives {
-                lacks.push(format!("only {count} of {} lives {what}", self.lives));
+            if count * 2 < self.runs {
+                gaps.push(format!("only {count} of {} runs {what}", self.runs));
             }
         }
-        lacks
+        gaps
     }
 }
 
-impl fmt::Display for Tally {
+impl fmt::Display for Coverage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lines = [
-            ("lives", self.lives),
+            ("runs", self.runs),
             ("  that filled more than one segment", self.rolled_over),
             ("  that truncated", self.truncated),
             ("calls of the log", self.calls),
-            ("losses of power", self.cuts),
+            ("power cuts", self.power_cuts),
             ("crashes of system or process", self.crashes),
-            ("crashes inside an opening", self.cut_in_recovery),
-            ("openings in trouble", self.in_trouble),
-            ("  that succeeded", self.opened_in_trouble),
+            ("crashes inside an opening", self.crashes_in_recovery),
+            (
+                "openings while calls failed",
+                self.openings_amid_failing_calls,
+            ),
+            ("  that succeeded", self.opened_amid_failing_calls),
             ("openings compared with the model", self.openings),
-            ("looks at a damaged copy", self.trips),
+            ("corrupted copies examined", self.corrupted_copies),
             ("  that reported damage", self.damages),
             ("  that refused otherwise", self.other_refusals),
             ("  that showed everything", self.unharmed),
@@ -151,7 +160,7 @@ impl fmt::Display for Tally {
                 "  that showed less, above the highest stamp",
                 self.unprovable,
             ),
-            ("  that were truncated, and lived on", self.lived_on),
+            ("  that were truncated, the run continued", self.continued),
         ];
         for (what, count) in lines {
             writeln!(f, "{what:<44} {count:>12}")?;

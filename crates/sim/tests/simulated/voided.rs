@@ -52,11 +52,11 @@ fn a_truncation_at_damage_brings_nothing_back() {
         let start = name.strip_suffix(".seg")?;
         u64::from_str_radix(start, 16).ok()
     };
-    let victim = names
+    let fixture = names
         .iter()
         .filter(|n| start(n).is_some_and(|s| s <= lost.0));
-    let victim = victim.max().expect("the segment of the middle");
-    assert!(disk.remove_file(PATH, victim));
+    let fixture = fixture.max().expect("the segment of the middle");
+    assert!(disk.remove_file(PATH, fixture));
     for n in 0..2 {
         SimRuntime::run(2 + n, |rt| {
             let system = disk.system(rt);
@@ -158,7 +158,7 @@ fn the_first_of_two_truncations_does_not_come_back() {
 /// The first segment of a log is lost, so that nothing is left of it; the log that goes on is whole,
 /// and damage in it costs what lies behind it, not all of it.
 #[test]
-fn a_log_that_was_cut_to_nothing_goes_on() {
+fn a_log_truncated_to_nothing_goes_on() {
     let disk = SimDisk::new(SimOptions::default(), 1);
     SimRuntime::run(1, |rt| {
         let log = open(&*disk.system(rt), small());
@@ -226,7 +226,7 @@ fn a_log_that_was_cut_to_nothing_goes_on() {
 /// A record that fills its batch to the last byte, and all behind it is taken back, or given up at
 /// damage: whoever has read up to its end goes on from there, reading, following and truncating.
 #[test]
-fn a_full_batch_before_what_was_taken_back() {
+fn a_full_batch_before_voided_records() {
     // One unit of the device: header, frame header, data. Among them the last one of a segment.
     let full = [7; 4096 - 128 - 8];
     let mut losses = 0;
@@ -283,7 +283,7 @@ fn a_full_batch_before_what_was_taken_back() {
 
 /// Records that were taken back are counted, in however many segments they lie.
 #[test]
-fn what_was_taken_back_is_counted() {
+fn voided_records_are_counted() {
     for segment_size in [16 << 10, 1 << 20] {
         let disk = SimDisk::new(SimOptions::default(), 1);
         SimRuntime::run(1, |rt| {

@@ -1,26 +1,26 @@
-//! Lives of a log that follow from a seed: threads, options, disks, failures, crashes in recovery,
-//! and looks at what damage would do.
+//! Random runs of a log, each determined by a seed: threads, options, disks, failures, crashes
+//! inside recovery, and what the log shows of a corrupted copy.
 
-mod tally;
-mod trip;
+mod corruption;
+mod coverage;
 
-pub use tally::Tally;
+pub use coverage::Coverage;
 
 use crate::model::lock;
-use crate::work::{Step, World, amounts_to, is_quiet, random_steps, random_troubles};
+use crate::workload::{Step, World, amounts_to, is_quiet, random_failing_calls, random_steps};
 use logforce_core::{Error, ErrorKind, FileState, Guarantee, Method, OnDamage, Options};
 use logforce_testkit::{Failure, Fault, FaultKind, Rng, SimOptions, SimRuntime};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-/// A life lasts for so many calls of the log at least,
+/// A run makes at least so many calls of the log,
 pub const CALLS: u64 = 200;
 
-/// and for so many losses of power.
-pub const CUTS: u64 = 3;
+/// and has at least so many power cuts.
+pub const POWER_CUTS: u64 = 3;
 
-/// Options, and how long their segments are.
+/// Random options, and the size of their segments.
 fn random_options(rng: &mut Rng, disk: &SimOptions) -> (Options, u64) {
     let unit = disk.facts().write_unit();
     let methods: Vec<Method> = Method::LINUX
@@ -53,8 +53,8 @@ fn random_threads(rng: &mut Rng) -> Vec<Vec<Step>> {
         .map(|n| {
             let count = 5 + rng.below(25);
             let mut steps = random_steps(rng, count, false);
-            // One thread only truncates and sets metadata: of two, neither could say what must be
-            // there.
+            // Only one thread truncates and sets metadata: with two, the model could not say whose
+            // call came last.
             let alone = |s: &Step| matches!(s, Step::Front(_) | Step::Back(_) | Step::Meta(_));
             steps.retain(|s| n == 0 || !alone(s));
             steps
@@ -62,82 +62,84 @@ fn random_threads(rng: &mut Rng) -> Vec<Vec<Step>> {
         .collect()
 }
 
-/// A life in progress.
-struct Life {
+/// A run in progress.
+struct Simulation {
     world: World,
     rng: Rng,
-    /// Decides on calls that fail for a while. Apart from `rng`: a life is as it is without them, up
-    /// to the first that strikes.
-    trouble: Rng,
-    tally: Tally,
-    /// A call was made to fail, or space may end: the next work may end in an error.
-    disturbed: bool,
+    /// Draws the calls that fail for a while. Separate from `rng`, so that up to the first call that
+    /// fails a run is what it would be without them.
+    failing_rng: Rng,
+    coverage: Coverage,
     /// The device was made to panic.
     panics: bool,
-    /// The longest segments it had.
-    longest: u64,
+    /// The size of the largest segments that the run had.
+    largest_segment: u64,
 }
 
-/// Lives the life of a seed, and says what happened in it.
+/// Makes the run of a seed, and returns what it covered.
 ///
 /// # Panics
 /// If an invariant does not hold, with what was seen.
-pub fn live(seed: u64) -> Tally {
+pub fn run(seed: u64) -> Coverage {
     let mut rng = Rng::new(seed);
     let disk = SimOptions {
-        // Nobody reads them where thousands live, and writing them down costs what a life does.
+        // A batch of thousands of runs never prints these lines, and they would cost as much time as
+        // the run itself.
         log_lines: if is_quiet() { 0 } else { 400 },
         ..SimOptions::random(seed)
     };
-    let (options, longest) = random_options(&mut rng, &disk);
-    let mut life = Life {
+    let (options, largest_segment) = random_options(&mut rng, &disk);
+    let mut run = Simulation {
         world: World::new(format!("seed {seed}"), disk, options, seed),
         rng,
-        trouble: Rng::new(seed ^ 0x7b0b_13e5),
-        tally: Tally::default(),
-        disturbed: false,
+        failing_rng: Rng::new(seed ^ 0x7b0b_13e5),
+        coverage: Coverage::default(),
         panics: false,
-        longest,
+        largest_segment,
     };
     let mut boot = 0;
-    while life.tally.cuts < CUTS || life.world.calls.load(Relaxed) < CALLS {
-        if boot > 0 && life.rng.one_in(2) {
-            life.move_house();
+    while run.coverage.power_cuts < POWER_CUTS || run.world.calls.load(Relaxed) < CALLS {
+        if boot > 0 && run.rng.one_in(2) {
+            run.change_device();
         }
-        life.disturb();
-        life.work(seed, boot);
-        let (crashed, mut failure) = life.crash();
-        if life.rng.one_in(3) {
-            let image = life.world.image();
-            let cut = trip::damage(&mut life.world, &mut life.rng, crashed, &mut life.tally);
-            if cut && life.trouble.one_in(2) {
-                trip::live_on(&life.world, life.trouble.bits());
-                life.tally.lived_on += 1;
+        run.plan_faults();
+        run.work(seed, boot);
+        let (crashed, mut failure) = run.crash();
+        if run.rng.one_in(3) {
+            let image = run.world.image();
+            let truncated = corruption::corrupt_and_look(
+                &mut run.world,
+                &mut run.rng,
+                crashed,
+                &mut run.coverage,
+            );
+            if truncated && run.failing_rng.one_in(2) {
+                corruption::continue_truncated(&run.world, run.failing_rng.bits());
+                run.coverage.continued += 1;
                 failure = Failure::Power;
             } else {
-                life.world.restore(&image);
+                run.world.restore(&image);
             }
         }
-        life.recover(boot, failure);
+        run.recover(boot, failure);
         boot += 1;
     }
-    life.end(seed)
+    run.finish(seed)
 }
 
-impl Life {
-    /// Moved to a device with other sectors, opened by a program with other ideas.
-    fn move_house(&mut self) {
+impl Simulation {
+    /// Moves the log to a device with other sectors, and opens it with other options.
+    fn change_device(&mut self) {
         let physical = self.rng.pick(&[4096, 4096, 8192, 16384]);
         self.world.disk.change(|o| o.physical_sector = physical);
         let (options, segment_size) = random_options(&mut self.rng, &self.world.disk.options());
         self.world.options = options;
-        self.longest = self.longest.max(segment_size);
+        self.largest_segment = self.largest_segment.max(segment_size);
     }
 
     /// Plans what fails during the next work.
-    fn disturb(&mut self) {
+    fn plan_faults(&mut self) {
         let (disk, rng) = (&self.world.disk, &mut self.rng);
-        self.disturbed = false;
         self.panics = false;
         if rng.one_in(4) {
             let fault = rng.pick(&[
@@ -149,25 +151,21 @@ impl Life {
             ]);
             disk.fail_at(rng.below(300), fault);
             self.panics = fault == Fault::Panic;
-            self.disturbed = true;
         }
         if rng.one_in(8) {
             let capacity = 1 << (17 + rng.below(5));
             disk.change(|o| o.capacity = Some(capacity));
-            self.disturbed = true;
         }
         if !rng.one_in(4) {
             let within = rng.pick(&[60, 400, 1_500]);
             disk.cut_at(rng.below(within));
-            self.disturbed = true;
         }
-        if self.trouble.one_in(4) {
-            for mut trouble in random_troubles(&mut self.trouble) {
-                // An opening has its own below; this is to strike later as well.
-                trouble.after += self.trouble.pick(&[0, 200, 1_000]);
-                disk.trouble(trouble);
+        if self.failing_rng.one_in(4) {
+            for mut failing in random_failing_calls(&mut self.failing_rng) {
+                // `recover_amid_failing_calls` covers openings; these calls fail later as well.
+                failing.after += self.failing_rng.pick(&[0, 200, 1_000]);
+                disk.fail_calls(failing);
             }
-            self.disturbed = true;
         }
     }
 
@@ -185,7 +183,8 @@ impl Life {
         if let Err(e) = &result
             && !world.disk.is_cut()
         {
-            // Something has failed, not only been planned to; and it is called what it is.
+            // An error needs a call of the device that failed, not only one that was planned to, and
+            // its kind says what failed.
             let fits = [
                 ErrorKind::Io,
                 ErrorKind::NoSpace,
@@ -198,8 +197,8 @@ impl Life {
         world.disk.change(|o| o.capacity = None);
     }
 
-    /// Ends the boot, and says by what kind of failure, and what that amounts to: what this leaves for
-    /// certain must be there.
+    /// Ends the boot by a failure. Returns its kind, and the kind that it amounts to: the model
+    /// demands what that one is sure to leave.
     fn crash(&mut self) -> (Failure, Failure) {
         let failure = self.rng.pick(&[
             Failure::Power,
@@ -210,28 +209,28 @@ impl Life {
         ]);
         let amounts_to = amounts_to(&self.world.disk, failure);
         self.world.disk.crash(failure, None, self.rng.bits());
-        self.tally.note_crash(failure);
+        self.coverage.note_crash(failure);
         (failure, amounts_to)
     }
 
-    /// Looks and opens while calls fail. Answers what the failures amount to by then.
-    fn recover_in_trouble(&mut self, failure: Failure) -> Failure {
-        let (world, rng) = (&self.world, &mut self.trouble);
+    /// Inspects and opens the log while calls fail. Returns what all failures so far amount to.
+    fn recover_amid_failing_calls(&mut self, failure: Failure) -> Failure {
+        let (world, rng) = (&self.world, &mut self.failing_rng);
         let mut worst = failure;
         if rng.one_in(2) {
-            world.look_in_trouble(rng.bits(), rng);
+            world.look_amid_failing_calls(rng.bits(), rng);
         }
         while rng.one_in(2) {
             let on_damage = rng.pick(&[OnDamage::Refuse, OnDamage::Truncate]);
-            let troubles = random_troubles(rng);
-            let opened = world.open_in_trouble(rng.bits(), worst, on_damage, &troubles);
-            self.tally.in_trouble += 1;
-            self.tally.opened_in_trouble += u64::from(opened);
+            let failing = random_failing_calls(rng);
+            let opened = world.open_amid_failing_calls(rng.bits(), worst, on_damage, &failing);
+            self.coverage.openings_amid_failing_calls += 1;
+            self.coverage.opened_amid_failing_calls += u64::from(opened);
             worst = amounts_to(&world.disk, worst);
             if rng.one_in(2) {
                 let next = rng.pick(&[Failure::Power, Failure::Process]);
                 world.disk.crash(next, None, rng.bits());
-                self.tally.note_crash(next);
+                self.coverage.note_crash(next);
                 if next == Failure::Power {
                     worst = next;
                 }
@@ -241,15 +240,15 @@ impl Life {
     }
 
     fn recover(&mut self, boot: u64, failure: Failure) {
-        // The cache that a crashed process leaves may be lost by the next failure.
-        let mut worst = self.recover_in_trouble(failure);
+        // The next failure may lose the system's cache that a crashed process has left.
+        let mut worst = self.recover_amid_failing_calls(failure);
         while self.rng.one_in(3) {
             self.world.disk.cut_at(self.rng.below(45));
             let returned = self.world.try_open(self.rng.bits(), worst);
             let next = self.rng.pick(&[Failure::Power, Failure::Process]);
             self.world.disk.crash(next, None, self.rng.bits());
-            self.tally.note_crash(next);
-            self.tally.cut_in_recovery += u64::from(!returned);
+            self.coverage.note_crash(next);
+            self.coverage.crashes_in_recovery += u64::from(!returned);
             if next == Failure::Power {
                 worst = next;
             }
@@ -258,7 +257,7 @@ impl Life {
         recovered.unwrap_or_else(|e| panic!("boot {boot}: {e}"));
     }
 
-    fn end(mut self, seed: u64) -> Tally {
+    fn finish(mut self, seed: u64) -> Coverage {
         let world = &self.world;
         let _report = world.report("at the end".to_owned());
         let steps = [Step::Append(500), Step::Commit(9_000), Step::Read];
@@ -270,19 +269,19 @@ impl Life {
         });
         let model = lock(&world.model);
         assert!(model.live().len() >= 2);
-        self.tally.lives = 1;
-        self.tally.calls = world.calls.load(Relaxed);
-        self.tally.rolled_over = u64::from(model.opened_at().0 > self.longest);
-        self.tally.truncated = u64::from(model.was_truncated());
+        self.coverage.runs = 1;
+        self.coverage.calls = world.calls.load(Relaxed);
+        self.coverage.rolled_over = u64::from(model.opened_at().0 > self.largest_segment);
+        self.coverage.truncated = u64::from(model.was_truncated());
         drop(model);
-        self.tally
+        self.coverage
             .note_found(&world.found.lock().expect("never panics"));
-        self.tally.note_faults(&world.disk.faults());
-        self.tally
+        self.coverage.note_faults(&world.disk.faults());
+        self.coverage
     }
 }
 
-/// How many calls the device has answered with an error, or with a panic.
+/// How many calls of the device have failed, or panicked.
 fn errors(world: &World) -> u64 {
     let counts = world.disk.faults();
     let kinds = [
@@ -305,13 +304,13 @@ fn is_injected(panic: &(dyn std::any::Any + Send)) -> bool {
     text.is_some_and(|t| t.contains("(injected)"))
 }
 
-/// An opening that was refused: the row of the decision table that it names, if it does.
-fn refused(error: &Error, tally: &mut Tally) {
+/// Counts an opening that was refused, with the row of the decision table that its error names.
+fn note_refusal(error: &Error, coverage: &mut Coverage) {
     if let Error::Damaged(damage) = error {
-        tally.note_case(damage.case);
-        tally.damages += 1;
+        coverage.note_case(damage.case);
+        coverage.damages += 1;
     } else {
         assert_ne!(error.kind(), ErrorKind::InvalidInput, "{error}");
-        tally.other_refusals += 1;
+        coverage.other_refusals += 1;
     }
 }
