@@ -23,4 +23,5 @@ mod remote_cases;
 mod runs;
 mod salvaged;
 mod stats;
+mod unannounced;
 mod voided;

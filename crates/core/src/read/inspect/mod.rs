@@ -45,6 +45,8 @@ pub struct Inspector {
     meta: LoadedMeta,
     in_use: bool,
     listing: Listing,
+    /// Segments that were prepared, and are not in the control file yet.
+    unannounced: Vec<Arc<Segment>>,
     /// Segments whose header is damaged, by what their batches say of them.
     regained: Vec<Arc<Segment>>,
 }
@@ -100,7 +102,7 @@ impl Inspector {
         // a segment may come or go in between.
         let mut loaded = loaded;
         let mut looked = 0;
-        let listing = loop {
+        let mut listing = loop {
             let mut listing = list(&dir, loaded.control.log_id)?;
             let before = loaded.control;
             loaded = ControlFile::load(&dir)?;
@@ -118,6 +120,10 @@ impl Inspector {
             looked += 1;
         };
         adopt(&listing.segments, &mut loaded.control, loaded.both)?;
+        // Whoever opens the log next may put another segment in the place of one that is not
+        // announced: a walk that went on there would take that for damage.
+        let prepared_end = loaded.control.prepared_end;
+        let unannounced = listing.segments.take_from(prepared_end);
         let mut meta = LoadedMeta::load(&dir, &loaded.control)?;
         for _ in 0..LOOK_AGAIN {
             // Each slot may be seen in the middle of its change by whoever writes the log.
@@ -138,6 +144,7 @@ impl Inspector {
             meta,
             in_use,
             listing,
+            unannounced,
         })
     }
 
@@ -211,6 +218,7 @@ impl Inspector {
             meta,
             in_use,
             listing,
+            unannounced: Vec::new(),
             regained,
         })
     }
@@ -327,6 +335,7 @@ impl Inspector {
                 .segments
                 .all()
                 .iter()
+                .chain(&self.unannounced)
                 .map(|s| SegmentInfo {
                     name: s.name(),
                     start: s.header.start,

@@ -155,7 +155,14 @@ impl ReadOnlyFollower {
     fn listed(&self) -> Result<Option<Listing>> {
         match list(&self.dir, self.control.log_id) {
             Err(e @ Error::Io { .. }) => Err(e),
-            listing => Ok(listing.ok().filter(|l| l.overtaken.is_none())),
+            listing => {
+                let mut listing = listing.ok().filter(|l| l.overtaken.is_none());
+                if let Some(listing) = &mut listing {
+                    // The next opening may put others in their place.
+                    listing.segments.take_from(self.control.prepared_end);
+                }
+                Ok(listing)
+            }
         }
     }
 
