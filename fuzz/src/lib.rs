@@ -4,20 +4,20 @@ use cap::Cap;
 use std::alloc::System;
 use std::sync::Once;
 
-/// An input may hold so many bytes more at once than were held before it. The largest honest need
-/// is the simulated disk with a full log, some megabytes.
+/// How many bytes an input may hold at once. The largest legitimate need is the simulated disk with a
+/// full log: some megabytes.
 const ROOM: usize = 32 << 20;
 
-/// What would allocate without bound fails, which ends the process: libFuzzer keeps the input.
+/// Makes an unbounded allocation fail, which ends the process: libFuzzer keeps the input.
 #[global_allocator]
 static MEMORY: Cap<System> = Cap::new(System, usize::MAX);
 
-/// Does what the input says, in bounded memory. Answers what libFuzzer wants to know.
+/// Runs an input in bounded memory. Returns whether libFuzzer should keep it.
 pub fn bounded(run: fn(&[u8]) -> bool, input: &[u8]) -> libfuzzer_sys::Corpus {
     static WARM: Once = Once::new();
     WARM.call_once(|| {
         logforce_sim::fuzz::warm_up();
-        // What a panic prints needs memory of its own.
+        // The message of a panic needs memory of its own.
         let report = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
             let _ = MEMORY.set_limit(usize::MAX);

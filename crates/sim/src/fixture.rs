@@ -1,4 +1,4 @@
-//! A log of which everything is known, to be damaged; and every way to look at what is left.
+//! Small logs of which everything is known, to be damaged; and every way to open what is left.
 
 use crate::memory::{FileImage, MemorySystem};
 use crate::model::{Known, Model, PATH, lock};
@@ -10,12 +10,12 @@ use logforce_core::{
 use logforce_format::{BATCH_HEADER_LEN, BatchHeader};
 use logforce_testkit::{Failure, SimOptions, Survival};
 
-/// A log as it lies on a medium, and what is known of it.
+/// A log as it lies on a medium, and what it holds.
 pub struct Fixture {
     /// For messages.
     pub name: String,
     /// Its files.
-    pub picture: FileImage,
+    pub image: FileImage,
     /// What it is opened with.
     pub options: Options,
     /// What was done to it.
@@ -24,9 +24,9 @@ pub struct Fixture {
     pub live: Vec<(Lsn, Known)>,
     /// Its batches, in order.
     pub batches: Vec<BatchInfo>,
-    /// The header of a write that was under way, and is half there.
+    /// The header of a torn write: a part of its batch is there.
     pub torn: Option<BatchHeader>,
-    /// What looking at it shows.
+    /// What the inspector shows of it.
     pub look: Look,
     /// What opening it shows.
     pub shown: Shown,
@@ -39,19 +39,19 @@ pub enum Ending {
     Closed,
     /// Power was lost, and everything that had not been forced.
     Cut,
-    /// Power was lost in the write of a record of so many bytes: the header is there, and a part of
-    /// the record.
+    /// Power was lost while a record of so many bytes was written: its header and a part of the record
+    /// are there.
     Torn(usize),
 }
 
 /// What an inspector sees.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Look {
-    /// Of the directory and the control file.
+    /// Summary of the directory and the control file.
     pub summary: LogSummary,
-    /// Of the walk.
+    /// Result of the walk.
     pub finding: VerifyReport,
-    /// What it called damage.
+    /// The damage that it reported.
     pub damages: Vec<Damage>,
     /// The records.
     pub records: Vec<Record>,
@@ -61,7 +61,7 @@ pub struct Look {
     pub live: Option<LiveStats>,
 }
 
-/// Metadata as it was read: a value, never set, or damaged.
+/// Metadata as read: a value, none, or damaged.
 pub type Meta = Result<Option<Vec<u8>>, Box<Damage>>;
 
 /// What an opening shows.
@@ -69,9 +69,9 @@ pub type Meta = Result<Option<Vec<u8>>, Box<Damage>>;
 pub struct Shown {
     /// The records that could be read.
     pub records: Vec<Record>,
-    /// What ended the reading.
+    /// The damage that ended the reading.
     pub damage: Option<Damage>,
-    /// What was reported as cut.
+    /// What the opening reported as lost.
     pub lost: Option<Damage>,
     /// The metadata.
     pub meta: Meta,
@@ -87,11 +87,11 @@ pub struct Shown {
     pub tail: Lsn,
 }
 
-/// Looks, without changing anything. `salvage`: also where the control file is no help.
-pub fn look(still: &MemorySystem, salvage: bool) -> Result<Look, Error> {
+/// Inspects the log, which changes nothing. `salvage`: also without a usable control file.
+pub fn look(memory: &MemorySystem, salvage: bool) -> Result<Look, Error> {
     let inspector = match salvage {
-        true => Inspector::salvage(still, PATH)?,
-        false => Inspector::open(still, PATH)?,
+        true => Inspector::salvage(memory, PATH)?,
+        false => Inspector::open(memory, PATH)?,
     };
     let (mut damages, mut records) = (Vec::new(), Vec::new());
     let finding = inspector.walk(&mut |visit| {
@@ -146,8 +146,8 @@ where
 }
 
 /// Opens for reading, and reads everything.
-pub fn open_to_read(still: &MemorySystem) -> Result<Shown, Error> {
-    let log = ReadOnly::open(still, PATH)?;
+pub fn open_to_read(memory: &MemorySystem) -> Result<Shown, Error> {
+    let log = ReadOnly::open(memory, PATH)?;
     let (records, damage) = gather(log.read_from(log.front_lsn()))?;
     Ok(Shown {
         records,
@@ -162,14 +162,14 @@ pub fn open_to_read(still: &MemorySystem) -> Result<Shown, Error> {
     })
 }
 
-/// Opens for writing, reads everything, and loses power.
+/// Opens for writing, reads everything, and cuts the power.
 pub fn open_to_write(
-    still: &MemorySystem,
+    memory: &MemorySystem,
     options: &Options,
     on_damage: OnDamage,
 ) -> Result<Shown, Error> {
     let options = options.clone().on_damage(on_damage);
-    let log = Log::open(still, PATH, OpenMode::OpenExisting, options)?;
+    let log = Log::open(memory, PATH, OpenMode::OpenExisting, options)?;
     let read = gather(log.read_from(log.front_lsn()));
     let recovered = log.recovered().clone();
     let shown = read.map(|(records, damage)| Shown {
@@ -186,11 +186,11 @@ pub fn open_to_write(
         front: log.front_lsn(),
         tail: log.tail_lsn(),
     });
-    still.cut();
+    memory.cut();
     shown
 }
 
-/// Cuts the power in the write of one more record, and looks for a crash that leaves a part of it.
+/// Cuts the power while one more record is written, and searches for a crash that leaves a part of it.
 fn tear(world: &World, steps: &[Step], len: usize) {
     let empty = world.image();
     let all = [steps, &[Step::Commit(len)]].concat();
@@ -206,12 +206,12 @@ fn tear(world: &World, steps: &[Step], len: usize) {
             world
                 .disk
                 .crash(Failure::Power, Some(Survival::Sectors), seed);
-            let picture = FileImage::of(&world.disk, PATH);
-            let Ok(look) = look(&picture.system(PATH), false) else {
+            let image = FileImage::of(&world.disk, PATH);
+            let Ok(look) = look(&image.system(PATH), false) else {
                 continue;
             };
             let long = |t: BatchHeader| t.payload_len as usize >= len;
-            if torn(&picture, &look).is_some_and(long) {
+            if torn(&image, &look).is_some_and(long) {
                 return;
             }
         }
@@ -219,12 +219,12 @@ fn tear(world: &World, steps: &[Step], len: usize) {
     panic!("no crash leaves a part of the write");
 }
 
-/// The header of the batch that is half there.
-fn torn(picture: &FileImage, look: &Look) -> Option<BatchHeader> {
+/// The header of the torn batch.
+fn torn(image: &FileImage, look: &Look) -> Option<BatchHeader> {
     let end = look.finding.end;
     let holds = |s: &&logforce_core::SegmentInfo| s.start <= end && end < s.start.plus(s.len);
     let segment = look.summary.segments.iter().find(holds)?;
-    let bytes = picture.files[&segment.name].get(end.since(segment.start) as usize..)?;
+    let bytes = image.files[&segment.name].get(end.since(segment.start) as usize..)?;
     let header = BatchHeader::decode(bytes.get(..BATCH_HEADER_LEN)?).ok()?;
     (look.finding.case == RecoveryCase::TornEnd && header.lsn == end).then_some(header)
 }
@@ -234,7 +234,7 @@ impl Fixture {
     pub fn new(name: &str, options: Options, steps: &[Step], ending: Ending) -> Fixture {
         let mut disk = SimOptions::default();
         if let Ending::Torn(_) = ending {
-            // Tears within a write unit.
+            // Sectors smaller than a write unit, so that a write unit can tear.
             disk.sector = 512;
         }
         let world = World::new(name, disk, options, 1);
@@ -243,20 +243,20 @@ impl Fixture {
             Ending::Closed => world.work(1, &[steps]).expect("nothing fails"),
             Ending::Cut => {
                 steps.push(Step::Cut);
-                // Closing fails, the power is gone.
+                // Closing fails, because the power is cut.
                 let _ = world.work(1, &[steps]);
             }
             Ending::Torn(len) => tear(&world, &steps, len),
         }
         match ending {
-            // The statistics are never forced, and are to be among the files of the closed one.
+            // The statistics page is never forced; `Kept` leaves it among the files of a closed log.
             Ending::Closed => world.disk.crash(Failure::Power, Some(Survival::Kept), 1),
             Ending::Cut => world.disk.crash(Failure::Power, Some(Survival::Lost), 1),
             Ending::Torn(_) => {}
         }
-        let picture = FileImage::of(&world.disk, PATH);
+        let image = FileImage::of(&world.disk, PATH);
         let mut batches = Vec::new();
-        let inspector = Inspector::open(&picture.system(PATH), PATH).expect("healthy");
+        let inspector = Inspector::open(&image.system(PATH), PATH).expect("healthy");
         let walked = inspector.walk(&mut |visit| {
             if let Visit::Batch(b) = visit {
                 batches.push(b.clone());
@@ -265,19 +265,19 @@ impl Fixture {
         });
         assert_eq!(walked.expect("a healthy log").damages, 0);
         let options = world.options.clone();
-        let look = look(&picture.system(PATH), false).expect("healthy");
-        let shown = open_to_write(&picture.system(PATH), &options, OnDamage::Refuse);
-        let torn = torn(&picture, &look);
+        let look = look(&image.system(PATH), false).expect("healthy");
+        let shown = open_to_write(&image.system(PATH), &options, OnDamage::Refuse);
+        let torn = torn(&image, &look);
         if let Ending::Torn(_) = ending {
             assert!(torn.is_some(), "nothing is torn");
-            // What was not acknowledged, and is not there, is not part of the log.
+            // Removes from the model what was not acknowledged and is not there.
             let recovered = world.recover(1, Failure::Power, &[]);
             recovered.expect("a healthy log");
         }
         let model = lock(&world.model).clone();
         let fixture = Fixture {
             name: name.to_owned(),
-            picture,
+            image,
             options,
             live: model.live(),
             model,
@@ -286,12 +286,12 @@ impl Fixture {
             look,
             shown: shown.expect("healthy"),
         };
-        fixture.is_known();
+        fixture.check_complete();
         fixture
     }
 
-    /// What is on the medium is all that was done.
-    fn is_known(&self) {
+    /// Checks that the medium holds all that was done.
+    fn check_complete(&self) {
         self.is_prefix(&self.look.records, &self.name);
         self.is_prefix(&self.shown.records, &self.name);
         assert_eq!(self.look.records.len(), self.live.len());
@@ -302,10 +302,10 @@ impl Fixture {
 
     /// A fresh system with the files as they are.
     pub fn system(&self) -> MemorySystem {
-        self.picture.system(PATH)
+        self.image.system(PATH)
     }
 
-    /// `records` are the first live ones, with the bytes that were appended.
+    /// Checks that `records` are the first live ones, with the bytes that were appended.
     pub fn is_prefix(&self, records: &[Record], what: &str) {
         assert!(
             records.len() <= self.live.len(),
@@ -320,7 +320,7 @@ impl Fixture {
         }
     }
 
-    /// `records` were all appended once, with these bytes, in this order.
+    /// Checks that `records` were all appended once, with these bytes, in this order.
     pub fn were_appended(&self, records: &[Record], what: &str) {
         assert!(records.is_sorted_by_key(|e| e.start), "{what}: order");
         for e in records {
@@ -330,7 +330,7 @@ impl Fixture {
         }
     }
 
-    /// `records` end between two appends.
+    /// Checks that `records` end between two appends.
     pub fn is_whole(&self, records: &[Record], what: &str) {
         if let Some((lsn, k)) = self.live.get(records.len()) {
             assert_eq!(k.group, *lsn, "{what}: half of an append");
@@ -355,7 +355,7 @@ impl Fixture {
         count
     }
 
-    /// The highest stamp behind the batch of this number. A write that was under way has one too.
+    /// The highest stamp behind the batch of this number, that of a torn write included.
     pub fn stamp_behind(&self, number: usize) -> Option<Lsn> {
         let behind = self.batches[number + 1..].iter().map(|b| b.stamp);
         behind.chain(self.torn.iter().map(|t| t.stamp)).max()
@@ -367,7 +367,7 @@ impl Fixture {
         last.unwrap_or(Lsn::ORIGIN)
     }
 
-    /// Whether all of `[from, to)` was taken back.
+    /// Whether all of `[from, to)` was voided.
     pub fn is_void(&self, from: Lsn, to: Lsn) -> bool {
         let covers = |v: &(Lsn, Lsn)| v.0 <= from && to <= v.1;
         self.model.voids.iter().any(covers)

@@ -1,5 +1,5 @@
-//! A model of a log: what was appended, acknowledged and cut. After any crash it says what must be
-//! there, what may be, and what must not.
+//! A model of a log: what was appended, acknowledged and truncated. After any crash it says what must
+//! be there, what may be, and what must not.
 
 use logforce_core::{
     Error, ErrorKind, Guarantee, Inspector, Log, Lsn, OpenMode, Options, Record, RecordRange, Visit,
@@ -9,37 +9,39 @@ use logforce_testkit::{Failure, Rng};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Where the logs of these tests live.
+/// The directory of the log in these tests.
 pub const PATH: &str = "/log";
 
-/// A record as the caller of `append` knows it.
+/// A record as the caller of `append` knows it: its start is its key in [`Model::records`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Known {
     /// Exclusive end.
     pub end: Lsn,
-    /// Its bytes. Shared: a model is cloned before each look at a log.
+    /// Its bytes. Shared, because a model is cloned before each check of a log.
     pub data: Arc<Vec<u8>>,
     /// Start of the atomic append that it belongs to.
     pub group: Lsn,
 }
 
-/// What is known of a log from the answers of its calls alone.
+/// What is known of a log from the results of its calls alone.
 #[derive(Debug, Clone, Default)]
 pub struct Model {
-    /// An opening has returned: from now on there is a log, come what may.
+    /// An opening has returned: from now on there is a log, whatever fails.
     pub created: bool,
-    /// Appended, and neither truncated at the front nor lost in a crash. Voided ones stay.
+    /// Records that were appended, and neither truncated at the front nor lost in a crash. Voided ones
+    /// stay.
     pub records: BTreeMap<Lsn, Known>,
-    /// Truncated at the front.
+    /// Records that were truncated at the front.
     past: BTreeMap<Lsn, Arc<Vec<u8>>>,
-    /// Given up at damage: its bytes are kept, and salvage may show it where it is not known any more
-    /// that it was.
+    /// Records that an opening gave up at damage. Their bytes are kept, and salvage may show them where
+    /// the batch that gave them up is lost.
     given_up: BTreeMap<Lsn, Arc<Vec<u8>>>,
-    /// Of what was given up, what could be read when it was. It is kept until somebody discards it.
+    /// Of those, the ones that could be read when they were given up. They are kept until the caller
+    /// discards them.
     kept: Vec<Record>,
     /// Acknowledged void ranges.
     pub voids: Vec<(Lsn, Lsn)>,
-    /// Those of them whose acknowledgement promised less than `PowerLoss`.
+    /// Void ranges whose acknowledgement promised less than `PowerLoss`.
     weak_voids: Vec<(Lsn, Lsn, Guarantee)>,
     /// Calls of `truncate_back` that did not succeed.
     pub voids_in_flight: Vec<Lsn>,
@@ -51,18 +53,17 @@ pub struct Model {
     acked: BTreeMap<Guarantee, Lsn>,
     /// New records lie at or above.
     floor: Lsn,
-    /// Commits that were begun and not answered: whether they are in the log, and where, only the
-    /// log can say.
+    /// Commits that did not return: only the log shows whether they are in it, and where.
     begun: Vec<Vec<u8>>,
-    /// The metadata that was acknowledged or shown last.
+    /// The metadata that was last acknowledged, or found by an opening.
     pub meta: Option<Vec<u8>>,
-    /// Metadata that was asked for since, and not acknowledged.
+    /// Metadata that was set since, and not acknowledged.
     metas_in_flight: Vec<Option<Vec<u8>>>,
-    /// One thread only works: what it appends is never inside a range that it voided.
+    /// Only one thread works: what it appends never lies inside a range that it voided.
     pub alone: bool,
     /// Makes every record's bytes different.
     next: u64,
-    /// Truncations that happened.
+    /// Truncations that succeeded.
     truncations: u64,
 }
 
@@ -98,8 +99,8 @@ impl Model {
         self.begun.retain(|d| d != data);
     }
 
-    /// Learns from a log that was opened where commits lie that were not answered.
-    fn settle_begun(&mut self, found: &[Record]) {
+    /// Learns from an opened log where the commits lie that did not return.
+    fn resolve_begun(&mut self, found: &[Record]) {
         for e in found {
             if !self.records.contains_key(&e.start) && self.begun.contains(&e.data) {
                 self.ended(&e.data);
@@ -109,20 +110,20 @@ impl Model {
         }
     }
 
-    /// Notes a call that sets the metadata, and gives the bytes for it.
-    pub fn meta_asked(&mut self, len: usize) -> Vec<u8> {
+    /// Notes a call that sets the metadata, and returns the bytes for it.
+    pub fn meta_requested(&mut self, len: usize) -> Vec<u8> {
         let bytes = self.bytes(len);
         self.metas_in_flight.push(Some(bytes.clone()));
         bytes
     }
 
     /// Notes that it succeeded.
-    pub fn meta_is_set(&mut self, bytes: Vec<u8>) {
+    pub fn meta_acknowledged(&mut self, bytes: Vec<u8>) {
         self.meta = Some(bytes);
         self.metas_in_flight.clear();
     }
 
-    fn settle_meta(&mut self, log: &Log) {
+    fn resolve_meta(&mut self, log: &Log) {
         let found = log.meta();
         assert!(
             found == self.meta || self.metas_in_flight.contains(&found),
@@ -192,17 +193,17 @@ impl Model {
         data.map_or_else(|| self.begun.contains(&e.data), |data| **data == e.data)
     }
 
-    /// Notes what is kept of what was given up.
+    /// Notes which given-up records are kept.
     pub fn keeps(&mut self, system: &dyn System) {
-        self.kept = given_up(system);
+        (_, self.kept) = given_up(system);
     }
 
-    /// Checks that all of it is still there.
+    /// Checks that all of them are still there.
     pub fn check_kept(&self, system: &dyn System) {
         if self.kept.is_empty() {
             return;
         }
-        let now = given_up(system);
+        let (_, now) = given_up(system);
         for e in &self.kept {
             assert!(now.contains(e), "given up, and not kept: {}", e.start);
         }
@@ -214,12 +215,12 @@ impl Model {
         data.is_some_and(|data| **data == e.data)
     }
 
-    /// Whether a call that truncates did not succeed, and may yet have happened.
+    /// Whether a truncation returned an error, and may have happened all the same.
     pub fn is_truncating(&self) -> bool {
         !(self.fronts_in_flight.is_empty() && self.voids_in_flight.is_empty())
     }
 
-    /// Whether a truncation happened, at either end.
+    /// Whether a truncation succeeded, at either end.
     pub fn was_truncated(&self) -> bool {
         self.truncations > 0
     }
@@ -228,11 +229,11 @@ impl Model {
         self.voids.iter().any(|(a, b)| (*a..*b).contains(&lsn))
     }
 
-    /// Records that are part of the log as far as is known, in order.
+    /// The records that are part of the log as far as is known, in order.
     ///
-    /// An append goes as a whole. Where it was not ended when the log crashed, the next opening voids
-    /// what there was of it, and the rest was never written: that range ends before the last records,
-    /// and passes here for a truncation if one was under way to the same place.
+    /// An atomic append is live as a whole or not at all. Where a crash cut it short, the next opening
+    /// voids the part that was written. That range ends before the append's last records, and the model
+    /// takes it for a truncation if one was in flight to the same place.
     pub fn live(&self) -> Vec<(Lsn, Known)> {
         self.records
             .range(self.front..)
@@ -250,17 +251,17 @@ impl Model {
             .collect()
     }
 
-    /// Checks a log that was opened after `failure`, and takes what it shows as the truth from now
-    /// on: it was made durable, and what is missing is gone for good.
+    /// Checks a log that was opened after `failure`, and adopts what it shows: the opening made that
+    /// durable, and what is missing is gone for good.
     pub fn verify(&mut self, system: &dyn System, log: &Log, failure: Failure) {
         self.created = true;
         self.forget_voids(failure);
-        self.settle_front(log);
-        self.settle_voids(log);
-        self.settle_meta(log);
+        self.resolve_front(log);
+        self.resolve_voids(log);
+        self.resolve_meta(log);
         let acked = self.acked_to(failure);
         let found: Vec<Record> = read(log, log.front_lsn());
-        self.settle_begun(&found);
+        self.resolve_begun(&found);
         let live = self.live();
         check_prefix(&found, &live, acked);
 
@@ -274,17 +275,18 @@ impl Model {
             "tail {tail}: {end} was found, {high} voided, {acked} acknowledged"
         );
         assert_eq!(log.recovered().lost, None);
-        // Voided in part, and never written to its end: the rest of its place is given out anew.
+        // Of an append that was voided in part and never written to its end, the rest of the LSNs is
+        // used again.
         self.records.retain(|_, k| k.end <= tail);
         for (lsn, k) in live.iter().skip(found.len()) {
             self.records.remove(lsn);
-            // Nobody finds there what was cut.
+            // A read does not find there what recovery dropped.
             match log.read_at(*lsn) {
                 Err(e) => assert_ne!(e.kind(), ErrorKind::Damaged, "{e}"),
-                Ok(e) => assert_ne!(e.data, *k.data, "cut, and back at {lsn}"),
+                Ok(e) => assert_ne!(e.data, *k.data, "dropped, and back at {lsn}"),
             }
         }
-        // Weaker acknowledgements that did not cover this failure are worth nothing any more.
+        // Weaker acknowledgements, which did not cover this failure, have lapsed.
         self.acked.clear();
         self.weak_voids.clear();
         self.acked(durable, Guarantee::PowerLoss);
@@ -293,7 +295,7 @@ impl Model {
         self.check_walk(system, &found, false);
     }
 
-    /// Takes what a log shows for the truth: it was truncated at damage, and said so.
+    /// Adopts what a log shows that was truncated at damage, and reported it.
     pub fn adopt(&mut self, log: &Log) {
         self.front = log.front_lsn();
         self.fronts_in_flight.clear();
@@ -301,10 +303,10 @@ impl Model {
         self.weak_voids.clear();
         self.metas_in_flight.clear();
         let found: Vec<Record> = read(log, self.front);
-        self.settle_begun(&found);
+        self.resolve_begun(&found);
         let mut known = std::mem::take(&mut self.records);
         for e in &found {
-            // A group is whole or not there: its first record says where it began.
+            // A group is there as a whole or not at all: the record keeps its group.
             let group = known.remove(&e.start).map_or(e.start, |k| k.group);
             let (end, data) = (e.end, e.data.clone().into());
             self.records.insert(e.start, Known { end, data, group });
@@ -315,7 +317,7 @@ impl Model {
         };
         self.voids
             .retain(|v| v.1 > log.front_lsn() && is_void(v.0) && is_void(Lsn(v.1.0 - 1)));
-        // Taken back, and not given up: they lie where they lay.
+        // Voided records were not given up, and stay where they lay.
         for (lsn, k) in known {
             if self.is_voided(lsn) {
                 self.records.insert(lsn, k);
@@ -329,7 +331,7 @@ impl Model {
         self.floor = log.tail_lsn();
     }
 
-    /// Checks that what can be read of an open log is what was forced. For one writer only.
+    /// Checks that an open log shows exactly what was forced. For one writer only.
     pub fn check_readable(&self, log: &Log) {
         let durable = log.durable_lsn();
         let found = read(log, log.front_lsn());
@@ -339,37 +341,34 @@ impl Model {
         self.check_answers(log, &found);
     }
 
-    /// Checks that a follower is shown all that is durable, and nothing else. For one writer only.
+    /// Checks that a follower shows all that is durable, and nothing else. For one writer only.
     pub fn check_followed(&self, log: &Log) {
         let mut follower = log
             .follow(log.front_lsn())
             .expect("the front is a boundary");
         let mut shown = Vec::new();
-        while let Some(entry) = follower
-            .try_next()
-            .expect("nothing is taken back meanwhile")
-        {
+        while let Some(entry) = follower.try_next().expect("nothing is voided meanwhile") {
             shown.push(entry);
         }
         assert_eq!(shown, read(log, log.front_lsn()));
     }
 
-    /// Checks that what was acknowledged can be read, of a log that failed: a truncation that did
-    /// not succeed may show or not.
+    /// Checks that a log that failed still shows what was acknowledged. A truncation that returned an
+    /// error may show or not.
     pub fn check_prefix_readable(&self, log: &Log) {
         let found = read(log, log.front_lsn());
         let mut known = self.clone();
-        known.settle_begun(&found);
-        known.settle_front(log);
-        known.settle_voids(log);
+        known.resolve_begun(&found);
+        known.resolve_front(log);
+        known.resolve_voids(log);
         check_prefix(&found, &known.live(), self.acked_to(Failure::Process));
     }
 
-    fn settle_front(&mut self, log: &Log) {
+    fn resolve_front(&mut self, log: &Log) {
         let front = log.front_lsn();
         assert!(
             front == self.front || self.fronts_in_flight.contains(&front),
-            "front {front}: {} was acknowledged, {:?} under way",
+            "front {front}: {} was acknowledged, {:?} in flight",
             self.front,
             self.fronts_in_flight
         );
@@ -389,8 +388,8 @@ impl Model {
         self.voids.retain(|v| v.1 > front);
     }
 
-    /// Notes a truncation at the back, acknowledged or found to have happened. What it covers only
-    /// the log can say, since others may have appended meanwhile.
+    /// Notes a truncation at the back, acknowledged or found to have happened. Only the log knows its
+    /// end, since other threads may have appended meanwhile.
     pub fn voided(&mut self, log: &Log, from: Lsn) {
         match log.read_at(from) {
             Err(Error::Voided { from: a, to, .. }) => {
@@ -405,14 +404,14 @@ impl Model {
         }
     }
 
-    /// Takes over what a copy of the model learnt by `voided`.
+    /// Takes over what a copy of the model learned in `voided`.
     pub fn take_voids(&mut self, from: Model) {
         self.truncations = from.truncations;
         self.voids = from.voids;
         self.weak_voids = from.weak_voids;
     }
 
-    /// A void range that was acknowledged with less than `failure` needs may be there or not.
+    /// A void range whose acknowledgement does not cover `failure` may be there or not from now on.
     fn forget_voids(&mut self, failure: Failure) {
         for (from, to, guarantee) in std::mem::take(&mut self.weak_voids) {
             if guarantee < covering(failure) {
@@ -422,7 +421,7 @@ impl Model {
         }
     }
 
-    fn settle_voids(&mut self, log: &Log) {
+    fn resolve_voids(&mut self, log: &Log) {
         for from in std::mem::take(&mut self.voids_in_flight) {
             if from >= self.front && !self.is_voided(from) {
                 self.voided(log, from);
@@ -430,7 +429,7 @@ impl Model {
         }
     }
 
-    /// `read_at`, `read_from` and the errors below the front, in void ranges and at the end.
+    /// Checks `read_at`, `read_from` and the errors below the front, in void ranges and at the end.
     fn check_answers(&self, log: &Log, found: &[Record]) {
         let some = |n: usize| found.len() <= 6 || n.is_multiple_of(found.len() / 6);
         for (n, e) in found.iter().enumerate().filter(|(n, _)| some(*n)) {
@@ -451,7 +450,7 @@ impl Model {
             }
             let kind = log.read_from(end).map(|_| ()).map_err(|e| e.kind());
             assert_eq!(kind, Err(ErrorKind::Voided), "{end} in {from}..{to}");
-            // Whoever read up to the range goes on behind it.
+            // A reader that has come to the range continues behind it.
             let next = match log.read_from(*from) {
                 Ok(reader) => reader.map(|r| r.expect("readable").start).next(),
                 Err(e) => {
@@ -478,7 +477,7 @@ impl Model {
         assert_eq!(kind, Err(ErrorKind::BeyondEnd));
     }
 
-    /// The inspector sees no damage before recovery, and no half of an append.
+    /// Checks that the inspector sees no damage before recovery, and no half of an append.
     pub fn check_crashed(&mut self, system: &dyn System, failure: Failure) {
         self.forget_voids(failure);
         if self.created && self.voids_in_flight.is_empty() && self.fronts_in_flight.is_empty() {
@@ -486,8 +485,8 @@ impl Model {
         }
     }
 
-    /// The inspector sees the same records, and no damage. `crashed`: the log was not opened since
-    /// a crash; an unfinished append is still in it then.
+    /// Checks that the inspector sees the same records, and no damage. `crashed`: the log was not opened
+    /// since a crash, and may hold an unfinished append.
     pub fn check_walk(&self, system: &dyn System, found: &[Record], crashed: bool) {
         let inspector = Inspector::open(system, PATH).expect("a healthy log can be inspected");
         let mut seen = Vec::new();
@@ -510,7 +509,7 @@ impl Model {
         assert_eq!(finding.records, seen.len() as u64);
         if crashed {
             let mut known = self.clone();
-            known.settle_begun(&seen);
+            known.resolve_begun(&seen);
             check_prefix(&seen, &known.live(), Lsn::ORIGIN);
         } else {
             assert_eq!(seen, found, "the inspector and the reader disagree");
@@ -518,11 +517,11 @@ impl Model {
     }
 }
 
-/// `found` is a prefix of `live`, holds everything below `acked`, and ends between appends.
+/// Checks that `found` is a prefix of `live`, holds everything below `acked`, and ends between appends.
 fn check_prefix(found: &[Record], live: &[(Lsn, Known)], acked: Lsn) {
     for (n, e) in found.iter().enumerate() {
         let Some((lsn, k)) = live.get(n) else {
-            panic!("record {} was never appended, or was cut", e.start);
+            panic!("record {} was never appended, or was dropped", e.start);
         };
         assert!(
             e.start == *lsn && e.end == k.end,
@@ -548,12 +547,13 @@ fn check_prefix(found: &[Record], live: &[(Lsn, Known)], acked: Lsn) {
     }
 }
 
-/// All that can be read of what was given up at damage.
-fn given_up(system: &dyn System) -> Vec<Record> {
+/// How many ranges were given up at damage, and all their records that can be read.
+pub fn given_up(system: &dyn System) -> (usize, Vec<Record>) {
     let inspector = Inspector::open(system, PATH).expect("a healthy log can be inspected");
+    let ranges = inspector.given_up().expect("nothing fails");
     let mut found = Vec::new();
-    for range in inspector.given_up().expect("nothing fails") {
-        let walked = inspector.walk_given_up(&range, &mut |visit| {
+    for range in &ranges {
+        let walked = inspector.walk_given_up(range, &mut |visit| {
             if let Visit::Record { entry, .. } = visit {
                 found.push(entry.clone());
             }
@@ -561,7 +561,7 @@ fn given_up(system: &dyn System) -> Vec<Record> {
         });
         walked.expect("nothing fails");
     }
-    found
+    (ranges.len(), found)
 }
 
 /// All records from `from` on.
@@ -575,12 +575,12 @@ pub fn read(log: &Log, from: Lsn) -> Vec<Record> {
 /// A model shared by the threads of a workload. Never locked across a call of the log.
 pub type Shared = Arc<Mutex<Model>>;
 
-/// The model, also after a panic of another thread.
+/// Locks the model, also after a panic of another thread.
 pub fn lock(model: &Mutex<Model>) -> MutexGuard<'_, Model> {
     model.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Small everything, so that a short workload does a lot.
+/// Small sizes, so that a short workload fills segments and batches.
 pub fn small() -> Options {
     Options::new()
         .segment_size(24 << 10)
@@ -588,11 +588,11 @@ pub fn small() -> Options {
         .buffer_size(24 << 10)
         .idle_stamp(std::time::Duration::from_millis(2))
         .max_spare_segments(1)
-        // Of its own interest only: it has tests of its own.
+        // The statistics page has tests of its own.
         .live_stats(false)
 }
 
-/// Opens the log as a program would that knows whether there is one.
+/// Opens the log like a program that knows whether there is one.
 pub fn open(system: &dyn System, created: bool, options: Options) -> Result<Log, Error> {
     let mode = if created {
         OpenMode::OpenExisting

@@ -1,11 +1,11 @@
-//! Every input that fuzzing has kept, replayed without a fuzzer: the corpora, which reach what can
-//! be reached, and the regressions, each of which once found a bug.
+//! Replays every input that fuzzing has kept, without a fuzzer: the corpora, which reach all code that
+//! fuzzing reached, and the regressions, each of which once found a bug.
 
 use logforce_sim::fuzz::{TARGETS, all_ways};
 use logforce_testkit::Rng;
 use std::path::Path;
 
-/// Runs all inputs of a target below `fuzz/<what>`; answers how many.
+/// Runs all inputs of a target below `fuzz/<what>`; returns how many.
 fn replay(what: &str, name: &str, run: fn(&[u8]) -> bool) -> usize {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");
     let Ok(entries) = std::fs::read_dir(root.join(what).join(name)) else {
@@ -36,7 +36,7 @@ fn the_regressions_pass() {
     assert!(counts.sum::<usize>() >= 2);
 }
 
-/// Opening in either mode, reading, `verify` with `dump`, and salvage do not contradict each other.
+/// Strict and truncating openings, reading, `verify` with `dump`, and salvage agree.
 #[test]
 fn all_ways_agree_on_the_corpus() {
     for what in ["corpus", "regressions"] {
@@ -44,7 +44,7 @@ fn all_ways_agree_on_the_corpus() {
     }
 }
 
-/// The same, on logs that nobody has seen before; one again: `LOGFORCE_SEED=N`.
+/// The same on random mutants; `LOGFORCE_SEED=N` repeats one.
 #[test]
 fn all_ways_agree_on_random_mutants() {
     for seed in logforce_sim::seeds(200, 4_000) {

@@ -89,7 +89,7 @@ impl LoopFs {
     /// only the space that is written to.
     ///
     /// # Errors
-    /// [`Skip`] says what is missing here; nothing is left behind.
+    /// [`Skip`] names what this machine lacks; nothing is left behind.
     pub fn new(kind: &str, size_mib: u64, dir: &Path) -> Result<LoopFs, Skip> {
         let Some((filesystem, mkfs_args, options)) = recipe(kind) else {
             return skip(format!("no recipe for a filesystem '{kind}'"));
@@ -201,7 +201,7 @@ impl Drop for LoopFs {
             Some(_) => run(Command::new("umount").arg(&self.mount_point)),
         });
         if mounted_device(&self.mount_point).is_some() {
-            // Somebody keeps a file open: the kernel unmounts when they close it.
+            // A process keeps a file open: the kernel unmounts when it closes that.
             eprintln!("{} is busy: unmounted lazily", self.mount_point.display());
             let _ = run(Command::new("umount").arg("-l").arg(&self.mount_point));
         }

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Starts a program, again where it is not the program's fault that it did not begin:
 ///
 /// - Under Wine a new process now and then (once in two thousand) ends before it has begun, and
-///   whoever started it is told of an internal error.
+///   its parent gets an internal error.
 /// - A program that was just written cannot be run while another process has it open for writing:
 ///   one that another thread is just starting has, for a moment, all that was open here.
 pub trait Start {
@@ -38,7 +38,7 @@ impl Start for Command {
 }
 
 /// A test's whole name, by which its program runs it again alone: in a file of `tests/all` the module
-/// is part of it. Whoever calls this for a test is `#[track_caller]` itself.
+/// is part of it. A helper that calls this for a test is `#[track_caller]` itself.
 ///
 /// # Panics
 /// Called by what tests share: a name that fits no test would run none, and that counts as success.

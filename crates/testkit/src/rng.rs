@@ -35,7 +35,7 @@ impl Rng {
     }
 }
 
-/// Scrambles a number: equal inputs give equal outputs, neighbours give unrelated ones.
+/// Scrambles a number: equal inputs give equal outputs, close ones unrelated outputs.
 pub(crate) fn mix(x: u64) -> u64 {
     let x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

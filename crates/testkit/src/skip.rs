@@ -1,12 +1,12 @@
-//! What a test says that lacks something here.
+//! The message of a test that skips itself, because the machine lacks something.
 
 use std::fmt;
 use std::io::Write;
 
-/// Says that the test, or a part of it, is skipped, and why: `skip!("no direct I/O in {dir}")`.
+/// Prints that the test, or a part of it, is skipped, and why: `skip!("no direct I/O in {dir}")`.
 ///
-/// For what only running shows, such as a filesystem that knows no direct I/O; a test that a machine
-/// with all packages and root cannot run is `#[ignore]`d, with the reason.
+/// For conditions that only show at run time, such as a filesystem without direct I/O. A test that
+/// even a machine with all packages and root cannot run is `#[ignore]`d, with the reason.
 #[macro_export]
 macro_rules! skip {
     ($($why:tt)*) => {
@@ -14,12 +14,12 @@ macro_rules! skip {
     };
 }
 
-/// What [`skip!`] calls. The line goes to the standard error itself, past the test runner, which
-/// keeps to itself what a passing test prints: whoever runs the tests sees what did not run.
+/// What [`skip!`] calls. The line goes to the standard error itself, past the test runner, which hides
+/// the output of passing tests: so the reader sees what did not run.
 pub fn say(why: fmt::Arguments<'_>) {
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("a test");
-    // In one piece, so that no other test's line gets into it. A closed pipe is nobody's failure.
+    // In one piece, so that no other test's line gets into it. A closed pipe fails no test.
     let line = format!("skipped: {test}: {why}\n");
     let _ = std::io::stderr().write_all(line.as_bytes());
 }

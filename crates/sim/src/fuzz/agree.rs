@@ -1,4 +1,4 @@
-//! Opening, reading, `verify` and `dump`, and salvage answer the same of a mutated log.
+//! Checks that opening, reading, `verify` and `dump`, and salvage agree on a mutated log.
 
 use super::mutation::Mutated;
 use super::opening::{self, Shown, Walked, Written};
@@ -37,7 +37,7 @@ impl Ways {
     }
 }
 
-/// Whether this says that the log is damaged.
+/// Whether the error reports damage.
 fn is_damage(e: &Error) -> bool {
     e.kind() == ErrorKind::Damaged
 }
@@ -59,7 +59,7 @@ pub(super) fn agree(disk: &SimDisk, m: &Mutated<'_>, case: &Case<'_>) {
     let walked = match &ways.walked {
         Ok(walked) => walked,
         Err(e) => {
-            // What cannot even be listed nobody opens; salvage alone goes on.
+            // A log that cannot be listed cannot be opened either; only salvage reads it.
             let opened = ways.strict.is_ok() || ways.read.is_ok();
             assert!(!opened, "opened, and not to be inspected: {e}");
             return;
@@ -74,7 +74,7 @@ pub(super) fn agree(disk: &SimDisk, m: &Mutated<'_>, case: &Case<'_>) {
         Err(e) if is_damage(e) => {
             assert!(!damages.is_empty(), "{}", says(&format!("refused: {e}")));
         }
-        // No space, no lock: nothing about the log.
+        // No space, no lock: this says nothing about the log.
         Err(_) => {}
     }
     match &ways.read {
@@ -87,10 +87,10 @@ pub(super) fn agree(disk: &SimDisk, m: &Mutated<'_>, case: &Case<'_>) {
     if let Ok(written) = &ways.truncated {
         let shown = &written.before;
         let extra = missing(&shown.records, &walked.records);
-        // What an earlier truncation took back may be there again, which is told.
-        let told = shown.lost && case.void_damaged();
+        // What an earlier truncation voided may be there again; the opening reports that.
+        let reported = shown.lost && case.void_damaged();
         assert!(
-            extra.is_empty() || told,
+            extra.is_empty() || reported,
             "truncated: the walk denies {extra:?}"
         );
     }
@@ -107,7 +107,7 @@ pub(super) fn agree(disk: &SimDisk, m: &Mutated<'_>, case: &Case<'_>) {
     case.proven(&walked.proven);
 }
 
-/// What an opening shows is what the walk shows; and if that found damage, it ends there.
+/// Checks that an opening shows what the walk shows, and ends where that found damage.
 fn same(shown: &Shown, walked: &Walked, case: &Case<'_>, how: &str) {
     let damages = &walked.damages;
     let control = Some("control".to_owned());
@@ -123,14 +123,14 @@ fn same(shown: &Shown, walked: &Walked, case: &Case<'_>, how: &str) {
             assert_eq!(shown.records[..], walked.records[..all], "{how}");
         }
         Some(_) => {}
-        // Rot below the front has taken nothing.
+        // Rot below the front costs no record.
         None if damages
             .iter()
             .all(|d| d.lsn < shown.front && d.file != control) =>
         {
             assert_eq!(shown.records, walked.records, "{how}: other records");
         }
-        // What was forged may contradict what an opening does not look at.
+        // A forgery may contradict what an opening does not read.
         None => case.fail(&format!("{how} to the end, and the walk found {damages:?}")),
     }
 }

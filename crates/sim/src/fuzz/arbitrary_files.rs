@@ -1,5 +1,4 @@
-//! A directory made up from nothing: arbitrary bytes, and structures with right checksums and
-//! arbitrary contents.
+//! A made-up directory: arbitrary bytes, and structures with right checksums and arbitrary contents.
 
 use super::base::{disk_options, options};
 use super::opening;
@@ -88,7 +87,7 @@ enum Part<'a> {
     /// Right magic and checksum, arbitrary contents.
     Sealed(Magic, &'a [u8]),
     Batch {
-        /// Where it says it is, in sectors; where it is, if not given.
+        /// The LSN in its header, in sectors; its true place if not given.
         lsn: Option<u16>,
         kind: u8,
         epoch: u8,
@@ -96,7 +95,7 @@ enum Part<'a> {
         stamp: u16,
         void_from: Option<u16>,
         last_void: u16,
-        /// Links to the one made before.
+        /// Links to the batch made before.
         linked: bool,
         frames: Vec<(u8, &'a [u8])>,
     },
@@ -109,7 +108,7 @@ enum Magic {
     Live,
 }
 
-/// An epoch of which everybody knows the nonce.
+/// An epoch with a fixed nonce.
 fn epoch(counter: u8) -> Epoch {
     Epoch {
         counter: counter.into(),
@@ -193,7 +192,7 @@ impl Name<'_> {
     }
 }
 
-/// A file in the making.
+/// A file being made.
 #[derive(Default)]
 struct Making {
     bytes: Vec<u8>,

@@ -2,16 +2,17 @@
 
 use super::Files;
 use super::scripts::{Act, Boot, End, SCRIPTS, Script};
+use crate::memory::FileImage;
 use crate::model::PATH;
 use logforce_core::{
     BatchInfo, Error, Inspector, Log, Lsn, OpenMode, Options, Record, SegmentInfo, Visit,
 };
 use logforce_testkit::{Failure, Rng, SimDisk, SimOptions, SimRuntime, Snapshot};
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use std::time::Duration;
 
-/// Room for file data: a log that claims to be longer meets its end here, not the machine's.
+/// Space for file data: a log that claims to be longer fills this disk, not the machine's memory.
 const CAPACITY: u64 = 4 << 20;
 
 /// A real log.
@@ -30,7 +31,7 @@ pub(super) struct Base {
     pub(super) batches: Vec<BatchInfo>,
     /// The records that are part of the log, in order.
     pub(super) live: Vec<Record>,
-    /// Whatever was appended, by position: more than one where a crash took the first.
+    /// All records that were ever appended, by LSN: several where a crash lost the first.
     pub(super) history: BTreeMap<Lsn, Vec<Record>>,
     pub(super) meta: Option<Vec<u8>>,
     /// Every value that the metadata has had.
@@ -45,10 +46,10 @@ pub(super) fn all() -> &'static [Base] {
     BASES.get_or_init(|| SCRIPTS.iter().map(Base::make).collect())
 }
 
-/// A disk such as these logs live on.
+/// The options of the disk for these logs.
 pub(super) fn disk_options() -> SimOptions {
     SimOptions {
-        // Fewer and larger sectors: what a mutated file costs is paid for each input.
+        // Fewer and larger sectors, because each input pays for them.
         sector: 4096,
         capacity: Some(CAPACITY),
         log_lines: 0,
@@ -56,7 +57,7 @@ pub(super) fn disk_options() -> SimOptions {
     }
 }
 
-/// Small everything: a short log does a lot, and an input is cheap.
+/// Small sizes: a short log has everything, and an input is cheap.
 pub(super) fn options(segment_size: u64) -> Options {
     let batch = (segment_size / 2) as u32;
     Options::new()
@@ -68,7 +69,7 @@ pub(super) fn options(segment_size: u64) -> Options {
         .calibrate(false)
 }
 
-/// A base in the making.
+/// A base being made.
 struct Making {
     disk: SimDisk,
     options: Options,
@@ -80,12 +81,7 @@ struct Making {
 
 /// The files of a log's directory as they are on the medium.
 fn files(disk: &SimDisk) -> Files {
-    let names = disk.stable_names(PATH);
-    let file = |name: String| {
-        let bytes = disk.file_bytes(PATH, &name)?;
-        Some((name, Arc::new(bytes)))
-    };
-    names.into_iter().filter_map(file).collect()
+    FileImage::of(disk, PATH).files
 }
 
 impl Base {
@@ -109,7 +105,7 @@ impl Base {
             versions,
             ..
         } = making;
-        // The log goes on on whatever sector it had last; the coarsest is the safe one.
+        // The disk keeps the sector size of the last boot.
         let mut batches = Vec::new();
         let mut live = Vec::new();
         let (summary, meta) = SimRuntime::run(1, |rt| {

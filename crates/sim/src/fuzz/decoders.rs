@@ -1,4 +1,4 @@
-//! Every decoder of the format: it answers, and what it takes it would write again.
+//! Every decoder of the format: it returns, and encoding what it decoded gives the same bytes.
 
 use super::sealing::seal;
 use arbitrary::Arbitrary;

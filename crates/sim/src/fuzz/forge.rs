@@ -1,5 +1,5 @@
 //! Forgeries: a field is changed and the checksums are made right, so that the checks behind them
-//! are reached. No device does this; a bug or a foe would.
+//! are reached. A bug or an attacker does this, a device never.
 
 use super::mutation::{Mutated, Place};
 use super::sealing::{seal, seal_batch};

@@ -1,14 +1,14 @@
-//! What the fuzz targets do with an input. The targets themselves, in `fuzz/` at the root of the
-//! repository, only hand the bytes over; here they are plain functions, so that a test of this
-//! workspace can replay every input that is kept, without a fuzzer.
+//! What the fuzz targets do with an input. The targets in `fuzz/` at the root of the repository only
+//! pass the bytes on. Here they are plain functions, so that a test of this workspace can replay every
+//! kept input without a fuzzer.
 //!
 //! - [`decoders`]: every decoder of the format, on arbitrary bytes;
-//! - [`arbitrary_files`]: a directory made up from nothing, opened in every way;
+//! - [`arbitrary_files`]: a made-up directory, opened in every way;
 //! - [`mutated_log`]: a real log, damaged, rolled back or forged in places, opened in every way and
-//!   held against what the log had promised.
+//!   compared with what the log had acknowledged.
 //!
-//! A function panics where something is wrong, and says what an input does if `LOGFORCE_FUZZ_SAY`
-//! is set.
+//! A function panics where something is wrong. With `LOGFORCE_FUZZ_SAY` set it prints what an input
+//! does.
 
 mod agree;
 mod arbitrary_files;
@@ -26,15 +26,15 @@ use arbitrary::{Arbitrary, Unstructured};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A directory's files. Those of a log that nothing was done to are shared with it.
+/// A directory's files. Unchanged ones are shared with the log that they come from.
 type Files = BTreeMap<String, Arc<Vec<u8>>>;
 
 /// A fuzz target.
 #[derive(Debug, Clone, Copy)]
 pub struct Target {
-    /// Its name, of its corpus too.
+    /// Its name, and its corpus's.
     pub name: &'static str,
-    /// Does what the input says. Whether that was worth keeping.
+    /// Runs an input. Returns whether it is worth keeping.
     pub run: fn(&[u8]) -> bool,
 }
 
@@ -57,12 +57,12 @@ pub const TARGETS: &[Target] = &[
 /// Every decoder of the format.
 ///
 /// # Panics
-/// Where bytes and decoder do not agree.
+/// Where a decoder contradicts the bytes.
 pub fn decoders(bytes: &[u8]) -> bool {
     run(bytes, decoders::run)
 }
 
-/// A directory made up from nothing.
+/// A made-up directory.
 ///
 /// # Panics
 /// Where a log that opened does not keep what it then acknowledged.
@@ -70,16 +70,16 @@ pub fn arbitrary_files(bytes: &[u8]) -> bool {
     run(bytes, arbitrary_files::run)
 }
 
-/// A real log that something was done to.
+/// A mutated log, opened in one way.
 ///
 /// # Panics
-/// Where it shows what it must not, or keeps quiet about a loss.
+/// Where it shows what it must not, or does not report a loss.
 pub fn mutated_log(bytes: &[u8]) -> bool {
     run(bytes, mutated_log::run)
 }
 
-/// A real log that something was done to, opened in all ways: by a strict opening and by one that
-/// truncates, read, inspected and salvaged.
+/// A mutated log, opened in all ways: by a strict opening and by one that truncates, read, inspected
+/// and salvaged.
 ///
 /// # Panics
 /// Where two ways contradict each other.
@@ -87,8 +87,8 @@ pub fn all_ways(bytes: &[u8]) -> bool {
     run(bytes, mutated_log::all_ways)
 }
 
-/// Makes the memory that a target keeps from one input to the next, so that what is counted later
-/// is an input's own.
+/// Allocates what a target keeps from one input to the next, so that the bound on memory counts only
+/// an input's own.
 pub fn warm_up() {
     base::all();
 }

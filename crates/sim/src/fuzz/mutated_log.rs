@@ -1,4 +1,4 @@
-//! A real log that something was done to, opened in one way or another.
+//! A mutated log, opened in one way or in all.
 
 use super::agree::agree;
 use super::base::{self, Base, disk_options};
@@ -11,7 +11,7 @@ use logforce_core::OnDamage;
 use logforce_testkit::SimDisk;
 use std::sync::Arc;
 
-/// More would only hide each other.
+/// With more mutations one would hide the other.
 const MUTATIONS: usize = 12;
 
 #[derive(Debug, Arbitrary)]

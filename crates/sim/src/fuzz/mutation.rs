@@ -1,4 +1,4 @@
-//! What is done to a real log's files before it is opened.
+//! Mutations of a real log's files: what a device, a filesystem, or a copy at the wrong moment may do.
 
 use super::Files;
 use super::base::Base;
@@ -9,9 +9,8 @@ use logforce_format::{BATCH_HEADER_LEN, CONTROL_SLOT_OFFSETS, META_SLOT_OFFSETS}
 use logforce_testkit::SimDisk;
 use std::sync::Arc;
 
-/// What a device, a filesystem or a file copied at the wrong moment may do.
 const SECTOR: usize = 512;
-/// No mutated file is longer.
+/// The longest mutated file.
 const LONGEST: usize = 512 << 10;
 
 /// One change. Numbers are taken modulo what there is.
@@ -43,7 +42,7 @@ pub(super) enum Mutation<'a> {
     Remove {
         file: u8,
     },
-    /// Two files change their names.
+    /// Two files swap their names.
     Swap {
         a: u8,
         b: u8,
@@ -54,29 +53,29 @@ pub(super) enum Mutation<'a> {
         to: u8,
         fresh: bool,
     },
-    /// Sectors that were meant for another place.
+    /// A misdirected write: sectors of another place.
     Misdirect {
         from: Place,
         to: Place,
         sectors: u8,
     },
-    /// A batch over another one.
+    /// A batch written over another one.
     CopyBatch {
         from: u8,
         to: u8,
     },
-    /// Sectors that are what they were once: a write that was lost.
+    /// A lost write: sectors as they were in an earlier version.
     OldSectors {
         version: u8,
         at: Place,
         sectors: u8,
     },
-    /// A file that is what it was once.
+    /// A file as it was in an earlier version.
     OldFile {
         version: u8,
         file: u8,
     },
-    /// All files are what they were once.
+    /// All files as they were in an earlier version.
     OldLog {
         version: u8,
     },
@@ -84,11 +83,11 @@ pub(super) enum Mutation<'a> {
     Unreadable {
         at: Place,
     },
-    /// Changed, and every checksum right again.
+    /// A change with every checksum made right.
     Forge(Forgery<'a>),
 }
 
-/// A byte, by what it is of.
+/// A byte, by the structure that holds it.
 #[derive(Debug, Clone, Copy, Arbitrary)]
 pub(super) enum Place {
     Byte { file: u8, at: u32 },
@@ -99,7 +98,7 @@ pub(super) enum Place {
     Meta { second: bool, at: u16 },
 }
 
-/// Which kinds of mutations there were: they decide what may still be expected.
+/// The kinds of mutations made: they decide what can be expected.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Kinds {
     /// Something is older than the rest.
@@ -108,7 +107,7 @@ pub(super) struct Kinds {
     pub(super) forged: bool,
 }
 
-/// Files under change.
+/// A log's files, being mutated.
 pub(super) struct Mutated<'b> {
     pub(super) base: &'b Base,
     pub(super) files: Files,
@@ -118,7 +117,7 @@ pub(super) struct Mutated<'b> {
 }
 
 impl<'b> Mutated<'b> {
-    /// Makes the disk fail where it does.
+    /// Makes the disk's unreadable places unreadable.
     pub(super) fn make_unreadable(&self, disk: &SimDisk) {
         for (name, at) in &self.unreadable {
             disk.make_unreadable(PATH, name, *at);
@@ -185,7 +184,7 @@ impl<'b> Mutated<'b> {
         })
     }
 
-    /// The bytes of a file from `at` on, to be changed; none if they are not there.
+    /// The bytes of a file from `at` on; empty if they are not there.
     pub(super) fn bytes(&mut self, name: &str, at: usize) -> &mut [u8] {
         let bytes = self.files.get_mut(name).map(Arc::make_mut);
         bytes.and_then(|b| b.get_mut(at..)).unwrap_or(&mut [])
@@ -219,7 +218,7 @@ impl<'b> Mutated<'b> {
                 bytes[..len].fill(*byte);
             }
             Mutation::Shorten { file, at } => {
-                // Where in the file the place lies, of whatever file it is.
+                // The place gives the new length, in whatever file it lies.
                 let (name, (_, at)) = (self.name(*file)?, self.place(*at)?);
                 let bytes = self.files.get_mut(&name).map(Arc::make_mut)?;
                 bytes.truncate(at);

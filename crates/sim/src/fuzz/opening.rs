@@ -1,5 +1,5 @@
-//! Every way to open a log, and what came of it. All of them end: reads, steps and memory are
-//! bounded.
+//! Every way to open a log, and what it shows. Reads, steps and memory are bounded, so that a hang is
+//! a failure.
 
 use crate::model::PATH;
 use logforce_core::{
@@ -8,7 +8,7 @@ use logforce_core::{
 };
 use logforce_testkit::{SimDisk, SimRuntime};
 
-/// No log of these has more of anything. What goes on and on is a hang.
+/// No log of these has more of anything: more is a hang.
 const MOST: usize = 20_000;
 const STEPS: u64 = 2_000_000;
 
@@ -23,7 +23,7 @@ pub(super) struct Walked {
     pub(super) meta: Option<Result<Option<Vec<u8>>, Error>>,
 }
 
-/// What reading showed, and the error that it ended with.
+/// What reading showed, and the error that ended it.
 #[derive(Debug, Clone)]
 pub(super) struct Shown {
     pub(super) records: Vec<Record>,
@@ -31,7 +31,7 @@ pub(super) struct Shown {
     pub(super) meta: Option<Vec<u8>>,
     /// What opening reported as lost.
     pub(super) lost: bool,
-    /// What it said of itself.
+    /// The opening's report.
     pub(super) recovered: Option<RecoveryReport>,
     /// Records below are gone.
     pub(super) front: Lsn,
@@ -56,7 +56,7 @@ fn run<T>(body: impl FnOnce(&SimRuntime) -> T) -> T {
     })
 }
 
-/// As `logforce dump --salvage` and `verify` do it.
+/// Walks the log, as `logforce dump --salvage` and `verify` do.
 pub(super) fn walk(disk: &SimDisk, salvage: bool) -> Result<Walked, Error> {
     run(|rt| {
         let system = disk.system(rt);
@@ -206,8 +206,8 @@ pub(super) fn write(
 }
 
 impl Written {
-    /// What was committed after the opening, and all that was shown before, the next one shows.
-    /// Also in a log that was forged: it was believed, so it must be kept.
+    /// Checks that the next opening shows all that the first one showed, and what was committed after it.
+    /// Also of a forged log: the opening accepted it, so it must be kept.
     pub(super) fn check(&self) {
         let before = &self.before;
         let Some((new, again)) = &self.after else {

@@ -1,9 +1,8 @@
-//! What a mutated log may show.
+//! The oracle: what a mutated log may show.
 //!
-//! Of a log that was damaged, the beginning of what was there, and a shorter one never in silence
-//! if what is left proves that more was durable. Of one that was rolled back in parts, nothing that
-//! was never appended. Of one that was forged, anything: it must only end, and keep what it
-//! acknowledges from then on.
+//! A damaged log shows a prefix of what was there; where what is left proves that more was durable, it
+//! reports the loss. A log that was rolled back in parts shows nothing that was never appended. A
+//! forged log may show anything: it only has to return, and to keep what it acknowledges from then on.
 
 use super::Files;
 use super::base::Base;
@@ -16,12 +15,12 @@ use logforce_format::{
 };
 use std::collections::BTreeSet;
 
-/// A mutated log with what can be expected of it.
+/// A mutated log, and what can be expected of it.
 pub(super) struct Case<'b> {
     m: &'b Mutated<'b>,
-    /// What is left proves that everything below was durable.
+    /// Everything below was durable: what is left proves it.
     proven: Lsn,
-    /// A batch that voids something is not what it was: what it took back may be there again.
+    /// A batch that voids records was changed: what it voided may be there again.
     void_damaged: bool,
 }
 
@@ -72,8 +71,8 @@ impl<'b> Case<'b> {
         self.m.base
     }
 
-    /// Nothing has a right checksum but what the log wrote. The fuzzer sees what a checksum is
-    /// compared with, and may put it there.
+    /// Whether something has a right checksum that the log never wrote. The fuzzer sees what a checksum
+    /// is compared with, and may forge one by chance.
     fn is_forged(&self) -> bool {
         self.m.kinds.forged || forged_by_chance(self.base(), &self.m.files)
     }
@@ -121,7 +120,7 @@ impl<'b> Case<'b> {
         self.check(right, || "metadata that is not the latest".to_owned());
     }
 
-    /// The records are those at the beginning of the log, whole appends and nothing else.
+    /// Checks that the records are a prefix of the log.
     fn beginning(&self, records: &[Record], how: &str) {
         for e in records {
             self.check(self.was_appended(e), || {
@@ -143,13 +142,13 @@ impl<'b> Case<'b> {
         });
     }
 
-    /// All that can be proven to have been durable is there.
+    /// Checks that all that is proven durable is there.
     fn complete(&self, records: &[Record], how: &str) {
         let missing = self.base().live.get(records.len());
         let right = self.m.kinds.rolled_back || missing.is_none_or(|e| e.end > self.proven);
         self.check(right, || {
             let missing = missing.map(|e| e.start);
-            format!("{how}: a shorter log in silence, {missing:?} is missing")
+            format!("{how}: silently shorter, {missing:?} is missing")
         });
     }
 
@@ -161,12 +160,12 @@ impl<'b> Case<'b> {
         }
     }
 
-    /// A batch that voids something is not what it was.
+    /// Whether a batch that voids records was changed.
     pub(super) fn void_damaged(&self) -> bool {
         self.void_damaged
     }
 
-    /// What is called proven was part of the log.
+    /// Checks that what the walk calls proven was part of the log.
     pub(super) fn proven(&self, records: &[Record]) {
         if self.m.kinds.rolled_back {
             return;
@@ -205,8 +204,7 @@ impl<'b> Case<'b> {
         self.kept(written, how);
     }
 
-    /// What was committed after the opening, and all that was shown before, the next one shows.
-    /// Also in a log that was forged: it was believed, so it must be kept.
+    /// Checks that the next opening keeps what this one showed, and what was committed after it.
     fn kept(&self, written: &Written, how: &str) {
         let before = &written.before;
         if written.after.is_none() {

@@ -1,6 +1,6 @@
-//! The lives of the real logs that are mutated: between them every kind of batch, records and
-//! atomic appends across batches and segments, both truncations, metadata, recycled segments,
-//! several openings, crashes, and two write units.
+//! The scripts by which the logs are made that are mutated. Together they have every kind of batch,
+//! records and atomic appends across batches and segments, both truncations, metadata, recycled
+//! segments, several openings, crashes, and two write units.
 
 use logforce_testkit::Survival;
 
@@ -15,13 +15,13 @@ pub(super) enum Act {
     Commit(usize),
     /// Force everything.
     Force,
-    /// Keep so many of the last records only.
+    /// Truncate at the front, keeping so many records.
     Front(usize),
-    /// Take back so many of the last records.
+    /// Truncate at the back, voiding so many records.
     Back(usize),
     /// Change the metadata.
     Meta(usize),
-    /// Let it be idle until a stamp is written.
+    /// Leave the log idle until a stamp is written.
     Idle,
     /// Remember the files as they are on the medium.
     Version,
@@ -44,7 +44,7 @@ pub(super) struct Boot {
     pub(super) end: End,
 }
 
-/// The life of a log.
+/// How a log is made, boot by boot.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Script {
     pub(super) name: &'static str,

@@ -1,11 +1,11 @@
-//! Checksums, made right again after bytes were changed: what only a forger or a bug would write.
+//! Makes checksums right after bytes were changed: only an attacker or a bug writes such bytes.
 
 use logforce_format::{BATCH_HEADER_LEN, payload_crc};
 
-/// Every structure of the format keeps its own checksum here, and is checked as if it were zero.
+/// The offset of the checksum in every structure. It is computed as if these bytes were zero.
 const HOLE: usize = 8;
 
-/// Puts the right checksum into a structure that has all of these bytes, and answers it.
+/// Puts the right checksum into a structure that has all of these bytes, and returns it.
 pub(super) fn seal(bytes: &mut [u8]) -> u32 {
     let crc = payload_crc(0, &bytes[..HOLE]);
     let crc = payload_crc(crc, &[0; 4]);
@@ -15,7 +15,7 @@ pub(super) fn seal(bytes: &mut [u8]) -> u32 {
 }
 
 /// Puts the right checksums into a batch whose header begins these bytes: that of the payload, as
-/// far as it is there, and the header's own, which it answers.
+/// far as it is there, and the header's own, which it returns.
 pub(super) fn seal_batch(bytes: &mut [u8]) -> u32 {
     let (header, rest) = bytes.split_at_mut(BATCH_HEADER_LEN);
     let mut len = [0; 4];

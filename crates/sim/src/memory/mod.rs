@@ -1,9 +1,8 @@
-//! A log's directory in memory, without a scheduler: the cheapest place to open a log in, for
-//! tests that open it a million times.
+//! A directory in memory, without a scheduler: the cheapest place to open a log, for tests that open
+//! one a million times.
 //!
-//! The bytes are what some simulated disk held after a crash; what is asked here is what the
-//! shipped code makes of *those* bytes. Crashes, reordering and threads are not simulated: that is
-//! [`SimDisk`]'s.
+//! The files hold what a simulated disk held after a crash; tests ask what the shipped code makes of
+//! *those* bytes. Crashes, reordering and threads are simulated by [`SimDisk`] alone.
 
 mod runtime;
 
@@ -28,7 +27,7 @@ pub struct FileImage {
 }
 
 impl FileImage {
-    /// What is on the medium of a disk.
+    /// The files on the medium of a disk.
     pub fn of(disk: &SimDisk, dir: &str) -> FileImage {
         let file = |name: String| {
             let bytes = disk.file_bytes(dir, &name);
@@ -40,9 +39,9 @@ impl FileImage {
         }
     }
 
-    /// Flips a bit. Twice is not at all.
+    /// Flips a bit; a second flip restores it.
     pub fn flip(&mut self, name: &str, offset: usize, bit: u8) {
-        let file = self.files.get_mut(name).expect("a file of the picture");
+        let file = self.files.get_mut(name).expect("a file of the image");
         Arc::make_mut(file)[offset] ^= 1 << bit;
     }
 
@@ -65,8 +64,8 @@ impl FileImage {
 
 type Node = Arc<Mutex<Arc<Vec<u8>>>>;
 
-/// A system of one directory in memory. Its threads are started and never come to run: whoever
-/// opens a log and reads it does not need them.
+/// A system of one directory in memory. Its threads never run: opening a log and reading it needs
+/// none.
 #[derive(Clone)]
 pub struct MemorySystem {
     inner: Arc<Inner>,
@@ -80,7 +79,7 @@ struct Inner {
     calls: Mutex<Calls>,
 }
 
-/// What was called, and what fails.
+/// The calls that were made, and those that fail.
 #[derive(Default)]
 struct Calls {
     /// Every call so far, in order.
@@ -93,7 +92,7 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Inner {
-    /// Counts a call; answers how short it is to be, or fails.
+    /// Counts a call. Fails, or returns how short its result must be.
     fn short(&self, call: Call) -> io::Result<Option<Refusal>> {
         if self.cut.load(SeqCst) {
             return Err(io::Error::other("power is cut"));
@@ -117,17 +116,17 @@ impl Inner {
 }
 
 impl MemorySystem {
-    /// From now on every call fails, so that a log that is dropped does not work on.
+    /// From now on every call fails, so that a dropped log does no more work.
     pub fn cut(&self) {
         self.inner.cut.store(true, SeqCst);
     }
 
-    /// From now on calls fail as this says.
+    /// From now on these calls fail.
     pub fn fail_calls(&self, failing: FailingCalls) {
         lock(&self.inner.calls).failing_calls.push(failing);
     }
 
-    /// Calls do not fail any more.
+    /// From now on no call fails.
     pub fn stop_failing_calls(&self) {
         lock(&self.inner.calls).failing_calls.clear();
     }
@@ -138,7 +137,7 @@ impl MemorySystem {
     }
 
     /// The files as they are now.
-    pub fn picture(&self) -> FileImage {
+    pub fn image(&self) -> FileImage {
         let nodes = lock(&self.inner.nodes);
         let file = |(name, node): (&String, &Node)| (name.clone(), lock(node).clone());
         FileImage {

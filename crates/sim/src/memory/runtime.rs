@@ -1,4 +1,4 @@
-//! A runtime whose threads are started and are never their turn.
+//! A runtime whose threads never run.
 
 use logforce_device::sync::AtomicU32;
 use logforce_device::{JoinHandle, Panicked, Runtime};
@@ -6,8 +6,8 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
-/// One thread runs: the caller's. That is a schedule like another, until the caller waits for one
-/// of the others; it says so then.
+/// Only the caller's thread runs. That is a valid schedule until the caller waits for another thread
+/// without a timeout, which panics.
 #[derive(Default)]
 pub(super) struct Inert {
     nanos: AtomicU64,
@@ -42,7 +42,7 @@ impl Runtime for Inert {
     fn wake_all(&self, _: &AtomicU32) {}
 
     fn random(&self) -> u64 {
-        // The same in every opening: what differs between two of them is then the log's doing.
+        // The same in every opening, so that a difference between two openings comes from the bytes.
         0x9e37_79b9_7f4a_7c15 ^ self.nanos.load(SeqCst)
     }
 

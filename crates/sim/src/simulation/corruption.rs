@@ -395,7 +395,7 @@ fn corrupt(world: &World, rng: &mut Rng, truth: &Truth, failure: Failure) -> Aim
         && failure != Failure::Process
         && let Some((b, forged)) = replace(world, rng, truth)
     {
-        assert!(world.disk.lay(PATH, &b.file, b.offset, &forged));
+        assert!(world.disk.inject(PATH, &b.file, b.offset, &forged));
         aim.places.push((b.file.clone(), b.offset, b.offset + 1));
         aim.replaced = Some(b.lsn);
         aim.forged = true;
@@ -414,7 +414,7 @@ fn corrupt(world: &World, rng: &mut Rng, truth: &Truth, failure: Failure) -> Aim
                 None => SectorFault::Flipped(1),
             },
         };
-        if world.disk.lay(PATH, &name, offset, &fault) {
+        if world.disk.inject(PATH, &name, offset, &fault) {
             aim.forged |= matches!(fault, SectorFault::Forged(_));
             let start = offset / sector * sector;
             let in_file = truth.batches.iter().filter(|b| b.file == name);

@@ -1,5 +1,5 @@
-//! Openings and looks while calls fail for a while: of the process, which says nothing about the
-//! log, or once of the medium, which a second look does not show.
+//! Opening and inspecting a log while calls fail for a while: with errors of the process, which say
+//! nothing about the log, or once with an error of the medium, which a retry does not show.
 
 use super::World;
 use crate::model::{PATH, lock, open};
@@ -8,10 +8,10 @@ use logforce_device::System;
 use logforce_testkit::{Call, FailingCalls, Failure, Refusal, Rng, SimDisk, SimRuntime};
 use std::sync::Arc;
 
-/// What a look shows: records, in order.
+/// The records that a look shows, in order.
 type Shown = Result<Vec<Record>, Error>;
 
-/// Looks at a log that change nothing.
+/// Ways to read a log that change nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Look {
     Read,
@@ -20,11 +20,11 @@ enum Look {
     Salvage,
 }
 
-/// After so many errors in one look, calls stop failing.
-const PATIENCE: u32 = 12;
+/// After so many errors in one look calls stop failing.
+const MAX_ERRORS: u32 = 12;
 
-/// Troubles that cost nothing once they are over: whoever meets one answers with an error that says
-/// nothing about the log, or goes on as if there had been none.
+/// Draws failing calls that must leave no trace once they are over: the caller gets an error that says
+/// nothing about the log, or its call succeeds as if none had failed.
 pub fn random_failing_calls(rng: &mut Rng) -> Vec<FailingCalls> {
     let mut medium = false;
     (0..rng.pick(&[1, 1, 1, 2, 3]))
@@ -32,7 +32,8 @@ pub fn random_failing_calls(rng: &mut Rng) -> Vec<FailingCalls> {
             let within = rng.pick(&[1, 8, 40, 150]);
             let after = rng.below(within);
             match rng.below(12) {
-                // Three looks are taken: two that fail are nobody's loss, if they are the only ones.
+                // The log reads three times before it reports damage: two errors of the medium are
+                // harmless, if there are no others.
                 0..=2 if !medium => {
                     medium = true;
                     FailingCalls {
@@ -75,7 +76,7 @@ pub fn random_failing_calls(rng: &mut Rng) -> Vec<FailingCalls> {
         .collect()
 }
 
-/// Troubles of reading alone: a writer beside it has none.
+/// Draws failing reads: the writer's calls succeed.
 pub(super) fn random_failing_reads(rng: &mut Rng) -> FailingCalls {
     let how = rng.pick(&[
         Refusal::TooManyFiles,
@@ -97,12 +98,12 @@ pub(super) fn random_failing_reads(rng: &mut Rng) -> FailingCalls {
     }
 }
 
-/// Nothing but the process is to blame, and the answer says so.
-pub fn is_blameless(e: &Error, what: &str) {
-    assert_eq!(e.kind(), ErrorKind::Io, "in trouble, {what}: {e}");
+/// Checks that an error while calls fail does not accuse the log of damage.
+pub fn check_not_damage(e: &Error, what: &str) {
+    assert_eq!(e.kind(), ErrorKind::Io, "amid failing calls, {what}: {e}");
 }
 
-/// Everything that a reader gives, beyond errors that are none of the log's.
+/// Everything that a reader shows, continuing after errors of failing calls.
 pub(super) fn read_through(
     disk: &SimDisk,
     what: &str,
@@ -114,20 +115,20 @@ pub(super) fn read_through(
             None => return entries,
             Some(Ok(entry)) => entries.push(entry),
             Some(Err(e)) => {
-                is_blameless(&e, what);
+                check_not_damage(&e, what);
                 failed += 1;
-                if failed == PATIENCE {
+                if failed == MAX_ERRORS {
                     disk.stop_failing_calls();
                 }
-                assert!(failed <= PATIENCE, "{what}: {e}");
+                assert!(failed <= MAX_ERRORS, "{what}: {e}");
             }
         }
     }
 }
 
 impl World {
-    /// Opens the log while calls fail: that succeeds as if none did, or fails without a word against
-    /// the log, and nothing is cut, nor put aside. Says whether it succeeded.
+    /// Opens the log while calls fail. The opening succeeds as if none did, or fails without calling
+    /// the log damaged; it truncates nothing and sets no file aside. Returns whether it succeeded.
     pub fn open_amid_failing_calls(
         &self,
         seed: u64,
@@ -136,7 +137,7 @@ impl World {
         failing_calls: &[FailingCalls],
     ) -> bool {
         let _report = self.report(format!(
-            "opening in trouble, {on_damage:?}, schedule {seed}, {failing_calls:?}"
+            "opening amid failing calls, {on_damage:?}, schedule {seed}, {failing_calls:?}"
         ));
         let before = self.set_aside();
         for failing in failing_calls {
@@ -150,7 +151,7 @@ impl World {
             self.disk.stop_failing_calls();
             match opened {
                 Err(e) => {
-                    is_blameless(&e, "opening");
+                    check_not_damage(&e, "opening");
                     false
                 }
                 Ok(log) => {
@@ -162,22 +163,23 @@ impl World {
                 }
             }
         });
-        // A listing may have hidden what an interrupted preparation left: it is in the way then.
+        // A short listing may have hidden a file that an interrupted preparation left; the opening sets
+        // that aside when it finds the name taken.
         let hidden = |t: &FailingCalls| t.how.is_short() && t.calls.contains(&Call::Entries);
         if !failing_calls.iter().any(hidden) {
-            assert_eq!(self.set_aside(), before, "put aside in trouble");
+            assert_eq!(self.set_aside(), before, "set aside amid failing calls");
         }
         opened
     }
 
-    /// Names that something was given that was damaged.
+    /// The names of files that were set aside as damaged.
     fn set_aside(&self) -> Vec<String> {
         let names = self.disk.names(PATH).into_keys();
         names.filter(|n| n.contains("damaged")).collect()
     }
 
-    /// Looks at the log in every way that changes nothing, with calls that fail and without: it is
-    /// the same log.
+    /// Reads the log in one way that changes nothing, first undisturbed and then while calls fail:
+    /// both show the same records.
     pub fn look_amid_failing_calls(&self, seed: u64, rng: &mut Rng) {
         if !lock(&self.model).created {
             return;
@@ -188,17 +190,17 @@ impl World {
             "{way:?} in trouble, schedule {seed}, {failing_calls:?}"
         ));
         let look = || SimRuntime::run(seed, |rt| way.shows(&self.disk.system(rt), &self.disk));
-        let calm = look().unwrap_or_else(|e| panic!("{way:?}, without trouble: {e}"));
+        let undisturbed = look().unwrap_or_else(|e| panic!("{way:?}, undisturbed: {e}"));
         for failing in failing_calls {
             self.disk.fail_calls(failing);
         }
         match look() {
-            Err(e) => is_blameless(&e, "looking"),
+            Err(e) => check_not_damage(&e, "looking"),
             Ok(shown) => assert!(
-                shown == calm,
-                "{way:?} in trouble: {} records, and {} without",
+                shown == undisturbed,
+                "{way:?} amid failing calls: {} records, undisturbed {}",
                 shown.len(),
-                calm.len()
+                undisturbed.len()
             ),
         }
         self.disk.stop_failing_calls();
@@ -217,7 +219,7 @@ impl Look {
                 let log = ReadOnly::open(&**system, PATH)?;
                 let mut follower = log.follow(log.front_lsn())?;
                 let next = || match follower.try_next() {
-                    // Shown, because no stamp spoke of the batch that took it back.
+                    // The follower showed a record before it could see the batch that voids it.
                     Err(Error::Voided { .. }) => None,
                     next => next.transpose(),
                 };

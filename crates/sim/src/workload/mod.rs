@@ -1,10 +1,11 @@
-//! Workloads on a simulated disk: what threads do with a log, and every way to end it.
+//! Workloads on a simulated disk: what threads do with a log, every way to end that, and the check of
+//! the next opening.
 
 mod failing_calls;
 mod steps;
 mod worker;
 
-pub use failing_calls::{is_blameless, random_failing_calls};
+pub use failing_calls::{check_not_damage, random_failing_calls};
 pub use steps::{Step, random_steps};
 
 use crate::model::{Model, Shared, lock, open};
@@ -15,36 +16,36 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use worker::{Worker, close, unless_cut};
 
-/// A disk with a log, and the model of that.
+/// A disk with a log, and the model of that log.
 pub struct World {
     /// The disk.
     pub disk: SimDisk,
     /// What the log is opened with.
     pub options: Options,
-    /// What is known of the log.
+    /// The model of the log.
     pub model: Shared,
     /// For messages.
     pub name: String,
-    /// Calls that workloads have made.
+    /// Calls of the log that workloads have made.
     pub calls: Arc<AtomicU64>,
-    /// What the openings that were checked had found.
+    /// What the checked openings found.
     pub found: Arc<Mutex<Found>>,
 }
 
-/// What recoveries have found, in sum.
+/// What recoveries found, in total.
 #[derive(Debug, Clone, Default)]
 pub struct Found {
     /// Openings that returned.
     pub openings: u64,
-    /// Rows of the decision table at which a log ended.
+    /// The row of the decision table at which each recovery ended.
     pub ends: Vec<RecoveryCase>,
     /// Batches that were accepted.
     pub batches: u64,
-    /// Positions that an earlier opening had given up, and that were passed.
+    /// Places that an earlier opening had given up and that recovery passed.
     pub resumed: u64,
 }
 
-/// A disk between two boots, and what was known of its log then.
+/// A disk between two boots, and the model at that moment.
 #[derive(Clone)]
 pub struct Image {
     disk: Snapshot,
@@ -79,7 +80,7 @@ impl World {
         self.work_after(Failure::Process, seed, threads)
     }
 
-    /// As [`work`](Self::work), on what a failure has left: the first thing it does is to recover.
+    /// As [`work`](Self::work), on what a failure has left: it begins with recovery.
     pub fn work_after(
         &self,
         failure: Failure,
@@ -164,10 +165,10 @@ impl World {
         Ok(log)
     }
 
-    /// As `work` for one thread, on a device where something fails: goes on after an error that
-    /// leaves the log usable, and looks closely at one that does not.
+    /// As `work` for one thread, on a device with failing operations: continues after an error that
+    /// leaves the log usable, and checks what a poisoned log shows.
     pub fn work_through(&self, seed: u64, steps: &[Step]) -> Outcome {
-        let _report = self.report(format!("in trouble, schedule {seed}"));
+        let _report = self.report(format!("working through faults, schedule {seed}"));
         SimRuntime::run(seed, |rt| {
             let system = self.disk.system(rt);
             let mut opened = Err(Error::Closed);
@@ -200,8 +201,8 @@ impl World {
         })
     }
 
-    /// Opens and gives up at whatever fails; for crashes within recovery. Answers whether opening
-    /// returned; if so, what it showed counts.
+    /// Opens, and stops at the first error; for crashes inside recovery. Returns whether the opening
+    /// returned; if so, it is checked against the model.
     pub fn try_open(&self, seed: u64, failure: Failure) -> bool {
         let _report = self.report(format!("opening, schedule {seed}"));
         SimRuntime::run(seed, |rt| {
@@ -210,7 +211,7 @@ impl World {
             let Ok(log) = open(&*system, created, self.options.clone()) else {
                 return false;
             };
-            // The checks only read; a cut planned for later must not hit them.
+            // The checks only read. A power cut planned for a later operation must not hit them.
             self.disk.cut_at(u64::MAX);
             if !self.disk.is_cut() {
                 let mut model = lock(&self.model).clone();
@@ -237,12 +238,12 @@ impl World {
         *lock(&self.model) = image.model.clone();
     }
 
-    /// The last operation that was made to fail, as the disk wrote it down.
+    /// The last operation that was made to fail, as the disk logged it.
     pub fn failed_operation(&self) -> String {
         self.disk.failed_operation()
     }
 
-    /// Says at a panic what the world was doing.
+    /// Prints at a panic what the world was doing.
     pub fn report(&self, what: String) -> Report {
         Report {
             disk: self.disk.clone(),
@@ -264,8 +265,8 @@ pub enum Outcome {
     NotOpened(Error),
 }
 
-/// What a failure amounts to. What a barrier that failed was to write may be lost as if power had
-/// been: the next opening believes the medium.
+/// What a failure amounts to. After a failed barrier its bytes may be missing as after a power cut,
+/// because the next opening trusts only the medium.
 pub(crate) fn amounts_to(disk: &SimDisk, failure: Failure) -> Failure {
     if disk.barrier_failed() {
         Failure::Power
@@ -276,8 +277,7 @@ pub(crate) fn amounts_to(disk: &SimDisk, failure: Failure) -> Failure {
 
 static QUIET: AtomicBool = AtomicBool::new(false);
 
-/// From now on no [`Report`] prints anything: where thousands of lives run, panics are part of
-/// them.
+/// From now on no [`Report`] prints anything: in a batch of thousands of runs panics are usual.
 pub fn be_quiet() {
     QUIET.store(true, Relaxed);
 }

@@ -1,10 +1,10 @@
-//! What a thread does with a log.
+//! The steps of a thread: what it does with a log.
 
 use logforce_core::{MAX_META_LEN, Method, Policy};
 use logforce_testkit::Rng;
 use std::time::Duration;
 
-/// One thing that a thread does.
+/// One step of a thread.
 #[derive(Debug, Clone)]
 pub enum Step {
     /// Append a record of so many bytes.
@@ -17,9 +17,9 @@ pub enum Step {
     CommitGroup(usize, usize),
     /// Force everything that this thread appended.
     Force,
-    /// Truncate at the front, so that so many percent of the appends are gone.
+    /// Truncate at the front, removing so many percent of the appends.
     Front(u64),
-    /// Take back so many of the last appends.
+    /// Truncate at the back, voiding so many of the last appends.
     Back(usize),
     /// Let the log be idle for so many milliseconds.
     Idle(u64),
@@ -29,19 +29,19 @@ pub enum Step {
     Reopen,
     /// As `Reopen`, by another method.
     Switch(Method),
-    /// Lose power.
+    /// Cut the power.
     Cut,
-    /// Drop the log without asking what its closing says, and open it again.
+    /// Drop the log, ignoring the result of its closing, and open it again.
     Drop,
     /// Submit a record of so many bytes under a policy, and keep the handle.
     Submit(usize, Policy),
-    /// Wait for all handles that are kept.
-    Settle,
-    /// Drop all handles that are kept, whatever state they are in.
-    Forget,
+    /// Wait for all kept handles.
+    WaitAll,
+    /// Drop all kept handles, in whatever state they are.
+    DropHandles,
     /// Commit a record of so many bytes under a policy.
     CommitWith(usize, Policy),
-    /// Set the metadata to so many bytes. One thread only does that.
+    /// Set the metadata to so many bytes. Only one thread does that.
     Meta(usize),
     /// Follow the log from its front to what is durable, and compare. For one thread only.
     Follow,
@@ -80,8 +80,8 @@ pub fn random_steps(rng: &mut Rng, count: u64, alone: bool) -> Vec<Step> {
                 18 => Step::Back(few),
                 19..=21 => Step::Idle(rng.below(6)),
                 22..=24 => Step::Submit(len, policy),
-                25 => Step::Settle,
-                26 => Step::Forget,
+                25 => Step::WaitAll,
+                26 => Step::DropHandles,
                 27 | 28 => Step::CommitWith(len, policy),
                 29 | 30 => Step::Meta(rng.pick(&[0, 1, 700, 3_333, MAX_META_LEN])),
                 31..=33 => Step::Read,

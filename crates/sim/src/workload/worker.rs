@@ -1,6 +1,6 @@
 //! One thread of a workload.
 
-use super::failing_calls::{is_blameless, random_failing_reads, read_through};
+use super::failing_calls::{check_not_damage, random_failing_reads, read_through};
 use super::{Step, World, amounts_to};
 use crate::model::{Shared, lock, open, read};
 use logforce_core::Options;
@@ -12,23 +12,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// Closes, and takes an answer for an acknowledgement of everything.
+/// Closes the log. Success acknowledges everything.
 pub(super) fn close(model: &Shared, log: Log) -> Result<(), Error> {
-    // Clones of the workers may be left.
+    // Workers may still hold clones.
     let clone = log.clone();
     log.close()?;
-    // Full barriers, whatever the method.
+    // Closing ends with full barriers, whatever the method.
     lock(model).acked(clone.durable_lsn(), logforce_core::Guarantee::PowerLoss);
     Ok(())
 }
 
-/// Does a check, in which no call fails; which fails for another reason once the power is cut:
+/// Makes a check during which no call fails. An error once the power is cut fails no check, since
 /// nothing can be read then.
 pub(super) fn unless_cut(disk: &SimDisk, check: impl FnOnce()) -> Result<(), Error> {
     or_cut(disk, || disk.without_failing_calls(check))
 }
 
-/// As [`unless_cut`], of a check for which calls are to fail.
+/// As [`unless_cut`], for a check during which calls may fail.
 fn or_cut(disk: &SimDisk, check: impl FnOnce()) -> Result<(), Error> {
     match catch_unwind(AssertUnwindSafe(check)) {
         Ok(()) => Ok(()),
@@ -72,10 +72,10 @@ impl Worker {
         self.log.as_ref().expect("open between steps")
     }
 
-    /// A log that failed: nothing more is accepted or made durable, what was goes on being read.
+    /// Checks a poisoned log: it accepts and forces nothing more, and what was durable can be read.
     pub fn check_poisoned(&self) {
         let log = self.log();
-        // What was in the air when it failed may still land, a stamp for example.
+        // A write that was in flight at the failure may still complete, a stamp for example.
         self.rt.sleep(Duration::from_millis(1));
         let durable = log.durable_lsn();
         let kinds = [
@@ -94,7 +94,7 @@ impl Worker {
         assert_eq!(e.lsn(), Some(durable));
         assert!(e.to_string().contains("ndeterminate"), "{e}");
         assert_eq!(log.durable_lsn(), durable);
-        // What the log calls durable is as good as an acknowledgement.
+        // The durable LSN is an acknowledgement too.
         let guarantee = log.guarantee();
         lock(&self.model).acked(durable, guarantee);
         let model = lock(&self.model).clone();
@@ -104,7 +104,7 @@ impl Worker {
     pub fn step(&mut self, step: &Step) -> Result<(), Error> {
         let is_call = !matches!(
             step,
-            Step::Idle(_) | Step::Forget | Step::Settle | Step::Cut
+            Step::Idle(_) | Step::DropHandles | Step::WaitAll | Step::Cut
         );
         let calls = u64::from(is_call && !self.disk.is_cut());
         self.calls.fetch_add(calls, Relaxed);
@@ -121,7 +121,8 @@ impl Worker {
                 Ok(())
             }
             Step::Read => {
-                // What becomes durable in the middle would show in one answer and not in another.
+                // Force first: a record that becomes durable meanwhile would show in one read and not in
+                // another.
                 self.force()?;
                 let model = lock(&self.model).clone();
                 unless_cut(&self.disk, || model.check_readable(self.log()))?;
@@ -144,11 +145,11 @@ impl Worker {
                 self.handles.push(submitted);
                 Ok(())
             }
-            Step::Settle => {
+            Step::WaitAll => {
                 let handles = std::mem::take(&mut self.handles);
-                handles.into_iter().try_for_each(|h| self.settle(h))
+                handles.into_iter().try_for_each(|h| self.wait_for(h))
             }
-            Step::Forget => {
+            Step::DropHandles => {
                 self.handles.clear();
                 Ok(())
             }
@@ -170,27 +171,27 @@ impl Worker {
         }
     }
 
-    /// Reads while reads fail: all the same, or an error after which it goes on.
+    /// Reads while reads fail: each shows the same, or an error after which the reader continues.
     fn read_amid_failing_calls(&self) {
         let (log, mut rng) = (self.log(), Rng::new(self.calls.load(Relaxed)));
         let front = log.front_lsn();
-        let calm = self.disk.without_failing_calls(|| read(log, front));
+        let undisturbed = self.disk.without_failing_calls(|| read(log, front));
         let failing = random_failing_reads(&mut rng);
         let what = format!("{failing:?}");
         self.disk.stop_failing_calls();
         self.disk.fail_calls(failing);
         let reader = log.read_from(front);
         match reader {
-            Err(e) => is_blameless(&e, &what),
+            Err(e) => check_not_damage(&e, &what),
             Ok(mut reader) => {
                 let seen = read_through(&self.disk, &what, || reader.next());
-                assert!(seen == calm, "in trouble, {what}: other records");
+                assert!(seen == undisturbed, "amid {what}: other records");
             }
         }
-        for entry in calm.iter().filter(|_| rng.one_in(4)) {
+        for entry in undisturbed.iter().filter(|_| rng.one_in(4)) {
             match log.read_at(entry.start) {
-                Ok(seen) => assert!(seen == *entry, "in trouble, {what}: another record"),
-                Err(e) => is_blameless(&e, &what),
+                Ok(seen) => assert!(seen == *entry, "amid {what}: another record"),
+                Err(e) => check_not_damage(&e, &what),
             }
         }
         self.disk.stop_failing_calls();
@@ -199,7 +200,7 @@ impl Worker {
     fn append(&mut self, n: usize, len: usize) -> Result<(), Error> {
         let data: Vec<Vec<u8>> = {
             let mut model = lock(&self.model);
-            // Not all of one length: what does not fill its frame is padded.
+            // Different lengths, so that some frames need padding.
             let sizes = (0..n).map(|i| len - (len.min(9)).min(i * 3));
             sizes.map(|len| model.bytes(len)).collect()
         };
@@ -214,13 +215,13 @@ impl Worker {
         Ok(())
     }
 
-    /// By `commit` for one half, else by `append` and `force`.
+    /// Commits: odd lengths by `commit`, even ones by `append` and `force`.
     fn commit(&mut self, len: usize) -> Result<(), Error> {
         if len.is_multiple_of(2) {
             return self.append(1, len).and_then(|()| self.force());
         }
         let data = lock(&self.model).bytes(len);
-        // Where it lies is not known if it fails, and it may be there all the same.
+        // If it fails its place is unknown, and the record may be in the log all the same.
         lock(&self.model).began(data.clone());
         let committed = self.log().commit(&data)?;
         assert_eq!(committed.guarantee, self.log().guarantee());
@@ -228,11 +229,11 @@ impl Worker {
         Ok(())
     }
 
-    /// By `commit_with` for one half, else by `submit_with` and waiting.
+    /// Commits: odd lengths by `commit_with`, even ones by `submit_with` and waiting.
     fn commit_with(&mut self, len: usize, policy: Policy) -> Result<(), Error> {
         if len.is_multiple_of(2) {
             let submitted = self.submit(len, policy)?;
-            return self.settle(submitted);
+            return self.wait_for(submitted);
         }
         let data = lock(&self.model).bytes(len);
         lock(&self.model).began(data.clone());
@@ -265,7 +266,7 @@ impl Worker {
         Ok(submitted)
     }
 
-    fn settle(&mut self, submitted: CommitHandle) -> Result<(), Error> {
+    fn wait_for(&mut self, submitted: CommitHandle) -> Result<(), Error> {
         let (start, end) = (submitted.start(), submitted.end());
         let committed = submitted.wait()?;
         assert_eq!((committed.start, committed.end), (start, end));
@@ -274,10 +275,10 @@ impl Worker {
     }
 
     fn set_meta(&mut self, len: usize) -> Result<(), Error> {
-        let bytes = lock(&self.model).meta_asked(len);
+        let bytes = lock(&self.model).meta_requested(len);
         self.log().set_meta(&bytes)?;
         assert_eq!(self.log().meta().as_ref(), Some(&bytes));
-        lock(&self.model).meta_is_set(bytes);
+        lock(&self.model).meta_acknowledged(bytes);
         Ok(())
     }
 
@@ -302,12 +303,12 @@ impl Worker {
         };
         lock(&self.model).fronts_in_flight.push(to);
         match log.truncate_front(to) {
-            // Others took it back meanwhile, and nothing was done.
+            // Another thread voided the place meanwhile, and the call did nothing.
             Err(e) if e.kind() == ErrorKind::Voided => {
                 lock(&self.model).fronts_in_flight.retain(|f| *f != to);
                 Ok(())
             }
-            // Done for good, and only the tidying failed.
+            // The front has moved for good, and only the removal of segments failed.
             Err(e) if log.front_lsn() == to => {
                 let mut model = lock(&self.model);
                 model.fronted(to);
@@ -359,7 +360,7 @@ impl Worker {
     fn open(&mut self) -> Result<(), Error> {
         let log = open(&*self.system, true, self.options.clone())?;
         let mut model = lock(&self.model).clone();
-        // Something may have failed in the background, and nobody noticed.
+        // Something may have failed in the background, unnoticed by any call.
         let failure = amounts_to(&self.disk, Failure::Process);
         unless_cut(&self.disk, || {
             model.verify(&*self.system, &log, failure);

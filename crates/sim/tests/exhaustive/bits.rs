@@ -120,7 +120,7 @@ impl AddAssign for Count {
 
 struct Flipper<'a> {
     fixture: &'a Fixture,
-    picture: FileImage,
+    image: FileImage,
     count: Count,
 }
 
@@ -140,9 +140,9 @@ impl Flipper<'_> {
             ),
         };
         for byte in bytes {
-            self.picture.flip(&part.file, *byte, bit);
+            self.image.flip(&part.file, *byte, bit);
         }
-        let system = || self.picture.system(PATH);
+        let system = || self.image.system(PATH);
         let mut fates = Vec::new();
         if ways.look {
             fates.push(case.looked(look(&system(), false)));
@@ -159,7 +159,7 @@ impl Flipper<'_> {
             self.count.truncated += 1;
         }
         for byte in bytes {
-            self.picture.flip(&part.file, *byte, bit);
+            self.image.flip(&part.file, *byte, bit);
         }
         // Statistics that are not believed any more are what the inspector alone sees.
         let same = fates.windows(2).all(|f| f[0] == f[1]);
@@ -231,16 +231,16 @@ fn flip_everything(fixture: &Fixture, files: fn(&str) -> bool) -> Count {
     pieces.retain(|p| files(&p.file));
     let begin = || Flipper {
         fixture,
-        picture: fixture.picture.clone(),
+        image: fixture.image.clone(),
         count: Count::default(),
     };
     let crew = share(pieces.len(), begin, |flipper, n| flipper.piece(&pieces[n]));
     let mut count = Count::default();
     for flipper in crew {
-        assert!(flipper.picture == fixture.picture, "all is flipped back");
+        assert!(flipper.image == fixture.image, "all is flipped back");
         count += flipper.count;
     }
-    let chosen = fixture.picture.files.iter().filter(|(name, _)| files(name));
+    let chosen = fixture.image.files.iter().filter(|(name, _)| files(name));
     let bits = chosen.map(|(_, f)| f.len() as u64 * 8).sum::<u64>();
     assert_eq!(count.fates.values().sum::<u64>(), bits);
     assert_eq!(count.singly + count.together + count.left_out, bits);
@@ -312,24 +312,24 @@ fn every_bit_of_a_torn_log() {
 #[test]
 fn every_bit_of_both_slots() {
     let fixture = logs::closed();
-    let open = |picture: &FileImage, on_damage| {
-        let system = picture.system(PATH);
+    let open = |image: &FileImage, on_damage| {
+        let system = image.system(PATH);
         open_to_write(&system, &fixture.options, on_damage)
     };
-    let begin = || fixture.picture.clone();
-    share(CONTROL_SLOT_LEN * 8, begin, |picture, n| {
+    let begin = || fixture.image.clone();
+    share(CONTROL_SLOT_LEN * 8, begin, |image, n| {
         let (byte, bit) = (n / 8, (n % 8) as u8);
         for slots in [CONTROL_SLOT_OFFSETS, META_SLOT_OFFSETS] {
             let what = format!("bit {bit} of byte {byte} of the slots at {slots:?}");
-            let flip = |picture: &mut FileImage| {
+            let flip = |image: &mut FileImage| {
                 for at in slots {
-                    picture.flip("control", at as usize + byte, bit);
+                    image.flip("control", at as usize + byte, bit);
                 }
             };
-            flip(picture);
-            names_control(open(picture, OnDamage::Refuse), &what);
+            flip(image);
+            names_control(open(image, OnDamage::Refuse), &what);
             if bit == (byte % 8) as u8 {
-                let truncated = open(picture, OnDamage::Truncate);
+                let truncated = open(image, OnDamage::Truncate);
                 if slots == CONTROL_SLOT_OFFSETS {
                     names_control(truncated, &what);
                 } else {
@@ -339,7 +339,7 @@ fn every_bit_of_both_slots() {
                     assert!(shown.records == fixture.shown.records, "{what}");
                 }
             }
-            flip(picture);
+            flip(image);
         }
     });
     println!(

@@ -7,7 +7,7 @@ use logforce_core::{Error, OnDamage};
 use logforce_sim::fixture::{Fixture, Look, Shown, look, open_to_read, open_to_write};
 use logforce_sim::memory::MemorySystem;
 use logforce_sim::model::PATH;
-use logforce_sim::workload::is_blameless;
+use logforce_sim::workload::check_not_damage;
 use logforce_testkit::{Call, FailingCalls, Refusal};
 
 /// How the log is looked at.
@@ -35,14 +35,14 @@ impl Way {
         Way::Salvage,
     ];
 
-    fn go(self, fixture: &Fixture, still: &MemorySystem) -> Result<Answer, Error> {
-        let write = |on_damage| open_to_write(still, &fixture.options, on_damage);
+    fn go(self, fixture: &Fixture, memory: &MemorySystem) -> Result<Answer, Error> {
+        let write = |on_damage| open_to_write(memory, &fixture.options, on_damage);
         match self {
             Way::Strict => write(OnDamage::Refuse).map(|s| Answer::Shown(Box::new(s))),
             Way::Truncate => write(OnDamage::Truncate).map(|s| Answer::Shown(Box::new(s))),
-            Way::Read => open_to_read(still).map(|s| Answer::Shown(Box::new(s))),
-            Way::Look => look(still, false).map(|l| Answer::Look(Box::new(l))),
-            Way::Salvage => look(still, true).map(|l| Answer::Look(Box::new(l))),
+            Way::Read => open_to_read(memory).map(|s| Answer::Shown(Box::new(s))),
+            Way::Look => look(memory, false).map(|l| Answer::Look(Box::new(l))),
+            Way::Salvage => look(memory, true).map(|l| Answer::Look(Box::new(l))),
         }
     }
 
@@ -76,12 +76,12 @@ fn answers(call: Call, number: usize) -> Vec<(Refusal, u64)> {
     for how in [Refusal::Nothing, Refusal::Half] {
         answers.extend([(how, 1), (how, u64::MAX)]);
     }
-    answers.retain(|(how, _)| how.answers(call));
+    answers.retain(|(how, _)| how.fits(call));
     answers
 }
 
-fn set_aside(still: &MemorySystem) -> bool {
-    let mut names = still.picture().files.into_keys();
+fn set_aside(memory: &MemorySystem) -> bool {
+    let mut names = memory.image().files.into_keys();
     names.any(|name| name.contains("damaged"))
 }
 
@@ -114,12 +114,12 @@ fn fail(fixture: &Fixture, way: Way, calls: &[Call], number: usize, count: &mut 
             [FailingCalls { how: Refusal::Medium, .. }] if call == Call::Read
         );
         let hidden = call == Call::Entries && failing_calls.iter().any(|t| t.how.is_short());
-        let still = fixture.system();
+        let memory = fixture.system();
         for failing in failing_calls {
-            still.fail_calls(failing);
+            memory.fail_calls(failing);
         }
-        let answer = way.go(fixture, &still);
-        still.stop_failing_calls();
+        let answer = way.go(fixture, &memory);
+        memory.stop_failing_calls();
         count.failed += 1;
         match answer {
             Err(e) => {
@@ -127,7 +127,7 @@ fn fail(fixture: &Fixture, way: Way, calls: &[Call], number: usize, count: &mut 
                     !costs_nothing,
                     "{what}: a second look would have shown it: {e}"
                 );
-                is_blameless(&e, &what);
+                check_not_damage(&e, &what);
                 count.errors += 1;
             }
             Ok(mut answer) => {
@@ -151,10 +151,10 @@ fn fail(fixture: &Fixture, way: Way, calls: &[Call], number: usize, count: &mut 
         }
         if way.writes() {
             assert!(
-                hidden || !set_aside(&still),
+                hidden || !set_aside(&memory),
                 "{what}: something was set aside"
             );
-            let again = still.picture().system(PATH);
+            let again = memory.image().system(PATH);
             let again = open_to_write(&again, &fixture.options, OnDamage::Refuse);
             let again = again.unwrap_or_else(|e| panic!("{what}: afterwards: {e}"));
             assert!(
@@ -176,10 +176,10 @@ fn as_read(way: Way, fixture: &Fixture) -> Answer {
 
 fn every_call(fixture: &Fixture) {
     for way in Way::ALL {
-        let still = fixture.system();
-        let calm = way.go(fixture, &still);
+        let memory = fixture.system();
+        let calm = way.go(fixture, &memory);
         calm.unwrap_or_else(|e| panic!("{way:?}, and nothing fails: {e}"));
-        let calls = still.calls();
+        let calls = memory.calls();
         assert!(calls.len() > 20, "{} calls", calls.len());
         let crew = share(calls.len(), Count::default, |count, number| {
             fail(fixture, way, &calls, number, count);

@@ -26,7 +26,7 @@ struct Cut<'a> {
     whole: usize,
     length: Length,
     what: String,
-    picture: FileImage,
+    image: FileImage,
 }
 
 #[derive(Debug, Default)]
@@ -40,15 +40,15 @@ struct Count {
 
 impl<'a> Cut<'a> {
     fn new(fixture: &'a Fixture, file: &'a str, length: Length) -> Cut<'a> {
-        let mut picture = fixture.picture.clone();
-        let bytes = picture.files[file].clone();
+        let mut image = fixture.image.clone();
+        let bytes = image.files[file].clone();
         match length {
-            Length::Missing => drop(picture.files.remove(file)),
+            Length::Missing => drop(image.files.remove(file)),
             Length::Is(len) => {
                 let mut cut = bytes[..len.min(bytes.len())].to_vec();
                 // What a filesystem shows there: zeroes; or what a copy has at its end: anything.
                 cut.resize(len, if len % 2 == 0 { 0 } else { 0xa5 });
-                picture.files.insert(file.to_owned(), Arc::new(cut));
+                image.files.insert(file.to_owned(), Arc::new(cut));
             }
         }
         Cut {
@@ -57,12 +57,12 @@ impl<'a> Cut<'a> {
             whole: bytes.len(),
             length,
             what: format!("{}: {file} is {length:?} of {}", fixture.name, bytes.len()),
-            picture,
+            image,
         }
     }
 
     fn system(&self) -> MemorySystem {
-        self.picture.system(PATH)
+        self.image.system(PATH)
     }
 
     fn open(&self, on_damage: OnDamage) -> Result<Shown, Error> {
@@ -235,7 +235,7 @@ impl<'a> Cut<'a> {
 fn lengths(fixture: &Fixture, second: bool) -> Vec<(&str, Length, bool)> {
     let mut cuts = Vec::new();
     let parts = parts(fixture);
-    for (file, bytes) in &fixture.picture.files {
+    for (file, bytes) in &fixture.image.files {
         let whole = bytes.len();
         let longer = [1, 2, 8, 511, 512, 4095, 4096, 4097, 65536, 1 << 20];
         let mut edges = BTreeSet::new();
@@ -269,7 +269,7 @@ fn lengths(fixture: &Fixture, second: bool) -> Vec<(&str, Length, bool)> {
 
 fn cut_everything(fixture: &Fixture, second: bool) {
     let cuts = lengths(fixture, second);
-    let whole: usize = fixture.picture.files.values().map(|f| f.len() + 12).sum();
+    let whole: usize = fixture.image.files.values().map(|f| f.len() + 12).sum();
     const PIECE: usize = 256;
     let crew = share(cuts.len().div_ceil(PIECE), Count::default, |count, n| {
         for (file, length, opens) in &cuts[n * PIECE..cuts.len().min((n + 1) * PIECE)] {
@@ -287,7 +287,7 @@ fn cut_everything(fixture: &Fixture, second: bool) {
          without effect; all looked at, {} opened",
         fixture.name,
         cuts.len(),
-        fixture.picture.files.len(),
+        fixture.image.files.len(),
         sum(|c| c.detected),
         sum(|c| c.other_slot),
         sum(|c| c.no_effect),

@@ -48,7 +48,7 @@ pub struct Part {
 /// Every byte of every file, in one part each.
 pub fn parts(fixture: &Fixture) -> Vec<Part> {
     let mut parts = Vec::new();
-    for (file, bytes) in &fixture.picture.files {
+    for (file, bytes) in &fixture.image.files {
         let mut known = known(fixture, file);
         known.sort_by_key(|(range, _)| range.start);
         let mut at = 0;
@@ -71,7 +71,7 @@ pub fn parts(fixture: &Fixture) -> Vec<Part> {
         put(at..bytes.len(), Region::Void);
     }
     let bytes = |p: &Part| p.bytes.len();
-    let all: usize = fixture.picture.files.values().map(|f| f.len()).sum();
+    let all: usize = fixture.image.files.values().map(|f| f.len()).sum();
     assert_eq!(parts.iter().map(bytes).sum::<usize>(), all);
     parts
 }
@@ -98,7 +98,7 @@ fn known(fixture: &Fixture, file: &str) -> Vec<(Range<usize>, Region)> {
                 );
             }
         }
-        "live" => put(0, fixture.picture.files[file].len(), Region::Live),
+        "live" => put(0, fixture.image.files[file].len(), Region::Live),
         _ => {}
     }
     let segments = &fixture.look.summary.segments;

@@ -1,7 +1,8 @@
 //! A cap on the log's size: refused cleanly, told in time, never waited for in a circle (the
 //! scheduler reports a deadlock).
 
-use logforce_core::{CheckpointDue, Error, ErrorKind, Log, Lsn, OpenMode, Options};
+use crate::common::open;
+use logforce_core::{CheckpointDue, Error, ErrorKind, Log, Lsn, Options};
 use logforce_device::Runtime;
 use logforce_sim::model::{PATH, small};
 use logforce_sim::seeds;
@@ -11,11 +12,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const SEGMENT: u64 = 128 << 10;
-
-fn open(disk: &SimDisk, rt: &SimRuntime, options: &Options) -> Result<Log, Error> {
-    let system = disk.system(rt);
-    Log::open(&*system, PATH, OpenMode::OpenOrCreate, options.clone())
-}
 
 fn capped(segments: u64) -> Options {
     sized().max_log_size(segments * SEGMENT)

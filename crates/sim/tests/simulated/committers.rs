@@ -1,10 +1,12 @@
 //! Many threads that commit, under schedules of every kind: nobody is left asleep (the scheduler
 //! reports a deadlock), nothing is acknowledged that a cut takes away.
 
+use crate::common::opened;
 use logforce_core::{
     Error, ErrorKind, Guarantee, Log, Lsn, Method, OpenMode, Options, Policy, Record, RecordRange,
 };
-use logforce_device::{Runtime, System, WriteCache};
+use logforce_device::{Runtime, WriteCache};
+use logforce_sim::model::PATH;
 use logforce_sim::seeds;
 use logforce_testkit::{Failure, Fault, Rng, SimDisk, SimOptions, SimRuntime, Survival};
 use std::collections::BTreeMap;
@@ -14,21 +16,8 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake};
 use std::time::Duration;
 
-const DIR: &str = "/log";
-
 /// What was acknowledged, and as surviving what.
 type Acked = Arc<Mutex<BTreeMap<Lsn, (Vec<u8>, Guarantee)>>>;
-
-fn open(disk: &SimDisk, rt: &SimRuntime, options: Options) -> Log {
-    let system = disk.system(rt);
-    let opened = Log::open(
-        &*system as &dyn System,
-        DIR,
-        OpenMode::OpenOrCreate,
-        options,
-    );
-    opened.expect("a log that was not damaged opens")
-}
 
 /// One thread of a life.
 struct Committer {
@@ -240,7 +229,7 @@ fn life(seed: u64) {
     let followed: Arc<Mutex<Vec<Vec<Record>>>> = Arc::default();
     SimRuntime::run(seed, |rt| {
         rt.tolerate_panics();
-        let log = open(&disk, rt, options.clone());
+        let log = opened(&disk, rt, options.clone());
         if cut {
             disk.cut_at(rng.below(150));
         }
@@ -296,7 +285,7 @@ fn life(seed: u64) {
     let kept = rng.pick(&[Survival::Kept, Survival::Lost]);
     disk.crash(failure, rng.one_in(2).then_some(kept), seed);
     SimRuntime::run(seed, |rt| {
-        let log = open(&disk, rt, options);
+        let log = opened(&disk, rt, options);
         let mut there = BTreeMap::new();
         for entry in log.read_from(log.front_lsn()).expect("the front is there") {
             let entry = entry.expect("what was recovered is whole");
@@ -335,7 +324,7 @@ fn a_callback_appends_more_than_fits() {
         let disk = SimDisk::new(SimOptions::default(), seed);
         SimRuntime::run(seed, |rt| {
             let options = Options::new().segment_size(512 << 10).max_batch(64 << 10);
-            let log = open(&disk, rt, options.buffer_size(128 << 10));
+            let log = opened(&disk, rt, options.buffer_size(128 << 10));
             let inner = log.clone();
             let done = Arc::new(AtomicU64::new(0));
             let count = done.clone();
@@ -364,7 +353,7 @@ fn a_callback_closes_the_log() {
     for seed in 0..100 {
         let disk = SimDisk::new(SimOptions::default(), seed);
         SimRuntime::run(seed, |rt| {
-            let log = open(&disk, rt, Options::new().segment_size(512 << 10));
+            let log = opened(&disk, rt, Options::new().segment_size(512 << 10));
             let called = Arc::new(AtomicU64::new(0));
             let mut accepted = 0;
             for n in 0..4u8 {
@@ -390,7 +379,7 @@ fn a_callback_closes_the_log() {
             let system = disk.system(rt);
             let again = loop {
                 let options = Options::new().segment_size(512 << 10);
-                match Log::open(&*system, DIR, OpenMode::OpenExisting, options) {
+                match Log::open(&*system, PATH, OpenMode::OpenExisting, options) {
                     Err(e) if e.kind() == ErrorKind::Locked => {
                         rt.sleep(Duration::from_millis(1));
                     }
@@ -423,7 +412,7 @@ fn a_woken_task_holds_the_last_clone() {
                 let options = Options::new().segment_size(512 << 10);
                 options.method(methods[seed as usize % 2])
             };
-            let log = open(&disk, rt, options());
+            let log = opened(&disk, rt, options());
             let mut follower = log.follow(log.front_lsn()).expect("the front is there");
             let submitted = log.submit(b"first").expect("there is room");
             let waker = Arc::new(Holder(Mutex::new(Some(log)))).into();
@@ -439,7 +428,7 @@ fn a_woken_task_holds_the_last_clone() {
             }
             let system = disk.system(rt);
             loop {
-                match Log::open(&*system, DIR, OpenMode::OpenExisting, options()) {
+                match Log::open(&*system, PATH, OpenMode::OpenExisting, options()) {
                     Err(e) if e.kind() == ErrorKind::Locked => {
                         rt.sleep(Duration::from_millis(1));
                     }
@@ -470,7 +459,7 @@ fn a_panic_under_the_log_leaves_nobody_asleep() {
         let results: Arc<Mutex<Vec<Option<Error>>>> = Arc::default();
         SimRuntime::run(op, |rt| {
             rt.tolerate_panics();
-            let log = open(&disk, rt, options());
+            let log = opened(&disk, rt, options());
             rt.sleep(Duration::from_secs(1));
             disk.fail_at(disk.ops() + op, Fault::Panic);
             let mut committers = Vec::new();
@@ -505,7 +494,7 @@ fn a_panic_under_the_log_leaves_nobody_asleep() {
         // A write whose completion panicked is still in flight, until the process ends.
         disk.crash(Failure::Process, None, op);
         SimRuntime::run(op, |rt| {
-            open(&disk, rt, options())
+            opened(&disk, rt, options())
                 .close()
                 .expect("nothing fails now");
         });
@@ -521,7 +510,7 @@ fn a_callback_needs_no_clock() {
         SimRuntime::run(seed, |rt| {
             let never = Duration::from_secs(1 << 30);
             let options = Options::new().segment_size(512 << 10).idle_stamp(never);
-            let log = open(&disk, rt, options.live_stats(false));
+            let log = opened(&disk, rt, options.live_stats(false));
             let mut committers = Vec::new();
             for _ in 0..3 {
                 let log = log.clone();

@@ -1,11 +1,19 @@
 //! What was given up at damage is kept, and shown to who asks for it, wherever it came to lie.
 
+use crate::common::batches as all_batches;
 use logforce_core::{
     BatchInfo, Error, Inspector, Log, Lsn, OnDamage, OpenMode, Record, RecoveryCase, Visit,
 };
 use logforce_device::System;
+use logforce_sim::model;
 use logforce_sim::model::{PATH, read, small};
 use logforce_testkit::{Failure, SimDisk, SimOptions, SimRuntime, Survival};
+
+fn batches(disk: &SimDisk) -> (Lsn, Vec<BatchInfo>) {
+    let (anchor, batches, damages) = all_batches(disk, 1);
+    assert_eq!(damages, 0);
+    (anchor, batches)
+}
 
 fn open(system: &dyn System) -> Log {
     let options = small().on_damage(OnDamage::Truncate);
@@ -29,21 +37,6 @@ fn commit_some(log: &Log, n: u8) -> Vec<Record> {
     read(log, log.front_lsn())
 }
 
-fn batches(disk: &SimDisk) -> (Lsn, Vec<BatchInfo>) {
-    SimRuntime::run(1, |rt| {
-        let inspector = Inspector::open(&*disk.system(rt), PATH).expect("it can be looked at");
-        let mut batches = Vec::new();
-        let walked = inspector.walk(&mut |visit| {
-            if let Visit::Batch(b) = visit {
-                batches.push(b.clone());
-            }
-            true
-        });
-        assert_eq!(walked.expect("it can be walked").damages, 0);
-        (inspector.summary().anchor, batches)
-    })
-}
-
 /// The first batch with records that an opening comes to is rotten.
 fn rot(disk: &SimDisk) -> BatchInfo {
     let (anchor, all) = batches(disk);
@@ -54,21 +47,7 @@ fn rot(disk: &SimDisk) -> BatchInfo {
 }
 
 fn given_up(disk: &SimDisk) -> (usize, Vec<Record>) {
-    SimRuntime::run(1, |rt| {
-        let inspector = Inspector::open(&*disk.system(rt), PATH).expect("it can be looked at");
-        let ranges = inspector.given_up().expect("listed");
-        let mut found = Vec::new();
-        for range in &ranges {
-            let walked = inspector.walk_given_up(range, &mut |visit| {
-                if let Visit::Record { entry, .. } = visit {
-                    found.push(entry.clone());
-                }
-                true
-            });
-            walked.expect("walked");
-        }
-        (ranges.len(), found)
-    })
+    SimRuntime::run(1, |rt| model::given_up(&*disk.system(rt)))
 }
 
 /// A log is truncated at damage, goes on, and is truncated in the segment where it went on: that one

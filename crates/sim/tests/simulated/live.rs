@@ -1,33 +1,28 @@
 //! The page of statistics in the log's directory: what it says, when it is written, and that
 //! nothing depends on it.
 
+use crate::common::opened;
 use crate::crash::{bulk, case, spanning, truncation};
 use logforce_core::{Inspector, LiveStats, Log, Method, OpenMode, Options};
 use logforce_device::{OpenFile, ReadSource};
-use logforce_sim::model::small;
+use logforce_sim::model::{PATH, small};
 use logforce_sim::workload::Outcome;
 use logforce_testkit::{Failure, Fault, SimDisk, SimOptions, SimRuntime, Survival};
 use std::time::Duration;
 
-const DIR: &str = "/log";
 const LIVE: &str = "live";
 
 fn live() -> Options {
     small().live_stats(true)
 }
 
-fn open(disk: &SimDisk, rt: &SimRuntime, options: Options) -> Log {
-    let system = disk.system(rt);
-    Log::open(&*system, DIR, OpenMode::OpenOrCreate, options).unwrap()
-}
-
 fn page(disk: &SimDisk, rt: &SimRuntime) -> Option<LiveStats> {
-    Inspector::open(&*disk.system(rt), DIR).unwrap().live()
+    Inspector::open(&*disk.system(rt), PATH).unwrap().live()
 }
 
 /// The file as the system shows it; the medium may never get it.
 fn bytes(disk: &SimDisk, rt: &SimRuntime) -> Vec<u8> {
-    let dir = disk.system(rt).directory(DIR.as_ref()).unwrap();
+    let dir = disk.system(rt).directory(PATH.as_ref()).unwrap();
     let file = dir.open(LIVE, OpenFile::READ).unwrap();
     let mut bytes = vec![0; file.len().unwrap() as usize];
     let read = file.read_at(0, &mut bytes, ReadSource::Cache).unwrap();
@@ -58,7 +53,7 @@ fn it_says_what_the_log_says() {
         let disk = talkative();
         let options = live().method(method).require(ProcessCrash);
         SimRuntime::run(1, |rt| {
-            let log = open(&disk, rt, options);
+            let log = opened(&disk, rt, options);
             for n in 0..30 {
                 log.commit(&[1; 100]).unwrap();
                 if n % 10 == 9 {
@@ -88,7 +83,7 @@ fn it_says_what_the_log_says() {
             log.close().unwrap();
             let last = page(&disk, rt).expect("a page");
             assert_eq!(last.counters.records, 31, "{method}");
-            let inspector = Inspector::open(&*disk.system(rt), DIR).unwrap();
+            let inspector = Inspector::open(&*disk.system(rt), PATH).unwrap();
             assert_eq!(last.epoch, inspector.summary().epoch);
         });
         let barriers = disk.log();
@@ -100,7 +95,7 @@ fn it_says_what_the_log_says() {
 fn it_is_written_once_a_second_at_most_and_can_be_turned_off() {
     let disk = talkative();
     SimRuntime::run(1, |rt| {
-        let log = open(&disk, rt, live().segment_size(4 << 20));
+        let log = opened(&disk, rt, live().segment_size(4 << 20));
         rt.set_step_limit(u64::MAX);
         for _ in 0..500 {
             log.commit(b"a record").unwrap();
@@ -112,7 +107,7 @@ fn it_is_written_once_a_second_at_most_and_can_be_turned_off() {
     });
     let disk = talkative();
     SimRuntime::run(1, |rt| {
-        let log = open(&disk, rt, small());
+        let log = opened(&disk, rt, small());
         log.commit(b"a record").unwrap();
         rt.sleep(Duration::from_secs(10));
         log.close().unwrap();
@@ -126,7 +121,7 @@ fn it_is_written_once_a_second_at_most_and_can_be_turned_off() {
 fn rubbish_is_no_page_and_no_error() {
     let disk = SimDisk::new(SimOptions::default(), 1);
     let whole = SimRuntime::run(1, |rt| {
-        let log = open(&disk, rt, live());
+        let log = opened(&disk, rt, live());
         log.commit(b"a record").unwrap();
         log.close().unwrap();
         bytes(&disk, rt)
@@ -150,35 +145,35 @@ fn rubbish_is_no_page_and_no_error() {
         (long, true),
     ];
     for (bytes, says) in rubbish {
-        disk.put_file(DIR, LIVE, &bytes);
+        disk.put_file(PATH, LIVE, &bytes);
         SimRuntime::run(2, |rt| {
             assert_eq!(page(&disk, rt).is_some(), says);
-            let log = open(&disk, rt, live());
+            let log = opened(&disk, rt, live());
             log.commit(b"another").unwrap();
             log.close().unwrap();
             assert!(page(&disk, rt).is_some(), "it is written over");
         });
     }
-    disk.put_file(DIR, LIVE, &whole);
+    disk.put_file(PATH, LIVE, &whole);
     disk.crash(Failure::Power, Some(Survival::Lost), 1);
-    assert!(disk.make_unreadable(DIR, LIVE, 100));
+    assert!(disk.make_unreadable(PATH, LIVE, 100));
     SimRuntime::run(3, |rt| {
         assert_eq!(page(&disk, rt), None);
-        let log = open(&disk, rt, live());
+        let log = opened(&disk, rt, live());
         log.close().unwrap();
     });
-    assert!(disk.remove_file(DIR, LIVE));
+    assert!(disk.remove_file(PATH, LIVE));
     SimRuntime::run(4, |rt| {
         assert_eq!(page(&disk, rt), None);
-        let log = open(&disk, rt, small());
+        let log = opened(&disk, rt, small());
         log.close().unwrap();
         assert_eq!(page(&disk, rt), None, "it is turned off");
     });
     // Of another log.
     let other = SimDisk::new(SimOptions::default(), 2);
     SimRuntime::run(5, |rt| {
-        open(&other, rt, small()).close().unwrap();
-        other.put_file(DIR, LIVE, &whole);
+        opened(&other, rt, small()).close().unwrap();
+        other.put_file(PATH, LIVE, &whole);
         assert_eq!(page(&other, rt), None);
     });
 }
@@ -188,13 +183,13 @@ fn rubbish_is_no_page_and_no_error() {
 fn alone_it_is_no_log() {
     let disk = SimDisk::new(SimOptions::default(), 1);
     SimRuntime::run(1, |rt| {
-        let log = open(&disk, rt, live());
+        let log = opened(&disk, rt, live());
         log.commit(b"a record").unwrap();
         log.close().unwrap();
-        for name in disk.stable_names(DIR) {
-            disk.remove_file(DIR, &name);
+        for name in disk.stable_names(PATH) {
+            disk.remove_file(PATH, &name);
         }
-        let log = Log::open(&*disk.system(rt), DIR, OpenMode::CreateNew, live()).unwrap();
+        let log = Log::open(&*disk.system(rt), PATH, OpenMode::CreateNew, live()).unwrap();
         log.close().unwrap();
     });
 }
@@ -252,12 +247,12 @@ fn a_full_disk() {
     assert!(matches!(outcome, Outcome::Fine));
     let disk = SimDisk::new(SimOptions::default(), 1);
     SimRuntime::run(1, |rt| {
-        let log = open(&disk, rt, live().segment_size(1 << 20));
+        let log = opened(&disk, rt, live().segment_size(1 << 20));
         rt.sleep(Duration::from_secs(2));
         log.close().unwrap();
-        disk.remove_file(DIR, LIVE);
+        disk.remove_file(PATH, LIVE);
         disk.change(|o| o.capacity = Some(0));
-        let log = open(&disk, rt, live().segment_size(1 << 20));
+        let log = opened(&disk, rt, live().segment_size(1 << 20));
         for _ in 0..3 {
             log.commit(b"a record").unwrap();
             rt.sleep(Duration::from_secs(2));

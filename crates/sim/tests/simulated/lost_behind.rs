@@ -1,8 +1,9 @@
 //! A segment is lost that an opening does not come to, since the log seems to end before it.
 
+use crate::common::batches;
 use logforce_core::{
-    BatchInfo, BatchKind, ErrorKind, Inspector, Log, Lsn, OnDamage, OpenMode, Options, Record,
-    RecoveryCase, RecoveryReport, Visit,
+    BatchInfo, BatchKind, ErrorKind, Inspector, Log, OnDamage, OpenMode, Options, Record,
+    RecoveryCase, RecoveryReport,
 };
 use logforce_sim::model::{PATH, read, small};
 use logforce_testkit::{Failure, SimDisk, SimOptions, SimRuntime, Survival};
@@ -28,22 +29,6 @@ fn commit_all(disk: &SimDisk, closed: bool) {
     if !closed {
         disk.crash(Failure::Power, Some(Survival::Lost), 1);
     }
-}
-
-fn batches(disk: &SimDisk, seed: u64) -> (Lsn, Vec<BatchInfo>) {
-    let mut batches = Vec::new();
-    let anchor = SimRuntime::run(seed, |rt| {
-        let inspector = Inspector::open(&*disk.system(rt), PATH).expect("it can be looked at");
-        let walked = inspector.walk(&mut |visit| {
-            if let Visit::Batch(b) = visit {
-                batches.push(b.clone());
-            }
-            true
-        });
-        walked.expect("it can be walked");
-        inspector.summary().anchor
-    });
-    (anchor, batches)
 }
 
 /// Opens, reads, and loses power.
@@ -76,7 +61,7 @@ fn is_told(disk: &SimDisk, seed: u64) -> bool {
 fn a_segment_lost_behind_a_rotten_batch_is_told() {
     let disk = SimDisk::new(SimOptions::default(), 1);
     commit_all(&disk, false);
-    let (anchor, all) = batches(&disk, 2);
+    let (anchor, all, _) = batches(&disk, 2);
     let next = all.windows(2).rfind(|w| w[0].file != w[1].file);
     let [rotten, next] = next.expect("more than a segment") else {
         unreachable!("windows of two");
@@ -113,7 +98,7 @@ fn a_segment_lost_behind_a_rotten_batch_is_told() {
     assert_eq!((lost.case, lost.file), (RecoveryCase::SegmentLost, file));
 
     disk.lift_faults();
-    let (_, all) = batches(&disk, 5);
+    let (_, all, _) = batches(&disk, 5);
     let gives_up = |b: &&BatchInfo| b.kind == BatchKind::Epoch && b.void_from < b.lsn;
     let went_on = all.iter().find(gives_up).expect("where it went on");
     assert!(went_on.void_from <= rotten.lsn);
@@ -128,7 +113,7 @@ fn a_segment_lost_behind_a_rotten_batch_is_told() {
 fn a_segment_lost_behind_a_close_cost_nothing() {
     let disk = SimDisk::new(SimOptions::default(), 1);
     commit_all(&disk, true);
-    let (_, all) = batches(&disk, 2);
+    let (_, all, _) = batches(&disk, 2);
     let used = all.last().expect("there are records").file.clone();
     let names = disk.stable_names(PATH);
     let unused = names.iter().filter(|n| n.ends_with(".seg")).max();
@@ -146,7 +131,7 @@ fn a_segment_lost_behind_a_close_cost_nothing() {
 fn an_unused_segment_with_a_damaged_header_is_nothing_given_up() {
     let disk = SimDisk::new(SimOptions::default(), 1);
     commit_all(&disk, true);
-    let (_, all) = batches(&disk, 2);
+    let (_, all, _) = batches(&disk, 2);
     let used = all.last().expect("there are records").file.clone();
     let names = disk.stable_names(PATH);
     let unused = names.iter().filter(|n| n.ends_with(".seg")).max();

@@ -4,6 +4,7 @@
 
 mod cap;
 mod committers;
+mod common;
 mod crash;
 mod damage;
 mod device_failures;

@@ -1,8 +1,8 @@
 //! The metadata: the last acknowledged value or the one in flight, whatever crashes, fails or rots.
 
+use crate::common::open;
 use logforce_core::{
-    Error, ErrorKind, Inspector, Log, MAX_META_LEN, Method, OnDamage, OpenMode, Options, ReadOnly,
-    Visit,
+    Error, ErrorKind, Inspector, Log, MAX_META_LEN, Method, OnDamage, Options, ReadOnly, Visit,
 };
 use logforce_device::{Runtime, System};
 use logforce_sim::model::{PATH, small};
@@ -44,11 +44,6 @@ fn value(n: u64) -> Vec<u8> {
         bytes[..8].copy_from_slice(&n.to_le_bytes());
     }
     bytes
-}
-
-fn open(disk: &SimDisk, rt: &SimRuntime, options: &Options) -> Result<Log, Error> {
-    let system = disk.system(rt);
-    Log::open(&*system, PATH, OpenMode::OpenOrCreate, options.clone())
 }
 
 fn set(log: &Log, known: &mut Known, n: u64) -> Result<(), Error> {

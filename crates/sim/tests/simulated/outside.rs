@@ -1,21 +1,11 @@
 //! Bugs that somebody who had not written the log found in it; each lost or hid acknowledged data.
 
-use logforce_core::{ErrorKind, Log, Lsn, Method, OnDamage, OpenMode, Options, Result};
-use logforce_device::{System, WriteCache};
+use crate::common::open;
+use logforce_core::{ErrorKind, Log, Lsn, Method, OnDamage, Options};
+use logforce_device::WriteCache;
+use logforce_sim::model::PATH;
 use logforce_testkit::{Failure, Fault, SimDisk, SimOptions, SimRuntime, Survival};
 use std::time::Duration;
-
-const DIR: &str = "/log";
-
-fn open(disk: &SimDisk, rt: &SimRuntime, options: Options) -> Result<Log> {
-    let system = disk.system(rt);
-    Log::open(
-        &*system as &dyn System,
-        DIR,
-        OpenMode::OpenOrCreate,
-        options,
-    )
-}
 
 fn small() -> Options {
     let options = Options::new().segment_size(65536).max_batch(16384);
@@ -33,7 +23,7 @@ fn all(log: &Log) -> Vec<Vec<u8>> {
 fn what_goes_along_with_a_stamp_is_stamped_too() {
     let disk = SimDisk::new(SimOptions::default(), 1);
     let at = SimRuntime::run(1, |rt| {
-        let log = open(&disk, rt, small()).unwrap();
+        let log = open(&disk, rt, &small()).unwrap();
         log.commit(b"first").unwrap();
         let second = log.append(b"second").unwrap();
         rt.sleep(Duration::from_secs(1));
@@ -46,9 +36,9 @@ fn what_goes_along_with_a_stamp_is_stamped_too() {
     });
     disk.crash(Failure::Power, Some(Survival::Lost), 1);
     let name = format!("{:016x}.seg", 0);
-    disk.flip_bit(DIR, &name, at + 9, 3);
+    disk.flip_bit(PATH, &name, at + 9, 3);
     SimRuntime::run(2, |rt| {
-        let refused = open(&disk, rt, small()).unwrap_err();
+        let refused = open(&disk, rt, &small()).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Damaged, "{refused}");
         assert!(refused.lsn().unwrap() <= Lsn(at));
     });
@@ -60,13 +50,13 @@ fn what_goes_along_with_a_stamp_is_stamped_too() {
 fn an_older_control_file_removes_nothing() {
     let disk = SimDisk::new(SimOptions::default(), 1);
     let old = SimRuntime::run(1, |rt| {
-        let log = open(&disk, rt, small()).unwrap();
+        let log = open(&disk, rt, &small()).unwrap();
         log.commit(b"0").unwrap();
         log.close().unwrap();
-        disk.file_bytes(DIR, "control").unwrap()
+        disk.file_bytes(PATH, "control").unwrap()
     });
     let written = SimRuntime::run(2, |rt| {
-        let log = open(&disk, rt, small()).unwrap();
+        let log = open(&disk, rt, &small()).unwrap();
         for n in 1..100u32 {
             log.commit(&vec![n as u8; 9_000]).unwrap();
         }
@@ -75,13 +65,13 @@ fn an_older_control_file_removes_nothing() {
         written
     });
     disk.crash(Failure::Power, Some(Survival::Kept), 1);
-    disk.put_file(DIR, "control", &old);
+    disk.put_file(PATH, "control", &old);
     SimRuntime::run(3, |rt| {
-        let log = open(&disk, rt, small()).unwrap();
+        let log = open(&disk, rt, &small()).unwrap();
         assert_eq!(all(&log), written);
         log.commit(b"more").unwrap();
         log.close().unwrap();
-        let log = open(&disk, rt, small()).unwrap();
+        let log = open(&disk, rt, &small()).unwrap();
         assert_eq!(all(&log).len(), written.len() + 1);
         log.close().unwrap();
     });
@@ -101,7 +91,7 @@ fn a_jump_that_is_only_in_the_cache_is_not_taken() {
             };
             let disk = SimDisk::new(world, op);
             SimRuntime::run(1, |rt| {
-                let log = open(&disk, rt, options(4096)).unwrap();
+                let log = open(&disk, rt, &options(4096)).unwrap();
                 for n in 0..3u8 {
                     log.commit(&[n; 100]).unwrap();
                 }
@@ -110,10 +100,10 @@ fn a_jump_that_is_only_in_the_cache_is_not_taken() {
             disk.fail_at(disk.ops() + op, Fault::Io);
             SimRuntime::run(2, |rt| {
                 // Fails, or its preparing thread met the fault, or nothing did.
-                drop(open(&disk, rt, options(8192)));
+                drop(open(&disk, rt, &options(8192)));
             });
             let opened = SimRuntime::run(3, |rt| {
-                let Ok(log) = open(&disk, rt, options(8192)) else {
+                let Ok(log) = open(&disk, rt, &options(8192)) else {
                     return false;
                 };
                 log.commit(b"acknowledged").unwrap();
@@ -123,7 +113,7 @@ fn a_jump_that_is_only_in_the_cache_is_not_taken() {
             disk.crash(Failure::Power, Some(survival), op);
             SimRuntime::run(4, |rt| {
                 let refuse = options(4096).on_damage(OnDamage::Refuse);
-                let log = open(&disk, rt, refuse).unwrap_or_else(|e| panic!("fault at {op}: {e}"));
+                let log = open(&disk, rt, &refuse).unwrap_or_else(|e| panic!("fault at {op}: {e}"));
                 assert_eq!(all(&log).len(), 3 + usize::from(opened), "fault at {op}");
                 log.close().unwrap();
             });

@@ -1,6 +1,7 @@
 //! Pins: readers that hold the front, and what becomes of those that hold too much.
 
-use logforce_core::{Error, ErrorKind, Log, Lsn, OpenMode, Options, Pin, Record};
+use crate::common::open;
+use logforce_core::{Error, ErrorKind, Log, Lsn, Pin, Record};
 use logforce_device::Runtime;
 use logforce_sim::model::{PATH, small};
 use logforce_sim::seeds;
@@ -8,11 +9,6 @@ use logforce_testkit::{Failure, Rng, SimDisk, SimOptions, SimRuntime};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-
-fn open(disk: &SimDisk, rt: &SimRuntime, options: &Options) -> Result<Log, Error> {
-    let system = disk.system(rt);
-    Log::open(&*system, PATH, OpenMode::OpenOrCreate, options.clone())
-}
 
 /// Commits records; where each begins, and the end of the last.
 fn fill(log: &Log, count: usize) -> Vec<Lsn> {

@@ -2,20 +2,18 @@
 //! out of order, and in the end everything; across segment changes, truncation at both ends,
 //! failures and openings of the writer, crashes, and restarts of its own.
 
+use crate::common::open;
 use logforce_core::{
-    Error, ErrorKind, Guarantee, Log, Lsn, Method, OpenMode, Options, Policy, ReadOnly,
-    ReadOnlyFollower,
+    Error, ErrorKind, Guarantee, Log, Lsn, Method, Options, Policy, ReadOnly, ReadOnlyFollower,
 };
 use logforce_device::{Runtime, System, WriteCache};
-use logforce_sim::model::small;
+use logforce_sim::model::{PATH, small};
 use logforce_sim::seeds;
 use logforce_testkit::{Failure, Fault, Rng, SimDisk, SimOptions, SimRuntime, Survival};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-
-const DIR: &str = "/log";
 
 /// What a replica has: the records below its position that were not taken back or truncated.
 #[derive(Debug, Default)]
@@ -47,7 +45,7 @@ impl Replica {
     /// A follower that goes on where the replica is, unless the disk is cut.
     fn restart(&mut self, disk: &SimDisk, system: &dyn System) -> Option<ReadOnlyFollower> {
         loop {
-            let follower = ReadOnly::open(system, DIR).and_then(|log| log.follow(self.position));
+            let follower = ReadOnly::open(system, PATH).and_then(|log| log.follow(self.position));
             self.restarted += 1;
             match follower {
                 Ok(f) => return Some(f.poll_interval(Duration::from_millis(1))),
@@ -135,16 +133,6 @@ impl Replica {
     }
 }
 
-fn open(disk: &SimDisk, rt: &SimRuntime, options: &Options) -> Result<Log, Error> {
-    let system = disk.system(rt);
-    Log::open(
-        &*system as &dyn System,
-        DIR,
-        OpenMode::OpenOrCreate,
-        options.clone(),
-    )
-}
-
 /// Writes for a while, alone or as one of several; `truncates` is for one of them.
 fn write(log: &Log, rt: &SimRuntime, rng: &mut Rng, truncates: bool) -> Result<(), Error> {
     let mut acked: Vec<Lsn> = Vec::new();
@@ -225,7 +213,7 @@ fn boot(seed: u64, disk: &SimDisk, options: &Options, replicas: &[Arc<Mutex<Repl
         let mut followers = Vec::new();
         let mut in_order = false;
         // On a log that was not opened since the crash, or is not there yet.
-        let early = rng.one_in(2) && ReadOnly::open(&*disk.system(rt), DIR).is_ok();
+        let early = rng.one_in(2) && ReadOnly::open(&*disk.system(rt), PATH).is_ok();
         for opening in 0..1 + rng.below(3) {
             let start_followers = |followers: &mut Vec<_>| {
                 for (n, replica) in replicas.iter().enumerate() {

@@ -1,27 +1,14 @@
 //! A follower in another process, in single situations: what a look costs, openings that go on in
 //! a segment of their own, damage that an opening cut, another log in the place of the one.
 
+use crate::common::opened;
 use logforce_core::{
-    Error, ErrorKind, Guarantee, Log, Lsn, Method, OnDamage, OpenMode, Options, ReadOnly,
-    ReadOnlyFollower,
+    Error, ErrorKind, Guarantee, Lsn, Method, OnDamage, Options, ReadOnly, ReadOnlyFollower,
 };
-use logforce_device::System;
+use logforce_sim::model::PATH;
 use logforce_testkit::{Fault, SimDisk, SimOptions, SimRuntime};
 use std::collections::BTreeMap;
 use std::time::Duration;
-
-const DIR: &str = "/log";
-
-fn open(disk: &SimDisk, rt: &SimRuntime, options: Options) -> Log {
-    let system = disk.system(rt);
-    let opened = Log::open(
-        &*system as &dyn System,
-        DIR,
-        OpenMode::OpenOrCreate,
-        options,
-    );
-    opened.unwrap_or_else(|e| panic!("{e}"))
-}
 
 fn small() -> Options {
     let options = Options::new().segment_size(65536).max_batch(16384);
@@ -29,7 +16,7 @@ fn small() -> Options {
 }
 
 fn follow(disk: &SimDisk, rt: &SimRuntime, from: Lsn) -> ReadOnlyFollower {
-    let log = ReadOnly::open(&*disk.system(rt), DIR).unwrap();
+    let log = ReadOnly::open(&*disk.system(rt), PATH).unwrap();
     log.follow(from).unwrap()
 }
 
@@ -47,7 +34,7 @@ fn all(follower: &mut ReadOnlyFollower) -> Vec<Vec<u8>> {
 fn a_look_in_vain_reads_three_places() {
     let disk = SimDisk::new(SimOptions::default(), 1);
     SimRuntime::run(1, |rt| {
-        let log = open(&disk, rt, small());
+        let log = opened(&disk, rt, small());
         for n in 0..200u32 {
             log.commit(&vec![n as u8; 2_000]).unwrap();
         }
@@ -83,7 +70,7 @@ fn a_coarser_write_unit() {
         let mut unshown = None;
         for (n, unit) in (b'0'..).zip([4096, 8192, 4096, 16384]) {
             let options = small().method(Method::Fdatasync).write_unit(unit);
-            let log = open(&disk, rt, options.max_batch(32768));
+            let log = opened(&disk, rt, options.max_batch(32768));
             log.commit(&[n]).unwrap();
             let shown = shown.get_or_insert_with(|| follow(&disk, rt, Lsn::ORIGIN));
             unshown.get_or_insert_with(|| follow(&disk, rt, Lsn::ORIGIN));
@@ -104,7 +91,7 @@ fn a_cut_at_damage() {
         let lost = format!("{:016x}.seg", 65536);
         let truncate = || small().on_damage(OnDamage::Truncate);
         SimRuntime::run(1, |rt| {
-            let log = open(&disk, rt, small());
+            let log = opened(&disk, rt, small());
             for n in 0..20u8 {
                 log.commit(&[n; 9_000]).unwrap();
             }
@@ -117,8 +104,8 @@ fn a_cut_at_damage() {
                 copy.insert(entry.start, entry.data);
             }
             log.close().unwrap();
-            assert!(disk.remove_file(DIR, &lost));
-            let log = open(&disk, rt, truncate());
+            assert!(disk.remove_file(PATH, &lost));
+            let log = opened(&disk, rt, truncate());
             assert!(log.recovered().lost.is_some());
             log.commit(b"anew").unwrap();
             let mut voided = 0;
@@ -164,7 +151,7 @@ fn a_truncation_that_never_was() {
         let options = || small().method(Method::Fdatasync);
         SimRuntime::run(op, |rt| {
             rt.tolerate_panics();
-            let log = open(&disk, rt, options());
+            let log = opened(&disk, rt, options());
             let mut places = Vec::new();
             for n in 0..6u8 {
                 places.push(log.commit(&[n; 100]).unwrap().start);
@@ -186,7 +173,7 @@ fn a_truncation_that_never_was() {
             let truncated = log.truncate_back(places[2]).is_ok();
             while look(&mut copy) {}
             drop(log);
-            let log = open(&disk, rt, options());
+            let log = opened(&disk, rt, options());
             log.commit(b"after").unwrap();
             while look(&mut copy) {}
             let records = log.read_from(log.front_lsn()).unwrap();
@@ -217,7 +204,7 @@ fn segment_changes_prove_under_a_weak_method() {
     let disk = SimDisk::new(SimOptions::default(), 1);
     SimRuntime::run(1, |rt| {
         let options = small().method(Method::Buffered);
-        let log = open(&disk, rt, options.require(Guarantee::ProcessCrash));
+        let log = opened(&disk, rt, options.require(Guarantee::ProcessCrash));
         let mut follower = follow(&disk, rt, Lsn::ORIGIN);
         let mut seen = 0;
         for n in 0..100u8 {
@@ -238,29 +225,29 @@ fn segment_changes_prove_under_a_weak_method() {
 fn another_log_in_its_place() {
     let disk = SimDisk::new(SimOptions::default(), 1);
     SimRuntime::run(1, |rt| {
-        let log = open(&disk, rt, small());
+        let log = opened(&disk, rt, small());
         log.commit(b"0").unwrap();
         let mut follower = follow(&disk, rt, Lsn::ORIGIN);
         assert_eq!(all(&mut follower), [b"0"]);
         log.close().unwrap();
-        for name in disk.stable_names(DIR) {
-            disk.remove_file(DIR, &name);
+        for name in disk.stable_names(PATH) {
+            disk.remove_file(PATH, &name);
         }
         let patience = Some(Duration::from_secs(1));
         let gone = follower.next_blocking(patience).unwrap_err();
         assert_eq!(gone.kind(), ErrorKind::Io, "{gone}");
         let mut follower = {
-            let log = open(&disk, rt, small());
+            let log = opened(&disk, rt, small());
             log.commit(b"1").unwrap();
             let follower = follow(&disk, rt, Lsn::ORIGIN);
             log.close().unwrap();
             follower
         };
         assert_eq!(all(&mut follower), [b"1"]);
-        for name in disk.stable_names(DIR) {
-            disk.remove_file(DIR, &name);
+        for name in disk.stable_names(PATH) {
+            disk.remove_file(PATH, &name);
         }
-        let log = open(&disk, rt, small());
+        let log = opened(&disk, rt, small());
         let other = follower.next_blocking(patience).unwrap_err();
         assert_eq!(other.kind(), ErrorKind::NoLog, "{other}");
         log.close().unwrap();

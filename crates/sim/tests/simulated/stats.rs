@@ -1,19 +1,12 @@
 //! What the log counts, against what the disk counts. Counts, no times.
 
-use logforce_core::{
-    Guarantee, HistogramSnapshot, Log, Method, OpenMode, Options, Policy, Result, Stats,
-};
+use crate::common::opened;
+use logforce_core::{Guarantee, HistogramSnapshot, Method, Options, Policy, Result, Stats};
 use logforce_sim::model::small;
 use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
 use std::time::Duration;
 
-const DIR: &str = "/log";
 const COMMITS: u64 = 50;
-
-fn open(disk: &SimDisk, rt: &SimRuntime, options: Options) -> Log {
-    let system = disk.system(rt);
-    Log::open(&*system, DIR, OpenMode::OpenOrCreate, options).unwrap()
-}
 
 /// Room for everything, and nothing of the log's own in between.
 fn roomy(method: Method) -> Options {
@@ -29,7 +22,7 @@ fn roomy(method: Method) -> Options {
 fn singles(method: Method) -> Stats {
     let disk = SimDisk::new(SimOptions::default(), 1);
     SimRuntime::run(1, |rt| {
-        let log = open(&disk, rt, roomy(method));
+        let log = opened(&disk, rt, roomy(method));
         log.commit(b"the first").unwrap();
         // The second segment is prepared meanwhile.
         rt.sleep(Duration::from_secs(1));
@@ -104,7 +97,7 @@ fn single_commits_by_every_method() {
 fn batches_of_many_records_waits_and_policies() {
     let disk = SimDisk::new(SimOptions::default(), 1);
     SimRuntime::run(1, |rt| {
-        let log = open(&disk, rt, roomy(Method::DirectDsync));
+        let log = opened(&disk, rt, roomy(Method::DirectDsync));
         rt.sleep(Duration::from_secs(1));
         let before = log.stats();
         for _ in 0..20 {
@@ -151,7 +144,7 @@ fn everything_that_the_disk_sees_is_counted() {
     for method in [Method::DirectDsync, Method::DirectFdatasync] {
         let disk = SimDisk::new(SimOptions::default(), 1);
         SimRuntime::run(1, |rt| {
-            let log = open(&disk, rt, small().method(method));
+            let log = opened(&disk, rt, small().method(method));
             let other = log.clone();
             for n in 0..40 {
                 log.append(&vec![1; 900 * n % 10_000]).unwrap();
@@ -183,7 +176,7 @@ fn everything_that_the_disk_sees_is_counted() {
 fn a_call_under_way_has_an_age() {
     let disk = SimDisk::new(SimOptions::default(), 1);
     let seen = SimRuntime::run(3, |rt| {
-        let log = open(&disk, rt, roomy(Method::DirectDsync));
+        let log = opened(&disk, rt, roomy(Method::DirectDsync));
         let committer = log.clone();
         let body = move || {
             for _ in 0..200 {
@@ -209,7 +202,7 @@ fn a_call_under_way_has_an_age() {
 fn append_waits_for_room() -> Result<()> {
     let disk = SimDisk::new(SimOptions::default(), 1);
     SimRuntime::run(1, |rt| {
-        let log = open(&disk, rt, small().segment_size(1 << 20));
+        let log = opened(&disk, rt, small().segment_size(1 << 20));
         rt.sleep(Duration::from_secs(1));
         for _ in 0..100 {
             log.append(&[1; 5_000])?;

@@ -1,5 +1,6 @@
 //! What was taken back does not come back, also where the batch that says so is cut with damage.
 
+use crate::common::batches;
 use logforce_core::{
     BatchInfo, BatchKind, ErrorKind, Inspector, Log, Lsn, OnDamage, OpenMode, Options, Visit,
 };
@@ -9,21 +10,6 @@ use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
 
 fn open(system: &dyn System, options: Options) -> Log {
     Log::open(system, PATH, OpenMode::OpenOrCreate, options).expect("it opens")
-}
-
-fn batches(disk: &SimDisk, seed: u64) -> Vec<BatchInfo> {
-    let mut batches = Vec::new();
-    SimRuntime::run(seed, |rt| {
-        let inspector = Inspector::open(&*disk.system(rt), PATH).expect("it can be looked at");
-        let walked = inspector.walk(&mut |visit| {
-            if let Visit::Batch(b) = visit {
-                batches.push(b.clone());
-            }
-            true
-        });
-        walked.expect("it can be walked");
-    });
-    batches
 }
 
 /// Records over several segments are taken back, and one of those segments is lost: the truncation
@@ -120,7 +106,7 @@ fn the_first_of_two_truncations_does_not_come_back() {
         }
         log.close().expect("nothing fails");
     });
-    let batches = |seed| batches(&disk, seed);
+    let batches = |seed| batches(&disk, seed).1;
     let gives_up = |b: &&BatchInfo| b.kind == BatchKind::Epoch && b.void_from < b.lsn;
     let middle = batches(2).into_iter().find(|b| b.lsn > Lsn(30_000));
     let middle = middle.expect("more than a segment");
@@ -249,7 +235,7 @@ fn a_full_batch_before_voided_records() {
         disk.reboot(1);
         assert!(end.0.is_multiple_of(4096));
         if damaged {
-            let mut batches = batches(&disk, 2);
+            let mut batches = batches(&disk, 2).1;
             batches.retain(|b| b.lsn >= end);
             assert!(disk.make_unreadable(PATH, &batches[0].file, batches[0].offset));
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A kind of fault, counted where somebody could notice it: not when it is planned or laid.
+/// A kind of fault, counted where it can be noticed: not when it is planned or injected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FaultKind {
     /// Power was cut, or the system or the process stopped.
@@ -45,7 +45,7 @@ pub enum FaultKind {
     StaleRead,
     /// Another sector was read than was asked for.
     MisdirectedRead,
-    /// A sector was read that held what nobody wrote there.
+    /// A sector was read with bytes that were never written there.
     Forged,
 }
 

@@ -36,14 +36,14 @@ pub(super) struct Place {
 impl Place {
     /// A scheduling point, and then the state, if it is still that of this boot.
     ///
-    /// Calls fail here that are in trouble; a completion and a barrier do in their place, where what
-    /// they leave is decided.
+    /// Failing calls fail here. A completion and a barrier fail in their own code, which decides what
+    /// they leave.
     pub fn enter(&self, call: Call) -> io::Result<MutexGuard<'_, State>> {
         let (s, how) = self.look(call)?;
         how.map_or(Ok(s), |how| Err(how.error()))
     }
 
-    /// As [`enter`](Self::enter), and the call itself answers for its trouble.
+    /// As [`enter`](Self::enter), for a call that handles its own failure.
     pub fn look(&self, call: Call) -> io::Result<(MutexGuard<'_, State>, Option<Refusal>)> {
         self.runtime.point();
         let mut s = self.disk.lock();

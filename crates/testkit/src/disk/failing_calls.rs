@@ -1,8 +1,8 @@
-//! Calls that fail for a while, and not because of what lies on the medium.
+//! Calls that fail for a while, for reasons other than the bytes on the medium.
 
 use std::io;
 
-/// A call of the seam, of a system, a directory or a file.
+/// A call of the device layer: of a system, a directory or a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Call {
     /// A directory is opened.
@@ -87,7 +87,7 @@ impl Call {
     ];
 }
 
-/// How a call is answered that fails.
+/// How a call fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Refusal {
     /// The process has too many files open (`EMFILE`).
@@ -98,7 +98,7 @@ pub enum Refusal {
     NoRights,
     /// A signal came (`EINTR`).
     Interrupted,
-    /// `EAGAIN`. Not of the lock: there it says that somebody has it.
+    /// `EAGAIN`. Not for the lock, where it means that another process holds it.
     Again,
     /// `EBUSY`.
     Busy,
@@ -108,9 +108,9 @@ pub enum Refusal {
     TimedOut,
     /// The medium cannot do it (`EIO`).
     Medium,
-    /// No error: a read answers no byte, a listing no name.
+    /// No error: a read returns no byte, a listing no name.
     Nothing,
-    /// No error: a read answers half of the bytes, a listing half of the names.
+    /// No error: a read returns half of the bytes, a listing half of the names.
     Half,
 }
 
@@ -127,8 +127,8 @@ impl Refusal {
         Refusal::TimedOut,
     ];
 
-    /// Whether this call can be answered so.
-    pub fn answers(self, call: Call) -> bool {
+    /// Whether this call can fail so.
+    pub fn fits(self, call: Call) -> bool {
         match self {
             Refusal::Nothing | Refusal::Half => matches!(call, Call::Read | Call::Entries),
             Refusal::Again => call != Call::Lock,
@@ -141,7 +141,7 @@ impl Refusal {
         matches!(self, Refusal::Nothing | Refusal::Half)
     }
 
-    /// How much of `whole` a short answer has.
+    /// How much of `whole` a short result has.
     pub fn part_of(self, whole: usize) -> usize {
         match self {
             Refusal::Half => whole / 2,
@@ -149,7 +149,7 @@ impl Refusal {
         }
     }
 
-    /// As the system says it: by its number where that is known.
+    /// As the system reports it: by its number where that is known.
     pub fn error(self) -> io::Error {
         use io::ErrorKind;
         let (number, kind) = match self {
@@ -173,12 +173,12 @@ impl Refusal {
     }
 }
 
-/// Calls that fail: of those that it means, so many pass, and of the next ones some or all fail.
+/// Calls that fail: of the chosen kinds so many pass, then so many fail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FailingCalls {
-    /// The calls that it means; none: all.
+    /// The chosen kinds; empty: all.
     pub calls: Vec<Call>,
-    /// How they are answered.
+    /// How they fail.
     pub how: Refusal,
     /// So many pass before.
     pub after: u64,
@@ -190,7 +190,7 @@ impl FailingCalls {
     /// Counts a call. Whether it fails, and how.
     pub fn strikes(&mut self, call: Call) -> Option<Refusal> {
         let meant = self.calls.is_empty() || self.calls.contains(&call);
-        if !meant || !self.how.answers(call) {
+        if !meant || !self.how.fits(call) {
             return None;
         }
         if self.after > 0 {

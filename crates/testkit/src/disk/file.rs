@@ -4,8 +4,8 @@ use super::counts::FaultKind;
 use super::directory::{Place, check};
 use super::failing_calls::Call;
 use super::inode::How;
-use super::laid::SectorFault;
 use super::plan::{Fault, Misread};
+use super::sector_faults::SectorFault;
 use super::state::InFlight;
 use logforce_device::{Barrier, Completion, File, ReadSource, Ticket, Write, failure};
 use std::io::{self, ErrorKind};
@@ -120,7 +120,7 @@ impl SimFile {
         let result = s.apply(id);
         s.in_flight.remove(&id);
         // A fault of the completion comes too late for a write that was applied early, but the
-        // caller is told all the same.
+        // caller gets its error all the same.
         let result = result.and(fault.map_or(Ok(()), Err));
         drop(s);
         self.at.runtime.point();
@@ -187,7 +187,7 @@ impl File for SimFile {
                     _ => SectorFault::Misdirected(s.rng.below(size)),
                 };
                 let mut inode = s.inodes[&self.inode].as_ref().clone();
-                inode.lay(at, &fault);
+                inode.inject(at, &fault);
                 Some(inode)
             }
         };

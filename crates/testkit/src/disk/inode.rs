@@ -2,8 +2,8 @@
 //! system's cache.
 
 use super::counts::FaultCounts;
-use super::laid::Laid;
 use super::options::Rules;
+use super::sector_faults::Overlay;
 use crate::Rng;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, Range};
@@ -95,7 +95,7 @@ pub(super) struct Inode {
     /// What sectors on the medium held before they last changed there.
     pub before: BTreeMap<u64, Sector>,
     /// Faults over sectors, until they are written again.
-    pub laid: BTreeMap<u64, Laid>,
+    pub overlays: BTreeMap<u64, Overlay>,
 }
 
 impl Inode {
@@ -112,7 +112,7 @@ impl Inode {
             reserved: 0,
             allocated: BTreeSet::new(),
             before: BTreeMap::new(),
-            laid: BTreeMap::new(),
+            overlays: BTreeMap::new(),
         }
     }
 
@@ -125,9 +125,9 @@ impl Inode {
     }
 
     pub fn on_device(&self, n: u64) -> &Sector {
-        if let Some(Laid {
+        if let Some(Overlay {
             data: Some(data), ..
-        }) = self.laid.get(&n)
+        }) = self.overlays.get(&n)
         {
             return data;
         }
@@ -154,10 +154,10 @@ impl Inode {
     ) -> Option<usize> {
         let len = (buf.len() as u64).min(self.size.saturating_sub(offset)) as usize;
         let sectors = self.sectors(offset..offset + len as u64);
-        for (n, laid) in self.laid.range(sectors.clone()) {
+        for (n, overlay) in self.overlays.range(sectors.clone()) {
             if !(cached && self.cache.contains_key(n)) {
-                faults.add(laid.kind, 1);
-                laid.data.as_ref()?;
+                faults.add(overlay.kind, 1);
+                overlay.data.as_ref()?;
             }
         }
         // From the medium upwards, each layer over the one below. Not sector by sector with a look
@@ -182,8 +182,8 @@ impl Inode {
             let newest = versions.last().expect("never empty");
             lay_over(buf, *n, &newest.data);
         }
-        for (n, laid) in self.laid.range(sectors.clone()) {
-            if let Some(data) = &laid.data {
+        for (n, overlay) in self.overlays.range(sectors.clone()) {
+            if let Some(data) = &overlay.data {
                 lay_over(buf, *n, data);
             }
         }
@@ -272,7 +272,7 @@ impl Inode {
     }
 
     fn reach_device(&mut self, n: u64, mut version: Version, rules: Rules) {
-        self.laid.remove(&n);
+        self.overlays.remove(&n);
         version.placed =
             rules.in_place && self.stable.contains_key(&n) && n * self.sector < self.stable_size;
         let done = version.placed && rules.cache_through;

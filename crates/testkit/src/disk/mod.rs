@@ -5,19 +5,19 @@ mod directory;
 mod failing_calls;
 mod file;
 mod inode;
-mod laid;
 mod names;
 mod options;
 mod plan;
+mod sector_faults;
 mod state;
 mod survive;
 
 pub use counts::{FaultCounts, FaultKind};
 pub use failing_calls::{Call, FailingCalls, Refusal};
-pub use laid::SectorFault;
 pub use names::Left;
 pub use options::SimOptions;
 pub use plan::{Counters, Failure, Fault, Misread, Survival};
+pub use sector_faults::SectorFault;
 
 use crate::Points;
 use inode::Sector;
@@ -134,8 +134,8 @@ impl SimDisk {
         names.map_or_else(BTreeMap::new, |names| names.now.clone())
     }
 
-    /// From now on the path leads elsewhere, or nowhere, for those who have the directory open; they
-    /// go on working in it.
+    /// From now on the path leads elsewhere, or nowhere. Open handles of the directory keep working in
+    /// it.
     pub fn displace(&self, dir: impl AsRef<Path>, to: Whereabouts) {
         if let Some(names) = self.lock().directories.get_mut(dir.as_ref()) {
             names.elsewhere = Some(to);
@@ -150,27 +150,28 @@ impl SimDisk {
         self.lock().faults.insert(op, fault);
     }
 
-    /// From now on, until the next boot, calls fail as this says.
+    /// From now on, until the next boot, these calls fail.
     pub fn fail_calls(&self, failing: FailingCalls) {
         self.lock().failing_calls.push(failing);
     }
 
-    /// Calls do not fail any more, but for the operations and reads that were told by their numbers.
+    /// Ends [`fail_calls`](Self::fail_calls). Operations and reads that were planned by their numbers
+    /// still fail.
     pub fn stop_failing_calls(&self) {
         self.lock().failing_calls.clear();
     }
 
-    /// Does something in which no call is in trouble, whoever makes it; for checks.
+    /// Runs a check during which no call of any thread fails by [`fail_calls`](Self::fail_calls).
     pub fn without_failing_calls<T>(&self, what: impl FnOnce() -> T) -> T {
-        struct Calm<'a>(&'a SimDisk);
-        impl Drop for Calm<'_> {
+        struct Exempt<'a>(&'a SimDisk);
+        impl Drop for Exempt<'_> {
             fn drop(&mut self) {
                 let mut s = self.0.lock();
-                s.calm = s.calm.saturating_sub(1);
+                s.exempt = s.exempt.saturating_sub(1);
             }
         }
-        self.lock().calm += 1;
-        let _calm = Calm(self);
+        self.lock().exempt += 1;
+        let _exempt = Exempt(self);
         what()
     }
 
@@ -238,9 +239,9 @@ impl SimDisk {
     /// after a cut and before `reboot`, it lets many reboots of one cut be tried.
     pub fn restore(&self, snapshot: &Snapshot) {
         let mut s = self.lock();
-        let (boot, calm) = (s.boot.max(snapshot.0.boot) + 1, s.calm);
+        let (boot, exempt) = (s.boot.max(snapshot.0.boot) + 1, s.exempt);
         *s = snapshot.0.clone();
-        (s.boot, s.calm) = (boot, calm);
+        (s.boot, s.exempt) = (boot, exempt);
         s.locks.clear();
     }
 
@@ -260,9 +261,9 @@ impl SimDisk {
         let inode = &s.inodes[id];
         let mut bytes = vec![0; inode.stable_size as usize];
         let end = inode.stable_size.div_ceil(inode.sector);
-        let laid = inode.laid.range(..end);
-        let laid = laid.filter_map(|(n, laid)| Some((n, laid.data.as_ref()?)));
-        for (n, data) in inode.stable.range(..end).chain(laid) {
+        let overlay = inode.overlays.range(..end);
+        let overlay = overlay.filter_map(|(n, overlay)| Some((n, overlay.data.as_ref()?)));
+        for (n, data) in inode.stable.range(..end).chain(overlay) {
             let at = (n * inode.sector) as usize;
             let len = data.len().min(bytes.len() - at);
             bytes[at..at + len].copy_from_slice(&data[..len]);
@@ -303,7 +304,7 @@ impl SimDisk {
         s.note(|| format!("-- the test puts {name}, {} bytes", bytes.len()));
     }
 
-    /// Gives a file a second name, durably, as the repair of a filesystem may leave it. Says whether
+    /// Gives a file a second name, durably, as the repair of a filesystem may leave it. Returns whether
     /// it was there.
     pub fn link_file(&self, dir: impl AsRef<Path>, name: &str, second: &str) -> bool {
         let mut s = self.lock();
@@ -317,7 +318,7 @@ impl SimDisk {
         true
     }
 
-    /// Removes a file, durably. Says whether it was there.
+    /// Removes a file, durably. Returns whether it was there.
     pub fn remove_file(&self, dir: impl AsRef<Path>, name: &str) -> bool {
         let mut s = self.lock();
         s.note(|| format!("-- the test removes {name}"));
@@ -328,29 +329,35 @@ impl SimDisk {
         names.now.remove(name).is_some() || stable
     }
 
-    /// Flips a bit on the medium (rot). Says whether there is such a byte.
+    /// Flips a bit on the medium (rot). Returns whether there is such a byte.
     pub fn flip_bit(&self, dir: impl AsRef<Path>, name: &str, offset: u64, bit: u8) -> bool {
-        self.lay(dir, name, offset, &SectorFault::Flipped(bit))
+        self.inject(dir, name, offset, &SectorFault::Flipped(bit))
     }
 
-    /// Makes the sector at an offset unreadable until it is written again. Says whether there
+    /// Makes the sector at an offset unreadable until it is written again. Returns whether there
     /// is such a byte.
     pub fn make_unreadable(&self, dir: impl AsRef<Path>, name: &str, offset: u64) -> bool {
-        self.lay(dir, name, offset, &SectorFault::Unreadable)
+        self.inject(dir, name, offset, &SectorFault::Unreadable)
     }
 
-    /// Lays a fault over the sector at an offset. Says whether there is such a byte.
-    pub fn lay(&self, dir: impl AsRef<Path>, name: &str, offset: u64, fault: &SectorFault) -> bool {
+    /// Puts a fault over the sector at an offset. Returns whether there is such a byte.
+    pub fn inject(
+        &self,
+        dir: impl AsRef<Path>,
+        name: &str,
+        offset: u64,
+        fault: &SectorFault,
+    ) -> bool {
         let mut s = self.lock();
         let names = s.directories.get(dir.as_ref());
         let Some(id) = names.and_then(|d| d.stable.get(name).copied()) else {
             return false;
         };
-        s.note(|| format!("-- the test lays over {name} at {offset}: {fault:?}"));
+        s.note(|| format!("-- the test injects a fault into {name} at {offset}: {fault:?}"));
         let inode = s.inode(id);
         let is_there = offset < inode.stable_size;
         if is_there {
-            inode.lay(offset, fault);
+            inode.inject(offset, fault);
         }
         is_there
     }
@@ -359,8 +366,8 @@ impl SimDisk {
     pub fn lift_faults(&self) {
         let mut s = self.lock();
         s.note(|| "-- the test lifts the faults".to_owned());
-        for inode in s.inodes.values_mut().filter(|i| !i.laid.is_empty()) {
-            Arc::make_mut(inode).laid.clear();
+        for inode in s.inodes.values_mut().filter(|i| !i.overlays.is_empty()) {
+            Arc::make_mut(inode).overlays.clear();
         }
     }
 }

@@ -106,7 +106,7 @@ impl Names {
         self.leave(&left, faults);
     }
 
-    /// What a crash leaves, told for each pending change. One to a name is lost if an earlier one to
+    /// What a crash leaves, given for each pending change. One to a name is lost if an earlier one to
     /// the same name was: a filesystem may reorder changes to different entries, never to the same.
     /// So of each name's values since the last sync any may be there, and each with any of the
     /// others', but for renames that are not torn: those are there at both ends or at none.
@@ -210,7 +210,7 @@ mod tests {
         }
     }
 
-    /// Every combination that is to be told, and the states that come of them.
+    /// Every combination that can be given, and the states that result.
     #[test]
     fn each_names_values_are_combined() {
         let states = |torn| {

@@ -28,7 +28,7 @@ pub struct SimOptions {
     /// `submit` does the write and hands over a finished ticket, as blocking backends do.
     pub blocking: bool,
     /// Barriers and through writes report success and leave the bytes in the volatile cache:
-    /// a disk that lies. Facts do not tell.
+    /// a disk that lies. Its facts do not show that.
     pub lie: bool,
     /// A rename is two changes of the directory, the new name and the old one, and a crash may
     /// leave one without the other: both names or neither, as a filesystem without a journal may.
@@ -80,7 +80,7 @@ impl SimOptions {
         self.sector.max(self.physical_sector).max(4096)
     }
 
-    /// What the simulated system tells of this disk.
+    /// What the simulated system reports of this disk.
     pub fn facts(&self) -> Facts {
         let unit = self.write_unit();
         Facts {

@@ -32,7 +32,7 @@ impl Fault {
 /// What becomes of one read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Misread {
-    /// It answers with an error.
+    /// It returns an error.
     Error,
     /// One of its sectors is given as it was before it last changed on the medium.
     Stale,

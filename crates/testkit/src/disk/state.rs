@@ -57,8 +57,8 @@ pub(super) struct State {
     pub barrier_failed: bool,
     /// Calls of this boot that fail for a while.
     pub failing_calls: Vec<FailingCalls>,
-    /// So many want that none of them fails at present.
-    pub calm: u64,
+    /// How many checks run now during which none of them fails.
+    pub exempt: u64,
     /// The last operation or read of this boot that was made to fail.
     pub failed: String,
 }
@@ -98,7 +98,7 @@ impl State {
             failed: String::new(),
             barrier_failed: false,
             failing_calls: Vec::new(),
-            calm: 0,
+            exempt: 0,
         }
     }
 
@@ -143,7 +143,7 @@ impl State {
 
     /// Whether a call fails, and how, beside what is planned for operations by their numbers.
     pub fn fails(&mut self, call: Call) -> Option<Refusal> {
-        if self.calm > 0 || self.cut {
+        if self.exempt > 0 || self.cut {
             return None;
         }
         let mut failing_calls = self.failing_calls.iter_mut();
@@ -169,7 +169,7 @@ impl State {
         self.note(|| line);
     }
 
-    /// Counts a planned fault that strikes; `kind` where it is an input/output error.
+    /// Counts a planned fault that takes effect; `kind` where it is an input/output error.
     pub fn count_fault(&self, fault: Option<Fault>, kind: FaultKind) {
         match fault {
             None => {}

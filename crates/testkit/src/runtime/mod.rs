@@ -61,7 +61,7 @@ pub(crate) fn thread_label() -> String {
 ///
 /// Every call of [`Runtime`] and every operation of a [`SimDisk`](crate::SimDisk) is a
 /// *scheduling point*: another thread may go on there. Simulated time moves a little at each
-/// point, and jumps to the next timeout when nobody can run. The code under test must not hold a
+/// point, and jumps to the next timeout when no thread can run. The code under test must not hold a
 /// std mutex across a scheduling point (which the contract forbids anyway), nor wait for another
 /// thread by other means than the runtime's.
 #[derive(Clone)]
@@ -116,7 +116,7 @@ impl SimRuntime {
         self.inner.point();
     }
 
-    /// Sets what [`Runtime::process`] says, as in the child after a fork.
+    /// Sets the result of [`Runtime::process`], as in the child after a fork.
     pub fn set_process(&self, process: u64) {
         self.inner.process.store(process, Ordering::SeqCst);
     }
@@ -178,7 +178,7 @@ impl Inner {
         }
     }
 
-    /// Gives the token to whoever is next and returns when it is back.
+    /// Passes the token to the next thread and returns when it is back.
     fn pass_on(&self, s: MutexGuard<'_, Schedule>, me: usize) {
         if let Err(why) = self.try_pass_on(s, me) {
             // A second panic would abort; destructors go on without waiting instead.
@@ -188,7 +188,7 @@ impl Inner {
         }
     }
 
-    /// As [`pass_on`](Self::pass_on); `Err` says why the run was given up meanwhile.
+    /// As [`pass_on`](Self::pass_on); `Err` is the reason why the run was given up meanwhile.
     fn try_pass_on(&self, s: MutexGuard<'_, Schedule>, me: usize) -> Result<(), String> {
         if self.hand_over(s, me) {
             return Ok(());
@@ -196,7 +196,7 @@ impl Inner {
         self.until_mine(me)
     }
 
-    /// Chooses who is next and lets that one go on. Says whether it is the caller.
+    /// Chooses the next thread and lets it run. Returns whether it is the caller.
     fn hand_over(&self, mut s: MutexGuard<'_, Schedule>, me: usize) -> bool {
         if let Err(why) = s.choose() {
             s.given_up = Some(format!("{why}\n{}", s.describe()));
@@ -205,7 +205,7 @@ impl Inner {
             return true;
         }
         let next = s.threads[s.current].real.clone();
-        // Not under the mutex: who is woken would only wait for that.
+        // Not under the mutex: the woken thread would only wait for it.
         drop(s);
         if let Some(next) = next {
             next.unpark();
@@ -234,13 +234,13 @@ impl Inner {
         }
     }
 
-    /// Waits for all other threads after the closure has returned or panicked. Says why they
-    /// cannot end, if so.
+    /// Waits for all other threads after the closure has returned or panicked. If they cannot end, the
+    /// error is the reason.
     fn finish(&self) -> Option<String> {
         let mut s = self.lock();
         if s.given_up.is_none() {
             s.threads[MAIN].doing = Doing::Finishing;
-            // Nobody is expected to need long now; a thread that polls by the clock is found soon.
+            // No thread needs long now; the limit finds one that polls by the clock for ever.
             s.step_limit = s.step_limit.min(s.steps + 1_000_000);
             return self.try_pass_on(s, MAIN).err();
         }
@@ -268,7 +268,7 @@ impl Inner {
         }
         s.idle_waits += 1;
         if s.idle_waits > 1_000_000 {
-            // Only a destructor gets here, and a panic within it would abort without a word.
+            // Only a destructor gets here, and a panic within it would abort without a message.
             eprintln!(
                 "the run was given up, and a destructor waits for ever: {:?}",
                 s.given_up
@@ -324,8 +324,8 @@ impl Runtime for SimRuntime {
 
     fn wait(&self, word: &AtomicU32, seen: u32, timeout: Option<Duration>) {
         let me = self.inner.me_or_panic("wait");
-        // Before the look at the word: what happens between the caller's look and this one is
-        // what futexes are there for.
+        // Before this load of the word: futexes exist for what happens between the caller's load and
+        // this one.
         self.point();
         let mut s = self.inner.lock();
         if self.inner.no_waiting(&mut s) || word.load(Ordering::SeqCst) != seen {

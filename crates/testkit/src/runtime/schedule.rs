@@ -1,5 +1,5 @@
-//! The state behind a [`SimRuntime`](super::SimRuntime): who can run, who waits for what, and
-//! who is next.
+//! The state behind a [`SimRuntime`](super::SimRuntime): which threads can run, what the others wait
+//! for, and which runs next.
 
 use crate::Rng;
 use std::any::Any;
@@ -22,7 +22,7 @@ pub(super) enum Doing {
     Joining(usize),
     /// The closure of `run` has returned; waits for all other threads.
     Finishing,
-    /// Gone.
+    /// Ended.
     Ended { panicked: bool },
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Schedule {
     /// Simulated time in nanoseconds.
     pub now: u64,
     pub threads: Vec<Thread>,
-    /// Who has the token.
+    /// The thread that has the token.
     pub current: usize,
     /// Why the run was given up (deadlock, no end). Only the main thread goes on then.
     pub given_up: Option<String>,
@@ -87,18 +87,18 @@ impl Schedule {
         }
     }
 
-    /// Counts a scheduling point and moves the clock. Says whether to switch here.
+    /// Counts a scheduling point and moves the clock. Returns whether to switch here.
     pub fn tick(&mut self) -> bool {
         self.steps += 1;
         self.now += POINT_NANOS;
         self.expire();
         if self.spurious && self.threads.len() > 1 && self.rng.one_in(256) {
-            self.wake_somebody_for_nothing();
+            self.wake_spuriously();
         }
         self.rng.one_in(self.switch_one_in)
     }
 
-    /// Makes those run whose time is over.
+    /// Makes threads runnable whose wait has timed out.
     fn expire(&mut self) {
         let now = self.now;
         for t in &mut self.threads {
@@ -108,15 +108,15 @@ impl Schedule {
         }
     }
 
-    fn wake_somebody_for_nothing(&mut self) {
+    fn wake_spuriously(&mut self) {
         let fixture = self.rng.below(self.threads.len() as u64) as usize;
         if matches!(self.threads[fixture].doing, Doing::Waiting { .. }) {
             self.threads[fixture].doing = Doing::Running;
         }
     }
 
-    /// Gives the token to one of those who can run, moving the clock if nobody can. `Err` says
-    /// why nobody ever will.
+    /// Gives the token to a runnable thread, moving the clock if there is none. `Err` is the reason why
+    /// none will ever be runnable.
     pub fn choose(&mut self) -> Result<(), String> {
         if self.steps > self.step_limit {
             return Err(format!("no end after {} scheduling points", self.steps));
@@ -161,7 +161,7 @@ impl Schedule {
         }
     }
 
-    /// Makes those run who wait on the word: all, or one chosen by the seed.
+    /// Makes threads runnable that wait on the word: all, or one chosen by the seed.
     pub fn wake(&mut self, word: usize, all: bool) {
         let waits = |t: &Thread| matches!(t.doing, Doing::Waiting { word: w, .. } if w == word);
         if all {
@@ -178,7 +178,7 @@ impl Schedule {
         }
     }
 
-    /// Marks a thread as gone and lets those run who join it.
+    /// Marks a thread as ended and makes the threads runnable that join it.
     pub fn end(&mut self, me: usize, panicked: bool) {
         self.threads[me].doing = Doing::Ended { panicked };
         for t in &mut self.threads {

@@ -15,25 +15,25 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
-/// Name of the thread that [`ShuttleRuntime::with_clock`] starts: whoever drives the schedule gives
-/// it the turn only when nobody else can go on.
+/// Name of the thread that [`ShuttleRuntime::with_clock`] starts. The test's scheduler gives it the
+/// turn only when no other thread can run.
 pub const CLOCK: &str = "clock";
 
-/// Waits longer than this are for ever: nobody's deadline, but "never" by way of a saturating sum.
+/// Longer waits are for ever: no deadline, but "never" as the result of a saturating sum.
 const FOR_EVER: Duration = Duration::from_secs(1 << 40);
 
 /// Simulated time between two looks at the clock.
 const TICK: Duration = Duration::from_micros(1);
 
-/// Who waits on a word.
+/// A thread that waits on a word.
 struct Sleeper {
     number: u64,
     waker: Waker,
     until: Option<Duration>,
 }
 
-/// Under no lock of shuttle's: nothing in here is a scheduling point, so each look at it and each
-/// change is one step, as in a kernel's futex.
+/// The waiting threads and the time. No lock of shuttle's protects it: nothing in here is a scheduling
+/// point, so each access is one step, as in a kernel's futex.
 #[derive(Default)]
 struct Table {
     sleepers: BTreeMap<usize, Vec<Sleeper>>,
@@ -44,13 +44,13 @@ struct Table {
 
 /// Threads, waiting and time within one schedule of shuttle.
 ///
-/// **Time does not pass** for those who wait, unless asked for by [`with_clock`](Self::with_clock):
-/// a wait that ends by its timeout would hide a wake that was lost. So a wait with a timeout waits
-/// for its wake alone, and shuttle reports a deadlock if that never comes.
+/// **Time does not pass** for waiting threads, unless [`with_clock`](Self::with_clock) asks for it:
+/// a wait that ends by its timeout would hide a lost wake. So a wait with a timeout waits for its wake
+/// alone, and shuttle reports a deadlock if that never comes.
 #[derive(Clone)]
 pub struct ShuttleRuntime {
     table: Arc<Mutex<Table>>,
-    /// Looked at where nothing but a scheduling point is wanted.
+    /// Loaded where only a scheduling point is wanted.
     nothing: Arc<AtomicBool>,
     seed: u64,
     numbers: Arc<AtomicU64>,
@@ -84,11 +84,11 @@ impl ShuttleRuntime {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts a thread that ends the earliest wait with a timeout each time it gets the turn. It is
-    /// always able to run: the scheduler must leave it aside while anybody else can.
+    /// Starts a thread that ends the earliest wait with a timeout each time it gets the turn. It can
+    /// always run: the scheduler must not choose it while another thread can.
     ///
     /// # Panics
-    /// In that thread, when there is nobody to be woken by time either: a deadlock.
+    /// In that thread, when no thread waits with a timeout either: a deadlock.
     pub fn with_clock(&self) -> Clock {
         let stop = Arc::new(AtomicBool::new(false));
         let (runtime, stopped) = (self.clone(), stop.clone());

@@ -28,8 +28,8 @@ fn workload(disk: &SimDisk, seed: u64, style: Style, bug: Bug, acked: &AtomicU64
     });
 }
 
-/// One life with perhaps a fault, and a cut somewhere; says what was lost.
-fn life(seed: u64, bug: Bug, options: SimOptions) -> Option<String> {
+/// One run with perhaps a fault, and a power cut somewhere; returns what was lost.
+fn run(seed: u64, bug: Bug, options: SimOptions) -> Option<String> {
     let mut rng = Rng::new(seed);
     let disk = SimDisk::new(options, seed);
     let style = Style {
@@ -68,7 +68,7 @@ fn life(seed: u64, bug: Bug, options: SimOptions) -> Option<String> {
 #[test]
 fn the_correct_toy_loses_nothing() {
     for seed in 0..6000 {
-        if let Some(loss) = life(seed, Bug::None, SimOptions::random(seed)) {
+        if let Some(loss) = run(seed, Bug::None, SimOptions::random(seed)) {
             panic!("{loss}");
         }
     }
@@ -86,7 +86,7 @@ fn planted_bugs_are_found() {
         (Bug::AckBeforeComplete, 200),
     ];
     for (bug, within) in bugs {
-        let first = (0..within).find(|&seed| life(seed, bug, SimOptions::random(seed)).is_some());
+        let first = (0..within).find(|&seed| run(seed, bug, SimOptions::random(seed)).is_some());
         println!("{bug:?}: {first:?}");
         assert!(
             first.is_some(),
@@ -101,7 +101,7 @@ fn a_disk_that_lies_is_found_out() {
         lie: true,
         ..SimOptions::random(seed)
     };
-    let found = (0..100).find(|&seed| life(seed, Bug::None, lying(seed)).is_some());
+    let found = (0..100).find(|&seed| run(seed, Bug::None, lying(seed)).is_some());
     assert!(
         found.is_some(),
         "a disk without barriers should lose something"

@@ -1,5 +1,6 @@
 //! What the simulated disk does with each layer, fault and failure.
 
+use crate::common::{DIRECT, UNIT, read, write};
 use logforce_device::{
     AlignedBuf, Barrier, Directory, File, OpenFile, ReadSource, Write, WriteCache,
 };
@@ -8,15 +9,9 @@ use logforce_testkit::{
     Survival,
 };
 use std::collections::BTreeSet;
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
-
-const UNIT: usize = 4096;
-const DIRECT: OpenFile = OpenFile {
-    direct: true,
-    ..OpenFile::WRITE
-};
 
 fn with_dir<T>(disk: &SimDisk, body: impl FnOnce(&dyn Directory) -> T) -> T {
     SimRuntime::run(1, |rt| {
@@ -29,25 +24,6 @@ fn prepared(options: SimOptions) -> SimDisk {
     let disk = SimDisk::new(options, 1);
     disk.put_file("/d", "a", &[1; 4 * UNIT]);
     disk
-}
-
-fn write(file: &dyn File, at: usize, units: usize, fill: u8, through: bool) -> io::Result<()> {
-    let mut buf = AlignedBuf::zeroed(units * UNIT, UNIT);
-    buf.fill(fill);
-    let range = 0..buf.len();
-    let ticket = file.submit(Write {
-        offset: (at * UNIT) as u64,
-        buf,
-        range,
-        through,
-    });
-    file.complete(ticket).result
-}
-
-fn read(file: &dyn File, at: usize, source: ReadSource) -> io::Result<u8> {
-    let mut buf = AlignedBuf::zeroed(UNIT, UNIT);
-    file.read_at((at * UNIT) as u64, &mut buf, source)?;
-    Ok(buf[0])
 }
 
 fn stable(disk: &SimDisk) -> Vec<u8> {
@@ -415,7 +391,7 @@ fn faults_lie_over_pristine_bytes() {
     let at = UNIT as u64;
     let pristine = disk.file_bytes("/d", "a");
     let sector = |fault| {
-        assert!(disk.lay("/d", "a", at, &fault));
+        assert!(disk.inject("/d", "a", at, &fault));
         let bytes = disk.file_bytes("/d", "a").unwrap();
         bytes[UNIT]
     };

@@ -1,34 +1,9 @@
 //! The simulated disk against a plain array.
 
-use logforce_device::{AlignedBuf, Barrier, File, OpenFile, ReadSource, Write};
+use crate::common::{DIRECT, UNIT, read, write};
+use logforce_device::{Barrier, OpenFile, ReadSource};
 use logforce_testkit::{Rng, SimDisk, SimOptions, SimRuntime};
-use std::io;
 use std::path::Path;
-
-const UNIT: usize = 4096;
-const DIRECT: OpenFile = OpenFile {
-    direct: true,
-    ..OpenFile::WRITE
-};
-
-fn write(file: &dyn File, at: usize, units: usize, fill: u8, through: bool) -> io::Result<()> {
-    let mut buf = AlignedBuf::zeroed(units * UNIT, UNIT);
-    buf.fill(fill);
-    let range = 0..buf.len();
-    let ticket = file.submit(Write {
-        offset: (at * UNIT) as u64,
-        buf,
-        range,
-        through,
-    });
-    file.complete(ticket).result
-}
-
-fn read(file: &dyn File, at: usize, source: ReadSource) -> io::Result<u8> {
-    let mut buf = AlignedBuf::zeroed(UNIT, UNIT);
-    file.read_at((at * UNIT) as u64, &mut buf, source)?;
-    Ok(buf[0])
-}
 
 /// Random operations against a plain array, then a crash: what was forced is there, what was not
 /// is one of the values written since.

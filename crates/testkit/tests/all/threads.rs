@@ -168,7 +168,7 @@ fn threads_left_behind_are_named() {
 #[test]
 fn the_first_panic_is_passed_on() {
     for seed in 0..20 {
-        // Main waits for ever for what the thread would have done: the thread's panic is told.
+        // Main waits for ever for what the thread would have done: the run reports the thread's panic.
         let text = panic_text(|| {
             SimRuntime::run(seed, |rt| {
                 spawn(rt, "bad", || panic!("first of all"));
@@ -204,7 +204,7 @@ fn a_destructor_may_wait_while_unwinding() {
     struct Waits(SimRuntime);
     impl Drop for Waits {
         fn drop(&mut self) {
-            // What a log's drop does: start something, wake somebody, wait a while, join.
+            // What a log's drop does: start something, wake a thread, wait a while, join.
             let word = AtomicU32::new(0);
             self.0.wake_all(&word);
             self.0.wait(&word, 0, None);

@@ -15,7 +15,7 @@ pub enum Bug {
     None,
     AckBeforeBarrier,
     RenameWithoutSync,
-    /// Every second block is only buffered; its neighbour's through write acknowledges both.
+    /// Every second block is only buffered; the next block's through write acknowledges both.
     ThroughLeavesNeighbour,
     /// A barrier that failed is done once more, and then believed.
     RetriesBarrier,

@@ -24,7 +24,7 @@ pub enum SectorFault {
 
 /// What a read of the sector gives.
 #[derive(Debug, Clone)]
-pub(super) struct Laid {
+pub(super) struct Overlay {
     pub kind: FaultKind,
     /// `None`: an error.
     pub data: Option<Sector>,
@@ -32,40 +32,40 @@ pub(super) struct Laid {
 
 impl Inode {
     /// Lays a fault over the sector at `offset`, on top of what lies there already.
-    pub fn lay(&mut self, offset: u64, fault: &SectorFault) {
+    pub fn inject(&mut self, offset: u64, fault: &SectorFault) {
         let (n, at) = (offset / self.sector, (offset % self.sector) as usize);
-        let laid = match fault {
+        let overlay = match fault {
             SectorFault::Flipped(bit) => {
                 let mut data = self.on_device(n).to_vec();
                 data[at] ^= 1 << (bit % 8);
-                Laid::new(FaultKind::BitRot, data.into())
+                Overlay::new(FaultKind::BitRot, data.into())
             }
-            SectorFault::Unreadable => Laid {
+            SectorFault::Unreadable => Overlay {
                 kind: FaultKind::Unreadable,
                 data: None,
             },
             SectorFault::Stale => {
                 let before = self.before.get(&n).unwrap_or(&self.zero);
-                Laid::new(FaultKind::StaleRead, before.clone())
+                Overlay::new(FaultKind::StaleRead, before.clone())
             }
             SectorFault::Misdirected(from) => {
                 let other = self.on_device(from / self.sector).clone();
-                Laid::new(FaultKind::MisdirectedRead, other)
+                Overlay::new(FaultKind::MisdirectedRead, other)
             }
             SectorFault::Forged(bytes) => {
                 let mut data = self.on_device(n).to_vec();
                 let len = bytes.len().min(data.len());
                 data[..len].copy_from_slice(&bytes[..len]);
-                Laid::new(FaultKind::Forged, data.into())
+                Overlay::new(FaultKind::Forged, data.into())
             }
         };
-        self.laid.insert(n, laid);
+        self.overlays.insert(n, overlay);
     }
 }
 
-impl Laid {
+impl Overlay {
     fn new(kind: FaultKind, data: Sector) -> Self {
-        Laid {
+        Overlay {
             kind,
             data: Some(data),
         }

@@ -1,0 +1,32 @@
+//! What several of these tests use.
+
+use logforce_core::{BatchInfo, Error, Inspector, Log, Lsn, OpenMode, Options, Visit};
+use logforce_sim::model::PATH;
+use logforce_testkit::{SimDisk, SimRuntime};
+
+/// Opens the log, or makes one.
+pub fn open(disk: &SimDisk, rt: &SimRuntime, options: &Options) -> Result<Log, Error> {
+    let system = disk.system(rt);
+    Log::open(&*system, PATH, OpenMode::OpenOrCreate, options.clone())
+}
+
+/// As [`open`], where nothing may fail.
+pub fn opened(disk: &SimDisk, rt: &SimRuntime, options: Options) -> Log {
+    open(disk, rt, &options).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// The anchor and the batches of a log, and how many damages the inspector found.
+pub fn batches(disk: &SimDisk, seed: u64) -> (Lsn, Vec<BatchInfo>, u64) {
+    SimRuntime::run(seed, |rt| {
+        let inspector = Inspector::open(&*disk.system(rt), PATH).expect("it can be inspected");
+        let mut batches = Vec::new();
+        let walked = inspector.walk(&mut |visit| {
+            if let Visit::Batch(b) = visit {
+                batches.push(b.clone());
+            }
+            true
+        });
+        let damages = walked.expect("it can be walked").damages;
+        (inspector.summary().anchor, batches, damages)
+    })
+}
