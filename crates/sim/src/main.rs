@@ -4,7 +4,7 @@
 
 use logforce_sim::known_bugs::{self, KnownBug};
 use logforce_sim::simulation::{self, CALLS, Coverage, POWER_CUTS};
-use logforce_sim::workload::be_quiet;
+use logforce_sim::workload::{be_quiet, held_reports, hold_reports};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,7 +22,8 @@ logforce-sim [--seeds N] [--from SEED] [--minutes M] [--threads T] [--go-on] [--
     find known bugs.
 
 logforce-sim --seed N
-    Repeats that run, exactly, and prints what it did when it fails.
+    Repeats that run, exactly. Says in one line whether it passed; if it failed, what panicked and
+    what the disk had been asked comes first.
 
 logforce-sim planted [--search] [--seeds N] [NAME]...
     In a build with --cfg planted: turns each known bug on in turn and prints which seed found it.
@@ -136,12 +137,32 @@ fn main() -> ExitCode {
     if options.planted {
         return planted(&options);
     }
-    if let Some(seed) = options.seed {
-        let coverage = simulation::run(seed);
-        println!("seed {seed} passed\n{coverage}");
-        return ExitCode::SUCCESS;
+    match options.seed {
+        Some(seed) => one(seed),
+        None => many(&options),
     }
-    many(&options)
+}
+
+/// Repeats the run of a seed.
+fn one(seed: u64) -> ExitCode {
+    hold_reports();
+    match checked(seed) {
+        Ok(_) => {
+            println!("seed {seed}: passed");
+            ExitCode::SUCCESS
+        }
+        Err(why) => {
+            print!("{}", held_reports());
+            println!("seed {seed}: FAILED: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Makes the run of a seed. What it covered, or why it failed.
+fn checked(seed: u64) -> Result<Coverage, String> {
+    let ran = catch_unwind(AssertUnwindSafe(|| simulation::run(seed)));
+    ran.map_err(|panic| text(&*panic)).and_then(enough)
 }
 
 /// Keeps a run on one processor: its threads take turns, and waking one on another processor costs
@@ -205,8 +226,7 @@ fn many(options: &Options) -> ExitCode {
                         None if n - listed.len() as u64 >= seeds => return,
                         None => options.from.wrapping_add(n - listed.len() as u64),
                     };
-                    let ran = catch_unwind(AssertUnwindSafe(|| simulation::run(seed)));
-                    let ran = ran.map_err(|panic| text(&*panic)).and_then(enough);
+                    let ran = checked(seed);
                     let mut all = all.lock().expect("never panics");
                     match ran {
                         Ok(coverage) => all.0.add(&coverage),

@@ -7,7 +7,9 @@ mod coverage;
 pub use coverage::Coverage;
 
 use crate::model::lock;
-use crate::workload::{Step, World, amounts_to, is_quiet, random_failing_calls, random_steps};
+use crate::workload::{
+    Step, World, amounts_to, forget_reports, is_quiet, random_failing_calls, random_steps,
+};
 use logforce_core::{Error, ErrorKind, FileState, Guarantee, Method, OnDamage, Options};
 use logforce_testkit::{Failure, Fault, FaultKind, Rng, SimOptions, SimRuntime};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -122,6 +124,8 @@ pub fn run(seed: u64) -> Coverage {
             }
         }
         run.recover(boot, failure);
+        // What has panicked so far was meant to.
+        forget_reports();
         boot += 1;
     }
     run.finish(seed)

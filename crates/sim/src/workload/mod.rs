@@ -2,17 +2,19 @@
 //! the next opening.
 
 mod failing_calls;
+mod report;
 mod steps;
 mod worker;
 
 pub use failing_calls::{check_not_damage, random_failing_calls};
+pub use report::{Report, be_quiet, forget_reports, held_reports, hold_reports, is_quiet};
 pub use steps::{Step, random_steps};
 
 use crate::model::{Model, Shared, lock, open};
 use logforce_core::{Error, ErrorKind, Log, Options, RecoveryCase};
 use logforce_device::{Runtime, System};
 use logforce_testkit::{Failure, SimDisk, SimOptions, SimRuntime, Snapshot};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use worker::{Worker, close, unless_cut};
 
@@ -245,10 +247,7 @@ impl World {
 
     /// Prints at a panic what the world was doing.
     pub fn report(&self, what: String) -> Report {
-        Report {
-            disk: self.disk.clone(),
-            what: format!("{}: {what}", self.name),
-        }
+        Report::new(self.disk.clone(), format!("{}: {what}", self.name))
     }
 }
 
@@ -272,34 +271,5 @@ pub(crate) fn amounts_to(disk: &SimDisk, failure: Failure) -> Failure {
         Failure::Power
     } else {
         failure
-    }
-}
-
-static QUIET: AtomicBool = AtomicBool::new(false);
-
-/// From now on no [`Report`] prints anything: in a batch of thousands of runs panics are usual.
-pub fn be_quiet() {
-    QUIET.store(true, Relaxed);
-}
-
-/// Whether [`be_quiet`] was called.
-pub fn is_quiet() -> bool {
-    QUIET.load(Relaxed)
-}
-
-/// Prints the disk's last operations if the test fails.
-pub struct Report {
-    disk: SimDisk,
-    what: String,
-}
-
-impl Drop for Report {
-    fn drop(&mut self) {
-        if std::thread::panicking() && !is_quiet() {
-            let log = self.disk.log();
-            let lines: Vec<&str> = log.lines().collect();
-            let tail = lines[lines.len().saturating_sub(70)..].join("\n");
-            println!("--- {}\n{tail}", self.what);
-        }
     }
 }

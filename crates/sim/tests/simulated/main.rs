@@ -3,6 +3,7 @@
 //! By subject; what they have in common is in the crate itself.
 
 mod cap;
+mod command;
 mod committers;
 mod common;
 mod crash;
