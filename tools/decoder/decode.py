@@ -220,7 +220,7 @@ class Open:
 
 
 def push(opened, frame):
-    """What is open behind a frame; raises ValueError where it does not fit."""
+    """What is open after a frame; raises ValueError where it does not fit."""
     first, follows = frame.flags & FIRST, frame.flags & FOLLOWS
     if opened is UNKNOWN:
         if not first:
@@ -318,9 +318,9 @@ def load_meta(files, c):
     """(bytes or None, both slots agree, it is lost)"""
     data = files.get("control", b"")
     a, b = (meta_slot(data[at : at + SLOT_LEN], c.log_id) for at in META_SLOTS)
-    whole = [s for s in (a, b) if isinstance(s, tuple)]
-    if whole:
-        return max(whole, key=lambda s: s[0])[1], a == b, False
+    valid = [s for s in (a, b) if isinstance(s, tuple)]
+    if valid:
+        return max(valid, key=lambda s: s[0])[1], a == b, False
     is_never = not c.has_meta and b == "absent"
     return None, is_never and c.is_known, not is_never
 
@@ -397,7 +397,7 @@ class Log:
                 if entry.is_file(follow_symlinks=False):
                     with open(entry.path, "rb") as file:
                         self.files[entry.name] = file.read()
-        self.cuts = [
+        self.markers = [
             (int(m[1], 16), int(m[2], 16))
             for m in map(CUT_NAME.fullmatch, sorted(self.files))
             if m
@@ -415,8 +415,8 @@ class Log:
     # --- What must be there
 
     def list(self, log_id, salvage):
-        """The whole segments, and the names of files with a damaged header."""
-        whole, self.strays = [], []
+        """The valid segments, and the names of files with a damaged header."""
+        valid, self.strays = [], []
         for name in sorted(self.files):
             m = SEGMENT_NAME.fullmatch(name)
             if not m:
@@ -425,9 +425,9 @@ class Log:
             if s is None or s.log_id != log_id or len(s.data) < s.len:
                 self.strays.append(name)
             else:
-                whole.append((int(m[1], 16) != s.start, name, s))
+                valid.append((int(m[1], 16) != s.start, name, s))
         self.segments = []
-        for _, name, s in sorted(whole, key=lambda w: w[:2]):
+        for _, name, s in sorted(valid, key=lambda w: w[:2]):
             if not any(o.start < s.end and s.start < o.end for o in self.segments):
                 self.segments.append(s)
             elif salvage:
@@ -477,7 +477,7 @@ class Log:
         return h if is_it else None
 
     def next_batch(self, state):
-        """(batch, payload, frames, state behind it); raises Stop."""
+        """(batch, payload, frames, state after it); raises Stop."""
         at, c = state.at, self.control
         s = self.holding(at)
         if s is None:
@@ -545,7 +545,7 @@ class Log:
 
     # --- The end of the log
 
-    def headers_behind(self, at, epoch):
+    def headers_after(self, at, epoch):
         """Headers that would do as proof, whatever their stamp, with their segments."""
         c = self.control
         known = [c.epoch] + c.history + ([epoch] if epoch is not None else [])
@@ -582,11 +582,11 @@ class Log:
 
     def find_end(self, state):
         c, begun = self.control, state
-        found, cuts = self.resumptions(state.at), self.closed_cuts()
+        found, ranges = self.resumptions(state.at), self.marker_ranges()
         trusted = state.at
         while True:
             there = self.resumed(found, state)
-            if there is None and any(a <= state.at < b for a, b in cuts):
+            if there is None and any(a <= state.at < b for a, b in ranges):
                 stop = Stop(state.at, "no-segment")
                 break
             try:
@@ -596,7 +596,7 @@ class Log:
                 stop = stopped
                 break
         closed = c.clean and c.both and state.at == c.anchor
-        stamps = [] if closed else [h.stamp for _, h in self.headers_behind(stop.at, state.epoch)]
+        stamps = [] if closed else [h.stamp for _, h in self.headers_after(stop.at, state.epoch)]
         stamp = max((s for s in stamps if s > stop.at), default=0)
         durable_to = max(trusted, stamp)
         seen = "blank" if closed and stop.seen == "unreadable" else stop.seen
@@ -613,14 +613,14 @@ class Log:
 
     # --- Reading void ranges
 
-    def link(self, lsn):
+    def entry(self, lsn):
         s = self.holding(lsn)
         h = self.header_at(s, lsn) if s else None
         return h if h and h.voids() else None
 
-    def closed_cuts(self):
+    def marker_ranges(self):
         closed, c = [], self.control
-        for start, to in self.cuts:
+        for start, to in self.markers:
             s = self.holding(to)
             if s is None:
                 is_closed = to < c.prepared_end
@@ -629,7 +629,7 @@ class Log:
             elif self.header_at(s, to):
                 is_closed = False
             else:
-                first = next(self.headers_behind(to + 1, None), None)
+                first = next(self.headers_after(to + 1, None), None)
                 is_closed = c.anchor_void == to or (first is not None and first[0] is s)
             if is_closed:
                 closed.append((start, to))
@@ -640,14 +640,14 @@ class Log:
         self.ending = end = self.find_end(self.at_anchor())
         self.proven_to, last_void = end.trusted, end.state.last_void
         if end.lost:
-            behind = [
+            after = [
                 h
-                for s, h in self.headers_behind(end.state.at, end.state.epoch)
+                for s, h in self.headers_after(end.state.at, end.state.epoch)
                 if self.counts(s, h, end.durable_to)
             ]
-            self.proven_to = max([self.proven_to] + [h.stamp for h in behind])
-            if behind:
-                latest = max(behind, key=lambda h: (h.epoch[0], h.lsn))
+            self.proven_to = max([self.proven_to] + [h.stamp for h in after])
+            if after:
+                latest = max(after, key=lambda h: (h.epoch[0], h.lsn))
                 state = State(latest.lsn, last_void=latest.last_void)
                 found = self.resumptions(state.at)
                 try:
@@ -660,19 +660,19 @@ class Log:
         at = last_void or 0
         while at > self.control.front:
             self.named.add(at)
-            h = self.link(at)
+            h = self.entry(at)
             if h is None:
                 self.unknown = at
                 break
             self.voids.add(h.void_from, h.lsn)
             at = h.last_void
-        for start, to in self.closed_cuts():
+        for start, to in self.marker_ranges():
             self.voids.add(start, to)
         if self.unknown is not None:
             self.gather()
 
     def gather(self):
-        named, whole, joined = set(self.named), set(), set()
+        named, valid, joined = set(self.named), set(), set()
         voids = Ranges(self.voids.all)
 
         def visit(what, h=None, end=None, **_):
@@ -680,21 +680,21 @@ class Log:
                 return
             if h.voids():
                 voids.add(h.void_from, h.lsn)
-                whole.add(h.lsn)
+                valid.add(h.lsn)
             named.add(h.last_void)
-            joined.update(cut for cut in self.cuts if h.lsn < cut[0] <= end)
+            joined.update(cut for cut in self.markers if h.lsn < cut[0] <= end)
 
         self.read_all(visit)
         self.unknown, self.named, self.voids = None, named, voids
         front = self.control.front
         for at in sorted(named, reverse=True):
-            if at <= front or at in whole or voids.covering(at):
+            if at <= front or at in valid or voids.covering(at):
                 continue
-            h = self.link(at)
+            h = self.entry(at)
             if h:
                 voids.add(h.void_from, h.lsn)
                 continue
-            marker = next((cut for cut in self.cuts if cut[1] == at), None)
+            marker = next((cut for cut in self.markers if cut[1] == at), None)
             if marker:
                 voids.add(*marker)
                 if marker[0] <= front or marker in joined:
@@ -748,15 +748,15 @@ class Log:
             if verdict.lost is None:
                 end, case = max(end, state.at), verdict.case
                 break
-            behind = self.next_behind(at + 1 if stop else at, state.epoch)
-            if behind is not None and not anchored and behind >= anchor.at:
-                behind = None
+            after = self.next_after(at + 1 if stop else at, state.epoch)
+            if after is not None and not anchored and after >= anchor.at:
+                after = None
             lsn = verdict.lost.lsn
             if verdict.case == "segment-lost" and lsn in missing:
                 missing.remove(lsn)
             report(lsn, verdict.case)
-            if behind is not None:
-                state = State(behind)
+            if after is not None:
+                state = State(after)
             elif not anchored:
                 state = anchor
             else:
@@ -778,9 +778,9 @@ class Log:
             return h.epoch[0] >= c.epoch[0]
         return h.end(segment.unit) <= durable_to
 
-    def next_behind(self, at, epoch):
+    def next_after(self, at, epoch):
         while True:
-            for s, h in self.headers_behind(at, epoch):
+            for s, h in self.headers_after(at, epoch):
                 if self.counts(s, h, self.proven_to) and not self.voids.covering(h.lsn):
                     break
             else:
@@ -803,18 +803,18 @@ class Log:
         claims = {}
         for name in sorted(self.strays):
             claims.setdefault(int(name[:16], 16), name)
-        whole, regained = list(self.segments), []
-        starts = [s.start for s in whole] + list(claims)
+        valid, regained = list(self.segments), []
+        starts = [s.start for s in valid] + list(claims)
         for claim in sorted(claims):
-            if not start <= claim < end or any(s.start <= claim < s.end for s in whole):
+            if not start <= claim < end or any(s.start <= claim < s.end for s in valid):
                 continue
             bound = min([s for s in starts if s > claim] + [end])
-            s = by_batches(claims[claim], self.files[claims[claim]], log_id, claim, bound, whole)
+            s = by_batches(claims[claim], self.files[claims[claim]], log_id, claim, bound, valid)
             if s:
                 log_id = s.log_id
                 regained.append(s)
         self.regained = [s.name for s in regained]
-        self.segments = sorted(whole + regained, key=lambda s: s.start)
+        self.segments = sorted(valid + regained, key=lambda s: s.start)
 
     def without_control(self):
         log_id = None
@@ -859,7 +859,7 @@ def contradicts(state, anchor):
     return state.at != anchor.at or differs or isinstance(state.opened, Open)
 
 
-def by_batches(name, data, log_id, start, bound, whole):
+def by_batches(name, data, log_id, start, bound, valid):
     """The segment in a file whose header is damaged, by its batches."""
     room = bound - start
     said_len, said_unit = (u64(data, 40), u32(data, 12)) if len(data) >= 128 else (0, 0)
@@ -869,7 +869,7 @@ def by_batches(name, data, log_id, start, bound, whole):
         length = min(said_len, room)
     else:
         length = min(len(data), room)
-    units = [said_unit] + [s.unit for s in whole] + [4096]
+    units = [said_unit] + [s.unit for s in valid] + [4096]
     units += [1 << bit for bit in range(9, 17)]
     best = None
     for unit in dict.fromkeys(units):
@@ -900,7 +900,7 @@ class Records:
 
     def __init__(self, log):
         self.log, self.entries, self.group = log, [], []
-        self.behind_loss = self.is_part = False
+        self.after_loss = self.is_part = False
         self.batches = 0
         self.proven_to = log.proven_to
 
@@ -913,7 +913,7 @@ class Records:
             for record in self.group:
                 if record["end"] is not None:
                     self.show(record, True)
-            self.group, self.behind_loss = [], True
+            self.group, self.after_loss = [], True
             if what == "damage":
                 self.entries.append({"what": "damage", "lsn": lsn, "case": case})
 
@@ -940,8 +940,8 @@ class Records:
                 continue
             if frame.flags & FIRST:
                 if not self.group:
-                    self.is_part = self.behind_loss and bool(frame.flags & FOLLOWS)
-                    self.behind_loss = False
+                    self.is_part = self.after_loss and bool(frame.flags & FOLLOWS)
+                    self.after_loss = False
                 self.group.append({"lsn": frame.lsn, "end": None, "data": b""})
             if not self.group:
                 continue

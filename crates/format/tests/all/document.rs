@@ -193,7 +193,7 @@ fn meta_slots() {
     };
     let samples = [
         ("newer", Ok(meta(8))),
-        ("whole", Ok(meta(7))),
+        ("valid", Ok(meta(7))),
         ("older", Ok(meta(6))),
         ("absent", Err(MetaReject::Absent)),
         ("broken", Err(MetaReject::Checksum)),
@@ -207,9 +207,9 @@ fn meta_slots() {
     for (first, a) in &samples {
         for (second, b) in &samples {
             for had in ["yes", "no"] {
-                // What is newer or older is so beside a whole one.
+                // What is newer or older is so beside a valid one.
                 let relative = |n: &str| n == "newer" || n == "older";
-                if relative(first) || (relative(second) && *first != "whole") {
+                if relative(first) || (relative(second) && *first != "valid") {
                     continue;
                 }
                 let what = format!("{first}, {second}, had {had}");
