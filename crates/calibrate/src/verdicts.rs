@@ -256,7 +256,7 @@ fn kept(runs: &[(&CutRun, IsHere)]) -> Option<String> {
 fn loss(run: &CutRun) -> String {
     format!(
         "a power cut lost {} of {} acknowledged commits by {}{}. Use another disk or method; if \
-         the cause is mended, remove the file '{NAME}' beside the log and in the shared cache, and \
+         the cause is fixed, remove the file '{NAME}' beside the log and in the shared cache, and \
          run `logforce powercut` again",
         run.lost,
         run.acknowledged,

@@ -257,15 +257,15 @@ pub fn unknown_bounds(i: &LogSummary) -> Option<String> {
 /// How much metadata there is, in words; `None` for none.
 pub fn metadata(i: &LogSummary) -> Option<String> {
     let state = if i.meta_whole {
-        "both slots whole"
+        "both slots valid"
     } else {
-        "one slot not whole: the next opening mends it"
+        "one slot differs or is damaged: the next opening repairs it"
     };
     match i.meta_len {
         Some(len) => Some(format!("{}, {state}", count(len, "byte"))),
         None if i.meta_whole => None,
         None if !i.meta_known => Some(
-            "none there, and no control slot is whole that would say whether any was ever set"
+            "none there, and no control slot is valid that would say whether any was ever set"
                 .to_owned(),
         ),
         None => Some("LOST: neither slot can be used".to_owned()),

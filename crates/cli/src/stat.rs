@@ -17,9 +17,9 @@ use std::io::Write;
 use std::path::Path;
 
 const MORE: &str = "\
-Without --scan only the control file, the headers of the segments and the statistics are read that a
-running log writes down about once a second; nothing is locked. --json writes one
-object, --csv one line for each file of the log.
+Without --scan it reads only the control file, the headers of the segments, and the page of statistics
+that a running log writes about once a second. It locks nothing. --json writes one object, --csv one
+line for each file of the log.
 
 Exit status: 0 summarised, 1 damaged (which only --scan finds) or not to be read, 2 unusable arguments.";
 

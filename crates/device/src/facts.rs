@@ -369,11 +369,13 @@ impl Facts {
         }
         if self.kind != FilesystemKind::InPlace {
             return cached(
-                "this filesystem does not overwrite in place: where the bytes are is not durable yet",
+                "this filesystem does not overwrite in place: where it puts the bytes is not durable yet",
             );
         }
         if !state.is_written() {
-            return cached("the blocks were never written: that they are now is not durable yet");
+            return cached(
+                "the blocks were never written before: their allocation is not durable yet",
+            );
         }
         if self
             .device

@@ -52,7 +52,8 @@ pub enum Verdict {
     Unknown,
     /// Faster than physics or than the device's own flush allows.
     Implausible,
-    /// A cut lost acknowledged data, or the stack is known to drop flushes.
+    /// A power cut lost acknowledged data, or the system or the device itself says that a force ends
+    /// before the medium. The guarantee beside it is what is left.
     Contradicted,
 }
 

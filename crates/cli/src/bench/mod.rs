@@ -41,7 +41,7 @@ enum Scenario {
     /// A pre-sized file and one commit per chunk, for every method in each file state; then
     /// through the log (the default).
     Journal(journal::Args),
-    /// The log alone and in groups of committers: your numbers of threads, your sizes of records.
+    /// Commits to one log by N threads: your numbers of threads, your sizes of records.
     Group(group::Args),
 }
 
