@@ -7,6 +7,8 @@ use std::fs;
 use std::io::ErrorKind::NotFound;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
+use std::thread::sleep;
+use std::time::Duration;
 
 fn copy_files(from: &Path, to: &Path) -> std::io::Result<()> {
     // First: it names the segments there must be, and those are there by now.
@@ -30,9 +32,10 @@ fn copy_files(from: &Path, to: &Path) -> std::io::Result<()> {
 }
 
 fn backup(log: &Log, to: &Path) -> Result<()> {
-    for _ in 0..5 {
+    for _ in 0..100 {
         let Ok(_pin) = log.pin(log.front_lsn()) else {
-            continue; // the front moved in between
+            sleep(Duration::from_millis(1)); // the front is being moved
+            continue;
         };
         fs::create_dir(to)?;
         copy_files(log.path(), to)?;
@@ -55,6 +58,15 @@ fn read_all_of(dir: &Path) -> logforce::Result<u64> {
     Ok(records)
 }
 
+/// Ends the writer also where the test fails: else it would be waited for, for ever.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, SeqCst);
+    }
+}
+
 #[test]
 fn a_backup_has_what_was_acknowledged_before_it() -> Result<()> {
     let home = temp();
@@ -62,6 +74,7 @@ fn a_backup_has_what_was_acknowledged_before_it() -> Result<()> {
     let log = logforce::create_new(&dir, options())?;
     let (acknowledged, stop) = (AtomicU64::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
+        let _stop = Stop(&stop);
         let writer = scope.spawn(|| {
             for n in 0.. {
                 if stop.load(SeqCst) {
@@ -92,7 +105,6 @@ fn a_backup_has_what_was_acknowledged_before_it() -> Result<()> {
                 assert_holds(&copy, first, next, 3000);
             }
         }
-        stop.store(true, SeqCst);
     });
     Ok(())
 }
