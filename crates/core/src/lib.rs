@@ -1,11 +1,12 @@
 //! The log itself: from a record to durable bytes, and back after any crash.
 //!
-//! Runs on whatever implements [`logforce_device::System`]: the operating system, or a simulated
-//! disk under a scheduler. Users depend on the crate `logforce`, which wires this to the former.
+//! Runs on any implementation of [`logforce_device::System`]: the operating system, or a simulated
+//! disk under a scheduler. Users depend on the crate `logforce`, which connects this to the former.
 //!
-//! In layers, each of which uses those below it: `log` (the public handle); `recovery`, `background`
-//! and `truncation`; `engine`; `read`; `state`; `scan`; `storage`; `sync`. To read: `engine::append`,
-//! `engine::commit`, `engine::publish`; then the way back: `recovery`, `scan::end_of_log`.
+//! In layers, each of which uses those below it: `log` (the public handle); `recovery`,
+//! `background` and `truncation`; `engine`; `read`; `state`; `scan`; `storage`; `sync`. To read:
+//! `engine::append`, `engine::commit`, `engine::publish`; then recovery: `recovery`,
+//! `scan::end_of_log`.
 
 #![forbid(unsafe_code)]
 // In a user's process an error is returned, never a panic.
@@ -46,10 +47,10 @@ pub use options::{OnDamage, OpenMode, Options};
 pub use policy::Policy;
 pub use read::follow::Follower;
 pub use read::inspect::Inspector;
-pub use read::inspect::answers::{BatchInfo, LogSummary, SegmentInfo, VerifyReport, Visit};
+pub use read::inspect::info::{BatchInfo, LogSummary, SegmentInfo, VerifyReport, Visit};
 pub use read::read_only::ReadOnly;
 pub use read::reader::Reader;
 pub use read::remote::follower::ReadOnlyFollower;
-pub use storage::aside::GivenUp;
+pub use storage::given_up::GivenUp;
 pub use truncation::pin::Pin;
 pub use types::{CheckpointDue, Committed, Record, RecordRange, RecoveryReport};

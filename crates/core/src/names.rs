@@ -1,15 +1,15 @@
-//! File names of a log directory. They are hints for people; what a file is, its header says.
+//! File names in a log's directory. They are hints for people; a file's header decides what it is.
 
 use logforce_format::Lsn;
 
 pub(crate) const CONTROL: &str = "control";
 pub(crate) const CONTROL_NEW: &str = "control.tmp";
 pub(crate) const LOCK: &str = "lock";
-/// What calibration keeps here, and its files under way: `calibration-<16 digits>.tmp`.
+/// Results of calibration; its temporary files are `calibration-<16 digits>.tmp`.
 const CALIBRATION: &str = "calibration";
-/// What cuts of power have shown, and files of it under way.
+/// Results of power cuts; its temporary files are named alike.
 const VERDICTS: &str = "verdicts";
-/// Statistics for whoever looks; nothing depends on it.
+/// The page of statistics; nothing depends on it.
 pub(crate) const LIVE: &str = "live";
 const SEGMENT: &str = ".seg";
 const PREPARING: &str = ".tmp";
@@ -25,9 +25,9 @@ pub(crate) enum NameKind {
     Segment,
     Preparing,
     Spare,
-    /// What was given up at damage.
+    /// A marker or a kept file of a range that was given up at damage.
     GivenUp,
-    /// Of calibration or power cuts: no part of the log.
+    /// Results of calibration or power cuts: not part of the log.
     Evidence,
     /// Belongs to the filesystem: a log may live in a mount's root.
     System,
@@ -46,19 +46,19 @@ pub(crate) fn spare(start: Lsn) -> String {
     format!("{:016x}{SPARE}", start.0)
 }
 
-/// The marker of a range that an opening gave up at damage.
+/// The marker of a range that an opening has given up at damage.
 const CUT: &str = ".cut";
-/// A segment that holds a part of such a range, and is no part of the log any more.
+/// A segment that holds a part of such a range, and is no longer part of the log.
 const KEPT: &str = ".seg.cut";
-/// A file that was in the way.
+/// A file that was set aside.
 const DAMAGED: &str = ".seg.damaged";
 
-pub(crate) fn cut(from: Lsn, to: Lsn) -> String {
+pub(crate) fn marker(from: Lsn, to: Lsn) -> String {
     format!("{:016x}-{:016x}{CUT}", from.0, to.0)
 }
 
-/// The range that a marker's name says.
-pub(crate) fn cut_range(name: &str) -> Option<(Lsn, Lsn)> {
+/// The range in a marker's name.
+pub(crate) fn marker_range(name: &str) -> Option<(Lsn, Lsn)> {
     let (from, to) = name.strip_suffix(CUT)?.split_once('-')?;
     let lsn = |digits: &str| {
         is_number(digits)
@@ -72,12 +72,12 @@ pub(crate) fn kept(start: Lsn) -> String {
     format!("{:016x}{KEPT}", start.0)
 }
 
-/// Whether the file is kept for what was given up: it holds a part of it, or was in the way.
+/// Whether the file is kept for a range that was given up: it holds a part of it, or was set aside.
 pub(crate) fn is_kept(name: &str) -> bool {
     kept_start(name).is_some()
 }
 
-/// The start that the name of such a file claims.
+/// The start in the name of such a file.
 pub(crate) fn kept_start(name: &str) -> Option<Lsn> {
     let digits = name.strip_suffix(KEPT).or_else(|| set_aside_digits(name))?;
     is_number(digits)
@@ -85,8 +85,7 @@ pub(crate) fn kept_start(name: &str) -> Option<Lsn> {
         .map(Lsn)
 }
 
-/// The `n`th name, from 0, of a file that is set aside, by truncation at damage or because it was in
-/// the way.
+/// The `n`th name, from 0, for a file that is set aside.
 pub(crate) fn set_aside(name: &str, n: u32) -> String {
     match n {
         0 => format!("{name}.damaged"),
@@ -98,7 +97,7 @@ pub(crate) fn is_set_aside(name: &str) -> bool {
     set_aside_digits(name).is_some_and(is_number)
 }
 
-/// What stands before `.seg.damaged` or `.seg.damaged.N`.
+/// The digits before `.seg.damaged` or `.seg.damaged.N`.
 fn set_aside_digits(name: &str) -> Option<&str> {
     let is_count = |n: &str| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit());
     let first = match name.rsplit_once('.') {
@@ -108,12 +107,12 @@ fn set_aside_digits(name: &str) -> Option<&str> {
     first.strip_suffix(DAMAGED)
 }
 
-/// The file that a calibration works on.
+/// Whether it is a temporary file of a calibration.
 pub(crate) fn is_trial(name: &str) -> bool {
     name.starts_with(CALIBRATION) && is_evidence_under_way(name)
 }
 
-/// The start that a segment's name claims.
+/// The start in a segment's name.
 pub(crate) fn claimed_start(name: &str) -> Option<Lsn> {
     let digits = name.strip_suffix(SEGMENT)?;
     (digits.len() == 16).then(|| u64::from_str_radix(digits, 16).ok().map(Lsn))?
@@ -131,7 +130,7 @@ pub(crate) fn kind(name: &str) -> NameKind {
         _ if hex(SEGMENT) => NameKind::Segment,
         _ if hex(PREPARING) => NameKind::Preparing,
         _ if hex(SPARE) => NameKind::Spare,
-        _ if cut_range(name).is_some() || is_kept(name) => NameKind::GivenUp,
+        _ if marker_range(name).is_some() || is_kept(name) => NameKind::GivenUp,
         _ if is_evidence_under_way(name) => NameKind::Evidence,
         _ => NameKind::Foreign,
     }

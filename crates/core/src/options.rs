@@ -11,13 +11,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Write units at the end of the prepared segments that no record may take, so that a log on a full
-/// disk can still be closed, opened again and truncated.
+/// Reserve, in write units, at the end of the prepared segments. No record may use it, so that a
+/// log on a full disk can still be closed, opened again and truncated.
 pub(crate) const KEPT_UNITS: u64 = 16;
 
 /// The smallest write unit in bytes.
 const MIN_WRITE_UNIT: u32 = 4096;
-/// So many writes may be in flight: no device takes more, and memory is kept for each.
+/// Maximum of writes in flight: no device takes more, and each needs memory.
 const MAX_WRITES_IN_FLIGHT: usize = 1024;
 
 /// The owner's callback of [`Options::on_checkpoint_due`].
@@ -30,29 +30,29 @@ impl std::fmt::Debug for CheckpointCallback {
     }
 }
 
-/// Whether opening may make a log, or must.
+/// Whether opening may create a log, or must.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OpenMode {
-    /// Make one; fail if there is one.
+    /// Create a log; fail if there is one.
     CreateNew,
-    /// There must be one. A directory that is missing or was emptied is an error, never a fresh
-    /// log.
+    /// Open an existing log. A directory that is missing or empty is an error, never a new log.
     OpenExisting,
-    /// Open the one that is there; make one in a directory that is missing or empty.
+    /// Open the log, or create one in a directory that is missing or empty.
     OpenOrCreate,
 }
 
-/// What opening does when acknowledged data turns out to be damaged. To read around damage without
-/// changing anything, use the inspector.
+/// What opening does when acknowledged data is damaged. To read around damage without changing
+/// anything, use the inspector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OnDamage {
     /// Fail, and say where (the default).
     Refuse,
     /// The log ends before the damage; what follows is lost, reported in
     /// [`RecoveryReport::lost`](crate::RecoveryReport::lost), and kept until
-    /// [`Log::discard_given_up`](crate::Log::discard_given_up). Where the damage hit what `truncate_back` wrote, records that it took back may be there
-    /// again. Damaged metadata counts as never set, which
-    /// [`RecoveryReport::lost_meta`](crate::RecoveryReport::lost_meta) reports until it is set again.
+    /// [`Log::discard_given_up`](crate::Log::discard_given_up). If the damage hit what
+    /// `truncate_back` wrote, voided records may be back. Damaged metadata counts as never set,
+    /// which [`RecoveryReport::lost_meta`](crate::RecoveryReport::lost_meta) reports until it is
+    /// set again.
     Truncate,
 }
 
@@ -112,87 +112,88 @@ impl Options {
         Self::default()
     }
 
-    /// How a force is done. Without it: the fastest that measuring shows here, if that is clearly
-    /// faster than the default; else the default, `direct+dsync` where direct I/O is offered, else
-    /// `dsync`. See [`calibrate`](Self::calibrate).
+    /// The method by which the log forces. Without it: the fastest method by measurement, if it is
+    /// clearly faster than the default; else the default, `direct+dsync` where direct I/O is
+    /// offered, else `dsync`. See [`calibrate`](Self::calibrate).
     pub fn method(mut self, method: Method) -> Self {
         self.method = Some(method);
         self
     }
 
-    /// The least that a force must guarantee; opening fails where it cannot be had. Default
+    /// The least that a force must guarantee; opening fails where it is not available. Default
     /// [`Guarantee::PowerLoss`].
     pub fn require(mut self, guarantee: Guarantee) -> Self {
         self.require = guarantee;
         self
     }
 
-    /// Size of new segments in bytes, 16 KiB to 4 GiB, a multiple of the write unit. Default
-    /// 64 MiB. At least one segment beyond the current one is kept prepared.
+    /// Size of new segments in bytes, 16 KiB to 4 GiB, a multiple of the write unit. Default 64
+    /// MiB. The log keeps at least one prepared segment after the current one.
     pub fn segment_size(mut self, bytes: u64) -> Self {
         self.segment_size = bytes;
         self
     }
 
-    /// The unit of a device write in bytes, a power of two from 4096 to 65536, where the device's
-    /// own answer is not to be trusted. A smaller one than the device's is raised to it.
+    /// The unit of a device write in bytes, a power of two from 4096 to 65536, where the device
+    /// reports it wrong. The log uses the device's unit if that is larger.
     pub fn write_unit(mut self, bytes: u32) -> Self {
         self.write_unit = Some(bytes);
         self
     }
 
-    /// The longest batch in bytes (the unit of one device write). Default 1 MiB.
+    /// Maximum size of a batch (one device write) in bytes. Default 1 MiB.
     pub fn max_batch(mut self, bytes: u32) -> Self {
         self.max_batch = bytes;
         self
     }
 
-    /// Memory for records that are appended and not written, in bytes; beyond it `append` waits.
-    /// Default 4 MiB. One append larger than this is taken when nothing else is staged.
+    /// Memory for records that are staged, that is, appended and not yet written, in bytes; beyond
+    /// it `append` waits. Default 4 MiB. A single larger append is accepted when nothing else is
+    /// staged.
     pub fn buffer_size(mut self, bytes: usize) -> Self {
         self.buffer_size = bytes;
         self
     }
 
-    /// What to do about damage. Default: refuse.
+    /// What to do about damage. Default: [`OnDamage::Refuse`].
     pub fn on_damage(mut self, on_damage: OnDamage) -> Self {
         self.on_damage = on_damage;
         self
     }
 
-    /// After how long without a force the last one's extent is written down as a stamp. Default
-    /// 50 ms. It bounds what a damaged tail can be told from.
+    /// How long after the last force an idle log writes a stamp for it. Default 50 ms. Until then,
+    /// recovery cannot tell damage of the last records from a torn write.
     pub fn idle_stamp(mut self, after: Duration) -> Self {
         self.idle_stamp = after;
         self
     }
 
-    /// Bytes that must wait for a further write to be begun beside those in flight. Default 64 KiB:
-    /// below, one write of all that came in the meantime is cheaper, since up to there a write costs
-    /// about what the smallest one does.
+    /// Staged bytes from which the log starts a further write while others are in flight. Default
+    /// 64 KiB: below that size a write costs about as much as the smallest one, so that it is
+    /// cheaper to wait and write all at once.
     pub fn pipeline_threshold(mut self, bytes: usize) -> Self {
         self.pipeline_threshold = bytes;
         self
     }
 
-    /// What a commit waits for, where it does not say itself. Default [`Policy::Force`].
+    /// What a commit waits for, unless the call names a policy. Default [`Policy::Force`].
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// How many device writes may be in flight at once, 1 to 1024. Default 4. More than one is begun
-    /// only where many bytes wait. Methods that need a barrier have one in flight, and so has `dsync`
-    /// through the system's cache: of several there, one may be told another's failure, and that one
-    /// success.
+    /// How many device writes may be in flight at once, 1 to 1024. Default 4. The log starts more
+    /// than one only where many bytes wait. Methods that need a barrier have one write in flight,
+    /// and so has `dsync` through the page cache: of several there, one may get another's error,
+    /// and the failed one report success.
     pub fn max_in_flight_writes(mut self, count: usize) -> Self {
         self.max_in_flight_writes = count.max(1);
         self
     }
 
     /// Whether the log writes its statistics into the file `live` of its directory, for other
-    /// processes to read: one page, never forced, at most once a second and only when something has
-    /// happened. Default true. What goes wrong with it is ignored.
+    /// processes to read: one page, never forced, at most once a second and only after some
+    /// activity. Default true. Failures to write it are ignored.
     pub fn live_stats(mut self, write: bool) -> Self {
         self.live_stats = write;
         self
@@ -204,29 +205,30 @@ impl Options {
         self
     }
 
-    /// Whether the methods are measured where none is named and nothing is known yet: at most
-    /// 300 ms, once for a filesystem, at the first opening of a log, in a file beside it that is
-    /// removed again. Nothing is measured on a nearly full disk, in memory or over a network.
-    /// `false` takes the default method. Default `true`.
+    /// Whether opening measures the methods, if none is named and no result is cached: for at most
+    /// 300 ms, once per filesystem, at the first opening of a log, in a temporary file beside it.
+    /// It measures nothing on a nearly full disk, in memory or over a network. `false` means the
+    /// default method. Default `true`.
     ///
-    /// It is about speed alone: no method is chosen that guarantees less than the default one.
+    /// This is about speed alone: the log never chooses a method that guarantees less than the
+    /// default one.
     pub fn calibrate(mut self, calibrate: bool) -> Self {
         self.calibrate = calibrate;
         self
     }
 
-    /// A directory kept for that (made if it is missing) in which programs of one user share what
-    /// they measured, in its file `calibration`, and what cuts of power have shown, in its file
-    /// `verdicts`. Without it, or where it cannot be used, the former is kept in the log's own
-    /// directory, in the file `calibration`; within a process logs share it in any case. A file
-    /// `verdicts` in the log's own directory counts in any case. One that cannot be read may tell of a
-    /// loss: no more than [`Guarantee::OsCrash`] is to be had until it is mended or moved away.
+    /// A directory (created if missing) in which programs of one user share their measurements, in
+    /// the file `calibration`, and the results of power cuts, in the file `verdicts`. Without it,
+    /// or if it cannot be used, the measurements are in the log's own directory, in the file
+    /// `calibration`; logs of one process share them in any case. A file `verdicts` in the log's
+    /// own directory always counts. If it cannot be read, it may record a loss: the log offers at
+    /// most [`Guarantee::OsCrash`] until it is repaired or moved away.
     pub fn calibration_cache(mut self, dir: impl Into<PathBuf>) -> Self {
         self.calibration_cache = Some(dir.into());
         self
     }
 
-    /// Whom to ask for the method where none is named, unless somebody is set already. The
+    /// The advisor that chooses the method if none is named, unless one is set already. The
     /// functions of the crate `logforce` that open a log set one that measures; a log opened in
     /// another way has none.
     pub fn default_advisor(mut self, advisor: Arc<dyn Advisor>) -> Self {
@@ -234,20 +236,20 @@ impl Options {
         self
     }
 
-    /// The advisor, whatever the user settled.
+    /// The advisor, whatever the options say.
     pub(crate) fn advisor(&self) -> Option<&Arc<dyn Advisor>> {
         self.advisor.as_ref()
     }
 
-    /// The advisor, unless the user settled the method or wants no measuring.
+    /// The advisor, unless the user has named a method or turned calibration off.
     pub(crate) fn advisor_to_ask(&self) -> Option<&Arc<dyn Advisor>> {
         let open = self.method.is_none() && self.calibrate;
         self.advisor.as_ref().filter(|_| open)
     }
 
-    /// How many bytes of log pins may keep below the front that [`Log::truncate_front`] was asked
-    /// for. Those further back are broken, oldest first, when it is asked and whenever a segment is
-    /// prepared. Default 1 GiB.
+    /// How many bytes of log pins may keep below the front that [`Log::truncate_front`] has
+    /// requested. The log breaks pins further back, oldest first, at that call and whenever it
+    /// prepares a segment. Default 1 GiB.
     ///
     /// [`Log::truncate_front`]: crate::Log::truncate_front
     pub fn max_pinned_bytes(mut self, bytes: u64) -> Self {
@@ -255,13 +257,14 @@ impl Options {
         self
     }
 
-    /// A cap on the size of all segment files, spares and prepared ones included: bytes, at least 3
-    /// segments, and 2 segments and 128 KiB (32 write units). Default: none. Only opening may exceed it, by one segment.
+    /// A cap on the size of all segment files in bytes, spares and prepared segments included: at
+    /// least 3 segments, and at least 2 segments and 128 KiB (32 write units). Default: none. Only
+    /// an opening may exceed it, by one segment.
     ///
-    /// At the cap an append that needs another segment gets [`Error::Full`], with nothing accepted,
-    /// and the log goes on after [`Log::truncate_front`]; pins give way before that. With
-    /// [`Options::on_checkpoint_due`] the owner is told in time, and such an append waits while the callback
-    /// runs.
+    /// At the cap the log first breaks pins; then an append that needs another segment fails with
+    /// [`Error::Full`] and is not accepted. The log continues after [`Log::truncate_front`]. With
+    /// [`Options::on_checkpoint_due`] the log calls the owner before that, and such an append waits
+    /// while the callback runs.
     ///
     /// [`Log::truncate_front`]: crate::Log::truncate_front
     pub fn max_log_size(mut self, bytes: u64) -> Self {
@@ -269,27 +272,27 @@ impl Options {
         self
     }
 
-    /// What to call when a checkpoint is due: when the last segment that fits under
+    /// The function to call when a checkpoint is due: when the last segment that fits under
     /// [`Options::max_log_size`] was prepared, so while about a whole segment is still free, and
-    /// again when an append finds no room. It should take a checkpoint and
-    /// [`truncate_front`](crate::Log::truncate_front) the log to
-    /// [`CheckpointDue::truncate_to`] or above.
+    /// again when an append finds no space. It should take a checkpoint and
+    /// [`truncate_front`](crate::Log::truncate_front) the log to [`CheckpointDue::truncate_to`] or
+    /// above.
     ///
-    /// It runs in a thread of its own, one call at a time, and may append, commit and truncate. A
-    /// few KiB are kept for what it appends, also where others have filled the log. An append in
-    /// that thread that finds no room all the same is refused with [`Error::Full`] at once, since
-    /// it would wait for itself. It must not wait for other threads that append: they may be waiting
-    /// for it. A panic in it counts as its end.
+    /// It runs in a thread of its own, one call at a time, and may append, commit and truncate. The
+    /// log reserves a few KiB for its appends, also if other threads have filled the log. If an
+    /// append in it finds no space all the same, it fails with [`Error::Full`] at once, since it
+    /// would wait for itself. The callback must not wait for other threads that append: they may be
+    /// waiting for it. A panic ends the call and nothing else.
     ///
-    /// `close` waits for it, and then lets go of it: a callback that holds a clone of the log keeps
-    /// the log open until somebody closes it.
+    /// `close` waits for it, and then drops it: a callback that owns a clone of the log keeps the
+    /// log open until it is closed explicitly.
     pub fn on_checkpoint_due(mut self, callback: Arc<dyn Fn(CheckpointDue) + Send + Sync>) -> Self {
         self.on_checkpoint_due = Some(CheckpointCallback(callback));
         self
     }
 
-    /// The write unit on a device that needs at least `device` bytes, and a check of all numbers.
-    /// What is refused where the device needs nothing is refused on every device.
+    /// Checks all numbers, and returns the write unit on a device that needs at least `device`
+    /// bytes. An option that fails with `device == 0` fails on every device.
     pub(crate) fn resolve_write_unit(&self, device: u32) -> Result<u32> {
         let bad = |option, why: String| Err(Error::Option { option, why });
         let bytes = |n: u32| Bytes(n.into());

@@ -50,7 +50,7 @@ macro_rules! events {
 }
 
 events! {
-    /// What opening found.
+    /// The log was opened.
     opened(found: &RecoveryReport, unit: u32) info {
         created = found.created,
         end = found.end.0,
@@ -81,7 +81,7 @@ events! {
     not_prepared(start: Lsn, error: &Error) warn { start = start.0, %error, "not prepared" }
     /// The log was truncated at one end.
     truncated(end: &'static str, at: Lsn) info { end, at = at.0, "truncated" }
-    /// The log has failed, and takes nothing any more.
+    /// The log has failed, and accepts nothing more.
     poisoned(error: &Error) error { %error, "poisoned" }
     /// The log is closed.
     closed(durable: Lsn) info { durable = durable.0, "closed" }

@@ -1,4 +1,4 @@
-//! What the log answers: where a record lies, what a commit reached, what an opening found.
+//! What the log returns: where a record lies, what a commit guarantees, what an opening found.
 
 use crate::error::Damage;
 use logforce_device::Guarantee;
@@ -14,7 +14,7 @@ pub struct RecordRange {
     pub end: Lsn,
 }
 
-/// A record that was made durable.
+/// The result of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Committed {
     /// Its position, by which it is read.
@@ -28,47 +28,48 @@ pub struct Committed {
 /// What opening found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecoveryReport {
-    /// The log was made by this opening.
+    /// This opening has created the log.
     pub created: bool,
     /// Exclusive end of what was recovered.
     pub end: Lsn,
     /// Why it ends there.
     pub case: RecoveryCase,
-    /// Bytes of log that were read to find out.
+    /// Bytes of log that recovery has scanned.
     pub scanned: u64,
-    /// Batches that were.
+    /// Batches that recovery has scanned.
     pub batches: u64,
-    /// How often the log went on behind a position that an opening had given up.
+    /// How often the log continued after a range that an opening had given up.
     pub resumed: u64,
-    /// What was lost, if [`OnDamage::Truncate`](crate::OnDamage::Truncate) cut the log. It may lie
-    /// behind `end`, where a segment is missing that nothing leads to any more.
+    /// The damage at which [`OnDamage::Truncate`](crate::OnDamage::Truncate) has ended the log. It
+    /// may lie after `end`, if a segment is missing to which no chain leads.
     pub lost: Option<Damage>,
-    /// The metadata was damaged, and given up under
-    /// [`OnDamage::Truncate`](crate::OnDamage::Truncate).
+    /// The damage for which [`OnDamage::Truncate`](crate::OnDamage::Truncate) has given up the
+    /// metadata.
     pub lost_meta: Option<Damage>,
-    /// The log was closed in order the last time.
+    /// The log was closed cleanly the last time.
     pub clean: bool,
 }
 
-/// What the owner of a log needs to know to make room in it; see
+/// What the owner of a log needs to know to free space in it; see
 /// [`Options::on_checkpoint_due`](crate::Options::on_checkpoint_due).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CheckpointDue {
-    /// The log.
+    /// The log's identity.
     pub log_id: LogId,
     /// Its directory.
     pub path: PathBuf,
     /// Where the log begins.
     pub front: Lsn,
-    /// What is durable ends here.
+    /// Exclusive end of what is durable.
     pub durable: Lsn,
     /// Bytes of all segment files.
     pub used: u64,
     /// The cap, bytes.
     pub limit: u64,
-    /// Truncated to a record's start or end here or above, the log has room for another segment; if
-    /// this is `durable`, as far as it can be truncated. Not itself such a boundary.
+    /// Truncate to a record's start or end at or above this position, and the log has space for
+    /// another segment; if this is `durable`, truncate as far as possible. It need not be such a
+    /// boundary itself.
     pub truncate_to: Lsn,
 }
 

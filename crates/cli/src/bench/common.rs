@@ -39,7 +39,7 @@ impl Where {
 pub fn check_directory(dir: &Path) -> anyhow::Result<()> {
     let why = match dir.metadata() {
         Ok(found) if found.is_dir() => return Ok(()),
-        Ok(_) => "is no directory",
+        Ok(_) => "is not a directory",
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => "does not exist",
         // What may not be looked at is no unusable argument.
         Err(e) => return Err(e).with_context(|| format!("cannot look at {}", dir.display())),

@@ -63,7 +63,7 @@ fn check_directory(dir: &Path) -> anyhow::Result<()> {
     };
     match dir.metadata() {
         Ok(found) if found.is_dir() => Ok(()),
-        Ok(_) => unusable("is no directory"),
+        Ok(_) => unusable("is not a directory"),
         Err(e) if e.kind() == io::ErrorKind::NotFound => unusable("does not exist"),
         Err(e) => Err(e).with_context(|| {
             format!(

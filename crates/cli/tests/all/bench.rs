@@ -176,7 +176,7 @@ fn unusable_arguments_are_told_and_exit_2() {
         (&["--chunk", "2GiB", "--size", "4GiB"], "too large"),
         (&["--seconds", "NaN"], "above 0"),
         (&["--dir", "nosuch"], "does not exist"),
-        (&["--dir", "file"], "is no directory"),
+        (&["--dir", "file"], "is not a directory"),
         (&["--json", "-", "--csv", "-"], "cannot both"),
         (&["--full", "--seconds", "3"], "cannot be used with"),
         (&["nosuch"], "unrecognized subcommand"),

@@ -172,7 +172,7 @@ fn what_cannot_be_looked_at_is_told() {
     let out = facts(home.path(), &[path(&file)]);
     assert_eq!(out.status.code(), Some(2), "{}", told(&out));
     assert!(
-        told(&out).contains("file is no directory"),
+        told(&out).contains("file is not a directory"),
         "{}",
         told(&out)
     );

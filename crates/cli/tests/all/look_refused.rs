@@ -17,8 +17,8 @@ fn what_is_no_log_is_told() {
     for (name, why) in [
         ("nosuch", "does not exist"),
         ("empty", "holds no log"),
-        ("other", "is no control file"),
-        ("file", "is no directory"),
+        ("other", "is not a control file"),
+        ("file", "is not a directory"),
     ] {
         for command in ["verify", "dump", "stat"] {
             let out = logforce(&at(name), command, &["--json", "-"]);

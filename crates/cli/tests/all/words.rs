@@ -12,7 +12,7 @@ use std::process::{Command, Output};
 /// there.
 const NO_NAMES: [&str; 2] = match cfg!(windows) {
     true => ["the directory does not exist"; 2],
-    false => ["it is no directory", "too long"],
+    false => ["it is not a directory", "too long"],
 };
 
 const LOOKING: [(&str, &[&str]); 4] = [
@@ -197,7 +197,7 @@ fn places_that_are_no_log() {
     let long = "x".repeat(300);
     for (name, part) in [
         ("gone", "the directory does not exist"),
-        ("file", "it is no directory"),
+        ("file", "it is not a directory"),
         ("file/below", NO_NAMES[0]),
         ("empty", "it has no 'control' file"),
         ("gäste-ログ", "gäste-ログ holds no log"),

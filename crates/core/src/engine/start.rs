@@ -16,7 +16,7 @@ use crate::state::pipeline::{Durability, Identity, WritePipeline};
 use crate::state::segment_queue::SegmentQueue;
 use crate::storage::builder::Spare;
 use crate::storage::control_file::ControlFile;
-use crate::storage::cuts::Cuts;
+use crate::storage::ranges::GivenUpRanges;
 use crate::storage::retired_files::RetiredFiles;
 use crate::storage::segment::Segment;
 use crate::storage::segments::Segments;
@@ -75,7 +75,7 @@ pub(crate) struct LogFiles {
     pub(crate) spares: Vec<Spare>,
     pub(crate) voids: Voids,
     /// Ranges that were given up at damage.
-    pub(crate) cuts: Cuts,
+    pub(crate) given_up: GivenUpRanges,
 }
 
 impl Engine {
@@ -159,7 +159,7 @@ impl Engine {
             files: Files {
                 control: found.control,
                 spares: Mutex::new(found.spares),
-                retired: RetiredFiles::keeping(found.cuts),
+                retired: RetiredFiles::keeping(found.given_up),
                 lock: Mutex::new(Some(lock)),
             },
             pins,

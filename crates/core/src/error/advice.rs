@@ -1,4 +1,4 @@
-//! What the system's answers mean for whoever meets them, and what to do.
+//! Explains the system's errors, and advises what to do.
 
 use crate::names::{self, NameKind};
 use logforce_device::failure::{FailedCall, is_of_medium, os_number};
@@ -6,25 +6,32 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-/// What is done where nothing is to be written: the user need not be allowed to write then. The
-/// crate `logforce` uses some of these as well.
-const LOOKING: [&str; 5] = ["look at", "read", "list", "open the directory", "ask"];
+/// Operations that only read: for these the user needs no permission to write. The crate `logforce`
+/// uses some of them as well.
+const READING: [&str; 6] = [
+    "check",
+    "look at",
+    "read",
+    "list",
+    "open the directory",
+    "ask",
+];
 
-/// What to do about a log that has stopped.
-pub(super) const ANEW: &str = "open the log anew";
+/// What to do about a log that has failed.
+pub(super) const REOPEN: &str = "open the log again";
 
 /// What to do about a failed call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Advice {
-    /// The answer says it.
+    /// The system's error says it.
     Nothing,
-    /// Put something right. To repeat the call may be of no use even then.
+    /// Repair something. Repeating the call may fail even then.
     PutRight(&'static str),
-    /// Try again, with what comes before these words and behind them.
+    /// Try again, with text before and after these words.
     Again(&'static str, &'static str),
 }
 
-/// What was done to which path, what the system answered, and what to do.
+/// The operation, the path, the system's error, and what to do.
 pub(super) fn describe(doing: &str, path: &Path, source: &io::Error) -> String {
     let answer = answer(doing, path, source);
     match advice(doing, source) {
@@ -34,18 +41,18 @@ pub(super) fn describe(doing: &str, path: &Path, source: &io::Error) -> String {
     }
 }
 
-/// What a failed call says where it has ended a log, and what to do to go on.
-pub(super) fn to_go_on_after(doing: &str, path: &Path, source: &io::Error) -> String {
+/// As [`describe`], for a failed call that has poisoned a log: the advice is to open the log again.
+pub(super) fn to_continue_after(doing: &str, path: &Path, source: &io::Error) -> String {
     let answer = answer(doing, path, source);
     match advice(doing, source) {
-        Advice::Nothing => format!("{answer}; to go on, {ANEW}"),
-        Advice::PutRight(what) => format!("{answer}; {what}. To go on, {ANEW}"),
-        Advice::Again(before, behind) => format!("{answer}; {before}{ANEW}{behind}"),
+        Advice::Nothing => format!("{answer}; to continue, {REOPEN}"),
+        Advice::PutRight(what) => format!("{answer}; {what}. To continue, {REOPEN}"),
+        Advice::Again(before, behind) => format!("{answer}; {before}{REOPEN}{behind}"),
     }
 }
 
-/// What was done to which path, and what the system answered: in the backend's words where it told
-/// of the same file or of something in the directory, for they say more.
+/// The operation, the path and the system's error. If the backend's error is about the same file,
+/// or a file in the directory, it is more precise and is used.
 fn answer(doing: &str, path: &Path, source: &io::Error) -> String {
     match FailedCall::of(source) {
         Some(call) if call.path.starts_with(path) => call.to_string(),
@@ -56,8 +63,8 @@ fn answer(doing: &str, path: &Path, source: &io::Error) -> String {
     }
 }
 
-/// Whether the segment `now` may have been opened as `then`: a backend knows a file by the name it
-/// had, when it was being prepared or kept for reuse.
+/// Whether the segment `now` may have been opened as `then`: a backend knows a file by its name
+/// when it was opened, as a temporary file or a spare.
 fn is_former_name(then: &Path, now: &Path) -> bool {
     let kind = |path: &Path| Some(names::kind(path.file_name()?.to_str()?));
     then.parent() == now.parent()
@@ -65,22 +72,22 @@ fn is_former_name(then: &Path, now: &Path) -> bool {
         && matches!(kind(then), Some(NameKind::Preparing | NameKind::Spare))
 }
 
-fn is_looking(doing: &str) -> bool {
-    doing == "open" || LOOKING.iter().any(|l| doing.starts_with(l))
+fn is_reading(doing: &str) -> bool {
+    doing == "open" || READING.iter().any(|l| doing.starts_with(l))
 }
 
 fn advice(doing: &str, source: &io::Error) -> Advice {
     use Advice::{Again, Nothing, PutRight};
     if is_of_medium(source) {
         return PutRight(
-            "the device reports that it failed: look into the system's log (dmesg on Linux)",
+            "the device reports that it failed: see the system's log (dmesg on Linux)",
         );
     }
     if let Some(advice) = os_number(source).and_then(by_number) {
         return advice;
     }
     match source.kind() {
-        io::ErrorKind::PermissionDenied if is_looking(doing) => PutRight(
+        io::ErrorKind::PermissionDenied if is_reading(doing) => PutRight(
             "the user of this process must be allowed to read it; the files of a log are their \
              owner's alone unless that was changed",
         ),
@@ -88,11 +95,11 @@ fn advice(doing: &str, source: &io::Error) -> Advice {
             "the directory and its files must be readable and writable for the user of this process",
         ),
         io::ErrorKind::ReadOnlyFilesystem => PutRight(
-            "to open a log is to write to it: remount the filesystem for writing, or look with \
+            "opening a log writes to it: remount the filesystem for writing, or read it with \
              `logforce dump` or logforce::read_only",
         ),
         io::ErrorKind::StorageFull => Again("free some space and ", ""),
-        io::ErrorKind::QuotaExceeded => Again("free some space or have the quota raised, and ", ""),
+        io::ErrorKind::QuotaExceeded => Again("free some space or raise the quota, and ", ""),
         io::ErrorKind::FileTooLarge => PutRight(
             "neither the filesystem nor the limit of this process (ulimit -f) may forbid files as \
              large as a segment: see Options::segment_size",
@@ -106,7 +113,7 @@ fn advice(doing: &str, source: &io::Error) -> Advice {
             Again("the device or the server did not answer: ", " when it does")
         }
         io::ErrorKind::StaleNetworkFileHandle => PutRight(
-            "what was there was unmounted, removed or replaced: find out by whom, and open it anew",
+            "the file was unmounted, removed or replaced: find out why, and open the log again",
         ),
         io::ErrorKind::WouldBlock if doing.contains("thread") => Again(
             "no more threads are allowed (ulimit -u) or there is too little memory: change that and ",
@@ -136,9 +143,7 @@ fn by_number(number: i32) -> Option<Advice> {
              that limit (fs.file-max on Linux) or close some, and ",
             "",
         ),
-        ENXIO | ENODEV => {
-            PutRight("the device is gone: look into the system's log (dmesg on Linux)")
-        }
+        ENXIO | ENODEV => PutRight("the device is gone: see the system's log (dmesg on Linux)"),
         _ => return None,
     })
 }
@@ -163,7 +168,7 @@ fn by_number(number: i32) -> Option<Advice> {
     })
 }
 
-/// A number of bytes, for people and for whoever compares: `64 MiB (67108864 bytes)`.
+/// A number of bytes, rounded and exact: `64 MiB (67108864 bytes)`.
 pub(crate) struct Bytes(pub(crate) u64);
 
 impl fmt::Display for Bytes {
@@ -209,9 +214,9 @@ mod tests {
     #[test]
     fn what_is_not_about_the_log_says_what_to_do() {
         let at = Path::new("/data/log");
-        let told = |doing, source| describe(doing, at, &source);
+        let message = |doing, source| describe(doing, at, &source);
         let denied = || io::ErrorKind::PermissionDenied.into();
-        // Whoever only looks is not told to ask for the right to write.
+        // An operation that only reads does not ask for permission to write.
         for doing in [
             "open the directory",
             "open",
@@ -219,11 +224,14 @@ mod tests {
             "read",
             "look at the place",
         ] {
-            let told = told(doing, denied());
-            assert!(told.contains("read") && !told.contains("writ"), "{told}");
+            let message = message(doing, denied());
+            assert!(
+                message.contains("read") && !message.contains("writ"),
+                "{message}"
+            );
         }
         for doing in ["lock", "open for writing", "make the directory", "write"] {
-            assert!(told(doing, denied()).contains("writable"), "{doing}");
+            assert!(message(doing, denied()).contains("writable"), "{doing}");
         }
         for (kind, part) in [
             (io::ErrorKind::OutOfMemory, "memory"),
@@ -233,97 +241,101 @@ mod tests {
             (io::ErrorKind::TimedOut, "try again"),
             (io::ErrorKind::ReadOnlyFilesystem, "remount"),
         ] {
-            let told = told("write", kind.into());
-            assert!(told.contains(part), "{told}");
-            assert!(told.contains("/data/log"), "{told}");
+            let message = message("write", kind.into());
+            assert!(message.contains(part), "{message}");
+            assert!(message.contains("/data/log"), "{message}");
         }
-        let thread = told("start a thread for", io::ErrorKind::WouldBlock.into());
+        let thread = message("start a thread for", io::ErrorKind::WouldBlock.into());
         assert!(thread.contains("ulimit -u"), "{thread}");
     }
 
-    /// A segment is opened under one name and used under another; who reads of a failure is told the
-    /// one that is there, and once what could not be done.
+    /// A segment is opened under one name and used under another. The error names the one that
+    /// exists now, and says once what failed.
     #[test]
     fn a_file_that_was_renamed_is_named_as_it_is_now() {
         let dir = Path::new("some").join("log");
         let now = dir.join("0000000000004000.seg");
-        let full = || io::Error::new(io::ErrorKind::StorageFull, "no room");
+        let full = || io::Error::new(io::ErrorKind::StorageFull, "no space");
         let write = "write 4096 bytes at 8192 to";
-        let told = |call: &Path, path: &Path| {
+        let message = |call: &Path, path: &Path| {
             let source = failure::at(&full(), io::ErrorKind::Other, write, call);
             describe("write", path, &source)
         };
-        let expected = format!("cannot {write} {}: no room", now.display());
+        let expected = format!("cannot {write} {}: no space", now.display());
         for then in [
             "0000000000004000.tmp",
             "0000000000001000.spare",
             "0000000000004000.seg",
         ] {
-            assert_eq!(told(&dir.join(then), &now), expected);
+            assert_eq!(message(&dir.join(then), &now), expected);
         }
-        // Of a file in the directory it says more than of the directory.
-        assert_eq!(told(&now, &dir), expected);
-        // What is about another file stays, and says why it was asked.
-        let other = told(Path::new("/proc/x"), &now);
+        // The error of a file in the directory is more precise than the directory's.
+        assert_eq!(message(&now, &dir), expected);
+        // An error about another file stays in the text.
+        let other = message(Path::new("/proc/x"), &now);
         let both = format!(
-            "cannot write {}: cannot {write} /proc/x: no room",
+            "cannot write {}: cannot {write} /proc/x: no space",
             now.display()
         );
         assert_eq!(other, both);
-        // A text that happens to name the file does not stand for what was done to which path.
+        // A text that happens to name the file does not replace the operation and the path.
         let text = io::Error::other("0000000000004000.seg is odd");
-        let told = describe("write", &now, &text);
+        let message = describe("write", &now, &text);
         let expected = format!("cannot write {}: {text}", now.display());
-        assert_eq!(told, expected);
+        assert_eq!(message, expected);
     }
 
-    /// Who opens a log that stopped can succeed, who repeats the call cannot.
+    /// Opening a failed log again can succeed, repeating the call cannot.
     #[test]
-    fn a_log_that_stopped_is_to_be_opened_where_others_try_again() {
-        let told = |kind: io::ErrorKind| {
+    fn a_failed_log_is_to_be_opened_again_where_others_try_again() {
+        let message = |kind: io::ErrorKind| {
             let source = io::Error::new(kind, "no");
             let again = describe("write", Path::new("x"), &source);
-            (again, to_go_on_after("write", Path::new("x"), &source))
+            (again, to_continue_after("write", Path::new("x"), &source))
         };
-        for (kind, again, anew) in [
+        for (kind, again, reopen) in [
             (
                 io::ErrorKind::StorageFull,
                 "; free some space and try again",
-                "; free some space and open the log anew",
+                "; free some space and open the log again",
             ),
             (
                 io::ErrorKind::TimedOut,
                 "; the device or the server did not answer: try again when it does",
-                "; the device or the server did not answer: open the log anew when it does",
+                "; the device or the server did not answer: open the log again when it does",
             ),
             (
                 io::ErrorKind::Interrupted,
                 "; try again",
-                "; open the log anew",
+                "; open the log again",
             ),
-            (io::ErrorKind::Other, "", "; to go on, open the log anew"),
+            (
+                io::ErrorKind::Other,
+                "",
+                "; to continue, open the log again",
+            ),
         ] {
             let expected = |advice: &str| format!("cannot write x: no{advice}");
-            assert_eq!(told(kind), (expected(again), expected(anew)));
+            assert_eq!(message(kind), (expected(again), expected(reopen)));
         }
-        let (_, anew) = told(io::ErrorKind::PermissionDenied);
+        let (_, reopen) = message(io::ErrorKind::PermissionDenied);
         assert!(
-            anew.ends_with("of this process. To go on, open the log anew"),
-            "{anew}"
+            reopen.ends_with("of this process. To continue, open the log again"),
+            "{reopen}"
         );
     }
 
     #[cfg(unix)]
     #[test]
     fn limits_are_named_by_the_systems_number() {
-        let told = |n| describe("open", Path::new("/x"), &io::Error::from_raw_os_error(n));
+        let message = |n| describe("open", Path::new("/x"), &io::Error::from_raw_os_error(n));
         for (number, part) in [
             (24, "ulimit -n"),
             (23, "fs.file-max"),
             (5, "dmesg"),
             (19, "gone"),
         ] {
-            assert!(told(number).contains(part), "{}", told(number));
+            assert!(message(number).contains(part), "{}", message(number));
         }
     }
 }

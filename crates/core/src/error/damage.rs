@@ -3,10 +3,10 @@
 use logforce_format::{Lsn, RecoveryCase};
 use std::path::PathBuf;
 
-/// Acknowledged data that is not there any more, or bytes that cannot be explained.
+/// Acknowledged data that is missing, or bytes that no crash explains.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
-    /// Where in the log.
+    /// Position in the log.
     pub lsn: Lsn,
     /// The row of recovery's decision table.
     pub case: RecoveryCase,
@@ -14,18 +14,18 @@ pub struct Damage {
     pub path: PathBuf,
     /// The file, if one can be named.
     pub file: Option<String>,
-    /// Where in the file, bytes.
+    /// Offset in the file, bytes.
     pub offset: u64,
     /// What was found there.
     pub found: String,
-    /// Data up to here is known to have been durable; [`Lsn::ORIGIN`] if nothing is known.
+    /// Records below are known to have been durable; [`Lsn::ORIGIN`] if nothing is known.
     pub durable_to: Lsn,
-    /// Met by reading a log, not by opening it. An opening reads only the log's end, so
-    /// [`OnDamage::Truncate`](crate::OnDamage::Truncate) need not meet it.
+    /// Found by reading a log, not by opening it. An opening reads only the end of the log, so
+    /// [`OnDamage::Truncate`](crate::OnDamage::Truncate) may not find it.
     pub in_reading: bool,
-    /// An opening with [`OnDamage::Truncate`](crate::OnDamage::Truncate) ends the log before it. That
-    /// refuses as well where it cannot know what the log is: two segments claim one place, or the
-    /// control file cannot be used.
+    /// An opening with [`OnDamage::Truncate`](crate::OnDamage::Truncate) ends the log before it. If
+    /// false, that fails as well: two segments claim the same part of the log, or the control file
+    /// is unusable.
     pub truncatable: bool,
 }
 
@@ -54,21 +54,21 @@ impl std::fmt::Display for Damage {
 }
 
 impl Damage {
-    /// What to do about damage, behind what saves the rest. An opening reads only the log's end: to
-    /// truncate there does nothing for what a reader has met further down.
+    /// What to do about damage, after saving the rest. An opening reads only the end of the log:
+    /// ending it there does not help with damage that a reader has found further down.
     pub(super) fn advice(&self) -> &'static str {
         match (self.in_reading, self.truncatable) {
             (false, true) => {
-                "to open with Options::on_damage(OnDamage::Truncate) is to give up what follows this place"
+                "opening with Options::on_damage(OnDamage::Truncate) gives up what follows this position"
             }
             (false, false) => {
-                "an opening with OnDamage::Truncate refuses this too. Put right what is named here, put the \
-                 log back from a copy, or go on with what was saved"
+                "opening with OnDamage::Truncate fails here too. Repair what is named here, restore the log \
+                 from a copy, or continue with the saved records"
             }
             (true, _) => {
-                "openings read only the end of a log, so OnDamage::Truncate need not help here. Put the log \
-                 back from a copy, or go on with what was saved; or, if what lies up to this place is no \
-                 longer needed, truncate_front to a record behind it"
+                "an opening reads only the end of a log, so OnDamage::Truncate may not help here. Restore the \
+                 log from a copy, or continue with the saved records; or, if the records up to this \
+                 position are no longer needed, truncate_front to a record after it"
             }
         }
     }

@@ -13,18 +13,18 @@ use std::sync::Arc;
 /// A result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What went wrong. Each says what happened, where, and what can be done.
+/// An error of this crate. Its message says what happened, where, and what to do.
 #[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A call of the operating system failed.
     #[error("{}", advice::describe(doing, path, source))]
     Io {
-        /// What was being done.
+        /// The operation.
         doing: &'static str,
-        /// On what.
+        /// The file or directory.
         path: PathBuf,
-        /// The system's answer.
+        /// The system's error.
         source: Arc<io::Error>,
     },
     /// There is no log in the directory (or no directory).
@@ -41,12 +41,12 @@ pub enum Error {
         /// The directory.
         path: PathBuf,
     },
-    /// The directory holds something that is not ours.
-    #[error("{} is no log directory: {why}", path.display())]
+    /// The directory holds files that are not a log's.
+    #[error("{} is not a log directory: {why}", path.display())]
     NotALog {
         /// The directory.
         path: PathBuf,
-        /// What speaks against it.
+        /// The reason.
         why: String,
     },
     /// Written by a newer version of Logforce.
@@ -57,46 +57,47 @@ pub enum Error {
         /// Its version.
         version: u16,
     },
-    /// Somebody else has the log open for writing.
-    #[error("{} is open for writing already, in this process or in another: only one writer at a time. To look at it meanwhile: logforce::read_only, or `logforce stat`", path.display())]
+    /// The log is open for writing already, in this process or another.
+    #[error("{} is open for writing already, in this process or in another: only one writer at a time. To read it meanwhile: logforce::read_only, or `logforce stat`", path.display())]
     Locked {
         /// The directory.
         path: PathBuf,
     },
-    /// No room for another segment. Nothing was accepted; what was acknowledged stays, and the log
-    /// goes on once there is space.
+    /// No space for another segment. The append was not accepted; acknowledged records stay, and
+    /// the log continues once there is space.
     #[error("no space to prepare a segment of {} in {}: free some, or truncate_front the log ({source})", Bytes(*need), path.display())]
     NoSpace {
         /// The directory.
         path: PathBuf,
-        /// Bytes wanted.
+        /// Bytes needed.
         need: u64,
-        /// The system's answer.
+        /// The system's error.
         source: Arc<io::Error>,
     },
-    /// The log is as long as [`Options::max_log_size`](crate::Options::max_log_size) allows. Nothing
-    /// was accepted; the log goes on once its front was moved.
+    /// The log is as large as [`Options::max_log_size`](crate::Options::max_log_size) allows. The
+    /// append was not accepted; the log continues after
+    /// [`Log::truncate_front`](crate::Log::truncate_front).
     #[error("the log in {} is full: its segment files take up {}, and with {} more they would exceed the cap of {}. truncate_front the log or raise Options::max_log_size", path.display(), Bytes(*used), Bytes(*need), Bytes(*limit))]
     Full {
         /// The directory.
         path: PathBuf,
         /// Bytes of all segment files.
         used: u64,
-        /// Bytes wanted.
+        /// Bytes needed.
         need: u64,
         /// The cap, bytes.
         limit: u64,
     },
-    /// The guarantee that was asked for cannot be had here.
-    #[error("{}: method {method} guarantees {got} here, {wanted} was asked for: {evidence}. To accept less, open with Options::require(Guarantee::{got:?})", path.display())]
+    /// The required guarantee is not available here.
+    #[error("{}: method {method} guarantees {got} here, {wanted} is required: {evidence}. To accept less, open with Options::require(Guarantee::{got:?})", path.display())]
     Guarantee {
         /// The directory.
         path: PathBuf,
         /// The method.
         method: Method,
-        /// What was asked for.
+        /// The required guarantee.
         wanted: Guarantee,
-        /// What can be had.
+        /// The guarantee of the method here.
         got: Guarantee,
         /// Why.
         evidence: String,
@@ -111,13 +112,13 @@ pub enum Error {
         /// Why.
         why: String,
     },
-    /// Acknowledged data is damaged. Nothing was cut.
+    /// Acknowledged data is damaged. The log was not changed.
     #[error(
-        "damaged log: {0}. Nothing was cut. Look with `logforce verify {dir}`, and save all records that can still be read with `logforce salvage {dir} NEW`, before anything else: {advice}", dir = .0.path.display(), advice = .0.advice()
+        "damaged log: {0}. Nothing was changed. Inspect it with `logforce verify {dir}`, and save all records that can still be read with `logforce salvage {dir} NEW`, before anything else: {advice}", dir = .0.path.display(), advice = .0.advice()
     )]
     Damaged(Box<Damage>),
-    /// A write or a barrier failed earlier; nothing more is accepted. Whether the records that were
-    /// not acknowledged are there will be known after reopening.
+    /// A write or a barrier has failed; the log accepts nothing more. Whether records that were not
+    /// acknowledged are durable is known only after opening it again.
     #[error(
         "the log stopped at LSN {durable} after a failure: {}. Indeterminate: records above may or may not be there after reopening",
         of_poison(cause)
@@ -128,13 +129,13 @@ pub enum Error {
         /// The failure.
         cause: Arc<Error>,
     },
-    /// The log is not where it was opened any more, though it is still open: its directory or a
-    /// file of it was deleted, moved away or replaced. The cause of an [`Error::Poisoned`].
+    /// The log's directory or one of its files was deleted, moved away or replaced while it was
+    /// open. The cause of an [`Error::Poisoned`].
     #[error(
-        "{} is not what was opened: {found}. What was acknowledged since then, half a second of commits at most, may not be found there: put back what was taken away before the log is opened again", path.display()
+        "{} is not what was opened: {found}. What was acknowledged since then, half a second of commits at most, may be missing there: restore what was removed before you open the log again", path.display()
     )]
     Displaced {
-        /// The path by which the log was opened.
+        /// The path with which the log was opened.
         path: PathBuf,
         /// What was found there.
         found: String,
@@ -163,7 +164,7 @@ pub enum Error {
         /// The front.
         front: Lsn,
     },
-    /// The LSN lies in a range that was taken back.
+    /// The LSN lies in a void range.
     #[error("LSN {lsn} was voided by truncate_back, with all from LSN {from} up to LSN {to}")]
     Voided {
         /// The LSN.
@@ -173,7 +174,7 @@ pub enum Error {
         /// Exclusive end of the range.
         to: Lsn,
     },
-    /// The LSN lies beyond what there is (to read: what is durable).
+    /// The LSN lies beyond the end of the log (for reads: beyond the durable LSN).
     #[error("LSN {lsn} lies beyond the end at LSN {end}")]
     BeyondEnd {
         /// The LSN.
@@ -189,73 +190,73 @@ pub enum Error {
         /// Why.
         why: &'static str,
     },
-    /// An option cannot be.
+    /// An option has an invalid value.
     #[error("option {option}: {why}")]
     Option {
-        /// Which.
+        /// The option.
         option: &'static str,
         /// Why.
         why: String,
     },
-    /// There is no room to stage the record now; nothing was accepted.
-    #[error("no room to state the record now: wait for commits under way, or submit_async")]
+    /// There is no buffer or prepared space for the record now; it was not accepted.
+    #[error(
+        "no buffer or prepared space for the record now: wait for commits in flight, or use submit_async"
+    )]
     WouldBlock,
     /// The log was closed.
     #[error("the log is closed")]
     Closed,
     /// This process is a fork of the one that opened the log.
-    #[error(
-        "the log was opened before this process was forked: only the parent may use it, open it anew"
-    )]
+    #[error("the log was opened before this process was forked: only the parent may use it")]
     Forked,
 }
 
-/// The message: what ends a `main() -> Result<(), Error>`, an `unwrap` or an `expect` prints this.
+/// Prints the message, as a `main() -> Result<(), Error>`, an `unwrap` or an `expect` shows it.
 impl std::fmt::Debug for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         std::fmt::Display::fmt(self, f)
     }
 }
 
-/// What kind of thing went wrong, to decide by.
+/// The kind of an [`Error`], to decide what to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The operating system refused.
+    /// A call of the operating system failed.
     Io,
     /// There is no log.
     NoLog,
-    /// There is one already.
+    /// There is a log already.
     AlreadyExists,
-    /// The directory is something else.
+    /// The directory holds other files.
     NotALog,
     /// A newer format.
     NewerFormat,
-    /// Another writer.
+    /// Another writer has the lock.
     Locked,
-    /// No space; clean.
+    /// No space; the log is intact.
     NoSpace,
-    /// At the cap on the log's size; clean.
+    /// At the cap on the log's size; the log is intact.
     Full,
-    /// The guarantee or the method cannot be had.
+    /// The guarantee or the method is not available.
     Unavailable,
     /// Acknowledged data is damaged.
     Damaged,
-    /// Stopped after a failure, which is the error's cause; indeterminate. Also where the failure is
-    /// that the log was [displaced](ErrorKind::Displaced).
+    /// The log has failed; the failure is the error's cause. What was in flight is indeterminate.
+    /// Also if the failure is that the log was [displaced](ErrorKind::Displaced).
     Poisoned,
-    /// Deleted, moved away or replaced while it was open. Only ever the kind of the cause in an
-    /// [`Error::Poisoned`], whose own kind is [`ErrorKind::Poisoned`].
+    /// Deleted, moved away or replaced while it was open. Only the cause of an [`Error::Poisoned`]
+    /// has this kind; the error itself has [`ErrorKind::Poisoned`].
     Displaced,
     /// The caller's argument is wrong.
     InvalidInput,
     /// Below the front.
     Truncated,
-    /// Taken back.
+    /// In a void range.
     Voided,
     /// Beyond the end.
     BeyondEnd,
-    /// No room now; try again.
+    /// No buffer or prepared space now; try again.
     WouldBlock,
     /// Closed.
     Closed,
@@ -349,7 +350,7 @@ impl Error {
         matches!(self, Error::Io { source, .. } if source.kind() == io::ErrorKind::Unsupported)
     }
 
-    /// Whether this is the system's way to say that there is no room.
+    /// Whether the system says that there is no space.
     pub(crate) fn is_full(&self) -> bool {
         match self {
             Error::NoSpace { .. } => true,
@@ -364,16 +365,16 @@ impl Error {
     }
 }
 
-/// Why a log stopped, and what to do: nothing that is tried again on it can succeed, but whoever
-/// opens it can.
+/// Why a log has failed, and what to do: repeating a call cannot succeed, opening the log again
+/// can.
 fn of_poison(cause: &Error) -> String {
     match cause {
         Error::Io {
             doing,
             path,
             source,
-        } => advice::to_go_on_after(doing, path, source),
-        other => format!("{other}. To go on, {}", advice::ANEW),
+        } => advice::to_continue_after(doing, path, source),
+        other => format!("{other}. To continue, {}", advice::REOPEN),
     }
 }
 
@@ -382,7 +383,7 @@ mod tests {
     use super::*;
     use logforce_format::RecoveryCase;
 
-    /// Who copies what the message advises must not lose what could still be read.
+    /// Following the message's advice must not lose records that can still be read.
     #[test]
     fn damage_is_looked_at_and_saved_before_it_is_cut() {
         let damage = Damage {
@@ -406,43 +407,45 @@ mod tests {
         };
         let file = Path::new("/data/log").join("0000000000000000.seg");
         let place = format!("{} offset 12288", file.display());
-        let told = Error::Damaged(Box::new(damage)).to_string();
+        let message = Error::Damaged(Box::new(damage)).to_string();
         let mut from = 0;
         for part in [
             "LSN 8192",
             &place,
             "os error 5",
             "durable up to LSN 9000",
-            "Nothing was cut",
+            "Nothing was changed",
             "logforce verify /data/log",
             "logforce salvage /data/log NEW",
             "OnDamage::Truncate",
         ] {
-            let at = told.get(from..).and_then(|t| t.find(part));
-            from += at.unwrap_or_else(|| panic!("no '{part}' in order in: {told}"));
+            let at = message.get(from..).and_then(|t| t.find(part));
+            from += at.unwrap_or_else(|| panic!("no '{part}' in order in: {message}"));
         }
-        // An opening would not even come to it.
-        let told = Error::Damaged(Box::new(read)).to_string();
+        // An opening would not find it.
+        let message = Error::Damaged(Box::new(read)).to_string();
         for part in ["logforce salvage /data/log NEW", "truncate_front", "a copy"] {
-            assert!(told.contains(part), "{told}");
+            assert!(message.contains(part), "{message}");
         }
-        assert!(!told.contains("to open with Options::on_damage"), "{told}");
-        assert!(!told.contains("  "), "{told}");
-        // Nor does that opening itself advise to open so.
-        let told = Error::Damaged(Box::new(refused)).to_string();
-        for part in [
-            "logforce salvage /data/log NEW",
-            "refuses this too",
-            "a copy",
-        ] {
-            assert!(told.contains(part), "{told}");
+        assert!(
+            !message.contains("opening with Options::on_damage"),
+            "{message}"
+        );
+        assert!(!message.contains("  "), "{message}");
+        // An opening with that option does not advise to use it.
+        let message = Error::Damaged(Box::new(refused)).to_string();
+        for part in ["logforce salvage /data/log NEW", "fails here too", "a copy"] {
+            assert!(message.contains(part), "{message}");
         }
-        assert!(!told.contains("to open with Options::on_damage"), "{told}");
+        assert!(
+            !message.contains("opening with Options::on_damage"),
+            "{message}"
+        );
     }
 
-    /// Nothing that is tried on a log that has stopped can succeed.
+    /// No call on a failed log can succeed.
     #[test]
-    fn a_log_that_stopped_is_to_be_opened_anew() {
+    fn a_failed_log_advises_to_open_it_again() {
         for kind in [
             io::ErrorKind::StorageFull,
             io::ErrorKind::Interrupted,
@@ -451,13 +454,17 @@ mod tests {
             io::ErrorKind::Other,
         ] {
             let cause = Error::io("write", "/data/log/0000000000000000.seg")(kind.into());
-            let told = Error::Poisoned {
+            let message = Error::Poisoned {
                 durable: Lsn(9000),
                 cause: Arc::new(cause),
             };
-            let told = told.to_string();
-            assert!(!told.contains("try again"), "{told}");
-            assert_eq!(told.matches("open the log anew").count(), 1, "{told}");
+            let message = message.to_string();
+            assert!(!message.contains("try again"), "{message}");
+            assert_eq!(
+                message.matches("open the log again").count(),
+                1,
+                "{message}"
+            );
         }
     }
 }

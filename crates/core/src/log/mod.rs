@@ -292,7 +292,7 @@ impl Log {
 fn run_thread(engine: &Arc<Engine>, body: fn(&Arc<Engine>)) {
     let ended = catch_unwind(AssertUnwindSafe(|| body(engine)));
     if let Err(panic) = ended {
-        engine.unwound("go on writing");
+        engine.unwound("write to");
         if engine.is_writer_thread() {
             engine.call_back(true);
         }

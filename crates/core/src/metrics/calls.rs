@@ -1,4 +1,4 @@
-//! Which device calls are under way, so that one that hangs is seen.
+//! Device calls in flight, so that a call that hangs shows in the statistics.
 
 use crate::metrics::histogram::shard;
 use std::sync::atomic::AtomicU64;
@@ -6,10 +6,10 @@ use std::sync::atomic::Ordering::*;
 use std::time::Duration;
 
 const FREE: u64 = 0;
-/// Eight for each of eight shards, so that each shard has a cache line of its own.
+/// Eight for each of eight shards: each shard has a cache line of its own.
 const SLOTS: usize = 64;
 
-/// When the device calls under way began.
+/// The start times of the device calls in flight.
 pub(super) struct CallbackState {
     /// By the log's clock, in nanoseconds.
     began: [AtomicU64; SLOTS],
@@ -24,7 +24,7 @@ impl Default for CallbackState {
 }
 
 impl CallbackState {
-    /// The slot taken; none where too many calls are under way.
+    /// Registers a call and returns its slot; `None` if too many calls are in flight.
     pub(super) fn begin(&self, now: Duration) -> Option<usize> {
         let now = (now.as_nanos() as u64).max(FREE + 1);
         let first = shard() * 8;
@@ -40,7 +40,7 @@ impl CallbackState {
         }
     }
 
-    /// How long ago the oldest one began.
+    /// The age of the oldest call.
     pub(super) fn oldest(&self, now: Duration) -> Duration {
         let began = self.began.iter().map(|s| s.load(Relaxed));
         let oldest = began.filter(|&at| at != FREE).min();

@@ -1,4 +1,4 @@
-//! What is counted, once: the counters themselves, what is read from them, and their names.
+//! The counters, their snapshot and their names, from one list.
 
 use std::sync::atomic::{AtomicU64, Ordering::*};
 
@@ -12,7 +12,7 @@ impl Counter {
         self.0.fetch_add(n, Relaxed);
     }
 
-    /// For a counter that is added to under the log's mutex only: no atomic addition is needed.
+    /// Adds to a counter that changes only under the log's mutex, without an atomic addition.
     pub(crate) fn add_alone(&self, n: u64) {
         self.0.store(self.0.load(Relaxed).wrapping_add(n), Relaxed);
     }
@@ -24,13 +24,13 @@ impl Counter {
 
 macro_rules! counters {
     ($($(#[$doc:meta])+ $name:ident,)+) => {
-        /// Where it is counted.
+        /// The counters.
         #[derive(Default)]
         pub(crate) struct Counting {
             $(pub(crate) $name: Counter,)+
         }
 
-        /// What was counted since the log was opened.
+        /// The counts since the log was opened.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
         #[non_exhaustive]
         pub struct Counters {
@@ -41,12 +41,12 @@ macro_rules! counters {
             /// The names of all counters, in the order of [`Counters::values`].
             pub const NAMES: &[&str] = &[$(stringify!($name)),+];
 
-            /// All counters in a fixed order, to which later versions add at the end.
+            /// All counters in a fixed order; later versions append to it.
             pub fn values(&self) -> Vec<u64> {
                 vec![$(self.$name),+]
             }
 
-            /// What came since `earlier`.
+            /// The counts since `earlier`.
             pub fn difference(&self, earlier: &Counters) -> Counters {
                 Counters { $($name: self.$name.saturating_sub(earlier.$name)),+ }
             }
@@ -82,13 +82,13 @@ counters! {
     padding_bytes,
     /// Device writes of batches.
     writes,
-    /// Those among them that were written through.
+    /// Write-throughs among them.
     through_writes,
     /// Barriers on segments, for commits.
     barriers,
-    /// Jobs that made records durable because somebody asked.
+    /// Jobs that made records durable on request.
     forces,
-    /// Jobs that put down a stamp.
+    /// Jobs that wrote a stamp.
     stamps,
     /// Commits that waited until they were durable.
     commits_force,
@@ -98,13 +98,13 @@ counters! {
     commits_interval,
     /// Submissions.
     submits,
-    /// Appends that had to wait for room in memory.
+    /// Appends that had to wait for buffer space.
     buffer_waits,
     /// Appends that had to wait for prepared space.
     segment_waits,
-    /// Segments made ready.
+    /// Segments that were prepared.
     segments_prepared,
-    /// Those among them that took the file of a truncated one.
+    /// Those among them that reused the file of a truncated segment.
     segments_recycled,
     /// Device writes of all kinds: batches, segments being prepared, the control file.
     device_writes,

@@ -1,5 +1,5 @@
-//! The directory and the files of a log, with every call that changes something counted and its
-//! beginning noted, so that a call that does not come back is seen.
+//! Wrappers of the log's directory and files that count every call that changes something, and
+//! register it while it is in flight, so that a call that hangs shows in the statistics.
 
 use crate::metrics::recorder::Metrics;
 use logforce_device::{
@@ -9,7 +9,7 @@ use logforce_device::{
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What both kinds need.
+/// What both wrappers need.
 #[derive(Clone)]
 struct Meter {
     metrics: Arc<Metrics>,
@@ -69,11 +69,11 @@ impl ForwardDirectory for MeteredDirectory {
     }
 }
 
-/// A file, counted. Reads are not: they wait in the reader's thread, and nobody else's.
+/// A file, counted. Reads are not: they delay only the reader's own thread.
 struct MeteredFile {
     inner: Arc<dyn File>,
     meter: Meter,
-    /// Writes that are in flight after `submit`: ticket and slot. Never locked across a call.
+    /// Writes in flight after `submit`: ticket and slot. Never locked across a device call.
     flying: Mutex<Vec<(u64, usize)>>,
 }
 

@@ -1,13 +1,12 @@
-//! Histograms that many threads record into, and what is read from them.
+//! Histograms that many threads record into, and their snapshots.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
 
-/// Each power of two is cut into so many buckets: the middle of a bucket is within 1/32 of
-/// everything in it.
+/// Buckets per power of two: the middle of a bucket is within 1/32 of every value in it.
 const SUB: usize = 16;
-/// Exponent of the largest power of two that is told apart: in nanoseconds 2^42 are 73 minutes, and
-/// the last bucket ends at twice that.
+/// Exponent of the largest power of two with buckets of its own: 2^42 nanoseconds are 73 minutes,
+/// and the last bucket ends at twice that.
 const LARGEST: usize = 42;
 const BUCKETS: usize = SUB * (LARGEST - 2);
 
@@ -33,7 +32,7 @@ fn extent(bucket: usize) -> (u64, u64) {
     (low << shift, 1 << shift)
 }
 
-/// Counts values in buckets. Recording takes no lock: two additions, and a look at the maximum.
+/// Counts values in buckets. Recording takes no lock: two additions, and a check of the maximum.
 pub(crate) struct Histogram {
     buckets: Box<[AtomicU64]>,
     sum: AtomicU64,
@@ -54,7 +53,7 @@ impl Histogram {
     pub(crate) fn record(&self, value: u64) {
         self.buckets[bucket(value)].fetch_add(1, Relaxed);
         self.sum.fetch_add(value, Relaxed);
-        // Hardly ever: the line stays shared among those who only look.
+        // Rarely true, so that the cache line stays shared among the threads.
         if value > self.max.load(Relaxed) {
             self.max.fetch_max(value, Relaxed);
         }
@@ -71,7 +70,7 @@ impl Histogram {
     }
 }
 
-/// How many threads record without getting into each other's way.
+/// How many threads record without contention.
 const SHARDS: usize = 8;
 
 /// A histogram for many threads at once.
@@ -106,11 +105,11 @@ pub(super) fn shard() -> usize {
         }
         mine.get()
     });
-    // A thread that is ending has none any more.
+    // A thread that is ending has no thread-locals any more.
     mine.unwrap_or(0)
 }
 
-/// What a histogram held at some moment.
+/// The contents of a histogram at some time.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct HistogramSnapshot {
     buckets: Vec<u64>,
@@ -162,7 +161,7 @@ impl HistogramSnapshot {
         self.max
     }
 
-    /// Takes in the values of another.
+    /// Adds the values of another snapshot.
     pub fn merge(&mut self, other: &HistogramSnapshot) {
         if self.buckets.len() < other.buckets.len() {
             self.buckets.resize(other.buckets.len(), 0);
@@ -175,7 +174,7 @@ impl HistogramSnapshot {
         self.max = self.max.max(other.max);
     }
 
-    /// What came since `earlier`, an earlier snapshot of the same histogram.
+    /// The values since `earlier`, an earlier snapshot of the same histogram.
     pub fn difference(&self, earlier: &HistogramSnapshot) -> HistogramSnapshot {
         let mut buckets = self.buckets.clone();
         for (mine, theirs) in buckets.iter_mut().zip(&earlier.buckets) {

@@ -1,7 +1,7 @@
-//! What the log counts and times while it runs, and how others get to see it.
+//! What the log counts and times while it runs, and how it publishes that.
 //!
-//! Recording takes no lock and no system call; reading takes no lock either, so the numbers of one
-//! reading may be a few records apart from each other.
+//! Recording takes no lock and no system call. Reading takes no lock either, so the numbers may
+//! differ from each other by a few records.
 
 mod calls;
 mod counters;

@@ -1,4 +1,4 @@
-//! The counters and histograms of one opening, and how they are recorded.
+//! The counters and histograms of one opening.
 
 use crate::metrics::calls::CallbackState;
 use crate::metrics::counters::Counting;
@@ -11,17 +11,17 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// What one opening of a log has counted and timed.
+/// The counters and histograms of one opening.
 pub(crate) struct Metrics {
     /// When the opening began, by the log's clock.
     pub(super) opened: Duration,
-    /// Its failure has been told.
+    /// The failure was traced: only the first one is.
     pub(crate) failed: AtomicBool,
     pub(crate) counting: Counting,
     pub(super) calls: CallbackState,
-    /// Blocking commits that waited for a force, nanoseconds.
+    /// Waits of blocking commits for a force, nanoseconds.
     pub(super) commit: Sharded,
-    /// Everybody else who waited, nanoseconds.
+    /// All other waits, nanoseconds.
     pub(super) wait: Sharded,
     /// Device writes of batches, nanoseconds.
     pub(super) write: Histogram,
@@ -60,7 +60,7 @@ impl Metrics {
         self.counting.record_bytes.add_alone(bytes as u64);
     }
 
-    /// What was accepted is a commit's. Under the log's mutex.
+    /// The accepted append is a commit. Under the log's mutex.
     pub(crate) fn committing(&self, policy: Policy) {
         let counter = match policy {
             Policy::Force => &self.counting.commits_force,
@@ -70,7 +70,7 @@ impl Metrics {
         counter.add_alone(1);
     }
 
-    /// A blocking commit has what it waited for.
+    /// A blocking commit is done.
     pub(crate) fn committed(&self, policy: Policy, took: Duration) {
         match policy {
             Policy::Force => self.commit.record(nanos(took)),
@@ -78,7 +78,7 @@ impl Metrics {
         }
     }
 
-    /// Somebody else has what they waited for.
+    /// Another wait is done.
     pub(crate) fn waited(&self, took: Duration) {
         self.wait.record(nanos(took));
     }
@@ -96,7 +96,7 @@ impl Metrics {
         self.write.record(nanos(took));
     }
 
-    /// A segment was made ready.
+    /// A segment was prepared.
     pub(crate) fn prepared(&self, recycled: bool) {
         self.counting.segments_prepared.add(1);
         self.counting.segments_recycled.add(u64::from(recycled));
@@ -118,7 +118,7 @@ impl Metrics {
         }
     }
 
-    /// How many forces of a single unit there were, and the median of their times.
+    /// The number of forces of a single unit, and their median duration.
     pub(crate) fn unit_forces(&self) -> (u64, Duration) {
         let forces = self.unit_force.snapshot();
         (forces.count(), Duration::from_nanos(forces.quantile(0.5)))
@@ -145,7 +145,7 @@ pub(crate) struct Load {
     /// Headers, payload and padding.
     pub(crate) bytes: u64,
     padding: u64,
-    /// It puts down a stamp.
+    /// It writes a stamp.
     pub(crate) stamp: bool,
 }
 

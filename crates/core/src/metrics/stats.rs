@@ -15,22 +15,22 @@ pub struct Stats {
     pub open_for: Duration,
     /// The durable LSN.
     pub durable: Lsn,
-    /// For how long the oldest write, barrier or change of names under way has been under way; zero
-    /// if there is none. Seconds here mean a device that hangs.
+    /// The age of the oldest write, barrier or directory change in flight; zero if there is none.
+    /// Seconds here mean that the device hangs.
     pub oldest_io_age: Duration,
     /// What was counted.
     pub counters: Counters,
-    /// What a caller of a commit, a force or a submission's `wait` waited, nanoseconds. Those who
-    /// found it done already are not in it.
+    /// How long callers of a commit, a force or a submission's `wait` waited, nanoseconds. Calls
+    /// that need not wait are not in it.
     pub wait: HistogramSnapshot,
-    /// What a commit by [`Policy::Force`](crate::Policy::Force) took, from the call to its return,
-    /// nanoseconds. These are in `wait` too.
+    /// Duration of a commit by [`Policy::Force`](crate::Policy::Force), from the call to its
+    /// return, nanoseconds. These are in `wait` too.
     pub commit: HistogramSnapshot,
     /// A device write of a batch, nanoseconds.
     pub write: HistogramSnapshot,
     /// A job that forces, from its beginning to durable, nanoseconds.
     pub force: HistogramSnapshot,
-    /// The oldest submission that such a job carried, from its acceptance to durable, nanoseconds.
+    /// The oldest submission in such a job, from its acceptance to durable, nanoseconds.
     pub submit: HistogramSnapshot,
     /// Records that end in a batch with records.
     pub batch_records: HistogramSnapshot,
@@ -57,26 +57,26 @@ impl Metrics {
 }
 
 impl Stats {
-    /// How far a commit is from the raw device: the median of what blocking commits took by the
-    /// median of the jobs that carried them. 1.0 means that the log adds nothing. Where many
-    /// threads commit it is between 1 and 2, for a commit comes while the job before it is under
-    /// way. `None` before the first commit.
+    /// How far a commit is from the raw device: the median duration of blocking commits, divided by
+    /// the median duration of the jobs that forced them. 1.0 means that the log adds nothing. With
+    /// many committing threads it is between 1 and 2, because a commit arrives while the previous
+    /// job is in flight. `None` before the first commit.
     pub fn commit_to_force_ratio(&self) -> Option<f64> {
         ratio(self.commit.quantile(0.5), self.force.quantile(0.5))
     }
 
-    /// Records by batches with records; `None` before the first.
+    /// Records per batch with records; `None` before the first.
     pub fn records_per_batch(&self) -> Option<f64> {
         ratio(self.batch_records.sum(), self.batch_records.count())
     }
 
-    /// The part of what was written that is padding, 0 to 1; `None` before the first batch.
+    /// The share of padding in the written bytes, 0 to 1; `None` before the first batch.
     pub fn padding_share(&self) -> Option<f64> {
         ratio(self.counters.padding_bytes, self.counters.batch_bytes)
     }
 
-    /// What came since `earlier`, for a program that looks at intervals. `durable` and `oldest_io_age`
-    /// stay what they are.
+    /// The statistics since `earlier`, for a program that samples intervals. `durable` and
+    /// `oldest_io_age` keep their values.
     pub fn difference(&self, earlier: &Stats) -> Stats {
         Stats {
             open_for: self.open_for.saturating_sub(earlier.open_for),
@@ -97,7 +97,7 @@ pub(super) fn ratio(a: u64, b: u64) -> Option<f64> {
     (b > 0 && a > 0).then(|| a as f64 / b as f64)
 }
 
-/// So many things: `1 record`, `2 records`.
+/// A count with its unit: `1 record`, `2 records`.
 struct Count(u64, &'static str);
 
 impl fmt::Display for Count {
@@ -164,7 +164,7 @@ impl fmt::Display for Stats {
         }
         write!(
             f,
-            "appends waited {} for room, {} for space; {} prepared, {} of them recycled",
+            "appends waited {} for buffer space, {} for a segment; {} prepared, {} of them recycled",
             Count(c.buffer_waits, "time"),
             Count(c.segment_waits, "time"),
             Count(c.segments_prepared, "segment"),
@@ -172,7 +172,11 @@ impl fmt::Display for Stats {
         )?;
         if self.oldest_io_age > Duration::ZERO {
             let age = self.oldest_io_age.as_secs_f64();
-            write!(f, "\na device call is under way for {age:.6} s")?;
+            write!(
+                f,
+                "\
+a device call has been in flight for {age:.6} s"
+            )?;
         }
         Ok(())
     }
@@ -184,10 +188,10 @@ mod tests {
 
     #[test]
     fn one_is_one() {
-        let told = |n, one| Count(n, one).to_string();
-        assert_eq!(told(1, "record"), "1 record");
-        assert_eq!(told(1, "batch"), "1 batch");
-        assert_eq!(told(2, "batch"), "2 batches");
-        assert_eq!(told(0, "byte"), "0 bytes");
+        let text = |n, one| Count(n, one).to_string();
+        assert_eq!(text(1, "record"), "1 record");
+        assert_eq!(text(1, "batch"), "1 batch");
+        assert_eq!(text(2, "batch"), "2 batches");
+        assert_eq!(text(0, "byte"), "0 bytes");
     }
 }

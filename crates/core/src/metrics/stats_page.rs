@@ -1,5 +1,5 @@
-//! The page of statistics in the log's directory: written by the log's writing thread when it has
-//! nothing else to do, read by whoever looks.
+//! The page of statistics in the log's directory: the writer thread writes it when idle, and other
+//! processes read it.
 
 use crate::metrics::counters::Counters;
 use crate::metrics::histogram::HistogramSnapshot;
@@ -12,17 +12,17 @@ use std::time::Duration;
 
 pub use logforce_format::LiveSummary;
 
-/// How often a page is read again that was being written.
-const LOOKS: usize = 5;
+/// How often a page is read again if its writer was writing it.
+const READ_ATTEMPTS: usize = 5;
 
-/// What a log wrote down about itself: now, or when it last ran; see
+/// Statistics that a log's writer has published, perhaps before it was closed or crashed; see
 /// [`Inspector::live`](crate::Inspector::live). Times are nanoseconds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LiveStats {
     /// The process that wrote it.
     pub pid: u64,
-    /// The opening that wrote it.
+    /// Epoch of the opening that wrote it.
     pub epoch: Epoch,
     /// When it was written: time since the beginning of 1970.
     pub written_at: Duration,
@@ -30,7 +30,7 @@ pub struct LiveStats {
     pub open_for: Duration,
     /// The durable LSN then.
     pub durable: Lsn,
-    /// For how long the oldest device call under way then had been under way; zero for none.
+    /// The age of the oldest device call in flight then; zero for none.
     pub oldest_io_age: Duration,
     /// As in [`Stats`](crate::Stats).
     pub counters: Counters,
@@ -101,11 +101,11 @@ pub(crate) fn summary(h: &HistogramSnapshot) -> LiveSummary {
     }
 }
 
-/// Reads the page of the log `id`. What cannot be read, or is another log's, is not there.
+/// Reads the page of the log `id`; `None` if it cannot be read or belongs to another log.
 pub(crate) fn read(dir: &Arc<dyn Directory>, id: LogId) -> Option<LiveStats> {
     let file = dir.open(names::LIVE, OpenFile::READ).ok()?;
     let mut page = [0; LIVE_LEN];
-    for _ in 0..LOOKS {
+    for _ in 0..READ_ATTEMPTS {
         let read = file.read_at(0, &mut page, ReadSource::Cache).ok()?;
         match Live::decode(&page[..read]) {
             Ok(live) => return (live.log_id == id).then(|| live.into()),

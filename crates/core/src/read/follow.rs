@@ -1,6 +1,6 @@
 use crate::error::Result;
+use crate::read::position::FollowerPosition;
 use crate::read::reader::Reader;
-use crate::read::shown::Shown;
 use crate::read::view::View;
 use crate::sync::wake::WaitFor;
 use crate::sync::wakers::WakerId;
@@ -10,17 +10,17 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// Reads a log's records as they become durable, in the process that writes it. Never shows one
-/// that is not durable, and does not hold up the writer.
+/// Reads a log's records as they become durable, in the process that writes it. It never returns a
+/// record that is not durable, and does not block the writer.
 ///
-/// What it answers besides records, each once: [`Error::Voided`](crate::Error::Voided) when `truncate_back` took back
-/// records that it had shown, or that lie below where it began (it goes on behind them), [`Error::Truncated`](crate::Error::Truncated) when `truncate_front`
-/// passed it (it ends), the log's failure when the log has failed (it ends, after every durable
-/// record).
+/// Besides records it returns, each once: [`Error::Voided`](crate::Error::Voided) when
+/// `truncate_back` has voided records that it had returned, or that lie below where it began (it
+/// continues after them); [`Error::Truncated`](crate::Error::Truncated) when `truncate_front` has
+/// passed it (it ends); the log's failure (it ends, after every durable record).
 pub struct Follower {
     view: Arc<View>,
     reader: Reader,
-    shown: Shown,
+    position: FollowerPosition,
     waker_id: Option<WakerId>,
     ended: bool,
 }
@@ -30,19 +30,19 @@ impl Follower {
         Follower {
             view,
             reader,
-            shown: Shown::below(from),
+            position: FollowerPosition::below(from),
             waker_id: None,
             ended: false,
         }
     }
 
-    /// The next record if there is a durable one; `Ok(None)` if not, or not any more.
+    /// The next record, if it is durable; otherwise, and after the end, `Ok(None)`.
     pub fn try_next(&mut self) -> Result<Option<Record>> {
         if self.ended {
             return Ok(None);
         }
-        let taken_back = self.shown.taken_back(&self.view.voids());
-        if let Some(e) = taken_back {
+        let voided = self.position.voided(&self.view.voids());
+        if let Some(e) = voided {
             return Err(e);
         }
         loop {
@@ -52,24 +52,24 @@ impl Follower {
                     self.ended = true;
                     return Err(e);
                 }
-                Some(Ok(entry)) => {
-                    // Read ahead, and taken back since.
-                    let voided = self.view.voids().covering(entry.start);
+                Some(Ok(record)) => {
+                    // Skips records that were read ahead and voided since.
+                    let voided = self.view.voids().covering(record.start);
                     if voided.is_none() {
-                        self.shown.note(entry.start, entry.end);
-                        return Ok(Some(entry));
+                        self.position.note(record.start, record.end);
+                        return Ok(Some(record));
                     }
                 }
             }
         }
     }
 
-    /// One answer, if there is one: a record, an error, or the end.
+    /// The next result, if there is one: a record, an error, or the end.
     fn answer(&mut self) -> Option<Option<Result<Record>>> {
-        // First, so that what was durable before the end is not missed.
+        // Read first, so that records that were durable before the end are not missed.
         let end = self.view.ended();
         match self.try_next() {
-            Ok(Some(entry)) => Some(Some(Ok(entry))),
+            Ok(Some(record)) => Some(Some(Ok(record))),
             Err(e) => Some(Some(Err(e))),
             Ok(None) if self.ended => Some(None),
             Ok(None) => {
@@ -80,8 +80,8 @@ impl Follower {
         }
     }
 
-    /// Waits until the next record is durable. `None` when the log was closed and everything was
-    /// shown.
+    /// Waits until the next record is durable. `None` once the log is closed and every record was
+    /// returned.
     pub fn next_blocking(&mut self) -> Option<Result<Record>> {
         loop {
             let seen = self.view.advanced.observe();
@@ -94,12 +94,12 @@ impl Follower {
         }
     }
 
-    /// As [`Follower::next_blocking`], for a task. After the end it answers `None` again.
+    /// As [`Follower::next_blocking`], for a task. After the end it returns `None` again.
     pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Record>>> {
         if let Some(answer) = self.answer() {
             return Poll::Ready(answer);
         }
-        // A place is for one LSN: the next that is not durable.
+        // A registration is for one LSN: the next that is not durable.
         if let Some(id) = self.waker_id.take() {
             self.view.wakers.deregister(id);
         }
@@ -117,8 +117,8 @@ impl Follower {
 
     /// As [`Follower::next_blocking`], to await.
     ///
-    /// **Cancel safe.** Dropped before it has completed, it has taken nothing: the next call shows
-    /// the same record.
+    /// **Cancel safe.** If it is dropped before it has completed, it has consumed nothing: the next
+    /// call returns the same record.
     pub async fn next(&mut self) -> Option<Result<Record>> {
         poll_fn(|context| self.poll_next(context)).await
     }
@@ -135,7 +135,7 @@ impl Drop for Follower {
 impl std::fmt::Debug for Follower {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Follower")
-            .field("shown", &self.shown.end())
+            .field("shown", &self.position.end())
             .field("ended", &self.ended)
             .finish_non_exhaustive()
     }

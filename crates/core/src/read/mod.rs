@@ -1,11 +1,11 @@
-//! Reading: what a reader sees of a log, and everything that shows records.
+//! Reading: the readers' view of a log, readers, followers, inspection.
 
 pub(crate) mod follow;
+pub(crate) mod given_up;
 pub(crate) mod inspect;
+pub(crate) mod position;
 pub(crate) mod read_only;
 pub(crate) mod reader;
 pub(crate) mod records;
 pub(crate) mod remote;
-pub(crate) mod rescue;
-pub(crate) mod shown;
 pub(crate) mod view;

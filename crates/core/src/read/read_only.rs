@@ -9,23 +9,23 @@ use logforce_format::{LogId, Lsn};
 use std::path::Path;
 use std::sync::Arc;
 
-/// A log opened for reading: nothing is locked, changed or forced, and another process may be
-/// writing it.
+/// A log opened for reading. It locks, changes and forces nothing, and another process may be
+/// writing the log.
 ///
-/// It shows what was durable when it was opened: beside a writer, what stamps prove; else, all that
-/// the next opening for writing would recover from the system's cache. To see more, open again, or
-/// [follow](ReadOnly::follow).
+/// It contains what was durable when it was opened: beside a writer, what stamps prove; otherwise,
+/// all that the next opening for writing would recover from the system's cache. To see more, open
+/// again, or [follow](ReadOnly::follow).
 pub struct ReadOnly {
     view: Arc<View>,
     meta: Result<Option<Vec<u8>>>,
 }
 
 impl ReadOnly {
-    /// Opens the log in `path` of `system` for reading. Fails on damage at its end; damage further
-    /// back is reported by reading it.
+    /// Opens the log in `path` of `system` for reading. Fails on damage at its end; reading reports
+    /// damage further back.
     pub fn open(system: &dyn System, path: impl AsRef<Path>) -> Result<ReadOnly> {
         let dir = existing_directory(system, path.as_ref())?;
-        Inspector::look(&dir, |inspector| {
+        Inspector::read_stable(&dir, |inspector| {
             let meta = inspector.meta();
             let view = inspector.into_view(system.runtime())?;
             Ok(ReadOnly { view, meta })
@@ -48,7 +48,7 @@ impl ReadOnly {
         self.view.front()
     }
 
-    /// Exclusive end of what is shown.
+    /// Exclusive end of what can be read.
     pub fn durable_lsn(&self) -> Lsn {
         self.view.durable()
     }
@@ -58,12 +58,13 @@ impl ReadOnly {
     }
 
     /// The metadata as it was when the log was opened; `None` if it was never set. Beside a writer
-    /// it may be a value that is not acknowledged yet. [`Error::Damaged`](crate::Error::Damaged) if it cannot be believed.
+    /// it may be a value that is not acknowledged yet. [`Error::Damaged`](crate::Error::Damaged) if
+    /// both slots are damaged.
     pub fn meta(&self) -> Result<Option<Vec<u8>>> {
         self.meta.clone()
     }
 
-    /// Tells this log from every other.
+    /// A random number that identifies this log.
     pub fn id(&self) -> LogId {
         self.view.log_id
     }

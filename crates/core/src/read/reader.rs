@@ -1,7 +1,7 @@
 use crate::error::{Damage, Error, Result};
 use crate::read::records::Records;
 use crate::read::view::View;
-use crate::scan::batch::{Head, ScanState, Step};
+use crate::scan::batch::{LinkedHeader, ScanResult, ScanState};
 use crate::storage::segment::Segment;
 use crate::storage::window::Window;
 use crate::types::Record;
@@ -12,18 +12,18 @@ use logforce_format::{
 };
 use std::sync::Arc;
 
-/// How much is read at once where one record is looked for.
-const FEW: u64 = 8 << 10;
+/// Bytes per read while searching for a single record.
+const SMALL_READ: u64 = 8 << 10;
 
-/// Reads durable records in order, never one that is not. At the durable end it answers `None`,
-/// and goes on when asked again after more became durable. Does not hold up the writer.
+/// Reads durable records in order, and never one that is not durable. At the durable end it returns
+/// `None`, and continues when called again after more became durable. It does not block the writer.
 ///
-/// After [`Error::Io`] (no descriptors, no memory) it goes on where it was when it is asked again;
-/// every other error ends it.
+/// After [`Error::Io`] (no descriptors, no memory) the next call continues where it was; every
+/// other error ends it.
 pub struct Reader {
     view: Arc<View>,
     batches: Batches,
-    /// The next batch, or a place where a segment ends, and what is known of the one before.
+    /// The position of the next batch, or a segment's end, and what is known of the batch before.
     state: ScanState,
     /// Frames below are skipped.
     from: Lsn,
@@ -31,11 +31,11 @@ pub struct Reader {
     failed: bool,
 }
 
-/// A batch whose checksums and links were right.
+/// A batch with valid checksums and links.
 struct Loaded {
     header: BatchHeader,
     payload: Vec<u8>,
-    /// What is known behind it.
+    /// The scan state after it.
     next: ScanState,
 }
 
@@ -52,9 +52,9 @@ impl Loaded {
 
 /// What lies at an LSN.
 pub(crate) struct Boundary {
-    /// The batch to start from.
+    /// The batch to start reading from.
     pub(crate) batch: Lsn,
-    /// An atomic append begins here, or one ends here; otherwise it is a record within one.
+    /// An atomic append begins or ends here; otherwise this lies within one.
     pub(crate) between_appends: bool,
 }
 
@@ -79,19 +79,19 @@ impl Reader {
         if start >= end {
             return Err(Error::BeyondEnd { lsn: start, end });
         }
-        let mut batches = Batches::few();
+        let mut batches = Batches::small_reads();
         let Some(mut batch) = batches.holding(&view, start)? else {
             return Err(Error::NotABoundary { lsn: start });
         };
-        let mut entry: Option<Record> = None;
+        let mut record: Option<Record> = None;
         loop {
             for frame in batch.frames() {
                 let frame = frame.map_err(|m| malformed(&view, m.0))?;
                 if frame.lsn < start {
                     continue;
                 }
-                let begun = match &mut entry {
-                    None if frame.lsn == start && frame.header.first => entry.insert(Record {
+                let begun = match &mut record {
+                    None if frame.lsn == start && frame.header.first => record.insert(Record {
                         start,
                         end: start,
                         data: Vec::new(),
@@ -111,10 +111,10 @@ impl Reader {
                             end: view.durable(),
                         });
                     }
-                    return entry.ok_or(Error::NotABoundary { lsn: start });
+                    return record.ok_or(Error::NotABoundary { lsn: start });
                 }
             }
-            if entry.is_none() {
+            if record.is_none() {
                 return Err(Error::NotABoundary { lsn: start });
             }
             if batch.next.at >= view.durable() {
@@ -131,9 +131,9 @@ impl Reader {
         let from = past_void(&view, from)?;
         let at = boundary(&view, from)?;
         let state = match view.segments().containing(at.batch) {
-            // Nothing comes before the first batch of a log.
+            // The first batch of a log has no predecessor.
             Some(s) if s.header.start == Lsn::ORIGIN && at.batch <= s.header.first_batch() => {
-                ScanState::virgin(at.batch)
+                ScanState::at_origin(at.batch)
             }
             _ => ScanState::unlinked(at.batch),
         };
@@ -147,7 +147,7 @@ impl Reader {
             }
             let front = self.view.front();
             if self.from < front && self.state.at < front {
-                // The front passed this reader.
+                // The front has passed this reader.
                 return Err(Error::Truncated {
                     lsn: self.state.at.max(self.from),
                     front,
@@ -155,7 +155,7 @@ impl Reader {
             }
             let voided = self.view.voids().covering(self.state.at);
             if let Some((_, to)) = voided {
-                self.state = ScanState::behind_void(to);
+                self.state = ScanState::after_void(to);
                 self.records.drop_begun();
             }
             if self.state.at >= self.view.durable() {
@@ -167,8 +167,8 @@ impl Reader {
             if first >= self.view.durable() {
                 return Ok(false);
             }
-            // One may be whole by itself and yet not the one that was written here: a copied
-            // segment, or a write that landed in the wrong place.
+            // Checks the link too: a batch with valid checksums may still be the wrong one, from a
+            // copied segment or a misdirected write.
             let batch = self.batches.load(&self.view, self.state)?;
             self.state = batch.next;
             let voids = self.view.voids().clone();
@@ -193,7 +193,7 @@ impl Iterator for Reader {
         match self.fill() {
             Ok(_) => self.records.ready.pop_front().map(Ok),
             Err(e) => {
-                // What is about this process may pass: then it goes on where it was.
+                // An error of this process may pass: the next call continues where it was.
                 self.failed = !matches!(e, Error::Io { .. });
                 Some(Err(e))
             }
@@ -201,7 +201,7 @@ impl Iterator for Reader {
     }
 }
 
-/// Below the front, voided, beyond the end.
+/// Fails if `lsn` lies below the front, in a void range, or beyond the end.
 fn check_range(view: &View, lsn: Lsn) -> Result<()> {
     let front = view.front();
     if lsn < front {
@@ -218,8 +218,8 @@ fn check_range(view: &View, lsn: Lsn) -> Result<()> {
     Ok(())
 }
 
-/// Where to go on from `lsn` if a void range begins there: at the range's end, if `lsn` is the
-/// front, or the end of a record that was not taken back.
+/// Where to continue from `lsn` if a void range begins there: at the range's end, if `lsn` is the
+/// front or the end of a record that is not voided.
 pub(crate) fn past_void(view: &Arc<View>, lsn: Lsn) -> Result<Lsn> {
     let covering = view.voids().covering(lsn);
     let Some((from, to)) = covering else {
@@ -231,9 +231,9 @@ pub(crate) fn past_void(view: &Arc<View>, lsn: Lsn) -> Result<Lsn> {
     if lsn != from || lsn < view.front() {
         return Ok(lsn);
     }
-    // The record's last byte, not its end: where it fills its batch, that is where the next batch
-    // would begin, which was taken back, never written, or lies in a segment's header area.
-    let mut batches = Batches::few();
+    // The record's last byte, not its end: if it fills its batch, its end is the position of the
+    // next batch, which was voided, never written, or lies in a segment's header area.
+    let mut batches = Batches::small_reads();
     let ends_there = batches.holding(view, Lsn(lsn.0 - 1))?.is_some_and(|batch| {
         batch
             .frames()
@@ -242,8 +242,8 @@ pub(crate) fn past_void(view: &Arc<View>, lsn: Lsn) -> Result<Lsn> {
     Ok(if ends_there { to } else { lsn })
 }
 
-/// Finds the batch from which to read at `lsn`, which must be where a durable record begins or
-/// ends, or the front.
+/// Finds the batch from which to read at `lsn`, which must be the start or the end of a durable
+/// record, or the front.
 pub(crate) fn boundary(view: &Arc<View>, lsn: Lsn) -> Result<Boundary> {
     check_range(view, lsn)?;
     if lsn == view.durable() {
@@ -253,7 +253,7 @@ pub(crate) fn boundary(view: &Arc<View>, lsn: Lsn) -> Result<Boundary> {
         });
     }
     let not = Error::NotABoundary { lsn };
-    let mut batches = Batches::few();
+    let mut batches = Batches::small_reads();
     let Some(batch) = batches.holding(view, lsn)? else {
         // In a segment's header area: its start is where the previous batch ended.
         let first = first_batch_at(view, lsn)?.ok_or(not.clone())?;
@@ -305,7 +305,7 @@ pub(crate) fn boundary(view: &Arc<View>, lsn: Lsn) -> Result<Boundary> {
     }
 }
 
-/// The boundary at the beginning of a batch: none if a record goes on in it.
+/// The boundary at the start of a batch; fails if the batch continues a record.
 fn begins(view: &View, batch: &Loaded, not: Error) -> Result<Boundary> {
     match batch.frames().next() {
         None => Ok(Boundary {
@@ -321,7 +321,7 @@ fn begins(view: &View, batch: &Loaded, not: Error) -> Result<Boundary> {
     }
 }
 
-/// The first place at or above `lsn` where a batch may begin; `None` past the last segment.
+/// The first position at or above `lsn` where a batch can begin; `None` past the last segment.
 fn first_batch_at(view: &View, lsn: Lsn) -> Result<Option<Lsn>> {
     let segment = view.segments().containing(lsn);
     match segment {
@@ -358,21 +358,21 @@ fn damaged(view: &View, lsn: Lsn, case: RecoveryCase, found: String) -> Error {
     }))
 }
 
-/// Reads single batches, wherever they lie.
+/// Reads single batches at any position.
 struct Batches {
     window: Window,
 }
 
 impl Batches {
-    /// For a look at a place: a record, not the half megabyte in which it lies.
-    fn few() -> Self {
+    /// With small reads, for a single record instead of half a megabyte around it.
+    fn small_reads() -> Self {
         let mut window = Window::new(ReadSource::Cache);
-        window.limit(FEW);
+        window.limit(SMALL_READ);
         Batches { window }
     }
 
-    /// The batch that begins at `before` (or, where a segment begins there, its first), and follows
-    /// what comes before as far as that is known.
+    /// The batch at `before` (or the first of a segment that begins there), checked against its
+    /// predecessor as far as that is known.
     fn load(&mut self, view: &View, before: ScanState) -> Result<Loaded> {
         let lsn = before.at;
         let segment = view.segments().containing(lsn);
@@ -394,8 +394,9 @@ impl Batches {
             Ok(batch) => return Ok(batch),
             Err(stop) => stop,
         };
-        // What was read ahead may be older than what was written since; and a direct write racing
-        // with a cached read can leave an old page in the cache. So: again, then past the cache.
+        // Bytes that were read ahead may be older than a write since, and a direct write racing
+        // with a cached read can leave an old page in the cache. So it reads again, then past the
+        // cache.
         self.window.invalidate();
         if let Ok(batch) = self.try_load(view, &segment, before)? {
             return Ok(batch);
@@ -406,48 +407,55 @@ impl Batches {
         match medium.try_load(view, &segment, before) {
             Ok(Ok(batch)) => return Ok(batch),
             Ok(Err(_)) => {}
-            // There is no way past the cache: what it showed counts.
+            // The filesystem cannot read past the cache: the cached bytes count.
             Err(e) if e.is_unsupported() => {}
             Err(e) => return Err(e),
         }
         self.window.invalidate();
         view.refresh_front()?;
-        // Not merely a batch that begins below the front: the first record may lie in it.
+        // The whole segment, not only the batch, must lie below the front: the first record may lie
+        // in a batch that begins below it.
         if segment.header.end() <= view.front() || view.segments().containing(lsn).is_none() {
-            // Truncated while it was being read, and the file has another life.
+            // Truncated during the read, and the file may be reused already.
             return Err(Error::Truncated {
                 lsn,
                 front: view.front(),
             });
         }
-        // It is below the durable end: what was here had been durable.
+        // It lies below the durable LSN, so it had been durable: this is damage.
         let case = decide(first.seen, true, false);
         Err(damaged(view, first.at, case, first.found))
     }
 
-    fn try_load(&mut self, view: &View, segment: &Arc<Segment>, before: ScanState) -> Step<Loaded> {
+    fn try_load(
+        &mut self,
+        view: &View,
+        segment: &Arc<Segment>,
+        before: ScanState,
+    ) -> ScanResult<Loaded> {
         let window = &mut self.window;
-        let head = match Head::read_in(window, segment.clone(), view.log_id, &before)? {
-            Ok(head) => head,
+        let linked = match LinkedHeader::read_in(window, segment.clone(), view.log_id, &before)? {
+            Ok(linked) => linked,
             Err(stop) => return Ok(Err(stop)),
         };
-        let next = match head.check(window, before)? {
+        let next = match linked.check(window, before)? {
             Ok(next) => next,
             Err(stop) => return Ok(Err(stop)),
         };
-        let payload = head.payload(window)?;
+        let payload = linked.payload(window)?;
         Ok(payload.map(|payload| Loaded {
             payload: payload.to_vec(),
-            header: head.header,
+            header: linked.header,
             next,
         }))
     }
 
-    /// The header of a batch of which nothing is known but its place.
-    fn header(&mut self, view: &View, segment: &Arc<Segment>, lsn: Lsn) -> Step<BatchHeader> {
+    /// The header of a batch of which only the position is known.
+    fn header(&mut self, view: &View, segment: &Arc<Segment>, lsn: Lsn) -> ScanResult<BatchHeader> {
         let before = ScanState::unlinked(lsn);
-        let head = Head::read_in(&mut self.window, segment.clone(), view.log_id, &before)?;
-        Ok(head.map(|head| head.header))
+        let linked =
+            LinkedHeader::read_in(&mut self.window, segment.clone(), view.log_id, &before)?;
+        Ok(linked.map(|linked| linked.header))
     }
 
     /// The batch whose bytes include `lsn`; `None` in a segment's header area.
@@ -472,14 +480,15 @@ impl Batches {
         }
         let mut at = segment.index_below(lsn);
         loop {
-            // Hop from header to header; only where that fails, or at the end, load a whole batch.
+            // Goes from header to header, and loads a whole batch only if that fails, or at the
+            // end.
             let end = match self.header(view, &segment, at)? {
                 Ok(h) => h.end(segment.header.write_unit),
                 Err(_) => match self.load(view, ScanState::unlinked(at)) {
                     Ok(batch) => batch.next.at,
                     Err(e @ Error::Io { .. }) => return Err(e),
-                    // Damage below must not hide what lies behind it; below the front it is not
-                    // even a loss.
+                    // Damage must not hide the batches after it; below the front it is not even a
+                    // loss.
                     Err(e) => match self.nearest_below(view, &segment, at, lsn)? {
                         Some(behind) => {
                             at = behind;
@@ -500,7 +509,7 @@ impl Batches {
         }
     }
 
-    /// The highest batch in `(after, lsn]`, found by looking at every write unit.
+    /// The highest batch in `(after, lsn]`, found by reading every write unit.
     fn nearest_below(
         &mut self,
         view: &View,

@@ -4,44 +4,45 @@ use logforce_format::frame::{Frames, Malformed};
 use logforce_format::{BATCH_HEADER_LEN, BatchHeader, BatchKind, Lsn, MAX_RECORD_LEN};
 use std::collections::VecDeque;
 
-/// Puts records together from the batches of a log, in order. Readers, followers and inspection
-/// have this one.
+/// Assembles records from the batches of a log, in order. Readers, followers and inspection share
+/// it.
 #[derive(Default)]
 pub(crate) struct Records {
-    /// Whole, and to be shown.
+    /// Complete records.
     pub(crate) ready: VecDeque<Record>,
-    /// Whole, and of appends of which another part is lost.
+    /// Whole records of atomic appends of which another record is lost.
     pub(crate) parts: Vec<Record>,
-    /// Records of an atomic append that is not at its end yet.
+    /// Records of an atomic append whose end has not been read yet.
     group: Vec<Record>,
     group_len: usize,
-    /// A record was seen to begin; before, a fragment may be the rest of one.
+    /// The start of a record was read; before it, a frame may be the rest of an earlier record.
     begun: bool,
-    /// What lies before is lost: a record that follows another is part of an append.
-    behind_loss: bool,
-    /// The beginning of `group` is lost.
-    beheaded: bool,
+    /// The batches before are lost: a record that continues an append is the rest of an incomplete
+    /// one.
+    after_loss: bool,
+    /// The first records of `group` are lost.
+    is_incomplete: bool,
 }
 
 impl Records {
-    /// What is begun and not ended never will be.
+    /// Drops the append in progress: its end will not come.
     pub(crate) fn drop_begun(&mut self) {
         self.group.clear();
         self.group_len = 0;
         self.begun = false;
     }
 
-    /// What comes next is lost. Of an append that is begun and not ended, whole records are
+    /// What follows is lost. The whole records of the append in progress become
     /// [`parts`](Self::parts).
     pub(crate) fn lose(&mut self) {
-        // An entry without an end is a record that is not at its end.
+        // A record whose end was not read has `end == start`.
         let whole = self.group.drain(..).filter(|e| e.end > e.start);
         self.parts.extend(whole);
         self.drop_begun();
-        self.behind_loss = true;
+        self.after_loss = true;
     }
 
-    /// Takes the frames at and above `from` of a batch.
+    /// Adds the frames of a batch at and above `from`.
     pub(crate) fn take(
         &mut self,
         header: &BatchHeader,
@@ -50,7 +51,7 @@ impl Records {
         voids: &Voids,
     ) -> Result<(), Malformed> {
         if header.voids() {
-            // An append that is open here lies in the range.
+            // The append in progress lies in the void range.
             self.drop_begun();
         }
         if header.kind != BatchKind::Data {
@@ -68,8 +69,8 @@ impl Records {
             if frame.header.first {
                 self.begun = true;
                 if self.group.is_empty() {
-                    self.beheaded = self.behind_loss && frame.header.follows;
-                    self.behind_loss = false;
+                    self.is_incomplete = self.after_loss && frame.header.follows;
+                    self.after_loss = false;
                 }
                 self.group.push(Record {
                     start: frame.lsn,
@@ -77,7 +78,7 @@ impl Records {
                     data: Vec::new(),
                 });
             }
-            let Some(entry) = self.group.last_mut() else {
+            let Some(record) = self.group.last_mut() else {
                 if self.begun {
                     return Err(Malformed(frame.lsn));
                 }
@@ -87,11 +88,11 @@ impl Records {
             if self.group_len > MAX_RECORD_LEN {
                 return Err(Malformed(frame.lsn));
             }
-            entry.data.extend_from_slice(frame.data);
+            record.data.extend_from_slice(frame.data);
             if frame.header.last {
-                entry.end = frame.end();
+                record.end = frame.end();
                 if !frame.header.joined {
-                    match self.beheaded {
+                    match self.is_incomplete {
                         true => self.parts.append(&mut self.group),
                         false => self.ready.extend(self.group.drain(..)),
                     }

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering::*;
 use std::sync::{Arc, PoisonError};
 
-/// What reading needs to know of a log, whether this process writes it or only looks.
+/// What readers share: of a log that this process writes, or only reads.
 pub(crate) struct View {
     pub(crate) runtime: Arc<dyn Runtime>,
     pub(crate) dir: Arc<dyn Directory>,
@@ -25,7 +25,7 @@ pub(crate) struct View {
     pub(crate) voids: Mutex<Voids>,
     pub(crate) durable: AtomicU64,
     pub(crate) front: AtomicU64,
-    /// Rings when the durable LSN moves, and when it will not move any more.
+    /// Notified when the durable LSN moves, and when it will not move any more.
     pub(crate) advanced: Event,
     /// Tasks that wait for the durable LSN.
     pub(crate) wakers: Wakers,
@@ -75,7 +75,7 @@ impl View {
         Lsn(self.front.load(Acquire))
     }
 
-    /// The end, if it has come.
+    /// How the log ended, if it has.
     pub(crate) fn ended(&self) -> Option<Option<Error>> {
         self.ended
             .lock()
@@ -83,7 +83,7 @@ impl View {
             .clone()
     }
 
-    /// The durable LSN will not move any more.
+    /// Ends the view: the durable LSN will not move any more.
     pub(crate) fn end(&self, why: Option<Error>, wake: Wake) {
         if wake.is_forgotten() {
             return;
@@ -106,15 +106,15 @@ impl View {
         }
     }
 
-    /// Looks whether the front was moved by another process, or by a later opening in this one:
-    /// what is missing may have been truncated there.
+    /// Reads the front from the control file: another process, or a later opening in this one, may
+    /// have truncated what is missing.
     pub(crate) fn refresh_front(&self) -> Result<()> {
         match ControlFile::load(&self.dir) {
             Ok(loaded) if loaded.control.log_id == self.log_id => {
                 self.front.fetch_max(loaded.control.front.0, AcqRel);
                 Ok(())
             }
-            // Nothing is known then, and what is missing may have been truncated.
+            // The front stays unknown then, and what is missing may have been truncated.
             Err(e @ Error::Io { .. }) if !e.is_not_found() => Err(e),
             _ => Ok(()),
         }

@@ -1,15 +1,15 @@
-//! Files that are certainly ours and of no use to anybody.
+//! Removing leftover files of the log that are certainly useless.
 
 use crate::names;
 use logforce_device::Directory;
 use std::sync::Arc;
 
-/// Removes what a killed calibration left, empty files that were set aside, and a control file that was
-/// being made: beside one that has been made, by which the log was opened, it is of no log. With the
-/// lock held. One that cannot be removed costs space and nothing else.
+/// Removes files of a killed calibration, empty files that were set aside, and an unfinished
+/// control file, which means nothing beside the one that was opened. The caller holds the lock. A
+/// file that cannot be removed costs only space.
 ///
-/// A calibration that another process has under way in this directory loses the name of its file by
-/// this; it notices, and throws its result away.
+/// If another process calibrates in this directory now, its file is removed as well; it notices,
+/// and discards its result.
 pub(super) fn clear(dir: &Arc<dyn Directory>) {
     for entry in dir.entries().unwrap_or_default() {
         let dead = names::is_trial(&entry.name)

@@ -1,12 +1,12 @@
-//! The way back: control file → segments → batches → decision table → durable end → a new epoch.
+//! Recovery: control file → segments → batches → decision table → durable end → a new epoch.
 //!
-//! Order matters here; each step names the crash that the order is for.
+//! The order of the steps matters; each step names the crash that requires it.
 
 mod clean_up;
+mod listing;
 mod opening;
 mod preflight;
 mod reconcile;
-mod steady;
 mod tail;
 
 use crate::engine::start::{LogEnd, LogFiles, OpenSettings, Parts};
@@ -16,15 +16,15 @@ use crate::metrics::device::metered;
 use crate::names;
 use crate::options::{OnDamage, OpenMode, Options};
 use crate::scan::coverage::{check_counters, gaps, lost_segment, name_lost};
-use crate::scan::end_of_log::{End, anchor_state, find_end, first_state, taken_back_behind};
-use crate::scan::walk::ground::Ground;
+use crate::scan::end_of_log::{End, anchor_state, earliest_void_beyond, find_end, first_state};
+use crate::scan::walk::types::WalkInput;
 use crate::scan::walk::void_ranges::void_ranges;
-use crate::storage::aside;
 use crate::storage::builder::{OPEN_AHEAD, Spare, zeroes_help};
 use crate::storage::control_file::meta::LoadedMeta;
 use crate::storage::control_file::{ControlFile, Loaded, check_counter};
 use crate::storage::directory::{check_path, directory_to_write, unusable_directory};
 use crate::storage::durability::{Why, barrier};
+use crate::storage::given_up;
 use crate::storage::segment::Segment;
 use crate::storage::segments::Segments;
 use crate::storage::voids::Voids;
@@ -33,8 +33,8 @@ use crate::types::RecoveryReport;
 use logforce_device::{AlignedBuf, Barrier, System, Write};
 use logforce_format::{Anchor, BatchHeader, BatchKind, Control, Epoch, Lsn, planted, seal};
 use opening::Opening;
-use preflight::{advise, choose, create, facts, look};
-use reconcile::missing_behind;
+use preflight::{advise, check_directory, choose, create, facts};
+use reconcile::missing_beyond;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -47,31 +47,31 @@ pub(crate) fn open(
     options: Options,
 ) -> Result<Parts> {
     check_path(path)?;
-    // What no device could make right is refused before anything is made.
+    // Rejects options that no device supports before it creates anything.
     options.resolve_write_unit(0)?;
     let is_missing = |e: io::Error| e.kind() == io::ErrorKind::NotFound;
-    let makes_one =
+    let creates =
         mode != OpenMode::OpenExisting && system.directory(path).err().is_some_and(is_missing);
     let on_damage = options.on_damage;
-    let opened = open_or_make(system, path, mode, options).map_err(|e| match e {
-        // Of an opening the failure itself: there is no log yet that could have stopped.
+    let opened = open_or_create(system, path, mode, options).map_err(|e| match e {
+        // An opening returns the cause: there is no open log yet that could be poisoned.
         Error::Poisoned { cause, .. } => Arc::unwrap_or_clone(cause),
-        // Whoever opened so is not advised to.
+        // The caller used `OnDamage::Truncate` already: the error must not recommend it.
         Error::Damaged(mut damage) if on_damage == OnDamage::Truncate => {
             damage.truncatable = false;
             Error::Damaged(damage)
         }
         e => e,
     });
-    if makes_one && opened.is_err() {
-        // Refused, as where the guarantee cannot be had: nothing is left then. A directory that
-        // holds anything is not empty and stays, and so does one that cannot be removed.
+    if creates && opened.is_err() {
+        // The opening failed, perhaps because the guarantee is not available here: removes the
+        // directory that it created. It stays if it is not empty or cannot be removed.
         let _ = system.remove_empty_directory(path);
     }
     opened
 }
 
-fn open_or_make(
+fn open_or_create(
     system: &dyn System,
     path: &Path,
     mode: OpenMode,
@@ -86,7 +86,7 @@ fn open_or_make(
     };
     let metrics = Metrics::new(&*runtime);
     let dir = metered(dir, metrics.clone(), runtime.clone());
-    look(&dir, mode)?;
+    check_directory(&dir, mode)?;
     let facts = facts(&options, &dir, &*runtime)?;
     let unit = options.resolve_write_unit(facts.write_unit())?;
     let chosen = choose(&options, &facts, path)?;
@@ -96,14 +96,14 @@ fn open_or_make(
         },
         _ => Error::io("lock", path.join(names::LOCK))(e),
     })?;
-    // Somebody may have made it between the look and the lock.
-    let present = look(&dir, mode)?;
+    // Another process may have created the log before this one got the lock.
+    let present = check_directory(&dir, mode)?;
     if !present {
         create(&dir, &*runtime)?;
     }
     let loaded = ControlFile::load(&dir)?;
     let created = loaded.control.prepared_end == Lsn::ORIGIN;
-    // Not before the lock: whoever is refused must not have kept the disk busy first.
+    // After the lock: a calibration must not load the disk if the lock is not available.
     let chosen = advise(chosen, &options, &facts, unit, &dir, &*runtime);
     let opening = Opening {
         dir,
@@ -117,24 +117,24 @@ fn open_or_make(
     opening.recover(loaded, created, lock)
 }
 
-/// The control file as opened, and what it says.
-struct Promise {
+/// The opened control file and its contents.
+struct OpenedControl {
     control: Control,
     both_slots: bool,
     file: ControlFile,
     poison: Poison,
 }
 
-/// What was found in the segments.
-struct Found {
+/// The result of the scan.
+struct Scanned {
     segments: Segments,
     spares: Vec<Spare>,
     /// Parts of the log that no segment holds.
     gaps: Vec<(Lsn, Lsn)>,
     end: End,
     voids: Voids,
-    /// Where what was taken back by batches behind a damaged end begins.
-    taken_back: Option<Lsn>,
+    /// Start of the earliest range that batches after a damaged end void.
+    earliest_void: Option<Lsn>,
 }
 
 impl Opening {
@@ -146,26 +146,26 @@ impl Opening {
         if let Some(damage) = &lost_meta
             && self.options.on_damage == OnDamage::Refuse
         {
-            // Before anything is written.
+            // Fails before anything is written.
             return Err(Error::Damaged(Box::new(damage.clone())));
         }
-        let mut promise = Promise {
+        let mut opened = OpenedControl {
             control: loaded.control.clone(),
             both_slots: loaded.both,
             file: ControlFile::open(self.dir.clone(), loaded, self.runtime.clone())?,
             poison: Poison::default(),
         };
-        let mut found = self.find(&mut promise)?;
+        let mut found = self.scan(&mut opened)?;
         self.sync_recovered(&found)?;
         // Before the control file says that there is metadata: a crash in between would leave the
-        // word without the slots.
-        promise.file.settle_meta(&meta)?;
-        let epoch = self.persist_epoch(&promise, &found.end, meta.bytes().is_some())?;
+        // flag without durable slots.
+        opened.file.sync_meta(&meta)?;
+        let epoch = self.persist_epoch(&opened, &found.end, meta.bytes().is_some())?;
         self.enforce_names(&found.segments)?;
         if found.end.lost.is_none() {
-            // The log may go on in them.
+            // Before the epoch's batch, since the log may continue in these segments.
             let gaps = std::mem::take(&mut found.gaps);
-            self.fill_gaps(&mut found.segments, &promise.control, epoch, gaps)?;
+            self.fill_gaps(&mut found.segments, &opened.control, epoch, gaps)?;
         }
         clean_up::clear(&self.dir);
         let report = RecoveryReport {
@@ -177,17 +177,17 @@ impl Opening {
             resumed: found.end.resumed,
             lost: found.end.lost.clone(),
             lost_meta,
-            clean: promise.control.clean && promise.both_slots && !created,
+            clean: opened.control.clean && opened.both_slots && !created,
         };
-        self.begin(promise, found, epoch, report, lock)
+        self.begin_epoch(opened, found, epoch, report, lock)
     }
 
-    /// Finds where the log ends. Nothing that it holds is changed.
-    fn find(&self, promise: &mut Promise) -> Result<Found> {
+    /// Finds where the log ends. Changes none of its contents.
+    fn scan(&self, opened: &mut OpenedControl) -> Result<Scanned> {
         let on_damage = self.options.on_damage;
-        let both_slots = promise.both_slots;
-        let (segments, spares) = self.reconcile_segments(&mut promise.control, both_slots)?;
-        let control = &promise.control;
+        let both_slots = opened.both_slots;
+        let (segments, spares) = self.reconcile_segments(&mut opened.control, both_slots)?;
+        let control = &opened.control;
         let path = self.dir.path();
         let gaps = gaps(&segments, control);
         let mut start = anchor_state(control);
@@ -197,54 +197,54 @@ impl Opening {
                 return Err(Error::Damaged(Box::new(lost)));
             }
             if lsn < start.at {
-                // What comes before the gap is all there will be: find out where that ends.
+                // The log ends before the gap: scans from the start to find where.
                 start = first_state(&segments, control);
             }
         }
         let mut end = find_end(&segments, control, start, both_slots, path, on_damage)?;
-        self.settle_tail(&segments, control, &mut end)?;
-        let ground = Ground {
+        self.verify_tail(&segments, control, &mut end)?;
+        let input = WalkInput {
             dir: &self.dir,
             segments: &segments,
             control,
             both_slots,
-            regained: &[],
+            headerless: &[],
         };
-        let voids = match void_ranges(ground, &end, end.state.last_void) {
+        let voids = match void_ranges(input, &end, end.state.last_void) {
             Err(Error::Damaged(_)) if on_damage == OnDamage::Truncate => {
-                // Which records the lost void batch took back nobody knows: the log ends before it,
-                // though the opening's own scan begins higher.
+                // The records that the damaged batch voids are unknown: the log ends before that
+                // batch, although an opening's scan begins above it.
                 let start = first_state(&segments, control);
                 end = find_end(&segments, control, start, both_slots, path, on_damage)?;
-                void_ranges(ground, &end, end.state.last_void)?
+                void_ranges(input, &end, end.state.last_void)?
             }
             other => other?,
         };
         if end.lost.is_none() {
-            end.lost = missing_behind(path, &segments, &gaps, control, both_slots, &end);
+            end.lost = missing_beyond(path, &segments, &gaps, control, both_slots, &end);
         }
         if let Some(lost) = &mut end.lost {
-            // Before anything is set aside or made anew in its place.
+            // Before the segment's file is set aside or replaced.
             name_lost(path, &segments, lost, control);
         }
         let lost = end.lost.is_some().then_some(&end.state);
-        let taken_back = match lost {
-            Some(state) => taken_back_behind(&segments, control, state)?,
+        let earliest_void = match lost {
+            Some(state) => earliest_void_beyond(&segments, control, state)?,
             None => None,
         };
-        Ok(Found {
+        Ok(Scanned {
             segments,
             spares,
             gaps,
             end,
             voids,
-            taken_back,
+            earliest_void,
         })
     }
 
-    /// Forces everything that was believed, before anything builds on it: what was read may be in
-    /// the system's cache only, written by a process that crashed before its barrier.
-    fn sync_recovered(&self, found: &Found) -> Result<()> {
+    /// Syncs what the scan has read before anything depends on it: it may be only in the system's
+    /// cache, written by a process that crashed before its barrier.
+    fn sync_recovered(&self, found: &Scanned) -> Result<()> {
         for segment in found.segments.all() {
             if found.end.read.contains(&segment.header.start) {
                 let synced = barrier(&*segment.file()?, Barrier::Full, Why::RecoveredTail);
@@ -255,12 +255,12 @@ impl Opening {
         synced.map_err(Error::io("sync directory", self.dir.path()))
     }
 
-    /// Puts the new epoch into the control file before a batch carries it. Otherwise a crash could
-    /// lose both, and a second opening would take the same number for another history.
-    fn persist_epoch(&self, promise: &Promise, end: &End, meta: bool) -> Result<Epoch> {
-        let control = &promise.control;
-        // Above the last batch's too: where a slot of the control file rotted, the other may not
-        // know the latest opening.
+    /// Writes the new epoch to the control file before a batch carries it. In the other order, the
+    /// next opening after a crash could use the same number for another history.
+    fn persist_epoch(&self, opened: &OpenedControl, end: &End, meta: bool) -> Result<Epoch> {
+        let control = &opened.control;
+        // Above the last batch's too: if one slot of the control file is damaged, the other may not
+        // list the latest opening.
         let last_epoch = end.state.epoch.unwrap_or_default();
         let last = control.epoch.counter.max(last_epoch.counter);
         check_counter(last, "openings", self.dir.path())?;
@@ -268,7 +268,7 @@ impl Opening {
             counter: last + 1,
             nonce: self.runtime.random(),
         };
-        promise.file.update(&promise.poison, |c| {
+        opened.file.update(&opened.poison, |c| {
             if c.epoch.counter > 0 {
                 c.history.insert(0, c.epoch);
             }
@@ -282,9 +282,9 @@ impl Opening {
             c.prepared_end = control.prepared_end;
             c.clean = false;
             c.has_meta |= meta;
-            // Also where it moves back, to the start of what is lost: until the new epoch's batch
-            // is durable, a crash must leave a log that shows its damage again.
-            let s = &end.closed;
+            // Also if the anchor moves back, to the start of the damage: after a crash before the
+            // new epoch's batch is durable, the next opening must find the damage again.
+            let s = &end.append_boundary;
             c.anchor = Anchor {
                 lsn: s.at,
                 prev_crc: s.prev_crc.unwrap_or(c.first_prev_crc),
@@ -296,41 +296,41 @@ impl Opening {
         Ok(epoch)
     }
 
-    /// Writes and forces the epoch's first batch, and makes the log ready for appends.
-    fn begin(
+    /// Writes and forces the epoch's first batch, and prepares the log for appends.
+    fn begin_epoch(
         self,
-        promise: Promise,
-        found: Found,
+        opened: OpenedControl,
+        found: Scanned,
         epoch: Epoch,
         report: RecoveryReport,
         lock: Box<dyn Send + Sync>,
     ) -> Result<Parts> {
-        let Promise {
+        let OpenedControl {
             control,
             file: control_file,
             poison,
             ..
-        } = promise;
-        let Found {
+        } = opened;
+        let Scanned {
             mut segments,
             mut spares,
             gaps,
             end,
             mut voids,
-            taken_back,
+            earliest_void,
         } = found;
         let direct = self.chosen.force.plan.direct;
         let tail = end.state.at;
         let open_from = end.state.sequence.open_from();
         let open_from = open_from.filter(|_| !planted!("torn-append-kept"));
         let last_void = end.state.last_void.unwrap_or(Lsn::ORIGIN);
-        let finer = |s: &Arc<Segment>| s.header.write_unit < self.unit;
-        let coarser = segments.containing(tail).as_ref().is_some_and(finer)
-            || segments.above(tail).iter().any(finer);
+        let is_finer = |s: &Arc<Segment>| s.header.write_unit < self.unit;
+        let has_finer_segments = segments.containing(tail).as_ref().is_some_and(is_finer)
+            || segments.above(tail).iter().any(is_finer);
         let at_end = tail >= control.prepared_end;
-        // After damage, and on a coarser device, a segment of its own: no LSN that may have been
-        // read is used again, and no write shares a physical block with acknowledged data.
-        let fresh = end.lost.is_some() || coarser || at_end;
+        // A new segment after damage, and on a device with larger blocks: no LSN that may have been
+        // read is used again, and no write shares a physical block with acknowledged records.
+        let fresh = end.lost.is_some() || has_finer_segments || at_end;
         let segment = if fresh {
             let o = &self.options;
             let segment = self
@@ -341,7 +341,7 @@ impl Opening {
                     self.unit,
                     spares.pop().as_ref(),
                 )
-                .map_err(|e| self.full(e))?;
+                .map_err(|e| self.no_space(e))?;
             let prepared_end = segment.header.end();
             segments.insert(segment.clone());
             control_file.update(&poison, |c| c.prepared_end = prepared_end)?;
@@ -349,7 +349,7 @@ impl Opening {
         } else {
             segments
                 .containing(tail)
-                .ok_or_else(|| self.impossible(tail))?
+                .ok_or_else(|| self.no_segment_at(tail))?
         };
         segment.open_writer(direct)?;
         let lsn = tail.max(segment.header.first_batch());
@@ -358,19 +358,20 @@ impl Opening {
         } else {
             open_from
         };
-        let void_from = taken_back.map_or(void_from, |lsn| {
+        let void_from = earliest_void.map_or(void_from, |lsn| {
             Some(void_from.map_or(lsn, |from| from.min(lsn)))
         });
-        let mut cuts = std::mem::take(&mut segments.cuts);
+        let mut given_up = std::mem::take(&mut segments.given_up);
         if let Some(lost) = &end.lost {
-            // Where nothing lies between, nothing is given up.
+            // An empty range is not given up.
             if let Some(from) = void_from.filter(|from| *from < lsn) {
-                aside::mark(&self.dir, from, lsn, lost)?;
-                cuts.push((from, lsn));
+                given_up::write_marker(&self.dir, from, lsn, lost)?;
+                given_up.push((from, lsn));
             }
         } else {
-            // Not where something is lost: the batch that says that a range is void may be.
-            cuts = aside::settle(&self.dir, cuts, &voids, control.front)?;
+            // Only without damage: otherwise the batch that voids a range may be the one that is
+            // damaged.
+            given_up = given_up::remove_stale_markers(&self.dir, given_up, &voids, control.front)?;
         }
         let durable = self.chosen.barrier_is_durable;
         let header = write_epoch(
@@ -380,8 +381,8 @@ impl Opening {
                 lsn,
                 epoch,
                 kind: BatchKind::Epoch,
-                // Everything below the tail was barriered above.
-                stamp: if durable { tail } else { end.trusted.min(tail) },
+                // `sync_recovered` has synced everything below the tail.
+                stamp: if durable { tail } else { end.proven.min(tail) },
                 void_from: void_from.unwrap_or(lsn),
                 last_void,
                 prev_crc: end.state.prev_crc.unwrap_or(control.first_prev_crc),
@@ -392,8 +393,8 @@ impl Opening {
                 crc: 0,
             },
         )?;
-        // Not before that batch is durable: a crash in between would leave a segment that nothing was
-        // ever written to where one was lost, and the next opening would see no loss.
+        // After that batch is durable: a crash in between would leave an empty segment in place of
+        // the lost one, and the next opening would not see the loss.
         self.fill_gaps(&mut segments, &control, epoch, gaps)?;
         voids.add(header.void_from, header.lsn);
         let written = header.end(segment.header.write_unit);
@@ -405,9 +406,9 @@ impl Opening {
         };
         let stamp = if durable { written } else { header.stamp };
         let mut front = control.front;
-        if end.closed.at < front {
-            // Cut below the front, or in the append that the front lies in: nothing is left, and
-            // what the front had taken away must not come back.
+        if end.append_boundary.at < front {
+            // The log was ended below the front, or in the append in which the front lies: it is
+            // empty, and the records that the front had dropped must not come back.
             front = lsn;
             control_file.update(&poison, |c| {
                 c.front = front;
@@ -440,7 +441,7 @@ impl Opening {
                 segments,
                 spares,
                 voids,
-                cuts,
+                given_up,
             },
             report,
             poison,
@@ -450,7 +451,7 @@ impl Opening {
     }
 }
 
-/// Writes the epoch batch and forces it, whatever the log's method is.
+/// Writes the epoch's first batch and forces it by a barrier, whatever the log's method is.
 fn write_epoch(segment: &Arc<Segment>, mut header: BatchHeader) -> Result<BatchHeader> {
     let len = header.extent(segment.header.write_unit) as usize;
     let mut buf = AlignedBuf::zeroed(len, 65536);

@@ -1,4 +1,4 @@
-//! What an opening has at hand.
+//! The state of an opening.
 
 use crate::error::{Damage, Error};
 use crate::metrics::Metrics;
@@ -9,7 +9,7 @@ use logforce_device::{Directory, Runtime};
 use logforce_format::{Epoch, LogId, Lsn, RecoveryCase};
 use std::sync::Arc;
 
-/// An opening: the directory, locked, and what was decided before anything is read.
+/// An opening: the locked directory, and what was decided before reading.
 pub(super) struct Opening {
     pub(super) dir: Arc<dyn Directory>,
     pub(super) runtime: Arc<dyn Runtime>,
@@ -34,7 +34,7 @@ impl Opening {
         }
     }
 
-    pub(super) fn full(&self, e: Error) -> Error {
+    pub(super) fn no_space(&self, e: Error) -> Error {
         match e {
             Error::Io { ref source, .. } if e.is_full() => Error::NoSpace {
                 path: self.dir.path().to_owned(),
@@ -45,7 +45,7 @@ impl Opening {
         }
     }
 
-    pub(super) fn impossible(&self, at: Lsn) -> Error {
+    pub(super) fn no_segment_at(&self, at: Lsn) -> Error {
         Error::Damaged(Box::new(Damage {
             lsn: at,
             case: RecoveryCase::SegmentLost,

@@ -1,11 +1,12 @@
-//! Is there a log, may the caller have what it asks for, and can the guarantee be had here?
+//! Checks before an opening: whether there is a log, whether the mode allows that, and whether the
+//! guarantee is available here.
 
 use crate::advisor::Question;
 use crate::engine::config::ForceConfig;
 use crate::error::{Error, Result};
 use crate::names;
 use crate::options::{OpenMode, Options};
-use crate::recovery::steady;
+use crate::recovery::listing;
 use crate::storage::control_file::ControlFile;
 use logforce_device::{
     Assessment, Barrier, DirEntry, Directory, Facts, FileState, ForceBy, Guarantee, Method, Plan,
@@ -15,18 +16,19 @@ use logforce_format::{Control, LogId, Lsn};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Whether there is a log, and whether the caller may have what it asks for.
-pub(super) fn look(dir: &Arc<dyn Directory>, mode: OpenMode) -> Result<bool> {
+/// Whether there is a log; fails if that does not match the mode.
+pub(super) fn check_directory(dir: &Arc<dyn Directory>, mode: OpenMode) -> Result<bool> {
     let path = dir.path().to_owned();
     let mut entries = dir.entries().map_err(Error::io("list", &path))?;
     let has_control = |entries: &[DirEntry]| entries.iter().any(|e| e.name == names::CONTROL);
     if !has_control(&entries) {
-        // What a log is made over is gone: that there is none is not believed at once. With a log
-        // the names may change all the time, while its writer is at work.
-        entries = steady::entries(dir)?;
-        if let Err(e) = steady::check_absence(dir, &entries, names::CONTROL) {
-            // Unless somebody has made it since.
-            entries = steady::entries(dir)?;
+        // A new log would overwrite what is there, so one listing without a control file is no
+        // proof that there is no log. (With a control file the names may change all the time, by a
+        // running writer.)
+        entries = listing::list(dir)?;
+        if let Err(e) = listing::check_absence(dir, &entries, names::CONTROL) {
+            // Unless another process has created it since.
+            entries = listing::list(dir)?;
             if !has_control(&entries) {
                 return Err(e);
             }
@@ -38,13 +40,13 @@ pub(super) fn look(dir: &Arc<dyn Directory>, mode: OpenMode) -> Result<bool> {
             return Ok(true);
         }
         return match ControlFile::load(dir) {
-            // No segment ever came into use: an opening that was to make it failed, or crashed.
+            // No segment was ever used: the opening that created it failed or crashed.
             Ok(loaded) if loaded.control.prepared_end == Lsn::ORIGIN => Ok(true),
             Err(e @ Error::Io { .. }) => Err(e),
             _ => Err(Error::AlreadyExists { path }),
         };
     }
-    // Never a fresh log over the remains of one: its acknowledged records would be gone in silence.
+    // Never creates a log over the remains of one: its acknowledged records would be lost silently.
     if let Some((_, e)) = kinds.iter().find(|(k, _)| {
         matches!(
             k,
@@ -52,7 +54,7 @@ pub(super) fn look(dir: &Arc<dyn Directory>, mode: OpenMode) -> Result<bool> {
         )
     }) {
         let why = format!(
-            "its file '{}' is missing, and there are files of a log ('{}' is one): put '{0}' back from a copy, or look with `logforce dump --salvage` and save what there is with `logforce salvage`",
+            "its file '{}' is missing, and there are files of a log ('{}' is one): restore '{0}' from a copy, or inspect the log with `logforce dump --salvage` and save its records with `logforce salvage`",
             names::CONTROL,
             e.name
         );
@@ -89,13 +91,13 @@ pub(super) struct Chosen {
     pub(super) barrier_is_durable: bool,
 }
 
-/// The facts of a directory, with what is known there from cuts of power.
+/// The facts about a directory, with the evidence from power cuts there.
 pub(super) fn facts(
     options: &Options,
     dir: &Arc<dyn Directory>,
     runtime: &dyn Runtime,
 ) -> Result<Facts> {
-    let looking = "look at the filesystem of";
+    let looking = "check the filesystem of";
     let mut facts = dir.facts().map_err(Error::io(looking, dir.path()))?;
     if let Some(advisor) = options.advisor() {
         let evidence = advisor.tried(&Question {
@@ -111,15 +113,14 @@ pub(super) fn facts(
     Ok(facts)
 }
 
-/// Settles the method, and refuses what cannot be had.
+/// Chooses the method; fails if the guarantee is not available.
 pub(super) fn choose(options: &Options, facts: &Facts, path: &Path) -> Result<Chosen> {
     let method = options.method.unwrap_or_else(|| facts.default_method());
-    settle(method, options.require, facts, path)
+    assess(method, options.require, facts, path)
 }
 
-/// As [`choose`], with the method that the advisor names where the user named none. Its answer is
-/// worth no more than the facts allow: what cannot be had, or guarantees less than `chosen`, is
-/// not taken.
+/// As [`choose`], with the advisor's method if the user has named none. Ignores the advice if the
+/// method is not available, or guarantees less than `chosen`.
 pub(super) fn advise(
     chosen: Chosen,
     options: &Options,
@@ -140,11 +141,11 @@ pub(super) fn advise(
         cache: options.calibration_cache.as_deref(),
     });
     advised
-        .and_then(|method| settle(method, chosen.force.guarantee, facts, dir.path()).ok())
+        .and_then(|method| assess(method, chosen.force.guarantee, facts, dir.path()).ok())
         .unwrap_or(chosen)
 }
 
-fn settle(method: Method, require: Guarantee, facts: &Facts, path: &Path) -> Result<Chosen> {
+fn assess(method: Method, require: Guarantee, facts: &Facts, path: &Path) -> Result<Chosen> {
     let state = FileState::Zeroed;
     let Some(Assessment {
         guarantee,
@@ -175,7 +176,7 @@ fn settle(method: Method, require: Guarantee, facts: &Facts, path: &Path) -> Res
     let written = facts
         .assess_plan(unforced, state)
         .map_or(Guarantee::ProcessCrash, |a| a.guarantee);
-    // What the log's own barriers ask for, whatever the method.
+    // The log's own barriers use this, whatever the method is.
     let barrier = Plan {
         direct: false,
         force: ForceBy::Barrier(Barrier::Data),

@@ -1,15 +1,16 @@
-//! What segments there are, what must be there, and what an interrupted operation left behind.
+//! Reconciles the files in the directory with the control file, and removes what interrupted
+//! operations have left.
 
 use crate::error::{Damage, Error, Result};
 use crate::names;
+use crate::recovery::listing;
 use crate::recovery::opening::Opening;
-use crate::recovery::steady;
 use crate::scan::coverage::{adopt, check_bounds, gaps, lost_segment};
 use crate::scan::end_of_log::End;
-use crate::storage::aside::set_aside;
-use crate::storage::builder::{Leaving, Spare, retire};
-use crate::storage::cuts::holds_some;
+use crate::storage::builder::{RetireAction, Spare, retire};
+use crate::storage::given_up::set_aside;
 use crate::storage::listing::{Listing, list_of};
+use crate::storage::ranges::overlap_any;
 use crate::storage::segment_header::{Found, read_header_once};
 use crate::storage::segments::Segments;
 use logforce_format::{
@@ -18,26 +19,26 @@ use logforce_format::{
 use std::path::Path;
 
 impl Opening {
-    /// Lists what is there and clears away what an interrupted preparation, truncation or
-    /// recycling left behind.
+    /// Lists the segments, and removes what an interrupted preparation, truncation or recycling has
+    /// left.
     pub(super) fn reconcile_segments(
         &self,
         control: &mut Control,
         both_slots: bool,
     ) -> Result<(Segments, Vec<Spare>)> {
-        let entries = steady::entries(&self.dir)?;
+        let entries = listing::list(&self.dir)?;
         let Listing {
             mut segments,
             spares,
             preparing,
-            overtaken,
+            vanished,
         } = list_of(&self.dir, control.log_id, entries.clone())?;
-        // Nobody else may touch it now: what went may be what is needed.
-        overtaken.map_or(Ok(()), Err)?;
-        // Before anything is made of it that they seem to be missing.
+        // This process holds the lock: a file that vanished anyway may be one that is needed.
+        vanished.map_or(Ok(()), Err)?;
+        // Confirms that segments are missing before it acts on that.
         let missing = gaps(&segments, control).into_iter().map(|(from, _)| from);
         for start in missing.chain([control.prepared_end]) {
-            steady::check_absence(&self.dir, &entries, &names::segment(start))?;
+            listing::check_absence(&self.dir, &entries, &names::segment(start))?;
         }
         for name in preparing {
             self.dir
@@ -45,68 +46,69 @@ impl Opening {
                 .map_err(Error::io("remove", self.dir.path().join(&name)))?;
         }
         adopt(&segments, control, both_slots)?;
-        // Before anything is taken away: which of the two is wrong nobody knows.
+        // Before anything is removed: if the two disagree, it is unknown which one is wrong.
         check_bounds(&segments, control, self.dir.path())?;
-        let mut spares = self.files_of_their_own(spares, &segments)?;
-        // Below the front: the crash came between the control file and the renaming. At or above
-        // the prepared end: between the preparation and the control file.
-        let mut loose = segments.take_below(control.first_segment);
-        loose.extend(segments.take_from(control.prepared_end));
-        for segment in loose {
+        let mut spares = self.usable_spares(spares, &segments)?;
+        // Below the front: a crash between the control file and the rename. At or above the
+        // prepared end: a crash between the preparation and the control file.
+        let mut unlisted = segments.take_below(control.first_segment);
+        unlisted.extend(segments.take_from(control.prepared_end));
+        for segment in unlisted {
             let reuse = spares.len() < self.options.max_spare_segments
                 && segment.header.len == self.options.segment_size;
-            let leaving =
-                match holds_some(&segments.cuts, segment.header.start, segment.header.end()) {
-                    true => Leaving::Keep,
-                    false if reuse => Leaving::Reuse,
-                    false => Leaving::Remove,
-                };
-            spares.extend(retire(&self.dir, &segment, leaving)?);
+            let action = match overlap_any(
+                &segments.given_up,
+                segment.header.start,
+                segment.header.end(),
+            ) {
+                true => RetireAction::Keep,
+                false if reuse => RetireAction::Reuse,
+                false => RetireAction::Remove,
+            };
+            spares.extend(retire(&self.dir, &segment, action)?);
         }
-        self.straighten_names(&segments)?;
+        self.fix_names(&segments)?;
         spares.retain(|s| {
             let keep = s.len == self.options.segment_size;
             if !keep {
-                // A left-over costs space and nothing else.
+                // A file that cannot be removed costs only space.
                 let _ = self.dir.remove(&s.name);
             }
             keep
         });
         for more in spares.drain(self.options.max_spare_segments.min(spares.len())..) {
-            // Of an earlier opening, which may have kept more of them.
+            // An earlier opening may have kept more spares.
             let _ = self.dir.remove(&more.name);
         }
         Ok((segments, spares))
     }
 
-    /// The spares that may be used: files that nothing else is, under names that nothing else gets.
+    /// The spares that may be used: files that are not another segment or spare under a second
+    /// name.
     ///
-    /// A crash in a rename leaves both names where two entries of a directory are not written as one.
-    /// Whoever used a spare that is another name of a segment would write over that segment; one that
-    /// is another name of a spare would be gone when it was wanted. Two names of one file show the
-    /// same header. So do two files only where the making of one failed half way, and that one is no
-    /// loss. A name that cannot be removed ends the opening: once the file is being made into another
-    /// segment, a torn header makes both names look like nothing.
+    /// A crash during a rename leaves both names, on a filesystem that does not write two directory
+    /// entries atomically. Reusing a spare that is also a segment would overwrite that segment; a
+    /// spare that is also another spare would disappear with it. Two names of one file show the
+    /// same header. Two files with the same header exist only if preparing one of them failed half
+    /// way, and that one is no loss. If a name cannot be removed, the opening fails: once the file
+    /// is prepared as another segment, a torn header makes both names look unused.
     ///
-    /// A spare with the name of a segment's place goes too, whatever it holds: when that segment is
-    /// retired, its file takes this name, and one file would be listed twice.
-    fn files_of_their_own(
-        &self,
-        listed: Vec<(String, u64)>,
-        segments: &Segments,
-    ) -> Result<Vec<Spare>> {
+    /// A spare whose name belongs to a segment is removed too: when that segment is retired, its
+    /// file gets this name, and one file would be listed twice.
+    fn usable_spares(&self, listed: Vec<(String, u64)>, segments: &Segments) -> Result<Vec<Spare>> {
         let mut seen: Vec<SegmentHeader> = segments.all().iter().map(|s| s.header).collect();
-        let places: Vec<String> = seen.iter().map(|h| names::spare(h.start)).collect();
+        let names_in_use: Vec<String> = seen.iter().map(|h| names::spare(h.start)).collect();
         let mut spares = Vec::new();
         for (name, len) in listed {
             let header = match read_header_once(&self.dir, &name) {
                 Ok(Found::Whole(header)) => Some(header),
-                // None of a segment that is used: those have shown theirs.
+                // Not a segment in use: their headers were valid.
                 Ok(Found::Broken { .. }) | Err(Error::NewerFormat { .. }) => None,
                 Err(e) => return Err(e),
             };
-            let twin = header.is_some_and(|h| seen.contains(&h)) || places.contains(&name);
-            if twin && !planted!("spare-of-two-names") {
+            let is_alias =
+                header.is_some_and(|h| seen.contains(&h)) || names_in_use.contains(&name);
+            if is_alias && !planted!("spare-of-two-names") {
                 let removed = self.dir.remove(&name);
                 removed.map_err(Error::io("remove", self.dir.path().join(&name)))?;
                 continue;
@@ -117,10 +119,10 @@ impl Opening {
         Ok(spares)
     }
 
-    /// Gives every segment the name that its place asks for. Its header is what counts, but the
-    /// name of another place would be in the way when that place is prepared.
-    fn straighten_names(&self, segments: &Segments) -> Result<()> {
-        let mut taken: Vec<String> = steady::entries(&self.dir)?
+    /// Gives every segment the name of its start. The header counts, but a wrong name would be in
+    /// the way when the segment of that name is prepared.
+    fn fix_names(&self, segments: &Segments) -> Result<()> {
+        let mut taken: Vec<String> = listing::list(&self.dir)?
             .into_iter()
             .map(|e| e.name)
             .collect();
@@ -138,9 +140,9 @@ impl Opening {
         Ok(())
     }
 
-    /// As `straighten_names`, whatever is in the way, now that the log is going to be changed. A
-    /// segment that kept the name of a place that is prepared later would be set aside there, and
-    /// lost with the next opening.
+    /// As [`Opening::fix_names`], and sets aside files that are in the way, now that recovery
+    /// changes the log. A segment with the name of one that is prepared later would be set aside
+    /// then, and be missing at the next opening.
     pub(super) fn enforce_names(&self, segments: &Segments) -> Result<()> {
         let rename = |from: &str, to: &str| {
             let renamed = self.dir.rename(from, to);
@@ -152,10 +154,10 @@ impl Opening {
             if from == to {
                 continue;
             }
-            let entries = steady::entries(&self.dir)?;
+            let entries = listing::list(&self.dir)?;
             let taken = |name: &str| entries.iter().any(|e| e.name == name);
             if let Some(other) = segments.all().into_iter().find(|s| s.name() == to) {
-                // Until its turn comes it has a name that a crash may leave: its header counts.
+                // A temporary name until its turn comes; if a crash leaves it, the header counts.
                 while taken(&names::segment(unused)) {
                     unused = Lsn(unused.0 - 1);
                 }
@@ -172,11 +174,10 @@ impl Opening {
         Ok(())
     }
 
-    /// Takes the files out of the way that bear names of `[from, to)` and count for nothing. All of
-    /// them: one that could not be read just now, and can be next time, would be a second segment
-    /// for its place.
+    /// Sets aside the files with names in `[from, to)` that are not segments. All of them: one that
+    /// cannot be read now, but can be next time, would be a second segment for the same range.
     fn set_aside(&self, segments: &Segments, from: Lsn, to: Lsn) -> Result<()> {
-        for name in steady::entries(&self.dir)?.into_iter().map(|e| e.name) {
+        for name in listing::list(&self.dir)?.into_iter().map(|e| e.name) {
             let claims = names::claimed_start(&name).is_some_and(|s| from <= s && s < to);
             if claims && !segments.all().iter().any(|s| s.name() == name) {
                 set_aside(&self.dir, &name)?;
@@ -185,7 +186,8 @@ impl Opening {
         Ok(())
     }
 
-    /// Puts empty segments where some are missing, so that the control file's promise holds again.
+    /// Creates empty segments in place of missing ones, so that every segment that the control file
+    /// lists exists again.
     pub(super) fn fill_gaps(
         &self,
         segments: &mut Segments,
@@ -204,12 +206,12 @@ impl Opening {
                 };
                 let fits = |unit: &u32| SegmentHeader::geometry_is_valid(from, len, *unit);
                 let Some(unit) = [4096, MIN_WRITE_UNIT].into_iter().find(fits) else {
-                    return Err(self.impossible(from));
+                    return Err(self.no_segment_at(from));
                 };
                 let segment = self
                     .builder(control.log_id, epoch)
                     .make(from, len, unit, None)
-                    .map_err(|e| self.full(e))?;
+                    .map_err(|e| self.no_space(e))?;
                 segment.writer_done();
                 segments.insert(segment);
                 from = from.plus(len);
@@ -219,12 +221,13 @@ impl Opening {
     }
 }
 
-/// The first segment missing behind `end`, where a scan came to an end that looks like any other:
-/// that segment may have held acknowledged records, and the stamp that calls this end damage. An end
-/// in silence would lose them, and leave no marker by which what is cut here stays cut.
+/// The first missing segment after `end`, where a scan found an ordinary end of the log. That
+/// segment may have held acknowledged records, and the stamp that proves this end to be damage.
+/// Ending the log silently would lose them, and leave no marker that keeps what is dropped here
+/// dropped.
 ///
-/// Not after a close in order: that one came to this end, and nothing behind it was ever used.
-pub(super) fn missing_behind(
+/// Not after a clean close: the log ended here then, and nothing after it was ever used.
+pub(super) fn missing_beyond(
     path: &Path,
     segments: &Segments,
     gaps: &[(Lsn, Lsn)],
@@ -238,6 +241,6 @@ pub(super) fn missing_behind(
     }
     let (lsn, _) = gaps.iter().find(|(from, _)| *from >= at)?;
     let mut lost = lost_segment(path, segments, *lsn, control);
-    lost.durable_to = end.trusted;
+    lost.durable_to = end.proven;
     Some(lost)
 }

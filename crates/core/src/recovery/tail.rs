@@ -1,4 +1,4 @@
-//! Believing only the medium above the last trusted stamp.
+//! Verifying the tail of the log, above the last stamp, on the medium.
 
 use crate::error::{Error, Result};
 use crate::options::OnDamage;
@@ -14,10 +14,11 @@ use std::io;
 use std::sync::Arc;
 
 impl Opening {
-    /// Believes only the medium above the last trusted stamp. After a failed barrier the system's
-    /// cache returns bytes that the device never got, and a new barrier "succeeds"; so the tail is
-    /// read again past the cache, or, where that cannot be done, written again and forced.
-    pub(super) fn settle_tail(
+    /// Makes sure that the tail above the last stamp is on the medium. After a failed barrier the
+    /// system's cache returns bytes that the device never got, and a new barrier "succeeds". So
+    /// this reads the tail again past the cache, or, where that is not possible, writes and forces
+    /// it again.
+    pub(super) fn verify_tail(
         &self,
         segments: &Segments,
         control: &Control,
@@ -27,22 +28,22 @@ impl Opening {
             return Ok(());
         }
         let cached_end = end.state.at;
-        let from = end.settled;
-        if cached_end <= end.trusted || cached_end <= from.at {
+        let from = end.reread_from;
+        if cached_end <= end.proven || cached_end <= from.at {
             return Ok(());
         }
         let probe = segments
             .containing(from.at)
             .or_else(|| segments.containing(cached_end));
         let medium = match &probe {
-            Some(segment) => reads_medium(segment)?,
+            Some(segment) => can_read_medium(segment)?,
             None => false,
         };
         if !medium {
             return self.rewrite(segments, from.at, cached_end);
         }
         let mut scan = Scan::new(segments, control, ReadSource::Medium, from)?;
-        let mut closed = end.settled_closed;
+        let mut append_boundary = end.reread_append_boundary;
         let stop = loop {
             let step = scan.next()?.map(|batch| batch.end);
             match step {
@@ -51,16 +52,16 @@ impl Opening {
                 Err(stop) => break stop,
             }
             if scan.state.sequence.open_from().is_none() {
-                closed = scan.state;
+                append_boundary = scan.state;
             }
         };
-        // The cache lied: what lies between was never on the medium, so no force ever covered it.
-        // Unless a stamp behind has said that it was; or it cannot be read, which proves nothing: to
-        // forget such a loss would cut acknowledged data in silence and use its LSNs again.
+        // The rest was only in the cache and never on the medium, so no force has covered it.
+        // Unless a later stamp proves that one has, or it cannot be read, which proves nothing:
+        // ignoring such a loss would silently drop acknowledged records and use their LSNs again.
         let known = end.lost.take();
         end.case = decide(stop.seen, known.is_some(), false);
         if end.case.decision() == Decision::Refuse {
-            let durable_to = known.map_or(end.trusted, |d| d.durable_to);
+            let durable_to = known.map_or(end.proven, |d| d.durable_to);
             let d = damage(self.dir.path(), segments, &stop, end.case, durable_to);
             if self.options.on_damage == OnDamage::Refuse {
                 return Err(Error::Damaged(Box::new(d)));
@@ -68,7 +69,7 @@ impl Opening {
             end.lost = Some(d);
         }
         end.state = scan.state;
-        end.closed = closed;
+        end.append_boundary = append_boundary;
         for segment in segments.all() {
             if segment.header.end() > end.state.at && segment.header.start < cached_end {
                 segment
@@ -79,7 +80,7 @@ impl Opening {
         Ok(())
     }
 
-    /// Writes `[from, to)` again with the same bytes and forces it.
+    /// Writes `[from, to)` again with the same bytes, and forces it.
     fn rewrite(&self, segments: &Segments, from: Lsn, to: Lsn) -> Result<()> {
         const CHUNK: usize = 1 << 20;
         for segment in segments.all() {
@@ -88,9 +89,9 @@ impl Opening {
             if start >= end {
                 continue;
             }
-            // What was written in a smaller unit, on another device or system, cannot be written past
-            // the cache here, and the barrier takes it along either way. Nothing is added to such a
-            // segment.
+            // A segment with a smaller write unit, from another device or system, cannot be written
+            // past the cache here. The barrier covers it either way, and nothing is appended to
+            // such a segment.
             let fits = segment.header.write_unit >= self.unit;
             segment.open_writer(self.chosen.force.plan.direct && fits)?;
             let file = segment.file()?;
@@ -100,7 +101,7 @@ impl Opening {
                 let mut buf = AlignedBuf::zeroed(n, 65536);
                 let offset = segment.offset(at);
                 let path = segment.path();
-                // Less, or nothing, would be written over the tail as zeroes.
+                // A short read would overwrite the tail with zeroes.
                 let have = match read(&*file, &path, offset, &mut buf, ReadSource::Cache)? {
                     Ok(have) => have,
                     Err(lost) => return Err(unread(&segment, lost.found)),
@@ -130,9 +131,9 @@ fn unread(segment: &Segment, found: String) -> Error {
     Error::io("read", segment.path())(io::Error::other(found))
 }
 
-/// Whether the segment can be read past the cache. Only the system's word that it cannot counts: to
-/// believe the cache because a call failed would be to believe bytes that the device never got.
-fn reads_medium(segment: &Arc<Segment>) -> Result<bool> {
+/// Whether the segment can be read past the cache. Only "unsupported" counts as no: falling back to
+/// the cache after any other error would trust bytes that the device never got.
+fn can_read_medium(segment: &Arc<Segment>) -> Result<bool> {
     let mut probe = AlignedBuf::zeroed(65536, 65536);
     let file = segment.file()?;
     match read_once(&*file, &segment.path(), 0, &mut probe, ReadSource::Medium) {

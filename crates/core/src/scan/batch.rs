@@ -1,4 +1,4 @@
-//! One batch after another: what a scan knows between two of them, and whether a batch is the next.
+//! The step of a scan: its state between two batches, and the check that a batch is the next one.
 
 use crate::error::Result;
 use crate::storage::reads::Lost;
@@ -14,19 +14,20 @@ use std::sync::Arc;
 /// What a scan knows at a batch boundary.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ScanState {
-    /// The boundary.
+    /// The position.
     pub(crate) at: Lsn,
-    /// Epoch of the batch that ends here; `None`: not known, any will do.
+    /// Epoch of the batch that ends here; `None`: unknown, any matches.
     pub(crate) epoch: Option<Epoch>,
-    /// Header checksum of that batch; `None`: not known.
+    /// Header checksum of that batch; `None`: unknown, any matches.
     pub(crate) prev_crc: Option<u32>,
-    /// The latest voiding batch so far; `None`: not known.
+    /// The latest batch so far that voids a range; `None`: unknown.
     pub(crate) last_void: Option<Lsn>,
     pub(crate) sequence: Sequence,
 }
 
-/// What a scan wanted, or why it stopped. The outer error says nothing about the log.
-pub(crate) type Step<T> = Result<std::result::Result<T, Stop>>;
+/// A result of a scan, or why it stopped. The outer error is about this process and proves nothing
+/// about the log.
+pub(crate) type ScanResult<T> = Result<std::result::Result<T, Stop>>;
 
 /// Why a scan stopped.
 #[derive(Debug, Clone)]
@@ -34,24 +35,24 @@ pub(crate) struct Stop {
     /// Where the next batch would have been.
     pub(crate) at: Lsn,
     pub(crate) seen: Seen,
-    /// In words.
+    /// The finding, in words.
     pub(crate) found: String,
 }
 
-/// The header of a batch that follows its predecessor. Its payload was not looked at.
-pub(crate) struct Head {
+/// The header of a batch that links to its predecessor. Its payload is not checked.
+pub(crate) struct LinkedHeader {
     pub(crate) header: BatchHeader,
     segment: Arc<Segment>,
 }
 
-impl Head {
-    /// The header of the next batch behind `before`, or why there is none.
+impl LinkedHeader {
+    /// The header of the next batch after `before`, or why there is none.
     pub(crate) fn read(
         window: &mut Window,
         segments: &Segments,
         control: &Control,
         before: &ScanState,
-    ) -> Step<Head> {
+    ) -> ScanResult<LinkedHeader> {
         let at = before.at;
         let stop = |at, seen, found: String| Ok(Err(Stop { at, seen, found }));
         let Some(segment) = segments.containing(at) else {
@@ -65,20 +66,20 @@ impl Head {
                 )
             };
         };
-        Head::read_in(window, segment, control.log_id, before)
+        LinkedHeader::read_in(window, segment, control.log_id, before)
     }
 
-    /// As [`Head::read`], in the segment that holds the boundary.
+    /// As [`LinkedHeader::read`], in the segment that holds the boundary.
     pub(crate) fn read_in(
         window: &mut Window,
         segment: Arc<Segment>,
         log_id: LogId,
         before: &ScanState,
-    ) -> Step<Head> {
+    ) -> ScanResult<LinkedHeader> {
         let at = before.at;
         if !segment.begins_batch(at) {
-            // The control file and the segment's header contradict each other. What is written here
-            // would be refused by the device, or, through the cache, tear a batch that is there.
+            // The control file and the segment's header contradict each other. The device would
+            // reject a write here, or, through the cache, it would overwrite a part of a batch.
             let unit = segment.header.write_unit;
             let found = format!("no batch can begin here: the segment's write unit is {unit}");
             let seen = Seen::Malformed;
@@ -108,17 +109,17 @@ impl Head {
         };
         let linked = header.check_link(&expected);
         Ok(linked
-            .map(|()| Head { header, segment })
+            .map(|()| LinkedHeader { header, segment })
             .map_err(|reject| rejected(at, reject)))
     }
 
-    /// Where the next batch begins.
+    /// Exclusive end: where the next batch begins.
     pub(crate) fn end(&self) -> Lsn {
         self.header.end(self.segment.header.write_unit)
     }
 
-    /// The bytes behind the header, checked or not.
-    pub(crate) fn payload<'w>(&self, window: &'w mut Window) -> Step<&'w [u8]> {
+    /// The payload's bytes, checked or not.
+    pub(crate) fn payload<'w>(&self, window: &'w mut Window) -> ScanResult<&'w [u8]> {
         let at = self.header.lsn;
         let whole = BATCH_HEADER_LEN + self.header.payload_len as usize;
         let bytes = window.get(&self.segment, self.segment.offset(at), whole)?;
@@ -127,8 +128,8 @@ impl Head {
             .map_err(|lost| unreadable(at, lost)))
     }
 
-    /// Checks the payload; answers the state behind the batch.
-    pub(crate) fn check(&self, window: &mut Window, before: ScanState) -> Step<ScanState> {
+    /// Checks the payload; returns the state after the batch.
+    pub(crate) fn check(&self, window: &mut Window, before: ScanState) -> ScanResult<ScanState> {
         let at = self.header.lsn;
         let mut next = before;
         let payload = match self.payload(window)? {
@@ -162,7 +163,7 @@ fn unreadable(at: Lsn, lost: Lost) -> Stop {
 }
 
 impl ScanState {
-    /// A state at a batch of which nothing is known but its place.
+    /// A state of which only the position is known.
     pub(crate) fn unlinked(at: Lsn) -> ScanState {
         ScanState {
             at,
@@ -174,7 +175,7 @@ impl ScanState {
     }
 
     /// The state at the beginning of a log.
-    pub(crate) fn virgin(at: Lsn) -> ScanState {
+    pub(crate) fn at_origin(at: Lsn) -> ScanState {
         ScanState {
             at,
             epoch: Some(Epoch::default()),
@@ -184,19 +185,19 @@ impl ScanState {
         }
     }
 
-    /// The state at the end of a void range: no append is open there.
-    pub(crate) fn behind_void(to: Lsn) -> ScanState {
+    /// The state at the end of a void range: no append is in progress there.
+    pub(crate) fn after_void(to: Lsn) -> ScanState {
         ScanState {
             sequence: Sequence::default(),
             ..ScanState::unlinked(to)
         }
     }
 
-    /// The state behind a batch of which the header only was read. It knows no records.
-    pub(crate) fn behind(head: &Head) -> ScanState {
-        let h = &head.header;
+    /// The state after a batch of which only the header was read. It knows nothing of records.
+    pub(crate) fn after(linked: &LinkedHeader) -> ScanState {
+        let h = &linked.header;
         ScanState {
-            at: head.end(),
+            at: linked.end(),
             epoch: Some(h.epoch),
             prev_crc: Some(h.crc),
             last_void: Some(if h.voids() { h.lsn } else { h.last_void }),
@@ -204,8 +205,8 @@ impl ScanState {
         }
     }
 
-    /// The state behind a batch whose link and payload were checked. `Err` says why its contents
-    /// cannot be.
+    /// Advances past a batch with a valid link and payload. `Err` says why its contents are
+    /// impossible.
     fn follow(&mut self, header: &BatchHeader, payload: &[u8]) -> std::result::Result<(), String> {
         let base = header.lsn.plus(BATCH_HEADER_LEN as u64);
         if self.last_void.is_some_and(|v| v != header.last_void) {

@@ -1,4 +1,4 @@
-//! Which parts of the log have a segment, and which must have one.
+//! Which parts of the log have a segment, and which parts must have one.
 
 use crate::error::{Damage, Error, Result};
 use crate::names;
@@ -11,9 +11,9 @@ use logforce_format::{BATCH_HEADER_LEN, BatchHeader, Control, Lsn, MIN_WRITE_UNI
 use std::path::Path;
 use std::sync::Arc;
 
-/// Takes in segments above the last announced one. Where one slot of the control file is damaged,
-/// the other may be the older, and not know of segments that hold acknowledged data; and so may a
-/// control file that was put back from a copy. A crash leaves only virgin segments there.
+/// Includes segments above the control file's last one that hold data. If one slot of the control
+/// file is damaged, the other may be older and not list segments with acknowledged records; the
+/// same holds for a control file restored from a copy. A crash leaves only unused segments there.
 pub(crate) fn adopt(segments: &Segments, control: &mut Control, both_slots: bool) -> Result<()> {
     let mut window = Window::new(ReadSource::Cache);
     let mut next = control.prepared_end;
@@ -26,12 +26,12 @@ pub(crate) fn adopt(segments: &Segments, control: &mut Control, both_slots: bool
             next = segment.header.end();
         }
     }
-    // A gap in between shows as a lost segment.
+    // A gap in between is reported as a lost segment.
     control.prepared_end = next;
     Ok(())
 }
 
-/// Whether the segment's first batch is there, or cannot be told not to be.
+/// Whether the segment holds its first batch, or cannot be read.
 fn is_used(window: &mut Window, segment: &Arc<Segment>, control: &Control) -> Result<bool> {
     let first = segment.header.first_batch();
     let Ok(bytes) = window.get(segment, segment.offset(first), BATCH_HEADER_LEN)? else {
@@ -41,9 +41,8 @@ fn is_used(window: &mut Window, segment: &Arc<Segment>, control: &Control) -> Re
     Ok(header.is_ok_and(|h| h.log_id == control.log_id && h.lsn == first))
 }
 
-/// Refuses a control file that says that the segments begin or end in the middle of one. Another
-/// segment prepared there would overlap it, and the log would take records that the next opening
-/// cannot find.
+/// Fails if the control file says that the segments begin or end in the middle of one. A segment
+/// prepared there would overlap another, and the next opening could not find its records.
 pub(crate) fn check_bounds(segments: &Segments, control: &Control, path: &Path) -> Result<()> {
     let damaged = |lsn: Lsn, file: String, found: String| {
         Err(Error::Damaged(Box::new(Damage {
@@ -79,8 +78,8 @@ pub(crate) fn check_bounds(segments: &Segments, control: &Control, path: &Path) 
     Ok(())
 }
 
-/// Refuses a control file that counts what no log can have: the next opening, slot or segment would
-/// have no number of its own.
+/// Fails if a counter of the control file is impossibly high: the next opening, slot or segment
+/// could not have a higher one.
 pub(crate) fn check_counters(control: &Control, path: &Path) -> Result<()> {
     for (counter, of) in [
         (control.sequence, "changes of this file"),
@@ -108,7 +107,8 @@ pub(crate) fn gaps(segments: &Segments, control: &Control) -> Vec<(Lsn, Lsn)> {
     gaps
 }
 
-/// As [`lost_segment`], of what a scan has met: it saw only that nothing is there.
+/// Adds what [`lost_segment`] knows to the damage of a scan, which found only that a segment is
+/// missing.
 pub(crate) fn name_lost(path: &Path, segments: &Segments, lost: &mut Damage, control: &Control) {
     if lost.case == RecoveryCase::SegmentLost && lost.file.is_none() {
         let named = lost_segment(path, segments, lost.lsn, control);
@@ -117,8 +117,8 @@ pub(crate) fn name_lost(path: &Path, segments: &Segments, lost: &mut Damage, con
     }
 }
 
-/// Says which segment is missing or has a broken header: by the listing that was gone by, for a second
-/// one may find what the first did not.
+/// Describes the segment that is missing or has a damaged header. Uses the listing on which the
+/// decision was based: another one may find what the first did not.
 pub(crate) fn lost_segment(
     path: &Path,
     segments: &Segments,

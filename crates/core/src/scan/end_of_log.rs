@@ -5,7 +5,7 @@ use crate::options::OnDamage;
 use crate::scan::batch::{ScanState, Stop};
 use crate::scan::coverage::gaps;
 use crate::scan::forward::Scan;
-use crate::scan::resume::{closed_cuts, headers_behind, stamp_behind};
+use crate::scan::resume::{headers_beyond, ranges_by_marker, stamp_beyond};
 use crate::storage::segments::Segments;
 use crate::storage::window::Window;
 use logforce_device::ReadSource;
@@ -16,29 +16,29 @@ use logforce_format::{
 use std::collections::VecDeque;
 use std::path::Path;
 
-/// Where the log ends and how we know.
+/// Where the log ends, and the evidence.
 #[derive(Clone)]
 pub(crate) struct End {
     pub(crate) state: ScanState,
     pub(crate) case: RecoveryCase,
-    /// The highest position known to have been durable.
-    pub(crate) trusted: Lsn,
-    /// The boundary at or below `trusted` from which the tail is read again.
-    pub(crate) settled: ScanState,
-    /// The last boundary at or below it where no append was open: an anchor in the middle of an
-    /// append would make its rest look like the beginning of nothing.
-    pub(crate) settled_closed: ScanState,
-    /// The last boundary at which no append is begun and not ended.
-    pub(crate) closed: ScanState,
+    /// The highest position that is proven to have been durable.
+    pub(crate) proven: Lsn,
+    /// The last boundary at or below `proven`. From here the tail is read again, past the cache.
+    pub(crate) reread_from: ScanState,
+    /// The last boundary at or below it that lies in no atomic append: a scan from an anchor within
+    /// an append would reject the append's rest.
+    pub(crate) reread_append_boundary: ScanState,
+    /// The last boundary that lies in no atomic append.
+    pub(crate) append_boundary: ScanState,
     pub(crate) lost: Option<Damage>,
-    /// Segments that were read from, by start.
+    /// Segments that the scan has read, by start.
     pub(crate) read: Vec<Lsn>,
     pub(crate) scanned: u64,
     pub(crate) batches: u64,
     pub(crate) resumed: u64,
 }
 
-/// The state from which the scan at opening starts.
+/// The state from which an opening scans.
 pub(crate) fn anchor_state(control: &Control) -> ScanState {
     let a = &control.anchor;
     ScanState {
@@ -52,24 +52,23 @@ pub(crate) fn anchor_state(control: &Control) -> ScanState {
 
 /// The state for a scan of everything.
 ///
-/// An opening that had to give up all there was moves the front and leaves the segments below it,
-/// which are kept, or empty: nothing there is part of the log, and a scan that began there would call
-/// the rest lost.
+/// An opening that gives up the whole log moves the front and leaves the segments below it, kept or
+/// empty. Nothing there is part of the log, and a scan from there would report the rest as lost.
 pub(crate) fn first_state(segments: &Segments, control: &Control) -> ScanState {
     let front = segments.containing(control.front);
     if let Some(segment) = front.filter(|s| s.header.start > control.first_segment) {
         return ScanState::unlinked(segment.header.start);
     }
-    let virgin = control.first_segment == Lsn::ORIGIN;
+    let at_origin = control.first_segment == Lsn::ORIGIN;
     ScanState {
         at: control.first_segment,
-        // A log that was truncated at the front begins with a batch of any of its epochs.
-        epoch: virgin.then(Epoch::default),
-        // In salvage there is no control file to know it from.
+        // A log that was truncated at the front begins with a batch of any epoch.
+        epoch: at_origin.then(Epoch::default),
+        // Salvage without a control file does not know it.
         prev_crc: (control.sequence > 0).then_some(control.first_prev_crc),
-        last_void: virgin.then_some(Lsn::ORIGIN),
-        // And in the middle of a record, if one spans the segments that are gone and this one.
-        sequence: if virgin {
+        last_void: at_origin.then_some(Lsn::ORIGIN),
+        // It may begin in the middle of a record that spans a truncated segment and this one.
+        sequence: if at_origin {
             Sequence::default()
         } else {
             Sequence::unknown()
@@ -77,7 +76,8 @@ pub(crate) fn first_state(segments: &Segments, control: &Control) -> ScanState {
     }
 }
 
-/// Scans from `state` to the log's end, jumping where a later opening did.
+/// Scans from `state` to the end of the log, and follows where later openings have continued
+/// elsewhere.
 pub(crate) fn find_end(
     segments: &Segments,
     control: &Control,
@@ -86,18 +86,18 @@ pub(crate) fn find_end(
     path: &Path,
     on_damage: OnDamage,
 ) -> Result<End> {
-    let mut trusted = state.at;
-    // Boundaries from the last trusted one on; a stamp that is found lets the earlier ones go.
-    let mut closed = state;
-    // Each with the last one before it where no append was open.
-    let mut boundaries = VecDeque::from([(state, closed)]);
+    let mut proven = state.at;
+    // Boundaries from the last proven one on; each new stamp drops the earlier ones.
+    let mut append_boundary = state;
+    // Each with the last one before it that lies in no atomic append.
+    let mut boundaries = VecDeque::from([(state, append_boundary)]);
     let mut read: Vec<Lsn> = Vec::new();
     let (mut scanned, mut batches, mut resumed) = (0, 0, 0);
     let mut scan = Scan::new(segments, control, ReadSource::Cache, state)?;
-    let closed_cuts = closed_cuts(segments, control, ReadSource::Cache)?;
+    let ranges_by_marker = ranges_by_marker(segments, control, ReadSource::Cache)?;
     let stop = loop {
         let at = scan.state.at;
-        if let Some(stop) = given_up(&closed_cuts, at)
+        if let Some(stop) = given_up(&ranges_by_marker, at)
             && !scan.resumes()
         {
             break stop;
@@ -110,7 +110,7 @@ pub(crate) fn find_end(
             Err(stop) => break stop,
         };
         batches += 1;
-        trusted = trusted.max(header.stamp);
+        proven = proven.max(header.stamp);
         scanned += end.since(header.lsn);
         if let Some(s) = segments.containing(header.lsn)
             && read.last() != Some(&s.header.start)
@@ -118,48 +118,47 @@ pub(crate) fn find_end(
             read.push(s.header.start);
         }
         if scan.state.sequence.open_from().is_none() {
-            closed = scan.state;
+            append_boundary = scan.state;
         }
-        boundaries.push_back((scan.state, closed));
-        while boundaries.get(1).is_some_and(|(s, _)| s.at <= trusted) {
+        boundaries.push_back((scan.state, append_boundary));
+        while boundaries.get(1).is_some_and(|(s, _)| s.at <= proven) {
             boundaries.pop_front();
         }
     };
-    let hidden = hidden_opening(&scan, control, state.at);
-    let began = state;
+    let hidden = unread_opening(&scan, control, state.at);
+    let start = state;
     let mut state = scan.state;
     if let Some(s) = segments.containing(stop.at)
         && !read.contains(&s.header.start)
     {
         read.push(s.header.start);
     }
-    // A close in order says that nothing lies above the anchor; its word is good only while
-    // the other slot is whole too.
-    let closed_here = control.clean && both_slots && state.at == control.anchor.lsn;
-    let stamp = if closed_here {
+    // A clean close says that nothing lies above the anchor. That counts only if both slots are
+    // valid: if the newer slot is damaged, the older may be from an earlier clean close.
+    let closed_cleanly = control.clean && both_slots && state.at == control.anchor.lsn;
+    let stamp = if closed_cleanly {
         None
     } else {
-        stamp_behind(segments, stop.at, control, state.epoch)?
+        stamp_beyond(segments, stop.at, control, state.epoch)?
     };
-    // The anchor is as good as a stamp: below it a scan gets only where something is lost.
+    // The anchor proves as much as a stamp: a scan that stops below it has found damage.
     let below = stop.at < control.anchor.lsn;
     let seen = match stop.seen {
-        // The close came to this place and found nothing to keep: no record can be there, and the
-        // next batch is written over it. To refuse would lock the owner out of a whole log, for a
-        // sector that was never used.
-        Seen::Unreadable if closed_here => Seen::Blank,
+        // A clean close ended here, so no record lies here, and the next batch overwrites it.
+        // Failing would deny the owner an intact log because of a sector that was never used.
+        Seen::Unreadable if closed_cleanly => Seen::Blank,
         seen => seen,
     };
     let case = decide(seen, below || stamp.is_some(), false);
-    let durable_to = trusted.max(stamp.unwrap_or(Lsn::ORIGIN));
+    let durable_to = proven.max(stamp.unwrap_or(Lsn::ORIGIN));
     let (case, stop) = match hidden {
-        // The anchor is where that opening began: what lies behind it was not acknowledged, or was
-        // given up. It must not come back because the batch that says so cannot be read.
+        // That opening began at the anchor: what lies after it was not acknowledged, or was given
+        // up. It must not come back because the batch that voids it cannot be read.
         Some(hidden) => {
-            state = began;
-            closed = began;
-            boundaries = VecDeque::from([(began, began)]);
-            trusted = began.at;
+            state = start;
+            append_boundary = start;
+            boundaries = VecDeque::from([(start, start)]);
+            proven = start.at;
             match case.decision() {
                 Decision::Refuse => (case, stop),
                 _ => (decide(hidden.seen, true, false), hidden),
@@ -177,14 +176,17 @@ pub(crate) fn find_end(
         }
         _ => None,
     };
-    let (settled, settled_closed) = boundaries.front().copied().unwrap_or((state, closed));
+    let (reread_from, reread_append_boundary) = boundaries
+        .front()
+        .copied()
+        .unwrap_or((state, append_boundary));
     Ok(End {
         state,
         case,
-        trusted,
-        settled,
-        settled_closed,
-        closed,
+        proven,
+        reread_from,
+        reread_append_boundary,
+        append_boundary,
         lost,
         read,
         scanned,
@@ -193,21 +195,24 @@ pub(crate) fn find_end(
     })
 }
 
-/// An opening went on elsewhere from `at`, and where it did cannot be read.
-fn given_up(closed: &[(Lsn, Lsn)], at: Lsn) -> Option<Stop> {
-    let &(_, to) = closed.iter().find(|(from, to)| *from <= at && at < *to)?;
+/// Stops the scan at `at` if an opening has continued elsewhere from there, in a segment that
+/// cannot be read.
+fn given_up(append_boundary: &[(Lsn, Lsn)], at: Lsn) -> Option<Stop> {
+    let &(_, to) = append_boundary
+        .iter()
+        .find(|(from, to)| *from <= at && at < *to)?;
     Some(Stop {
         at,
         seen: Seen::NoSegment,
         found: format!(
-            "what follows was given up at damage by an earlier opening, and the segment where the log went on, at LSN {to}, cannot be read"
+            "what follows was given up at damage by an earlier opening, and the segment where the log continued, at LSN {to}, cannot be read"
         ),
     })
 }
 
-/// Where the first batch of the latest opening may lie that `scan`, which began at `from`, did not
-/// meet: in a segment that is missing, or whose beginning the medium does not give back.
-fn hidden_opening(scan: &Scan<'_>, control: &Control, from: Lsn) -> Option<Stop> {
+/// Where the first batch of the latest opening may lie, if `scan`, which began at `from`, has not
+/// found it: in a segment that is missing, or whose first batch cannot be read.
+fn unread_opening(scan: &Scan<'_>, control: &Control, from: Lsn) -> Option<Stop> {
     let met = scan
         .state
         .epoch
@@ -232,7 +237,7 @@ fn hidden_opening(scan: &Scan<'_>, control: &Control, from: Lsn) -> Option<Stop>
     unread.or_else(gap)
 }
 
-/// Describes where a scan stopped.
+/// Describes damage where a scan stopped.
 pub(crate) fn damage(
     path: &Path,
     segments: &Segments,
@@ -254,20 +259,20 @@ pub(crate) fn damage(
     }
 }
 
-/// Where the earliest range begins that was taken back by a batch behind `end`, below which the log
-/// is about to be cut. What is cut must not bring back what had been taken back: the ranges that
-/// can still be read of go on being void.
+/// The start of the earliest range that a batch after `end` voids, before the log is ended at
+/// `end`. Dropping that batch must not bring back the records that it voids: the new epoch's batch
+/// voids them again, as far as such batches can be read.
 ///
-/// They are listed by the last batch there is of this history; where that is cannot be known better
-/// than by the headers that lie behind, or by the anchor.
-pub(crate) fn taken_back_behind(
+/// The last batch of this history lists the ranges. It is the last header after `end`, or the
+/// anchor's.
+pub(crate) fn earliest_void_beyond(
     segments: &Segments,
     control: &Control,
     end: &ScanState,
 ) -> Result<Option<Lsn>> {
     let anchor = &control.anchor;
     let mut last = (anchor.epoch.counter, anchor.lsn, anchor.last_void);
-    headers_behind(segments, end.at, control, end.epoch, &mut |_, h| {
+    headers_beyond(segments, end.at, control, end.epoch, &mut |_, h| {
         let void = if h.voids() { h.lsn } else { h.last_void };
         if (h.epoch.counter, h.lsn) >= (last.0, last.1) {
             last = (h.epoch.counter, h.lsn, void);

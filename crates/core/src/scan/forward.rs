@@ -1,7 +1,7 @@
-//! The scan from a boundary to the first position that does not link.
+//! The scan from a boundary to the first batch that does not link.
 
 use crate::error::Result;
-use crate::scan::batch::{Head, ScanState, Step};
+use crate::scan::batch::{LinkedHeader, ScanResult, ScanState};
 use crate::scan::resume::Resumptions;
 use crate::storage::reads::Lost;
 use crate::storage::segments::Segments;
@@ -9,18 +9,18 @@ use crate::storage::window::Window;
 use logforce_device::ReadSource;
 use logforce_format::{BatchHeader, Control, Lsn};
 
-/// A batch that is the next one.
+/// The next batch of a scan.
 pub(crate) struct Batch<'a> {
     pub(crate) header: BatchHeader,
     pub(crate) payload: &'a [u8],
-    /// Where the following one begins.
+    /// Exclusive end: where the next batch begins.
     pub(crate) end: Lsn,
-    /// What lies between its predecessor and it was given up.
+    /// An opening gave up what lies between its predecessor and it.
     pub(crate) resumed: bool,
 }
 
-/// Walks batches from a boundary on, checking each against its predecessor, and going on where a
-/// later opening did.
+/// Reads batches from a boundary on, checks each against its predecessor, and follows where later
+/// openings have continued elsewhere.
 pub(crate) struct Scan<'s> {
     segments: &'s Segments,
     control: &'s Control,
@@ -45,30 +45,31 @@ impl<'s> Scan<'s> {
         })
     }
 
-    /// The next batch, or why there is none here.
-    pub(crate) fn next(&mut self) -> Step<Batch<'_>> {
+    /// The next batch, or why there is none.
+    pub(crate) fn next(&mut self) -> ScanResult<Batch<'_>> {
         let resumed = self.resumptions.at(&self.state);
-        // Taken over only when the batch there has passed: else the scan stays where it is.
+        // The state moves only if the batch there is valid; otherwise the scan stays where it is.
         let before = resumed.unwrap_or(self.state);
-        let head = match Head::read(&mut self.window, self.segments, self.control, &before)? {
-            Ok(head) => head,
-            Err(stop) => return Ok(Err(stop)),
-        };
-        let next = match head.check(&mut self.window, before)? {
+        let linked =
+            match LinkedHeader::read(&mut self.window, self.segments, self.control, &before)? {
+                Ok(linked) => linked,
+                Err(stop) => return Ok(Err(stop)),
+            };
+        let next = match linked.check(&mut self.window, before)? {
             Ok(next) => next,
             Err(stop) => return Ok(Err(stop)),
         };
         self.state = next;
-        let payload = head.payload(&mut self.window)?;
+        let payload = linked.payload(&mut self.window)?;
         Ok(payload.map(|payload| Batch {
             payload,
-            header: head.header,
+            header: linked.header,
             end: next.at,
             resumed: resumed.is_some(),
         }))
     }
 
-    /// Whether it goes on where an earlier opening did, and not with what lies here.
+    /// Whether an opening has continued elsewhere from here.
     pub(crate) fn resumes(&self) -> bool {
         self.resumptions.at(&self.state).is_some()
     }
@@ -77,8 +78,7 @@ impl<'s> Scan<'s> {
         self.segments
     }
 
-    /// The first batches above where it began that the medium does not give back: each may be one
-    /// that goes on where an earlier opening gave up.
+    /// First batches of segments that cannot be read: with each, an opening may have continued.
     pub(crate) fn unread_starts(&self) -> &[(Lsn, Lost)] {
         self.resumptions.unread()
     }

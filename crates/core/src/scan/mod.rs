@@ -1,8 +1,8 @@
 //! Reading batches in order, and finding where the log ends.
 //!
-//! `batch` decides whether a batch is the next one, `forward` walks them,
-//! `resume` finds where later openings went on. `end_of_log` decides where the log ends; `walk` goes
-//! over all of it, for whoever only looks.
+//! `batch` decides whether a batch is the next one, `forward` scans them, `resume` finds where
+//! later openings have continued. `end_of_log` decides where the log ends; `walk` reads all of it,
+//! for inspection.
 
 pub(crate) mod batch;
 pub(crate) mod coverage;

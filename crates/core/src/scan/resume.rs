@@ -11,13 +11,13 @@ use logforce_format::{
 };
 use std::sync::Arc;
 
-/// Looks at every write unit from `from` up for batch headers of this log that lie where they say,
-/// whose epoch is known to the control file (or is `last`, that of the last valid batch) and not
-/// lower than `last`'s. Calls `visit` for each until it answers `false`.
+/// Searches every write unit from `from` on for headers of this log: at their own LSN, of an epoch
+/// that the control file lists (or `last`, the epoch of the last valid batch), and not of an epoch
+/// below `last`. Calls `visit` for each until it returns `false`.
 ///
-/// Every unit, not every batch: where a header is damaged its length says nothing. Units that the
-/// medium does not give back are passed over; they can hide a stamp, but so can any other loss.
-pub(crate) fn headers_behind(
+/// Every unit, not every batch: the length in a damaged header proves nothing. Skips units that
+/// cannot be read; they can hide a stamp, as any other loss can.
+pub(crate) fn headers_beyond(
     segments: &Segments,
     from: Lsn,
     control: &Control,
@@ -53,9 +53,8 @@ pub(crate) fn headers_behind(
     Ok(())
 }
 
-/// The highest stamp above `at` that lies behind it, if there is one: proof that what was at `at`
-/// had been durable.
-pub(crate) fn stamp_behind(
+/// The highest stamp above `at` in batches after it: proof that the batch at `at` had been durable.
+pub(crate) fn stamp_beyond(
     segments: &Segments,
     at: Lsn,
     control: &Control,
@@ -65,7 +64,7 @@ pub(crate) fn stamp_behind(
     if planted!("stamps-not-searched") {
         return Ok(None);
     }
-    headers_behind(segments, at, control, last, &mut |_, h| {
+    headers_beyond(segments, at, control, last, &mut |_, h| {
         if h.stamp > at {
             highest = highest.max(Some(h.stamp));
         }
@@ -74,18 +73,19 @@ pub(crate) fn stamp_behind(
     Ok(highest)
 }
 
-/// Epoch batches at the beginning of segments by which an opening gave up a position further down.
+/// Resumptions: epoch batches at the start of segments, by which an opening has continued after it
+/// gave up what lies in between.
 #[derive(Default)]
 pub(crate) struct Resumptions {
     found: Vec<BatchHeader>,
     anchor: Lsn,
-    /// First batches that the medium does not give back: each may be one.
+    /// First batches of segments that cannot be read: each may be a resumption.
     unread: Vec<(Lsn, Lost)>,
 }
 
 impl Resumptions {
-    /// Looks at the first batch of every segment above `from`, where the scan itself reads: after
-    /// a failed barrier the cache shows an epoch batch that the medium never got.
+    /// Reads the first batch of every segment above `from`, from the same `source` as the scan:
+    /// after a failed barrier the cache holds an epoch batch that the medium never got.
     pub(crate) fn above(
         segments: &Segments,
         from: Lsn,
@@ -93,7 +93,7 @@ impl Resumptions {
         source: ReadSource,
     ) -> Result<Self> {
         let mut window = Window::new(source);
-        // One header of each segment, and nothing behind it.
+        // One header per segment, without read-ahead.
         window.limit(BATCH_HEADER_LEN as u64);
         let mut resumptions = Resumptions {
             anchor: control.anchor.lsn,
@@ -128,11 +128,12 @@ impl Resumptions {
         &self.unread
     }
 
-    /// The one that goes on from `state`: it names the batch that ends there as its predecessor,
-    /// and voids what follows. It counts even where the next batch is there after all: what was
-    /// given up once, perhaps for a read error that has passed, must not come back.
+    /// The resumption that continues from `state`: it names the batch that ends there as its
+    /// predecessor, and voids what follows. It counts even if the next batch can be read after all:
+    /// what was given up once, perhaps because of a read error that has passed, must not come back.
     ///
-    /// None leads past the anchor: an opening that gives something up puts the anchor there first.
+    /// No resumption leads past the anchor: an opening that gives something up moves the anchor
+    /// there first.
     pub(crate) fn at(&self, state: &ScanState) -> Option<ScanState> {
         if planted!("resumption-ignored") {
             return None;
@@ -144,8 +145,8 @@ impl Resumptions {
                 && Some(h.prev_crc) == state.prev_crc
                 && Some(h.prev_epoch) == state.epoch
         };
-        // Of several the latest: it was written because those before it could not be read, and gave
-        // up what they had gone on with.
+        // The latest of several: it was written because the earlier ones could not be read, and
+        // voids what they had continued with.
         let all = self.found.iter().filter(goes_on);
         let h = all.max_by_key(|h| h.epoch.counter)?;
         Some(ScanState {
@@ -155,8 +156,8 @@ impl Resumptions {
         })
     }
 
-    /// The latest one that gives up `at` though a batch ended there that was read: the log was
-    /// truncated at damage further down.
+    /// The latest resumption that voids `at`, although a batch before `at` was read: an opening has
+    /// ended the log at damage further down.
     pub(crate) fn cutting(&self, at: Lsn, control: &Control) -> Option<Lsn> {
         let cutting = |h: &&BatchHeader| h.void_from < at && at < h.lsn && control.knows(h.epoch);
         let latest = self.found.iter().filter(cutting);
@@ -164,17 +165,17 @@ impl Resumptions {
     }
 }
 
-/// Ranges that openings gave up at damage, and of which only their markers say so now: the segment
-/// where the log went on is missing, or its first batch is not given back, or is not what it was. What
-/// lies in them must not come back because of that, however well it can be read again. Where that
-/// batch was never written the opening went no further, and the range was not given up.
-pub(crate) fn closed_cuts(
+/// Ranges that openings gave up at damage, where only the marker says so now: the segment where the
+/// log continued is missing, or its first batch is damaged. The records in the range must not come
+/// back because of that, even if they can be read again. If that batch was never written, the
+/// opening crashed before, and the range was not given up.
+pub(crate) fn ranges_by_marker(
     segments: &Segments,
     control: &Control,
     source: ReadSource,
 ) -> Result<Vec<(Lsn, Lsn)>> {
     let (mut closed, mut window) = (Vec::new(), Window::new(source));
-    for &(from, to) in &segments.cuts {
+    for &(from, to) in &segments.given_up {
         let is_closed = match segments.containing(to) {
             None => to < control.prepared_end,
             Some(s) => match window.get(&s, s.offset(to), BATCH_HEADER_LEN)? {
@@ -193,8 +194,8 @@ fn is_batch(bytes: &[u8], control: &Control, at: Lsn) -> bool {
     BatchHeader::decode(bytes).is_ok_and(|h| h.log_id == control.log_id && h.lsn == at)
 }
 
-/// Whether an opening that was to go on at `to`, in a segment that it made for that, has done so: its
-/// first batch was forced before anything else was written there, and before the anchor names it.
+/// Whether an opening has continued at `to`, in a segment that it prepared for that. Its first
+/// batch is forced before anything else is written there, and before the anchor names it.
 fn went_on(
     segments: &Segments,
     segment: &Arc<Segment>,
@@ -205,7 +206,7 @@ fn went_on(
         return Ok(true);
     }
     let mut found = false;
-    headers_behind(segments, to.plus(1), control, None, &mut |s, _| {
+    headers_beyond(segments, to.plus(1), control, None, &mut |s, _| {
         found = s.header.start == segment.header.start;
         false
     })?;

@@ -1,9 +1,9 @@
-//! Making the file of a segment, and what becomes of a file that left the log.
+//! Preparing the file of a segment, and retiring the file of a truncated one.
 
 use crate::error::{Error, Result};
 use crate::names;
-use crate::storage::aside::set_aside;
 use crate::storage::durability::{Why, barrier, sync_names};
+use crate::storage::given_up::set_aside;
 use crate::storage::segment::Segment;
 use logforce_device::sync::AtomicBool;
 use logforce_device::{
@@ -14,27 +14,26 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 use std::time::Duration;
 
-/// Bytes filled by one write. A commit whose turn comes behind it waits for it, and where a force
-/// is a flush of the whole device, for its way to the medium as well.
+/// Bytes per write of a fill. A commit may queue behind one such write, and, where a force flushes
+/// the whole device, must wait until it is on the medium as well.
 const FILL_CHUNK: usize = 256 << 10;
-/// The least pause between two of them while nobody is waiting.
+/// Minimum pause between two of them while no append waits.
 pub(crate) const FILL_PAUSE: Duration = Duration::from_millis(1);
 
-/// How many segments ahead of the one in use are kept open. A record may be longer than many.
+/// How many prepared segments after the current one stay open. A long record may span more.
 pub(crate) const OPEN_AHEAD: usize = 2;
 
-/// What making a segment ready needs to know.
+/// What preparing a segment needs.
 pub(crate) struct SegmentBuilder<'a> {
     pub(crate) dir: &'a Arc<dyn Directory>,
     pub(crate) log_id: LogId,
     pub(crate) epoch: Epoch,
     pub(crate) direct: bool,
-    /// Zeroes help: the filesystem overwrites in place.
+    /// Fill with zeroes: the filesystem overwrites in place.
     pub(crate) fill: bool,
-    /// Ends it early.
+    /// Stops it early.
     pub(crate) stop: Option<&'a AtomicBool>,
-    /// Told after each write how many bytes of how many are filled, and how long it took; pauses as
-    /// it sees fit.
+    /// Called after each write with the filled bytes, the total and the duration; may pause.
     pub(crate) pace: &'a dyn Fn(u64, u64, Duration),
     pub(crate) runtime: &'a dyn Runtime,
 }
@@ -46,56 +45,56 @@ pub(crate) struct Spare {
     pub(crate) len: u64,
 }
 
-/// What becomes of a file that left the log.
+/// What to do with the file of a truncated segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Leaving {
-    /// A spare.
+pub(crate) enum RetireAction {
+    /// Make it a spare.
     Reuse,
-    /// Nothing.
+    /// Delete it.
     Remove,
-    /// It holds a part of what was given up at damage.
+    /// Keep it: it holds a part of a range that was given up at damage.
     Keep,
 }
 
-/// Keeps the file of a segment that is not needed any more, or removes it.
+/// Renames or removes the file of a truncated segment.
 pub(crate) fn retire(
     dir: &Arc<dyn Directory>,
     segment: &Segment,
-    leaving: Leaving,
+    action: RetireAction,
 ) -> Result<Option<Spare>> {
     let from = segment.name();
     let path = dir.path().join(&from);
     let start = segment.header.start;
-    let to = match leaving {
-        Leaving::Reuse => Some(names::spare(start)),
-        Leaving::Keep => Some(names::kept(start)),
-        Leaving::Remove => None,
+    let to = match action {
+        RetireAction::Reuse => Some(names::spare(start)),
+        RetireAction::Keep => Some(names::kept(start)),
+        RetireAction::Remove => None,
     };
     if let Some(to) = to {
         match dir.rename(&from, &to).map_err(Error::io("rename", &path)) {
             Ok(()) => {
                 segment.set_name(to.clone());
-                return Ok((leaving == Leaving::Reuse).then_some(Spare {
+                return Ok((action == RetireAction::Reuse).then_some(Spare {
                     name: to,
                     len: segment.header.len,
                 }));
             }
-            // On a full disk there may be no space even for another name.
-            Err(e) if e.is_full() && leaving == Leaving::Reuse => {}
+            // A full disk may lack space even for another name: removes the file then.
+            Err(e) if e.is_full() && action == RetireAction::Reuse => {}
             Err(e) if e.is_not_found() => return Ok(None),
             Err(e) => return Err(e),
         }
     }
     match dir.remove(&from).map_err(Error::io("remove", path)) {
-        // Somebody was quicker, or an earlier call that seemed to fail.
+        // Removed already, perhaps by an earlier call that reported an error.
         Err(e) if !e.is_not_found() => Err(e),
         _ => Ok(None),
     }
 }
 
 impl SegmentBuilder<'_> {
-    /// Makes the file of a segment: sized, its extents written, its header in place, all of it
-    /// forced, under its final name, the name forced. The control file does not know it yet.
+    /// Prepares the file of a segment: allocates and fills it, writes the header, syncs it, renames
+    /// it to its final name, and syncs the directory. The control file does not list it yet.
     pub(crate) fn make(
         &self,
         start: Lsn,
@@ -111,7 +110,7 @@ impl SegmentBuilder<'_> {
             epoch: self.epoch,
         };
         let (file, from) = match spare {
-            // Old batches stay in it: their LSNs are below `start`, so none passes for new.
+            // Old batches stay in it: their LSNs are below `start`, so a scan rejects them.
             Some(spare) => {
                 let path = self.dir.path().join(&spare.name);
                 let how = OpenFile {
@@ -127,7 +126,7 @@ impl SegmentBuilder<'_> {
             }
             None => {
                 let name = names::preparing(start);
-                match self.fresh(&name, len, unit) {
+                match self.create(&name, len, unit) {
                     Ok(file) => (file, name),
                     Err(e) => {
                         let _ = self.dir.remove(&name);
@@ -142,8 +141,8 @@ impl SegmentBuilder<'_> {
         let range = 0..buf.len();
         let made = write(&*file, 0, buf, range)
             .map_err(Error::io("write", &path))
-            // Extents, size and header in one barrier; the control file names the segment only
-            // after it, so a crash before leaves a file that nothing depends on.
+            // One barrier for extents, size and header. The control file lists the segment only
+            // after it, so a crash before leaves a file on which nothing depends.
             .and_then(|_| {
                 let synced = barrier(&*file, Barrier::Full, Why::NewSegment);
                 synced.map_err(Error::io("sync", &path))
@@ -154,7 +153,7 @@ impl SegmentBuilder<'_> {
             return Err(e);
         }
         let name = names::segment(start);
-        // A file of that name is none of this log's, or was given it by hand.
+        // A file with that name is not a segment of this log, or was renamed by hand.
         set_aside(self.dir, &name)?;
         if let Err(e) = self.dir.rename(&from, &name) {
             drop(file);
@@ -171,7 +170,7 @@ impl SegmentBuilder<'_> {
         Ok(Arc::new(segment))
     }
 
-    fn fresh(&self, name: &str, len: u64, unit: u32) -> Result<Arc<dyn File>> {
+    fn create(&self, name: &str, len: u64, unit: u32) -> Result<Arc<dyn File>> {
         let path = self.dir.path().join(name);
         let how = OpenFile {
             access: Access::CreateNew,
@@ -188,7 +187,7 @@ impl SegmentBuilder<'_> {
         file.reserve(len)
             .map_err(Error::io("reserve space in", &path))?;
         if self.fill {
-            // Not written through: one barrier at the end costs a fraction of many.
+            // No write-through: one barrier at the end costs a fraction of many.
             let mut at = 0;
             let mut buf = AlignedBuf::zeroed(
                 (FILL_CHUNK as u64).min(len) as usize,
@@ -225,7 +224,7 @@ fn write(
     done.result.map(|()| done.buf)
 }
 
-/// Whether filling with zeroes makes later writes cheaper there.
+/// Whether filling with zeroes makes later writes cheaper on this filesystem.
 pub(crate) fn zeroes_help(kind: FilesystemKind) -> bool {
     kind != FilesystemKind::Relocating
 }

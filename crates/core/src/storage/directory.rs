@@ -1,4 +1,4 @@
-//! The directory of a log, and what is wrong where it cannot be had.
+//! Opening the directory of a log, and the errors if that fails.
 
 use crate::error::{Error, Result};
 use logforce_device::{Directory, System};
@@ -6,12 +6,12 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The directory of a log that is only looked at.
+/// The directory of a log, for reading.
 pub(crate) fn existing_directory(system: &dyn System, path: &Path) -> Result<Arc<dyn Directory>> {
     existing(system, path, "open the directory")
 }
 
-/// The directory of a log that is opened for writing: who may not even read it is told of both.
+/// The directory of a log, for writing. Its error says so, even if the directory cannot be read.
 pub(crate) fn directory_to_write(system: &dyn System, path: &Path) -> Result<Arc<dyn Directory>> {
     existing(system, path, "open for writing the directory")
 }
@@ -27,7 +27,7 @@ fn existing(system: &dyn System, path: &Path, doing: &'static str) -> Result<Arc
     })
 }
 
-/// Refuses what the system would answer with words that help nobody.
+/// Rejects paths for which the system's own error would be misleading.
 pub(crate) fn check_path(path: &Path) -> Result<()> {
     let why = if path.as_os_str().is_empty() {
         "it is empty; name a directory"
@@ -46,7 +46,7 @@ pub(crate) fn unusable_directory(e: io::Error, doing: &'static str, path: &Path)
     match e.kind() {
         io::ErrorKind::NotADirectory => Error::NotALog {
             path: path.to_owned(),
-            why: "it is no directory".to_owned(),
+            why: "it is not a directory".to_owned(),
         },
         _ => Error::io(doing, path)(e),
     }

@@ -1,8 +1,8 @@
-//! Barriers, each with the crash that it is there for.
+//! Barriers, each with the crash against which it protects.
 //!
-//! A barrier too few is a bug that shows only after a loss of power. So each one says why it is
-//! needed, and a build with `--cfg planted` can leave out any one of them to show that simulated and
-//! real power cuts find it.
+//! A missing barrier is a bug that shows only after a loss of power. So each one says why it is
+//! needed, and a build with `--cfg planted` can leave out any one of them, to show that simulated
+//! and real power cuts find it.
 
 use logforce_device::{Barrier, Directory, File};
 use logforce_format::planted;
@@ -11,33 +11,34 @@ use std::io;
 /// Why a barrier is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Why {
-    /// A commit is acknowledged after it. Without it, a crash loses acknowledged records.
+    /// A commit is acknowledged afterwards. Without it, a crash loses acknowledged records.
     Commit,
-    /// Recovery read these batches from the system's cache, written by a process that crashed before
-    /// its barrier. Without it, records that this opening showed are gone after the next crash.
+    /// Recovery read these batches from the system's cache; their writer may have crashed before
+    /// its barrier. Without it, the next crash loses records that this opening has returned.
     RecoveredTail,
-    /// The control file promises the segment afterwards. Without it, a crash leaves a promised
-    /// segment without a header, which is damage.
+    /// The control file lists the segment afterwards. Without it, a crash leaves a listed segment
+    /// without a header, which is damage.
     NewSegment,
-    /// Batches in the segment are acknowledged afterwards. Without it, a crash takes the name, and
-    /// the whole file with it.
+    /// Batches in the segment are acknowledged afterwards. Without it, a crash loses the name, and
+    /// with it the whole file.
     NewSegmentName,
-    /// The epoch's first batch voids what recovery gave up. Without it, a crash brings that back.
+    /// The epoch's first batch voids what recovery has dropped. Without it, a crash brings that
+    /// back.
     Epoch,
     /// The other slot is overwritten next. Without it, a crash can tear both.
     ControlSlot,
     /// The file gets its name afterwards. Without it, a crash leaves a control file of zeroes.
     NewControlFile,
-    /// Recovery read the slot from the system's cache. Without it, what recovery removes next may be
-    /// promised again after a crash.
+    /// Recovery read the slot from the system's cache. Without it, a crash may bring back a slot
+    /// that lists segments which recovery removes next.
     RecoveredControl,
     /// The other slot is overwritten next, or the call returns. Without it, a crash brings back the
-    /// metadata before.
+    /// old metadata.
     MetadataSlot,
 }
 
 impl Why {
-    /// Whether a known bug leaves this barrier out: `false`, but in a planted build.
+    /// Whether a known bug leaves this barrier out; always `false` except in a planted build.
     fn is_forgotten(self) -> bool {
         match self {
             Why::Commit => planted!("barrier-left-out"),
@@ -47,7 +48,7 @@ impl Why {
             Why::Epoch => planted!("epoch-not-forced"),
             Why::ControlSlot => planted!("control-unforced"),
             Why::NewControlFile => planted!("control-named-before-forced"),
-            Why::RecoveredControl => planted!("control-not-settled"),
+            Why::RecoveredControl => planted!("control-not-reread_from"),
             Why::MetadataSlot => planted!("metadata-unforced"),
         }
     }

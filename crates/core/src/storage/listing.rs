@@ -1,4 +1,4 @@
-//! What segments a directory holds.
+//! Listing the segments in a directory.
 
 use crate::error::{Damage, Error, Result};
 use crate::names;
@@ -9,22 +9,22 @@ use logforce_device::{DirEntry, Directory};
 use logforce_format::{LogId, Lsn, RecoveryCase};
 use std::sync::Arc;
 
-/// The segments that a directory holds of the log `id`.
+/// The segments of a log, and other files in its directory.
 pub(crate) struct Listing {
     pub(crate) segments: Segments,
     pub(crate) spares: Vec<(String, u64)>,
     pub(crate) preparing: Vec<String>,
-    /// A segment went, or got another name, between the listing and the look at its header.
-    pub(crate) overtaken: Option<Error>,
+    /// A segment was removed or renamed between the listing and reading its header.
+    pub(crate) vanished: Option<Error>,
 }
 
-/// Lists the directory and reads the headers. Segments that claim the same part of the log are an
-/// error: which of them to believe nobody knows.
+/// Lists the directory and reads the segment headers. Two segments that claim the same part of the
+/// log are an error: it is unknown which one is right.
 pub(crate) fn list(dir: &Arc<dyn Directory>, id: LogId) -> Result<Listing> {
     list_of(dir, id, names_of(dir)?)
 }
 
-/// As [`list`], of a listing that was taken before.
+/// As [`list`], from existing directory entries.
 pub(crate) fn list_of(
     dir: &Arc<dyn Directory>,
     id: LogId,
@@ -37,8 +37,8 @@ pub(crate) fn list_of(
     }
 }
 
-/// As [`list`], for salvage: of several that claim the same part of the log one counts, that with
-/// the name of its place before others.
+/// As [`list`], for salvage: of several segments that claim the same part of the log one counts,
+/// preferably the one whose name says so.
 pub(crate) fn list_usable(dir: &Arc<dyn Directory>, id: LogId) -> Result<Listing> {
     let (mut listing, claims) = take(dir, id, names_of(dir)?)?;
     for claim in claims {
@@ -52,8 +52,8 @@ fn names_of(dir: &Arc<dyn Directory>) -> Result<Vec<DirEntry>> {
     dir.entries().map_err(Error::io("list", dir.path()))
 }
 
-/// Reads the headers of what was listed; besides, what is wrong with each segment that claims
-/// a part of the log that another one has. A file that a writer takes away meanwhile is left out.
+/// Reads the headers of the segments in `entries`. Also returns each segment that claims a part of
+/// the log that another one has. Skips files that a writer has removed meanwhile.
 fn take(
     dir: &Arc<dyn Directory>,
     id: LogId,
@@ -63,7 +63,7 @@ fn take(
         segments: Segments::default(),
         spares: Vec::new(),
         preparing: Vec::new(),
-        overtaken: None,
+        vanished: None,
     };
     entries.sort_by(|a, b| a.name.cmp(&b.name));
     let mut whole = Vec::new();
@@ -72,10 +72,13 @@ fn take(
             names::NameKind::Spare => listing.spares.push((entry.name, entry.len)),
             names::NameKind::Preparing => listing.preparing.push(entry.name),
             names::NameKind::GivenUp => {
-                listing.segments.cuts.extend(names::cut_range(&entry.name));
+                listing
+                    .segments
+                    .given_up
+                    .extend(names::marker_range(&entry.name));
             }
             names::NameKind::Segment => match read_header(dir, &entry.name) {
-                Err(e) if e.is_not_found() => listing.overtaken = Some(e),
+                Err(e) if e.is_not_found() => listing.vanished = Some(e),
                 Err(e) => return Err(e),
                 Ok(Found::Broken { why, .. }) => {
                     listing.segments.rejected.push((entry.name, why));
@@ -99,12 +102,12 @@ fn take(
         };
         let found = if other.header.start == header.start {
             format!(
-                "it claims the same place as {}: move the copy away",
+                "it claims the same part of the log as {}: move the copy away",
                 other.name()
             )
         } else {
             format!(
-                "it claims [{}, {}) of the log, of which {} claims [{}, {}): one of the two is not what it was",
+                "it claims [{}, {}) of the log, of which {} claims [{}, {}): one of the two is wrong",
                 header.start,
                 header.end(),
                 other.name(),

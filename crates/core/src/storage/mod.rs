@@ -1,14 +1,14 @@
 //! The files of a log: their names, the control file, the segments, and what is read from them.
 
-pub(crate) mod aside;
 pub(crate) mod builder;
 pub(crate) mod control_file;
-pub(crate) mod cuts;
 pub(crate) mod directory;
 pub(crate) mod durability;
+pub(crate) mod given_up;
+pub(crate) mod headerless;
 pub(crate) mod listing;
+pub(crate) mod ranges;
 pub(crate) mod reads;
-pub(crate) mod regained;
 pub(crate) mod retired_files;
 pub(crate) mod segment;
 pub(crate) mod segment_header;

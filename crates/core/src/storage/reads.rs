@@ -1,5 +1,4 @@
-//! Reading bytes that must be there, and telling what the medium lost from what this process could
-//! not get.
+//! Reading bytes that must exist, and telling damage of the medium from errors of this process.
 
 use crate::error::{Error, Result};
 use logforce_device::failure::is_of_medium;
@@ -8,14 +7,14 @@ use logforce_format::{Seen, planted};
 use std::io;
 use std::path::Path;
 
-/// How often bytes are asked for that the medium does not give: some drives answer an error and
-/// read well the next moment, and what a second look reads is not lost.
-const LOOKS: usize = 3;
+/// How often a read is tried that fails with an error of the medium: some drives report an error
+/// and succeed the next time, and then nothing is lost.
+const READ_ATTEMPTS: usize = 3;
 
-/// Something that the medium does not give back: evidence of damage.
+/// Something that the medium has lost: evidence of damage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Lost {
-    /// How the decision table calls it.
+    /// The class in the decision table.
     pub(crate) seen: Seen,
     /// In words, with the system's error.
     pub(crate) found: String,
@@ -37,54 +36,56 @@ impl Lost {
     }
 }
 
-/// What was asked for, or that the medium has lost it. The outer error is about this process, or
-/// not known to be about the medium: it is never taken for damage.
-pub(crate) type Had<T> = Result<std::result::Result<T, Lost>>;
+/// The result of a read, or what the medium has lost. The outer error is about this process, or not
+/// known to be about the medium: it never counts as damage.
+pub(crate) type ReadResult<T> = Result<std::result::Result<T, Lost>>;
 
-/// Fills `buf` from `offset` on; answers how many bytes there were before the end of the file. One
-/// look: what the medium does not give now it may give in the next moment.
+/// Fills `buf` from `offset` on; returns how many bytes there were before the end of the file.
+/// Tries once: another attempt may succeed.
 pub(crate) fn read_once(
     file: &dyn File,
     path: &Path,
     offset: u64,
     buf: &mut [u8],
     source: ReadSource,
-) -> Had<usize> {
+) -> ReadResult<usize> {
     match fill(file, offset, buf, source) {
         Ok(n) => Ok(Ok(n)),
         Err(Failed::Read(e)) if is_of_medium(&e) || planted!("any-error-is-damage") => {
             Ok(Err(Lost::bytes(format!("read error: {e}"))))
         }
         Err(Failed::Read(e)) => Err(Error::io("read", path)(e)),
-        Err(Failed::Len(e)) => Err(Error::io("look at", path)(e)),
+        Err(Failed::Len(e)) => Err(Error::io("check the size of", path)(e)),
     }
 }
 
-/// As [`read_once`], with more looks where the medium answers an error.
+/// As [`read_once`], but tries again after an error of the medium.
 pub(crate) fn read(
     file: &dyn File,
     path: &Path,
     offset: u64,
     buf: &mut [u8],
     source: ReadSource,
-) -> Had<usize> {
-    let mut looked = 1;
+) -> ReadResult<usize> {
+    let mut attempts = 1;
     loop {
         match read_once(file, path, offset, buf, source)? {
-            Err(_) if looked < LOOKS && !planted!("one-look-at-the-medium") => looked += 1,
+            Err(_) if attempts < READ_ATTEMPTS && !planted!("one-look-at-the-medium") => {
+                attempts += 1
+            }
             answer => return Ok(answer),
         }
     }
 }
 
-/// Which call failed: what a file's length is cannot be the medium's word about its bytes.
+/// Which call failed: an error about the file's length proves nothing about its bytes.
 enum Failed {
     Read(io::Error),
     Len(io::Error),
 }
 
-/// Fewer bytes than asked for are the end of the file only if the file says that it ends there: a
-/// read that answers nothing in the middle of it would else turn into a shorter log.
+/// A short read is the end of the file only if the file's length says so: otherwise a short read in
+/// the middle would end the log there and lose records.
 fn fill(
     file: &dyn File,
     offset: u64,
@@ -99,7 +100,7 @@ fn fill(
     if end >= len {
         return Ok(n);
     }
-    // Once more, all of it: past the cache a read cannot go on at any place.
+    // Reads all of it again: past the cache, a read cannot continue at any offset.
     let again = file.read_at(offset, buf, source).map_err(Failed::Read)?;
     let end = offset + again as u64;
     if again < buf.len() && end < len {

@@ -1,8 +1,8 @@
-//! Files on their way out of the log: truncated, and not yet spares or removed.
+//! Files of truncated segments that are not yet spares or removed.
 
 use crate::error::{Error, Result};
-use crate::storage::builder::{Leaving, Spare, retire};
-use crate::storage::cuts::{Cuts, holds_some};
+use crate::storage::builder::{RetireAction, Spare, retire};
+use crate::storage::ranges::{GivenUpRanges, overlap_any};
 use crate::storage::segment::Segment;
 use logforce_device::Directory;
 use logforce_device::sync::{AtomicU64, Mutex, MutexGuard};
@@ -13,56 +13,57 @@ use std::sync::{Arc, PoisonError};
 /// Which files become spares.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reuse {
-    /// So many more.
+    /// How many more spares are allowed.
     pub(crate) room: usize,
-    /// Those of this length.
+    /// Only files of this length.
     pub(crate) len: u64,
 }
 
-/// What a truncation has still to do. Where the system fails at it, the next one goes on: the files
-/// take up space until then, and would else do so until the log is opened again.
+/// The unfinished work of truncations. If the system fails at it, the next truncation tries again:
+/// without that, the files would use space until the log is opened again.
 #[derive(Default)]
 pub(crate) struct RetiredFiles {
-    /// Of all of them.
+    /// Bytes of all of them.
     bytes: AtomicU64,
     unfinished: Mutex<Unfinished>,
-    /// What was given up at damage: files that hold some of it are kept.
-    cuts: Mutex<Cuts>,
+    /// Ranges that were given up at damage: files with a part of them are kept.
+    given_up: Mutex<GivenUpRanges>,
 }
 
 #[derive(Default)]
 struct Unfinished {
-    /// Neither renamed nor removed.
+    /// Not renamed or removed yet.
     segments: Vec<Arc<Segment>>,
-    /// Renamed; a crash may leave their old names.
+    /// Renamed, but a crash may bring back their old names.
     spares: Vec<Spare>,
-    /// Bytes of those, and of files that were removed since the directory was last synced.
-    leaving: u64,
+    /// Bytes of those, and of files that were removed since the last sync of the directory.
+    freed: u64,
 }
 
 impl RetiredFiles {
-    pub(crate) fn keeping(cuts: Cuts) -> Self {
+    pub(crate) fn keeping(given_up: GivenUpRanges) -> Self {
         RetiredFiles {
-            cuts: Mutex::new(cuts),
+            given_up: Mutex::new(given_up),
             ..RetiredFiles::default()
         }
     }
 
-    fn cuts(&self) -> MutexGuard<'_, Cuts> {
-        self.cuts.lock().unwrap_or_else(PoisonError::into_inner)
+    fn given_up(&self) -> MutexGuard<'_, GivenUpRanges> {
+        self.given_up.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Nothing is kept any more.
-    pub(crate) fn forget_cuts(&self) {
-        self.cuts().clear();
+    /// Forgets the ranges that were given up: their files need not be kept any more.
+    pub(crate) fn forget_given_up(&self) {
+        self.given_up().clear();
     }
 
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(SeqCst)
     }
 
-    /// Files leave the log; under the lock of the segments, so that they are never counted nowhere.
-    pub(crate) fn begin(&self, gone: Vec<Arc<Segment>>) {
+    /// Adds files of truncated segments. Called under the lock of the segments, so that the space
+    /// limit always counts them, here or there.
+    pub(crate) fn add(&self, gone: Vec<Arc<Segment>>) {
         let bytes = gone.iter().map(|s| s.header.len).sum();
         self.lock().segments.extend(gone);
         self.bytes.fetch_add(bytes, SeqCst);
@@ -74,10 +75,10 @@ impl RetiredFiles {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes spares of the files that left the log, or removes them. Answers how many bytes came
-    /// free. Gives the new spares to `add` before those bytes count as free.
+    /// Makes spares of the files, or removes them. Returns how many bytes that freed. Passes new
+    /// spares to `add` before it stops counting those bytes.
     ///
-    /// By whoever has the turn to move the front. What the system fails at is done by the next call.
+    /// The caller holds the lock of the pin table. After an error the next call tries again.
     pub(crate) fn finish(
         &self,
         dir: &Arc<dyn Directory>,
@@ -85,11 +86,11 @@ impl RetiredFiles {
         add: impl FnOnce(&mut Vec<Spare>),
     ) -> (u64, Result<()>) {
         let mut unfinished = std::mem::take(&mut *self.lock());
-        if unfinished.segments.is_empty() && unfinished.leaving == 0 {
+        if unfinished.segments.is_empty() && unfinished.freed == 0 {
             return (0, Ok(()));
         }
-        let cuts = self.cuts().clone();
-        let (freed, finished) = unfinished.finish(dir, reuse, &cuts);
+        let given_up = self.given_up().clone();
+        let (freed, finished) = unfinished.finish(dir, reuse, &given_up);
         if freed > 0 {
             add(&mut unfinished.spares);
             self.bytes.fetch_sub(freed, SeqCst);
@@ -100,23 +101,28 @@ impl RetiredFiles {
 }
 
 impl Unfinished {
-    /// Each of the files, also behind one with which the system fails. Answers how many bytes are
-    /// spares now, or free, and the first failure.
-    fn finish(&mut self, dir: &Arc<dyn Directory>, reuse: Reuse, cuts: &Cuts) -> (u64, Result<()>) {
+    /// Retires each file, also after one that fails. Returns how many bytes are spares or free now,
+    /// and the first failure.
+    fn finish(
+        &mut self,
+        dir: &Arc<dyn Directory>,
+        reuse: Reuse,
+        given_up: &GivenUpRanges,
+    ) -> (u64, Result<()>) {
         let mut failed = None;
         for segment in std::mem::take(&mut self.segments) {
-            let cut = holds_some(cuts, segment.header.start, segment.header.end());
-            let leaving = if cut && !planted!("given-up-is-reused") {
-                Leaving::Keep
+            let is_given_up = overlap_any(given_up, segment.header.start, segment.header.end());
+            let leaving = if is_given_up && !planted!("given-up-is-reused") {
+                RetireAction::Keep
             } else if self.spares.len() < reuse.room && segment.header.len == reuse.len {
-                Leaving::Reuse
+                RetireAction::Reuse
             } else {
-                Leaving::Remove
+                RetireAction::Remove
             };
             match retire(dir, &segment, leaving) {
                 Ok(spare) => {
                     self.spares.extend(spare);
-                    self.leaving += segment.header.len;
+                    self.freed += segment.header.len;
                 }
                 Err(e) => {
                     self.segments.push(segment);
@@ -124,16 +130,13 @@ impl Unfinished {
                 }
             }
         }
-        // A spare is written to, and must not be found under the name of a segment then.
+        // Synced before a spare is written to: a crash must not bring back its name as a segment.
         match dir.sync() {
             Err(e) => {
                 let e = Error::io("sync directory", dir.path())(e);
                 (0, Err(failed.unwrap_or(e)))
             }
-            Ok(()) => (
-                std::mem::take(&mut self.leaving),
-                failed.map_or(Ok(()), Err),
-            ),
+            Ok(()) => (std::mem::take(&mut self.freed), failed.map_or(Ok(()), Err)),
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The file of a segment, its handles, and how many segments are open at once.
+//! The file of a segment, and a limit on the number of open files.
 
 use crate::error::{Error, Result};
-use crate::storage::reads::{Had, Lost};
+use crate::storage::reads::{Lost, ReadResult};
 use logforce_device::sync::{Mutex, MutexGuard};
 use logforce_device::{Access, Directory, File, OpenFile};
 use logforce_format::{Lsn, SegmentHeader};
@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, Weak};
 
-/// How far apart the index's points are, bytes of log.
+/// Distance between the entries of a segment's index, bytes.
 const INDEX_STEP: u64 = 64 << 10;
 
 /// A file that holds a part of the log.
@@ -22,11 +22,11 @@ pub(crate) struct Segment {
 struct SegmentState {
     name: String,
     file: Option<Arc<dyn File>>,
-    /// The handle is the writer's: it stays open until the segment is full and forced.
+    /// The file is open for writing: it stays open until the segment is full and forced.
     writing: bool,
-    /// Where it is counted among the segments that are open.
+    /// The set of open segments that it belongs to.
     handles: Option<Arc<Handles>>,
-    /// Some batches' positions, so that reading in the middle need not walk from the start.
+    /// Positions of some batches, so that a read in the middle need not scan from the start.
     index: BTreeSet<Lsn>,
 }
 
@@ -50,7 +50,7 @@ impl Segment {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts it among the segments that are open.
+    /// Adds it to a set of open segments.
     pub(crate) fn count_among(&self, handles: &Arc<Handles>) {
         self.state().handles = Some(handles.clone());
     }
@@ -67,19 +67,19 @@ impl Segment {
         self.dir.path().join(self.name())
     }
 
-    /// Where in the file `lsn` lies.
+    /// The offset of `lsn` in the file.
     pub(crate) fn offset(&self, lsn: Lsn) -> u64 {
         lsn.since(self.header.start)
     }
 
-    /// Whether a batch can begin at `lsn`, or, at its start, behind the header.
+    /// Whether a batch can begin at `lsn`; the segment's start stands for the first batch.
     pub(crate) fn begins_batch(&self, lsn: Lsn) -> bool {
         let unit = u64::from(self.header.write_unit);
         lsn == self.header.start
             || lsn >= self.header.first_batch() && self.offset(lsn).is_multiple_of(unit)
     }
 
-    /// An open handle, for reading at least.
+    /// An open file, at least for reading.
     pub(crate) fn file(self: &Arc<Self>) -> Result<Arc<dyn File>> {
         let (file, handles) = {
             let state = self.state();
@@ -103,22 +103,22 @@ impl Segment {
         Ok(file)
     }
 
-    /// As [`Segment::file`], for what is evidence if it is not there.
-    pub(crate) fn look(self: &Arc<Self>) -> Had<Arc<dyn File>> {
+    /// As [`Segment::file`]; a missing file is evidence of damage, not an error.
+    pub(crate) fn file_or_lost(self: &Arc<Self>) -> ReadResult<Arc<dyn File>> {
         match self.file() {
             Err(e) if e.is_not_found() => Ok(Err(Lost::file("the file is not there"))),
             other => other.map(Ok),
         }
     }
 
-    /// Hands in the handle that the writer will use.
+    /// Sets the file that the writer will use.
     pub(crate) fn set_writer(&self, file: Arc<dyn File>) {
         let mut state = self.state();
         state.file = Some(file);
         state.writing = true;
     }
 
-    /// Opens the segment for writing, unless it is; answers the writer's handle.
+    /// The file open for writing; opens it if necessary.
     pub(crate) fn open_writer(&self, direct: bool) -> Result<Arc<dyn File>> {
         let name = {
             let state = self.state();
@@ -139,7 +139,7 @@ impl Segment {
         Ok(file)
     }
 
-    /// The writer is done with it. Its handle serves readers, for as long as there are not too many.
+    /// Ends writing. Readers use the file until too many segments are open.
     pub(crate) fn writer_done(self: &Arc<Self>) {
         let handles = {
             let mut state = self.state();
@@ -164,7 +164,7 @@ impl Segment {
         drop(file);
     }
 
-    /// Remembers that a batch begins at `lsn`.
+    /// Adds a batch to the index.
     pub(crate) fn note_batch(&self, lsn: Lsn) {
         let mut state = self.state();
         let near = state
@@ -177,7 +177,7 @@ impl Segment {
         }
     }
 
-    /// A batch's position at or below `lsn`, from where to walk.
+    /// The position of a batch at or below `lsn`, from which to scan.
     pub(crate) fn index_below(&self, lsn: Lsn) -> Lsn {
         self.state()
             .index
@@ -188,18 +188,18 @@ impl Segment {
     }
 }
 
-/// How many segments of a log stay open that nobody writes. Each is one descriptor, or two where it
-/// was read or written past the system's cache too. A host program has sockets to open as well.
-const OPEN_AT_MOST: usize = 6;
+/// How many segments stay open that are not being written. Each takes one descriptor, or two if it
+/// was read or written past the cache as well; the host program needs descriptors too.
+const MAX_OPEN: usize = 6;
 
-/// The segments that are open for reading; the one that was wanted longest ago is closed first.
+/// The segments that are open for reading, least recently used first.
 #[derive(Default)]
 pub(crate) struct Handles {
     recent: Mutex<VecDeque<Weak<Segment>>>,
 }
 
 impl Handles {
-    /// Notes that `segment` is open, and closes another one if too many are.
+    /// Registers that `segment` is open, and closes another one if too many are.
     pub(crate) fn opened(&self, segment: &Arc<Segment>) {
         let this = Arc::downgrade(segment);
         let oldest = {
@@ -209,7 +209,7 @@ impl Handles {
             }
             recent.retain(|s| !s.ptr_eq(&this) && s.strong_count() > 0);
             recent.push_back(this);
-            (recent.len() > OPEN_AT_MOST)
+            (recent.len() > MAX_OPEN)
                 .then(|| recent.pop_front())
                 .flatten()
         };

@@ -1,4 +1,4 @@
-//! The header of a segment file, and whether it is whole.
+//! Reading and checking the header of a segment file.
 
 use crate::error::{Error, Result};
 use crate::storage::reads::read;
@@ -8,15 +8,15 @@ use logforce_format::{
 };
 use std::sync::Arc;
 
-/// A segment file as found in the directory.
+/// The header of a segment file.
 pub(crate) enum Found {
-    /// Its header is whole.
+    /// It is valid.
     Whole(SegmentHeader),
-    /// Its header is not.
+    /// It is not.
     Broken {
-        /// Why.
+        /// The reason.
         why: String,
-        /// For its bytes: another look may show others.
+        /// Its bytes are wrong: another read may return others.
         bytes: bool,
     },
 }
@@ -27,8 +27,8 @@ impl Found {
     }
 }
 
-/// Reads the header of the file `name`. Looked at more than once where it is not whole: an error, or
-/// wrong bytes, that a drive or the way to it gives just once would cost the whole segment.
+/// Reads the header of the file `name`, several times if it is not valid: a transient error, or
+/// wrong bytes from the drive or the bus, would lose the whole segment.
 pub(crate) fn read_header(dir: &Arc<dyn Directory>, name: &str) -> Result<Found> {
     let mut sources = [ReadSource::Medium, ReadSource::Cache].into_iter();
     let mut answer = read_header_once(dir, name)?;
@@ -36,8 +36,8 @@ pub(crate) fn read_header(dir: &Arc<dyn Directory>, name: &str) -> Result<Found>
         && let Some(source) = sources.next()
         && !planted!("one-look-at-the-medium")
     {
-        match look_at_header(dir, name, source) {
-            // Where nothing can be read past the cache.
+        match try_read_header(dir, name, source) {
+            // The filesystem cannot read past the cache.
             Err(e) if e.is_unsupported() => {}
             again => answer = again?,
         }
@@ -45,17 +45,17 @@ pub(crate) fn read_header(dir: &Arc<dyn Directory>, name: &str) -> Result<Found>
     Ok(answer)
 }
 
-/// As [`read_header`], where a header that is not whole costs nothing.
+/// As [`read_header`], once, for files whose invalid header loses nothing.
 pub(crate) fn read_header_once(dir: &Arc<dyn Directory>, name: &str) -> Result<Found> {
-    look_at_header(dir, name, ReadSource::Cache)
+    try_read_header(dir, name, ReadSource::Cache)
 }
 
-fn look_at_header(dir: &Arc<dyn Directory>, name: &str, source: ReadSource) -> Result<Found> {
+fn try_read_header(dir: &Arc<dyn Directory>, name: &str, source: ReadSource) -> Result<Found> {
     let path = dir.path().join(name);
     let file = dir
         .open(name, OpenFile::READ)
         .map_err(Error::io("open", &path))?;
-    // Past the cache a device takes whole units only.
+    // Past the cache a device reads only whole sectors.
     let unit = MAX_WRITE_UNIT as usize;
     let (mut small, mut aligned);
     let buf: &mut [u8] = match source {
@@ -81,7 +81,7 @@ fn look_at_header(dir: &Arc<dyn Directory>, name: &str, source: ReadSource) -> R
     };
     match SegmentHeader::decode(&buf[..n.min(SEGMENT_HEADER_LEN)]) {
         Ok(header) => {
-            let len = file.len().map_err(Error::io("look at", &path))?;
+            let len = file.len().map_err(Error::io("check the size of", &path))?;
             if len < header.len && !planted!("short-segment-accepted") {
                 return Ok(Found::broken(format!(
                     "it has {len} bytes, its header says {}",

@@ -1,8 +1,8 @@
-//! The segments of a log.
+//! The set of segments of a log.
 
 use crate::error::{Error, Result};
 use crate::names;
-use crate::storage::cuts::Cuts;
+use crate::storage::ranges::GivenUpRanges;
 use crate::storage::segment::{Handles, Segment};
 use crate::storage::segment_header::{Found, read_header};
 use logforce_device::Directory;
@@ -10,15 +10,15 @@ use logforce_format::{LogId, Lsn, SegmentHeader};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The segments of a log, by their start.
+/// The segments of a log, by start.
 #[derive(Default)]
 pub(crate) struct Segments {
     by_start: BTreeMap<Lsn, Arc<Segment>>,
     handles: Arc<Handles>,
-    /// Ranges that openings gave up at damage, as their markers say.
-    pub(crate) cuts: Cuts,
-    /// Files that were listed, are named like segments and are none of these, and why. A later look
-    /// may find a header whole that could not be read when it was decided by it.
+    /// Ranges that openings have given up at damage, from their markers.
+    pub(crate) given_up: GivenUpRanges,
+    /// Files with names of segments that were rejected, and why. Kept, because a later read may
+    /// find a header valid that could not be read when the decision was made.
     pub(crate) rejected: Vec<(String, String)>,
 }
 
@@ -28,9 +28,14 @@ impl Segments {
         self.by_start.insert(segment.header.start, segment);
     }
 
-    /// Takes in the segment of the log `id` that begins at `at`, if a file of that name is it and
-    /// claims no part of what another one has. Says whether it is.
-    pub(crate) fn learn(&mut self, dir: &Arc<dyn Directory>, id: LogId, at: Lsn) -> Result<bool> {
+    /// Adds the segment of the log `id` that begins at `at`, if the file with that name is it and
+    /// overlaps no other segment. Returns whether it did.
+    pub(crate) fn add_by_name(
+        &mut self,
+        dir: &Arc<dyn Directory>,
+        id: LogId,
+        at: Lsn,
+    ) -> Result<bool> {
         let name = names::segment(at);
         let header = match read_header(dir, &name) {
             Ok(Found::Whole(h)) if h.log_id == id && h.start == at => h,
@@ -51,23 +56,23 @@ impl Segments {
         s.header.contains(lsn).then(|| s.clone())
     }
 
-    /// One that holds a part of what a segment with this header would.
+    /// A segment that overlaps one with this header.
     pub(crate) fn overlapping(&self, header: &SegmentHeader) -> Option<Arc<Segment>> {
         let (_, last) = self.by_start.range(..header.end()).next_back()?;
         (last.header.end() > header.start).then(|| last.clone())
     }
 
-    /// All of them, in order.
+    /// All segments, in order.
     pub(crate) fn all(&self) -> Vec<Arc<Segment>> {
         self.by_start.values().cloned().collect()
     }
 
-    /// Bytes of all of them.
+    /// Bytes of all segments.
     pub(crate) fn bytes(&self) -> u64 {
         self.by_start.values().map(|s| s.header.len).sum()
     }
 
-    /// Those that begin above `lsn`, in order.
+    /// The segments that begin above `lsn`, in order.
     pub(crate) fn above(&self, lsn: Lsn) -> Vec<Arc<Segment>> {
         use std::ops::Bound::{Excluded, Unbounded};
         self.by_start
@@ -76,7 +81,7 @@ impl Segments {
             .collect()
     }
 
-    /// Takes out those that end at or below `lsn`.
+    /// Removes the segments that end at or below `lsn`.
     pub(crate) fn take_below(&mut self, lsn: Lsn) -> Vec<Arc<Segment>> {
         let mut gone = Vec::new();
         while let Some(first) = self.by_start.first_entry() {
@@ -88,7 +93,7 @@ impl Segments {
         gone
     }
 
-    /// Takes out those that begin at or above `lsn`.
+    /// Removes the segments that begin at or above `lsn`.
     pub(crate) fn take_from(&mut self, lsn: Lsn) -> Vec<Arc<Segment>> {
         self.by_start.split_off(&lsn).into_values().collect()
     }

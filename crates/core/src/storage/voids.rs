@@ -1,13 +1,13 @@
 use logforce_format::Lsn;
 
-/// Ranges that were taken out of the log, sorted and apart from each other.
+/// The void ranges of a log, sorted and disjoint.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Voids {
     ranges: Vec<(Lsn, Lsn)>,
 }
 
 impl Voids {
-    /// Adds `[from, to)`, merging what it touches.
+    /// Adds `[from, to)`, and merges it with the ranges that it touches.
     pub(crate) fn add(&mut self, mut from: Lsn, mut to: Lsn) {
         if from >= to {
             return;
@@ -24,7 +24,7 @@ impl Voids {
         self.ranges.insert(at, (from, to));
     }
 
-    /// The range that holds `lsn`.
+    /// The range that contains `lsn`.
     pub(crate) fn covering(&self, lsn: Lsn) -> Option<(Lsn, Lsn)> {
         let at = self.ranges.partition_point(|&(a, _)| a <= lsn);
         let (from, to) = *self.ranges.get(at.checked_sub(1)?)?;
@@ -36,7 +36,7 @@ impl Voids {
         self.covering(lsn).is_some_and(|(from, _)| from == lsn)
     }
 
-    /// Forgets ranges that end at or below `front`.
+    /// Drops ranges that end at or below `front`.
     pub(crate) fn drop_below(&mut self, front: Lsn) {
         self.ranges.retain(|&(_, to)| to > front);
     }

@@ -1,22 +1,22 @@
-//! Bytes of segments, read in large aligned pieces.
+//! A read buffer over segments, filled in large aligned pieces.
 
-use crate::storage::reads::{Had, Lost, read, read_once};
+use crate::storage::reads::{Lost, ReadResult, read, read_once};
 use crate::storage::segment::Segment;
 use logforce_device::{AlignedBuf, File, ReadSource};
 use logforce_format::{Lsn, MAX_WRITE_UNIT, align_up, planted};
 use std::sync::Arc;
 
-/// How much is read at once: small enough to stay in the processor's cache between the copy out of
-/// the page cache and the checksum, which is what makes a warm scan fast.
+/// Bytes per read: small enough to stay in the processor's cache between the copy out of the page
+/// cache and the checksum, which makes a warm scan fast.
 const CHUNK: usize = 512 << 10;
 
-/// Bytes of one segment, read in large aligned pieces.
+/// A read buffer over one segment at a time.
 pub(crate) struct Window {
     source: ReadSource,
-    /// How much is read at once.
+    /// Bytes per read.
     chunk: usize,
     buf: AlignedBuf,
-    /// Start LSN of the segment that `buf` holds a piece of.
+    /// Start LSN of the segment whose bytes `buf` holds.
     of: Option<Lsn>,
     file: Option<Arc<dyn File>>,
     offset: u64,
@@ -28,7 +28,7 @@ impl Window {
         Window {
             source,
             chunk: CHUNK,
-            // Sized at the first use: most segments of a small log are shorter than a chunk.
+            // Allocated at the first use: the segments of a small log are shorter than a chunk.
             buf: AlignedBuf::zeroed(0, 65536),
             of: None,
             file: None,
@@ -37,21 +37,25 @@ impl Window {
         }
     }
 
-    /// Reads no more at once than `bytes`, or what is asked for if that is more: beside a writer,
-    /// what lies behind is not there yet.
+    /// Limits the read-ahead to `bytes`: beside a writer, what lies after them is not written yet.
     pub(crate) fn limit(&mut self, bytes: u64) {
         self.chunk = bytes.clamp(1, CHUNK as u64) as usize;
     }
 
-    /// Forgets what was read.
+    /// Drops the buffered bytes.
     pub(crate) fn invalidate(&mut self) {
         self.of = None;
         self.file = None;
         self.valid = 0;
     }
 
-    /// `len` bytes at `offset` of the segment; fewer where the segment ends.
-    pub(crate) fn get(&mut self, segment: &Arc<Segment>, offset: u64, len: usize) -> Had<&[u8]> {
+    /// `len` bytes at `offset` of the segment; fewer at the segment's end.
+    pub(crate) fn get(
+        &mut self,
+        segment: &Arc<Segment>,
+        offset: u64,
+        len: usize,
+    ) -> ReadResult<&[u8]> {
         let start = segment.header.start;
         let held = self.of == Some(start)
             && offset >= self.offset
@@ -61,7 +65,7 @@ impl Window {
         }
         let from = ((offset - self.offset) as usize).min(self.valid);
         let to = (from + len).min(self.valid);
-        // A segment's length is known. Whoever took less for the end of the log would cut there.
+        // The segment's length is known: a file that is shorter is damage, not the end of the log.
         let whole = (len as u64).min(segment.header.len.saturating_sub(offset));
         if ((to - from) as u64) < whole && !planted!("short-segment-accepted") {
             return Ok(Err(Lost::bytes(format!(
@@ -73,18 +77,18 @@ impl Window {
         Ok(Ok(&self.buf[from..to]))
     }
 
-    fn fill(&mut self, segment: &Arc<Segment>, offset: u64, len: usize) -> Had<()> {
+    fn fill(&mut self, segment: &Arc<Segment>, offset: u64, len: usize) -> ReadResult<()> {
         if self.of != Some(segment.header.start) || self.file.is_none() {
             self.of = None;
-            self.file = match segment.look()? {
+            self.file = match segment.file_or_lost()? {
                 Ok(file) => Some(file),
                 Err(lost) => return Ok(Err(lost)),
             };
         }
         self.of = None;
         self.valid = 0;
-        // Past the cache in the coarsest unit there is: the device may have changed since the
-        // segment was made.
+        // Past the cache in the largest unit there is: the device may have changed since the
+        // segment was prepared.
         let unit = match self.source {
             ReadSource::Cache => 4096,
             ReadSource::Medium => u64::from(MAX_WRITE_UNIT),
@@ -95,7 +99,7 @@ impl Window {
         if want.max(chunk) > self.buf.len() {
             self.buf = AlignedBuf::zeroed(want.max(chunk), 65536);
         }
-        // A long batch is read by itself; otherwise a chunk, up to the segment's end.
+        // A long batch by itself, otherwise a chunk, up to the segment's end.
         let room = align_up(segment.header.len.saturating_sub(from), unit);
         let take = (want.max(chunk) as u64).min(room) as usize;
         let Some(file) = self.file.clone() else {
@@ -115,8 +119,8 @@ impl Window {
         }
     }
 
-    /// Reads no more than is asked for, in units of so many bytes; or, if that fails too, in the
-    /// segment's own.
+    /// Reads only the requested bytes, in units of `unit` bytes; if that fails too, in the
+    /// segment's own unit.
     fn fill_exactly(
         &mut self,
         segment: &Arc<Segment>,
@@ -124,11 +128,11 @@ impl Window {
         offset: u64,
         len: usize,
         unit: u64,
-    ) -> Had<()> {
+    ) -> ReadResult<()> {
         let path = segment.path();
         let mut first = None;
         let own = u64::from(segment.header.write_unit);
-        // The buffer has room for one in the first of them, and a coarser one tells nothing more.
+        // The buffer has space for the first unit, and a larger one would tell no more.
         for unit in [Some(unit), (own < unit).then_some(own)]
             .into_iter()
             .flatten()
@@ -144,7 +148,7 @@ impl Window {
                     return Ok(Ok(()));
                 }
                 Ok(Err(lost)) => first = first.or(Some(lost)),
-                // The device takes nothing so small: what it said before counts.
+                // The device cannot read units so small: the first error counts.
                 Err(_) if first.is_some() => break,
                 Err(e) => return Err(e),
             }

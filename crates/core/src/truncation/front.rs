@@ -83,7 +83,7 @@ pub(crate) fn move_front_to(engine: &Engine, to: Lsn) -> Result<()> {
     if first_prev_crc.is_some() {
         let mut segments = engine.view.segments();
         let gone = segments.take_below(first_segment);
-        engine.files.retired.begin(gone);
+        engine.files.retired.add(gone);
     }
     finish_retired(engine)
 }

@@ -18,9 +18,9 @@ use std::sync::Arc;
 /// exists in memory only, and ends when the log is closed.
 ///
 /// A reader of the log creates one before it starts, and advances it as it reads; then
-/// [`Log::truncate_front`](crate::Log::truncate_front) does not drop what it has not read yet. A pin that would keep more than
-/// [`Options::max_pinned_bytes`](crate::Options::max_pinned_bytes) bytes is broken, and its reader
-/// gets [`Error::Truncated`].
+/// [`Log::truncate_front`](crate::Log::truncate_front) does not drop what it has not read yet. A
+/// pin that would keep more than [`Options::max_pinned_bytes`](crate::Options::max_pinned_bytes)
+/// bytes is broken, and its reader gets [`Error::Truncated`].
 pub struct Pin {
     engine: Arc<Engine>,
     id: u64,

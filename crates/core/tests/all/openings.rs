@@ -334,7 +334,7 @@ fn a_missing_control_file_is_what_is_named_missing() {
         let told = e.to_string();
         for part in [
             "'control' is missing",
-            "put 'control' back",
+            "restore 'control' from a copy",
             "logforce salvage",
         ] {
             assert!(told.contains(part), "{told}");

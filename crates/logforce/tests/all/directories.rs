@@ -142,7 +142,7 @@ fn without_its_control_file_it_is_never_a_fresh_log() {
                 ErrorKind::NoLog,
                 &[
                     "its file 'control' is missing",
-                    "put 'control' back",
+                    "restore 'control' from a copy",
                     "--salvage",
                 ],
             );
@@ -211,7 +211,7 @@ fn a_file() {
         let e = assert_error(
             open(&path, options()),
             ErrorKind::NotALog,
-            &["file", "it is no directory"],
+            &["file", "it is not a directory"],
         );
         check_path(&e, &path);
     }
@@ -239,7 +239,7 @@ fn somebody_elses() {
         let e = assert_error(
             open(dir.path(), options()),
             ErrorKind::NotALog,
-            &["'control' is no control file"],
+            &["'control' is not a control file"],
         );
         check_path(&e, dir.path());
     }

@@ -70,9 +70,9 @@ fn errors_are_sentences() {
     let home = temp();
     std::fs::write(home.path().join("file"), "hello").unwrap();
     for (name, arguments, words) in [
-        ("till", &["file"][..], "it is no directory"),
+        ("till", &["file"][..], "it is not a directory"),
         ("kv", &["file", "list"], "cannot make file"),
-        ("replica", &["file", "copy"], "it is no directory"),
+        ("replica", &["file", "copy"], "it is not a directory"),
         ("replica", &["gone", "copy"], "wait for it with --wait"),
         (
             "replica",

@@ -383,7 +383,7 @@ fn copy_on_write() {
         if e.kind() == ErrorKind::NoSpace {
             assert_holds(&log, front, n, LEN);
         } else {
-            for part in ["Indeterminate", "open the log anew"] {
+            for part in ["Indeterminate", "open the log again"] {
                 assert!(e.to_string().contains(part), "{e}");
             }
             assert!(!e.to_string().contains("try again"), "{e}");

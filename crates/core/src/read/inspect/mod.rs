@@ -1,6 +1,6 @@
-//! Looking into a log without opening it for writing: nothing is locked, changed or forced.
+//! Inspecting a log without opening it for writing. It locks, changes and forces nothing.
 
-pub(crate) mod answers;
+pub(crate) mod info;
 mod report;
 
 use crate::error::{Damage, Error, Result};
@@ -10,33 +10,33 @@ use crate::options::OnDamage;
 use crate::read::view::View;
 use crate::scan::coverage::{adopt, check_bounds, check_counters, gaps, lost_segment};
 use crate::scan::end_of_log::{anchor_state, find_end};
-use crate::scan::walk::ground::{Changed, Ground, Walk};
+use crate::scan::walk::types::{Changed, Walk, WalkInput};
 use crate::scan::walk::void_ranges::void_ranges;
 use crate::storage::control_file::ControlFile;
 use crate::storage::control_file::meta::LoadedMeta;
 use crate::storage::directory::existing_directory;
+use crate::storage::headerless::find_headerless;
 use crate::storage::listing::{Listing, list, list_usable};
-use crate::storage::regained::regain;
 use crate::storage::segment::Segment;
 use crate::storage::segment_header::{Found, read_header};
 use crate::storage::segments::Segments;
-use answers::{LogSummary, SegmentInfo, VerifyReport, Visit};
+use info::{LogSummary, SegmentInfo, VerifyReport, Visit};
 use logforce_device::{Directory, Runtime, System};
 use logforce_format::{Anchor, Control, EPOCH_HISTORY, Epoch, LogId, Lsn, RecoveryCase};
 use report::Report;
 use std::path::Path;
 use std::sync::Arc;
 
-/// How often a position in a log that is being written is looked at again before it counts as
-/// damaged: the writer may have been in the middle of it.
-const LOOK_AGAIN: usize = 5;
-/// How often the directory of a log that is being written is listed again.
-const LIST_AGAIN: usize = 100;
+/// How often a position is read again before it counts as damaged: a writer may have been writing
+/// it.
+const RETRIES: usize = 5;
+/// How often the directory is listed again while a writer changes it.
+const LIST_RETRIES: usize = 100;
 
-/// How segments are listed.
+/// A function that lists the segments.
 type List = fn(&Arc<dyn Directory>, LogId) -> Result<Listing>;
 
-/// A log opened for looking.
+/// A log opened for inspection.
 pub struct Inspector {
     dir: Arc<dyn Directory>,
     control: Control,
@@ -45,39 +45,43 @@ pub struct Inspector {
     meta: LoadedMeta,
     in_use: bool,
     listing: Listing,
-    /// Segments that were prepared, and are not in the control file yet.
-    unannounced: Vec<Arc<Segment>>,
-    /// Segments whose header is damaged, by what their batches say of them.
-    regained: Vec<Arc<Segment>>,
+    /// Prepared segments that the control file does not list yet.
+    unlisted: Vec<Arc<Segment>>,
+    /// Segments with a damaged header, identified by their batches.
+    headerless: Vec<Arc<Segment>>,
 }
 
-/// Looks up segments by their names that came since the others were listed. Says whether all are
-/// there then.
-fn completed(segments: &mut Segments, dir: &Arc<dyn Directory>, control: &Control) -> Result<bool> {
+/// Finds by their names the segments that a writer has added since the listing. Returns whether the
+/// log has no gaps then.
+fn find_added(
+    segments: &mut Segments,
+    dir: &Arc<dyn Directory>,
+    control: &Control,
+) -> Result<bool> {
     loop {
         match gaps(segments, control).first() {
             None => return Ok(true),
-            Some(&(at, _)) if segments.learn(dir, control.log_id, at)? => {}
+            Some(&(at, _)) if segments.add_by_name(dir, control.log_id, at)? => {}
             Some(_) => return Ok(false),
         }
     }
 }
 
-/// Whether somebody has the log open for writing. An error is no answer: what is not proven yet would
-/// be shown beside a writer.
+/// Whether a process has the log open for writing. An error does not count as no: the caller would
+/// return records of a running writer that are not durable yet.
 fn is_in_use(dir: &Arc<dyn Directory>) -> Result<bool> {
     let path = dir.path().join(names::LOCK);
     dir.is_locked(names::LOCK)
-        .map_err(Error::io("look at the lock", path))
+        .map_err(Error::io("check the lock", path))
 }
 
 impl Inspector {
-    /// Opens the log in `path` for looking.
+    /// Opens the log in `path` for inspection.
     pub fn open(system: &dyn System, path: impl AsRef<Path>) -> Result<Inspector> {
         Self::of(existing_directory(system, path.as_ref())?)
     }
 
-    /// Opens the log in `dir` for looking.
+    /// Opens the log in `dir` for inspection.
     pub(crate) fn of(dir: Arc<dyn Directory>) -> Result<Inspector> {
         let inspector = Self::listed(dir, list)?;
         let path = inspector.dir.path();
@@ -87,7 +91,8 @@ impl Inspector {
         Ok(inspector)
     }
 
-    /// With the segments that `list` finds, whatever the control file says of them.
+    /// Opens the log with the segments that `list` finds, without checking them against the control
+    /// file.
     fn listed(dir: Arc<dyn Directory>, list: List) -> Result<Inspector> {
         let loaded = match ControlFile::load(&dir) {
             Err(e) if e.is_not_found() => {
@@ -98,35 +103,35 @@ impl Inspector {
             }
             other => other?,
         };
-        // What the slots say of a log in use may be overtaken by the time the directory is listed:
-        // a segment may come or go in between.
+        // Beside a writer the control file may be out of date by the time the directory is listed:
+        // a segment may be added or removed in between.
         let mut loaded = loaded;
-        let mut looked = 0;
+        let mut attempts = 0;
         let mut listing = loop {
             let mut listing = list(&dir, loaded.control.log_id)?;
             let before = loaded.control;
             loaded = ControlFile::load(&dir)?;
             let is_settled =
-                loaded.control.sequence == before.sequence && listing.overtaken.is_none();
-            // To wait until nothing comes or goes would be to wait long: to list and open takes
-            // longer on some systems than a busy writer needs to truncate. What was truncated is
-            // not missed, and of what came the name is known. After another opening a segment of
-            // the same name may be another one.
+                loaded.control.sequence == before.sequence && listing.vanished.is_none();
+            // Waiting for a quiet moment could take long: on some systems, listing takes longer
+            // than a busy writer needs to truncate again. Truncated segments are not needed, and
+            // added ones are found by name. After another opening, though, the same name may be
+            // another segment.
             let same = loaded.control.epoch == before.epoch;
-            let whole = same && completed(&mut listing.segments, &dir, &loaded.control)?;
-            if is_settled || whole || looked == LIST_AGAIN {
+            let whole = same && find_added(&mut listing.segments, &dir, &loaded.control)?;
+            if is_settled || whole || attempts == LIST_RETRIES {
                 break listing;
             }
-            looked += 1;
+            attempts += 1;
         };
         adopt(&listing.segments, &mut loaded.control, loaded.both)?;
-        // Whoever opens the log next may put another segment in the place of one that is not
-        // announced: a walk that went on there would take that for damage.
+        // The next opening may replace a segment that the control file does not list by another one:
+        // a walk that continued there would report that as damage.
         let prepared_end = loaded.control.prepared_end;
-        let unannounced = listing.segments.take_from(prepared_end);
+        let unlisted = listing.segments.take_from(prepared_end);
         let mut meta = LoadedMeta::load(&dir, &loaded.control)?;
-        for _ in 0..LOOK_AGAIN {
-            // Each slot may be seen in the middle of its change by whoever writes the log.
+        for _ in 0..RETRIES {
+            // A writer may be in the middle of writing either slot.
             if meta.lost(dir.path()).is_none() {
                 break;
             }
@@ -136,7 +141,7 @@ impl Inspector {
         let control = loaded.control;
         let (from, to) = (control.first_segment, control.prepared_end);
         Ok(Inspector {
-            regained: regain(&dir, Some(control.log_id), &listing.segments, from, to)?,
+            headerless: find_headerless(&dir, Some(control.log_id), &listing.segments, from, to)?,
             dir,
             control,
             control_whole: loaded.both,
@@ -144,20 +149,20 @@ impl Inspector {
             meta,
             in_use,
             listing,
-            unannounced,
+            unlisted,
         })
     }
 
-    /// Opens what there is of a log whose control file is missing or damaged: everything that the
-    /// segments hold counts. Of segments that contradict each other one counts, the other is among
-    /// the [strays](LogSummary::strays).
+    /// Opens a log whose control file may be missing or damaged: everything in the segments counts.
+    /// Of two segments that contradict each other one counts, the other is among the
+    /// [strays](LogSummary::strays).
     pub fn salvage(system: &dyn System, path: impl AsRef<Path>) -> Result<Inspector> {
         let path = path.as_ref();
         let dir = existing_directory(system, path)?;
         match Self::listed(dir.clone(), list_usable) {
             Ok(inspector) => return Ok(inspector),
             Err(e @ Error::NewerFormat { .. }) => return Err(e),
-            // Not for the lack of a descriptor: what the control file says would be forgotten.
+            // An I/O error, such as too many open files, must not make it ignore the control file.
             Err(e @ Error::Io { .. }) => return Err(e),
             Err(_) => {}
         }
@@ -182,9 +187,9 @@ impl Inspector {
             }
         }
         let listing = list_usable(&dir, log_id.unwrap_or_default())?;
-        let regained = regain(&dir, log_id, &listing.segments, Lsn::ORIGIN, Lsn::MAX)?;
+        let headerless = find_headerless(&dir, log_id, &listing.segments, Lsn::ORIGIN, Lsn::MAX)?;
         let mut all = listing.segments.all();
-        all.extend(regained.iter().cloned());
+        all.extend(headerless.iter().cloned());
         all.sort_by_key(|s| s.header.start);
         let (Some(first), Some(last)) = (all.first(), all.last()) else {
             return Err(nothing());
@@ -200,7 +205,7 @@ impl Inspector {
             },
             ..Control::default()
         };
-        // Any epoch that has left a whole header counts.
+        // Every epoch of a valid segment header counts.
         let mut epochs: Vec<Epoch> = all.iter().map(|s| s.header.epoch).collect();
         epochs.sort_by_key(|e| std::cmp::Reverse(e.counter));
         epochs.dedup();
@@ -208,7 +213,7 @@ impl Inspector {
         control.epoch = epochs.first().copied().unwrap_or_default();
         control.history = epochs;
         let in_use = is_in_use(&dir)?;
-        // Whatever is whole in a control file that is not.
+        // The metadata may be valid in a control file that is damaged.
         let meta = LoadedMeta::salvaged(&dir, &control)?;
         Ok(Inspector {
             dir,
@@ -218,12 +223,12 @@ impl Inspector {
             meta,
             in_use,
             listing,
-            unannounced: Vec::new(),
-            regained,
+            unlisted: Vec::new(),
+            headerless,
         })
     }
 
-    /// What reading records needs; fails on damage at the end.
+    /// A view for reading records; fails on damage at the end of the log.
     pub(crate) fn into_view(self, runtime: Arc<dyn Runtime>) -> Result<Arc<View>> {
         let control = self.control;
         let segments = self.listing.segments;
@@ -244,18 +249,18 @@ impl Inspector {
         )?;
         check_end(end.lost.as_ref(), self.in_use)?;
         let durable = if self.in_use {
-            end.trusted
+            end.proven
         } else {
             end.state.at
         };
-        let ground = Ground {
+        let input = WalkInput {
             dir: &self.dir,
             segments: &segments,
             control: &control,
             both_slots: self.control_whole,
-            regained: &[],
+            headerless: &[],
         };
-        let voids = void_ranges(ground, &end, end.state.last_void)?;
+        let voids = void_ranges(input, &end, end.state.last_void)?;
         Ok(View::new(
             self.dir,
             runtime,
@@ -266,46 +271,46 @@ impl Inspector {
         ))
     }
 
-    /// What `look` finds in the log in `dir`. A writer may change it meanwhile, and take away the
-    /// very segment that is looked at: then it looks again.
-    pub(crate) fn look<T>(
+    /// Runs `read` on the log in `dir`, again if a writer has changed the log meanwhile: it may
+    /// have removed the very segment that it reads.
+    pub(crate) fn read_stable<T>(
         dir: &Arc<dyn Directory>,
-        mut look: impl FnMut(Inspector) -> Result<T>,
+        mut read: impl FnMut(Inspector) -> Result<T>,
     ) -> Result<T> {
-        let mut looked = 0;
+        let mut attempts = 0;
         loop {
             let inspector = Self::of(dir.clone())?;
             let before = inspector.control.sequence;
-            let e = match look(inspector) {
-                Err(e @ (Error::Damaged(_) | Error::Io { .. })) if looked < LOOK_AGAIN => e,
+            let e = match read(inspector) {
+                Err(e @ (Error::Damaged(_) | Error::Io { .. })) if attempts < RETRIES => e,
                 other => return other,
             };
-            looked += 1;
+            attempts += 1;
             if ControlFile::load(dir)?.control.sequence == before {
                 return Err(e);
             }
         }
     }
 
-    /// The control file and whether both of its slots are whole; the segments; whether somebody
-    /// writes the log.
+    /// The control file and whether both of its slots are valid; the segments; whether a process
+    /// has the log open for writing.
     pub(crate) fn into_parts(self) -> (Control, bool, Segments, bool) {
         let whole = self.control_whole;
         (self.control, whole, self.listing.segments, self.in_use)
     }
 
-    /// Where the log is, what its control file says, and its segments.
-    pub(crate) fn place(&self) -> (&Arc<dyn Directory>, &Control, &Segments) {
+    /// The directory, the control file and the segments.
+    pub(crate) fn files(&self) -> (&Arc<dyn Directory>, &Control, &Segments) {
         (&self.dir, &self.control, &self.listing.segments)
     }
 
-    /// Segments whose header is damaged, by what their batches say of them.
-    pub(crate) fn regained(&self) -> &[Arc<Segment>] {
-        &self.regained
+    /// Segments with a damaged header, identified by their batches.
+    pub(crate) fn headerless(&self) -> &[Arc<Segment>] {
+        &self.headerless
     }
 
-    /// The metadata; `None` if it was never set. [`Error::Damaged`] if it cannot be believed, or if
-    /// nothing is left that says whether there was any, as in [salvage](Inspector::salvage).
+    /// The metadata; `None` if it was never set. [`Error::Damaged`] if it is damaged, or if nothing
+    /// says whether there ever was any, as in [salvage](Inspector::salvage).
     pub fn meta(&self) -> Result<Option<Vec<u8>>> {
         let path = self.dir.path();
         match self.meta.lost(path).or_else(|| self.meta.unknown(path)) {
@@ -314,7 +319,7 @@ impl Inspector {
         }
     }
 
-    /// What the directory and the control file say.
+    /// What the directory and the control file contain.
     pub fn summary(&self) -> LogSummary {
         let c = &self.control;
         LogSummary {
@@ -335,7 +340,7 @@ impl Inspector {
                 .segments
                 .all()
                 .iter()
-                .chain(&self.unannounced)
+                .chain(&self.unlisted)
                 .map(|s| SegmentInfo {
                     name: s.name(),
                     start: s.header.start,
@@ -349,58 +354,58 @@ impl Inspector {
         }
     }
 
-    /// What the log's latest opening for writing wrote down about itself, if it did. It may be of
-    /// an earlier opening than [`LogSummary::epoch`], and of long ago.
+    /// The page of statistics that the log's latest writer has left, if there is one. It may belong
+    /// to an earlier opening than [`LogSummary::epoch`], and be old.
     pub fn live(&self) -> Option<LiveStats> {
         metrics::read(&self.dir, self.control.log_id)
     }
 
-    /// Walks the whole log from its first segment on, checking every byte that counts; behind
-    /// damage it goes on with the next whole batch that was part of the log. `visit` may answer
-    /// `false` to stop.
+    /// Walks the whole log from its first segment on, and checks every byte of it. After damage it
+    /// continues with the next whole batch that was part of the log. `visit` returns `false` to
+    /// stop.
     pub fn walk(&self, visit: &mut dyn FnMut(Visit<'_>) -> bool) -> Result<VerifyReport> {
-        let segments = &self.walked();
-        let starts: Vec<Lsn> = self.regained.iter().map(|s| s.header.start).collect();
-        let walk = Walk::new(Ground {
+        let segments = &self.walk_segments();
+        let starts: Vec<Lsn> = self.headerless.iter().map(|s| s.header.start).collect();
+        let walk = Walk::new(WalkInput {
             dir: &self.dir,
             segments,
             control: &self.control,
             both_slots: self.control_whole,
-            regained: &starts,
+            headerless: &starts,
         })?;
         let mut report = Report::new(&walk, segments, self.control.front, visit);
-        let (mut place, mut looked) = (None, 0);
+        let (mut place, mut attempts) = (None, 0);
         let mut changed = |at: Lsn| -> Result<Changed> {
-            looked = if place == Some(at) { looked + 1 } else { 0 };
+            attempts = if place == Some(at) { attempts + 1 } else { 0 };
             place = Some(at);
             let first = self.truncated_to()?.filter(|first| at < *first);
             Ok(match first {
                 Some(first) => Changed::Truncated(first),
-                None if looked < LOOK_AGAIN && self.may_have_changed()? => Changed::Something,
+                None if attempts < RETRIES && self.may_have_changed()? => Changed::Something,
                 None => Changed::Nothing,
             })
         };
-        let ended = walk.run(&mut changed, &mut |met| report.met(met))?;
+        let ended = walk.run(&mut changed, &mut |event| report.event(event))?;
         if let Some(what) = self.meta.lost(self.dir.path()) {
             report.damage(&what);
         }
-        Ok(report.finding(&ended))
+        Ok(report.finish(&ended))
     }
 
-    /// The segments that a walk reads: also those whose header is damaged.
-    fn walked(&self) -> Segments {
+    /// The segments that a walk reads, with those whose header is damaged.
+    fn walk_segments(&self) -> Segments {
         let mut segments = Segments::default();
         let listed = &self.listing.segments;
-        segments.cuts.clone_from(&listed.cuts);
+        segments.given_up.clone_from(&listed.given_up);
         segments.rejected.clone_from(&listed.rejected);
-        for segment in listed.all().iter().chain(&self.regained) {
+        for segment in listed.all().iter().chain(&self.headerless) {
             segments.insert(segment.clone());
         }
         segments
     }
 
-    /// Whether somebody has had the log open since this began to look. Nobody may have had it
-    /// then: an opening that came since writes over what the last one left behind a torn batch.
+    /// Whether a process may have had the log open since this inspection began. An opening that
+    /// began since overwrites what the previous one left after a torn batch.
     fn may_have_changed(&self) -> Result<bool> {
         Ok(self.in_use
             || is_in_use(&self.dir)?
@@ -409,7 +414,7 @@ impl Inspector {
                 .is_some_and(|now| now.sequence != self.control.sequence))
     }
 
-    /// Where the first segment begins now, if somebody has had the log open and may have moved it.
+    /// Where the first segment begins now, if a writer may have moved it.
     fn truncated_to(&self) -> Result<Option<Lsn>> {
         let now = self.control_now()?;
         let now = now.filter(|now| now.log_id == self.control.log_id);
@@ -419,7 +424,7 @@ impl Inspector {
         })
     }
 
-    /// What the control file says now, if it says anything.
+    /// The control file as it is now, if it is usable.
     fn control_now(&self) -> Result<Option<Control>> {
         match ControlFile::load(&self.dir) {
             Ok(now) => Ok(Some(now.control)),
@@ -429,10 +434,10 @@ impl Inspector {
     }
 }
 
-/// Refuses damage at the end of a log that nobody is writing.
+/// Fails on damage at the end of a log that no process is writing.
 pub(crate) fn check_end(damage: Option<&Damage>, in_use: bool) -> Result<()> {
     match damage {
-        // Beside a writer the end is moving; only what stamps prove is shown.
+        // Beside a writer the end moves, and readers see only what stamps prove.
         Some(d) if !in_use || d.case == RecoveryCase::SegmentLost => {
             Err(Error::Damaged(Box::new(d.clone())))
         }

@@ -1,23 +1,23 @@
-//! What a walk meets, as records and numbers.
+//! Turns the events of a walk into records and counts.
 
 use crate::error::Damage;
-use crate::read::inspect::answers::{BatchInfo, VerifyReport, Visit};
+use crate::read::inspect::info::{BatchInfo, VerifyReport, Visit};
 use crate::read::records::Records;
-use crate::scan::walk::ground::{Ended, Known, Met, Walk};
+use crate::scan::walk::types::{KnownVoids, Walk, WalkEnd, WalkEvent};
 use crate::storage::segments::Segments;
 use crate::storage::voids::Voids;
 use logforce_format::{BatchHeader, Lsn, RecoveryCase};
 
-/// Puts records together and reports.
+/// Assembles records, calls the visitor and counts.
 pub(super) struct Report<'a, 'v> {
-    known: &'a Known,
+    known_voids: &'a KnownVoids,
     segments: &'a Segments,
     front: Lsn,
     records: Records,
-    /// To count what lies in void ranges.
-    taken_back: Records,
+    /// Assembles the records in void ranges, to count them.
+    voided_records: Records,
     found: VerifyReport,
-    /// The visitor has had enough.
+    /// The visitor has asked to stop.
     stopped: bool,
     visit: &'v mut dyn FnMut(Visit<'_>) -> bool,
 }
@@ -30,11 +30,11 @@ impl<'a, 'v> Report<'a, 'v> {
         visit: &'v mut dyn FnMut(Visit<'_>) -> bool,
     ) -> Self {
         Report {
-            known: &walk.known,
+            known_voids: &walk.voids,
             segments,
             front,
             records: Records::default(),
-            taken_back: Records::default(),
+            voided_records: Records::default(),
             found: VerifyReport {
                 end: Lsn::ORIGIN,
                 case: RecoveryCase::CleanEnd,
@@ -51,34 +51,34 @@ impl<'a, 'v> Report<'a, 'v> {
         }
     }
 
-    /// Reports what was met; `false` once the visitor has had enough.
-    pub(super) fn met(&mut self, met: Met<'_>) -> bool {
-        match met {
-            Met::Batch(header, payload, end) => self.batch(header, payload, end),
-            Met::Jump => self.records.drop_begun(),
-            Met::Damage(what) => self.damage(what),
-            Met::KnownDamage => self.lose(),
+    /// Handles an event; returns `false` once the visitor has asked to stop.
+    pub(super) fn event(&mut self, event: WalkEvent<'_>) -> bool {
+        match event {
+            WalkEvent::Batch(header, payload, end) => self.batch(header, payload, end),
+            WalkEvent::Jump => self.records.drop_begun(),
+            WalkEvent::Damage(what) => self.damage(what),
+            WalkEvent::KnownDamage => self.lose(),
         }
         !self.stopped
     }
 
-    pub(super) fn finding(mut self, ended: &Ended) -> VerifyReport {
+    pub(super) fn finish(mut self, ended: &WalkEnd) -> VerifyReport {
         self.found.end = ended.at;
         self.found.case = ended.case;
         self.found
     }
 
-    /// What comes next is lost.
+    /// What follows is lost.
     fn lose(&mut self) {
         self.records.lose();
-        self.hand_out();
+        self.emit();
     }
 
     pub(super) fn damage(&mut self, what: &Damage) {
         self.lose();
         if !self.stopped {
             self.found.damages += 1;
-            self.show(Visit::Damage(what));
+            self.visit_one(Visit::Damage(what));
         }
     }
 
@@ -98,44 +98,46 @@ impl<'a, 'v> Report<'a, 'v> {
         };
         self.found.batches += 1;
         self.found.proven_to = self.found.proven_to.max(h.stamp);
-        self.show(Visit::Batch(&info));
-        let (from, voids) = (Lsn::ORIGIN, &self.known.voids);
-        // The walk has found the frames right.
+        self.visit_one(Visit::Batch(&info));
+        let (from, voids) = (Lsn::ORIGIN, &self.known_voids.voids);
+        // The walk has checked the frames.
         let _ = self.records.take(h, payload, from, voids);
-        self.hand_out();
+        self.emit();
         if voids.covering(h.lsn).or(voids.covering(end)).is_some() {
-            let _ = self.taken_back.take(h, payload, from, &Voids::default());
-            let taken_back = self.taken_back.ready.drain(..);
-            let voided =
-                taken_back.filter(|e| voids.covering(e.start).is_some() && e.start >= self.front);
+            let _ = self
+                .voided_records
+                .take(h, payload, from, &Voids::default());
+            let voided_records = self.voided_records.ready.drain(..);
+            let voided = voided_records
+                .filter(|e| voids.covering(e.start).is_some() && e.start >= self.front);
             self.found.voided += voided.count() as u64;
         }
     }
 
-    /// Reports the records of appends that are complete, and what is left of others.
-    fn hand_out(&mut self) {
-        for entry in std::mem::take(&mut self.records.parts) {
-            if entry.start >= self.front && !self.stopped {
+    /// Passes complete records to the visitor, and the remains of incomplete appends.
+    fn emit(&mut self) {
+        for record in std::mem::take(&mut self.records.parts) {
+            if record.start >= self.front && !self.stopped {
                 self.found.parts += 1;
-                self.show(Visit::Part(&entry));
+                self.visit_one(Visit::Part(&record));
             }
         }
-        while let Some(entry) = self.records.ready.pop_front() {
-            if entry.start < self.front || self.stopped {
+        while let Some(record) = self.records.ready.pop_front() {
+            if record.start < self.front || self.stopped {
                 continue;
             }
             self.found.records += 1;
-            self.found.record_bytes += entry.data.len() as u64;
-            let unknown = self.known.unknown.as_ref();
-            let is_known = unknown.is_none_or(|lost| entry.start >= lost.lsn);
-            self.show(Visit::Record {
-                proven: is_known && entry.end <= self.found.proven_to,
-                entry: &entry,
+            self.found.record_bytes += record.data.len() as u64;
+            let unknown = self.known_voids.unknown.as_ref();
+            let is_known = unknown.is_none_or(|lost| record.start >= lost.lsn);
+            self.visit_one(Visit::Record {
+                proven: is_known && record.end <= self.found.proven_to,
+                entry: &record,
             });
         }
     }
 
-    fn show(&mut self, what: Visit<'_>) {
+    fn visit_one(&mut self, what: Visit<'_>) {
         if !self.stopped && !(self.visit)(what) {
             self.stopped = true;
         }

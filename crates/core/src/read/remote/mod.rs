@@ -1,46 +1,46 @@
-//! Following a log that another process writes. Nothing is locked, forced or written.
+//! Following a log that another process writes. This locks, forces and writes nothing.
 //!
-//! Two positions move along the chain of batches. *Ahead* goes the one that reads headers only, for
-//! the stamps in them: each says that everything below it is durable. Behind comes the one that
-//! reads whole batches and shows their records, and it never passes what is proven. What lies
-//! between the two may be cut by the next recovery; then the first goes back to the second.
+//! Two positions move along the chain of batches. The first one reads only headers, for the stamps
+//! in them: a stamp proves that everything below it is durable. The second one reads whole batches
+//! and returns their records, and never passes what is proven. The next recovery may drop what lies
+//! between the two; then the first goes back to the second.
 
-mod ahead;
+mod batches;
 pub(crate) mod follower;
-mod taking;
-mod tip;
+mod headers;
+mod proof;
 
 use crate::error::{Error, Result};
 use crate::names;
 use crate::options::OnDamage;
 use crate::read::inspect::{Inspector, check_end};
+use crate::read::position::FollowerPosition;
 use crate::read::read_only::ReadOnly;
 use crate::read::reader::boundary;
 use crate::read::records::Records;
-use crate::read::shown::Shown;
 use crate::read::view::View;
 use crate::scan::batch::ScanState;
 use crate::scan::coverage::{gaps, lost_segment};
 use crate::scan::end_of_log::{anchor_state, find_end};
-use crate::scan::walk::ground::Ground;
+use crate::scan::walk::types::WalkInput;
 use crate::scan::walk::void_ranges::void_ranges;
 use crate::storage::window::Window;
 use crate::types::Record;
 use follower::ReadOnlyFollower;
+use headers::HeaderPosition;
 use logforce_device::sync::AtomicU32;
 use logforce_device::{Directory, ReadSource, Runtime};
 use logforce_format::Lsn;
 use std::sync::Arc;
 use std::time::Duration;
-use tip::Ahead;
 
 impl ReadOnly {
     /// Follows the log from `from` on: the start or the end of a record, [`ReadOnly::front_lsn`],
-    /// or where another follower of this log was ([`ReadOnlyFollower::position`]). Looks at the log
-    /// anew; this `ReadOnly` stays as it was.
+    /// or another follower's [`position`](ReadOnlyFollower::position). Reads the log's files anew;
+    /// this `ReadOnly` stays as it was.
     pub fn follow(&self, from: Lsn) -> Result<ReadOnlyFollower> {
         let view = self.view();
-        Inspector::look(&view.dir, |inspector| {
+        Inspector::read_stable(&view.dir, |inspector| {
             ReadOnlyFollower::start(inspector, view.dir.clone(), view.runtime.clone(), from)
         })
     }
@@ -69,15 +69,15 @@ impl ReadOnlyFollower {
             OnDamage::Truncate,
         )?;
         check_end(end.lost.as_ref(), in_use)?;
-        let proven = end.trusted;
-        let ground = Ground {
+        let proven = end.proven;
+        let input = WalkInput {
             dir: &dir,
             segments: &segments,
             control: &control,
             both_slots: whole,
-            regained: &[],
+            headerless: &[],
         };
-        let voids = void_ranges(ground, &end, end.settled.last_void)?;
+        let voids = void_ranges(input, &end, end.reread_from.last_void)?;
         if from < control.front {
             return Err(Error::Truncated {
                 lsn: from,
@@ -93,10 +93,10 @@ impl ReadOnlyFollower {
             voids.clone(),
             control.front..proven,
         );
-        let taken = match covering {
-            // All that it would show there is gone, and its user has nothing of that.
+        let consumed = match covering {
+            // All records there are voided, and the caller has none of them.
             Some((start, to)) if start == from || from == control.front => {
-                ScanState::behind_void(to)
+                ScanState::after_void(to)
             }
             Some((start, to)) => {
                 return Err(Error::Voided {
@@ -111,7 +111,7 @@ impl ReadOnlyFollower {
                     end: end.state.at,
                 });
             }
-            None if from >= end.settled.at => end.settled,
+            None if from >= end.reread_from.at => end.reread_from,
             None => ScanState::unlinked(boundary(&view, from)?.batch),
         };
         let segments = std::mem::take(&mut *view.segments());
@@ -122,25 +122,25 @@ impl ReadOnlyFollower {
             from,
             began: control.epoch,
             segments,
-            ahead: Ahead::new(end.settled, proven),
+            headers: HeaderPosition::new(end.reread_from, proven),
             control,
-            taken,
+            consumed,
             window: Window::new(ReadSource::Cache),
             records: Records::default(),
             voids,
-            shown: Shown::below(from),
-            doubts: 0,
+            position: FollowerPosition::below(from),
+            retries: 0,
             failed: None,
         })
     }
 
-    /// How long [`ReadOnlyFollower::next_blocking`] waits between two looks. Default 10 ms.
+    /// How long [`ReadOnlyFollower::next_blocking`] waits between two polls. Default 10 ms.
     pub fn poll_interval(mut self, interval: Duration) -> Self {
         self.poll = interval;
         self
     }
 
-    /// The next record, if one is there that is proven durable.
+    /// The next record, if it is proven durable.
     pub fn try_next(&mut self) -> Result<Option<Record>> {
         if let Some(e) = &self.failed {
             return Err(e.clone());
@@ -153,13 +153,13 @@ impl ReadOnlyFollower {
         answer
     }
 
-    /// Waits for the next record; `Ok(None)` when `timeout` has passed without one. It waits on
-    /// while nobody writes the log: another writer may come.
+    /// Waits for the next record; `Ok(None)` when `timeout` has passed without one. It waits also
+    /// while no process writes the log: a writer may open it again.
     pub fn next_blocking(&mut self, timeout: Option<Duration>) -> Result<Option<Record>> {
         let began = self.runtime.now();
         loop {
-            if let Some(entry) = self.try_next()? {
-                return Ok(Some(entry));
+            if let Some(record) = self.try_next()? {
+                return Ok(Some(record));
             }
             let passed = self.runtime.now().saturating_sub(began);
             let left = timeout.map(|t| t.saturating_sub(passed));
@@ -171,41 +171,41 @@ impl ReadOnlyFollower {
         }
     }
 
-    /// Where it is: everything below was shown, or taken back, or lies below where it began. To
-    /// follow from here after a restart leaves nothing out and shows nothing twice.
+    /// Its position: everything below was returned, or voided, or lies below where it began. A
+    /// follower that starts here after a restart skips nothing and returns nothing twice.
     pub fn position(&self) -> Lsn {
-        self.shown.end()
+        self.position.end()
     }
 
-    /// Exclusive end of what was proven durable when it last looked.
+    /// Exclusive end of what was proven durable at the last poll.
     pub fn proven_lsn(&self) -> Lsn {
-        self.ahead.proven
+        self.headers.proven
     }
 
-    /// Whether somebody has the log open for writing now. Fails where the lock cannot be looked at.
+    /// Whether a process has the log open for writing now. Fails if the lock cannot be checked.
     pub fn is_writer_running(&self) -> Result<bool> {
         let path = self.dir.path().join(names::LOCK);
         self.dir
             .is_locked(names::LOCK)
-            .map_err(Error::io("look at the lock", path))
+            .map_err(Error::io("check the lock", path))
     }
 
     fn advance(&mut self) -> Result<Option<Record>> {
         loop {
-            if let Some(e) = self.shown.taken_back(&self.voids) {
+            if let Some(e) = self.position.voided(&self.voids) {
                 return Err(e);
             }
-            while let Some(entry) = self.records.ready.pop_front() {
-                if self.voids.covering(entry.start).is_some() {
+            while let Some(record) = self.records.ready.pop_front() {
+                if self.voids.covering(record.start).is_some() {
                     continue;
                 }
-                if entry.start < self.control.front {
-                    self.confirm_front(entry.start, |c| c.front)?;
+                if record.start < self.control.front {
+                    self.confirm_front(record.start, |c| c.front)?;
                 }
-                self.shown.note(entry.start, entry.end);
-                return Ok(Some(entry));
+                self.position.note(record.start, record.end);
+                return Ok(Some(record));
             }
-            if !self.take_batch()? && !self.look_ahead()? {
+            if !self.consume_batch()? && !self.find_proof()? {
                 return Ok(None);
             }
         }

@@ -1,12 +1,12 @@
-//! One walk over a whole log. `verify`, `dump` and salvage show what it meets; an opening takes its
-//! void ranges from it where their list is broken. So none of them says what another denies.
+//! One walk over a whole log. `verify`, `dump` and salvage report what it finds, and an opening
+//! takes the void ranges from it if their list is damaged. So all of them agree.
 //!
-//! Below the anchor the walk goes from batch to batch as a reader does, from the anchor on as an
-//! opening does, and by what that decides. Where the two do not meet, the anchor counts and the
-//! contradiction is damage. Behind damage it goes on with what counts.
+//! Below the anchor the walk goes from batch to batch as a reader does; from the anchor on, it
+//! follows what an opening decides. If the two do not meet, the anchor counts and the contradiction
+//! is damage. After damage it continues with the batches that count (`beyond`).
 
-mod behind;
-pub(crate) mod ground;
+mod beyond;
+pub(crate) mod types;
 pub(crate) mod void_list;
 pub(crate) mod void_ranges;
 
@@ -15,65 +15,65 @@ use crate::scan::batch::{ScanState, Stop};
 use crate::scan::coverage::{gaps, lost_segment};
 use crate::scan::end_of_log::{End, damage, first_state};
 use crate::scan::forward::Scan;
-use crate::scan::resume::closed_cuts;
-use behind::{latest, next_behind};
-use ground::{Changed, Ended, Ground, Met, Walk};
+use crate::scan::resume::ranges_by_marker;
+use beyond::{next_batch_beyond, proof_beyond};
 use logforce_device::ReadSource;
 use logforce_format::{Lsn, RecoveryCase, Seen};
 use std::collections::BTreeSet;
+use types::{Changed, Walk, WalkEnd, WalkEvent, WalkInput};
 use void_list::list;
 
 impl<'a> Walk<'a> {
-    /// Looks at where the log ends, and at what was taken back.
-    pub(crate) fn new(ground: Ground<'a>) -> Result<Self> {
-        let opening = ground.end(ground.anchor())?;
-        Self::from(ground, opening)
+    /// Finds where the log ends, and its void ranges.
+    pub(crate) fn new(input: WalkInput<'a>) -> Result<Self> {
+        let opening = input.end(input.anchor())?;
+        Self::from(input, opening)
     }
 
-    /// With what an opening has found.
-    pub(crate) fn from(ground: Ground<'a>, opening: End) -> Result<Self> {
-        let (proven_to, last_void) = latest(&ground, &opening)?;
+    /// As [`Walk::new`], with what an opening has found.
+    pub(crate) fn from(input: WalkInput<'a>, opening: End) -> Result<Self> {
+        let (proven_to, last_void) = proof_beyond(&input, &opening)?;
         let mut walk = Walk {
-            known: list(&ground, last_void)?,
-            ground,
+            voids: list(&input, last_void)?,
+            input,
             opening,
             proven_to,
         };
-        for (from, to) in closed_cuts(ground.segments, ground.control, ReadSource::Cache)? {
-            walk.known.voids.add(from, to);
+        for (from, to) in ranges_by_marker(input.segments, input.control, ReadSource::Cache)? {
+            walk.voids.voids.add(from, to);
         }
-        if walk.known.unknown.is_some() {
-            walk.known = walk.gather()?;
+        if walk.voids.unknown.is_some() {
+            walk.voids = walk.collect_voids()?;
         }
         Ok(walk)
     }
 
-    /// What an opening refuses, as far as that is known before the walk.
+    /// The damage at which an opening would fail, as far as it is known before the walk.
     fn refused(&self) -> Vec<Damage> {
         let lost = self.opening.lost.iter();
-        lost.chain(&self.known.unknown).cloned().collect()
+        lost.chain(&self.voids.unknown).cloned().collect()
     }
 
-    /// Walks from the first segment on, until `visit` answers `false`. `changed` is asked before
+    /// Walks from the first segment on, until `visit` returns `false`. Calls `changed` before
     /// something counts as damage.
     pub(crate) fn run(
         &self,
         changed: &mut dyn FnMut(Lsn) -> Result<Changed>,
-        visit: &mut dyn FnMut(Met<'_>) -> bool,
-    ) -> Result<Ended> {
-        let Ground {
+        visit: &mut dyn FnMut(WalkEvent<'_>) -> bool,
+    ) -> Result<WalkEnd> {
+        let WalkInput {
             dir,
             segments,
             control,
-            regained,
+            headerless,
             ..
-        } = self.ground;
-        let anchor = self.ground.anchor();
-        let voids = &self.known.voids;
+        } = self.input;
+        let anchor = self.input.anchor();
+        let voids = &self.voids.voids;
         let mut missing: Vec<Lsn> = gaps(segments, control).iter().map(|g| g.0).collect();
-        missing.extend(regained);
+        missing.extend(headerless);
         missing.sort();
-        let mut tell = Tell {
+        let mut reporter = DamageReporter {
             proven_to: self.proven_to,
             all: BTreeSet::new(),
             visit,
@@ -82,7 +82,7 @@ impl<'a> Walk<'a> {
         let mut end = state.at;
         let mut reopened;
         let mut opening = &self.opening;
-        // Whether the walk has come to where an opening begins.
+        // Whether the walk has reached the anchor.
         let mut anchored = control.sequence == 0;
         let case = loop {
             let mut scan = Scan::new(segments, control, ReadSource::Cache, state)?;
@@ -90,7 +90,7 @@ impl<'a> Walk<'a> {
                 if !anchored && scan.state.at >= anchor.at {
                     anchored = true;
                     let at = scan.state.at;
-                    // A void range may hold the anchor.
+                    // The anchor may lie in a void range.
                     if at == anchor.at || voids.covering(anchor.at).is_none() {
                         let wrong = contradiction(&scan.state, &anchor);
                         scan.state = anchor;
@@ -98,29 +98,29 @@ impl<'a> Walk<'a> {
                             let path = dir.path();
                             let case = RecoveryCase::WrittenWrong;
                             let what = damage(path, segments, &stop, case, anchor.at);
-                            if !tell.damage(what) {
-                                return Ok(Ended { at: end, case });
+                            if !reporter.damage(what) {
+                                return Ok(WalkEnd { at: end, case });
                             }
                         }
                     }
                 }
-                let given_up = |lost: &Damage| !tell.all.contains(&lost.lsn);
+                let given_up = |lost: &Damage| !reporter.all.contains(&lost.lsn);
                 if anchored
                     && opening.state.at == scan.state.at
                     && opening.lost.as_ref().is_some_and(given_up)
                 {
-                    // An opening takes nothing from here on.
+                    // An opening would end the log here.
                     break None;
                 }
                 match scan.next()? {
                     Ok(batch) => {
                         if batch.resumed {
-                            (tell.visit)(Met::Jump);
+                            (reporter.visit)(WalkEvent::Jump);
                         }
                         end = batch.end;
-                        if !(tell.visit)(Met::Batch(&batch.header, batch.payload, end)) {
+                        if !(reporter.visit)(WalkEvent::Batch(&batch.header, batch.payload, end)) {
                             let case = RecoveryCase::Next;
-                            return Ok(Ended { at: end, case });
+                            return Ok(WalkEnd { at: end, case });
                         }
                     }
                     Err(stop) => break Some(stop),
@@ -130,57 +130,57 @@ impl<'a> Walk<'a> {
             if stop.is_some()
                 && let Some((_, to)) = voids.covering(at)
             {
-                state = ScanState::behind_void(to);
-                (tell.visit)(Met::Jump);
+                state = ScanState::after_void(to);
+                (reporter.visit)(WalkEvent::Jump);
                 continue;
             }
-            let judged;
-            let met_again = opening.lost.is_none() && opening.state.at == scan.state.at;
-            let verdict = match &stop {
-                Some(_) if !met_again => {
-                    judged = self.ground.end(scan.state)?;
-                    &judged
+            let reread;
+            let is_same_end = opening.lost.is_none() && opening.state.at == scan.state.at;
+            let decided = match &stop {
+                Some(_) if !is_same_end => {
+                    reread = self.input.end(scan.state)?;
+                    &reread
                 }
                 _ => opening,
             };
-            let Some(lost) = &verdict.lost else {
+            let Some(lost) = &decided.lost else {
                 end = end.max(scan.state.at);
-                break verdict.case;
+                break decided.case;
             };
             match changed(at)? {
                 Changed::Nothing => {}
                 Changed::Something => {
                     state = scan.state;
                     if stop.is_none() {
-                        // The walk is above the anchor: an opening would go on from here.
-                        reopened = self.ground.end(scan.state)?;
+                        // The walk is above the anchor: an opening would continue from here.
+                        reopened = self.input.end(scan.state)?;
                         opening = &reopened;
                     }
                     continue;
                 }
                 Changed::Truncated(first) => {
-                    // What was there may have another life.
+                    // The files may be reused already.
                     state = ScanState::unlinked(first);
                     anchored |= first >= anchor.at;
                     missing.retain(|m| *m >= first);
-                    (tell.visit)(Met::Jump);
+                    (reporter.visit)(WalkEvent::Jump);
                     continue;
                 }
             }
-            let (case, mut what) = (verdict.case, lost.clone());
-            // The next batch that counts, or the anchor if that comes first.
+            let (case, mut what) = (decided.case, lost.clone());
+            // Continues with the next batch that counts, or at the anchor if that comes first.
             let from = match stop {
                 Some(_) => at.plus(1),
                 None => at,
             };
-            let next = next_behind(self, from, scan.state.epoch)?;
+            let next = next_batch_beyond(self, from, scan.state.epoch)?;
             let next = next.filter(|next| anchored || *next < anchor.at);
             if case == RecoveryCase::SegmentLost && what.lsn < control.prepared_end {
                 missing.retain(|m| *m != what.lsn);
                 what = lost_segment(dir.path(), segments, what.lsn, control);
             }
-            if !tell.damage(what) {
-                return Ok(Ended { at: end, case });
+            if !reporter.damage(what) {
+                return Ok(WalkEnd { at: end, case });
             }
             state = match next {
                 Some(next) => ScanState::unlinked(next),
@@ -188,39 +188,43 @@ impl<'a> Walk<'a> {
                 None => break case,
             };
         };
-        // What was begun and not ended is no part of the log, whatever else is damaged.
-        (tell.visit)(Met::Jump);
+        // An append without its end is not part of the log, whatever else is damaged.
+        (reporter.visit)(WalkEvent::Jump);
         for at in missing {
-            // Above the last batch, or void: no scan came by. Or known by its batches, and read: its
-            // header is damage all the same, for no opening goes by anything else.
+            // Missing segments that no scan has reached: above the last batch, or in a void range.
+            // And segments identified by their batches: the walk has read them, but an opening goes
+            // by headers only, so the header is damage.
             let mut lost = lost_segment(dir.path(), segments, at, control);
-            if regained.contains(&at) {
+            if headerless.contains(&at) {
                 lost.found
-                    .push_str("; its batches say what they are, and were read");
+                    .push_str("; its batches identify it, and were read");
             }
-            if !tell.damage(lost) {
-                return Ok(Ended { at: end, case });
+            if !reporter.damage(lost) {
+                return Ok(WalkEnd { at: end, case });
             }
         }
-        // What an opening refuses, and no scan came by.
+        // Damage at which an opening would fail, and that no scan has reached.
         let mut refused = self.refused();
-        while let Some(lost) = refused.iter().find(|lost| !tell.all.contains(&lost.lsn)) {
+        while let Some(lost) = refused
+            .iter()
+            .find(|lost| !reporter.all.contains(&lost.lsn))
+        {
             match changed(lost.lsn)? {
                 Changed::Nothing => {
-                    if !tell.damage(lost.clone()) {
+                    if !reporter.damage(lost.clone()) {
                         break;
                     }
                 }
-                // The writer was in the middle of something when the end was looked for.
-                Changed::Something => refused = Walk::new(self.ground)?.refused(),
+                // The writer was in the middle of a change when the end was determined.
+                Changed::Something => refused = Walk::new(self.input)?.refused(),
                 Changed::Truncated(first) => refused.retain(|lost| lost.lsn >= first),
             }
         }
-        Ok(Ended { at: end, case })
+        Ok(WalkEnd { at: end, case })
     }
 }
 
-/// Why a walk that came to `state` cannot go on from the anchor as if nothing were wrong.
+/// The contradiction, if a walk that has reached `state` cannot continue from the anchor.
 fn contradiction(state: &ScanState, anchor: &ScanState) -> Option<Stop> {
     fn differs<T: PartialEq>(a: Option<T>, b: Option<T>) -> bool {
         a.is_some() && b.is_some() && a != b
@@ -230,7 +234,7 @@ fn contradiction(state: &ScanState, anchor: &ScanState) -> Option<Stop> {
     } else if differs(state.epoch, anchor.epoch) || differs(state.prev_crc, anchor.prev_crc) {
         "the control file says that another batch ends here than does"
     } else if differs(state.last_void, anchor.last_void) {
-        "the control file names another void range as the latest below it than the batch here"
+        "the control file names another void range as the proof_beyond below it than the batch here"
     } else if state.sequence.open_from().is_some() {
         "the control file says that no append is open here, and one is"
     } else {
@@ -243,21 +247,21 @@ fn contradiction(state: &ScanState, anchor: &ScanState) -> Option<Stop> {
     })
 }
 
-/// Tells of each damaged place once.
-struct Tell<'v> {
+/// Reports each damaged position once.
+struct DamageReporter<'v> {
     proven_to: Lsn,
     all: BTreeSet<Lsn>,
-    visit: &'v mut dyn FnMut(Met<'_>) -> bool,
+    visit: &'v mut dyn FnMut(WalkEvent<'_>) -> bool,
 }
 
-impl Tell<'_> {
+impl DamageReporter<'_> {
     fn damage(&mut self, mut what: Damage) -> bool {
         what.durable_to = what.durable_to.max(self.proven_to);
         (self.visit)(match self.all.insert(what.lsn) {
-            true => Met::Damage(&what),
-            // Once is enough to tell, but here too what was begun has no end: the rest of another
-            // record must not pass for it.
-            false => Met::KnownDamage,
+            true => WalkEvent::Damage(&what),
+            // Reported before, but an append in progress ends here too: the rest of another record
+            // must not complete it.
+            false => WalkEvent::KnownDamage,
         })
     }
 }

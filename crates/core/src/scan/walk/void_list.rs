@@ -1,23 +1,23 @@
-//! The list of void ranges: each batch that voids something names the one before.
+//! The list of void ranges: each batch that voids a range names the one before.
 
 use crate::error::{Damage, Result};
 use crate::scan::batch::Stop;
 use crate::scan::end_of_log::damage;
-use crate::scan::walk::ground::{Ground, Known};
+use crate::scan::walk::types::{KnownVoids, WalkInput};
 use crate::storage::window::Window;
 use logforce_device::ReadSource;
 use logforce_format::{BATCH_HEADER_LEN, BatchHeader, Lsn, RecoveryCase, Seen};
 
-/// What the list of voiding batches says, back to the front, or as far as it can be followed.
-pub(super) fn list(ground: &Ground<'_>, last: Option<Lsn>) -> Result<Known> {
-    let mut known = Known::default();
+/// Reads the list back to the front, or as far as it can be followed.
+pub(super) fn list(input: &WalkInput<'_>, last: Option<Lsn>) -> Result<KnownVoids> {
+    let mut known = KnownVoids::default();
     let mut at = last.unwrap_or(Lsn::ORIGIN);
     let mut window = Window::new(ReadSource::Cache);
-    // The format makes each link lie below the one before it, so this ends.
-    // One at or below the front voids only what is gone anyway, and so do those before it.
-    while at > ground.control.front {
+    // The format requires each link to lie below the one before it, so this ends. A batch at or
+    // below the front voids only truncated records, and so do those before it.
+    while at > input.control.front {
         known.named.insert(at);
-        match link(ground, &mut window, at)? {
+        match link(input, &mut window, at)? {
             Ok(header) => {
                 known.voids.add(header.void_from, header.lsn);
                 at = header.last_void;
@@ -31,18 +31,18 @@ pub(super) fn list(ground: &Ground<'_>, last: Option<Lsn>) -> Result<Known> {
     Ok(known)
 }
 
-/// The header of the voiding batch at `at`, or what is wrong with it.
+/// The header of the batch at `at` that voids a range, or what is wrong with it.
 pub(super) fn link(
-    ground: &Ground<'_>,
+    input: &WalkInput<'_>,
     window: &mut Window,
     at: Lsn,
 ) -> Result<std::result::Result<BatchHeader, Damage>> {
-    let Ground {
+    let WalkInput {
         dir,
         segments,
         control,
         ..
-    } = *ground;
+    } = *input;
     let lost = |found: String| {
         let seen = Seen::Broken;
         let stop = Stop { at, seen, found };
@@ -59,7 +59,7 @@ pub(super) fn link(
     };
     let bytes = match window.get(&segment, segment.offset(at), BATCH_HEADER_LEN)? {
         Ok(bytes) => bytes,
-        Err(no) => return lost(no.found),
+        Err(lost_bytes) => return lost(lost_bytes.found),
     };
     match BatchHeader::decode(bytes) {
         Ok(h) if h.log_id == control.log_id && h.lsn == at && h.voids() => Ok(Ok(h)),

@@ -1,8 +1,8 @@
-//! The metadata: some bytes of the log's owner in two slots behind the control slots.
+//! The owner's metadata, in two slots after the control slots.
 //!
-//! One invariant carries all of it: **a slot is overwritten with other bytes only while the other
-//! one is durable and whole**, and the first slot is always the first to get new bytes. So whatever
-//! a crash tears, the other slot tells either the last acknowledged value or the one in flight.
+//! One invariant: **a slot is overwritten with other bytes only while the other slot is durable and
+//! valid**, and the first slot always gets new bytes first. So whichever slot a crash tears, the
+//! other one has either the last acknowledged value or the one in flight.
 
 use super::{ControlFile, READ_LEN, read_slot, write, write_slot};
 use crate::error::{Damage, Error, Result};
@@ -24,14 +24,14 @@ const _: () = assert!(META_SLOT_OFFSETS[1] - META_SLOT_OFFSETS[0] >= READ_LEN as
 #[derive(Debug, Clone)]
 pub(crate) struct LoadedMeta {
     slots: MetaSlots,
-    /// The system's cache answered: the medium may never have got it.
+    /// Read through the page cache: the bytes may not be on the medium.
     cached: bool,
-    /// A control slot says whether there ever was any.
+    /// A control slot says whether there ever was metadata.
     known: bool,
 }
 
 impl LoadedMeta {
-    /// What is whole of it though no control slot is: that there is none says nothing then.
+    /// Loads the metadata without a valid control slot: if there is none, that proves nothing.
     pub(crate) fn salvaged(dir: &Arc<dyn Directory>, control: &Control) -> Result<LoadedMeta> {
         let loaded = match Self::load(dir, control) {
             Err(e) if e.is_not_found() => LoadedMeta {
@@ -47,8 +47,8 @@ impl LoadedMeta {
         })
     }
 
-    /// Reads both slots, past the cache where that is possible: after a failed write the cache may
-    /// hold one that the medium never got.
+    /// Reads both slots, past the cache if possible: after a failed write the cache may hold a slot
+    /// that the medium never got.
     pub(crate) fn load(dir: &Arc<dyn Directory>, control: &Control) -> Result<LoadedMeta> {
         let path = dir.path().join(names::CONTROL);
         let file = dir
@@ -58,8 +58,7 @@ impl LoadedMeta {
         let mut slot = |offset| {
             Ok(match read_slot(&*file, &path, offset, &mut cached)? {
                 Ok((buf, n)) => Meta::decode(&buf[..n], control.log_id),
-                // A slot that the medium does not give back is a damaged slot, never one that was
-                // not written.
+                // A slot that cannot be read is a damaged slot, not one that was never written.
                 Err(_) => Err(MetaReject::Unreadable),
             })
         };
@@ -71,7 +70,7 @@ impl LoadedMeta {
         })
     }
 
-    /// The metadata; `None` if it was never set, or is lost.
+    /// The metadata; `None` if it was never set or is lost.
     pub(crate) fn bytes(&self) -> Option<&[u8]> {
         match &self.slots {
             MetaSlots::Is(meta, ..) => Some(&meta.bytes),
@@ -79,7 +78,7 @@ impl LoadedMeta {
         }
     }
 
-    /// Both slots hold the same, or nothing was ever written.
+    /// Whether both slots are valid and equal, or were never written.
     pub(crate) fn is_whole(&self) -> bool {
         match self.slots {
             MetaSlots::Never => self.known,
@@ -88,20 +87,20 @@ impl LoadedMeta {
         }
     }
 
-    /// Somebody knows whether there was any.
+    /// Whether it is known that there ever was metadata.
     pub(crate) fn is_known(&self) -> bool {
         self.known || self.slots != MetaSlots::Never
     }
 
-    /// What to say where nobody knows whether there was any.
+    /// The damage to report if it is unknown whether there was metadata.
     pub(crate) fn unknown(&self, path: &Path) -> Option<Damage> {
         (!self.is_known()).then(|| {
-            let found = "no control slot is whole, so nobody knows whether there was metadata";
+            let found = "no control slot is valid, so it is unknown whether there was metadata";
             damaged(path, found.to_owned())
         })
     }
 
-    /// What to report if there was metadata that cannot be believed.
+    /// The damage to report if there was metadata and both slots are damaged.
     pub(crate) fn lost(&self, path: &Path) -> Option<Damage> {
         let MetaSlots::Lost([a, b]) = &self.slots else {
             return None;
@@ -133,32 +132,32 @@ impl ControlFile {
         self.meta.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The metadata as it was found or last set.
+    /// The metadata as it was loaded or last set.
     pub(crate) fn meta_bytes(&self) -> Option<Vec<u8>> {
         self.meta().as_ref().map(|m| m.bytes.clone())
     }
 
-    /// Makes what was read durable, in both slots. An opening shows it, and what was shown (a vote
-    /// that was under way, say) must not be gone after the next crash.
-    pub(crate) fn settle_meta(&self, loaded: &LoadedMeta) -> Result<()> {
+    /// Makes the loaded metadata durable, in both slots. The caller of an opening reads it; what
+    /// was read (a vote that was in flight, say) must survive the next crash.
+    pub(crate) fn sync_meta(&self, loaded: &LoadedMeta) -> Result<()> {
         let MetaSlots::Is(meta, slot, both) = &loaded.slots else {
             return Ok(());
         };
-        if planted!("metadata-not-settled") {
+        if planted!("metadata-not-reread_from") {
             *self.meta() = Some(meta.clone());
             return Ok(());
         }
         let path = self.dir.path().join(names::CONTROL);
         let bytes = meta.encode();
-        let _turn = self.turn.lock();
+        let _lock = self.update_lock.lock();
         if loaded.cached {
-            // The cache shows the slot, and after a barrier that failed the next one would not
-            // write it. Where the medium has it, the same bytes do no harm; where it has not, the
-            // other slot is durable: the one that counts got no further.
+            // The slot is in the cache, and after a failed barrier the next barrier would not write
+            // it: so writes it again. If the medium has these bytes already, that does no harm; if
+            // not, the other slot is durable, because the writer had not begun with it.
             write_slot(&*self.file, META_SLOT_OFFSETS[*slot], &bytes)
                 .map_err(Error::io("write", &path))?;
         }
-        // Before the other slot is touched: it may be the only one that the medium has.
+        // Before the other slot is written, which may be the only one on the medium.
         self.file
             .barrier(Barrier::Full)
             .map_err(Error::io("sync", &path))?;
@@ -173,21 +172,22 @@ impl ControlFile {
         Ok(())
     }
 
-    /// Replaces the metadata by at most [`MAX_META_LEN`] bytes, durably. A failure poisons, but for
-    /// no space to make a control file of earlier programs longer.
+    /// Replaces the metadata by at most [`MAX_META_LEN`] bytes, durably. A failure poisons the log,
+    /// unless it is a lack of space to extend an old control file.
     ///
-    /// A crash in the first write leaves the second slot, with the old value; one in the second
-    /// write leaves the first, with the new. A rotten slot later leaves the same bytes in the other.
+    /// A crash in the first write leaves the old value in the second slot; a crash in the second
+    /// write leaves the new value in the first. A slot that decays later leaves the same bytes in
+    /// the other.
     pub(crate) fn set_meta(&self, poison: &Poison, bytes: &[u8]) -> Result<()> {
         debug_assert!(bytes.len() <= MAX_META_LEN);
-        // The turn of the control slots too: a barrier that failed for them would take these bytes
-        // with it, and the next one would succeed without having written them.
-        let _turn = self.turn.lock();
+        // One lock for control slots and metadata: a failed barrier for a control slot would cover
+        // these bytes too, and the next barrier would succeed without writing them.
+        let _lock = self.update_lock.lock();
         poison.check()?;
-        self.whole(poison, || self.set_meta_in_turn(poison, bytes))
+        self.poison_on_panic(poison, || self.set_meta_locked(poison, bytes))
     }
 
-    fn set_meta_in_turn(&self, poison: &Poison, bytes: &[u8]) -> Result<()> {
+    fn set_meta_locked(&self, poison: &Poison, bytes: &[u8]) -> Result<()> {
         let path = self.dir.path().join(names::CONTROL);
         let before = self.meta().as_ref().map_or(0, |m| m.sequence);
         let meta = Meta {
@@ -209,19 +209,22 @@ impl ControlFile {
                 })
                 .map_err(|e| poison.set(e))?;
         }
-        // Last, and before the first acknowledgement: from now on two empty slots are a loss. Any
-        // earlier, a crash would leave the word without the slots.
+        // After the slots, and before the first acknowledgement: from now on two empty slots count
+        // as damage. Before the slots, a crash would leave the flag without metadata.
         if !self.state().1.has_meta {
-            self.update_in_turn(poison, |c| c.has_meta = true)?;
+            self.update_locked(poison, |c| c.has_meta = true)?;
         }
         *self.meta() = Some(meta);
         Ok(())
     }
 
-    /// Makes room for the slots in a control file of earlier programs.
+    /// Extends the control file of an earlier version by the slots.
     fn grow(&self, poison: &Poison) -> Result<()> {
         let path = self.dir.path().join(names::CONTROL);
-        let len = self.file.len().map_err(Error::io("look at", &path))?;
+        let len = self
+            .file
+            .len()
+            .map_err(Error::io("check the size of", &path))?;
         if len >= CONTROL_FILE_LEN {
             return Ok(());
         }
@@ -230,8 +233,8 @@ impl ControlFile {
             .map_err(Error::io("reserve space in", &path))?;
         let zeroes = AlignedBuf::zeroed((CONTROL_FILE_LEN - len) as usize, META_SLOT_LEN);
         write(&*self.file, len, zeroes).map_err(|e| poison.set(Error::io("fill", &path)(e)))?;
-        // The size and the blocks are durable, with all the file's metadata, before a slot lies behind
-        // the old end: from then on a change is an overwrite like any other.
+        // A full barrier makes the size and the blocks durable before a slot is written after the
+        // old end: from then on each change overwrites in place.
         self.file
             .barrier(Barrier::Full)
             .map_err(|e| poison.set(Error::io("sync", &path)(e)))

@@ -3,7 +3,7 @@ pub(crate) mod meta;
 use crate::error::{Damage, Error, Result};
 use crate::names;
 use crate::storage::durability::{Why, barrier};
-use crate::storage::reads::{Had, Lost, read};
+use crate::storage::reads::{Lost, ReadResult, read};
 use crate::sync::poison::Poison;
 use crate::sync::runtime_mutex::RuntimeMutex;
 use logforce_device::sync::{Mutex, MutexGuard};
@@ -18,40 +18,40 @@ use std::sync::{Arc, PoisonError};
 const READ_LEN: usize = MAX_WRITE_UNIT as usize;
 const _: () = assert!(CONTROL_SLOT_OFFSETS[1] == MAX_WRITE_UNIT as u64);
 
-/// The two slots, and the discipline of writing them: the older one is overwritten and forced, then
-/// the other likewise. So a slot that rots later leaves the same words in the other.
+/// The control file. Each update overwrites and forces the older slot, then the other one. So a
+/// crash leaves one valid slot, and a slot that decays later leaves the same contents in the other.
 pub(crate) struct ControlFile {
     dir: Arc<dyn Directory>,
     file: Arc<dyn File>,
     /// Held across the write, so that sequence numbers reach the file in order.
-    turn: RuntimeMutex,
+    update_lock: RuntimeMutex,
     state: Mutex<(usize, Control)>,
     /// The metadata that is durable.
     meta: Mutex<Option<Meta>>,
 }
 
-/// What the slots hold.
+/// The contents of the slots.
 pub(crate) struct Loaded {
     pub(crate) slot: usize,
     pub(crate) control: Control,
-    /// Both slots were whole. Only then may the newer one's word on a clean close be taken: a
-    /// rotten newest slot would leave an older clean one that knows nothing of what came since.
+    /// Both slots are valid. Only then does `clean` count: if the newest slot has decayed, the
+    /// older one may say `clean` from before the last opening.
     pub(crate) both: bool,
     /// The system's cache answered: the medium may never have got it.
     pub(crate) cached: bool,
 }
 
 impl ControlFile {
-    /// Reads both slots past the cache where that is possible: after a failed write the cache may
-    /// hold a slot that the medium never got.
+    /// Reads both slots, past the cache if possible: after a failed write the cache may hold a slot
+    /// that the medium never got.
     pub(crate) fn load(dir: &Arc<dyn Directory>) -> Result<Loaded> {
         let path = dir.path().join(names::CONTROL);
         let file = dir
             .open(names::CONTROL, OpenFile::READ)
             .map_err(Error::io("open", &path))?;
         let mut cached = false;
-        // One slot that the medium does not give back is a damaged slot, and the other may do.
-        // Any other error says nothing about it.
+        // A slot that the medium cannot read is a damaged slot, and the other one may be valid. Any
+        // other error proves nothing about it.
         let mut unread = Vec::new();
         let mut slot = |offset| {
             Ok(match read_slot(&*file, &path, offset, &mut cached)? {
@@ -82,7 +82,7 @@ impl ControlFile {
             Err([ControlReject::Magic, ControlReject::Magic]) => Err(Error::NotALog {
                 path: dir.path().to_owned(),
                 why: format!(
-                    "'{}' is no control file; if this was a log, look with `logforce dump --salvage`, and save what there is with `logforce salvage`",
+                    "'{}' is not a control file; if this was a log, inspect it with `logforce dump --salvage`, and save its records with `logforce salvage`",
                     names::CONTROL
                 ),
             }),
@@ -107,8 +107,8 @@ impl ControlFile {
         }
     }
 
-    /// Makes the file. It appears under its name whole and forced, or not at all: a crash in the
-    /// middle leaves a directory that holds no log yet.
+    /// Creates the file. It gets its name when it is complete and forced: a crash before leaves a
+    /// directory without a log.
     pub(crate) fn create(dir: &Arc<dyn Directory>, control: &Control) -> Result<()> {
         let path = dir.path().join(names::CONTROL_NEW);
         match dir.remove(names::CONTROL_NEW) {
@@ -122,10 +122,10 @@ impl ControlFile {
             .map_err(Error::io("create", &path))?;
         file.reserve(CONTROL_FILE_LEN)
             .map_err(Error::io("reserve space in", &path))?;
-        // All of it is written, not the slots alone: a later first write to a reserved block would
-        // change the file's extents, and a filesystem without a journal may be left by a cut with an
-        // inode that points to a tree of extents which was not written yet. Its repair drops the
-        // whole file then, and with it what had been forced.
+        // Writes the whole file, not only the slots. A later first write to a reserved block would
+        // change the file's extents; after a power cut, a filesystem without a journal may have an
+        // inode that points to an extent tree which was never written, and its repair drops the
+        // whole file.
         let mut buf = AlignedBuf::zeroed(CONTROL_FILE_LEN as usize, CONTROL_SLOT_LEN);
         for offset in CONTROL_SLOT_OFFSETS {
             let at = offset as usize;
@@ -148,11 +148,11 @@ impl ControlFile {
         let file = dir
             .open(names::CONTROL, OpenFile::WRITE)
             .map_err(Error::io("open for writing", &path))?;
-        settle(&*file, &path, &loaded)?;
+        sync_loaded(&*file, &path, &loaded)?;
         Ok(ControlFile {
             dir,
             file,
-            turn: RuntimeMutex::new(runtime),
+            update_lock: RuntimeMutex::new(runtime),
             state: Mutex::new((loaded.slot, loaded.control)),
             meta: Mutex::default(),
         })
@@ -162,36 +162,36 @@ impl ControlFile {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the contents and forces them into the other slot. A failure poisons: which of the
-    /// two slots counts is not known any more.
+    /// Changes the contents and forces them into both slots, the older one first. A failure poisons
+    /// the log: it is unknown then which slot counts.
     pub(crate) fn update(&self, poison: &Poison, change: impl FnOnce(&mut Control)) -> Result<()> {
-        let _turn = self.turn.lock();
+        let _lock = self.update_lock.lock();
         poison.check()?;
-        self.whole(poison, || self.update_in_turn(poison, change))
+        self.poison_on_panic(poison, || self.update_locked(poison, change))
     }
 
-    /// Runs what writes slots; if it unwinds, the log is poisoned before anybody else has the turn:
-    /// the slot may be half written, and the next change would begin with the other one.
-    fn whole<T>(&self, poison: &Poison, body: impl FnOnce() -> T) -> T {
+    /// Runs what writes slots. A panic in it poisons the log before the lock is released: a slot
+    /// may be half written, and the next update would begin with the other, the only valid one.
+    fn poison_on_panic<T>(&self, poison: &Poison, body: impl FnOnce() -> T) -> T {
         struct UnwindGuard<'a>(&'a Poison, &'a ControlFile);
         impl Drop for UnwindGuard<'_> {
             fn drop(&mut self) {
                 let path = self.1.dir.path().join(names::CONTROL);
-                let source = std::io::Error::other("the thread that was at it panicked");
+                let source = std::io::Error::other("the thread that did it panicked");
                 self.0.set(Error::io("write", path)(source));
             }
         }
-        let half = UnwindGuard(poison, self);
+        let guard = UnwindGuard(poison, self);
         let done = body();
-        std::mem::forget(half);
+        std::mem::forget(guard);
         done
     }
 
-    /// As [`ControlFile::update`], by whoever has the turn.
-    fn update_in_turn(&self, poison: &Poison, change: impl FnOnce(&mut Control)) -> Result<()> {
+    /// As [`ControlFile::update`], with the lock held.
+    fn update_locked(&self, poison: &Poison, change: impl FnOnce(&mut Control)) -> Result<()> {
         let (slot, mut control) = self.state().clone();
         change(&mut control);
-        // It was checked at opening, and there is no end to reach from there.
+        // Cannot overflow: an opening checks that it is far below the maximum.
         control.sequence += 1;
         let path = self.dir.path().join(names::CONTROL);
         let encoded = control.encode();
@@ -214,14 +214,14 @@ impl ControlFile {
     }
 }
 
-/// No log counts its openings, its changes or its bytes so far. Whoever finds a higher number must
-/// not go on counting: with a number that has no successor, two openings or two slots could not be
-/// told apart, and the log would take records that no later opening finds.
-const COUNTED_TO: u64 = u64::MAX / 2;
+/// No log has so many openings, changes or bytes. An opening that finds a higher number must not
+/// increment it: at the maximum, two openings or two slots would have the same number, and the log
+/// would accept records that no later opening finds.
+const MAX_COUNT: u64 = u64::MAX / 2;
 
-/// Refuses a number that says that a log has got further than one can.
+/// Fails if a counter is impossibly high.
 pub(crate) fn check_counter(counter: u64, of: &str, dir: &Path) -> Result<()> {
-    if counter <= COUNTED_TO {
+    if counter <= MAX_COUNT {
         return Ok(());
     }
     Err(Error::Damaged(Box::new(Damage {
@@ -237,15 +237,15 @@ pub(crate) fn check_counter(counter: u64, of: &str, dir: &Path) -> Result<()> {
     })))
 }
 
-/// Reads the slot at `offset`: its memory and how many bytes of it were there. `cached` becomes true
-/// where the filesystem cannot read past the cache.
+/// Reads the slot at `offset`: returns the buffer and how many bytes the file had. Sets `cached` if
+/// the filesystem cannot read past the cache.
 fn read_slot(
     file: &dyn File,
     path: &Path,
     offset: u64,
     cached: &mut bool,
-) -> Had<(AlignedBuf, usize)> {
-    // As much as the coarsest device wants to be read at once; the next slot is that far away.
+) -> ReadResult<(AlignedBuf, usize)> {
+    // As long as the largest sector of a device; the next slot is that far away.
     let mut buf = AlignedBuf::zeroed(READ_LEN, READ_LEN);
     let n = match read(file, path, offset, &mut buf, ReadSource::Medium) {
         Err(e) if e.is_unsupported() => {
@@ -258,16 +258,16 @@ fn read_slot(
     Ok(n.map(|n| (buf, n)))
 }
 
-/// Makes sure that what was read of the control file is on the medium: it may have been written, and
-/// not forced, by a process that crashed, and what follows builds on it.
-fn settle(file: &dyn File, path: &Path, loaded: &Loaded) -> Result<()> {
-    if planted!("control-not-settled") {
+/// Makes the loaded control file durable: a process may have written it and crashed before its
+/// barrier, and recovery depends on it.
+fn sync_loaded(file: &dyn File, path: &Path, loaded: &Loaded) -> Result<()> {
+    if planted!("control-not-reread_from") {
         return Ok(());
     }
     if loaded.cached {
-        // After a barrier that failed the cache shows it as if it were there, and the next
-        // barrier would not write it: a crash would bring back a slot that promises segments
-        // which are removed by then. The bytes are the same, so tearing does no harm.
+        // After a failed barrier the slot is only in the cache, and the next barrier would not
+        // write it: a crash would bring back a slot that lists segments which are removed by then.
+        // So writes it again; the bytes are the same, so a torn write does no harm.
         let slot = loaded.control.encode();
         write_slot(file, CONTROL_SLOT_OFFSETS[loaded.slot], &slot)
             .map_err(Error::io("write", path))?;

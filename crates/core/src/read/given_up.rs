@@ -1,15 +1,16 @@
-//! Reading what was given up at damage: its bytes are kept, and most of it may be whole.
+//! Reading ranges that were given up at damage: their bytes are kept, and most records may be
+//! whole.
 
 use crate::error::{Error, Result};
 use crate::names;
 use crate::read::inspect::Inspector;
-use crate::read::inspect::answers::Visit;
+use crate::read::inspect::info::Visit;
 use crate::read::records::Records;
-use crate::scan::batch::{Head, ScanState};
-use crate::scan::resume::headers_behind;
-use crate::storage::aside::{self, GivenUp};
-use crate::storage::cuts::Cuts;
-use crate::storage::regained::by_batches;
+use crate::scan::batch::{LinkedHeader, ScanState};
+use crate::scan::resume::headers_beyond;
+use crate::storage::given_up::{self, GivenUp};
+use crate::storage::headerless::segment_from_batches;
+use crate::storage::ranges::GivenUpRanges;
 use crate::storage::segment::Segment;
 use crate::storage::segment_header::{Found, read_header};
 use crate::storage::segments::Segments;
@@ -20,34 +21,34 @@ use logforce_format::Lsn;
 use std::sync::Arc;
 
 impl Inspector {
-    /// What openings with [`OnDamage::Truncate`](crate::OnDamage::Truncate) have given up of this log
-    /// and is still kept.
+    /// The ranges that openings with [`OnDamage::Truncate`](crate::OnDamage::Truncate) have given
+    /// up and that are still kept.
     ///
     /// # Errors
-    /// [`Error::Io`] where the directory cannot be read.
+    /// [`Error::Io`] if the directory cannot be read.
     pub fn given_up(&self) -> Result<Vec<GivenUp>> {
-        let (dir, control, _) = self.place();
-        aside::kept(dir, control.log_id)
+        let (dir, control, _) = self.files();
+        given_up::list(dir, control.log_id)
     }
 
-    /// Walks the whole records that can still be read of a range that was given up, in order. They are
-    /// no part of the log: it went on without them. A record counts as proven if a stamp in the range
-    /// says that it had been durable. Where ranges overlap, because an opening gave up again what an
-    /// earlier one had gone on behind, a record is shown with the first of them only.
+    /// Walks the records that can still be read whole in a range that was given up, in order. They
+    /// are not part of the log. A record counts as proven if a stamp in the range proves that it
+    /// was durable. Ranges overlap if a later opening has given up what an earlier one had
+    /// continued with; then a record is visited in the first range only.
     ///
     /// # Errors
-    /// [`Error::Io`], never damage: what cannot be read is passed over.
+    /// [`Error::Io`], never damage: it skips what cannot be read.
     pub fn walk_given_up(
         &self,
         range: &GivenUp,
         visit: &mut dyn FnMut(Visit<'_>) -> bool,
     ) -> Result<()> {
-        let (_, control, _) = self.place();
+        let (_, control, _) = self.files();
         let segments = self.segments_of(range)?;
         let before = self.ranges_before(range)?;
         let is_shown = |at: Lsn| before.iter().any(|(from, to)| (*from..*to).contains(&at));
         let mut proven = Lsn::ORIGIN;
-        headers_behind(&segments, range.from, control, None, &mut |_, h| {
+        headers_beyond(&segments, range.from, control, None, &mut |_, h| {
             proven = proven.max(h.stamp);
             h.lsn < range.to
         })?;
@@ -55,11 +56,11 @@ impl Inspector {
         let (mut state, none) = (ScanState::unlinked(range.from), Voids::default());
         while state.at < range.to {
             let before = state;
-            let step = match Head::read(&mut window, &segments, control, &before)? {
-                Ok(head) => match head.check(&mut window, before)? {
-                    Ok(next) => head.payload(&mut window)?.map(|payload| {
-                        // What does not fit is passed over with its batch.
-                        let _ = records.take(&head.header, payload, range.from, &none);
+            let step = match LinkedHeader::read(&mut window, &segments, control, &before)? {
+                Ok(linked) => match linked.check(&mut window, before)? {
+                    Ok(next) => linked.payload(&mut window)?.map(|payload| {
+                        // Skips the batch if its frames do not fit.
+                        let _ = records.take(&linked.header, payload, range.from, &none);
                         next
                     }),
                     Err(stop) => Err(stop),
@@ -69,11 +70,11 @@ impl Inspector {
             match step {
                 Ok(next) => state = next,
                 Err(stop) => {
-                    // Of an append that is not whole nothing is shown.
+                    // Skips incomplete appends.
                     records.lose();
                     records.parts.clear();
                     let mut next = None;
-                    headers_behind(&segments, stop.at.plus(1), control, None, &mut |_, h| {
+                    headers_beyond(&segments, stop.at.plus(1), control, None, &mut |_, h| {
                         next = Some(h.lsn);
                         false
                     })?;
@@ -81,12 +82,12 @@ impl Inspector {
                     state = ScanState::unlinked(at);
                 }
             }
-            while let Some(entry) = records.ready.pop_front() {
-                let proven = entry.end <= proven;
-                if entry.start < range.to
-                    && !is_shown(entry.start)
+            while let Some(record) = records.ready.pop_front() {
+                let proven = record.end <= proven;
+                if record.start < range.to
+                    && !is_shown(record.start)
                     && !visit(Visit::Record {
-                        entry: &entry,
+                        entry: &record,
                         proven,
                     })
                 {
@@ -97,19 +98,19 @@ impl Inspector {
         Ok(())
     }
 
-    /// The ranges that are listed before this one and reach into it, by their markers.
-    fn ranges_before(&self, range: &GivenUp) -> Result<Cuts> {
-        let (dir, ..) = self.place();
+    /// The ranges with markers that are listed before this one and overlap it.
+    fn ranges_before(&self, range: &GivenUp) -> Result<GivenUpRanges> {
+        let (dir, ..) = self.files();
         let listed = dir.entries().map_err(Error::io("list", dir.path()))?;
-        let all = listed.iter().filter_map(|e| names::cut_range(&e.name));
+        let all = listed.iter().filter_map(|e| names::marker_range(&e.name));
         Ok(all
             .filter(|r| *r < (range.from, range.to) && r.1 > range.from)
             .collect())
     }
 
-    /// The segments that hold a part of the range: of the log, and kept beside it.
+    /// The segments that hold a part of the range: those of the log, and those kept beside it.
     fn segments_of(&self, range: &GivenUp) -> Result<Segments> {
-        let (dir, control, of_log) = self.place();
+        let (dir, control, of_log) = self.files();
         let mut segments = Segments::default();
         let mut take = |segment: Segment| {
             let header = &segment.header;
@@ -118,11 +119,13 @@ impl Inspector {
                 segments.insert(Arc::new(segment));
             }
         };
-        // First what was set aside for its header: an empty segment is in its place since.
+        // First the files that were set aside for a damaged header: an empty segment has replaced
+        // them.
         let of_log = of_log.all();
         let mut units: Vec<u32> = of_log.iter().map(|s| s.header.write_unit).collect();
         units.dedup();
-        // Not those that are listed with this range alone: one segment may hold parts of several.
+        // All kept files, not only those listed with this range: one file may hold parts of
+        // several.
         let listed = dir.entries().map_err(Error::io("list", dir.path()))?;
         let kept = || listed.iter().map(|e| &e.name).filter(|n| names::is_kept(n));
         for name in kept() {
@@ -131,24 +134,28 @@ impl Inspector {
             };
             match read_header(dir, name) {
                 Ok(Found::Broken { .. }) => {}
-                // It could not be read then, and can be now.
+                // Its header could not be read then, and can be now.
                 Ok(Found::Whole(h)) if names::is_set_aside(name) && h.log_id == control.log_id => {}
                 Err(e) if !e.is_not_found() && !matches!(e, Error::NewerFormat { .. }) => {
                     return Err(e);
                 }
                 _ => continue,
             }
-            // As far as it can reach: a file that is too short does not say how long it was.
-            let starts = of_log.iter().chain(self.regained()).map(|s| s.header.start);
+            // Up to the next segment at most: a file that was cut short does not say how long it
+            // was.
+            let starts = of_log
+                .iter()
+                .chain(self.headerless())
+                .map(|s| s.header.start);
             let starts = starts.chain(kept().filter_map(|n| names::kept_start(n)));
             let bound = starts.filter(|s| *s > start).min();
             let bound = bound.unwrap_or(control.prepared_end.max(start));
             let id = Some(control.log_id);
-            if let Some(segment) = by_batches(dir, name, id, start, bound, &units)? {
+            if let Some(segment) = segment_from_batches(dir, name, id, start, bound, &units)? {
                 take(segment);
             }
         }
-        for segment in self.regained() {
+        for segment in self.headerless() {
             take(Segment::new(dir.clone(), segment.name(), segment.header));
         }
         let names = of_log.into_iter().map(|s| s.name());
@@ -156,7 +163,7 @@ impl Inspector {
             let header = match read_header(dir, &name) {
                 Ok(Found::Whole(h)) if h.log_id == control.log_id => h,
                 Ok(_) | Err(Error::NewerFormat { .. }) => continue,
-                // Truncated since it was listed.
+                // Removed since it was listed.
                 Err(e) if e.is_not_found() => continue,
                 Err(e) => return Err(e),
             };

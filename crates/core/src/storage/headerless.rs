@@ -1,12 +1,12 @@
-//! Segments whose header is damaged, known by their batches.
+//! Segments with a damaged header, identified by their batches.
 //!
-//! The header says which part of the log a file holds. Where it is damaged, nothing else that one
-//! look at the file shows can be believed: not its name, and not the fields of that header. But each
-//! batch carries the log and its own LSN under its checksum, so one batch that lies where the name
-//! says is proof of both. Bytes of an earlier life of the file have other LSNs and prove nothing.
+//! The header says which part of the log a file holds. If it is damaged, neither the file's name
+//! nor the fields of the header prove anything. But each batch carries the log's identity and its
+//! own LSN under its checksum, so one batch at the position that the name implies proves both.
+//! Batches from an earlier use of the file have other LSNs and prove nothing.
 //!
-//! Only whoever looks goes by this, and the header stays damage: an opening refuses such a log, or
-//! gives up what follows.
+//! Only inspection and salvage use this, and the header still counts as damage: an opening fails,
+//! or gives up what follows.
 
 use crate::error::{Error, Result};
 use crate::names;
@@ -21,20 +21,21 @@ use logforce_format::{
 };
 use std::sync::Arc;
 
-/// What the batches of a file say of it, for one write unit.
-struct Proof {
+/// What the batches of a file prove, assuming one write unit.
+struct BatchEvidence {
     log_id: LogId,
-    /// The opening that wrote the first of them.
+    /// Epoch of the first of them.
     epoch: Epoch,
     batches: u64,
-    /// How many of them name the one before as their predecessor: more for the right write unit than
-    /// for any other, since the next batch is looked for where this one ends.
+    /// How many of them link to the batch before. The right write unit yields the most, since each
+    /// batch is expected where the previous one ends.
     links: u64,
 }
 
-/// The files among `segments.rejected` that hold a part of `[from, to)` of the log `id`, by what their
-/// batches say, and nothing that a whole segment holds. Of no known log: of that of the first batch.
-pub(crate) fn regain(
+/// The files among `segments.rejected` that hold, according to their batches, a part of `[from,
+/// to)` of the log `id` that no valid segment holds. If `id` is unknown, the first batch decides
+/// which log.
+pub(crate) fn find_headerless(
     dir: &Arc<dyn Directory>,
     id: Option<LogId>,
     segments: &Segments,
@@ -62,7 +63,7 @@ pub(crate) fn regain(
             .filter(|s| *s > start)
             .min()
             .map_or(to, |s| s.min(to));
-        let Some(segment) = by_batches(dir, name, id, start, bound, &units)? else {
+        let Some(segment) = segment_from_batches(dir, name, id, start, bound, &units)? else {
             continue;
         };
         id = Some(segment.header.log_id);
@@ -71,9 +72,9 @@ pub(crate) fn regain(
     Ok(regained)
 }
 
-/// The file `name` as the segment that begins at `start` and ends at or below `bound`, if one of its
-/// batches says so.
-pub(crate) fn by_batches(
+/// The file `name` as the segment that begins at `start` and ends at or below `bound`, if one of
+/// its batches proves it.
+pub(crate) fn segment_from_batches(
     dir: &Arc<dyn Directory>,
     name: &str,
     id: Option<LogId>,
@@ -83,28 +84,28 @@ pub(crate) fn by_batches(
 ) -> Result<Option<Segment>> {
     let path = dir.path().join(name);
     let file = match dir.open(name, OpenFile::READ) {
-        // Gone since it was listed.
+        // Removed since it was listed.
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         file => file.map_err(Error::io("open", &path))?,
     };
-    let len = file.len().map_err(Error::io("look at", &path))?;
+    let len = file.len().map_err(Error::io("check the size of", &path))?;
     let mut bytes = [0; SEGMENT_HEADER_LEN];
     let n = read(&*file, &path, 0, &mut bytes, ReadSource::Cache)?.unwrap_or(0);
     let (said_len, said_unit) = SegmentHeader::unchecked_geometry(&bytes[..n]);
-    // Of a file that is too short the header may be whole: then it is the file that is wrong.
+    // The header may be valid, if only the file is too short.
     let is_whole = SegmentHeader::decode(&bytes[..n])
         .is_ok_and(|h| h.start == start && id.is_none_or(|id| id == h.log_id));
     drop(file);
     let room = bound.since(start);
     let room = match is_whole || said_len == len || said_len == room {
         true => said_len.min(room),
-        // A file that was cut short or never had a length like it; the batches say the rest.
+        // The length in the header is implausible; the batches decide.
         _ => len.min(room),
     };
     let all = (MIN_WRITE_UNIT.ilog2()..=MAX_WRITE_UNIT.ilog2()).map(|bit| 1 << bit);
     let mut candidates = vec![said_unit];
     candidates.extend(units.iter().copied().chain([4096]).chain(all));
-    let (mut best, mut tried) = (None::<(Proof, SegmentHeader)>, Vec::new());
+    let (mut best, mut tried) = (None::<(BatchEvidence, SegmentHeader)>, Vec::new());
     for write_unit in candidates {
         if write_unit == 0 || tried.contains(&write_unit) {
             continue;
@@ -139,12 +140,12 @@ pub(crate) fn by_batches(
     }))
 }
 
-/// What the batches say that lie where they say, in write units of the segment. `end`: where the file
-/// ends. The length in a damaged header may be anything, and nothing is behind the end of the file.
-fn prove(segment: &Arc<Segment>, end: Lsn, id: Option<LogId>) -> Result<Option<Proof>> {
+/// What the batches at their own LSN prove, with the segment's write unit. `end`: the end of the
+/// file, since the length in a damaged header may be anything.
+fn prove(segment: &Arc<Segment>, end: Lsn, id: Option<LogId>) -> Result<Option<BatchEvidence>> {
     let mut window = Window::new(ReadSource::Cache);
     let unit = u64::from(segment.header.write_unit);
-    let (mut proof, mut before) = (None::<Proof>, None);
+    let (mut proof, mut before) = (None::<BatchEvidence>, None);
     let mut at = segment.header.first_batch();
     while at < segment.header.end().min(end) {
         let bytes = window.get(segment, segment.offset(at), BATCH_HEADER_LEN)?;
@@ -155,7 +156,7 @@ fn prove(segment: &Arc<Segment>, end: Lsn, id: Option<LogId>) -> Result<Option<P
             at = at.plus(unit);
             continue;
         };
-        let proof = proof.get_or_insert(Proof {
+        let proof = proof.get_or_insert(BatchEvidence {
             log_id: h.log_id,
             epoch: h.epoch,
             batches: 0,

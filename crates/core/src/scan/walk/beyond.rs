@@ -1,55 +1,55 @@
-//! What lies behind damage, where nothing leads to it.
+//! Batches after damage, to which no chain leads.
 
 use crate::error::Result;
 use crate::scan::batch::ScanState;
 use crate::scan::end_of_log::End;
 use crate::scan::forward::Scan;
-use crate::scan::resume::headers_behind;
-use crate::scan::walk::ground::{Ground, Walk};
+use crate::scan::resume::headers_beyond;
+use crate::scan::walk::types::{Walk, WalkInput};
 use crate::storage::segment::Segment;
 use logforce_device::ReadSource;
 use logforce_format::{BatchHeader, Control, Epoch, Lsn};
 
-/// Whether a batch counts, though nothing leads to it.
+/// Whether a batch is part of the log, although no chain leads to it.
 ///
-/// What a crash left behind a torn batch stays where it lies, whole but for its link: the next
-/// opening writes over the torn batch, and over no more. Where that opening's own first batch is
-/// damaged, nothing in what it had given up says so. But each opening puts the anchor, and its epoch,
-/// into the control file before it writes: what lies above the anchor counts only if it is of the
-/// latest opening. What lies below was durable.
+/// Batches that a crash has left after a torn batch stay on disk, valid except for their link: the
+/// next opening overwrites only the torn batch. If that opening's first batch is damaged, nothing
+/// in the batches that it dropped says so. But each opening writes the anchor and its epoch into
+/// the control file first: a batch above the anchor counts only if it belongs to the latest
+/// opening. What lies below the anchor was durable.
 fn counts(control: &Control, segment: &Segment, h: &BatchHeader, durable_to: Lsn) -> bool {
-    // Without a control file nobody knows the latest opening.
+    // Without a control file the latest opening is unknown.
     match control.sequence > 0 && h.lsn >= control.anchor.lsn {
         true => h.epoch.counter >= control.epoch.counter,
         false => h.end(segment.header.write_unit) <= durable_to,
     }
 }
 
-/// What stamps prove, and the latest batch that voids something: by where an opening ends, or, where
-/// it ends at damage, by the latest batch behind that counts.
-pub(super) fn latest(ground: &Ground<'_>, opening: &End) -> Result<(Lsn, Option<Lsn>)> {
-    let mut proven = opening.trusted;
+/// What stamps prove, and the latest batch that voids a range: from what an opening finds, and, if
+/// that is damage, from the latest batch after it that counts.
+pub(super) fn proof_beyond(input: &WalkInput<'_>, opening: &End) -> Result<(Lsn, Option<Lsn>)> {
+    let mut proven = opening.proven;
     let mut state = opening.state;
     let Some(lost) = &opening.lost else {
         return Ok((proven, state.last_void));
     };
-    let Ground {
+    let WalkInput {
         segments, control, ..
-    } = *ground;
-    let mut latest: Option<BatchHeader> = None;
-    headers_behind(segments, state.at, control, state.epoch, &mut |s, h| {
+    } = *input;
+    let mut proof_beyond: Option<BatchHeader> = None;
+    headers_beyond(segments, state.at, control, state.epoch, &mut |s, h| {
         let order = |h: &BatchHeader| (h.epoch.counter, h.lsn);
         if counts(control, s, h, lost.durable_to) {
             proven = proven.max(h.stamp);
-            if latest.as_ref().is_none_or(|l| order(h) > order(l)) {
-                latest = Some(*h);
+            if proof_beyond.as_ref().is_none_or(|l| order(h) > order(l)) {
+                proof_beyond = Some(*h);
             }
         }
         true
     })?;
-    if let Some(latest) = latest {
-        let mut from = ScanState::unlinked(latest.lsn);
-        from.last_void = Some(latest.last_void);
+    if let Some(proof_beyond) = proof_beyond {
+        let mut from = ScanState::unlinked(proof_beyond.lsn);
+        from.last_void = Some(proof_beyond.last_void);
         let mut scan = Scan::new(segments, control, ReadSource::Cache, from)?;
         while let Ok(batch) = scan.next()? {
             proven = proven.max(batch.header.stamp);
@@ -59,20 +59,20 @@ pub(super) fn latest(ground: &Ground<'_>, opening: &End) -> Result<(Lsn, Option<
     Ok((proven, state.last_void))
 }
 
-/// The next whole batch from `from` on that is part of the log: not where something took back
-/// nobody knows what, unless batches lead from it to that.
-pub(super) fn next_behind(
+/// The next whole batch from `from` on that is part of the log. If a batch above voids an unknown
+/// range, only a batch from which a chain leads there.
+pub(super) fn next_batch_beyond(
     walk: &Walk<'_>,
     mut from: Lsn,
     last: Option<Epoch>,
 ) -> Result<Option<Lsn>> {
-    let Ground {
+    let WalkInput {
         segments, control, ..
-    } = walk.ground;
-    let known = &walk.known;
+    } = walk.input;
+    let known = &walk.voids;
     loop {
         let mut next = None;
-        headers_behind(segments, from, control, last, &mut |s, h| {
+        headers_beyond(segments, from, control, last, &mut |s, h| {
             let is_void = known.voids.covering(h.lsn).is_some();
             if counts(control, s, h, walk.proven_to) && !is_void {
                 next = Some(h.lsn);
@@ -89,7 +89,7 @@ pub(super) fn next_behind(
         let mut scan = Scan::new(segments, control, ReadSource::Cache, state)?;
         while scan.next()?.is_ok() {
             let at = scan.state.at;
-            if at >= unknown.lsn || known.leads(at) {
+            if at >= unknown.lsn || known.leads_to_log(at) {
                 return Ok(Some(next));
             }
         }

@@ -1,10 +1,10 @@
-//! What looking into a log answers.
+//! What inspecting a log returns.
 
 use crate::error::Damage;
 use crate::types::Record;
 use logforce_format::{BatchKind, Epoch, LogId, Lsn, RecoveryCase};
 
-/// A segment, as listed.
+/// A segment of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentInfo {
     /// File name.
@@ -15,28 +15,28 @@ pub struct SegmentInfo {
     pub len: u64,
     /// Write unit in bytes.
     pub write_unit: u32,
-    /// The opening that prepared it.
+    /// Epoch of the opening that prepared it.
     pub epoch: Epoch,
 }
 
-/// A batch, as found.
+/// A batch of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BatchInfo {
-    /// Where.
+    /// Its position.
     pub lsn: Lsn,
-    /// Where the next one begins.
+    /// Exclusive end: where the next batch begins.
     pub end: Lsn,
-    /// In which file.
+    /// Name of the file that holds it.
     pub file: String,
-    /// Where in the file, bytes.
+    /// Offset in the file, bytes.
     pub offset: u64,
-    /// What for.
+    /// Its kind.
     pub kind: BatchKind,
-    /// The opening that wrote it.
+    /// Epoch of the opening that wrote it.
     pub epoch: Epoch,
     /// What was durable when it was sealed.
     pub stamp: Lsn,
-    /// Start of what it voids; equal to `lsn` for nothing.
+    /// Start of the range that it voids; equal to `lsn` if it voids nothing.
     pub void_from: Lsn,
     /// Records and parts of records in it.
     pub frames: u32,
@@ -44,7 +44,7 @@ pub struct BatchInfo {
     pub payload_len: u32,
 }
 
-/// What a walk meets, in the log's order.
+/// What a walk finds, in the log's order.
 #[derive(Debug)]
 pub enum Visit<'a> {
     /// A batch whose checksums are right.
@@ -53,21 +53,21 @@ pub enum Visit<'a> {
     Record {
         /// The record.
         entry: &'a Record,
-        /// A stamp, or a close in order, says that it had become durable; and every batch is there
-        /// that could have taken it back.
+        /// A stamp or a clean close proves that it was durable, and every batch that could void it
+        /// has been read.
         proven: bool,
     },
-    /// A whole record of an atomic append of which another part is lost. An append is in a log as a
-    /// whole or not at all: this is no part of the log any more.
+    /// A whole record of an atomic append of which another record is lost. An append is in the log
+    /// as a whole or not at all, so this record is no longer part of the log.
     Part(&'a Record),
-    /// Something that must be there is not.
+    /// Something that must exist is missing or damaged.
     Damage(&'a Damage),
 }
 
-/// What the directory and the control file say.
+/// What the directory and the control file contain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogSummary {
-    /// The log.
+    /// The log's identity.
     pub log_id: LogId,
     /// Records below are gone.
     pub front: Lsn,
@@ -75,41 +75,42 @@ pub struct LogSummary {
     pub prepared_end: Lsn,
     /// Where the next opening starts to scan.
     pub anchor: Lsn,
-    /// Closed in order, and both slots of the control file are whole to say so.
+    /// The log was closed cleanly, and both slots of the control file are valid and say so.
     pub clean: bool,
-    /// The latest opening for writing.
+    /// Epoch of the latest opening for writing.
     pub epoch: Epoch,
-    /// Both slots of the control file are whole.
+    /// Both slots of the control file are valid.
     pub control_whole: bool,
-    /// `front`, `anchor` and `prepared_end` are the control file's word. Else, in
-    /// [salvage](crate::Inspector::salvage) without a control file that can be used, they are where the first
-    /// segment found begins and the last one ends: nobody knows what lay below and above, nor which of
-    /// the records were truncated at the front.
+    /// `front`, `anchor` and `prepared_end` come from the control file. If false, in
+    /// [salvage](crate::Inspector::salvage) without a usable control file, they are the start of
+    /// the first segment found and the end of the last: what lay below and above is unknown, and so
+    /// is which records were truncated at the front.
     pub bounds_known: bool,
-    /// Bytes of metadata; `None` if it was never set, or is damaged. Then `meta_whole` is false.
+    /// Bytes of metadata; `None` if it was never set, or if it is damaged, in which case
+    /// `meta_whole` is false.
     pub meta_len: Option<u64>,
-    /// Both slots of the metadata hold the same, or it was never set, and the control file says so.
-    /// A crash may leave one slot.
+    /// Both slots of the metadata are valid and equal, or the control file says that it was never
+    /// set. A crash may leave only one valid slot.
     pub meta_whole: bool,
-    /// Whether there ever was metadata is known: a slot of it is there, or one of the control file,
-    /// which says so. Else, in [salvage](crate::Inspector::salvage), that there is none says nothing.
+    /// Whether it is known that there ever was metadata: from a slot of it, or from the control
+    /// file. If false, in [salvage](crate::Inspector::salvage), missing metadata proves nothing.
     pub meta_known: bool,
-    /// Somebody has it open for writing.
+    /// A process has it open for writing.
     pub in_use: bool,
     /// The segments, in order.
     pub segments: Vec<SegmentInfo>,
     /// Files kept for reuse: name, bytes.
     pub spares: Vec<(String, u64)>,
-    /// Files named like segments that are not this log's, and why.
+    /// Files with names of segments that are not segments of this log, and why.
     pub strays: Vec<(String, String)>,
 }
 
-/// How a walk ended.
+/// The result of a walk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VerifyReport {
-    /// Exclusive end of what was found.
+    /// Exclusive end of the log.
     pub end: Lsn,
-    /// Why there.
+    /// Why the log ends there.
     pub case: RecoveryCase,
     /// Highest position that a stamp, or the anchor, proves to have been durable.
     pub proven_to: Lsn,
@@ -121,7 +122,7 @@ pub struct VerifyReport {
     pub record_bytes: u64,
     /// Records in void ranges.
     pub voided: u64,
-    /// Whole records of appends of which another part is lost.
+    /// Whole records of atomic appends of which another record is lost.
     pub parts: u64,
     /// Places where something is missing or damaged.
     pub damages: u64,

@@ -1,44 +1,44 @@
-//! What openings gave up at damage. It stays on the disk, under names that tell, until the log's
-//! owner discards it: it was acknowledged once, and somebody may want it back.
+//! What openings have given up at damage. It stays on disk under special names until the log's
+//! owner discards it: it was acknowledged once, and the owner may want it back.
 //!
-//! A range that was given up has a *marker*, a small file that says which range it is and why.
-//! Segments that hold a part of it stay where they are; those that a truncation would make spares of,
-//! or remove, get another name instead.
+//! Each range that was given up has a *marker*, a small file with the range and the reason.
+//! Segments that hold a part of the range stay where they are; a truncation renames them instead of
+//! reusing or removing them.
 
 use crate::error::{Damage, Error, Result};
 use crate::names;
-use crate::storage::cuts::Cuts;
+use crate::storage::headerless::segment_from_batches;
+use crate::storage::ranges::GivenUpRanges;
 use crate::storage::reads::read;
-use crate::storage::regained::by_batches;
 use crate::storage::segment_header::{Found, read_header};
 use crate::storage::voids::Voids;
 use logforce_device::{AlignedBuf, Barrier, Directory, OpenFile, ReadSource, Write};
 use logforce_format::{LogId, Lsn, RecoveryCase};
 use std::sync::Arc;
 
-/// The longest text of a marker that is read, in bytes.
+/// Maximum length of a marker's text, bytes.
 const TEXT: usize = 4096;
 
-/// A part of the log that an opening with [`OnDamage::Truncate`](crate::OnDamage::Truncate) gave up.
-/// Its records are no part of the log any more; its bytes are kept.
+/// A range that an opening with [`OnDamage::Truncate`](crate::OnDamage::Truncate) has given up. Its
+/// records are no longer part of the log; its bytes are kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GivenUp {
     /// Where it begins.
     pub from: Lsn,
-    /// Exclusive end: where that opening went on.
+    /// Exclusive end: where that opening has continued.
     pub to: Lsn,
-    /// Where that opening found damage; `None`, as the following, where nothing is left that says so.
+    /// Where that opening found damage; `None`, as in the following fields, if the marker is gone.
     pub lsn: Option<Lsn>,
     /// The row of recovery's decision table.
     pub case: Option<RecoveryCase>,
     /// The file that was damaged or missing, if one could be named.
     pub file: Option<String>,
-    /// Where in the file, bytes.
+    /// Offset in the file, bytes.
     pub offset: Option<u64>,
-    /// What was found there: why bytes were rejected, or the system's error. Empty if nothing says so.
+    /// What was found there: why bytes were rejected, or the system's error. Empty if unknown.
     pub why: String,
-    /// Files that are kept for it alone, and their sizes in bytes. What lies in segments of the log
-    /// is not among them. A file that holds parts of several ranges is listed with the first.
+    /// Files that are kept only for it, and their sizes in bytes, without segments of the log. A
+    /// file that holds parts of several ranges is listed with the first.
     pub files: Vec<(String, u64)>,
 }
 
@@ -57,17 +57,22 @@ impl GivenUp {
     }
 }
 
-/// Writes down that `[from, to)` is given up, durably. Before the batch that says so to the log: a
-/// crash in between leaves a marker of a range that is not void, which the next opening removes. The
-/// other way round it would leave a range whose files nobody keeps.
-pub(crate) fn mark(dir: &Arc<dyn Directory>, from: Lsn, to: Lsn, why: &Damage) -> Result<()> {
-    let name = names::cut(from, to);
+/// Writes the marker of `[from, to)` durably, before the batch that voids the range. A crash in
+/// between leaves a marker of a range that is not void, which the next opening removes. In the
+/// other order, a crash would leave a range whose files are not kept.
+pub(crate) fn write_marker(
+    dir: &Arc<dyn Directory>,
+    from: Lsn,
+    to: Lsn,
+    why: &Damage,
+) -> Result<()> {
+    let name = names::marker(from, to);
     let path = dir.path().join(&name);
-    let mut text = words(from, to, why);
+    let mut text = marker_text(from, to, why);
     while text.len() > TEXT {
         text.pop();
     }
-    // A crash may have left one; nothing is written over another's words.
+    // Replaces a marker that a crash has left, instead of writing over its text.
     match dir.remove(&name) {
         Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
             return Err(Error::io("remove", path)(e));
@@ -94,8 +99,8 @@ pub(crate) fn mark(dir: &Arc<dyn Directory>, from: Lsn, to: Lsn, why: &Damage) -
     dir.sync().map_err(Error::io("sync directory", dir.path()))
 }
 
-/// What a marker says: first to people, then line by line to [`told`].
-fn words(from: Lsn, to: Lsn, why: &Damage) -> String {
+/// The text of a marker: first for people, then line by line for [`parse_marker`].
+fn marker_text(from: Lsn, to: Lsn, why: &Damage) -> String {
     let file = match &why.file {
         Some(file) => format!("file: {file}\noffset: {}\n", why.offset),
         None => String::new(),
@@ -111,8 +116,8 @@ fn words(from: Lsn, to: Lsn, why: &Damage) -> String {
     )
 }
 
-/// Puts what a marker says into the fields for it. Of one that somebody has changed, the text.
-fn told(text: &str, given_up: &mut GivenUp) {
+/// Parses a marker into the fields. Of a marker in another format, keeps the text.
+fn parse_marker(text: &str, given_up: &mut GivenUp) {
     let line = |what: &str| text.lines().find_map(|l| l.strip_prefix(what));
     given_up.lsn = line("LSN: ").and_then(|l| l.parse().ok()).map(Lsn);
     given_up.case =
@@ -122,8 +127,8 @@ fn told(text: &str, given_up: &mut GivenUp) {
     given_up.why = line("cause: ").unwrap_or(text).to_owned();
 }
 
-/// Renames `name`, if there is such a file, to a name that tells that it was in the way. What had
-/// been set aside under that name before is evidence as well: it keeps it.
+/// Sets the file `name` aside, if it exists: renames it to a name that no segment gets. A file that
+/// was set aside before keeps its name: it is evidence as well.
 pub(crate) fn set_aside(dir: &Arc<dyn Directory>, name: &str) -> Result<()> {
     let missing = |e: &std::io::Error| e.kind() == std::io::ErrorKind::NotFound;
     if dir.open(name, OpenFile::READ).is_err_and(|e| missing(&e)) {
@@ -139,22 +144,22 @@ pub(crate) fn set_aside(dir: &Arc<dyn Directory>, name: &str) -> Result<()> {
     }
 }
 
-/// The ranges that count: those that are void, or lie below the front. Markers of others were left by
-/// an opening that went no further; they are removed.
-pub(crate) fn settle(
+/// Returns the ranges that are void or lie below the front, and removes the markers of others: an
+/// opening has left them that crashed before its first batch.
+pub(crate) fn remove_stale_markers(
     dir: &Arc<dyn Directory>,
-    cuts: Cuts,
+    ranges: GivenUpRanges,
     voids: &Voids,
     front: Lsn,
-) -> Result<Cuts> {
-    let mut kept = Cuts::new();
-    for (from, to) in cuts {
+) -> Result<GivenUpRanges> {
+    let mut kept = GivenUpRanges::new();
+    for (from, to) in ranges {
         let void = voids.covering(from.max(front));
         if to <= front || void.is_some_and(|(_, end)| to <= end) {
             kept.push((from, to));
             continue;
         }
-        let name = names::cut(from, to);
+        let name = names::marker(from, to);
         match dir.remove(&name) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
                 return Err(Error::io("remove", dir.path().join(name))(e));
@@ -165,16 +170,16 @@ pub(crate) fn settle(
     Ok(kept)
 }
 
-/// What the directory keeps of what was given up in the log `id`.
-pub(crate) fn kept(dir: &Arc<dyn Directory>, id: LogId) -> Result<Vec<GivenUp>> {
+/// The ranges of the log `id` that were given up and that the directory still keeps.
+pub(crate) fn list(dir: &Arc<dyn Directory>, id: LogId) -> Result<Vec<GivenUp>> {
     let entries = dir.entries().map_err(Error::io("list", dir.path()))?;
     let mut found = Vec::new();
     for entry in &entries {
-        let Some((from, to)) = names::cut_range(&entry.name) else {
+        let Some((from, to)) = names::marker_range(&entry.name) else {
             continue;
         };
         let mut given_up = GivenUp::of(from, to);
-        told(&text(dir, &entry.name)?, &mut given_up);
+        parse_marker(&text(dir, &entry.name)?, &mut given_up);
         found.push(given_up);
     }
     found.sort_by_key(|g| (g.from, g.to));
@@ -197,9 +202,9 @@ pub(crate) fn kept(dir: &Arc<dyn Directory>, id: LogId) -> Result<Vec<GivenUp>> 
             .iter_mut()
             .find(|g| g.from < end.max(start.plus(1)) && start < g.to);
         if of.is_none() {
-            // Its marker is gone: its batches say what it was. Where none does, nothing was given up
-            // with it. It was in the way of an opening that lost nothing.
-            match by_batches(dir, &entry.name, Some(id), start, Lsn::MAX, &[])? {
+            // Its marker is gone, and its batches identify it. Without any, nothing was given up
+            // with it: an opening that lost nothing has set it aside.
+            match segment_from_batches(dir, &entry.name, Some(id), start, Lsn::MAX, &[])? {
                 Some(segment) if end == start => end = segment.header.end(),
                 Some(_) => {}
                 None => continue,
@@ -227,14 +232,14 @@ fn text(dir: &Arc<dyn Directory>, name: &str) -> Result<String> {
     Ok(String::from_utf8_lossy(&bytes[..n]).trim_end().to_owned())
 }
 
-/// Removes what is kept, the markers last: a crash in between leaves words about files that are gone,
-/// never files that nobody knows of. Answers how many bytes that freed.
+/// Removes what is kept, the markers last: a crash in between leaves markers without files, never
+/// files without a marker. Returns how many bytes that freed.
 pub(crate) fn discard(dir: &Arc<dyn Directory>) -> Result<u64> {
     let entries = dir.entries().map_err(Error::io("list", dir.path()))?;
     let (kept, rest): (Vec<_>, Vec<_>) = entries.into_iter().partition(|e| names::is_kept(&e.name));
     let markers = rest
         .into_iter()
-        .filter(|e| names::cut_range(&e.name).is_some());
+        .filter(|e| names::marker_range(&e.name).is_some());
     let mut freed = 0;
     for (entry, last) in kept
         .into_iter()
@@ -272,14 +277,14 @@ mod tests {
             truncatable: true,
         };
         let mut given_up = GivenUp::of(Lsn(8192), Lsn(65536));
-        told(&words(Lsn(8192), Lsn(65536), &damage), &mut given_up);
+        parse_marker(&marker_text(Lsn(8192), Lsn(65536), &damage), &mut given_up);
         assert_eq!(given_up.lsn, Some(damage.lsn));
         assert_eq!(given_up.case, Some(damage.case));
         assert_eq!(given_up.file, damage.file);
         assert_eq!(given_up.offset, Some(0));
         assert_eq!(given_up.why, damage.found);
-        // By hand.
-        told("the disk fell off the table", &mut given_up);
+        // In another format.
+        parse_marker("the disk fell off the table", &mut given_up);
         assert_eq!(given_up.why, "the disk fell off the table");
         assert_eq!((given_up.lsn, given_up.file), (None, None));
     }

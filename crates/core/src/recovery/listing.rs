@@ -1,7 +1,8 @@
-//! Listings of the directory that an opening may act on.
+//! Listings of the directory that are safe to act on.
 //!
-//! A system may answer a listing short, or empty, without an error. Whoever believed it would take
-//! acknowledged segments for lost, and make others in their place; or make a log over another one.
+//! A system may return an incomplete or empty listing without an error. An opening that trusted it
+//! would replace segments with acknowledged records by empty ones, or create a log over another
+//! one.
 
 use crate::error::{Error, Result};
 use crate::names;
@@ -10,12 +11,13 @@ use logforce_format::planted;
 use std::io;
 use std::sync::Arc;
 
-/// How often the directory is listed at most. Before the lock is taken another process may be making
-/// the log.
+/// Maximum number of listings. Before this process has the lock, another one may be creating the
+/// log.
 const LISTINGS: usize = 16;
 
-/// The names that two listings in a row agree on, but for those that count for nothing.
-pub(super) fn entries(dir: &Arc<dyn Directory>) -> Result<Vec<DirEntry>> {
+/// Lists the directory until two listings in a row have the same names, not counting names that do
+/// not belong to a log.
+pub(super) fn list(dir: &Arc<dyn Directory>) -> Result<Vec<DirEntry>> {
     let mut last: Option<Vec<String>> = None;
     for _ in 0..LISTINGS {
         let entries = dir.entries().map_err(Error::io("list", dir.path()))?;
@@ -38,7 +40,7 @@ fn counts(name: &str) -> bool {
     )
 }
 
-/// Refuses a listing that does not show the file `name`, though it can be opened.
+/// Fails if the listing lacks the file `name`, but it can be opened.
 pub(super) fn check_absence(
     dir: &Arc<dyn Directory>,
     entries: &[DirEntry],
@@ -59,5 +61,5 @@ pub(super) fn check_absence(
 
 fn wrong(dir: &Arc<dyn Directory>, what: &str) -> Error {
     let source = io::Error::other(what.to_owned());
-    Error::io("sync_recovered the listing of", dir.path())(source)
+    Error::io("trust the listing of", dir.path())(source)
 }

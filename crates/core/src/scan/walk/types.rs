@@ -1,4 +1,4 @@
-//! What a walk goes over, and what it meets.
+//! The input of a walk, its events, and what it knows in advance.
 
 use crate::error::{Damage, Result};
 use crate::options::OnDamage;
@@ -11,57 +11,57 @@ use logforce_format::{BatchHeader, Control, Lsn, RecoveryCase};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// A log as its files are, and what its control file promises.
+/// The files of a log, and what its control file lists.
 #[derive(Clone, Copy)]
-pub(crate) struct Ground<'a> {
+pub(crate) struct WalkInput<'a> {
     pub(crate) dir: &'a Arc<dyn Directory>,
     pub(crate) segments: &'a Segments,
     pub(crate) control: &'a Control,
     pub(crate) both_slots: bool,
-    /// Where segments begin whose header is damaged, and which are known by their batches.
-    pub(crate) regained: &'a [Lsn],
+    /// Starts of segments with a damaged header, identified by their batches.
+    pub(crate) headerless: &'a [Lsn],
 }
 
-/// What a walk meets, in the log's order.
-pub(crate) enum Met<'b> {
-    /// A batch whose checksums and links are right.
+/// What a walk finds, in the log's order.
+pub(crate) enum WalkEvent<'b> {
+    /// A batch with valid checksums and links, its payload and its end.
     Batch(&'b BatchHeader, &'b [u8], Lsn),
-    /// What was begun before here and has not ended never will.
+    /// The walk continues elsewhere: an append in progress has no end.
     Jump,
-    /// Something that must be there is not, and perhaps what follows it.
+    /// Something that must exist is missing or damaged, and perhaps what follows it.
     Damage(&'b Damage),
-    /// The same, and it has been told of before the walk came here.
+    /// The same, but it was reported before.
     KnownDamage,
 }
 
-/// What a writer has done to the log meanwhile.
+/// What a writer has changed meanwhile.
 pub(crate) enum Changed {
     Nothing,
-    /// It may have been in the middle of something.
+    /// Perhaps something: the walk reads again.
     Something,
     /// The log begins here now.
     Truncated(Lsn),
 }
 
 /// How a walk ended.
-pub(crate) struct Ended {
+pub(crate) struct WalkEnd {
     /// Exclusive end of the last batch.
     pub(crate) at: Lsn,
     pub(crate) case: RecoveryCase,
 }
 
-/// What is known of a log before it is walked.
+/// What is known of a log before the walk.
 pub(crate) struct Walk<'a> {
-    pub(super) ground: Ground<'a>,
-    /// What an opening finds.
+    pub(super) input: WalkInput<'a>,
+    /// What an opening would find.
     pub(super) opening: End,
-    /// Highest position that a stamp, or the anchor, proves to have been durable.
+    /// Highest position that a stamp or the anchor proves to have been durable.
     pub(crate) proven_to: Lsn,
-    pub(crate) known: Known,
+    pub(crate) voids: KnownVoids,
 }
 
-impl Ground<'_> {
-    /// What an opening that truncates finds from `state` on.
+impl WalkInput<'_> {
+    /// What an opening with [`OnDamage::Truncate`] would find from `state` on.
     pub(super) fn end(&self, state: ScanState) -> Result<End> {
         let path = self.dir.path();
         let on_damage = OnDamage::Truncate;
@@ -75,7 +75,7 @@ impl Ground<'_> {
         )
     }
 
-    /// Where an opening begins. Without a control file, where the log does.
+    /// Where an opening would begin to scan; without a control file, the start of the log.
     pub(super) fn anchor(&self) -> ScanState {
         match self.control.sequence {
             0 => first_state(self.segments, self.control),
@@ -84,19 +84,19 @@ impl Ground<'_> {
     }
 }
 
-/// What is known of void ranges.
+/// The void ranges of a log, as far as they are known.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Known {
+pub(crate) struct KnownVoids {
     pub(crate) voids: Voids,
-    /// The latest batch that took back nobody knows what.
+    /// The latest batch that voids a range and cannot be read: the range is unknown.
     pub(crate) unknown: Option<Damage>,
-    /// Batches that void something, by what others say.
+    /// Batches that void a range, according to other batches.
     pub(super) named: BTreeSet<Lsn>,
 }
 
-impl Known {
-    /// Whether what ends at `at` is known to have been part of the log, for what it leads to is.
-    pub(super) fn leads(&self, at: Lsn) -> bool {
+impl KnownVoids {
+    /// Whether a chain that ends at `at` is part of the log: it leads to a batch that is.
+    pub(super) fn leads_to_log(&self, at: Lsn) -> bool {
         self.named.contains(&at) || self.voids.begins(at)
     }
 }

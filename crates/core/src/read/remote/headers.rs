@@ -1,4 +1,4 @@
-//! The position of a follower that reads headers, ahead of the one that reads records.
+//! The position of a follower that reads headers for proof, ahead of the one that reads records.
 
 use crate::scan::batch::ScanState;
 use crate::scan::resume::Resumptions;
@@ -6,10 +6,11 @@ use crate::storage::window::Window;
 use logforce_device::ReadSource;
 use logforce_format::{Control, Lsn};
 
-/// Bytes that are read at once, for a header and its neighbours.
-const GLANCE: u64 = 16 << 10;
+/// Bytes per read: a header and its neighbours.
+const READ_AHEAD: u64 = 16 << 10;
+
 /// The position that reads headers.
-pub(super) struct Ahead {
+pub(super) struct HeaderPosition {
     /// The boundary up to which headers were read.
     pub(super) tip: ScanState,
     /// Everything below is durable.
@@ -17,37 +18,37 @@ pub(super) struct Ahead {
     pub(super) window: Window,
     /// Void ranges whose batch is not proven yet.
     pub(super) voids: Vec<(Lsn, Lsn)>,
-    /// Where openings went on in a segment of their own.
+    /// Where openings have continued in a new segment.
     pub(super) resumptions: Resumptions,
-    /// Goes on behind an opening that gave up even what was proven.
+    /// Continues after an opening that gave up even proven batches.
     pub(super) cut: bool,
-    /// Looks that found nothing, since the last that did.
-    pub(super) in_vain: u32,
-    /// Looks at the control file that found it unreadable, since one that did not.
-    pub(super) blind: u32,
-    /// The control file's number when the directory was listed last.
+    /// Polls without new proof, since the last one with.
+    pub(super) misses: u32,
+    /// Consecutive reads of the control file that failed.
+    pub(super) control_misses: u32,
+    /// The control file's sequence number at the last listing of the directory.
     pub(super) listed: u64,
 }
 
-impl Ahead {
+impl HeaderPosition {
     pub(super) fn new(tip: ScanState, proven: Lsn) -> Self {
         let mut window = Window::new(ReadSource::Cache);
-        window.limit(GLANCE);
-        Ahead {
+        window.limit(READ_AHEAD);
+        HeaderPosition {
             tip,
             proven,
             window,
             voids: Vec::new(),
             resumptions: Resumptions::default(),
             cut: false,
-            in_vain: 0,
-            blind: 0,
+            misses: 0,
+            control_misses: 0,
             listed: 0,
         }
     }
 
-    /// An opening gave up what lies at `at`; its batch is not proven yet.
-    pub(super) fn gives_up(&self, at: Lsn) -> bool {
+    /// Whether an opening has voided `at` by a batch that is not proven yet.
+    pub(super) fn has_pending_void(&self, at: Lsn) -> bool {
         self.voids.iter().any(|&(from, to)| from <= at && at < to)
     }
 
@@ -57,8 +58,8 @@ impl Ahead {
         self.voids.clear();
     }
 
-    /// The anchor proves what lies below it, if it lies on the chain that was read: after a crash
-    /// it may lie on another that took its place.
+    /// The anchor proves what lies below it, if it lies on the chain that was read. After a crash
+    /// it may lie on another chain, of a later opening.
     pub(super) fn prove_by_anchor(&mut self, control: &Control) {
         let anchor = &control.anchor;
         let same = self.tip.at == anchor.lsn
