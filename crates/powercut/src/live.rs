@@ -1,7 +1,7 @@
-//! Live cuts: the plug is pulled while the subject works, and what is left is looked at.
+//! Live cuts: the plug is pulled while the subject works, and what is left is checked.
 //!
-//! Cycles come in chains on one disk. After each cut the survivor is looked at, either in place,
-//! so that the next session starts from a log that was recovered in peace, or in a copy, so that the
+//! Cycles come in chains on one disk. After each cut the survivor is checked, either in place,
+//! so that the next session starts from a log that was recovered undisturbed, or in a copy, so that the
 //! next session has to recover it on a disk whose plug is pulled again, perhaps meanwhile.
 
 use crate::check::{Opening, Outcome, Promises, Session, check};
@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 /// Cycles of a chain.
 const CHAIN: usize = 6;
 
-/// What is tried: one filesystem, one method.
+/// A combination under test: one filesystem, one method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cell {
     /// The filesystem.
@@ -47,7 +47,7 @@ impl Cell {
     }
 }
 
-/// The filesystems and methods that are to survive a loss of power. A filesystem that journals its
+/// The filesystems and methods that must survive a power cut. A filesystem that journals its
 /// data offers no direct I/O, so no method that needs it.
 pub fn cells(filesystems: &[Filesystem], methods: &[Method]) -> Vec<Cell> {
     let offered = |cell: &Cell| {
@@ -73,9 +73,9 @@ pub const DURABLE: [Method; 5] = [
 pub struct Manner {
     /// The disk.
     pub settings: Settings,
-    /// The subject leaves every force out.
+    /// The subject omits every force.
     pub fault: Fault,
-    /// What an acknowledgement is held to be worth.
+    /// The guarantee that an acknowledgement must keep.
     pub claims: Guarantee,
     /// So many times the usual time until the cut.
     pub longer: u64,
@@ -125,7 +125,7 @@ pub struct Chain<'a> {
 /// How a cycle went.
 #[derive(Debug)]
 pub struct Ended {
-    /// What the disk said of the cut.
+    /// What the disk reported of the cut.
     pub report: Report,
     /// What was found.
     pub outcome: Outcome,
@@ -158,7 +158,7 @@ impl<'a> Chain<'a> {
         })
     }
 
-    /// One session, one cut, one look.
+    /// Runs one session, cuts the power, and checks what is left.
     ///
     /// # Errors
     /// Of the machine, not of the log.
@@ -242,7 +242,7 @@ impl<'a> Chain<'a> {
         spawn("work", &serde_json::to_string(&job)?)
     }
 
-    /// Looks at the survivor: in place, or in a copy.
+    /// Checks the survivor: in place, or in a copy.
     fn look(&mut self, manner: Manner) -> Result<Outcome> {
         let opening = Opening {
             method: self.cell.method(),
@@ -303,7 +303,7 @@ pub fn spawn(role: &str, job: &str) -> Result<Child> {
 /// How long a subject may take to notice that its disk is gone.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Waits for a subject whose disk is gone. Says what was wrong with how it ended.
+/// Waits for a subject whose disk is gone. Returns what was wrong with how it ended.
 ///
 /// # Errors
 /// Of the system.

@@ -1,5 +1,5 @@
 //! `logforce powercut`, the test for users' own machines, on this disk: the built command, its
-//! witness on loopback, and a real loss of power in each round. On an honest disk it has to prove
+//! witness on loopback, and a real power cut in each round. On an honest disk it has to prove
 //! the log; on one that lies about flushes it has to contradict it.
 
 use crate::disk::{Cut, Flushes, Settings, Survival};
@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 pub struct OwnRun {
     /// On which filesystem.
     pub filesystem: &'static str,
-    /// The disk tells that a flush is done, and does nothing.
+    /// The disk reports a flush as done, and does nothing.
     pub lying_disk: bool,
     /// What the command said in the end.
     pub verdict: String,
@@ -132,7 +132,7 @@ pub fn run(
     };
     let id = run.round(CONTROL, &mut rng)?;
     let mut report = run.check(&id)?;
-    // Where the filesystem forces what nobody asked it to, a cut may not show.
+    // Where the filesystem forces more than was asked for, a cut may not show.
     for _ in 0..ROUNDS {
         if !matches!(report["verdict"].as_str(), Some("ready" | "inconclusive")) {
             break;

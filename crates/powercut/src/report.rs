@@ -141,7 +141,7 @@ pub struct Coverage {
     pub torn_fine: u64,
     /// Fronts that were moved.
     pub fronts: u64,
-    /// Times that records were taken back.
+    /// How often records were voided.
     pub backs: u64,
     /// Times that metadata was set.
     pub metas: u64,

@@ -47,7 +47,7 @@ pub const SIMULATION: &[KnownBug] = &[
     bug("poison-forgotten", "4: the log goes on after a failure").found_by(0),
     bug(
         "unforced-neighbour",
-        "1: a write through behind an unforced one counts as a force",
+        "1: a write through after an unforced one counts as a force",
     )
     .found_by(1),
     bug(
@@ -531,7 +531,7 @@ pub const FUZZING: &[KnownBug] = &[
     ),
     bug(
         "stamps-not-searched",
-        "acknowledged data is cut in silence (invariant 3)",
+        "acknowledged data is silently cut (invariant 3)",
     ),
     bug(
         "void-list-endless",

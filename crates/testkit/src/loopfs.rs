@@ -124,7 +124,7 @@ impl LoopFs {
         let open_to_all = fs::Permissions::from_mode(0o777);
         if let Err(e) = fs::set_permissions(&made.mount_point, open_to_all) {
             return skip(format!(
-                "cannot open {} to everybody: {e}",
+                "cannot open {} to all users: {e}",
                 made.mount_point.display()
             ));
         }

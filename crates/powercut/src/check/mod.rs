@@ -47,7 +47,7 @@ pub struct Outcome {
 impl Outcome {
     /// A finding that is no lost record.
     fn breaks(&mut self, what: String) {
-        // The first ones tell; a log that is gone breaks everything.
+        // The first ones show the cause; a lost log breaks every rule.
         if self.broken.len() < 20 {
             self.broken.push(what);
         }

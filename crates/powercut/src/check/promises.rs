@@ -109,14 +109,14 @@ impl Promises {
         self.sessions.push(session);
     }
 
-    /// Whether somebody has seen the log open.
+    /// Whether a process has seen the log open.
     pub fn log_must_exist(&self) -> bool {
         let opened = |l: &Session| l.claims(Kind::Opened).next().is_some();
         self.base.is_some() || self.sessions.iter().any(opened)
     }
 
     /// The records that have to be there, of those at or above `front` and outside of what was
-    /// taken back.
+    /// voided.
     pub fn required(
         &self,
         rank: u64,
@@ -134,7 +134,7 @@ impl Promises {
         required
     }
 
-    /// Ranges that were taken back for sure, and those where it was begun only.
+    /// Ranges that were certainly voided, and those for which the call only began.
     pub fn taken_back(&self) -> (Ranges, Ranges) {
         let ranges = |entries: &mut dyn Iterator<Item = &Entry>| -> Ranges {
             entries.map(|e| (e.start, e.end)).collect()

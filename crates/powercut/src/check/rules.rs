@@ -21,7 +21,7 @@ pub fn compare(promises: &Promises, rank: u64, survivor: &Survivor, outcome: &mu
     metadata(promises, survivor, outcome);
 }
 
-/// The front is where somebody moved it, and never behind where it was promised to be.
+/// The front is where a truncation moved it, and never below where it was promised to be.
 fn front(promises: &Promises, survivor: &Survivor, outcome: &mut Outcome) {
     let mut possible: Vec<u64> = promises.base.iter().map(|b| b.front).collect();
     let mut least = possible.first().copied().unwrap_or(0);
@@ -35,7 +35,7 @@ fn front(promises: &Promises, survivor: &Survivor, outcome: &mut Outcome) {
     if front < least {
         outcome.breaks(format!("the front is {front}, and was moved to {least}"));
     }
-    // Of a log that nobody saw open the front is where logs begin.
+    // A log that no process saw open has its front where logs begin.
     if !possible.is_empty() && !possible.contains(&front) && promises.log_must_exist() {
         outcome.breaks(format!("the front is {front}, where nobody moved it"));
     }
@@ -51,7 +51,7 @@ fn lost(
 ) {
     let required = promises.required(rank, survivor.front, done);
     outcome.acknowledged = required.len() as u64;
-    // What was begun to be taken back is there whole, or not at all.
+    // A range whose truncation only began is there whole, or not at all.
     let taken: Vec<_> = begun
         .iter()
         .filter(|(start, end)| survivor.present.range(start..end).next().is_none())
@@ -77,7 +77,7 @@ fn same(there: &Present, wanted: &Present) -> bool {
     key(there) == key(wanted) && there.end == wanted.end
 }
 
-/// Invariant 10: what was taken back does not come again.
+/// Invariant 10: what was voided does not come back.
 fn resurrected(survivor: &Survivor, done: &Ranges, outcome: &mut Outcome) {
     for start in survivor.present.keys() {
         if within(*start, done) {
@@ -174,7 +174,7 @@ fn order(survivor: &Survivor, outcome: &mut Outcome) {
     }
 }
 
-/// What was appended atomically is there whole or not at all. Nobody truncates inside of it.
+/// An atomic append is there whole or not at all. No truncation splits one.
 fn groups(survivor: &Survivor, outcome: &mut Outcome) {
     let mut members: BTreeMap<(u64, u64, u64), u64> = BTreeMap::new();
     let grouped = survivor.present.values().map(|p| p.identity);

@@ -89,7 +89,8 @@ fn run(command: Command) -> Result<ExitCode> {
     }
 }
 
-/// A subject whose disk went ends with an error, as it should: nobody wants to read thousands.
+/// A subject whose disk went away ends with an error, as it should. The error is not printed: thousands
+/// of them would hide other messages.
 fn ended(ended: Result<()>) -> ExitCode {
     ExitCode::from(u8::from(ended.is_err()))
 }

@@ -32,7 +32,7 @@ pub struct Args {
     /// Of everything random. Which cuts come when depends on the machine too.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// At a time: as many as processors unless told, of replayed states twice as many.
+    /// At a time: by default as many as processors, of replayed states twice as many.
     #[arg(long)]
     threads: Option<usize>,
     /// Writes everything that was counted into this file.

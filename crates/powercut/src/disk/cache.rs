@@ -1,4 +1,4 @@
-//! What a disk with a volatile cache holds: what is stable, and what a loss of power may take.
+//! What a disk with a volatile cache holds: what is stable, and what a power cut may take.
 
 use logforce_testkit::Rng;
 use std::collections::{BTreeSet, VecDeque};
@@ -15,7 +15,7 @@ struct Pending {
     id: u64,
     offset: u64,
     data: Vec<u8>,
-    /// Its completion was not told yet: a flush does not cover it.
+    /// Its completion was not reported yet: a flush does not cover it.
     in_flight: bool,
     /// Sectors that a later write made stable before this one.
     overtaken: BTreeSet<u64>,
@@ -78,7 +78,7 @@ pub struct Met {
     /// Sectors that were written and not flushed, those in flight included, the write in whose midst
     /// the power went not.
     pub unflushed_sectors: u64,
-    /// Writes whose completion had not been told.
+    /// Writes whose completion had not been reported.
     pub in_flight: u64,
 }
 
@@ -104,7 +104,7 @@ impl Cache {
         id
     }
 
-    /// The completion of a write is told: the next flush covers it.
+    /// The completion of a write is reported: the next flush covers it.
     pub fn complete(&mut self, id: u64) {
         if let Some(p) = self.pending.iter_mut().find(|p| p.id == id) {
             p.in_flight = false;

@@ -1,4 +1,4 @@
-//! The disk's process: what it is told, and what it answers.
+//! The disk's process: its commands, and its replies.
 
 use super::cache::{Met, Survival};
 use super::power::{Flushes, Power, Settings, Trigger};
@@ -30,7 +30,7 @@ pub struct Setup {
     pub settings: Settings,
 }
 
-/// A loss of power.
+/// A power cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cut {
     /// What of the unflushed survives it.
@@ -65,7 +65,7 @@ impl Fail {
     }
 }
 
-/// What the disk is told, one line each.
+/// The disk's commands, one line each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Command {
     /// The power goes now.
@@ -144,7 +144,7 @@ pub fn run(setup: &Setup) -> Result<()> {
     }
     say(&"ready")?;
     obey(&power)?;
-    // The process ends, and with it the connection: whoever still waits gets an error.
+    // The process ends, and with it the connection: a caller that still waits gets an error.
     Ok(())
 }
 

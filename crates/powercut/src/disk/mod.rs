@@ -5,7 +5,7 @@
 //! Everything is answered by an error from then on. The suite commands it by lines of JSON
 //! ([`Command`], [`Report`]).
 //!
-//! The process must never wait for the filesystem that it carries: it locks its memory, and tells
+//! The process must never wait for the filesystem that it carries: it locks its memory, and reports
 //! the kernel that it does the I/O that frees memory.
 
 mod cache;

@@ -19,7 +19,7 @@ pub enum Flushes {
     Honest,
     /// It says that it is done, and does nothing.
     Ignored,
-    /// It does not know the command; the kernel stops asking then, and tells nobody.
+    /// It does not know the command; the kernel then stops sending it, without an error.
     Unknown,
 }
 
@@ -45,7 +45,7 @@ pub struct Trigger {
     pub cut: Cut,
 }
 
-/// A write whose completion is not told yet.
+/// A write whose completion is not reported yet.
 struct Held {
     id: u64,
     until: Instant,
@@ -58,7 +58,7 @@ pub struct Power {
     settings: Settings,
     /// What a reader sees: with everything that was written.
     current: File,
-    /// What a loss of power leaves in any case.
+    /// What a power cut leaves in any case.
     stable: File,
     ledger: File,
     cache: Cache,
@@ -203,7 +203,7 @@ impl Power {
             .map_err(|_| Errno::EIO)
     }
 
-    /// Tells the completions that are due. Answers when the next one is.
+    /// Reports the completions that are due. Returns when the next one is.
     pub fn release(&mut self) -> Option<Instant> {
         let now = Instant::now();
         let (due, later) = std::mem::take(&mut self.held)
@@ -212,7 +212,7 @@ impl Power {
         self.held = later;
         for held in due {
             self.cache.complete(held.id);
-            // Noted before it is told: what the subject does next comes after it.
+            // Noted before it is reported: what the subject does next comes after it.
             let _ = self.record(EventKind::Complete, held.id, 0, &[]);
             held.reply.written(held.len);
         }

@@ -9,11 +9,11 @@ use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventKind {
-    /// A write came and its completion was told.
+    /// A write came and its completion was reported.
     Write,
     /// A write came; it is in flight until its `Complete`.
     WriteHeld,
-    /// The completion of a held write was told.
+    /// The completion of a held write was reported.
     Complete,
     /// A flush came, and was done.
     Flush,

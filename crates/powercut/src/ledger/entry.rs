@@ -18,7 +18,7 @@ pub enum Kind {
     FrontIntent,
     /// It was.
     FrontDone,
-    /// What lies in `start..end` is about to be taken back.
+    /// What lies in `start..end` is about to be voided.
     BackIntent,
     /// It was.
     BackDone,
@@ -32,9 +32,9 @@ pub enum Kind {
     Refused,
     /// A reader was shown record `sequence`, at these LSNs; `guarantee` says whose it is.
     Shown,
-    /// A reader was told that what lies in `start..end` was taken back.
+    /// A reader got the error that `start..end` was voided.
     Voided,
-    /// A reader was told that the front passed it, and went on at `start`.
+    /// A reader got the error that the front had passed it, and continued at `start`.
     Passed,
     /// A process gives the log back.
     Closing,

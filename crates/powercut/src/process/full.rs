@@ -2,7 +2,7 @@
 //! place and on one that does not.
 //!
 //! A log that gives nothing back fills it with many threads, until it refuses; it is killed then,
-//! and opened again, while the disk is still full; it goes on when somebody else's file shrinks,
+//! and opened again, while the disk is still full; it continues when another process's file shrinks,
 //! and when its own front moves. Over the disk whose plug can be pulled it is cut while it is full.
 //! Nothing that was acknowledged may be missing after any of that. In place, nothing may poison
 //! the log: space is refused before anything is accepted. Where every write goes to a new place a
@@ -317,7 +317,7 @@ fn cut(
     let workload = story.workload(Space::All, 0);
     let mut subject = Started::with(ledger.try_clone()?, Role::Work, &workload, User::Root)?;
     // A full btrfs writes everything down again and again while it looks for space, and would
-    // hide that nobody asked it to.
+    // hide that the log did not ask for it.
     let full = match fault {
         Fault::None => story.wait(&mut subject, Kind::Refused, REFUSED)?,
         _ => story.wait(&mut subject, Kind::Acked, 3 * GOES_ON)?,

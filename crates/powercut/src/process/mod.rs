@@ -26,7 +26,7 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Those that are everybody's.
+/// Those that all share.
 pub const FILESYSTEMS: [Filesystem; 3] = [Filesystem::Ext4, Filesystem::Xfs, Filesystem::Btrfs];
 
 /// How much of it is run.
@@ -97,7 +97,7 @@ impl Counted {
         self.counts.get(what).copied().unwrap_or(0)
     }
 
-    /// Something is wrong. The first ones tell; a log that is gone breaks everything.
+    /// Something is wrong. The first ones show the cause; a lost log breaks every rule.
     pub fn breaks(&mut self, what: impl Into<String>) {
         if self.broken.len() < 20 {
             self.broken.push(what.into());
@@ -155,7 +155,7 @@ fn shortened(line: &str) -> String {
 /// The names of the parts.
 pub const PARTS: [&str; 6] = ["kill", "full", "errors", "readers", "contention", "inject"];
 
-/// Runs all parts, or one of them, one after the other; `tell` hears of each when it is done.
+/// Runs all parts, or one of them, one after the other; calls `tell` with each when it is done.
 ///
 /// # Errors
 /// Of the machine. What is wrong with the log is in [`Counted::broken`].

@@ -62,7 +62,7 @@ pub enum User {
     Nobody,
 }
 
-/// The user and group ids of nobody.
+/// The ids of the user and group `nobody`.
 pub const NOBODY: u32 = 65534;
 
 impl User {
@@ -113,7 +113,7 @@ pub fn role_work(json: &str) -> Result<()> {
 }
 
 /// The path by which a process finds the ledger that it was started with: that of its standard
-/// input, since who is not root cannot open files of this process.
+/// input, since an unprivileged user cannot open files of this process.
 pub fn ledger_path() -> PathBuf {
     PathBuf::from("/proc/self/fd/0")
 }
@@ -206,7 +206,7 @@ impl Started {
         String::from_utf8_lossy(&bytes).trim().replace('\n', " / ")
     }
 
-    /// What is wrong with how it ended by itself: a panic, a signal that nobody sent, or, if it
+    /// What is wrong with how it ended by itself: a panic, a signal that the suite did not send, or, if it
     /// had to succeed, any failure.
     pub fn ended_badly(&self, must_succeed: bool) -> Option<String> {
         let status = self.status?;

@@ -14,7 +14,7 @@ const KEPT: u64 = 600 << 10;
 /// Refusals by which a disk counts as full.
 const REFUSALS: u64 = 8;
 
-/// The metadata of a number, which tells its number and shows that it is whole.
+/// The metadata of a number: the number, and bytes that follow from it, so that a torn value shows.
 pub fn metadata(session: u64, number: u64) -> Vec<u8> {
     let mut rng = Rng::new(session << 32 ^ number);
     let mut bytes = [session.to_le_bytes(), number.to_le_bytes()].concat();
@@ -46,7 +46,7 @@ pub(super) fn control(work: &Work<'_>, mut lane: Lane) {
             }
             16..18 => force(work, &mut lane),
             _ => {
-                // Everything below what is called durable is promised, whoever asked for it.
+                // Everything below the durable LSN is promised, whichever thread forced it.
                 let durable = work.log.durable_lsn();
                 lane.put(Entry {
                     guarantee: rank(work.log.guarantee()),
@@ -87,9 +87,9 @@ fn front(work: &Work<'_>, lane: &mut Lane) -> logforce::Result<()> {
     Ok(())
 }
 
-/// Takes back the last few records.
+/// Voids the last few records.
 fn back(work: &Work<'_>, lane: &mut Lane, rng: &mut Rng) -> logforce::Result<()> {
-    // Nobody appends meanwhile: what is taken back is known exactly.
+    // No thread appends meanwhile, so what is voided is known exactly.
     let _alone = work
         .appending
         .write()

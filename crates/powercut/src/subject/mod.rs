@@ -42,7 +42,7 @@ pub struct Job {
     pub session: u64,
     /// Of everything random.
     pub seed: u64,
-    /// Demand the guarantee of a method that survives a loss of power.
+    /// Demand the guarantee of a method that survives a power cut.
     pub demanding: bool,
     /// What is wrong with the system below it.
     pub fault: Fault,
@@ -71,7 +71,7 @@ struct Work<'a> {
     log: &'a Log,
     /// Starts of durable records, those of atomic groups by their first: where one may truncate.
     starts: Mutex<VecDeque<u64>>,
-    /// Held to write by who takes records back.
+    /// Locked for writing by the thread that voids records.
     appending: RwLock<()>,
     stop: AtomicBool,
     acknowledged: std::sync::atomic::AtomicU64,
@@ -116,7 +116,7 @@ impl Work<'_> {
                 std::thread::sleep(Duration::from_millis(2));
                 true
             }
-            // Taken back by the thread that truncates.
+            // Voided by the thread that truncates.
             ErrorKind::Voided | ErrorKind::Truncated => {
                 std::thread::sleep(Duration::from_millis(1));
                 true

@@ -1,4 +1,4 @@
-//! Small programs without the library: known mistakes of people who write journals, and beside
+//! Small programs without the library: known mistakes in journals, and beside
 //! each the same program done right. They show what the disk and the filesystems can take from a
 //! program, so that a suite which finds nothing has looked.
 //!
@@ -91,7 +91,7 @@ impl Program {
                 !matches!(filesystem, Filesystem::Ext4DataJournal | Filesystem::Btrfs)
             }
             // Without a journal the inode of the file that is renamed over may be marked deleted on
-            // the disk before the directory tells its successor: a cut between the two takes the
+            // the disk before the directory names its successor: a cut between the two takes the
             // name, and with it either content (11 of 400 cuts). The log renames to free names.
             Program::SyncedRename => filesystem != Filesystem::Ext4NoJournal,
             _ => true,

@@ -1,4 +1,4 @@
-//! Records that say who wrote them: what is read after a cut is either one of them, whole, or
+//! Records that name their writer: what is read after a cut is either one of them, whole, or
 //! something that was never appended.
 
 use logforce_testkit::Rng;

@@ -30,11 +30,11 @@ pub enum Fault {
     /// As `Forgetful`, but from when the log is open, of segments in use alone: the log opens after
     /// the cut, with records missing.
     Unforced,
-    /// Everybody gets the lock: two processes write one log.
+    /// Every process gets the lock: two write one log.
     Unlocked,
     /// Reads of segments find nothing behind their first 16 KiB.
     Blind,
-    /// The control file always reads as it did at first: nobody hears of truncations and openings.
+    /// The control file always reads as it did at first: truncations and openings stay unseen.
     Stale,
 }
 
@@ -174,7 +174,7 @@ struct Bytes {
     /// It is a segment, and no longer being prepared: without forces of those the log would miss
     /// segments, and not open.
     in_use: Arc<AtomicBool>,
-    /// What was read of the control file, by whoever reads it first.
+    /// What the first read of the control file returned.
     control: Option<Remembered>,
     /// Writes that were said to be done.
     late: Mutex<Vec<Write>>,

@@ -40,7 +40,7 @@ pub struct Powered {
 }
 
 impl Powered {
-    /// Switches a disk on and mounts what is on it. With `first` the disk is told something before
+    /// Switches a disk on and mounts what is on it. With `first` the disk gets a command before
     /// that: so a cut can come while the filesystem replays its journal.
     ///
     /// # Errors
@@ -96,7 +96,7 @@ impl Powered {
         self.mounted.as_ref().map(Mounted::path)
     }
 
-    /// Tells the disk something. What answers a cut is heard by [`cut`](Self::cut).
+    /// Sends the disk a command. [`cut`](Self::cut) reads the reply to a cut.
     ///
     /// # Errors
     /// If the disk's process ended.
@@ -123,7 +123,7 @@ impl Powered {
         self.cut_by_itself()
     }
 
-    /// Waits for the cut that was told before.
+    /// Waits for the cut that was commanded before.
     ///
     /// # Errors
     /// If the disk's process ended.
@@ -131,7 +131,7 @@ impl Powered {
         self.hear()
     }
 
-    /// Unmounts what is left and ends the disk's process. Whoever used the filesystem has to have
+    /// Unmounts what is left and ends the disk's process. Processes that used the filesystem must have
     /// ended.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 //! The suite runs in namespaces of its own, of mounts and of processes. When its first process
 //! ends, in whatever way, the kernel kills the others and undoes the mounts, and the loop devices
 //! go with the mounts. That first process ends when the one that started it does, because its input
-//! ends then; and whoever presses Ctrl-C ends that. What a kill leaves even so, a directory on the
+//! ends then; and Ctrl-C ends that. What a kill leaves even so, a directory on the
 //! machine's own disk, or a loop device that no mount had taken yet, the process outside removes.
 
 use anyhow::{Context, Result, bail};

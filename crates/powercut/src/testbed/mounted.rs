@@ -21,7 +21,7 @@ impl std::fmt::Display for Unmountable {
 
 impl std::error::Error for Unmountable {}
 
-/// A directory that nobody else in this process uses, below the enclosure's.
+/// A directory that nothing else in this process uses, below the enclosure's.
 pub(crate) fn fresh(home: &Path) -> Result<PathBuf> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let path = home.join(NEXT.fetch_add(1, Ordering::Relaxed).to_string());
@@ -104,7 +104,7 @@ impl Mounted {
     /// Unmounts it.
     ///
     /// # Errors
-    /// If somebody keeps it busy for seconds.
+    /// If a process keeps it busy for seconds.
     pub fn unmount(mut self) -> Result<()> {
         self.gone = true;
         let ended = unmount(&self.at);

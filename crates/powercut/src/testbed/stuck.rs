@@ -14,7 +14,7 @@ use std::time::Duration;
 /// nothing is written again.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Runs `mount`, which mounts the device. If it takes long, xfs is told not to try again.
+/// Runs `mount`, which mounts the device. If it takes long, xfs is set not to retry.
 pub fn freed<T>(filesystem: Filesystem, device: &Path, mount: impl FnOnce() -> T) -> T {
     if filesystem != Filesystem::Xfs {
         return mount();
@@ -33,7 +33,7 @@ pub fn freed<T>(filesystem: Filesystem, device: &Path, mount: impl FnOnce() -> T
     })
 }
 
-/// For each kind of error; `known` is where the kernel shows its filesystems. What cannot be told
+/// For each kind of error; `known` is where the kernel shows its filesystems. What cannot be set
 /// so is left as it is: the mount may have ended just now.
 fn try_no_more(device: &Path, known: &Path) {
     let Some(name) = device.file_name() else {

@@ -187,7 +187,7 @@ impl World {
         let way = rng.pick(&[Look::Read, Look::Follow, Look::Walk, Look::Salvage]);
         let failing_calls = random_failing_calls(rng);
         let _report = self.report(format!(
-            "{way:?} in trouble, schedule {seed}, {failing_calls:?}"
+            "{way:?} amid failing calls, schedule {seed}, {failing_calls:?}"
         ));
         let look = || SimRuntime::run(seed, |rt| way.shows(&self.disk.system(rt), &self.disk));
         let undisturbed = look().unwrap_or_else(|e| panic!("{way:?}, undisturbed: {e}"));

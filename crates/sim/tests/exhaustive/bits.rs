@@ -71,7 +71,7 @@ fn ways(region: Region, byte: usize, bit: u8) -> Option<Ways> {
             };
             (one, ways)
         }
-        // Whoever truncates has met the damage by the same code as whoever refuses.
+        // An opening that truncates meets the damage in the same code as one that refuses.
         _ => {
             return Some(Ways {
                 truncate: one || thorough(),
@@ -247,7 +247,7 @@ fn flip_everything(fixture: &Fixture, files: fn(&str) -> bool) -> Count {
     let of = |fate| count.fates.get(&fate).copied().unwrap_or_default();
     println!(
         "exhaustive bits ({}): {bits} bits, {} flipped singly and {} in {} flips of up to {PIECE} at \
-         once, another stands for {}; {} detected, {} told by the other slot, {} without effect, {} above the highest stamp; \
+         once, another stands for {}; {} detected, {} reported by the other slot, {} without effect, {} above the highest stamp; \
          flips looked at: {}, opened: {}, opened to truncate: {}",
         fixture.name,
         count.singly,
@@ -308,7 +308,7 @@ fn every_bit_of_a_torn_log() {
     assert_eq!(count.fates.get(&Fate::AboveStamp), None);
 }
 
-/// The same bit of both slots: nothing of either is believed, and the error says so.
+/// The same bit of both slots: neither is used, and the error names that.
 #[test]
 fn every_bit_of_both_slots() {
     let fixture = logs::closed();

@@ -8,9 +8,9 @@ use logforce_sim::fixture::{Fixture, Look, Shown};
 /// What came of a flipped bit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fate {
-    /// The opening, the reading or the inspector said so, and where.
+    /// The opening, the reading or the inspector reported it, and where.
     Detected,
-    /// The other of two slots told the same.
+    /// The other of two slots had the same contents.
     OtherSlot,
     /// Nothing is different.
     NoEffect,
@@ -39,7 +39,7 @@ struct Hit<'a> {
     highest: Lsn,
     /// No record of it is part of the log, and none behind it is found through it.
     gone: bool,
-    /// All of it was taken back.
+    /// All of it was voided.
     void: bool,
     /// It takes something back, or one behind it does.
     voids: bool,
@@ -133,7 +133,7 @@ impl<'a> Trial<'a> {
         assert_eq!(look.summary, self.fixture.look.summary, "{what}");
         assert_eq!(look.meta, self.fixture.look.meta, "{what}");
         if hit.void && look.damages.is_empty() {
-            // A walk goes on behind the range.
+            // A walk continues behind the range.
             assert!(look.records == self.fixture.look.records, "{what}");
             let proven = self.fixture.look.finding.proven_to;
             assert_eq!(look.finding.proven_to, proven, "{what}");
@@ -171,10 +171,7 @@ impl<'a> Trial<'a> {
                     .binary_search_by_key(&e.start, |(lsn, _)| *lsn)
                     .is_ok()
             };
-            assert!(
-                look.records.iter().all(live),
-                "{what}: taken back, and there"
-            );
+            assert!(look.records.iter().all(live), "{what}: voided, and there");
         }
     }
 
@@ -189,7 +186,7 @@ impl<'a> Trial<'a> {
         assert!(hit.highest <= end && end <= hit.batch.lsn, "{what}: {end}");
     }
 
-    /// What opening it must say.
+    /// What opening it must report.
     pub fn opened(&self, opened: Result<Shown, Error>) -> Fate {
         let (v, what) = (self.fixture, &self.what);
         if let Ok(shown) = &opened {
@@ -264,12 +261,12 @@ impl<'a> Trial<'a> {
         assert_eq!(
             shown.records.len(),
             v.live.len(),
-            "{what}: shorter, in silence"
+            "{what}: silently shorter"
         );
         if hit.void {
             Fate::NoEffect
         } else {
-            // The inspector's to say.
+            // Only the inspector reports it.
             Fate::Detected
         }
     }
@@ -321,7 +318,7 @@ impl<'a> Trial<'a> {
         let voids = |b: &BatchInfo| b.kind == BatchKind::Void && b.lsn >= from;
         let void_lost = shown.lost.is_some() && v.batches.iter().any(voids);
         if void_lost {
-            // What was taken back nobody knows any more.
+            // What was voided is not known any more.
             v.were_appended(&shown.records, what);
         } else {
             v.is_prefix(&shown.records, what);
@@ -329,8 +326,8 @@ impl<'a> Trial<'a> {
         }
         let unprovable = hit.as_ref().is_some_and(|h| h.unprovable);
         let all = shown.records.len() == v.live.len();
-        let told = shown.lost.is_some() || shown.damage.is_some();
-        assert!(told || all || unprovable, "{what}: cut in silence");
+        let reported = shown.lost.is_some() || shown.damage.is_some();
+        assert!(reported || all || unprovable, "{what}: silently cut");
         if let Some(lost) = &shown.lost {
             assert_eq!(lost.lsn, from, "{what}: {lost}");
             assert!(
@@ -346,7 +343,7 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// Both slots of something are broken: the error says so, and nothing is believed.
+/// Both slots of a structure are broken: the error names that, and neither slot is used.
 pub fn names_control(result: Result<Shown, Error>, what: &str) {
     let Err(e) = result else {
         panic!("{what}: opened")

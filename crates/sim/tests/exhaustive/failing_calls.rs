@@ -100,7 +100,7 @@ fn fail(fixture: &Fixture, way: Way, calls: &[Call], number: usize, count: &mut 
         .map(|answer| vec![failing(answer)])
         .collect();
     if call == Call::Read {
-        // The medium says something, and whoever looks again cannot.
+        // A medium error, and then the retry fails for lack of memory.
         let again = failing((Refusal::NoMemory, u64::MAX));
         tried.push(vec![failing((Refusal::Medium, 1)), again]);
     }

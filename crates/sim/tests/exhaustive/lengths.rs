@@ -110,7 +110,7 @@ impl<'a> Cut<'a> {
         }
     }
 
-    /// The control file promises the segment: it is lost, and said to be.
+    /// The control file promises the segment: it is lost, and reported as lost.
     fn segment(&self, opens: bool) {
         let (v, what) = (self.fixture, &self.what);
         let segments = &v.look.summary.segments;
@@ -150,13 +150,13 @@ impl<'a> Cut<'a> {
             b.kind == logforce_core::BatchKind::Void && b.lsn >= s.start
         };
         if shown.lost.is_some() && v.batches.iter().any(voids) {
-            // What was taken back nobody knows any more.
+            // What was voided is not known any more.
             v.were_appended(&shown.records, what);
         } else {
             v.is_prefix(&shown.records, what);
             v.is_whole(&shown.records, what);
         }
-        assert!(shown.lost.is_some() || all, "{what}: cut in silence");
+        assert!(shown.lost.is_some() || all, "{what}: silently cut");
         if let Some(lost) = &shown.lost {
             assert_eq!(lost.lsn, s.start, "{what}");
             assert!(shown.tail > v.appended_to(), "{what}: LSNs are used again");
@@ -214,7 +214,7 @@ impl<'a> Cut<'a> {
             names_control(strict, what);
             let shown = self.open(OnDamage::Truncate);
             let shown = shown.unwrap_or_else(|e| panic!("{what}: not truncated: {e}"));
-            assert!(shown.meta.is_err(), "{what}: the loss is not told");
+            assert!(shown.meta.is_err(), "{what}: the loss is not reported");
             expected.meta.clone_from(&shown.meta);
             assert!(shown == expected, "{what}: {shown:#?}");
         } else {
@@ -283,7 +283,7 @@ fn cut_everything(fixture: &Fixture, second: bool) {
         cuts.len() as u64
     );
     println!(
-        "exhaustive lengths ({}): {} lengths of {} files, of {whole} that there are: {} detected, {} told by the other slot, {} \
+        "exhaustive lengths ({}): {} lengths of {} files, of {whole} that there are: {} detected, {} reported by the other slot, {} \
          without effect; all looked at, {} opened",
         fixture.name,
         cuts.len(),

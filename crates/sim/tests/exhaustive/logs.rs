@@ -8,7 +8,7 @@ use logforce_sim::workload::Step;
 /// A few hundred records in every kind of batch, over several segments, one of them recycled.
 /// `before`: so many that the long run of records begins in the last unit of a segment.
 fn steps(before: usize) -> Vec<Step> {
-    // A first life, gone but for the bytes in the recycled file.
+    // First contents, later truncated: their bytes stay in the recycled file.
     let mut steps = vec![Step::Commit(30), Step::Meta(40)];
     steps.extend((0..before).map(|n| Step::Commit(100 + n)));
     steps.extend([Step::Front(100), Step::Meta(25), Step::Commit(9)]);

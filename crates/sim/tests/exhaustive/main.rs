@@ -1,8 +1,8 @@
-//! Everything, where that is little enough: every bit of a log flipped, every length of every file,
-//! every order of directory changes, every pair of crashes of a short workload.
+//! Exhaustive tests: every bit of a log flipped, every length of every file, every subset of directory
+//! changes, every pair of crashes of a short workload.
 //!
-//! Each test prints what it counted. `LOGFORCE_EXHAUSTIVE=all` does by every way what otherwise is
-//! done by the cheaper ways only; the counts say which.
+//! Each test prints its counts. By default some cases are opened in the cheaper ways only;
+//! `LOGFORCE_EXHAUSTIVE=all` opens each in every way.
 
 mod bits;
 mod expect;

@@ -24,7 +24,7 @@ fn before() -> Vec<Step> {
     ]
 }
 
-/// What goes on after it.
+/// The steps after both crashes.
 fn after() -> Vec<Step> {
     vec![
         Step::CommitGroup(2, 900),
@@ -37,11 +37,11 @@ fn after() -> Vec<Step> {
     ]
 }
 
-/// Two crashes: how the first comes and what it leaves of what was not durable, and what the
-/// second, a loss of power, does.
+/// Two crashes: how the first comes and what it leaves of what was not durable, and what the second,
+/// a power cut, leaves.
 ///
-/// After the first loss of power there is nothing left that is not durable. It takes a process that
-/// is killed for a recovery to find bytes that the next loss of power takes away.
+/// After a power cut nothing is left that is not durable. Only after a killed process can recovery
+/// find bytes that the next power cut loses.
 #[derive(Debug, Clone, Copy)]
 struct Kind {
     first: Failure,

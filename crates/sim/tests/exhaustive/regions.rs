@@ -26,7 +26,7 @@ pub enum Region {
     MetaRest(usize),
     /// The beginning of a write unit where a batch could be and none is.
     UnitHead,
-    /// What is there of a write that was under way.
+    /// The part of a torn write that is there.
     Torn,
     /// The page of statistics.
     Live,

@@ -1,9 +1,9 @@
-//! The work of a test, shared among the processors.
+//! Worker threads: a test's cases, shared among the processors.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 /// Calls `work` for each number below `count`, in several threads, each with a state of its own
-/// from `begin`; answers the states. After a panic nobody begins another.
+/// from `begin`; returns the states. After a panic no thread takes another number.
 pub fn share<S: Send>(
     count: usize,
     begin: impl Fn() -> S + Sync,

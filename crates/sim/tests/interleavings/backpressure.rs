@@ -1,11 +1,11 @@
-//! Too little memory and too little prepared space: whoever waits for either is told.
+//! Too little buffer space and too few prepared segments: every waiter is woken.
 
 use crate::harness::explore;
 use crate::world::{METHODS, Word, World, below, one_in, options, pick, record};
 use logforce_core::{Error, ErrorKind, Log, Options};
 use std::sync::Arc;
 
-/// Room for two batches and no more.
+/// Buffer space for two batches and no more.
 fn narrow() -> Options {
     options().buffer_size(8 << 10).method(pick(&METHODS))
 }
@@ -31,7 +31,7 @@ fn place(world: &World, log: &Log, data: &[u8]) -> Result<(), Error> {
     }
 }
 
-/// Staging is full most of the time: threads and tasks wait for room.
+/// The buffer is full most of the time: threads and tasks wait for space in it.
 #[test]
 fn full_buffer() {
     explore("full_buffer", || {
@@ -54,7 +54,7 @@ fn full_buffer() {
     });
 }
 
-/// Nobody forces: full batches are written to make room, by the log's own thread alone.
+/// No thread forces: the writing thread alone writes full batches to make space.
 #[test]
 fn appends_alone() {
     explore("appends_alone", || {
@@ -77,8 +77,8 @@ fn appends_alone() {
     });
 }
 
-/// Records that nobody ever submits or forces, and a task that waits for room: the wake of whoever
-/// made room is the only one.
+/// Records that are never submitted or forced, and a task that waits for buffer space: only the
+/// thread that frees some wakes it.
 #[test]
 fn a_task_waits_for_room() {
     explore("a_task_waits_for_room", || {
@@ -125,7 +125,7 @@ fn new_segments() {
     });
 }
 
-/// A callback in the log's own thread appends more than there is room for: it makes it itself.
+/// A callback in the writing thread appends more than the buffer holds: it makes the space itself.
 #[test]
 fn a_callback_fills_up() {
     explore("a_callback_fills_up", || {
@@ -165,7 +165,7 @@ fn a_checkpoint_makes_room() {
             let log = inside.lock().expect("no panic").clone();
             let Some(log) = log else { return };
             if appends {
-                // Refused at once where there is no room for it.
+                // Refused at once where there is no space for it.
                 match log.commit(&record(77, len)) {
                     Ok(_) => {}
                     Err(e) => {
@@ -230,7 +230,7 @@ fn a_pin_gives_room() {
             true => pin.advance(to).expect("the end is there"),
             false => drop(pin),
         }
-        // Nobody else rings the preparing thread, and time does not pass.
+        // Nothing else wakes the preallocator, and time does not pass.
         while log.front_lsn() < to {
             shuttle::thread::yield_now();
         }

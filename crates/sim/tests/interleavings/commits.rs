@@ -7,7 +7,7 @@ use logforce_device::Runtime;
 use logforce_device::sync::locks_taken_here;
 use std::time::Duration;
 
-/// The plainest: everybody's commit returns, and is durable then.
+/// The simplest case: every commit returns, and is durable then.
 #[test]
 fn committers() {
     explore("committers", || {
@@ -34,7 +34,7 @@ fn committers() {
     });
 }
 
-/// Several writes in the air, which land in any order; others watch.
+/// Several writes in flight, which complete in any order; other threads read.
 #[test]
 fn flights() {
     explore("flights", || {
@@ -72,7 +72,7 @@ fn flights() {
     });
 }
 
-/// Commits of every policy at once. Here time passes, when nothing else can go on.
+/// Commits of every policy at once. Here time passes, when no thread can run.
 #[test]
 fn policies() {
     explore("policies", || {

@@ -1,5 +1,5 @@
-//! The device fails, or panics: everybody is told, nobody is acknowledged who should not be, and
-//! the lock is given up when nothing is in the air any more.
+//! The device fails, or panics: every waiter gets the error, no commit is acknowledged wrongly, and
+//! the lock is released once nothing is in flight.
 
 use crate::harness::explore;
 use crate::world::{DIR, METHODS, Word, World, below, follow, one_in, options, pick, record};
@@ -9,7 +9,7 @@ use logforce_testkit::{Failure, Fault, Survival};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// What a log in trouble may answer.
+/// The errors that a failing log may return.
 fn expected(e: &Error) {
     // The last where a segment could not be prepared: then nothing was accepted.
     let kinds = [ErrorKind::Poisoned, ErrorKind::Closed, ErrorKind::Io];
@@ -122,7 +122,7 @@ fn work_and_fail(fault: Fault) {
         thread.join().expect("no thread panics");
     }
     assert!(!world.is_locked(), "a log that has ended keeps the lock");
-    // A cut now: what was acknowledged is there afterwards, and nobody calls it damage.
+    // A power cut now: what was acknowledged is there afterwards, and no opening reports damage.
     let lost = Some(Survival::Lost);
     world.disk.crash(Failure::Power, lost, below(1 << 20));
     if one_in(2) {
@@ -198,8 +198,8 @@ fn failing_in_flight_writes() {
     });
 }
 
-/// The log's directory is taken away while nothing is to be prepared: whatever lands next has the
-/// log's own thread look, and everybody is told, though nobody asks for anything more.
+/// The log's directory is moved away while nothing is to be prepared: the next completed write makes
+/// the writing thread check it, and every waiter gets the error without another call.
 #[test]
 fn displaced() {
     explore("displaced", || {

@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
-/// Polls once, with a waker that nobody waits for.
+/// Polls once, with a waker that wakes nothing.
 fn poll_once(world: &World, handle: &mut CommitHandle) -> Poll<Result<Committed, Error>> {
     let waker = Word::new(world).into();
     Pin::new(handle).poll(&mut Context::from_waker(&waker))
@@ -46,7 +46,7 @@ fn settle(world: &World, log: &Log, mut handle: CommitHandle, data: &[u8]) {
     world.acknowledged(&done.expect("nothing fails"), data);
 }
 
-/// Nobody commits in a thread: the log's own does all of it.
+/// No thread commits: the writing thread does all jobs.
 #[test]
 fn handles() {
     explore("handles", || {
@@ -79,7 +79,7 @@ fn handles() {
     });
 }
 
-/// A single handle that is awaited, with nobody else about: whatever wakes it is the only one.
+/// A single handle is awaited, and no other thread works: only one wake can reach it.
 #[test]
 fn one_handle() {
     explore("one_handle", || {
@@ -112,7 +112,7 @@ fn one_handle() {
     });
 }
 
-/// Handles beside threads that commit: either may be the one who writes.
+/// Handles beside threads that commit: either may lead a job.
 #[test]
 fn handles_and_committers() {
     explore("handles_and_committers", || {
@@ -198,7 +198,7 @@ fn callbacks() {
     });
 }
 
-/// Somebody else's job carries the record of a callback, and nothing happens after it.
+/// Another thread's job writes the record of a callback, and nothing happens after it.
 #[test]
 fn a_callback_beside_committers() {
     explore("a_callback_beside_committers", || {

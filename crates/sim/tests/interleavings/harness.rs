@@ -1,4 +1,4 @@
-//! Runs a test in many schedules, and says how to see a failing one again.
+//! Runs a test in many schedules, and prints how to repeat a failing one.
 
 use logforce_sim::from_env;
 use logforce_testkit::CLOCK;
@@ -10,7 +10,7 @@ use std::panic::PanicHookInfo;
 use std::sync::Once;
 use std::time::Instant;
 
-/// Schedules of a test where nothing else is asked for.
+/// Schedules of a test by default.
 const SCHEDULES: u64 = 600;
 /// Schedules that follow from one seed. PCT learns from the first how long they are.
 const BLOCK: usize = 20;
@@ -76,15 +76,15 @@ fn strategy(seed: u64) -> Box<dyn Scheduler> {
 fn config() -> Config {
     let mut config = Config::new();
     config.stack_size = 512 << 10;
-    // A seed says it shorter.
+    // The seed is enough to repeat it.
     config.failure_persistence = FailurePersistence::None;
     config.max_steps = MaxSteps::FailAfter(MAX_STEPS);
     config.silence_warnings = true;
     config
 }
 
-/// A scheduler that gives the clock the turn only when nobody else can go on: a timeout that ends a
-/// wait sooner would hide a wake that was lost.
+/// A scheduler that gives the clock the turn only when no other thread can run: a timeout that ends a
+/// wait sooner would hide a lost wake.
 struct Walk {
     inner: Box<dyn Scheduler>,
 }

@@ -9,7 +9,7 @@ use std::time::Instant;
 /// What became of a bug.
 struct Caught {
     name: &'static str,
-    /// The line that says which test, which seed, which schedule; or what happened instead.
+    /// The line with the test, the seed and the schedule; or what happened instead.
     by: Result<String, String>,
     seconds: f64,
 }

@@ -43,7 +43,7 @@ fn truncations() {
         if one_in(2) {
             match log.truncate_front(first.end) {
                 Ok(()) => assert!(log.front_lsn() >= first.end),
-                // What begins there was taken back.
+                // What begins there was voided.
                 Err(e) => allowed(&e, &[ErrorKind::Voided]),
             }
         }
@@ -77,7 +77,7 @@ fn truncation_waits_for_space() {
     });
 }
 
-/// Something of everything that may be under way when the log is closed.
+/// Some of everything that may be in flight when the log is closed.
 fn busy(world: &World, log: &Log, n: u64) -> Result<(), Error> {
     let data = record(n, if one_in(3) { 5_000 } else { 40 });
     match below(7) {
@@ -188,7 +188,7 @@ fn dropping() {
             .map(|n| {
                 let log = log.clone();
                 world.spawn(move |world| {
-                    busy(world, &log, n).expect("nobody closes it");
+                    busy(world, &log, n).expect("no thread closes it");
                     drop(log);
                 })
             })

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 pub const DIR: &str = "/log";
 
-/// The methods that guarantee something against loss of power here.
+/// The methods whose guarantee covers a power cut here.
 pub const METHODS: [Method; 4] = [
     Method::DirectDsync,
     Method::DirectFdatasync,
@@ -38,7 +38,7 @@ pub fn pick<T: Copy>(from: &[T]) -> T {
     from[below(from.len() as u64) as usize]
 }
 
-/// A record of its own: the first eight bytes tell it from all others.
+/// A unique record: its first eight bytes distinguish it from all others.
 pub fn record(number: u64, len: usize) -> Vec<u8> {
     let mut bytes = vec![number as u8; len.max(8)];
     bytes[..8].copy_from_slice(&(0x10f0_0000 + number).to_le_bytes());
@@ -66,7 +66,7 @@ pub struct World {
     pub rt: ShuttleRuntime,
     /// Operations of the disk fail.
     pub failing: bool,
-    /// What was said to be durable: where it begins, and its first bytes.
+    /// What was reported as durable: where it begins, and its first bytes.
     promised: Arc<Mutex<BTreeMap<Lsn, [u8; 8]>>>,
 }
 
@@ -92,7 +92,7 @@ impl World {
         Log::open(system, DIR, OpenMode::OpenOrCreate, options).expect("nothing fails in opening")
     }
 
-    /// Lets time pass until nobody has anything to do: the next segment is prepared.
+    /// Lets time pass until no thread has work: the next segment is prepared.
     pub fn rest(&self) {
         let clock = self.rt.with_clock();
         let word = AtomicU32::new(0);
@@ -106,7 +106,7 @@ impl World {
         thread::spawn(move || body(&world))
     }
 
-    /// The record is durable, says somebody: then a cut now must not take it away.
+    /// Notes a record that was reported as durable: a power cut must not lose it.
     pub fn durable(&self, start: Lsn, end: Lsn, data: &[u8]) {
         let medium = Medium::of(&self.disk, DIR, Layer::Stable);
         assert!(
@@ -120,7 +120,7 @@ impl World {
         promised.insert(start, tag);
     }
 
-    /// Everything that was said to be durable at any time is on the medium.
+    /// Checks that everything ever reported as durable is on the medium.
     pub fn all_there(&self) {
         let medium = Medium::of(&self.disk, DIR, Layer::Stable);
         let promised = self.promised.lock().expect("no panic");
@@ -132,14 +132,14 @@ impl World {
         }
     }
 
-    /// Whether somebody holds the log's lock.
+    /// Whether the log's lock is held.
     pub fn is_locked(&self) -> bool {
         let directory = self.disk.system(&self.rt).directory(Path::new(DIR));
         let directory = directory.expect("the directory is there");
         directory.is_locked("lock").expect("the disk answers")
     }
 
-    /// A commit was answered: what it says is so.
+    /// Checks the result of a commit.
     pub fn acknowledged(&self, done: &Committed, data: &[u8]) {
         match done.guarantee {
             Guarantee::PowerLoss => self.durable(done.start, done.end, data),
@@ -164,7 +164,7 @@ impl World {
         self.durable(entry.start, entry.end, &entry.data);
     }
 
-    /// The durable LSN as the log says it, never ahead of the medium.
+    /// The log's durable LSN, which must not be ahead of the medium.
     pub fn watermark(&self, log: &Log) -> Lsn {
         let said = log.durable_lsn();
         let medium = Medium::of(&self.disk, DIR, Layer::Stable);
@@ -176,13 +176,13 @@ impl World {
         said
     }
 
-    /// Closes, and looks that nothing of the log is left in the air.
+    /// Closes, and checks that no write of the log is left in flight.
     pub fn close(&self, log: Log) -> Result<(), Error> {
         let closed = log.close();
         assert_eq!(
             self.disk.max_in_flight_writes(),
             0,
-            "in the air after closing"
+            "in flight after closing"
         );
         closed
     }
@@ -265,7 +265,7 @@ pub fn follow(world: &World, log: &Log, from: Lsn, tasks: bool) -> Vec<Record> {
                 world.shown(&entry);
                 seen.push(entry);
             }
-            // Taken back, or the log has failed; after the latter it ends.
+            // Voided, or the log has failed; after a failure it ends.
             Some(Err(_)) => {}
         }
     }

@@ -222,9 +222,9 @@ fn a_callback_keeps_it_from_being_full() {
     }
 }
 
-/// Told while there is space: an append never waits for a callback that is quick enough.
+/// The callback comes while there is space: an append never waits for one that is quick enough.
 #[test]
-fn it_is_told_a_segment_ahead() {
+fn the_callback_comes_a_segment_ahead() {
     let disk = SimDisk::new(SimOptions::default(), 1);
     let dues: Arc<Mutex<Vec<CheckpointDue>>> = Arc::default();
     let noted = dues.clone();
@@ -245,8 +245,8 @@ fn it_is_told_a_segment_ahead() {
         // It did nothing, and is asked again before it is too late; then appends are refused.
         let (_, e) = fill_up(&log);
         assert_eq!(e.kind(), ErrorKind::Full);
-        let told = dues.lock().unwrap().len();
-        assert!((2..=4).contains(&told), "{told}");
+        let reported = dues.lock().unwrap().len();
+        assert!((2..=4).contains(&reported), "{reported}");
         assert_eq!(fill_up(&log).1.kind(), ErrorKind::Full);
         log.close().unwrap();
         let _ = slot.lock().unwrap().take();
@@ -361,7 +361,7 @@ fn pins_give_way_at_the_cap() {
 }
 
 /// Writers, a callback of any kind, pins, a cut: no deadlock, nothing lost, never above the cap.
-fn life(seed: u64) {
+fn run(seed: u64) {
     let mut rng = Rng::new(seed);
     let disk = SimDisk::new(SimOptions::random(seed), seed);
     let unit = u64::from(disk.options().facts().write_unit());
@@ -454,6 +454,6 @@ fn life(seed: u64) {
 }
 
 #[test]
-fn nobody_waits_in_a_circle() {
-    seeds(100, 500).for_each(life);
+fn no_call_waits_in_a_circle() {
+    seeds(100, 500).for_each(run);
 }

@@ -1,5 +1,5 @@
-//! Many threads that commit, under schedules of every kind: nobody is left asleep (the scheduler
-//! reports a deadlock), nothing is acknowledged that a cut takes away.
+//! Many threads that commit, under schedules of every kind: no thread sleeps for ever (the scheduler
+//! reports a deadlock), and nothing is acknowledged that a power cut loses.
 
 use crate::common::opened;
 use logforce_core::{
@@ -19,7 +19,7 @@ use std::time::Duration;
 /// What was acknowledged, and as surviving what.
 type Acked = Arc<Mutex<BTreeMap<Lsn, (Vec<u8>, Guarantee)>>>;
 
-/// One thread of a life.
+/// One thread of a run.
 struct Committer {
     log: Log,
     rt: SimRuntime,
@@ -105,7 +105,7 @@ impl Committer {
                             self.ack(done.start, data.clone(), done.guarantee);
                         }
                         2 => {
-                            // Nobody polls: it must come by itself.
+                            // Nothing polls: it must come by itself.
                             while !handle.is_done() {
                                 self.rt.sleep(Duration::from_millis(1));
                             }
@@ -197,7 +197,7 @@ fn follow(log: &Log, rt: &SimRuntime, how: u64) -> Vec<Record> {
     }
 }
 
-fn life(seed: u64) {
+fn run(seed: u64) {
     let mut rng = Rng::new(seed);
     let disk = SimDisk::new(
         SimOptions {
@@ -219,7 +219,7 @@ fn life(seed: u64) {
         .max_batch(128 << 10)
         .buffer_size(256 << 10)
         .max_in_flight_writes(1 + rng.below(4) as usize)
-        // Mostly far too little: so that writes are in the air together, and land in any order.
+        // Mostly far too little, so that writes are in flight together and complete in any order.
         .pipeline_threshold(rng.pick(&[1, 1, 4096, 65_536]))
         .method(rng.pick(&methods))
         .live_stats(rng.one_in(2));
@@ -310,10 +310,10 @@ fn life(seed: u64) {
 }
 
 #[test]
-fn nobody_is_left_asleep_and_nothing_acknowledged_is_lost() {
+fn no_thread_sleeps_for_ever_and_nothing_acknowledged_is_lost() {
     for seed in seeds(200, 1_500) {
         eprintln!("LOGFORCE_SEED={seed}");
-        life(seed);
+        run(seed);
     }
 }
 
@@ -442,7 +442,7 @@ fn a_woken_task_holds_the_last_clone() {
 /// The device's code panics in a committer's thread, in the writing thread, or in the preparing one:
 /// the log fails, and everybody else is told.
 #[test]
-fn a_panic_under_the_log_leaves_nobody_asleep() {
+fn a_panic_under_the_log_wakes_every_thread() {
     let (mut unwound, mut failed) = (0, 0);
     for (method, op) in [Method::DirectDsync, Method::Fdatasync]
         .into_iter()
@@ -540,7 +540,7 @@ fn a_callback_needs_no_clock() {
                 }
                 rt.wait(&called, seen, None);
             }
-            // Time jumps to the next timeout when nobody can run.
+            // Time jumps to the next timeout when no thread can run.
             assert!(rt.now() - began < Duration::from_secs(1), "seed {seed}");
             for committer in committers {
                 committer.join().expect("no committer panics");

@@ -104,7 +104,7 @@ pub fn truncation() -> Vec<Step> {
     steps
 }
 
-/// A lot of appends and one force; then the neighbours of a through write.
+/// Many appends and one force; then the batches beside a through write.
 pub fn bulk() -> Vec<Step> {
     let mut steps = vec![Step::Append(1_500); 40];
     steps.extend([Step::Force, Step::Append(5_000), Step::Idle(5)]);

@@ -1,4 +1,4 @@
-//! Damage: told from a torn tail wherever a stamp allows it, never a shorter log in silence.
+//! Damage: distinguished from a torn tail wherever a stamp allows it, never a silently shorter log.
 
 use crate::crash::{case, spanning};
 use logforce_core::{
@@ -102,7 +102,7 @@ impl Fixture {
         })
     }
 
-    /// Whether all of `[from, to)` was taken back.
+    /// Whether all of `[from, to)` was voided.
     fn is_void(&self, from: Lsn, to: Lsn) -> bool {
         let model = lock(&self.world.model);
         model.voids.iter().any(|v| v.0 <= from && to <= v.1)
@@ -194,7 +194,7 @@ impl Fixture {
                 self.is_prefix(&shown);
                 assert!(
                     unprovable || shown.len() == self.live.len(),
-                    "{what}: a shorter log in silence"
+                    "{what}: a silently shorter log"
                 );
             }
         }
@@ -205,8 +205,8 @@ impl Fixture {
             Opened::Shows(shown, damage, lost, tail) => {
                 self.is_prefix_but(&shown, void_lost);
                 let end = self.live.last().map_or(Lsn::ORIGIN, |(_, k)| k.end);
-                let told = damage.is_some() || lost.is_some() || shown.len() == self.live.len();
-                assert!(told || unprovable, "{what}: cut in silence");
+                let reported = damage.is_some() || lost.is_some() || shown.len() == self.live.len();
+                assert!(reported || unprovable, "{what}: silently cut");
                 if lost.is_some() {
                     assert!(tail > end, "{what}: LSNs are used again at {tail}");
                 }
@@ -275,7 +275,7 @@ fn flip_everywhere(closed: bool) {
                 .disk
                 .flip_bit(PATH, &b.file, b.offset + at, at as u8);
             assert!(flipped, "{b:?}");
-            // What cannot be told apart lies above the highest stamp of the batches behind.
+            // What cannot be distinguished lies above the highest stamp of the batches behind.
             let behind = fixture.batches[n + 1..].iter().map(|b| b.stamp).max();
             let unprovable = anchor <= b.lsn && behind.is_none_or(|s| s <= b.lsn);
             silent += u32::from(unprovable);
@@ -317,7 +317,7 @@ fn a_missing_segment() {
                         assert_eq!((d.lsn, d.case), (from, RecoveryCase::SegmentLost), "{d}");
                         assert_eq!(d.file.as_ref(), Some(name), "{d}");
                     }
-                    Opened::Shows(..) => panic!("{name} is missing and nobody says so"),
+                    Opened::Shows(..) => panic!("{name} is missing, and no error says so"),
                 }
                 fixture.world.restore(&fixture.image);
                 if header {

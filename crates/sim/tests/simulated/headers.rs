@@ -1,4 +1,4 @@
-//! Headers of segments that are not given back as they are.
+//! Segment headers that a read returns wrong.
 
 use logforce_core::{Inspector, Log, OnDamage, OpenMode};
 use logforce_sim::model::{PATH, read, small};
@@ -57,12 +57,12 @@ fn a_header_that_is_read_wrong_once_costs_nothing() {
     }
 }
 
-/// A refusal says which file it is for, and why, though the header can be read again by then.
+/// A refusal names its file and the reason, though the header can be read again by then.
 #[test]
 fn a_refusal_for_a_header_says_what_was_seen() {
     let disk = closed();
     let image = disk.snapshot();
-    let mut told = 0;
+    let mut reported = 0;
     for n in 0..40 {
         disk.restore(&image);
         disk.reboot(1);
@@ -77,10 +77,10 @@ fn a_refusal_for_a_header_says_what_was_seen() {
             if text.contains(".seg") {
                 assert!(!text.contains("this one is missing"), "read {n}: {text}");
                 assert!(text.contains("header cannot be read"), "read {n}: {text}");
-                told += 1;
+                reported += 1;
             }
             Inspector::open(&*system, PATH).expect("it can be looked at");
         });
     }
-    assert!(told > 2, "{told}");
+    assert!(reported > 2, "{reported}");
 }

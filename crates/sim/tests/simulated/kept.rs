@@ -1,4 +1,4 @@
-//! What was given up at damage is kept, and shown to who asks for it, wherever it came to lie.
+//! What was given up at damage is kept, and shown on request, wherever it lies.
 
 use crate::common::batches as all_batches;
 use logforce_core::{

@@ -45,7 +45,7 @@ fn talkative() -> SimDisk {
     SimDisk::new(options, 1)
 }
 
-/// Also by methods that put down no stamps, for which the writing thread is never woken.
+/// Also by methods that write no stamps, for which the writing thread is never woken.
 #[test]
 fn it_says_what_the_log_says() {
     use logforce_core::Guarantee::ProcessCrash;
@@ -116,7 +116,7 @@ fn it_is_written_once_a_second_at_most_and_can_be_turned_off() {
     assert!(!disk.log().contains("live"));
 }
 
-/// Missing, short, rotten, another log's, unreadable: it says nothing, and nobody minds.
+/// Missing, short, rotten, another log's, unreadable: it is ignored.
 #[test]
 fn rubbish_is_no_page_and_no_error() {
     let disk = SimDisk::new(SimOptions::default(), 1);
@@ -207,9 +207,9 @@ fn a_crash_at_every_operation() {
     case.crash_at(Failure::Process, 1, 1, 6);
 }
 
-/// Whatever fails of the page, the log goes on as if nothing had happened.
+/// Whatever fails of the page, the log continues as if nothing had failed.
 #[test]
-fn its_failures_are_nobodys() {
+fn its_failures_fail_no_call() {
     let mut case = case("live", vec![bulk()]);
     case.options = live();
     case.disk.log_lines = 1 << 20;

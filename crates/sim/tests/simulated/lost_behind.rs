@@ -46,7 +46,7 @@ fn truncate(disk: &SimDisk, seed: u64) -> (RecoveryReport, Vec<Record>) {
 }
 
 /// Whether a strict opening refuses, or the log says what was given up.
-fn is_told(disk: &SimDisk, seed: u64) -> bool {
+fn is_reported(disk: &SimDisk, seed: u64) -> bool {
     SimRuntime::run(seed, |rt| {
         match Log::open(&*disk.system(rt), PATH, OpenMode::OpenExisting, options()) {
             Ok(log) => !log.given_up().expect("nothing fails").is_empty(),
@@ -58,7 +58,7 @@ fn is_told(disk: &SimDisk, seed: u64) -> bool {
 /// The last batch of a segment is rotten, and the segment behind it is lost, with the stamp that would
 /// say that this batch had been durable: the loss is told, and what was cut with it does not come back.
 #[test]
-fn a_segment_lost_behind_a_rotten_batch_is_told() {
+fn a_segment_lost_behind_a_rotten_batch_is_reported() {
     let disk = SimDisk::new(SimOptions::default(), 1);
     commit_all(&disk, false);
     let (anchor, all, _) = batches(&disk, 2);
@@ -69,7 +69,7 @@ fn a_segment_lost_behind_a_rotten_batch_is_told() {
     assert!(rotten.lsn >= anchor, "nothing but a stamp tells");
     assert!(disk.flip_bit(PATH, &rotten.file, rotten.offset + 200, 0));
     assert!(disk.remove_file(PATH, &next.file));
-    assert!(is_told(&disk, 3));
+    assert!(is_reported(&disk, 3));
 
     let damaged = disk.snapshot();
     // Cut at each operation of the opening, until it returns.
@@ -83,7 +83,7 @@ fn a_segment_lost_behind_a_rotten_batch_is_told() {
             log.is_ok()
         });
         disk.reboot(op);
-        assert!(is_told(&disk, op), "cut at {op}, and nothing tells");
+        assert!(is_reported(&disk, op), "cut at {op}, and nothing tells");
         if returned {
             assert!(op > 20, "hardly cut");
             break;
@@ -119,7 +119,7 @@ fn a_segment_lost_behind_a_close_cost_nothing() {
     let unused = names.iter().filter(|n| n.ends_with(".seg")).max();
     let unused = unused.filter(|n| **n > used).expect("one prepared ahead");
     assert!(disk.remove_file(PATH, unused));
-    assert!(is_told(&disk, 3));
+    assert!(is_reported(&disk, 3));
     let (recovered, shown) = truncate(&disk, 4);
     assert_eq!(recovered.lost, None);
     assert_eq!(shown.len(), 9);
@@ -155,6 +155,6 @@ fn an_unused_segment_with_a_damaged_header_is_nothing_given_up() {
             let walked = inspector.walk(&mut |_| true).expect("it can be walked");
             assert_eq!((walked.records, walked.damages), (9, 0));
         });
-        assert!(!is_told(&disk, 5), "{passes}");
+        assert!(!is_reported(&disk, 5), "{passes}");
     }
 }

@@ -15,7 +15,7 @@ const OLD_LEN: usize = 128 << 10;
 
 type Value = Option<Vec<u8>>;
 
-/// What the answers of the calls say.
+/// The value, by the results of the calls.
 #[derive(Debug, Clone, Default)]
 struct Known {
     /// Acknowledged, or shown by an opening.
@@ -39,7 +39,7 @@ fn value(n: u64) -> Vec<u8> {
     let len = [0, 1, 700, MAX_META_LEN, 3_333][n as usize % 5];
     let mut rng = Rng::new(n);
     let mut bytes: Vec<u8> = (0..len).map(|_| rng.bits() as u8).collect();
-    // Told apart even where they are short; one of them is empty.
+    // Distinct even where they are short; one of them is empty.
     if len > 8 {
         bytes[..8].copy_from_slice(&n.to_le_bytes());
     }
@@ -121,7 +121,7 @@ fn disks() -> Vec<(SimOptions, Options)> {
     ]
 }
 
-/// A log as earlier programs left it: a control file without room for metadata.
+/// A log of an earlier version: a control file without space for metadata.
 fn make_old(disk: &SimDisk, options: &Options) {
     SimRuntime::run(1, |rt| {
         let log = open(disk, rt, options).expect("a fresh log");
@@ -280,7 +280,7 @@ fn an_error_at_every_operation() {
 type Call = (Vec<u8>, u64, Option<u64>);
 
 /// Threads that set it at once: each value found was current at some time since the last answer.
-fn life(seed: u64) {
+fn run(seed: u64) {
     let mut rng = Rng::new(seed);
     let (kind, options) = disks().swap_remove(rng.below(3) as usize);
     let disk = prepared(kind, &options, rng.one_in(2));
@@ -347,7 +347,7 @@ fn life(seed: u64) {
 
 #[test]
 fn several_threads_set_it() {
-    seeds(100, 600).for_each(life);
+    seeds(100, 600).for_each(run);
 }
 
 /// A closed log with metadata.
@@ -478,15 +478,15 @@ fn rot_of_both_slots_is_damage() {
             let refused = read_only.meta().expect_err(&what);
             assert_eq!(refused.kind(), ErrorKind::Damaged, "{what}: {refused}");
             let inspector = Inspector::open(&*system, PATH).expect("it can be looked at");
-            let mut told = Vec::new();
+            let mut reported = Vec::new();
             let finding = inspector.walk(&mut |v| {
                 if let Visit::Damage(d) = v {
-                    told.push(d.clone());
+                    reported.push(d.clone());
                 }
                 true
             });
             assert_eq!(finding.expect("walk").damages, 1, "{what}");
-            assert!(told[0].found.contains("metadata"), "{}", told[0]);
+            assert!(reported[0].found.contains("metadata"), "{}", reported[0]);
             // Given up on purpose; and the next opening says so again, until it is set.
             for _ in 0..2 {
                 let log = open(&disk, rt, &options.clone().on_damage(OnDamage::Truncate));

@@ -1,4 +1,4 @@
-//! Bugs that somebody who had not written the log found in it; each lost or hid acknowledged data.
+//! Bugs that an outside review found; each lost or hid acknowledged data.
 
 use crate::common::open;
 use logforce_core::{ErrorKind, Log, Lsn, Method, OnDamage, Options};

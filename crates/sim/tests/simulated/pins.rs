@@ -60,7 +60,7 @@ fn a_pin_holds_the_front() {
             assert_eq!(log.front_lsn(), at[3], "wanted already");
             assert_eq!(log.read_at(at[3]).unwrap().start, at[3]);
             assert_eq!(kind(log.pin(at[2])), ErrorKind::Truncated);
-            // What is held back is dropped for whoever writes.
+            // For the writer the records that the pin holds back are truncated already.
             assert_eq!(kind(log.truncate_back(at[14])), ErrorKind::Truncated);
             // A pin below the wanted front is no worse than those that are there.
             let middle = log.pin(at[5]).unwrap();
@@ -123,7 +123,7 @@ fn where_a_pin_can_be() {
         pin.advance(group[0].start).unwrap();
         pin.advance(group[2].end).unwrap();
         soon(rt, "past the append", || log.front_lsn() == group[2].end);
-        // Taken back under the pin.
+        // Voided under the pin.
         let at = fill(&log, 6);
         let held = log.pin(at[4]).unwrap();
         log.truncate_back(at[2]).unwrap();
@@ -167,7 +167,7 @@ fn a_dead_reader_is_cut_off() {
 }
 
 /// A writer that truncates and readers that follow it with pins, under every schedule.
-fn life(seed: u64) {
+fn run(seed: u64) {
     let mut rng = Rng::new(seed);
     let disk = SimDisk::new(SimOptions::random(seed), seed);
     let mut options = small()
@@ -319,5 +319,5 @@ fn pinned(log: &Log, rt: &SimRuntime, disk: &SimDisk) -> Option<(Pin, Lsn)> {
 
 #[test]
 fn readers_with_pins_lose_nothing() {
-    seeds(60, 300).for_each(life);
+    seeds(60, 300).for_each(run);
 }

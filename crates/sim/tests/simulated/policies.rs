@@ -61,7 +61,7 @@ fn what_each_policy_returns() {
             assert_eq!(after.writes, before.writes + 1, "{method}");
             assert_eq!(after.barriers, before.barriers, "{method}");
             assert_eq!(after.through_writes, before.through_writes, "{method}");
-            // The unforced neighbour: a write through would make only itself durable.
+            // The batch before it is unforced: a write through would make only itself durable.
             let done = log.commit_with(b"forced", Policy::Force).unwrap();
             assert_eq!(done.guarantee, Guarantee::PowerLoss, "{method}");
             let forced = disk.counters();
@@ -113,7 +113,7 @@ fn deadlines_are_met_with_one_force_for_all() {
     }
 }
 
-/// Somebody else's force in time is force enough.
+/// Another thread's force in time is enough.
 #[test]
 fn a_force_that_is_not_owed_any_more_is_not_done() {
     let disk = disk();
@@ -192,7 +192,7 @@ fn what_a_stamp_took_along_is_durable_when_asked_for() {
         log.commit(b"first").unwrap();
         let second = log.append(b"second").unwrap();
         rt.sleep(Duration::from_secs(1));
-        assert!(log.durable_lsn() < second.end, "nobody asked");
+        assert!(log.durable_lsn() < second.end, "forced unasked");
         let before = disk.counters();
         let forcing = log.submit_force(second.end).unwrap();
         assert_eq!(forcing.wait().unwrap(), Guarantee::PowerLoss);

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What a replica has: the records below its position that were not taken back or truncated.
+/// What a replica has: the records below its position that were not voided or truncated.
 #[derive(Debug, Default)]
 struct Replica {
     records: BTreeMap<Lsn, Vec<u8>>,
@@ -108,7 +108,7 @@ impl Replica {
         }
     }
 
-    /// Everything it has is in the log, or was taken back, or truncated.
+    /// Checks that everything it has is in the log, or was voided, or truncated.
     fn check(&mut self, log: &Log, complete: bool) {
         let mut there = BTreeMap::new();
         for entry in log.read_from(log.front_lsn()).expect("the front is there") {
@@ -230,7 +230,7 @@ fn boot(seed: u64, disk: &SimDisk, options: &Options, replicas: &[Arc<Mutex<Repl
                 start_followers(&mut followers);
                 rt.sleep(Duration::from_millis(rng.below(30)));
             }
-            // A coarser one than before goes on in a segment of its own.
+            // With a coarser one than before the log continues in a new segment.
             let unit = rng.pick(&[4096, 4096, 8192]);
             let log = match open(disk, rt, &options.clone().write_unit(unit)) {
                 Ok(log) => log,
@@ -268,7 +268,7 @@ fn boot(seed: u64, disk: &SimDisk, options: &Options, replicas: &[Arc<Mutex<Repl
     })
 }
 
-fn life(seed: u64) -> [u64; 4] {
+fn run(seed: u64) -> [u64; 4] {
     let mut rng = Rng::new(seed);
     let kind = SimOptions {
         write_cache: rng.pick(&[WriteCache::Back, WriteCache::Back, WriteCache::Through]),
@@ -322,7 +322,7 @@ fn what_a_follower_shows_stays() {
     let mut sums = [0; 4];
     for seed in seeds {
         eprintln!("LOGFORCE_SEED={seed}");
-        for (sum, n) in sums.iter_mut().zip(life(seed)) {
+        for (sum, n) in sums.iter_mut().zip(run(seed)) {
             *sum += n;
         }
     }

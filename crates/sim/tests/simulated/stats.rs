@@ -105,7 +105,7 @@ fn batches_of_many_records_waits_and_policies() {
         }
         log.append_all(&[b"one", b"two", b"three"]).unwrap();
         log.force(log.tail_lsn()).unwrap();
-        // Is there already: nobody waits.
+        // Durable already: nothing waits.
         log.force(log.tail_lsn()).unwrap();
         let within = Duration::from_secs(1);
         let write = Policy::Write {

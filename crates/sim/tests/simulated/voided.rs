@@ -1,4 +1,4 @@
-//! What was taken back does not come back, also where the batch that says so is cut with damage.
+//! Voided records do not come back, also where the batch that voids them is cut off with damage.
 
 use crate::common::batches;
 use logforce_core::{
@@ -12,8 +12,8 @@ fn open(system: &dyn System, options: Options) -> Log {
     Log::open(system, PATH, OpenMode::OpenOrCreate, options).expect("it opens")
 }
 
-/// Records over several segments are taken back, and one of those segments is lost: the truncation
-/// at the damage keeps what lies before, but for what had been taken back there.
+/// Records over several segments are voided, and one of those segments is lost: the truncation at the
+/// damage keeps what lies before, except what had been voided there.
 #[test]
 fn a_truncation_at_damage_brings_nothing_back() {
     let disk = SimDisk::new(SimOptions::default(), 1);
@@ -209,8 +209,8 @@ fn a_log_truncated_to_nothing_goes_on() {
     });
 }
 
-/// A record that fills its batch to the last byte, and all behind it is taken back, or given up at
-/// damage: whoever has read up to its end goes on from there, reading, following and truncating.
+/// A record fills its batch to the last byte, and all behind it is voided, or given up at damage: a
+/// reader that has come to its end continues from there, reading, following and truncating.
 #[test]
 fn a_full_batch_before_voided_records() {
     // One unit of the device: header, frame header, data. Among them the last one of a segment.
@@ -252,7 +252,7 @@ fn a_full_batch_before_voided_records() {
             let mut follower = log.follow(end).expect("a record ends there");
             log.commit(b"later").expect("nothing fails");
             assert_eq!(read(&log, end).len(), 1, "{count}, {damaged}");
-            let next = follower.try_next().expect("nothing is taken back");
+            let next = follower.try_next().expect("nothing is voided");
             assert_eq!(next.map(|e| e.data), Some(b"later".to_vec()));
             drop(log.pin(end).expect("a record ends there"));
             log.truncate_front(end).expect("a record ends there");
@@ -267,7 +267,7 @@ fn a_full_batch_before_voided_records() {
     assert!(losses > 3);
 }
 
-/// Records that were taken back are counted, in however many segments they lie.
+/// Voided records are counted, in however many segments they lie.
 #[test]
 fn voided_records_are_counted() {
     for segment_size in [16 << 10, 1 << 20] {

@@ -65,7 +65,7 @@ pub fn entries(t: &Bench) {
     let files = expect(t.dir.entries(), "entries");
     assert!(
         files.iter().all(|e| e.is_file),
-        "regular files are told as such: {files:?}"
+        "regular files are listed as such: {files:?}"
     );
     expect(t.dir.sync(), "sync of the directory");
     expect(t.dir.free_space(), "free_space");

@@ -156,7 +156,9 @@ impl Schedule {
                     self.now = self.now.max(at);
                     self.expire();
                 }
-                None => return Err("deadlock: nobody can run and nobody waits by the clock".into()),
+                None => {
+                    return Err("deadlock: no thread can run, and none waits with a timeout".into());
+                }
             }
         }
     }
@@ -200,7 +202,7 @@ impl Schedule {
                 Doing::Waiting { word, until: None } => {
                     write!(
                         text,
-                        "\n  {}: waits on word {word:#x}, nobody woke it",
+                        "\n  {}: waits on word {word:#x}, no thread woke it",
                         t.name
                     )
                 }

@@ -108,7 +108,7 @@ impl ShuttleRuntime {
         let until = all.flat_map(|(word, s)| s.iter().filter_map(|s| Some((s.until?, *word))));
         let Some((until, word)) = until.min() else {
             drop(table);
-            panic!("deadlock: nobody can go on, and nobody waits by the clock");
+            panic!("deadlock: no thread can run, and none waits with a timeout");
         };
         table.now = table.now.max(until);
         let waiting = table.sleepers.get_mut(&word).expect("found just now");

@@ -159,8 +159,8 @@ mod tests {
             test: false,
             path: temp.path().join("nowhere"),
         };
-        let told = wrong(&[elf, gone]).join("\n");
-        assert!(told.contains("0x464c457f"), "{told}");
-        assert!(told.contains("nowhere: "), "{told}");
+        let found = wrong(&[elf, gone]).join("\n");
+        assert!(found.contains("0x464c457f"), "{found}");
+        assert!(found.contains("nowhere: "), "{found}");
     }
 }

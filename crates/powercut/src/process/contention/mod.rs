@@ -2,7 +2,7 @@
 //! closes it, or is killed.
 //!
 //! Never are two in it: each winner sets a mark elsewhere before it writes, and each opening finds
-//! everything that the ones before it were promised. Who loses is told `Locked`, and nothing else.
+//! everything that was acknowledged to the ones before it. A loser gets `Locked`, and nothing else.
 //! Each of them wins.
 
 mod role;

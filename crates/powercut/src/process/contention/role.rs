@@ -1,4 +1,4 @@
-//! A process that opens a log again and again, whoever else does.
+//! A process that opens a log again and again, while others do the same.
 
 use crate::ledger::{Entry, Kind, Lane};
 use crate::process::PATIENCE;
@@ -36,10 +36,10 @@ pub fn session(number: u64, round: u64) -> u64 {
     number << 16 | round
 }
 
-/// Opens, commits a few and closes, until it is told to stop.
+/// Opens, commits a few records and closes, until the suite stops it.
 ///
 /// # Errors
-/// If it is refused by anything but `Locked`, or finds somebody else in the log.
+/// If it is refused by anything but `Locked`, or finds another process in the log.
 pub fn role_contention(json: &str) -> Result<()> {
     let job: Contending = serde_json::from_str(json)?;
     let mut lane = Lane::open(&job.ledger, 0).context("the ledger")?;
@@ -103,7 +103,7 @@ struct Marker<'a>(&'a Path);
 
 impl Marker<'_> {
     /// Makes it. If it is there, its owner must have been killed: then it is there still when the
-    /// owner is dead, since nobody else but a second writer takes it away.
+    /// owner is dead, since only a second writer takes it away.
     fn set(path: &Path) -> Result<Marker<'_>> {
         let own = path.with_extension(std::process::id().to_string());
         fs::write(&own, std::process::id().to_string())?;
@@ -173,7 +173,7 @@ mod tests {
         // No process has this number.
         fs::write(&path, "4194399").unwrap();
         Marker::set(&path).unwrap().remove().unwrap();
-        // Somebody takes it away while it is another's.
+        // A second writer takes it away while it is another process's.
         fs::write(&path, std::process::id().to_string()).unwrap();
         std::thread::scope(|scope| {
             let second = scope.spawn(|| Marker::set(&path).map(|_| ()));

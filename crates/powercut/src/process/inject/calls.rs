@@ -112,7 +112,7 @@ impl FromStr for Answer {
 }
 
 /// What a call may be answered; nothing for those that cannot fail, and for those that are not the
-/// log's: the runtime's own, and what the subject tells the suite by.
+/// log's: the runtime's own, and the one by which the subject reports.
 pub fn answers(call: &str) -> Vec<Answer> {
     let names: &[&str] = match call {
         "open" | "openat" | "openat2" | "creat" => &[

@@ -176,7 +176,7 @@ impl Scene for Looked {
             {
                 found.push(format!("no words for people: {line}"));
             }
-            // Not the name of a file that was put aside.
+            // Not the name of a file that was set aside.
             let damaged = |l: &&str| {
                 l.to_lowercase().replace(".damaged", "").contains("damaged") || l.contains("LOST")
             };

@@ -90,7 +90,7 @@ impl Scene for Measured {
             }
         }
         found.extend(kept_wrong(&dir)?);
-        // The log's own files are nobody's business here.
+        // The log's own files do not matter here.
         let mut files = Files::read(&dir)?;
         files
             .0

@@ -135,7 +135,7 @@ fn cases(spots: &[Spot], rng: &mut Rng) -> Vec<Injection> {
     let mut groups: BTreeMap<(String, calls::Answer, bool), Vec<u64>> = BTreeMap::new();
     for spot in spots {
         for answer in calls::answers(&spot.call) {
-            // Who is interrupted for ever tries again for ever, and should.
+            // A call that is always interrupted is always retried, and should be.
             let always = answer.to_string() != "EINTR";
             for on in [false, true].into_iter().take(1 + usize::from(always)) {
                 let group = (spot.call.clone(), answer, on);

@@ -1,4 +1,4 @@
-//! Places where no log may promise to survive a loss of power: whatever fails while that is found
+//! Places where no log may promise to survive a power cut: whatever call fails while that is found
 //! out, none is opened there.
 
 use super::said::{Said, heard};

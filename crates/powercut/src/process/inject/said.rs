@@ -1,4 +1,4 @@
-//! What the subject tells the suite, by a call that nothing else in it makes.
+//! What the subject reports to the suite, by a call that nothing else in it makes.
 
 use crate::ledger::Entry;
 use serde::{Deserialize, Serialize};
@@ -42,10 +42,10 @@ impl Said {
         }
     }
 
-    /// Tells it: it is there, whatever happens to this process afterwards.
+    /// Reports it: the report stays, whatever happens to this process afterwards.
     ///
     /// # Panics
-    /// If it cannot be told: nothing that follows would mean anything.
+    /// If it cannot be reported: nothing that follows would mean anything.
     pub fn tell(&self) {
         let mut line = serde_json::to_vec(self).expect("it can be written");
         line.push(b'\n');
@@ -58,7 +58,7 @@ impl Said {
     }
 }
 
-/// Tells an entry.
+/// Reports an entry.
 pub fn did(entry: Entry) {
     Said::Did(entry).tell();
 }

@@ -221,7 +221,7 @@ pub fn leftovers(dir: &Path, there: &Files) -> Result<Vec<String>> {
 pub struct OwnDisk {
     /// Where it is.
     pub path: PathBuf,
-    /// Whether logs may promise to survive a loss of power there.
+    /// Whether logs may promise to survive a power cut there.
     pub is_good: bool,
 }
 

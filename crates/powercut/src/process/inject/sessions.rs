@@ -297,7 +297,7 @@ impl Lived {
         Ok(found)
     }
 
-    /// A write or a sync of what was promised that failed, and nobody heard of it. That what it had
+    /// A write or a sync of what was promised that failed, and that no call reported. That what it had
     /// to bring about is there all the same says nothing: the cache has it.
     fn unheard(run: &Run<'_>, said: &[Said]) -> Option<String> {
         let heard = said.iter().any(|s| matches!(s, Said::Erred { .. }));
@@ -320,7 +320,7 @@ impl Lived {
 }
 
 /// Whether a call in a trace writes or syncs what a log promises: not what is only being prepared, or
-/// told to onlookers. One that is interrupted is made again.
+/// reported to readers. One that is interrupted is made again.
 fn is_promised(call: &str) -> bool {
     let name = call.split('(').next().unwrap_or_default();
     let writes = ["fsync", "fdatasync", "pwritev2", "pwrite64", "pwritev"].contains(&name);

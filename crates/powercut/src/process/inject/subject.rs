@@ -1,4 +1,4 @@
-//! The program whose calls fail: one thread that works a log, or reads it, and tells what it was
+//! The program whose calls fail: one thread that works a log, or reads it, and reports what it was
 //! promised and shown before it goes on.
 
 use super::said::{Said, did};
@@ -46,7 +46,7 @@ pub struct Job {
     pub mode: Opening,
     /// By its name; else what the log chooses.
     pub method: Option<String>,
-    /// Demand a guarantee that survives a loss of power.
+    /// Demand a guarantee that survives a power cut.
     pub demanding: bool,
     /// What is wrong with the backend.
     pub fault: Fault,
@@ -93,7 +93,7 @@ pub fn role_inject(json: &str) -> Result<()> {
 }
 
 fn options(job: &Job) -> Result<Options> {
-    // Whoever is killed has put down no stamp: how much is known to have been durable then does not
+    // A killed process has written no stamp: how much is known to have been durable then does not
     // depend on the machine.
     let idle = match job.end {
         End::Close => Duration::from_millis(2),
@@ -175,7 +175,7 @@ struct Worker<'a> {
     rng: Rng,
     next: u64,
     metas: u64,
-    /// Durable records of this session that nobody took back, by their starts.
+    /// Durable records of this session that were not voided, by their starts.
     held: BTreeMap<u64, (u64, Identity)>,
 }
 
@@ -327,7 +327,7 @@ impl Worker<'_> {
         if done.is_ok() {
             did(Entry::range(Kind::FrontDone, front, front));
         }
-        // Whoever hears that tidying up failed has moved the front all the same.
+        // When only the removal of segments fails, the front has moved all the same.
         let front = self.log.front_lsn().0;
         self.held.retain(|start, _| *start >= front);
         done
@@ -422,7 +422,7 @@ fn read(job: &Job) {
     ended("read", read());
 }
 
-/// Follows until nothing more comes: nobody writes the log.
+/// Follows until nothing more comes: no process writes the log.
 fn follow(job: &Job) {
     let follow = || -> logforce::Result<()> {
         let log = logforce::read_only(&job.dir)?;
@@ -432,7 +432,7 @@ fn follow(job: &Job) {
             match follower.try_next() {
                 Ok(Some(entry)) => shown(&entry),
                 Ok(None) => nothing += 1,
-                // It goes on behind what was taken back.
+                // It continues behind the voided range.
                 Err(e) if e.kind() == ErrorKind::Voided => {}
                 Err(e) => return Err(e),
             }

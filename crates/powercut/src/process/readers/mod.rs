@@ -3,9 +3,9 @@
 //! pulled, while the power goes.
 //!
 //! What they are shown must be what was appended, whole, in order, where it was appended, and never
-//! twice. Whoever keeps what a follower shows, and undoes what it is told was taken back, has in
+//! twice. A replica that keeps what a follower shows, and undoes what it reports as voided, has in
 //! the end what the log has; and after a cut the log still has what any follower was shown. They
-//! may be told `Truncated` and `Voided`, and nothing else.
+//! may get `Truncated` and `Voided`, and nothing else.
 
 mod replica;
 mod role;
@@ -192,7 +192,7 @@ fn beside(
     Ok(story.counted)
 }
 
-/// Whether a reader ended before it was told to.
+/// Whether a reader ended before the suite stopped it.
 fn over(readers: &mut [(How, Started)]) -> Result<bool> {
     for (_, reader) in readers {
         if reader.has_ended()? {

@@ -1,4 +1,4 @@
-//! What somebody has who keeps what a follower shows, and undoes what it is told was taken back.
+//! A replica: it keeps what a follower shows, and undoes what the follower reports as voided.
 
 use crate::check::{Session, Survivor};
 use crate::ledger::{Entry, Kind};
@@ -14,7 +14,7 @@ pub struct Replica {
     pub records: BTreeMap<u64, Record>,
     /// Everything that was ever shown.
     pub shown: u64,
-    /// How often something was taken back.
+    /// How often something was voided.
     pub voided: u64,
     /// How often the front passed the follower.
     pub passed: u64,

@@ -66,10 +66,10 @@ struct Reader<'a> {
     lags: u32,
 }
 
-/// Reads until it is told to stop.
+/// Reads until the suite stops it.
 ///
 /// # Errors
-/// What no reader may be shown or told; that is what the suite looks for.
+/// What a reader must never be shown or get as an error: the suite looks for that.
 pub fn role_read(json: &str) -> Result<()> {
     let reading: Reading = serde_json::from_str(json)?;
     let mut reader = Reader {
@@ -150,7 +150,7 @@ impl Reader<'_> {
         Ok(follower.position())
     }
 
-    /// Waits for the front to move above `at`, unless nobody moves it any more.
+    /// Waits for the front to move above `at`, unless no writer moves it any more.
     fn let_the_front_pass(&self, at: Lsn) {
         let until = Instant::now() + Duration::from_secs(2);
         while self.goes_on() && Instant::now() < until {
@@ -189,7 +189,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads everything once. The front may pass it, and the end may be taken back.
+    /// Reads everything once. The front may pass it, and the end may be voided.
     fn scan(&mut self) -> Result<u64> {
         let log = ReadOnly::open(&self.system, &self.reading.dir).context("opening for reading")?;
         let (front, durable) = (log.front_lsn(), log.durable_lsn());
