@@ -353,6 +353,12 @@ impl Truth {
             "a batch was replaced, and its successor accepts it"
         );
         if let Some(e) = &seen.error {
+            if aim.anywhere && e.kind() == ErrorKind::InvalidInput {
+                // A read gave the sector's older bytes, once: there lay a batch that a crash had left
+                // unacknowledged, with its records elsewhere. Nothing links a read in the middle.
+                coverage.other_refusals += 1;
+                return;
+            }
             note_refusal(e, coverage);
         } else if seen.reported {
             coverage.damages += 1;
