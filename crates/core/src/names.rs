@@ -47,19 +47,19 @@ pub(crate) fn spare(start: Lsn) -> String {
 }
 
 /// The marker of a range that an opening has given up at damage.
-const CUT: &str = ".cut";
+const MARKER: &str = ".cut";
 /// A segment that holds a part of such a range, and is no longer part of the log.
 const KEPT: &str = ".seg.cut";
 /// A file that was set aside.
 const DAMAGED: &str = ".seg.damaged";
 
 pub(crate) fn marker(from: Lsn, to: Lsn) -> String {
-    format!("{:016x}-{:016x}{CUT}", from.0, to.0)
+    format!("{:016x}-{:016x}{MARKER}", from.0, to.0)
 }
 
 /// The range in a marker's name.
 pub(crate) fn marker_range(name: &str) -> Option<(Lsn, Lsn)> {
-    let (from, to) = name.strip_suffix(CUT)?.split_once('-')?;
+    let (from, to) = name.strip_suffix(MARKER)?.split_once('-')?;
     let lsn = |digits: &str| {
         is_number(digits)
             .then(|| u64::from_str_radix(digits, 16).ok())?

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// Reserve, in write units, at the end of the prepared segments. No record may use it, so that a
 /// log on a full disk can still be closed, opened again and truncated.
-pub(crate) const KEPT_UNITS: u64 = 16;
+pub(crate) const RESERVED_UNITS: u64 = 16;
 
 /// The smallest write unit in bytes.
 const MIN_WRITE_UNIT: u32 = 4096;
@@ -369,7 +369,7 @@ impl Options {
         }
         if let Some(cap) = self.max_log_size
             && let least = (3 * self.segment_size)
-                .max(2 * self.segment_size + 2 * KEPT_UNITS * u64::from(unit))
+                .max(2 * self.segment_size + 2 * RESERVED_UNITS * u64::from(unit))
             && cap < least
         {
             return bad(

@@ -5,7 +5,7 @@
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::options::KEPT_UNITS;
+use crate::options::RESERVED_UNITS;
 use crate::state::State;
 use crate::sync::wake::Wake;
 use crate::types::CheckpointDue;
@@ -60,13 +60,13 @@ impl Engine {
         let limit = self.config.options.max_log_size?;
         // In this order: a file on its way out is counted twice at worst.
         let segments = self.view.segments().bytes();
-        let retiring = self.files.retired.bytes();
+        let retired = self.files.retired.bytes();
         let spares = self.files.spares();
         let reused = spares
             .iter()
             .any(|s| s.len == self.config.options.segment_size);
         Some(Usage {
-            used: segments + retiring + spares.iter().map(|s| s.len).sum::<u64>(),
+            used: segments + retired + spares.iter().map(|s| s.len).sum::<u64>(),
             need: if reused {
                 0
             } else {
@@ -240,7 +240,7 @@ impl Engine {
     /// Half of the reserve is for the callback: it must be able to log its checkpoint although
     /// other appends have filled the log.
     pub(crate) fn may_use_reserve(&self, state: &State, bound: Lsn) -> bool {
-        let reserve = KEPT_UNITS / 2 * u64::from(self.config.unit);
+        let reserve = RESERVED_UNITS / 2 * u64::from(self.config.unit);
         self.is_in_callback() && bound.0.saturating_sub(reserve) <= state.segments.prepared_end().0
     }
 

@@ -37,8 +37,8 @@ pub(crate) enum Due {
 
 impl StatsWriter {
     /// A count that grows with any activity that a reader of the page would see.
-    fn happened(engine: &Engine) -> u64 {
-        let c = &engine.metrics.counting;
+    fn activity(engine: &Engine) -> u64 {
+        let c = &engine.metrics.counted;
         [
             &c.appends,
             &c.batches,
@@ -52,7 +52,7 @@ impl StatsWriter {
     }
 
     pub(crate) fn due(&self, engine: &Engine, now: Duration) -> Due {
-        if !engine.config.options.live_stats || Self::happened(engine) == self.seen {
+        if !engine.config.options.live_stats || Self::activity(engine) == self.seen {
             return Due::No;
         }
         match self.tried {
@@ -63,7 +63,7 @@ impl StatsWriter {
 
     /// Writes the page. A failure is ignored: the next write may succeed.
     pub(crate) fn write(&mut self, engine: &Engine, now: Duration) {
-        self.seen = Self::happened(engine);
+        self.seen = Self::activity(engine);
         self.tried = Some(now);
         if self.try_write(engine).is_err() {
             self.file = None;
@@ -75,7 +75,7 @@ impl StatsWriter {
         // A failed log makes no further device calls.
         if engine.config.options.live_stats
             && !engine.poison.is_set()
-            && Self::happened(engine) != self.seen
+            && Self::activity(engine) != self.seen
         {
             self.write(engine, engine.runtime().now());
         }

@@ -220,7 +220,7 @@ impl Engine {
             self.metrics
                 .job_done(&load, kind == WriteKind::Each { through: true });
             if forces && numbers.sync.is_none() {
-                self.metrics.counting.forces.add_alone(1);
+                self.metrics.counted.forces.add_locked(1);
             }
             let outcome = state.pipeline.write_done(generation);
             if numbers.sync.is_none() {
@@ -242,9 +242,9 @@ impl Engine {
             let took = at.saturating_sub(began);
             let mut state = self.state();
             state.deadlines.note_force(took);
-            self.metrics.counting.barriers.add_alone(count as u64);
+            self.metrics.counted.barriers.add_locked(count as u64);
             if forces {
-                self.metrics.counting.forces.add_alone(1);
+                self.metrics.counted.forces.add_locked(1);
             }
             let outcome = state.pipeline.end_sync(segments, numbers.quiet);
             running.end(&mut state);

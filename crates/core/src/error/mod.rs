@@ -121,7 +121,7 @@ pub enum Error {
     /// acknowledged are durable is known only after opening it again.
     #[error(
         "the log stopped at LSN {durable} after a failure: {}. Indeterminate: records above may or may not be there after reopening",
-        of_poison(cause)
+        poison_message(cause)
     )]
     Poisoned {
         /// Durable up to here.
@@ -367,7 +367,7 @@ impl Error {
 
 /// Why a log has failed, and what to do: repeating a call cannot succeed, opening the log again
 /// can.
-fn of_poison(cause: &Error) -> String {
+fn poison_message(cause: &Error) -> String {
     match cause {
         Error::Io {
             doing,

@@ -432,7 +432,7 @@ impl Engine {
             end: state.tail(),
         });
         wakeups.writer |= set_deadline(&mut state, at.end, policy, now);
-        self.metrics.counting.submits.add_alone(1);
+        self.metrics.counted.submits.add_locked(1);
         if policy == Policy::Force {
             state.deadlines.oldest_submission.get_or_insert(now);
         }

@@ -13,7 +13,7 @@ impl Counter {
     }
 
     /// Adds to a counter that changes only under the log's mutex, without an atomic addition.
-    pub(crate) fn add_alone(&self, n: u64) {
+    pub(crate) fn add_locked(&self, n: u64) {
         self.0.store(self.0.load(Relaxed).wrapping_add(n), Relaxed);
     }
 
@@ -26,7 +26,7 @@ macro_rules! counters {
     ($($(#[$doc:meta])+ $name:ident,)+) => {
         /// The counters.
         #[derive(Default)]
-        pub(crate) struct Counting {
+        pub(crate) struct CounterSet {
             $(pub(crate) $name: Counter,)+
         }
 
@@ -58,7 +58,7 @@ macro_rules! counters {
             }
         }
 
-        impl Counting {
+        impl CounterSet {
             pub(crate) fn read(&self) -> Counters {
                 Counters { $($name: self.$name.get()),+ }
             }

@@ -51,7 +51,7 @@ impl ForwardDirectory for MeteredDirectory {
         Ok(Arc::new(MeteredFile {
             inner,
             meter: self.meter.clone(),
-            flying: Mutex::default(),
+            in_flight: Mutex::default(),
         }))
     }
 
@@ -64,7 +64,7 @@ impl ForwardDirectory for MeteredDirectory {
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.meter.metrics.counting.directory_syncs.add(1);
+        self.meter.metrics.counted.directory_syncs.add(1);
         self.meter.call(|| self.inner.sync())
     }
 }
@@ -74,7 +74,7 @@ struct MeteredFile {
     inner: Arc<dyn File>,
     meter: Meter,
     /// Writes in flight after `submit`: ticket and slot. Never locked across a device call.
-    flying: Mutex<Vec<(u64, usize)>>,
+    in_flight: Mutex<Vec<(u64, usize)>>,
 }
 
 impl ForwardFile for MeteredFile {
@@ -84,14 +84,14 @@ impl ForwardFile for MeteredFile {
 
     fn submit(&self, write: Write) -> Ticket {
         let metrics = &self.meter.metrics;
-        metrics.counting.device_writes.add(1);
+        metrics.counted.device_writes.add(1);
         let bytes = write.range.len() as u64;
-        metrics.counting.device_write_bytes.add(bytes);
+        metrics.counted.device_write_bytes.add(bytes);
         let slot = metrics.calls.begin(self.meter.runtime.now());
         let ticket = self.inner.submit(write);
         match slot {
             Some(slot) if ticket.done.is_none() => self
-                .flying
+                .in_flight
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .push((ticket.id, slot)),
@@ -107,16 +107,19 @@ impl ForwardFile for MeteredFile {
         let id = ticket.id;
         let done = self.inner.complete(ticket);
         let slot = {
-            let mut flying = self.flying.lock().unwrap_or_else(PoisonError::into_inner);
-            let at = flying.iter().position(|(ticket, _)| *ticket == id);
-            at.map(|at| flying.swap_remove(at).1)
+            let mut in_flight = self
+                .in_flight
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            let at = in_flight.iter().position(|(ticket, _)| *ticket == id);
+            at.map(|at| in_flight.swap_remove(at).1)
         };
         self.meter.metrics.calls.end(slot);
         done
     }
 
     fn barrier(&self, barrier: Barrier) -> io::Result<()> {
-        self.meter.metrics.counting.device_barriers.add(1);
+        self.meter.metrics.counted.device_barriers.add(1);
         self.meter.call(|| self.inner.barrier(barrier))
     }
 

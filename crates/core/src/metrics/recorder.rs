@@ -1,7 +1,7 @@
 //! The counters and histograms of one opening.
 
 use crate::metrics::calls::CallbackState;
-use crate::metrics::counters::Counting;
+use crate::metrics::counters::CounterSet;
 use crate::metrics::histogram::{Histogram, Sharded};
 use crate::policy::Policy;
 use crate::state::batch::BatchBuilder;
@@ -17,7 +17,7 @@ pub(crate) struct Metrics {
     pub(super) opened: Duration,
     /// The failure was traced: only the first one is.
     pub(crate) failed: AtomicBool,
-    pub(crate) counting: Counting,
+    pub(crate) counted: CounterSet,
     pub(super) calls: CallbackState,
     /// Waits of blocking commits for a force, nanoseconds.
     pub(super) commit: Sharded,
@@ -40,7 +40,7 @@ impl Metrics {
         Arc::new(Metrics {
             opened: runtime.now(),
             failed: AtomicBool::new(false),
-            counting: Counting::default(),
+            counted: CounterSet::default(),
             calls: CallbackState::default(),
             commit: Sharded::default(),
             wait: Sharded::default(),
@@ -55,19 +55,19 @@ impl Metrics {
     /// An append was accepted. Under the log's mutex.
     pub(crate) fn accepted(&self, records: &[&[&[u8]]]) {
         let bytes: usize = records.iter().flat_map(|r| r.iter()).map(|p| p.len()).sum();
-        self.counting.appends.add_alone(1);
-        self.counting.records.add_alone(records.len() as u64);
-        self.counting.record_bytes.add_alone(bytes as u64);
+        self.counted.appends.add_locked(1);
+        self.counted.records.add_locked(records.len() as u64);
+        self.counted.record_bytes.add_locked(bytes as u64);
     }
 
     /// The accepted append is a commit. Under the log's mutex.
     pub(crate) fn committing(&self, policy: Policy) {
         let counter = match policy {
-            Policy::Force => &self.counting.commits_force,
-            Policy::Write { .. } => &self.counting.commits_write,
-            Policy::Interval { .. } => &self.counting.commits_interval,
+            Policy::Force => &self.counted.commits_force,
+            Policy::Write { .. } => &self.counted.commits_write,
+            Policy::Interval { .. } => &self.counted.commits_interval,
         };
-        counter.add_alone(1);
+        counter.add_locked(1);
     }
 
     /// A blocking commit is done.
@@ -86,8 +86,8 @@ impl Metrics {
     /// An append has to wait.
     pub(crate) fn waits(&self, for_space: bool) {
         match for_space {
-            true => self.counting.segment_waits.add(1),
-            false => self.counting.buffer_waits.add(1),
+            true => self.counted.segment_waits.add(1),
+            false => self.counted.buffer_waits.add(1),
         }
     }
 
@@ -98,8 +98,8 @@ impl Metrics {
 
     /// A segment was prepared.
     pub(crate) fn prepared(&self, recycled: bool) {
-        self.counting.segments_prepared.add(1);
-        self.counting.segments_recycled.add(u64::from(recycled));
+        self.counted.segments_prepared.add(1);
+        self.counted.segments_recycled.add(u64::from(recycled));
     }
 
     /// A job that forces is done.
@@ -126,15 +126,15 @@ impl Metrics {
 
     /// The batches of a job are written. Under the log's mutex.
     pub(crate) fn job_done(&self, load: &Load, through: bool) {
-        let c = &self.counting;
-        c.batches.add_alone(load.batches);
-        c.batch_bytes.add_alone(load.bytes);
-        c.padding_bytes.add_alone(load.padding);
-        c.writes.add_alone(load.batches);
+        let c = &self.counted;
+        c.batches.add_locked(load.batches);
+        c.batch_bytes.add_locked(load.bytes);
+        c.padding_bytes.add_locked(load.padding);
+        c.writes.add_locked(load.batches);
         if through {
-            c.through_writes.add_alone(load.batches);
+            c.through_writes.add_locked(load.batches);
         }
-        c.stamps.add_alone(u64::from(load.stamp));
+        c.stamps.add_locked(u64::from(load.stamp));
     }
 }
 

@@ -45,7 +45,7 @@ impl Metrics {
             open_for: now.saturating_sub(self.opened),
             durable,
             oldest_io_age: self.calls.oldest(now),
-            counters: self.counting.read(),
+            counters: self.counted.read(),
             wait,
             commit,
             write: self.write.snapshot(),

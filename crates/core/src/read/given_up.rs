@@ -71,7 +71,7 @@ impl Inspector {
                 Ok(next) => state = next,
                 Err(stop) => {
                     // Skips incomplete appends.
-                    records.lose();
+                    records.mark_loss();
                     records.parts.clear();
                     let mut next = None;
                     headers_beyond(&segments, stop.at.plus(1), control, None, &mut |_, h| {

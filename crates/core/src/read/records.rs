@@ -34,7 +34,7 @@ impl Records {
 
     /// What follows is lost. The whole records of the append in progress become
     /// [`parts`](Self::parts).
-    pub(crate) fn lose(&mut self) {
+    pub(crate) fn mark_loss(&mut self) {
         // A record whose end was not read has `end == start`.
         let whole = self.group.drain(..).filter(|e| e.end > e.start);
         self.parts.extend(whole);

@@ -12,10 +12,10 @@ use std::sync::Arc;
 /// and discards its result.
 pub(super) fn clear(dir: &Arc<dyn Directory>) {
     for entry in dir.entries().unwrap_or_default() {
-        let dead = names::is_trial(&entry.name)
+        let is_useless = names::is_trial(&entry.name)
             || names::is_set_aside(&entry.name) && entry.len == 0
             || entry.name == names::CONTROL_NEW;
-        if entry.is_file && dead {
+        if entry.is_file && is_useless {
             let _ = dir.remove(&entry.name);
         }
     }

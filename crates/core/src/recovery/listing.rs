@@ -29,7 +29,10 @@ pub(super) fn list(dir: &Arc<dyn Directory>) -> Result<Vec<DirEntry>> {
         }
         last = Some(names);
     }
-    Err(wrong(dir, "no two listings in a row have the same names"))
+    Err(unstable(
+        dir,
+        "no two listings in a row have the same names",
+    ))
 }
 
 fn counts(name: &str) -> bool {
@@ -52,14 +55,14 @@ pub(super) fn check_absence(
     match dir.open(name, OpenFile::READ) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(e) => Err(Error::io("open", dir.path().join(name))(e)),
-        Ok(_) => Err(wrong(
+        Ok(_) => Err(unstable(
             dir,
             &format!("the file '{name}' is there, and the directory's listing does not show it"),
         )),
     }
 }
 
-fn wrong(dir: &Arc<dyn Directory>, what: &str) -> Error {
+fn unstable(dir: &Arc<dyn Directory>, what: &str) -> Error {
     let source = io::Error::other(what.to_owned());
     Error::io("trust the listing of", dir.path())(source)
 }

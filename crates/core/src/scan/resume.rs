@@ -138,7 +138,7 @@ impl Resumptions {
         if planted!("resumption-ignored") {
             return None;
         }
-        let goes_on = |h: &&BatchHeader| {
+        let continues = |h: &&BatchHeader| {
             h.lsn > state.at
                 && h.void_from <= state.at
                 && (h.lsn <= self.anchor || self.anchor <= state.at)
@@ -147,7 +147,7 @@ impl Resumptions {
         };
         // The latest of several: it was written because the earlier ones could not be read, and
         // voids what they had continued with.
-        let all = self.found.iter().filter(goes_on);
+        let all = self.found.iter().filter(continues);
         let h = all.max_by_key(|h| h.epoch.counter)?;
         Some(ScanState {
             at: h.lsn,
@@ -180,7 +180,9 @@ pub(crate) fn ranges_by_marker(
             None => to < control.prepared_end,
             Some(s) => match window.get(&s, s.offset(to), BATCH_HEADER_LEN)? {
                 Err(_) => true,
-                Ok(bytes) => !is_batch(bytes, control, to) && went_on(segments, &s, control, to)?,
+                Ok(bytes) => {
+                    !is_batch(bytes, control, to) && has_continued(segments, &s, control, to)?
+                }
             },
         };
         if is_closed && !planted!("marker-ignored") {
@@ -196,7 +198,7 @@ fn is_batch(bytes: &[u8], control: &Control, at: Lsn) -> bool {
 
 /// Whether an opening has continued at `to`, in a segment that it prepared for that. Its first
 /// batch is forced before anything else is written there, and before the anchor names it.
-fn went_on(
+fn has_continued(
     segments: &Segments,
     segment: &Arc<Segment>,
     control: &Control,

@@ -1,7 +1,7 @@
 //! The current segment, the prepared ones behind it, and requests for more.
 
 use crate::error::{Error, Result};
-use crate::options::KEPT_UNITS;
+use crate::options::RESERVED_UNITS;
 use crate::storage::segment::Segment;
 use logforce_format::frame::{FRAME_ALIGN, FRAME_HEADER_LEN};
 use logforce_format::{BATCH_HEADER_LEN, Lsn, SegmentHeader};
@@ -122,7 +122,7 @@ impl SegmentQueue {
         let sum = bytes as u64 + batches * per_batch;
         let crossings = sum / (smallest_segment / 2) + 1;
         let sum = sum + crossings * (per_batch + SegmentHeader::data_offset(unit as u32));
-        tail.plus(sum + KEPT_UNITS * unit)
+        tail.plus(sum + RESERVED_UNITS * unit)
     }
 
     /// Requests prepared space up to `end`. `since` keeps the round of the first request across

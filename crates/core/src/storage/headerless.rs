@@ -122,7 +122,7 @@ pub(crate) fn segment_from_batches(
             continue;
         }
         let segment = Arc::new(Segment::new(dir.clone(), name.to_owned(), header));
-        let Some(proof) = prove(&segment, Lsn(start.0.saturating_add(len)), id)? else {
+        let Some(proof) = collect_evidence(&segment, Lsn(start.0.saturating_add(len)), id)? else {
             continue;
         };
         let is_all = proof.links > 0 && proof.links + 1 == proof.batches;
@@ -142,7 +142,11 @@ pub(crate) fn segment_from_batches(
 
 /// What the batches at their own LSN prove, with the segment's write unit. `end`: the end of the
 /// file, since the length in a damaged header may be anything.
-fn prove(segment: &Arc<Segment>, end: Lsn, id: Option<LogId>) -> Result<Option<BatchEvidence>> {
+fn collect_evidence(
+    segment: &Arc<Segment>,
+    end: Lsn,
+    id: Option<LogId>,
+) -> Result<Option<BatchEvidence>> {
     let mut window = Window::new(ReadSource::Cache);
     let unit = u64::from(segment.header.write_unit);
     let (mut proof, mut before) = (None::<BatchEvidence>, None);

@@ -112,14 +112,14 @@ impl Unfinished {
         let mut failed = None;
         for segment in std::mem::take(&mut self.segments) {
             let is_given_up = overlap_any(given_up, segment.header.start, segment.header.end());
-            let leaving = if is_given_up && !planted!("given-up-is-reused") {
+            let action = if is_given_up && !planted!("given-up-is-reused") {
                 RetireAction::Keep
             } else if self.spares.len() < reuse.room && segment.header.len == reuse.len {
                 RetireAction::Reuse
             } else {
                 RetireAction::Remove
             };
-            match retire(dir, &segment, leaving) {
+            match retire(dir, &segment, action) {
                 Ok(spare) => {
                     self.spares.extend(spare);
                     self.freed += segment.header.len;

@@ -57,7 +57,7 @@ impl<'a, 'v> Report<'a, 'v> {
             WalkEvent::Batch(header, payload, end) => self.batch(header, payload, end),
             WalkEvent::Jump => self.records.drop_begun(),
             WalkEvent::Damage(what) => self.damage(what),
-            WalkEvent::KnownDamage => self.lose(),
+            WalkEvent::KnownDamage => self.mark_loss(),
         }
         !self.stopped
     }
@@ -69,13 +69,13 @@ impl<'a, 'v> Report<'a, 'v> {
     }
 
     /// What follows is lost.
-    fn lose(&mut self) {
-        self.records.lose();
+    fn mark_loss(&mut self) {
+        self.records.mark_loss();
         self.emit();
     }
 
     pub(super) fn damage(&mut self, what: &Damage) {
-        self.lose();
+        self.mark_loss();
         if !self.stopped {
             self.found.damages += 1;
             self.visit_one(Visit::Damage(what));
