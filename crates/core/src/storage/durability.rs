@@ -48,7 +48,7 @@ impl Why {
             Why::Epoch => planted!("epoch-not-forced"),
             Why::ControlSlot => planted!("control-unforced"),
             Why::NewControlFile => planted!("control-named-before-forced"),
-            Why::RecoveredControl => planted!("control-not-reread_from"),
+            Why::RecoveredControl => planted!("control-not-settled"),
             Why::MetadataSlot => planted!("metadata-unforced"),
         }
     }

@@ -143,7 +143,7 @@ impl ControlFile {
         let MetaSlots::Is(meta, slot, both) = &loaded.slots else {
             return Ok(());
         };
-        if planted!("metadata-not-reread_from") {
+        if planted!("metadata-not-settled") {
             *self.meta() = Some(meta.clone());
             return Ok(());
         }

@@ -261,7 +261,7 @@ fn read_slot(
 /// Makes the loaded control file durable: a process may have written it and crashed before its
 /// barrier, and recovery depends on it.
 fn sync_loaded(file: &dyn File, path: &Path, loaded: &Loaded) -> Result<()> {
-    if planted!("control-not-reread_from") {
+    if planted!("control-not-settled") {
         return Ok(());
     }
     if loaded.cached {
