@@ -88,7 +88,7 @@ fn a_child_is_refused_and_the_parent_goes_on() {
     });
     assert_eq!(answer, 1);
     let message = logforce::Error::Forked.to_string();
-    assert!(message.contains("open it anew"), "{message}");
+    assert!(message.contains("only the parent may use it"), "{message}");
 
     log.force(staged.end).unwrap();
     for n in 2..50 {
