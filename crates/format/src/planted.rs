@@ -6,11 +6,32 @@
 //! there. `docs/known-bugs.md` lists them, each with the suite that catches it.
 
 /// Whether the known bug of that name is to be there. Constant `false` in every usual build.
+///
+/// With two values more it is an expression: the first with the bug, the second in every usual
+/// build. Only that one is evaluated. So no known bug stands inside a condition: the condition gets
+/// a name, and the code that follows says only what is right.
+///
+/// ```
+/// # use logforce_format::planted;
+/// # let (read, len) = (3, 4);
+/// let is_short = planted!("its-name", false, else read < len);
+/// if is_short {
+///     // …
+/// }
+/// # assert!(is_short);
+/// ```
 #[macro_export]
 #[doc(hidden)]
 macro_rules! planted {
     ($name:literal) => {
         $crate::planted::is($name)
+    };
+    ($name:literal, $wrong:expr, else $right:expr) => {
+        if $crate::planted!($name) {
+            $wrong
+        } else {
+            $right
+        }
     };
 }
 

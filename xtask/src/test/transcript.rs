@@ -152,7 +152,8 @@ impl Transcript {
         sum
     }
 
-    /// How many tests are switched off by `#[ignore]`, with a reason: on any machine.
+    /// How many tests the runner itself left out: an `#[ignore]` switches a test off on every
+    /// machine. No test has one now.
     pub fn ignored(&self) -> u64 {
         let counts = self.suites.iter().filter_map(|s| s.counts);
         counts.map(|c| c.skipped).sum()

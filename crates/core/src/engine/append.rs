@@ -59,7 +59,7 @@ impl Engine {
         self.metrics.accepted(records);
         let filled = state.buffer.full_batches() > batches;
         let wakeups = Wakeups {
-            writer: filled && !Wake::WriterForSpace.is_forgotten(),
+            writer: Wake::WriterForSpace.if_needed(filled),
             preallocator: segments > state.segments.upcoming(),
         };
         Ok((state, wakeups))
@@ -83,12 +83,12 @@ impl Engine {
             self.refuse_in_callback(state)?;
             state.segments.request(end, since)?;
             return Ok(Some(Wakeups {
-                preallocator: !Wake::PreallocatorForSpace.is_forgotten(),
+                preallocator: Wake::PreallocatorForSpace.if_needed(true),
                 writer: false,
             }));
         }
         Ok((!state.buffer.has_room(bytes)).then_some(Wakeups {
-            writer: !Wake::WriterForSpace.is_forgotten(),
+            writer: Wake::WriterForSpace.if_needed(true),
             preallocator: false,
         }))
     }

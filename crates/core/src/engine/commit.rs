@@ -124,9 +124,8 @@ impl Engine {
                 self.wake(wakeups);
                 return Ok(());
             }
-            if let Err(e) = self.poison.check()
-                && !planted!("recheck-poison")
-            {
+            let checked = planted!("recheck-poison", Ok(()), else self.poison.check());
+            if let Err(e) = checked {
                 drop(state);
                 self.wake(wakeups);
                 return Err(e);
@@ -164,7 +163,7 @@ impl Engine {
         }
         let leader = &mut state.pipeline.leader;
         let next = leader.generation;
-        let is_mine = *my_turn == Some(next) && !planted!("claimant-looks-once");
+        let is_mine = planted!("claimant-looks-once", false, else *my_turn == Some(next));
         // One committer must take the next job when one ends.
         if !leader.is_awaited || is_mine {
             leader.is_awaited = true;
@@ -308,13 +307,14 @@ impl Engine {
                 self.metrics.wrote(at.saturating_sub(begun));
             }
             bufs.push(done.buf);
-            if result.is_err() && planted!("write-not-joined") {
+            let joins_rest = planted!("write-not-joined", result.is_ok(), else true);
+            if !joins_rest {
                 std::mem::forget(pending);
                 break;
             }
-            if let Err(e) = done.result
+            let written = planted!("failed-write-forgotten", Ok(()), else done.result);
+            if let Err(e) = written
                 && result.is_ok()
-                && !planted!("failed-write-forgotten")
             {
                 result = Err(Error::io("write", segment.path())(e));
             }

@@ -110,10 +110,7 @@ impl Engine {
         if self.durable() >= end {
             self.config.force.guarantee
         } else if self.written() >= end {
-            if planted!("guarantee-overstated") {
-                return Guarantee::PowerLoss;
-            }
-            self.config.force.written
+            planted!("guarantee-overstated", Guarantee::PowerLoss, else self.config.force.written)
         } else {
             Guarantee::Nothing
         }

@@ -387,9 +387,7 @@ impl Engine {
                 self.publish(state, outcome);
             } else {
                 state.pipeline.request(SyncLevel::Force, end);
-                wakeups.writer = !state.pipeline.leader.is_awaited
-                    && state.has_job()
-                    && !Wake::WriterForForce.is_forgotten();
+                wakeups.writer = Wake::WriterForForce.if_needed(state.lacks_leader());
                 drop(state);
             }
         }
@@ -438,14 +436,12 @@ impl Engine {
         }
         if let Some(level) = policy.level() {
             state.pipeline.request(level, at.end);
-            wakeups.writer |= !state.pipeline.leader.is_awaited
-                && state.has_job()
-                && !Wake::WriterForSubmission.is_forgotten();
+            wakeups.writer |= Wake::WriterForSubmission.if_needed(state.lacks_leader());
         }
         if let Some(call) = call {
             let level = policy.level();
             // Nothing to wait for: the writer calls it at once.
-            wakeups.writer |= level.is_none() && !Wake::WriterForNewCallback.is_forgotten();
+            wakeups.writer |= Wake::WriterForNewCallback.if_needed(level.is_none());
             state.completions.push(Completion { at, level, call });
         }
         drop(state);

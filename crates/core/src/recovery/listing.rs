@@ -24,7 +24,8 @@ pub(super) fn list(dir: &Arc<dyn Directory>) -> Result<Vec<DirEntry>> {
         let mut names: Vec<String> = entries.iter().map(|e| e.name.clone()).collect();
         names.retain(|name| counts(name));
         names.sort();
-        if last.as_ref() == Some(&names) || planted!("listing-believed") {
+        let is_stable = planted!("listing-believed", true, else last.as_ref() == Some(&names));
+        if is_stable {
             return Ok(entries);
         }
         last = Some(names);
@@ -49,7 +50,9 @@ pub(super) fn check_absence(
     entries: &[DirEntry],
     name: &str,
 ) -> Result<()> {
-    if entries.iter().any(|e| e.name == name) || planted!("listing-believed") {
+    let is_listed = entries.iter().any(|e| e.name == name);
+    let is_believed = planted!("listing-believed", true, else is_listed);
+    if is_believed {
         return Ok(());
     }
     match dir.open(name, OpenFile::READ) {

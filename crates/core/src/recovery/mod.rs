@@ -276,7 +276,7 @@ impl Opening {
                 c.history.insert(0, last_epoch);
             }
             c.history.truncate(logforce_format::EPOCH_HISTORY);
-            if !logforce_format::planted!("epoch-not-announced") {
+            if !planted!("epoch-not-announced") {
                 c.epoch = epoch;
             }
             c.prepared_end = control.prepared_end;
@@ -321,8 +321,8 @@ impl Opening {
         } = found;
         let direct = self.chosen.force.plan.direct;
         let tail = end.state.at;
-        let open_from = end.state.sequence.open_from();
-        let open_from = open_from.filter(|_| !planted!("torn-append-kept"));
+        let sequence = &end.state.sequence;
+        let open_from = planted!("torn-append-kept", None, else sequence.open_from());
         let last_void = end.state.last_void.unwrap_or(Lsn::ORIGIN);
         let is_finer = |s: &Arc<Segment>| s.header.write_unit < self.unit;
         let has_finer_segments = segments.containing(tail).as_ref().is_some_and(is_finer)

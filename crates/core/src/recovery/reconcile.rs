@@ -108,7 +108,8 @@ impl Opening {
             };
             let is_alias =
                 header.is_some_and(|h| seen.contains(&h)) || names_in_use.contains(&name);
-            if is_alias && !planted!("spare-of-two-names") {
+            let must_go = planted!("spare-of-two-names", false, else is_alias);
+            if must_go {
                 let removed = self.dir.remove(&name);
                 removed.map_err(Error::io("remove", self.dir.path().join(&name)))?;
                 continue;

@@ -60,7 +60,7 @@ impl Deadlines {
         let deadline = self.next.get_or_insert(Deadline { begin, upto });
         deadline.begin = deadline.begin.min(begin);
         deadline.upto = deadline.upto.max(upto);
-        begin < self.writer_wakes && !Wake::WriterForDeadline.is_forgotten()
+        Wake::WriterForDeadline.if_needed(begin < self.writer_wakes)
     }
 
     /// Takes the force that must start by `now`. Drops it if everything up to its LSN is `durable`

@@ -418,11 +418,7 @@ impl WritePipeline {
         if let Some(write) = write {
             write.done = true;
         }
-        // Only the contiguous prefix counts: after a crash, recovery ends the log at a hole.
-        let hole = planted!("hole-under-watermark") && self.in_flight.iter().any(|f| f.done);
-        while self.in_flight.front().is_some_and(|f| f.done || hole)
-            && let Some(write) = self.in_flight.pop_front()
-        {
+        while let Some(write) = self.take_done() {
             self.watermarks.written = write.after;
             self.stamps.batches += write.batches;
             outcome.generations.push(write.generation);
@@ -464,6 +460,17 @@ impl WritePipeline {
             }
         }
         outcome
+    }
+
+    /// Takes the first write in flight if it is done. Only the contiguous prefix counts: after a
+    /// crash, recovery ends the log at a hole.
+    fn take_done(&mut self) -> Option<InFlightWrite> {
+        let first = self.in_flight.front()?;
+        let is_done = planted!("hole-under-watermark", true, else first.done);
+        match is_done {
+            true => self.in_flight.pop_front(),
+            false => None,
+        }
     }
 
     /// The segments that the barrier must cover. What is written from now on belongs to the next

@@ -65,8 +65,9 @@ impl State {
     /// keep the write and lose what lies before.
     fn may_write_through(&self, suffices: bool) -> bool {
         let pipeline = &self.pipeline;
+        let has_unforced = planted!("unforced-neighbour", false, else pipeline.has_unforced());
         suffices
-            && (!pipeline.has_unforced() || planted!("unforced-neighbour"))
+            && !has_unforced
             && !pipeline.has_pending_sync()
             && !pipeline.writes_plainly()
             && self.buffer.staged_batches() <= MAX_THROUGH_BATCHES
@@ -96,6 +97,12 @@ impl State {
     /// Whether [`State::take`] would find a job.
     pub(crate) fn has_job(&self) -> bool {
         self.requested_job().is_some()
+    }
+
+    /// Whether there is a job that the writer thread has to lead. If a committer waits to lead, the
+    /// job is its.
+    pub(crate) fn lacks_leader(&self) -> bool {
+        !self.pipeline.leader.is_awaited && self.has_job()
     }
 
     /// Whether [`State::take_overflow`] would find a job.
@@ -156,13 +163,11 @@ impl State {
     pub(crate) fn needs_writer(&self, outcome: &JobOutcome, parked: Parked) -> bool {
         let pipeline = &self.pipeline;
         let idle = !self.buffer.has_staged() && pipeline.in_flight_writes() == 0;
-        // If a committer waits to lead, the job is its.
-        let job =
-            self.has_job() && !pipeline.leader.is_awaited && !Wake::WriterForJob.is_forgotten();
+        let job = Wake::WriterForJob.if_needed(self.lacks_leader());
         let stamp = idle && pipeline.stamps.is_due || parked.idle && pipeline.lacks_stamp();
-        let callback = self.has_callback() && !Wake::WriterForCallback.is_forgotten();
+        let callback = Wake::WriterForCallback.if_needed(self.has_callback());
         let statistics = parked.statistics && outcome.durable.is_some();
-        let location = parked.location && !Wake::WriterForLocation.is_forgotten();
+        let location = Wake::WriterForLocation.if_needed(parked.location);
         job || self.has_overflow() || stamp || callback || statistics || location
     }
 }
@@ -176,4 +181,182 @@ pub(crate) struct Parked {
     pub(crate) statistics: bool,
     /// It has checked the log's location since the last write.
     pub(crate) location: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::completions::Completion;
+    use crate::state::limits::InFlightLimits;
+    use crate::state::log_buffer::LogBuffer;
+    use crate::state::pipeline::{Identity, WritePipeline};
+    use crate::state::segment_queue::SegmentQueue;
+    use crate::storage::segment::Segment;
+    use crate::types::RecordRange;
+    use logforce_device::Guarantee;
+    use logforce_format::{Anchor, Epoch, LogId, Lsn, SegmentHeader};
+    use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
+    use std::collections::VecDeque;
+    use std::path::Path;
+    use std::sync::Arc;
+
+    const UNIT: u32 = 4096;
+    const MAX_BATCH: usize = 4 * UNIT as usize;
+    /// The writer waits for nothing.
+    const AWAKE: Parked = Parked {
+        idle: false,
+        statistics: false,
+        location: false,
+    };
+
+    /// The state of an empty log whose writes go through.
+    fn empty() -> State {
+        let disk = SimDisk::new(SimOptions::default(), 1);
+        let dir = SimRuntime::run(1, |rt| disk.system(rt).make_directory(Path::new("/log")));
+        let header = SegmentHeader {
+            log_id: LogId([1; 16]),
+            start: Lsn::ORIGIN,
+            len: 1 << 20,
+            write_unit: UNIT,
+            epoch: Epoch::default(),
+        };
+        let segment = Arc::new(Segment::new(dir.unwrap(), "segment".to_owned(), header));
+        let first = header.first_batch();
+        let identity = Identity {
+            log_id: header.log_id,
+            epoch: header.epoch,
+        };
+        let anchor = Anchor {
+            lsn: first,
+            prev_crc: 0,
+            epoch: header.epoch,
+            last_void: Lsn::ORIGIN,
+        };
+        State::new(
+            LogBuffer::new(MAX_BATCH, 4 * MAX_BATCH, 1),
+            SegmentQueue::new(segment, VecDeque::new(), first),
+            WritePipeline::new(identity, Guarantee::PowerLoss, true, anchor, first),
+            Durability::Each { through: true },
+            InFlightLimits {
+                max_writes: 1,
+                threshold: 0,
+            },
+        )
+    }
+
+    fn stage(state: &mut State, bytes: usize) {
+        state.place(&[&[&vec![7; bytes]]], |_, _| {});
+    }
+
+    fn after(state: &State, parked: Parked) -> bool {
+        state.needs_writer(&JobOutcome::default(), parked)
+    }
+
+    fn needs_writer(state: &State) -> bool {
+        after(state, AWAKE)
+    }
+
+    #[test]
+    fn the_writer_sleeps_while_there_is_nothing_to_do() {
+        let mut state = empty();
+        assert!(!needs_writer(&state));
+        // Nobody has requested more than that it is staged.
+        stage(&mut state, 100);
+        assert!(!needs_writer(&state));
+    }
+
+    #[test]
+    fn the_writer_leads_a_job_that_no_committer_waits_to_lead() {
+        let mut state = empty();
+        stage(&mut state, 100);
+        state.pipeline.request(SyncLevel::Force, state.tail());
+        assert!(needs_writer(&state));
+        state.pipeline.leader.is_awaited = true;
+        assert!(!needs_writer(&state));
+    }
+
+    #[test]
+    fn the_writer_writes_full_batches_that_no_force_takes() {
+        let mut state = empty();
+        stage(&mut state, MAX_BATCH);
+        assert!(needs_writer(&state));
+        // A committer leads the force that takes them.
+        state.pipeline.request(SyncLevel::Force, state.tail());
+        state.pipeline.leader.is_awaited = true;
+        assert!(!needs_writer(&state));
+    }
+
+    #[test]
+    fn the_writer_writes_a_stamp_that_is_due_once_nothing_is_staged_or_in_flight() {
+        let mut state = empty();
+        state.pipeline.stamps.is_due = true;
+        assert!(needs_writer(&state));
+        stage(&mut state, 100);
+        assert!(!needs_writer(&state), "staged");
+        state.pipeline.request(SyncLevel::Force, state.tail());
+        let job = state.take().unwrap();
+        assert!(!needs_writer(&state), "in flight");
+        let outcome = state.pipeline.write_done(job.numbers.write.unwrap());
+        assert!(state.needs_writer(&outcome, AWAKE));
+    }
+
+    #[test]
+    fn an_idle_writer_learns_of_the_first_force_without_a_stamp() {
+        let mut state = empty();
+        let parked = Parked {
+            idle: true,
+            ..AWAKE
+        };
+        assert!(!after(&state, parked), "no force");
+        state.pipeline.stamps.forces += 1;
+        assert!(after(&state, parked));
+        assert!(!needs_writer(&state), "it looks by the clock");
+        state.pipeline.stamps.stamped += 1;
+        assert!(!after(&state, parked), "a stamp covers it");
+    }
+
+    #[test]
+    fn the_writer_calls_a_callback_that_is_due() {
+        let mut state = empty();
+        stage(&mut state, 100);
+        let end = state.tail();
+        state.completions.push(Completion {
+            at: RecordRange { start: end, end },
+            level: Some(SyncLevel::Force),
+            call: Box::new(|_| {}),
+        });
+        assert!(!needs_writer(&state), "not forced yet");
+        state.pipeline.request(SyncLevel::Force, end);
+        let job = state.take().unwrap();
+        let outcome = state.pipeline.write_done(job.numbers.write.unwrap());
+        assert!(state.needs_writer(&outcome, AWAKE));
+    }
+
+    #[test]
+    fn the_writer_updates_the_statistics_once_the_durable_lsn_moves() {
+        let state = empty();
+        let parked = Parked {
+            statistics: true,
+            ..AWAKE
+        };
+        assert!(!after(&state, parked), "nothing moved");
+        let moved = JobOutcome {
+            durable: Some(state.tail()),
+            ..JobOutcome::default()
+        };
+        assert!(state.needs_writer(&moved, parked));
+        assert!(
+            !state.needs_writer(&moved, AWAKE),
+            "they are not up to date"
+        );
+    }
+
+    #[test]
+    fn the_writer_checks_the_location_after_a_job() {
+        let parked = Parked {
+            location: true,
+            ..AWAKE
+        };
+        assert!(after(&empty(), parked));
+    }
 }

@@ -51,10 +51,13 @@ pub(crate) fn read_once(
 ) -> ReadResult<usize> {
     match fill(file, offset, buf, source) {
         Ok(n) => Ok(Ok(n)),
-        Err(Failed::Read(e)) if is_of_medium(&e) || planted!("any-error-is-damage") => {
-            Ok(Err(Lost::bytes(format!("read error: {e}"))))
+        Err(Failed::Read(e)) => {
+            let is_damage = planted!("any-error-is-damage", true, else is_of_medium(&e));
+            match is_damage {
+                true => Ok(Err(Lost::bytes(format!("read error: {e}")))),
+                false => Err(Error::io("read", path)(e)),
+            }
         }
-        Err(Failed::Read(e)) => Err(Error::io("read", path)(e)),
         Err(Failed::Len(e)) => Err(Error::io("check the size of", path)(e)),
     }
 }
@@ -67,12 +70,11 @@ pub(crate) fn read(
     buf: &mut [u8],
     source: ReadSource,
 ) -> ReadResult<usize> {
+    let max_attempts = planted!("one-look-at-the-medium", 1, else READ_ATTEMPTS);
     let mut attempts = 1;
     loop {
         match read_once(file, path, offset, buf, source)? {
-            Err(_) if attempts < READ_ATTEMPTS && !planted!("one-look-at-the-medium") => {
-                attempts += 1
-            }
+            Err(_) if attempts < max_attempts => attempts += 1,
             answer => return Ok(answer),
         }
     }
@@ -93,7 +95,8 @@ fn fill(
     source: ReadSource,
 ) -> std::result::Result<usize, Failed> {
     let n = file.read_at(offset, buf, source).map_err(Failed::Read)?;
-    if n == buf.len() || planted!("short-read-is-the-end") {
+    let is_complete = planted!("short-read-is-the-end", true, else n == buf.len());
+    if is_complete {
         return Ok(n);
     }
     let (end, len) = (offset + n as u64, file.len().map_err(Failed::Len)?);

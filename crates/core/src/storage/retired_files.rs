@@ -112,7 +112,8 @@ impl Unfinished {
         let mut failed = None;
         for segment in std::mem::take(&mut self.segments) {
             let is_given_up = overlap_any(given_up, segment.header.start, segment.header.end());
-            let action = if is_given_up && !planted!("given-up-is-reused") {
+            let must_keep = planted!("given-up-is-reused", false, else is_given_up);
+            let action = if must_keep {
                 RetireAction::Keep
             } else if self.spares.len() < reuse.room && segment.header.len == reuse.len {
                 RetireAction::Reuse

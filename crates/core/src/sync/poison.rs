@@ -24,7 +24,9 @@ impl Poison {
         }
         let mut slot = self.cause.lock().unwrap_or_else(PoisonError::into_inner);
         let cause = slot.get_or_insert_with(|| Arc::new(cause)).clone();
-        self.is_set.store(!planted!("poison-forgotten"), Release);
+        if !planted!("poison-forgotten") {
+            self.is_set.store(true, Release);
+        }
         Error::Poisoned {
             durable: Lsn(self.durable.load(Acquire)),
             cause,

@@ -34,11 +34,7 @@ impl RuntimeMutex {
             .is_err()
         {
             // A waiter leaves CONTENDED in the word, so that each release wakes the next one.
-            let left = if planted!("lock-uncontended") {
-                HELD
-            } else {
-                CONTENDED
-            };
+            let left = planted!("lock-uncontended", HELD, else CONTENDED);
             while self.word.swap(left, Acquire) != FREE {
                 self.runtime.wait(&self.word, left, None);
             }
@@ -49,12 +45,10 @@ impl RuntimeMutex {
 
 impl Drop for RuntimeMutexGuard<'_> {
     fn drop(&mut self) {
-        let order = if planted!("order-unlock") {
-            Relaxed
-        } else {
-            Release
-        };
-        if self.0.word.swap(FREE, order) == CONTENDED && !planted!("wake-next-holder") {
+        let order = planted!("order-unlock", Relaxed, else Release);
+        let before = self.0.word.swap(FREE, order);
+        let has_waiters = planted!("wake-next-holder", false, else before == CONTENDED);
+        if has_waiters {
             self.0.runtime.wake_one(&self.0.word);
         }
     }

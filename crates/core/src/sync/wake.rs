@@ -115,6 +115,14 @@ reasons! {
     }
 }
 
+impl Wake {
+    /// Whether this wake-up is to be done, which the caller `needs`. A planted build can leave it
+    /// out.
+    pub(crate) fn if_needed(self, needs: bool) -> bool {
+        needs && !self.is_forgotten()
+    }
+}
+
 reasons! {
     /// What a thread waits for. The known bug of each is to observe the event only after the check
     /// of the condition, and so to miss a notification in between.

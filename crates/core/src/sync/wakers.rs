@@ -71,7 +71,7 @@ impl Wakers {
         }
         let woken = {
             let mut waiting = self.waiting();
-            let first_left = reached.plus(u64::from(!planted!("wake-below-only")));
+            let first_left = planted!("wake-below-only", reached, else reached.plus(1));
             let rest = waiting.split_off(&(first_left, 0));
             let woken = std::mem::replace(&mut *waiting, rest);
             self.count.store(waiting.len(), SeqCst);

@@ -58,8 +58,8 @@ impl Walk<'_> {
                 Err(lost) => {
                     // It is an opening's, and the marker says which range that gave up. The batch
                     // before the range says what had been voided before, if it was read.
-                    let is_its = |(_, to): &&(Lsn, Lsn)| *to == at && !planted!("marker-ignored");
-                    let marked = given_up.iter().find(is_its);
+                    let marked = given_up.iter().find(|(_, to)| *to == at);
+                    let marked = planted!("marker-ignored", None, else marked);
                     if let Some(&(from, to)) = marked {
                         known.voids.add(from, to);
                     }

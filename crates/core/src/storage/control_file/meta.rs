@@ -105,7 +105,7 @@ impl LoadedMeta {
         let MetaSlots::Lost([a, b]) = &self.slots else {
             return None;
         };
-        if logforce_format::planted!("lost-metadata-is-none") {
+        if planted!("lost-metadata-is-none") {
             return None;
         }
         let found = format!("both slots of the metadata are unusable ({a}; {b})");
@@ -197,10 +197,9 @@ impl ControlFile {
         };
         self.grow(poison)?;
         let encoded = meta.encode();
-        for offset in META_SLOT_OFFSETS {
-            if planted!("metadata-in-one-slot") && offset != META_SLOT_OFFSETS[0] {
-                continue;
-            }
+        let both = META_SLOT_OFFSETS;
+        let slots = planted!("metadata-in-one-slot", &both[..1], else &both[..]);
+        for &offset in slots {
             write_slot(&*self.file, offset, &encoded)
                 .map_err(Error::io("write", &path))
                 .and_then(|()| {

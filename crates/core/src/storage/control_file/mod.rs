@@ -195,11 +195,7 @@ impl ControlFile {
         control.sequence += 1;
         let path = self.dir.path().join(names::CONTROL);
         let encoded = control.encode();
-        let both = if planted!("control-in-one-slot") {
-            [slot, slot]
-        } else {
-            [1 - slot, slot]
-        };
+        let both = planted!("control-in-one-slot", [slot, slot], else [1 - slot, slot]);
         for slot in both {
             write_slot(&*self.file, CONTROL_SLOT_OFFSETS[slot], &encoded)
                 .map_err(Error::io("write", &path))
