@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::read::remote::follower::{RETRIES, ReadOnlyFollower};
-use crate::scan::batch::{LinkedHeader, ScanResult, ScanState, Stop};
+use crate::scan::batch::{ScanResult, ScanState, Stop};
 use crate::scan::end_of_log::damage;
 use crate::storage::control_file::{ControlFile, Loaded};
 use crate::storage::window::Window;
@@ -12,16 +12,16 @@ use logforce_format::{BatchKind, Control, Lsn, RecoveryCase, Seen, decide};
 impl ReadOnlyFollower {
     /// Consumes the next proven batch; `false` if there is none, or if it cannot be read now.
     pub(super) fn consume_batch(&mut self) -> Result<bool> {
-        if let Some((_, to)) = self.voids.covering(self.consumed.at) {
+        if let Some((_, to)) = self.voids.covering(self.batches.consumed.at) {
             // A void range need not be readable.
-            self.records.drop_begun();
-            self.consumed = ScanState::after_void(to);
+            self.batches.records.drop_begun();
+            self.batches.consumed = ScanState::after_void(to);
             return Ok(true);
         }
-        if self.consumed.at >= self.headers.proven {
+        if self.batches.consumed.at >= self.headers.proven {
             return Ok(false);
         }
-        self.find_segment_at(self.consumed.at)?;
+        self.files.find_segment_at(self.batches.consumed.at)?;
         match self.try_consume(ReadSource::Cache)? {
             Ok(()) => {}
             Err(stop) => match self.retry_consume(&stop)? {
@@ -29,16 +29,16 @@ impl ReadOnlyFollower {
                 Err(stop) => return self.explain_unreadable(&stop).map(|()| false),
             },
         }
-        self.retries = 0;
+        self.batches.retries = 0;
         // Closes files below: if they were truncated, an open handle would keep their space in use.
-        self.segments.take_below(self.consumed.at);
+        self.files.segments.take_below(self.batches.consumed.at);
         Ok(true)
     }
 
     /// Reads again, then past the cache. Bytes that were read ahead may be older than a write
     /// since, and a direct write racing with a cached read can leave an old page in the cache.
     fn retry_consume(&mut self, first: &Stop) -> ScanResult<()> {
-        self.window.invalidate();
+        self.batches.window.invalidate();
         if first.seen == Seen::Malformed {
             return Ok(Err(first.clone()));
         }
@@ -55,21 +55,23 @@ impl ReadOnlyFollower {
     fn try_consume(&mut self, source: ReadSource) -> ScanResult<()> {
         let mut medium = Window::new(ReadSource::Medium);
         let window = match source {
-            ReadSource::Cache => &mut self.window,
+            ReadSource::Cache => &mut self.batches.window,
             ReadSource::Medium => &mut medium,
         };
-        window.limit(self.headers.proven.since(self.consumed.at));
-        let linked =
-            match LinkedHeader::read(window, &self.segments, &self.control, &self.consumed)? {
-                Ok(linked) => linked,
-                Err(stop) => return Ok(Err(stop)),
-            };
-        let next = match linked.check(window, self.consumed)? {
+        window.limit(self.headers.proven.since(self.batches.consumed.at));
+        let linked = match self.files.header_after(window, &self.batches.consumed)? {
+            Ok(linked) => linked,
+            Err(stop) => return Ok(Err(stop)),
+        };
+        let next = match linked.check(window, self.batches.consumed)? {
             Ok(next) => next,
             Err(stop) => return Ok(Err(stop)),
         };
         let h = &linked.header;
-        if h.kind == BatchKind::Epoch && h.lsn < self.from && h.epoch.counter > self.began.counter {
+        if h.kind == BatchKind::Epoch
+            && h.lsn < self.start.from
+            && h.epoch.counter > self.start.epoch.counter
+        {
             // This follower began above what was proven, and a recovery has dropped what lay there.
             return Ok(Err(Stop {
                 at: h.lsn,
@@ -82,9 +84,10 @@ impl ReadOnlyFollower {
             Ok(payload) => payload,
             Err(stop) => return Ok(Err(stop)),
         };
-        let taken = self
-            .records
-            .take(&linked.header, payload, self.from, &self.voids);
+        let taken =
+            self.batches
+                .records
+                .take(&linked.header, payload, self.start.from, &self.voids);
         if let Err(m) = taken {
             return Ok(Err(Stop {
                 at: m.0,
@@ -92,44 +95,44 @@ impl ReadOnlyFollower {
                 found: "the frame here does not fit".to_owned(),
             }));
         }
-        self.consumed = next;
+        self.batches.consumed = next;
         Ok(Ok(()))
     }
 
     /// Decides why a batch that was durable cannot be read: it was truncated, or an opening gave it
     /// up, or it is damaged.
     fn explain_unreadable(&mut self, stop: &Stop) -> Result<()> {
-        if stop.seen == Seen::PastEnd && stop.at < self.from {
+        if stop.seen == Seen::PastEnd && stop.at < self.start.from {
             return Err(Error::BeyondEnd {
-                lsn: self.from,
+                lsn: self.start.from,
                 end: stop.at,
             });
         }
-        let at = self.consumed.at;
+        let at = self.batches.consumed.at;
         self.reload_control()?;
         self.check_front()?;
         if self.headers.has_pending_void(at) {
             // It counts as void once the batch that voids it is proven.
             return Ok(());
         }
-        self.retries += 1;
-        if self.retries <= RETRIES {
+        self.batches.retries += 1;
+        if self.batches.retries <= RETRIES {
             return Ok(());
         }
         let case = match decide(stop.seen, true, false) {
             RecoveryCase::Next => RecoveryCase::Damaged,
             case => case,
         };
-        let (path, proven) = (self.dir.path(), self.headers.proven);
-        let mut damage = damage(path, &self.segments, stop, case, proven);
+        let (path, proven) = (self.files.dir.path(), self.headers.proven);
+        let mut damage = damage(path, &self.files.segments, stop, case, proven);
         damage.in_reading = true;
         Err(Error::Damaged(Box::new(damage)))
     }
 
     /// Fails if the next batch was truncated with its segment.
     pub(super) fn check_front(&self) -> Result<()> {
-        let at = self.consumed.at;
-        if at >= self.control.first_segment || self.voids.covering(at).is_some() {
+        let at = self.batches.consumed.at;
+        if at >= self.files.control.first_segment || self.voids.covering(at).is_some() {
             return Ok(());
         }
         self.confirm_front(at, |c| c.first_segment)
@@ -138,7 +141,7 @@ impl ReadOnlyFollower {
     /// Fails if the control file on the medium, too, says that `lsn` was truncated: the cache may
     /// hold a change that never became durable, because the writer failed.
     pub(super) fn confirm_front(&self, lsn: Lsn, front: impl Fn(&Control) -> Lsn) -> Result<()> {
-        match ControlFile::load(&self.dir) {
+        match ControlFile::load(&self.files.dir) {
             Ok(Loaded { control, .. }) if lsn < front(&control) => Err(Error::Truncated {
                 lsn: lsn.max(self.position.end()),
                 front: control.front,

@@ -3,13 +3,13 @@
 use crate::error::Error;
 use crate::read::position::FollowerPosition;
 use crate::read::records::Records;
+use crate::read::remote::files::FollowedFiles;
 use crate::read::remote::headers::HeaderPosition;
 use crate::scan::batch::ScanState;
-use crate::storage::segments::Segments;
 use crate::storage::voids::Voids;
 use crate::storage::window::Window;
-use logforce_device::{Directory, Runtime};
-use logforce_format::{Control, Epoch, Lsn};
+use logforce_device::Runtime;
+use logforce_format::{Epoch, Lsn};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,23 +33,32 @@ pub(super) const RETRIES: u32 = 5;
 /// errors. Every error but `Voided` and [`Error::Io`] ends it, and each later call returns it
 /// again. After `Io` (no descriptors, no memory) the next call continues where it was.
 pub struct ReadOnlyFollower {
-    pub(super) dir: Arc<dyn Directory>,
     pub(super) runtime: Arc<dyn Runtime>,
     pub(super) poll: Duration,
+    pub(super) start: Start,
+    pub(super) files: FollowedFiles,
+    pub(super) headers: HeaderPosition,
+    pub(super) batches: BatchPosition,
+    pub(super) voids: Voids,
+    pub(super) position: FollowerPosition,
+    pub(super) failed: Option<Error>,
+}
+
+/// Where a follower began.
+pub(super) struct Start {
     /// Records below are skipped.
     pub(super) from: Lsn,
-    /// The latest opening when this began. A later one that begins below `from` has dropped records
-    /// that the caller has.
-    pub(super) began: Epoch,
-    pub(super) segments: Segments,
-    pub(super) control: Control,
+    /// The latest opening then. A later one that begins below `from` has dropped records that the
+    /// caller has.
+    pub(super) epoch: Epoch,
+}
+
+/// The position that reads whole batches, and the records in them.
+pub(super) struct BatchPosition {
     /// The boundary up to which batches were consumed.
     pub(super) consumed: ScanState,
     pub(super) window: Window,
     pub(super) records: Records,
-    pub(super) headers: HeaderPosition,
-    pub(super) voids: Voids,
-    pub(super) position: FollowerPosition,
+    /// How often the next batch could not be read.
     pub(super) retries: u32,
-    pub(super) failed: Option<Error>,
 }

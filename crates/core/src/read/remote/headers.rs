@@ -24,10 +24,6 @@ pub(super) struct HeaderPosition {
     pub(super) cut: bool,
     /// Polls without new proof, since the last one with.
     pub(super) misses: u32,
-    /// Consecutive reads of the control file that failed.
-    pub(super) control_misses: u32,
-    /// The control file's sequence number at the last listing of the directory.
-    pub(super) listed: u64,
 }
 
 impl HeaderPosition {
@@ -42,8 +38,6 @@ impl HeaderPosition {
             resumptions: Resumptions::default(),
             cut: false,
             misses: 0,
-            control_misses: 0,
-            listed: 0,
         }
     }
 

@@ -6,6 +6,7 @@
 //! between the two; then the first goes back to the second.
 
 mod batches;
+mod files;
 pub(crate) mod follower;
 mod headers;
 mod proof;
@@ -26,7 +27,8 @@ use crate::scan::walk::types::WalkInput;
 use crate::scan::walk::void_ranges::void_ranges;
 use crate::storage::window::Window;
 use crate::types::Record;
-use follower::ReadOnlyFollower;
+use files::FollowedFiles;
+use follower::{BatchPosition, ReadOnlyFollower, Start};
 use headers::HeaderPosition;
 use logforce_device::sync::AtomicU32;
 use logforce_device::{Directory, ReadSource, Runtime};
@@ -116,20 +118,22 @@ impl ReadOnlyFollower {
         };
         let segments = std::mem::take(&mut *view.segments());
         Ok(ReadOnlyFollower {
-            dir,
             runtime,
             poll: Duration::from_millis(10),
-            from,
-            began: control.epoch,
-            segments,
+            start: Start {
+                from,
+                epoch: control.epoch,
+            },
+            files: FollowedFiles::new(dir, segments, control),
             headers: HeaderPosition::new(end.reread_from, proven),
-            control,
-            consumed,
-            window: Window::new(ReadSource::Cache),
-            records: Records::default(),
+            batches: BatchPosition {
+                consumed,
+                window: Window::new(ReadSource::Cache),
+                records: Records::default(),
+                retries: 0,
+            },
             voids,
             position: FollowerPosition::below(from),
-            retries: 0,
             failed: None,
         })
     }
@@ -184,10 +188,9 @@ impl ReadOnlyFollower {
 
     /// Whether a process has the log open for writing now. Fails if the lock cannot be checked.
     pub fn is_writer_running(&self) -> Result<bool> {
-        let path = self.dir.path().join(names::LOCK);
-        self.dir
-            .is_locked(names::LOCK)
-            .map_err(Error::io("check the lock", path))
+        let dir = &self.files.dir;
+        dir.is_locked(names::LOCK)
+            .map_err(Error::io("check the lock", dir.path().join(names::LOCK)))
     }
 
     fn advance(&mut self) -> Result<Option<Record>> {
@@ -195,11 +198,11 @@ impl ReadOnlyFollower {
             if let Some(e) = self.position.voided(&self.voids) {
                 return Err(e);
             }
-            while let Some(record) = self.records.ready.pop_front() {
+            while let Some(record) = self.batches.records.ready.pop_front() {
                 if self.voids.covering(record.start).is_some() {
                     continue;
                 }
-                if record.start < self.control.front {
+                if record.start < self.files.control.front {
                     self.confirm_front(record.start, |c| c.front)?;
                 }
                 self.position.note(record.start, record.end);

@@ -1,0 +1,134 @@
+//! The files of a log that another process writes, as they were read last.
+
+use crate::error::{Error, Result};
+use crate::names;
+use crate::scan::batch::{LinkedHeader, ScanResult, ScanState};
+use crate::storage::control_file::ControlFile;
+use crate::storage::listing::{Listing, list};
+use crate::storage::segments::Segments;
+use crate::storage::window::Window;
+use logforce_device::{Directory, OpenFile, ReadSource};
+use logforce_format::{
+    CONTROL_SLOT_LEN, CONTROL_SLOT_OFFSETS, Control, ControlReject, Lsn, newest,
+};
+use std::sync::Arc;
+
+/// How often a control file of which no slot is valid is read again before it counts as damaged.
+const CONTROL_RETRIES: u32 = 5;
+
+/// The directory of a log that is followed, and what was read of it.
+pub(super) struct FollowedFiles {
+    pub(super) dir: Arc<dyn Directory>,
+    pub(super) segments: Segments,
+    pub(super) control: Control,
+    /// Consecutive reads of the control file that failed.
+    control_misses: u32,
+    /// The control file's sequence number at the last listing of the directory.
+    listed: u64,
+}
+
+impl FollowedFiles {
+    pub(super) fn new(dir: Arc<dyn Directory>, segments: Segments, control: Control) -> Self {
+        FollowedFiles {
+            dir,
+            segments,
+            control,
+            control_misses: 0,
+            listed: 0,
+        }
+    }
+
+    /// Reads the control file again; returns it if it has changed.
+    pub(super) fn changed_control(&mut self) -> Result<Option<Control>> {
+        let control = match read_cached_control(&self.dir) {
+            Ok(control) => control,
+            Err(e @ Error::Io { .. }) => return Err(e),
+            // Either the writer is writing both slots, or they are damaged.
+            Err(e) => {
+                self.control_misses += 1;
+                return if self.control_misses > CONTROL_RETRIES {
+                    Err(e)
+                } else {
+                    Ok(None)
+                };
+            }
+        };
+        self.control_misses = 0;
+        if control.log_id != self.control.log_id {
+            return Err(Error::NoLog {
+                path: self.dir.path().to_owned(),
+                why: "another log has replaced the one that was followed".to_owned(),
+            });
+        }
+        let has_changed = control.sequence != self.control.sequence;
+        Ok(has_changed.then_some(control))
+    }
+
+    /// Lists the segments; `None` if one was renamed or removed meanwhile: the next poll tries
+    /// again.
+    pub(super) fn list(&self) -> Result<Option<Listing>> {
+        match list(&self.dir, self.control.log_id) {
+            Err(e @ Error::Io { .. }) => Err(e),
+            listing => {
+                let mut listing = listing.ok().filter(|l| l.vanished.is_none());
+                if let Some(listing) = &mut listing {
+                    // The next opening may replace segments that the control file does not list.
+                    listing.segments.take_from(self.control.prepared_end);
+                }
+                Ok(listing)
+            }
+        }
+    }
+
+    /// Replaces the segments by those of a listing.
+    pub(super) fn take_listing(&mut self, listing: Listing) {
+        self.segments = listing.segments;
+        self.listed = self.control.sequence;
+    }
+
+    /// The header of the next batch after `before`, or why there is none.
+    pub(super) fn header_after(
+        &self,
+        window: &mut Window,
+        before: &ScanState,
+    ) -> ScanResult<LinkedHeader> {
+        LinkedHeader::read(window, &self.segments, &self.control, before)
+    }
+
+    /// Finds the segment that begins at `at`, if there is one.
+    pub(super) fn find_segment_at(&mut self, at: Lsn) -> Result<()> {
+        if at >= self.control.prepared_end || self.segments.containing(at).is_some() {
+            return Ok(());
+        }
+        if !self
+            .segments
+            .add_by_name(&self.dir, self.control.log_id, at)?
+            && self.listed != self.control.sequence
+            && let Some(listing) = self.list()?
+        {
+            // Names are hints only.
+            self.take_listing(listing);
+        }
+        Ok(())
+    }
+}
+
+/// Reads the control file through the cache. What it says holds once it is written; whether it is
+/// forced matters only to the next opening.
+fn read_cached_control(dir: &Arc<dyn Directory>) -> Result<Control> {
+    let path = dir.path().join(names::CONTROL);
+    let file = dir
+        .open(names::CONTROL, OpenFile::READ)
+        .map_err(Error::io("open", &path))?;
+    let slots = CONTROL_SLOT_OFFSETS.map(|offset| {
+        let mut slot = vec![0; CONTROL_SLOT_LEN];
+        match file.read_at(offset, &mut slot, ReadSource::Cache) {
+            Ok(n) if n == CONTROL_SLOT_LEN => Control::decode(&slot),
+            _ => Err(ControlReject::Magic),
+        }
+    });
+    match newest(slots) {
+        Ok((_, control)) => Ok(control),
+        Err(_) => ControlFile::load(dir).map(|loaded| loaded.control),
+    }
+}
