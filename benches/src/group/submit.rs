@@ -253,9 +253,9 @@ fn slice<W: Way>(bench: &Bench<'_>, shared: &mut SharedLog) -> Result<(Taken, u6
 fn recount(log: &Log, done: &HashMap<u32, u64>) -> Result<u64, MeasureError> {
     let mut next: HashMap<u32, u64> = HashMap::new();
     let mut count = 0;
-    for entry in log.read_from(log.front_lsn())? {
-        let entry = entry?;
-        let number = entry
+    for record in log.read_from(log.front_lsn())? {
+        let record = record?;
+        let number = record
             .data
             .first_chunk()
             .map_or(0, |n| u64::from_le_bytes(*n));
@@ -264,7 +264,7 @@ fn recount(log: &Log, done: &HashMap<u32, u64>) -> Result<u64, MeasureError> {
         if number != first_number(thread) + *expected {
             return Err(MeasureError::NotOffered(format!(
                 "at {} there is record {number}, and not the one that thread {thread} submitted next",
-                entry.start
+                record.start
             )));
         }
         *expected += 1;

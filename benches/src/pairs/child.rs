@@ -112,8 +112,8 @@ fn run(task: &str) -> Result<(), MeasureError> {
         .map_err(io())?;
     let log = fill(&task)?;
     if task.read {
-        for entry in log.read_from(log.front_lsn())? {
-            entry?;
+        for record in log.read_from(log.front_lsn())? {
+            record?;
         }
     }
     let answer = Answer {

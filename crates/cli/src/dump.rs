@@ -94,7 +94,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     let finding = inspector.walk(&mut |visit| {
         let at = match &visit {
             Visit::Batch(b) => b.lsn,
-            Visit::Record { entry, .. } | Visit::Part(entry) => entry.start,
+            Visit::Record { record, .. } | Visit::Part(record) => record.start,
             Visit::Damage(d) => d.lsn,
         };
         if args.to.is_some_and(|to| at >= to) || args.limit.is_some_and(|n| out.written >= n) {
@@ -109,10 +109,10 @@ pub fn run(args: Args) -> anyhow::Result<End> {
             Visit::Record { .. } | Visit::Part(_) if args.batches => return true,
             Visit::Damage(d) if summary.in_use && is_overtaken(&args.log.dir, d) => return true,
             Visit::Batch(b) => Line::batch(b),
-            Visit::Record { entry, proven } => {
-                Line::record(entry, proven, &places, args.data, shown)
+            Visit::Record { record, proven } => {
+                Line::record(record, proven, &places, args.data, shown)
             }
-            Visit::Part(entry) => Line::part(entry, &places, args.data, shown),
+            Visit::Part(record) => Line::part(record, &places, args.data, shown),
             Visit::Damage(d) => {
                 damages += 1;
                 Line::damage(d)
@@ -127,16 +127,16 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         for range in &given_up {
             let mut result = Ok(());
             inspector.walk_given_up(range, &mut |visit| {
-                let Visit::Record { entry, proven } = visit else {
+                let Visit::Record { record, proven } = visit else {
                     return true;
                 };
-                let wanted = args.from.is_none_or(|from| entry.start >= from)
-                    && args.to.is_none_or(|to| entry.start < to);
+                let wanted = args.from.is_none_or(|from| record.start >= from)
+                    && args.to.is_none_or(|to| record.start < to);
                 if args.limit.is_some_and(|n| out.written >= n) {
                     return false;
                 }
                 if wanted {
-                    result = out.line(&Line::given_up(entry, proven, args.data, shown));
+                    result = out.line(&Line::given_up(record, proven, args.data, shown));
                 }
                 result.is_ok()
             })?;
@@ -172,11 +172,11 @@ fn raw(args: &LogArgs, lsn: Lsn) -> anyhow::Result<End> {
     let mut out = Sink::Stdout.writer()?;
     let mut found = None;
     let finding = inspector.walk(&mut |visit| match visit {
-        Visit::Record { entry, .. } if entry.start == lsn => {
-            found = Some(out.write_all(&entry.data).and_then(|()| out.flush()));
+        Visit::Record { record, .. } if record.start == lsn => {
+            found = Some(out.write_all(&record.data).and_then(|()| out.flush()));
             false
         }
-        Visit::Record { entry, .. } => entry.start < lsn,
+        Visit::Record { record, .. } => record.start < lsn,
         _ => true,
     })?;
     match found {

@@ -205,19 +205,19 @@ struct Made<'a> {
 
 impl Made<'_> {
     /// Saves a record; `false` if that failed.
-    fn take(&mut self, entry: &Record, proven: bool, given_up: bool) -> bool {
-        let taken = self.try_take(entry, proven, given_up);
+    fn take(&mut self, record: &Record, proven: bool, given_up: bool) -> bool {
+        let taken = self.try_take(record, proven, given_up);
         self.failed = taken.err();
         self.failed.is_none()
     }
 
-    fn try_take(&mut self, entry: &Record, proven: bool, given_up: bool) -> anyhow::Result<()> {
-        let at = self.log.append(&entry.data)?;
+    fn try_take(&mut self, record: &Record, proven: bool, given_up: bool) -> anyhow::Result<()> {
+        let at = self.log.append(&record.data)?;
         self.report.records += 1;
-        self.report.record_bytes += entry.data.len() as u64;
+        self.report.record_bytes += record.data.len() as u64;
         self.report.proven += u64::from(proven);
         if let Some(map) = &mut self.map {
-            map.serialize((entry.start.0, at.start.0, proven, given_up))?;
+            map.serialize((record.start.0, at.start.0, proven, given_up))?;
         }
         Ok(())
     }
@@ -387,17 +387,17 @@ fn save(args: &Args, inspector: &Inspector, mut made: Made<'_>) -> anyhow::Resul
     let mut ranges = inspector.given_up()?.into_iter().peekable();
     let (mut damages, mut seen) = (Extents::default(), 0_u64);
     let finding = inspector.walk(&mut |visit| match visit {
-        Visit::Record { entry, proven } => {
-            while let Some(range) = ranges.next_if(|r| r.to <= entry.start) {
+        Visit::Record { record, proven } => {
+            while let Some(range) = ranges.next_if(|r| r.to <= record.start) {
                 if !gave_up(args, inspector, &range, &mut made) {
                     return false;
                 }
             }
             seen += 1;
             if seen.is_multiple_of(4096) {
-                bar.fraction(entry.end.0.saturating_sub(first) as f64 / whole);
+                bar.fraction(record.end.0.saturating_sub(first) as f64 / whole);
             }
-            made.take(entry, proven, false)
+            made.take(record, proven, false)
         }
         Visit::Damage(damage) => {
             damages.damage(damage);
@@ -461,11 +461,11 @@ fn save(args: &Args, inspector: &Inspector, mut made: Made<'_>) -> anyhow::Resul
 fn gave_up(args: &Args, inspector: &Inspector, range: &GivenUp, made: &mut Made<'_>) -> bool {
     let mut records = 0;
     let walked = inspector.walk_given_up(range, &mut |visit| {
-        let Visit::Record { entry, proven } = visit else {
+        let Visit::Record { record, proven } = visit else {
             return true;
         };
         records += 1;
-        !args.given_up || made.take(entry, proven, true)
+        !args.given_up || made.take(record, proven, true)
     });
     if let Err(e) = walked {
         made.failed = Some(e.into());

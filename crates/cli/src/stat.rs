@@ -82,9 +82,9 @@ pub fn run(args: Args) -> anyhow::Result<End> {
             let mut damages = 0_u64;
             let found = inspector.walk(&mut |visit| {
                 match visit {
-                    Visit::Record { entry, .. } => {
-                        oldest.get_or_insert(entry.start);
-                        newest = Some(entry.start);
+                    Visit::Record { record, .. } => {
+                        oldest.get_or_insert(record.start);
+                        newest = Some(record.start);
                     }
                     Visit::Damage(d) if summary.in_use && is_overtaken(&args.dir, d) => {}
                     Visit::Damage(_) => damages += 1,

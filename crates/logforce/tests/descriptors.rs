@@ -42,8 +42,8 @@ fn two_thousand_segments_in_64_descriptors() {
         written.push(end.start);
         if n.is_multiple_of(64) {
             log.force(end.end).unwrap();
-            while let Some(entry) = follower.try_next().unwrap() {
-                assert_eq!(entry.data, record(followed, 12 << 10));
+            while let Some(found) = follower.try_next().unwrap() {
+                assert_eq!(found.data, record(followed, 12 << 10));
                 followed += 1;
             }
         }
@@ -63,8 +63,8 @@ fn two_thousand_segments_in_64_descriptors() {
         .follow(Lsn::ORIGIN)
         .unwrap();
     for i in 0..written.len() as u64 - 1 {
-        let entry = remote.next_blocking(None).unwrap().unwrap();
-        assert_eq!(entry.data, record(i, 12 << 10));
+        let found = remote.next_blocking(None).unwrap().unwrap();
+        assert_eq!(found.data, record(i, 12 << 10));
     }
     drop(remote);
     looked_through(&path, written.len());
@@ -98,10 +98,10 @@ fn segments(path: &std::path::Path) -> usize {
 
 fn read_all(log: &Log, written: &[Lsn], from: usize) {
     let mut n = from;
-    for entry in log.read_from(log.front_lsn()).unwrap() {
-        let entry = entry.unwrap();
-        assert_eq!(entry.start, written[n]);
-        assert_eq!(entry.data, record(n as u64, 12 << 10));
+    for found in log.read_from(log.front_lsn()).unwrap() {
+        let found = found.unwrap();
+        assert_eq!(found.start, written[n]);
+        assert_eq!(found.data, record(n as u64, 12 << 10));
         n += 1;
     }
     assert_eq!(n, written.len());

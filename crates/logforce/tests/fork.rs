@@ -45,7 +45,7 @@ fn not_refused(log: &Log, reader: &mut Reader, at: Lsn, end: Lsn) -> u8 {
         log.truncate_front(end),
         log.truncate_back(at),
         match reader.next() {
-            Some(entry) => entry.map(drop),
+            Some(record) => record.map(drop),
             None => Ok(()),
         },
         log.clone().close(),

@@ -97,7 +97,7 @@ pub fn look(memory: &MemorySystem, salvage: bool) -> Result<Look, Error> {
     let finding = inspector.walk(&mut |visit| {
         match visit {
             Visit::Damage(d) => damages.push(d.clone()),
-            Visit::Record { entry, .. } => records.push(entry.clone()),
+            Visit::Record { record, .. } => records.push(record.clone()),
             Visit::Batch(_) | Visit::Part(_) => {}
         }
         true
@@ -127,9 +127,9 @@ where
 {
     let (mut records, mut damage) = (Vec::new(), None);
     let mut take = |read: Result<Record, Error>| match read {
-        Ok(entry) => {
+        Ok(record) => {
             assert!(damage.is_none(), "a record behind damage");
-            records.push(entry);
+            records.push(record);
             Ok(())
         }
         Err(Error::Damaged(d)) => {

@@ -347,8 +347,8 @@ impl Model {
             .follow(log.front_lsn())
             .expect("the front is a boundary");
         let mut shown = Vec::new();
-        while let Some(entry) = follower.try_next().expect("nothing is voided meanwhile") {
-            shown.push(entry);
+        while let Some(record) = follower.try_next().expect("nothing is voided meanwhile") {
+            shown.push(record);
         }
         assert_eq!(shown, read(log, log.front_lsn()));
     }
@@ -494,10 +494,10 @@ impl Model {
         let finding = inspector
             .walk(&mut |visit| {
                 match visit {
-                    Visit::Record { entry, proven } => {
+                    Visit::Record { record, proven } => {
                         assert!(proven_before || !proven, "proven behind unproven");
                         proven_before = proven;
-                        seen.push(entry.clone());
+                        seen.push(record.clone());
                     }
                     Visit::Damage(d) => panic!("a healthy log is damaged: {d}"),
                     _ => {}
@@ -554,8 +554,8 @@ pub fn given_up(system: &dyn System) -> (usize, Vec<Record>) {
     let mut found = Vec::new();
     for range in &ranges {
         let walked = inspector.walk_given_up(range, &mut |visit| {
-            if let Visit::Record { entry, .. } = visit {
-                found.push(entry.clone());
+            if let Visit::Record { record, .. } = visit {
+                found.push(record.clone());
             }
             true
         });

@@ -71,11 +71,11 @@ impl Exam<'_> {
         }
     }
 
-    fn entry(&mut self, entry: &Record) {
-        let at = entry.start;
+    fn compare(&mut self, record: &Record) {
+        let at = record.start;
         self.miss_below(at.0);
-        let Some(name) = Name::of(&entry.data) else {
-            let bytes = entry.data.len();
+        let Some(name) = Name::of(&record.data) else {
+            let bytes = record.data.len();
             let what = format!("what lies at LSN {at} ({bytes} bytes) was never appended");
             self.examined.wrong(what);
             return;
@@ -186,9 +186,9 @@ fn read(log: &Log, exam: &mut Exam<'_>) -> Result<bool, CutError> {
         Ok(reader) => reader,
         Err(e) => return damaged(exam, e),
     };
-    for entry in reader {
-        match entry {
-            Ok(entry) => exam.entry(&entry),
+    for record in reader {
+        match record {
+            Ok(record) => exam.compare(&record),
             Err(e) => return damaged(exam, e),
         }
     }
@@ -204,10 +204,10 @@ fn salvage(home: &Home, exam: &mut Exam<'_>) {
     // Behind damage a committer's records go on further up.
     exam.has_gaps = true;
     let _ = inspector.walk(&mut |visit| {
-        if let Visit::Record { entry, .. } = visit
-            && entry.start.0 >= front
+        if let Visit::Record { record, .. } = visit
+            && record.start.0 >= front
         {
-            exam.entry(entry);
+            exam.compare(record);
         }
         true
     });
@@ -219,7 +219,7 @@ mod tests {
 
     const RUN: RunId = RunId(9);
 
-    fn entry(stream: u16, sequence: u64, start: u64) -> Record {
+    fn record(stream: u16, sequence: u64, start: u64) -> Record {
         let name = Name {
             run: RUN,
             round: 2,
@@ -242,7 +242,7 @@ mod tests {
         }
     }
 
-    fn exam(acks: &[Ack], entries: &[Record]) -> Examined {
+    fn exam(acks: &[Ack], records: &[Record]) -> Examined {
         let promised = Promised {
             run: RUN,
             round: 2,
@@ -256,14 +256,14 @@ mod tests {
             has_gaps: false,
             examined: Examined::default(),
         };
-        entries.iter().for_each(|e| exam.entry(e));
+        records.iter().for_each(|e| exam.compare(e));
         exam.end()
     }
 
     #[test]
     fn what_was_acknowledged_must_be_there_as_it_was() {
         let acks = [ack(0, 4, 100), ack(1, 7, 300), ack(0, 5, 500)];
-        let all = [entry(0, 4, 100), entry(1, 7, 300), entry(0, 5, 500)];
+        let all = [record(0, 4, 100), record(1, 7, 300), record(0, 5, 500)];
         let good = exam(&acks, &all);
         assert_eq!((good.found, good.missing, good.wrong), (3, 0, 0));
         // What was not acknowledged may be there, or not.
@@ -282,10 +282,19 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_told() {
-        for (entries, words) in [
-            (vec![entry(0, 4, 1), entry(0, 4, 2)], "follows its record 4"),
-            (vec![entry(0, 4, 1), entry(0, 6, 2)], "follows its record 4"),
-            (vec![entry(0, 4, 1), entry(0, 3, 2)], "follows its record 4"),
+        for (records, words) in [
+            (
+                vec![record(0, 4, 1), record(0, 4, 2)],
+                "follows its record 4",
+            ),
+            (
+                vec![record(0, 4, 1), record(0, 6, 2)],
+                "follows its record 4",
+            ),
+            (
+                vec![record(0, 4, 1), record(0, 3, 2)],
+                "follows its record 4",
+            ),
             (
                 vec![Record {
                     start: Lsn(1),
@@ -295,11 +304,11 @@ mod tests {
                 "never appended",
             ),
         ] {
-            let e = exam(&[], &entries);
+            let e = exam(&[], &records);
             assert_eq!(e.wrong, 1);
             assert!(e.findings[0].contains(words), "{e:?}");
         }
-        let mut other = entry(0, 1, 1);
+        let mut other = record(0, 1, 1);
         other.data = Name {
             run: RUN,
             round: 1,

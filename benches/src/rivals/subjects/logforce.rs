@@ -42,8 +42,8 @@ impl Rival for Logforce {
 
     fn read_back(&self, dir: &Path, _: Shape, tally: &mut Tally) -> Result<bool> {
         let log = logforce::open_existing(path(dir), Options::new())?;
-        for entry in log.read_from(log.front_lsn())? {
-            tally.see(&entry?.data);
+        for record in log.read_from(log.front_lsn())? {
+            tally.see(&record?.data);
         }
         log.close()?;
         Ok(true)

@@ -93,10 +93,10 @@ impl Line {
     }
 
     /// A record.
-    pub fn record(entry: &Record, proven: bool, places: &Places, data: Data, most: usize) -> Self {
-        let (file, offset) = places.of(entry.start).unzip();
-        let data = data.show(&entry.data, most);
-        let mut text = count(entry.data.len() as u64, "byte");
+    pub fn record(record: &Record, proven: bool, places: &Places, data: Data, most: usize) -> Self {
+        let (file, offset) = places.of(record.start).unzip();
+        let data = data.show(&record.data, most);
+        let mut text = count(record.data.len() as u64, "byte");
         if !proven {
             text.push_str(", not known to have been durable");
         }
@@ -106,11 +106,11 @@ impl Line {
         }
         Line {
             what: "record",
-            lsn: entry.start.0,
-            end: Some(entry.end.0),
+            lsn: record.start.0,
+            end: Some(record.end.0),
             file,
             offset,
-            bytes: Some(entry.data.len() as u64),
+            bytes: Some(record.data.len() as u64),
             proven: Some(proven),
             data,
             text,
@@ -119,16 +119,16 @@ impl Line {
     }
 
     /// A record that an opening gave up at damage: it is no part of the log.
-    pub fn given_up(entry: &Record, proven: bool, data: Data, most: usize) -> Self {
+    pub fn given_up(record: &Record, proven: bool, data: Data, most: usize) -> Self {
         Line {
             what: "given-up",
-            ..Line::record(entry, proven, &Places(BTreeMap::new()), data, most)
+            ..Line::record(record, proven, &Places(BTreeMap::new()), data, most)
         }
     }
 
     /// A record of an append of which another part is lost.
-    pub fn part(entry: &Record, places: &Places, data: Data, most: usize) -> Self {
-        let record = Line::record(entry, true, places, data, most);
+    pub fn part(record: &Record, places: &Places, data: Data, most: usize) -> Self {
+        let record = Line::record(record, true, places, data, most);
         Line {
             what: "part",
             proven: None,

@@ -28,8 +28,8 @@ fn record(n: u32) -> Vec<u8> {
 fn numbers(dir: &Path) -> Vec<u32> {
     let log = logforce::open_existing(dir, options()).unwrap();
     let all = log.read_from(log.front_lsn()).unwrap();
-    let numbers = all.map(|entry| {
-        let data = entry.unwrap().data;
+    let numbers = all.map(|found| {
+        let data = found.unwrap().data;
         let n = u32::from_le_bytes(data[2000..].try_into().unwrap());
         assert_eq!(data, record(n));
         n

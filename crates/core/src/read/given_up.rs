@@ -87,7 +87,7 @@ impl Inspector {
                 if record.start < range.to
                     && !is_shown(record.start)
                     && !visit(Visit::Record {
-                        entry: &record,
+                        record: &record,
                         proven,
                     })
                 {

@@ -350,8 +350,8 @@ fn the_log_is_closed_with_handles_outstanding() {
         }
         assert_error(block_on(submitting), ErrorKind::Closed, &[]);
         let mut followed = 0;
-        while let Some(entry) = block_on(follower.next()) {
-            entry.unwrap();
+        while let Some(found) = block_on(follower.next()) {
+            found.unwrap();
             followed += 1;
         }
         assert_eq!(followed, 101);
@@ -475,8 +475,8 @@ fn a_follower_is_awaited() {
         let mut follower = log.follow(log.front_lsn()).unwrap();
         let follow = tokio::spawn(async move {
             let mut seen = Vec::new();
-            while let Some(entry) = follower.next().await {
-                seen.push(entry.unwrap().data);
+            while let Some(found) = follower.next().await {
+                seen.push(found.unwrap().data);
             }
             seen
         });
@@ -487,16 +487,16 @@ fn a_follower_is_awaited() {
             let handle = log.submit_async(record(n, 100)).await.unwrap();
             tokio::select! {
                 biased;
-                entry = impatient.next() => {
-                    assert!(entry.unwrap().unwrap().data == record(seen, 100));
+                found = impatient.next() => {
+                    assert!(found.unwrap().unwrap().data == record(seen, 100));
                     seen += 1;
                 }
                 done = handle => drop(done.unwrap()),
             }
         }
         log.close().unwrap();
-        while let Some(entry) = impatient.next().await {
-            assert!(entry.unwrap().data == record(seen, 100));
+        while let Some(found) = impatient.next().await {
+            assert!(found.unwrap().data == record(seen, 100));
             seen += 1;
         }
         assert_eq!(seen, 500);

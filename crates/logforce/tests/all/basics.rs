@@ -129,9 +129,9 @@ fn records_of_every_size() {
     }
     let check = |log: &Log| {
         for (len, at) in sizes.into_iter().zip(&at) {
-            let entry = log.read_at(at.start).unwrap();
-            assert_eq!(entry.end, at.end);
-            assert!(entry.data == data(len), "{len} bytes");
+            let record = log.read_at(at.start).unwrap();
+            assert_eq!(record.end, at.end);
+            assert!(record.data == data(len), "{len} bytes");
         }
         let lens: Vec<usize> = log
             .read_from(log.front_lsn())

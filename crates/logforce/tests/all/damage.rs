@@ -377,8 +377,8 @@ fn a_control_file_that_is_no_good() {
         let mut records = Vec::new();
         let found = salvaged
             .walk(&mut |v| {
-                if let Visit::Record { entry, .. } = v {
-                    records.push(entry.data.clone());
+                if let Visit::Record { record, .. } = v {
+                    records.push(record.data.clone());
                 }
                 true
             })
@@ -434,8 +434,8 @@ fn a_bit_flipped_below_the_anchor_is_told_by_reading_and_by_verify() {
     let log = logforce::open_existing(dir.path(), options()).unwrap();
     let found: Vec<_> = log.read_from(log.front_lsn()).unwrap().collect();
     assert_eq!(found.len(), 21, "20 records, an error, and no more");
-    for (n, entry) in found.iter().take(20).enumerate() {
-        assert!(entry.as_ref().unwrap().data == record(n as u64, LEN));
+    for (n, read) in found.iter().take(20).enumerate() {
+        assert!(read.as_ref().unwrap().data == record(n as u64, LEN));
     }
     let e = assert_error(
         found.into_iter().next_back().unwrap(),

@@ -84,11 +84,11 @@ fn a_writer_in_another_process_is_killed_again_and_again() {
         let mut seen = 0;
         let mut rng = Rng::new(1);
         while seen < COUNT {
-            let entry = next(&mut follower);
-            let n = u64::from_le_bytes(entry.data[..8].try_into().unwrap());
-            assert_eq!(n, seen, "at {}", entry.start);
-            assert!(entry.data == record(n, entry.data.len()));
-            assert_eq!(follower.position(), entry.end);
+            let found = next(&mut follower);
+            let n = u64::from_le_bytes(found.data[..8].try_into().unwrap());
+            assert_eq!(n, seen, "at {}", found.start);
+            assert!(found.data == record(n, found.data.len()));
+            assert_eq!(follower.position(), found.end);
             seen += 1;
             if rng.one_in(100) {
                 // A follower may die as well.
@@ -172,7 +172,7 @@ fn a_remote_follower_and_truncation() {
     let e = loop {
         match follower.try_next() {
             Ok(None) => std::thread::sleep(Duration::from_millis(1)),
-            Ok(Some(entry)) => assert!(entry.data.len() < 10_000, "its segment is gone"),
+            Ok(Some(found)) => assert!(found.data.len() < 10_000, "its segment is gone"),
             Err(e) => break e,
         }
     };
@@ -231,8 +231,8 @@ fn in_the_same_process() {
     let mut behind = log.follow(placed[2].start).unwrap();
     assert!(behind.try_next().unwrap().unwrap().data == record(2, 100));
     let mut seen = 0;
-    while let Some(entry) = follower.try_next().unwrap() {
-        assert!(entry.data == record(seen, 100));
+    while let Some(found) = follower.try_next().unwrap() {
+        assert!(found.data == record(seen, 100));
         seen += 1;
     }
     assert_eq!(seen, 10);
@@ -256,8 +256,8 @@ fn in_the_same_process() {
     let seen: Arc<AtomicUsize> = Arc::default();
     let count = seen.clone();
     let waiting = std::thread::spawn(move || {
-        while let Some(entry) = follower.next_blocking() {
-            entry.unwrap();
+        while let Some(found) = follower.next_blocking() {
+            found.unwrap();
             count.fetch_add(1, SeqCst);
         }
         assert!(follower.try_next().unwrap().is_none());

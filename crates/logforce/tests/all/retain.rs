@@ -136,10 +136,10 @@ fn a_pin_holds_the_front() {
     assert_eq!(cut_off.kind(), ErrorKind::Truncated, "{cut_off}");
     assert_error(dead.advance(at[399]), ErrorKind::Truncated, &[]);
     // The other one reads all that it has pinned, and lets go.
-    for (n, entry) in (100..).zip(log.read_from(at[100]).unwrap()) {
-        let entry = entry.unwrap();
-        assert!(entry.data == record(n, 9000));
-        pin.advance(entry.end).unwrap();
+    for (n, found) in (100..).zip(log.read_from(at[100]).unwrap()) {
+        let found = found.unwrap();
+        assert!(found.data == record(n, 9000));
+        pin.advance(found.end).unwrap();
     }
     soon("all is dropped", || log.front_lsn() == at[390]);
     soon("space", || used(&dir) < before / 2);

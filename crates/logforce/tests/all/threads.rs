@@ -104,10 +104,10 @@ fn durable_lsn_only_rises_and_readers_see_only_what_is_below() {
             let mut seen = 0;
             while seen < 400 {
                 match reader.next() {
-                    Some(entry) => {
-                        let entry = entry.unwrap();
-                        assert!(entry.end <= log.durable_lsn());
-                        assert!(entry.data == record(seen, 3000), "record {seen}");
+                    Some(found) => {
+                        let found = found.unwrap();
+                        assert!(found.end <= log.durable_lsn());
+                        assert!(found.data == record(seen, 3000), "record {seen}");
                         seen += 1;
                     }
                     None => thread::yield_now(),
@@ -143,11 +143,11 @@ fn readers_while_truncating_and_recycling_get_records_or_truncated() {
                             }
                         };
                         let mut expected = None;
-                        for entry in reader {
-                            match entry {
-                                Ok(entry) => {
-                                    let n = u64::from_le_bytes(entry.data[..8].try_into().unwrap());
-                                    assert!(entry.data == record(n, 9000), "{method}: record {n}");
+                        for found in reader {
+                            match found {
+                                Ok(found) => {
+                                    let n = u64::from_le_bytes(found.data[..8].try_into().unwrap());
+                                    assert!(found.data == record(n, 9000), "{method}: record {n}");
                                     assert!(expected.is_none_or(|x| x == n), "{method}: a gap");
                                     expected = Some(n + 1);
                                 }
@@ -160,7 +160,7 @@ fn readers_while_truncating_and_recycling_get_records_or_truncated() {
                         // One position by itself.
                         let (n, at) = *last.lock().unwrap();
                         match log.read_at(at) {
-                            Ok(entry) => assert!(entry.data == record(n, 9000)),
+                            Ok(found) => assert!(found.data == record(n, 9000)),
                             Err(e) => assert!(
                                 matches!(
                                     e.kind(),

@@ -119,17 +119,17 @@ fn compare(told: &State, found: &[Record], meta: Option<&[u8]>) -> Result<(), St
 
 /// What `verify` finds, and the records.
 fn look(seen: &Inspector) -> (logforce::VerifyReport, Vec<Record>) {
-    let mut entries = Vec::new();
+    let mut records = Vec::new();
     let found = seen.walk(&mut |visit| {
-        if let Visit::Record { entry, .. } = visit {
-            entries.push(entry.clone());
+        if let Visit::Record { record, .. } = visit {
+            records.push(record.clone());
         }
         true
     });
-    (found.unwrap(), entries)
+    (found.unwrap(), records)
 }
 
-fn entries(log: &Log) -> Vec<Record> {
+fn records(log: &Log) -> Vec<Record> {
     let all = log.read_from(log.front_lsn()).unwrap();
     all.map(Result::unwrap).collect()
 }
@@ -197,7 +197,7 @@ fn a_golden_log_is_opened_and_goes_on() {
         println!("{name}: {} {:?}", log.method(), log.recovered());
         assert_eq!(log.recovered().clean, golden.was_closed(), "{name}");
         let meta = log.meta();
-        compare(&told, &entries(&log), meta.as_deref()).unwrap_or_else(|e| panic!("{name}: {e}"));
+        compare(&told, &records(&log), meta.as_deref()).unwrap_or_else(|e| panic!("{name}: {e}"));
         for &(from, _) in &told.voided {
             if from >= told.front {
                 let gone = log.read_at(from).unwrap_err();
@@ -221,7 +221,7 @@ fn a_golden_log_is_opened_and_goes_on() {
         let log = logforce::open_existing(dir.path(), options).unwrap();
         assert!(log.recovered().clean, "{name}");
         let meta = log.meta();
-        compare(&told, &entries(&log), meta.as_deref()).unwrap_or_else(|e| panic!("{name}: {e}"));
+        compare(&told, &records(&log), meta.as_deref()).unwrap_or_else(|e| panic!("{name}: {e}"));
         log.close().unwrap();
         let (found, records) = look(&logforce::inspect(dir.path()).unwrap());
         assert_eq!(found.damages, 0, "{name}: {found:?}");

@@ -34,8 +34,8 @@ impl Event {
         }
     }
 
-    pub fn of(entry: &Record) -> Event {
-        Event::record(entry.start, entry.end, &entry.data)
+    pub fn of(record: &Record) -> Event {
+        Event::record(record.start, record.end, &record.data)
     }
 
     pub fn record_len(&self) -> Option<u64> {

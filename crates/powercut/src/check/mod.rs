@@ -139,20 +139,20 @@ fn read(log: &Log, outcome: &mut Outcome) -> Survivor {
     match log.read_from(front) {
         Err(e) => outcome.breaks(format!("reading from the front {front}: {e}")),
         Ok(reader) => {
-            for entry in reader {
-                let entry = match entry {
-                    Ok(entry) => entry,
+            for record in reader {
+                let record = match record {
+                    Ok(record) => record,
                     Err(e) => {
                         outcome.breaks(format!("reading: {e}"));
                         break;
                     }
                 };
-                match Identity::read(&entry.data) {
+                match Identity::read(&record.data) {
                     Ok(identity) => {
-                        let end = entry.end.0;
-                        present.insert(entry.start.0, Present { identity, end });
+                        let end = record.end.0;
+                        present.insert(record.start.0, Present { identity, end });
                     }
-                    Err(why) => outcome.breaks(format!("at LSN {}: {why}", entry.start)),
+                    Err(why) => outcome.breaks(format!("at LSN {}: {why}", record.start)),
                 }
             }
         }

@@ -113,7 +113,7 @@ impl Base {
             let found = inspector.walk(&mut |visit| {
                 match visit {
                     Visit::Batch(b) => batches.push(b.clone()),
-                    Visit::Record { entry, .. } => live.push(entry.clone()),
+                    Visit::Record { record, .. } => live.push(record.clone()),
                     Visit::Part(e) => panic!("a healthy log has a part at {}", e.start),
                     Visit::Damage(d) => panic!("a healthy log is damaged: {d}"),
                 }
@@ -179,8 +179,8 @@ impl Making {
     }
 
     fn known(&mut self, start: Lsn, end: Lsn, data: Vec<u8>) {
-        let entry = Record { start, end, data };
-        self.history.entry(start).or_default().push(entry);
+        let record = Record { start, end, data };
+        self.history.entry(start).or_default().push(record);
     }
 
     /// The start of the nth record from the end.

@@ -78,9 +78,9 @@ pub(super) fn walk(disk: &SimDisk, salvage: bool) -> Result<Walked, Error> {
             assert!(visits < MOST, "a walk without an end");
             match visit {
                 Visit::Batch(b) => walked.batches.push(b.clone()),
-                Visit::Record { entry, proven } => {
-                    walked.records.push(entry.clone());
-                    walked.proven.extend(proven.then(|| entry.clone()));
+                Visit::Record { record, proven } => {
+                    walked.records.push(record.clone());
+                    walked.proven.extend(proven.then(|| record.clone()));
                 }
                 Visit::Part(_) => {}
                 Visit::Damage(d) => walked.damages.push(d.clone()),
@@ -101,9 +101,9 @@ fn read(reader: Result<logforce_core::Reader, Error>) -> (Vec<Record>, Option<Er
         Ok(reader) => reader,
         Err(e) => return (records, Some(e)),
     };
-    for entry in reader {
-        match entry {
-            Ok(entry) => records.push(entry),
+    for record in reader {
+        match record {
+            Ok(record) => records.push(record),
             Err(e) => return (records, Some(e)),
         }
         assert!(records.len() < MOST, "a log without an end");
@@ -142,7 +142,7 @@ pub(super) fn follow(disk: &SimDisk) -> Option<Vec<Record>> {
         let mut records = Vec::new();
         for _ in 0..MOST {
             match follower.try_next() {
-                Ok(Some(entry)) => records.push(entry),
+                Ok(Some(record)) => records.push(record),
                 Err(Error::Voided { .. }) => {}
                 Ok(None) | Err(_) => return Some(records),
             }

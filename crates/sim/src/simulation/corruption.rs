@@ -577,9 +577,9 @@ fn collect(reader: Result<logforce_core::Reader, Error>) -> (Vec<Record>, Option
     match reader {
         Err(e) => (records, Some(e)),
         Ok(reader) => {
-            for entry in reader {
-                match entry {
-                    Ok(entry) => records.push(entry),
+            for record in reader {
+                match record {
+                    Ok(record) => records.push(record),
                     Err(e) => return (records, Some(e)),
                 }
             }
@@ -593,7 +593,7 @@ fn salvage(system: &dyn logforce_device::System) -> Result<Seen, Error> {
     let (mut records, mut reported) = (Vec::new(), false);
     inspector.walk(&mut |visit| {
         match visit {
-            Visit::Record { entry, .. } => records.push(entry.clone()),
+            Visit::Record { record, .. } => records.push(record.clone()),
             Visit::Damage(_) => reported = true,
             _ => {}
         }

@@ -109,11 +109,11 @@ pub(super) fn read_through(
     what: &str,
     mut next: impl FnMut() -> Option<Result<Record, Error>>,
 ) -> Vec<Record> {
-    let (mut entries, mut failed) = (Vec::new(), 0);
+    let (mut records, mut failed) = (Vec::new(), 0);
     loop {
         match next() {
-            None => return entries,
-            Some(Ok(entry)) => entries.push(entry),
+            None => return records,
+            Some(Ok(record)) => records.push(record),
             Some(Err(e)) => {
                 check_not_damage(&e, what);
                 failed += 1;
@@ -232,15 +232,15 @@ impl Look {
 }
 
 fn walk(inspector: &Inspector) -> Shown {
-    let mut entries = Vec::new();
+    let mut records = Vec::new();
     let finding = inspector.walk(&mut |visit| {
         match visit {
-            Visit::Record { entry, .. } => entries.push(entry.clone()),
+            Visit::Record { record, .. } => records.push(record.clone()),
             Visit::Damage(d) => panic!("a healthy log is damaged: {d}"),
             _ => {}
         }
         true
     })?;
     assert_eq!(finding.damages, 0);
-    Ok(entries)
+    Ok(records)
 }

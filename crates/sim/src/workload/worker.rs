@@ -188,9 +188,9 @@ impl Worker {
                 assert!(seen == undisturbed, "amid {what}: other records");
             }
         }
-        for entry in undisturbed.iter().filter(|_| rng.one_in(4)) {
-            match log.read_at(entry.start) {
-                Ok(seen) => assert!(seen == *entry, "amid {what}: another record"),
+        for record in undisturbed.iter().filter(|_| rng.one_in(4)) {
+            match log.read_at(record.start) {
+                Ok(seen) => assert!(seen == *record, "amid {what}: another record"),
                 Err(e) => check_not_damage(&e, &what),
             }
         }

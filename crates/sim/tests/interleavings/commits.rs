@@ -130,8 +130,8 @@ fn deadlines() {
             log.commit_with(&data, pick(&policies))
                 .expect("nothing fails");
             if one_in(2) {
-                let entry = follower.next_blocking().expect("the log goes on");
-                world.shown(&entry.expect("nothing fails"));
+                let record = follower.next_blocking().expect("the log goes on");
+                world.shown(&record.expect("nothing fails"));
             } else {
                 let next = world.block_on(follower.next());
                 world.shown(&next.expect("the log goes on").expect("nothing fails"));

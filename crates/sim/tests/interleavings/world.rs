@@ -160,8 +160,8 @@ impl World {
     }
 
     /// A follower was shown a record.
-    pub fn shown(&self, entry: &Record) {
-        self.durable(entry.start, entry.end, &entry.data);
+    pub fn shown(&self, record: &Record) {
+        self.durable(record.start, record.end, &record.data);
     }
 
     /// The log's durable LSN, which must not be ahead of the medium.
@@ -260,10 +260,10 @@ pub fn follow(world: &World, log: &Log, from: Lsn, tasks: bool) -> Vec<Record> {
         };
         match next {
             None => return seen,
-            Some(Ok(entry)) => {
-                assert!(seen.last().is_none_or(|last| last.end <= entry.start));
-                world.shown(&entry);
-                seen.push(entry);
+            Some(Ok(record)) => {
+                assert!(seen.last().is_none_or(|last| last.end <= record.start));
+                world.shown(&record);
+                seen.push(record);
             }
             // Voided, or the log has failed; after a failure it ends.
             Some(Err(_)) => {}

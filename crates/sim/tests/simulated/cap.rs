@@ -71,11 +71,11 @@ fn opened(disk: &SimDisk, rt: &SimRuntime, options: &Options, slot: &Slot) -> Lo
 fn make_room(log: &Log, due: &CheckpointDue) -> Result<(), Error> {
     let reader = log.read_from(log.front_lsn())?;
     let mut to = log.front_lsn();
-    for entry in reader {
+    for record in reader {
         if to >= due.truncate_to {
             break;
         }
-        to = entry?.end;
+        to = record?.end;
     }
     log.truncate_front(to)
 }

@@ -181,9 +181,9 @@ fn follow(log: &Log, rt: &SimRuntime, how: u64) -> Vec<Record> {
             _ => block_on(rt, follower.next()),
         };
         match next {
-            Some(Ok(entry)) => {
-                assert!(seen.last().is_none_or(|last| last.end <= entry.start));
-                seen.push(entry);
+            Some(Ok(record)) => {
+                assert!(seen.last().is_none_or(|last| last.end <= record.start));
+                seen.push(record);
             }
             Some(Err(e)) => {
                 // The disk's own words, once it is cut.
@@ -287,14 +287,14 @@ fn run(seed: u64) {
     SimRuntime::run(seed, |rt| {
         let log = opened(&disk, rt, options);
         let mut there = BTreeMap::new();
-        for entry in log.read_from(log.front_lsn()).expect("the front is there") {
-            let entry = entry.expect("what was recovered is whole");
-            there.insert(entry.start, entry.data);
+        for record in log.read_from(log.front_lsn()).expect("the front is there") {
+            let record = record.expect("what was recovered is whole");
+            there.insert(record.start, record.data);
         }
         let mut acked = acked.lock().unwrap().clone();
         // What a follower was shown was durable.
-        for entry in followed.lock().unwrap().iter().flatten() {
-            acked.insert(entry.start, (entry.data.clone(), Guarantee::PowerLoss));
+        for record in followed.lock().unwrap().iter().flatten() {
+            acked.insert(record.start, (record.data.clone(), Guarantee::PowerLoss));
         }
         for (lsn, (data, guarantee)) in &acked {
             if *guarantee >= survives {
@@ -423,8 +423,8 @@ fn a_woken_task_holds_the_last_clone() {
                 done.expect("nothing fails");
             }
             // Ends with the log, which is closed by whoever drops the waker.
-            while let Some(entry) = follower.next_blocking() {
-                assert_eq!(entry.expect("nothing fails").data, b"first");
+            while let Some(record) = follower.next_blocking() {
+                assert_eq!(record.expect("nothing fails").data, b"first");
             }
             let system = disk.system(rt);
             loop {

@@ -87,10 +87,10 @@ impl Fixture {
             let mut shown = Vec::new();
             let mut damage = None;
             let read = log.read_from(log.front_lsn());
-            let entries = read.map_or_else(|e| vec![Err(e)], |reader| reader.collect());
-            for entry in entries {
-                match entry {
-                    Ok(entry) => shown.push(entry),
+            let records = read.map_or_else(|e| vec![Err(e)], |reader| reader.collect());
+            for record in records {
+                match record {
+                    Ok(record) => shown.push(record),
                     Err(Error::Damaged(d)) => damage = Some(d),
                     Err(e) => panic!("{e}"),
                 }
@@ -127,17 +127,17 @@ impl Fixture {
         SimRuntime::run(7, |rt| {
             let inspector =
                 Inspector::salvage(&*self.world.disk.system(rt), PATH).expect("salvage");
-            let (mut damages, mut entries) = (Vec::new(), Vec::new());
+            let (mut damages, mut records) = (Vec::new(), Vec::new());
             let walked = inspector.walk(&mut |v| {
                 match v {
                     Visit::Damage(d) => damages.push(d.clone()),
-                    Visit::Record { entry, .. } => entries.push(entry.clone()),
+                    Visit::Record { record, .. } => records.push(record.clone()),
                     _ => {}
                 }
                 true
             });
             assert_eq!(walked.expect("walk").damages, damages.len() as u64);
-            (damages, entries)
+            (damages, records)
         })
     }
 

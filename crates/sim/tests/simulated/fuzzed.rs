@@ -154,8 +154,8 @@ fn salvaged(disk: &SimDisk) -> (Vec<Record>, Inspector) {
         let inspector = Inspector::salvage(&*disk.system(rt), PATH).expect("salvage");
         let mut found = Vec::new();
         let walked = inspector.walk(&mut |v| {
-            if let Visit::Record { entry, .. } = v {
-                found.push(entry.clone());
+            if let Visit::Record { record, .. } = v {
+                found.push(record.clone());
             }
             true
         });

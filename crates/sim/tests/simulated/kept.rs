@@ -161,8 +161,8 @@ fn a_range_that_only_its_marker_tells() {
             let inspector = Inspector::salvage(&*disk.system(rt), PATH).expect("it is there");
             let mut saved = Vec::new();
             let walked = inspector.walk(&mut |visit| {
-                if let Visit::Record { entry, .. } = visit {
-                    saved.push(entry.clone());
+                if let Visit::Record { record, .. } = visit {
+                    saved.push(record.clone());
                 }
                 true
             });
@@ -174,8 +174,8 @@ fn a_range_that_only_its_marker_tells() {
             let mut read = Vec::new();
             // Up to the damage, and behind it.
             for from in [log.front_lsn(), anchor] {
-                let entries = log.read_from(from).expect("it can be read");
-                read.extend(entries.map_while(Result::ok));
+                let records = log.read_from(from).expect("it can be read");
+                read.extend(records.map_while(Result::ok));
             }
             assert!(
                 read.len() > 1 && read.iter().all(|e| left.contains(e)),

@@ -263,8 +263,8 @@ fn follow(
     loop {
         let over = done.load(SeqCst) == 1;
         match reader.next() {
-            Some(Ok(entry)) => {
-                assert!(entry.start >= at && pin.lsn() <= entry.start);
+            Some(Ok(record)) => {
+                assert!(record.start >= at && pin.lsn() <= record.start);
                 let expected = written
                     .lock()
                     .unwrap()
@@ -272,11 +272,11 @@ fn follow(
                     .find(|e| e.start >= at)
                     .cloned();
                 assert!(
-                    expected.is_none_or(|e| e == entry),
+                    expected.is_none_or(|e| e == record),
                     "at {at}: {}",
-                    entry.start
+                    record.start
                 );
-                at = entry.end;
+                at = record.end;
                 if rng.one_in(3)
                     && let Err(e) = pin.advance(at)
                 {

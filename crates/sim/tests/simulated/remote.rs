@@ -70,12 +70,12 @@ impl Replica {
         loop {
             let stopping = stop.load(SeqCst);
             match follower.next_blocking(Some(Duration::from_millis(5))) {
-                Ok(Some(entry)) => {
-                    assert!(entry.start >= self.position, "{} again", entry.start);
-                    assert!(entry.start >= last, "LSNs are not used twice");
-                    last = entry.end;
-                    self.records.insert(entry.start, entry.data);
-                    self.position = entry.end;
+                Ok(Some(record)) => {
+                    assert!(record.start >= self.position, "{} again", record.start);
+                    assert!(record.start >= last, "LSNs are not used twice");
+                    last = record.end;
+                    self.records.insert(record.start, record.data);
+                    self.position = record.end;
                     self.shown += 1;
                     if cut_after == Some(self.shown) {
                         disk.cut();
@@ -111,9 +111,9 @@ impl Replica {
     /// Checks that everything it has is in the log, or was voided, or truncated.
     fn check(&mut self, log: &Log, complete: bool) {
         let mut there = BTreeMap::new();
-        for entry in log.read_from(log.front_lsn()).expect("the front is there") {
-            let entry = entry.expect("what was recovered is whole");
-            there.insert(entry.start, entry.data);
+        for record in log.read_from(log.front_lsn()).expect("the front is there") {
+            let record = record.expect("what was recovered is whole");
+            there.insert(record.start, record.data);
         }
         for (lsn, data) in self.records.range(log.front_lsn()..) {
             match there.get(lsn) {

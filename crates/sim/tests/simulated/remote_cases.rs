@@ -24,8 +24,8 @@ fn follow(disk: &SimDisk, rt: &SimRuntime, from: Lsn) -> ReadOnlyFollower {
 fn all(follower: &mut ReadOnlyFollower) -> Vec<Vec<u8>> {
     let mut seen = Vec::new();
     let patience = Some(Duration::from_secs(1));
-    while let Some(entry) = follower.next_blocking(patience).unwrap() {
-        seen.push(entry.data);
+    while let Some(record) = follower.next_blocking(patience).unwrap() {
+        seen.push(record.data);
     }
     seen
 }
@@ -99,9 +99,9 @@ fn a_cut_at_damage() {
             let mut follower = follow(&disk, rt, Lsn::ORIGIN);
             let mut copy = BTreeMap::new();
             for n in 0..taken {
-                let entry = follower.next_blocking(None).unwrap().unwrap();
-                assert_eq!(entry.data, [n; 9_000]);
-                copy.insert(entry.start, entry.data);
+                let record = follower.next_blocking(None).unwrap().unwrap();
+                assert_eq!(record.data, [n; 9_000]);
+                copy.insert(record.start, record.data);
             }
             log.close().unwrap();
             assert!(disk.remove_file(PATH, &lost));
@@ -111,7 +111,7 @@ fn a_cut_at_damage() {
             let mut voided = 0;
             loop {
                 match follower.next_blocking(Some(Duration::from_secs(1))) {
-                    Ok(Some(entry)) => drop(copy.insert(entry.start, entry.data)),
+                    Ok(Some(record)) => drop(copy.insert(record.start, record.data)),
                     Ok(None) => break,
                     Err(Error::Voided { from, .. }) => {
                         copy.split_off(&from);
@@ -161,7 +161,7 @@ fn a_truncation_that_never_was() {
             let mut copy = BTreeMap::new();
             let mut look = |copy: &mut BTreeMap<_, _>| {
                 match follower.next_blocking(Some(Duration::from_millis(100))) {
-                    Ok(Some(entry)) => drop(copy.insert(entry.start, entry.data)),
+                    Ok(Some(record)) => drop(copy.insert(record.start, record.data)),
                     Ok(None) => return false,
                     Err(Error::Voided { from, .. }) => drop(copy.split_off(&from)),
                     Err(e) => panic!("{e}"),
@@ -210,8 +210,8 @@ fn segment_changes_prove_under_a_weak_method() {
         for n in 0..100u8 {
             log.commit(&[n; 2_000]).unwrap();
             rt.sleep(Duration::from_millis(1));
-            while let Some(entry) = follower.try_next().unwrap() {
-                assert_eq!(entry.data, [seen; 2_000]);
+            while let Some(record) = follower.try_next().unwrap() {
+                assert_eq!(record.data, [seen; 2_000]);
                 seen += 1;
             }
         }

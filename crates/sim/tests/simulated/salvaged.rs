@@ -29,12 +29,12 @@ fn walk(disk: &SimDisk) -> Shown {
         let mut shown = Shown::default();
         let walked = inspector.walk(&mut |visit| {
             match visit {
-                Visit::Record { entry, proven } => {
-                    shown.records.push(entry.clone());
-                    shown.proven.extend(proven.then_some(entry.start));
+                Visit::Record { record, proven } => {
+                    shown.records.push(record.clone());
+                    shown.proven.extend(proven.then_some(record.start));
                 }
                 Visit::Batch(b) => shown.batches.push(b.clone()),
-                Visit::Part(entry) => shown.parts.push(entry.clone()),
+                Visit::Part(record) => shown.parts.push(record.clone()),
                 Visit::Damage(_) => shown.damages += 1,
             }
             true
@@ -80,9 +80,9 @@ fn flip(disk: &SimDisk, b: &BatchInfo) {
 }
 
 fn holding<'s>(shown: &'s Shown, data: &[u8]) -> Vec<&'s BatchInfo> {
-    let entry = shown.records.iter().find(|e| e.data == data);
-    let entry = entry.expect("it is there");
-    let touches = |b: &&BatchInfo| b.lsn < entry.end && b.end > entry.start;
+    let record = shown.records.iter().find(|e| e.data == data);
+    let record = record.expect("it is there");
+    let touches = |b: &&BatchInfo| b.lsn < record.end && b.end > record.start;
     shown.batches.iter().filter(touches).collect()
 }
 
@@ -432,8 +432,8 @@ fn all_given_up(system: &dyn logforce_device::System) -> Vec<Record> {
     let mut found = Vec::new();
     for range in inspector.given_up().expect("listed") {
         let walked = inspector.walk_given_up(&range, &mut |visit| {
-            if let Visit::Record { entry, .. } = visit {
-                found.push(entry.clone());
+            if let Visit::Record { record, .. } = visit {
+                found.push(record.clone());
             }
             true
         });

@@ -178,7 +178,7 @@ fn a_log_truncated_to_nothing_goes_on() {
         let mut shown = Vec::new();
         let walked = inspector.walk(&mut |visit| {
             match visit {
-                Visit::Record { entry, .. } => shown.push(entry.data[0]),
+                Visit::Record { record, .. } => shown.push(record.data[0]),
                 Visit::Damage(d) => panic!("{d}"),
                 _ => {}
             }

@@ -52,7 +52,7 @@ pub enum Visit<'a> {
     /// A whole record that is part of the log.
     Record {
         /// The record.
-        entry: &'a Record,
+        record: &'a Record,
         /// A stamp or a clean close proves that it was durable, and every batch that could void it
         /// has been read.
         proven: bool,

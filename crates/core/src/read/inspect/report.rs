@@ -132,7 +132,7 @@ impl<'a, 'v> Report<'a, 'v> {
             let is_known = unknown.is_none_or(|lost| record.start >= lost.lsn);
             self.visit_one(Visit::Record {
                 proven: is_known && record.end <= self.found.proven_to,
-                entry: &record,
+                record: &record,
             });
         }
     }

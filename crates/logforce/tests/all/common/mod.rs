@@ -87,7 +87,7 @@ pub fn record(n: u64, len: usize) -> Vec<u8> {
 pub fn read(log: &Log, from: Lsn) -> Vec<Vec<u8>> {
     log.read_from(from)
         .unwrap()
-        .map(|entry| entry.unwrap().data)
+        .map(|record| record.unwrap().data)
         .collect()
 }
 

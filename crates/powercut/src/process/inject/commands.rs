@@ -119,7 +119,7 @@ fn saved(dir: &Path, run: &Run<'_>, whole: bool) -> Result<Option<String>> {
 fn records(dir: &Path) -> logforce::Result<Vec<Vec<u8>>> {
     let log = logforce::read_only(dir)?;
     let all = log.read_from(log.front_lsn())?;
-    all.map(|entry| entry.map(|e| e.data)).collect()
+    all.map(|record| record.map(|e| e.data)).collect()
 }
 
 /// What users should never see.

@@ -352,8 +352,8 @@ impl Worker<'_> {
         let Some((start, (_, identity))) = self.held.iter().nth(middle) else {
             return Ok(());
         };
-        let entry = self.log.read_at(Lsn(*start))?;
-        if Identity::read(&entry.data) != Ok(*identity) {
+        let record = self.log.read_at(Lsn(*start))?;
+        if Identity::read(&record.data) != Ok(*identity) {
             Said::Wrong(format!("read_at {start} gives another record")).tell();
         }
         Ok(())
@@ -365,12 +365,12 @@ impl Worker<'_> {
             return Ok(());
         };
         let mut read = BTreeMap::new();
-        for entry in self.log.read_from(Lsn(*first))? {
-            let entry = entry?;
-            match Identity::read(&entry.data) {
-                Ok(identity) => read.insert(entry.start.0, (entry.end.0, identity)),
+        for record in self.log.read_from(Lsn(*first))? {
+            let record = record?;
+            match Identity::read(&record.data) {
+                Ok(identity) => read.insert(record.start.0, (record.end.0, identity)),
                 Err(why) => {
-                    Said::Wrong(format!("read_from, LSN {}: {why}", entry.start)).tell();
+                    Said::Wrong(format!("read_from, LSN {}: {why}", record.start)).tell();
                     return Ok(());
                 }
             };
@@ -394,16 +394,16 @@ impl Worker<'_> {
     }
 }
 
-fn shown(entry: &logforce::Record) {
-    match Identity::read(&entry.data) {
+fn shown(record: &logforce::Record) {
+    match Identity::read(&record.data) {
         Ok(identity) => did(Entry {
             kind: Kind::Shown,
             sequence: identity.sequence,
-            start: entry.start.0,
-            end: entry.end.0,
+            start: record.start.0,
+            end: record.end.0,
             guarantee: identity.session,
         }),
-        Err(why) => Said::Wrong(format!("shown at LSN {}: {why}", entry.start)).tell(),
+        Err(why) => Said::Wrong(format!("shown at LSN {}: {why}", record.start)).tell(),
     }
 }
 
@@ -414,8 +414,8 @@ fn read(job: &Job) {
         if meta.is_some_and(|m| crate::subject::read_metadata(&m).is_none()) {
             Said::Wrong("shown metadata that nobody set".to_owned()).tell();
         }
-        for entry in log.read_from(log.front_lsn())? {
-            shown(&entry?);
+        for record in log.read_from(log.front_lsn())? {
+            shown(&record?);
         }
         Ok(())
     };
@@ -430,7 +430,7 @@ fn follow(job: &Job) {
         let mut nothing = 0;
         while nothing < 3 {
             match follower.try_next() {
-                Ok(Some(entry)) => shown(&entry),
+                Ok(Some(record)) => shown(&record),
                 Ok(None) => nothing += 1,
                 // It continues behind the voided range.
                 Err(e) if e.kind() == ErrorKind::Voided => {}

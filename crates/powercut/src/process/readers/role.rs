@@ -91,12 +91,12 @@ impl Reader<'_> {
         !self.lane.is_nearly_full() && !self.reading.stop.exists()
     }
 
-    fn shown(&mut self, entry: &logforce::Record) -> Result<Identity> {
-        let id = authentic(entry)?;
+    fn shown(&mut self, record: &logforce::Record) -> Result<Identity> {
+        let id = authentic(record)?;
         self.lane.put(Entry {
             sequence: id.sequence,
             guarantee: owner(id.session, id.lane),
-            ..Entry::range(Kind::Shown, entry.start.0, entry.end.0)
+            ..Entry::range(Kind::Shown, record.start.0, record.end.0)
         });
         Ok(id)
     }
@@ -127,12 +127,12 @@ impl Reader<'_> {
         let mut group = Group::default();
         while self.goes_on() {
             match follower.try_next() {
-                Ok(Some(entry)) => {
-                    let id = self.shown(&entry)?;
+                Ok(Some(record)) => {
+                    let id = self.shown(&record)?;
                     group.next(id)?;
                     if self.reading.how == How::Lag && self.lags > 0 && self.rng.one_in(100) {
                         self.lags -= 1;
-                        self.let_the_front_pass(entry.end);
+                        self.let_the_front_pass(record.end);
                     }
                     // A reader may die as well, and go on later where it was.
                     if self.rng.one_in(150) && group.left == 0 {
@@ -202,24 +202,24 @@ impl Reader<'_> {
             Err(e) => return expected(e).map(|()| 0),
         };
         let (mut records, mut end, mut group) = (0, front, Group::default());
-        for entry in reader {
-            let entry = match entry {
-                Ok(entry) => entry,
+        for record in reader {
+            let record = match record {
+                Ok(record) => record,
                 Err(e) => return expected(e).map(|()| records),
             };
-            if entry.start < end || entry.end > durable {
+            if record.start < end || record.end > durable {
                 bail!(
                     "shown {}..{} behind {end}, of a log durable up to {durable}",
-                    entry.start,
-                    entry.end
+                    record.start,
+                    record.end
                 );
             }
-            end = entry.end;
-            group.next(authentic(&entry)?)?;
+            end = record.end;
+            group.next(authentic(&record)?)?;
             records += 1;
             // Enough of them to be compared.
             if records % 32 == 1 {
-                self.shown(&entry)?;
+                self.shown(&record)?;
             }
         }
         Ok(records)
@@ -232,9 +232,9 @@ impl Reader<'_> {
         let mut records = 0;
         look.walk(&mut |visit| {
             match visit {
-                Visit::Record { entry, .. } => {
+                Visit::Record { record, .. } => {
                     records += 1;
-                    wrong = authentic(entry).err().map(|e| e.to_string());
+                    wrong = authentic(record).err().map(|e| e.to_string());
                 }
                 Visit::Damage(d) => wrong = Some(format!("damage where there is none: {d}")),
                 Visit::Batch(_) | Visit::Part(_) => {}
@@ -249,10 +249,10 @@ impl Reader<'_> {
     }
 }
 
-fn authentic(entry: &logforce::Record) -> Result<Identity> {
-    Identity::read(&entry.data)
+fn authentic(record: &logforce::Record) -> Result<Identity> {
+    Identity::read(&record.data)
         .map_err(anyhow::Error::msg)
-        .with_context(|| format!("shown at LSN {}", entry.start))
+        .with_context(|| format!("shown at LSN {}", record.start))
 }
 
 /// Records that were appended atomically are shown together.
