@@ -203,7 +203,7 @@ impl<'a> Chain<'a> {
             None => None,
         };
         if !early {
-            powered.tell(command)?;
+            powered.send(command)?;
         }
         let report = powered.cut_by_itself()?;
         let mut broken = Vec::new();
@@ -218,7 +218,7 @@ impl<'a> Chain<'a> {
         };
         let coverage = Coverage::of(&session, report.met.in_flight, cut.survival.grain);
         self.promises.add(session);
-        let mut outcome = self.look(manner)?;
+        let mut outcome = self.check_log(manner)?;
         outcome.broken.extend(broken);
         Ok(Ended {
             report,
@@ -243,7 +243,7 @@ impl<'a> Chain<'a> {
     }
 
     /// Checks the survivor: in place, or in a copy.
-    fn look(&mut self, manner: Manner) -> Result<Outcome> {
+    fn check_log(&mut self, manner: Manner) -> Result<Outcome> {
         let opening = Opening {
             method: self.cell.method(),
             claims: manner.claims,
@@ -301,14 +301,14 @@ pub fn spawn(role: &str, job: &str) -> Result<Child> {
 }
 
 /// How long a subject may take to notice that its disk is gone.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Waits for a subject whose disk is gone. Returns what was wrong with how it ended.
 ///
 /// # Errors
 /// Of the system.
 pub fn end(subject: &mut Child) -> Result<Option<String>> {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     while Instant::now() < until {
         if let Some(status) = subject.try_wait()? {
             let bad = status.signal().is_some() || status.code() == Some(101);

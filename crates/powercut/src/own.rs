@@ -23,7 +23,7 @@ const MEASURED: u64 = 32 << 10;
 /// Rounds until one shows a cut.
 const ROUNDS: u32 = 8;
 /// The longest that may take.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// How a run of the command went.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -192,8 +192,8 @@ impl Run<'_> {
         command
     }
 
-    /// What the witness has written down, in bytes.
-    fn told(&self) -> Result<u64> {
+    /// What the witness has recorded, in bytes.
+    fn recorded(&self) -> Result<u64> {
         let mut sum = 0;
         for entry in fs::read_dir(&self.witness.store)? {
             sum += entry?.metadata()?.len();
@@ -229,12 +229,12 @@ impl Run<'_> {
         BufReader::new(out).read_line(&mut line)?;
         let Some(id) = line.strip_prefix("run ").and_then(|l| l.get(..32)) else {
             let out = writer.0.stderr.take().context("no pipe")?;
-            let said = std::io::read_to_string(out)?;
-            bail!("the writer says {line:?} {said}");
+            let stderr = std::io::read_to_string(out)?;
+            bail!("the writer says {line:?} {stderr}");
         };
-        let (from, began) = (self.told()?, Instant::now());
-        while self.told()? < from + enough {
-            if began.elapsed() > PATIENCE || writer.0.try_wait()?.is_some() {
+        let (from, began) = (self.recorded()?, Instant::now());
+        while self.recorded()? < from + enough {
+            if began.elapsed() > TIMEOUT || writer.0.try_wait()?.is_some() {
                 bail!("the writer acknowledges nothing any more");
             }
             std::thread::sleep(Duration::from_millis(2));
@@ -268,16 +268,16 @@ impl Run<'_> {
             .output()
             .context("the check")?;
         mounted.unmount()?;
-        let said = String::from_utf8_lossy(&out.stderr);
+        let stderr = String::from_utf8_lossy(&out.stderr);
         let report: Value = serde_json::from_slice(&out.stdout)
-            .with_context(|| format!("the check says {}", said.trim()))?;
+            .with_context(|| format!("the check says {}", stderr.trim()))?;
         let expected = match report["verdict"].as_str() {
             Some("proven" | "ready") => 0,
             Some("contradicted") => 1,
             _ => 3,
         };
         if out.status.code() != Some(expected) {
-            bail!("the check ends with {}: {}", out.status, said.trim());
+            bail!("the check ends with {}: {}", out.status, stderr.trim());
         }
         Ok(report)
     }

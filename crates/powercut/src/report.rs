@@ -194,7 +194,7 @@ impl Coverage {
             ("cuts with writes held", self.cut_with_held),
             ("cuts that tore 512 bytes", self.torn_fine),
             ("fronts moved", self.fronts),
-            ("records taken back", self.backs),
+            ("truncations at the back", self.backs),
             ("metadata set", self.metas),
             ("blocking commits", self.blocking),
             ("submitted commits", self.submitted),

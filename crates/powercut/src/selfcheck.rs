@@ -239,7 +239,7 @@ fn raw(place: &Place<'_>, program: Program, seed: u64, checked: &mut Checked) ->
         }
         std::thread::sleep(Duration::from_micros(300));
     }
-    powered.tell(Command::CutAfter {
+    powered.send(Command::CutAfter {
         writes: 1 + rng.below(6),
         millis: 20,
         loaded: false,

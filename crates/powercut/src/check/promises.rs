@@ -121,7 +121,7 @@ impl Promises {
         &self,
         rank: u64,
         front: u64,
-        taken_back: &[(u64, u64)],
+        truncated_back: &[(u64, u64)],
     ) -> BTreeMap<u64, Present> {
         let mut required = self
             .base
@@ -130,12 +130,12 @@ impl Promises {
         for session in &self.sessions {
             required.extend(session.required(rank));
         }
-        required.retain(|start, _| *start >= front && !within(*start, taken_back));
+        required.retain(|start, _| *start >= front && !within(*start, truncated_back));
         required
     }
 
     /// Ranges that were certainly voided, and those for which the call only began.
-    pub fn taken_back(&self) -> (Ranges, Ranges) {
+    pub fn truncated_back(&self) -> (Ranges, Ranges) {
         let ranges = |entries: &mut dyn Iterator<Item = &Entry>| -> Ranges {
             entries.map(|e| (e.start, e.end)).collect()
         };

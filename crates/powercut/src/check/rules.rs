@@ -10,7 +10,7 @@ type Ranges = [(u64, u64)];
 
 /// Compares what is there with what was promised by acknowledgements of at least that rank.
 pub fn compare(promises: &Promises, rank: u64, survivor: &Survivor, outcome: &mut Outcome) {
-    let (done, begun) = promises.taken_back();
+    let (done, begun) = promises.truncated_back();
     front(promises, survivor, outcome);
     lost(promises, rank, survivor, (&done, &begun), outcome);
     resurrected(survivor, &done, outcome);
@@ -81,7 +81,7 @@ fn same(there: &Present, wanted: &Present) -> bool {
 fn resurrected(survivor: &Survivor, done: &Ranges, outcome: &mut Outcome) {
     for start in survivor.present.keys() {
         if within(*start, done) {
-            outcome.breaks(format!("the record at LSN {start} was taken back"));
+            outcome.breaks(format!("the record at LSN {start} was truncated"));
         }
     }
 }

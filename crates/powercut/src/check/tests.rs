@@ -146,13 +146,13 @@ fn a_gap_is_found_though_nobody_was_promised_what_is_missing() {
 }
 
 #[test]
-fn what_was_taken_back_must_not_come_again() {
+fn what_was_truncated_must_not_come_back() {
     let back = |kind| Entry::range(kind, 130, 150);
     let done = found(|p, _| {
         also(p, 1, back(Kind::BackIntent));
         also(p, 1, back(Kind::BackDone));
     });
-    assert!(says(&done, "was taken back"), "{done:?}");
+    assert!(says(&done, "was truncated"), "{done:?}");
     let gone = |p: &mut Promises, s: &mut Survivor| {
         also(p, 1, back(Kind::BackIntent));
         s.present.retain(|start, _| *start < 130);
@@ -172,7 +172,7 @@ fn the_front_is_where_it_was_moved() {
 }
 
 #[test]
-fn positions_are_used_once_and_told_right() {
+fn positions_are_used_once_and_reported_right() {
     let twice = found(|p, _| p.sessions[0].all[1][0].end = 115);
     assert!(says(&twice, "used twice"), "{twice:?}");
     let elsewhere = found(|_, s| {

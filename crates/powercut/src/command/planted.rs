@@ -69,7 +69,7 @@ const BUGS: &[(&str, &str)] = &[
         "front-not-written-down",
         "segments go before the control file says so",
     ),
-    ("void-not-forced", "what was taken back is there again"),
+    ("void-not-forced", "what was truncated is there again"),
     ("metadata-unforced", "the metadata is not forced"),
     ("metadata-in-one-slot", "torn metadata leaves none"),
 ];

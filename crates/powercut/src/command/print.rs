@@ -8,7 +8,7 @@ use logforce_powercut::selfcheck::Checked;
 
 /// A self-check, in a line.
 pub fn checked(c: &Checked) -> String {
-    let said = match (c.is_as_it_should_be(), c.wrong) {
+    let verdict = match (c.is_as_it_should_be(), c.wrong) {
         (true, true) => "caught",
         (true, false) => "kept all",
         (false, true) => "NOT CAUGHT",
@@ -19,7 +19,7 @@ pub fn checked(c: &Checked) -> String {
         n => format!(", the filesystem itself {n} times"),
     };
     format!(
-        "{said:<10} {:<16} {}: lost {} of {} in {} cuts{filesystem}",
+        "{verdict:<10} {:<16} {}: lost {} of {} in {} cuts{filesystem}",
         c.filesystem, c.planted, c.lost, c.acknowledged, c.cycles
     )
 }

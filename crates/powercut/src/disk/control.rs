@@ -142,8 +142,8 @@ pub fn run(setup: &Setup) -> Result<()> {
     if setup.settings.hold > 0 {
         std::thread::spawn(move || release(&releasing));
     }
-    say(&"ready")?;
-    obey(&power)?;
+    send(&"ready")?;
+    run_commands(&power)?;
     // The process ends, and with it the connection: a caller that still waits gets an error.
     Ok(())
 }
@@ -163,13 +163,13 @@ fn release(power: &Shared) {
 
 const SHORT: Duration = Duration::from_micros(500);
 
-fn obey(power: &Shared) -> Result<()> {
+fn run_commands(power: &Shared) -> Result<()> {
     for line in std::io::stdin().lock().lines() {
         match serde_json::from_str(&line?)? {
             Command::Fail(fail) => lock(power).fail(fail),
             Command::Cut(cut) => {
                 let report = lock(power).cut(cut)?;
-                say(&report)?;
+                send(&report)?;
             }
             Command::CutAfter {
                 writes,
@@ -191,7 +191,7 @@ fn obey(power: &Shared) -> Result<()> {
                 lock(power).arm(when(0, false));
                 wait(power, A_WRITE);
                 let report = lock(power).cut(cut)?;
-                say(&report)?;
+                send(&report)?;
             }
         }
     }
@@ -209,7 +209,7 @@ fn wait(power: &Shared, at_most: Duration) {
     }
 }
 
-fn say<T: Serialize>(what: &T) -> Result<()> {
+fn send<T: Serialize>(what: &T) -> Result<()> {
     let mut out = std::io::stdout().lock();
     serde_json::to_writer(&mut out, what)?;
     out.write_all(b"\n")?;

@@ -47,13 +47,13 @@ struct Testbed<'a> {
 
 /// What fails, and when that begins to be counted.
 #[derive(Debug, Clone, Copy)]
-struct Trouble {
+struct Failure {
     fail: Fail,
     /// After so many acknowledgements; 0: before the log is opened.
     from: u64,
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Fail { kind, nth, on } = self.fail;
         let on = if on { " and all that follow" } else { "" };
@@ -85,7 +85,7 @@ impl<'a> Testbed<'a> {
             rng: Rng::new(seed),
         };
         // The log as it is found: not closed, so that there is something to recover.
-        let first = testbed.live(Method::DirectDsync, Fault::None, None)?;
+        let first = testbed.run_session(Method::DirectDsync, Fault::None, None)?;
         testbed.promises.add(first.session);
         let (stable, _) = testbed.bench.disk();
         testbed.base.copy_from(stable)?;
@@ -93,7 +93,12 @@ impl<'a> Testbed<'a> {
     }
 
     /// A session of a subject on a copy of the base, and the cut that comes when it has ended.
-    fn live(&mut self, method: Method, fault: Fault, trouble: Option<Trouble>) -> Result<Ended> {
+    fn run_session(
+        &mut self,
+        method: Method,
+        fault: Fault,
+        failure: Option<Failure>,
+    ) -> Result<Ended> {
         self.session += 1;
         let (stable, current) = self.bench.disk();
         stable.copy_from(&self.base)?;
@@ -112,18 +117,18 @@ impl<'a> Testbed<'a> {
         workload.job.demanding = true;
         workload.job.fault = fault;
         workload.job.commits = COMMITS;
-        if let Some(Trouble { fail, from: 0 }) = trouble {
-            powered.tell(Command::Fail(fail))?;
+        if let Some(Failure { fail, from: 0 }) = failure {
+            powered.send(Command::Fail(fail))?;
         }
         let theirs = ledger.try_clone()?;
         let mut subject = Started::with(theirs, Role::Work, &workload, User::Root)?;
-        if let Some(Trouble { fail, from }) = trouble
+        if let Some(Failure { fail, from }) = failure
             && from > 0
             && subject.until(Kind::Acked, from)? == Waited::There
         {
-            powered.tell(Command::Fail(fail))?;
+            powered.send(Command::Fail(fail))?;
         }
-        let bad = match trouble {
+        let bad = match failure {
             Some(_) => subject.end(false)?,
             None => {
                 subject.until(Kind::Acked, COMMITS / 2)?;
@@ -155,9 +160,9 @@ impl<'a> Testbed<'a> {
     }
 
     /// One run: one operation fails, or all from one on.
-    fn run(&mut self, method: Method, fault: Fault, trouble: Trouble) -> Result<Counted> {
+    fn run(&mut self, method: Method, fault: Fault, failure: Failure) -> Result<Counted> {
         let mut run = Counted::default();
-        let ended = self.live(method, fault, Some(trouble))?;
+        let ended = self.run_session(method, fault, Some(failure))?;
         run.add("operations failed", ended.report.failed);
         if ended.report.failed == 0 {
             run.add("runs without a failure", 1);
@@ -165,7 +170,7 @@ impl<'a> Testbed<'a> {
             run.add("runs", 1);
             run.add(met(&ended.session), 1);
         }
-        let named = format!("{method}, {trouble}");
+        let named = format!("{method}, {failure}");
         if let Some(bad) = &ended.bad {
             run.breaks(format!("{named}: {bad}"));
         }
@@ -235,10 +240,10 @@ pub fn run(home: &Path, plan: &Plan) -> Result<Vec<Counted>> {
         for nth in [40, 20, 60, 10] {
             let on = true;
             let fail = Fail { kind, nth, on };
-            let trouble = Trouble { fail, from: 5 };
+            let failure = Failure { fail, from: 5 };
             if found.is_empty() {
                 found = testbed
-                    .run(Method::DirectDsync, Fault::Deaf, trouble)?
+                    .run(Method::DirectDsync, Fault::ErrorsIgnored, failure)?
                     .broken;
             }
         }
@@ -246,11 +251,11 @@ pub fn run(home: &Path, plan: &Plan) -> Result<Vec<Counted>> {
         let mut round = 0;
         while row.count("runs") < each && row.broken.len() <= 5 && round < each {
             round += 1;
-            for trouble in troubles(round, &mut testbed.rng) {
+            for failure in failures(round, &mut testbed.rng) {
                 // Once, and from then on: one for each half.
-                if trouble.fail.on == (half == 1) {
+                if failure.fail.on == (half == 1) {
                     let method = testbed.rng.pick(&METHODS);
-                    row.take(&testbed.run(method, Fault::None, trouble)?);
+                    row.take(&testbed.run(method, Fault::None, failure)?);
                 }
             }
         }
@@ -269,8 +274,8 @@ const EVERY: u64 = 6;
 
 /// What is tried in a round: in the first ones every operation, then some further on. Reads come
 /// while a log is opened, and are few.
-fn troubles(round: u64, rng: &mut Rng) -> Vec<Trouble> {
-    let mut troubles = Vec::new();
+fn failures(round: u64, rng: &mut Rng) -> Vec<Failure> {
+    let mut failures = Vec::new();
     for kind in KINDS {
         for on in [false, true] {
             for from in [0, 5] {
@@ -281,11 +286,11 @@ fn troubles(round: u64, rng: &mut Rng) -> Vec<Trouble> {
                     _ => EVERY + 1 + rng.below(80),
                 };
                 let fail = Fail { kind, nth, on };
-                troubles.push(Trouble { fail, from });
+                failures.push(Failure { fail, from });
             }
         }
     }
-    troubles
+    failures
 }
 
 #[cfg(test)]
@@ -296,11 +301,11 @@ mod tests {
     fn every_one_of_the_first_operations_fails() {
         let mut rng = Rng::new(1);
         for round in 1..=EVERY {
-            let troubles = troubles(round, &mut rng);
-            assert_eq!(troubles.len(), 10);
-            assert!(troubles.iter().all(|t| t.fail.nth == round));
+            let failures = failures(round, &mut rng);
+            assert_eq!(failures.len(), 10);
+            assert!(failures.iter().all(|t| t.fail.nth == round));
         }
-        let later = troubles(EVERY + 1, &mut rng);
+        let later = failures(EVERY + 1, &mut rng);
         assert_eq!(later.len(), 8);
         assert!(later.iter().all(|t| t.fail.nth > EVERY));
     }

@@ -33,23 +33,23 @@ impl Filler {
             }
         }
         let filler = Filler { path, len };
-        filler.give(leave)
+        filler.release(leave)
     }
 
-    /// Gives `bytes` back.
+    /// Frees `bytes`.
     ///
     /// # Errors
     /// Of the filesystem.
-    pub fn give(mut self, bytes: u64) -> Result<Filler> {
+    pub fn release(mut self, bytes: u64) -> Result<Filler> {
         self.len = self.len.saturating_sub(bytes);
         let file = File::options().write(true).open(&self.path)?;
         file.set_len(self.len)?;
-        // Some filesystems free space only when that is written down.
+        // Some filesystems free space only when that is written.
         let _ = rustix::fs::syncfs(&file);
         Ok(self)
     }
 
-    /// Gives everything back.
+    /// Frees everything.
     ///
     /// # Errors
     /// If it cannot be removed.

@@ -10,7 +10,7 @@
 
 use super::filler::{self, Filler};
 use super::started::{NOBODY, Role, Started, User, Waited, Workload};
-use super::{Counted, FILESYSTEMS, PATIENCE, Plan, in_halves};
+use super::{Counted, FILESYSTEMS, Plan, TIMEOUT, in_halves};
 use crate::check::{Opening, Promises, Session, check};
 use crate::disk::{Cut, Settings, Survival};
 use crate::ledger::{Kind, Ledger};
@@ -32,11 +32,11 @@ const ROOM: u64 = 3 << 20;
 /// Refusals by which a log has met the end of the space.
 const REFUSED: u64 = 30;
 
-/// Acknowledgements by which a log goes on.
-const GOES_ON: u64 = 50;
+/// Acknowledgements by which a log continues.
+const CONTINUED: u64 = 50;
 
 /// A log on a full disk, and what it was promised.
-struct Story<'a> {
+struct Scenario<'a> {
     filesystem: Filesystem,
     user: User,
     method: Method,
@@ -49,7 +49,7 @@ struct Story<'a> {
     counted: Counted,
 }
 
-impl Story<'_> {
+impl Scenario<'_> {
     fn in_place(&self) -> bool {
         self.filesystem != Filesystem::Btrfs
     }
@@ -74,7 +74,7 @@ impl Story<'_> {
         Started::new(Role::Work, &workload, self.user)
     }
 
-    /// Waits for what has to come. A process that ended before is for [`over`](Self::over).
+    /// Waits for what has to come. A process that ended before is for [`finish`](Self::finish).
     fn wait(&mut self, subject: &mut Started, kind: Kind, count: u64) -> Result<bool> {
         let waited = subject.until(kind, count)?;
         if waited == Waited::Hung {
@@ -85,7 +85,7 @@ impl Story<'_> {
     }
 
     /// The end of a session, by a kill if it goes on.
-    fn over(&mut self, mut subject: Started, must_succeed: bool) -> Result<()> {
+    fn finish(&mut self, mut subject: Started, must_succeed: bool) -> Result<()> {
         subject.kill()?;
         let session = subject.session(self.session)?;
         let poisoned = session.all(Kind::Failed).next().is_some();
@@ -96,17 +96,17 @@ impl Story<'_> {
         if poisoned || (!opened && !self.in_place()) {
             self.counted.add("stopped for lack of space", 1);
             if self.in_place() {
-                self.breaks(&format!("lack of space poisoned it: {}", subject.said()));
+                self.breaks(&format!("lack of space poisoned it: {}", subject.stderr()));
             }
         } else if subject.status_is_bad(must_succeed || self.in_place()) {
-            self.breaks(&format!("the process ended: {}", subject.said()));
+            self.breaks(&format!("the process ended: {}", subject.stderr()));
         }
         self.promises.add(session);
         Ok(())
     }
 
     /// Compares what is there.
-    fn look(&mut self) -> Result<()> {
+    fn check_log(&mut self) -> Result<()> {
         let opening = Opening {
             method: self.method,
             claims: Guarantee::ProcessCrash,
@@ -128,9 +128,9 @@ impl Story<'_> {
     }
 
     /// Acknowledgements have to come again, more than there were.
-    fn goes_on(&mut self, subject: &mut Started, what: &'static str) -> Result<()> {
+    fn continues(&mut self, subject: &mut Started, what: &'static str) -> Result<()> {
         let there = subject.count(Kind::Acked)?;
-        if self.wait(subject, Kind::Acked, there + GOES_ON)? {
+        if self.wait(subject, Kind::Acked, there + CONTINUED)? {
             self.counted.add(what, 1);
         } else if self.in_place() {
             self.breaks(&format!("{what}: not"));
@@ -138,20 +138,20 @@ impl Story<'_> {
         Ok(())
     }
 
-    fn tell(mut self) -> Result<Counted> {
+    fn run(mut self) -> Result<Counted> {
         self.fill_and_kill()?;
         if self.fault != Fault::None {
             return Ok(self.counted);
         }
-        self.somebody_else_gives()?;
-        self.the_front_gives()?;
+        self.another_file_shrinks()?;
+        self.the_front_moves()?;
         // On a disk with room it works as ever.
         let mut subject = self.start(Space::Little, 100)?;
         if let Some(bad) = subject.end(true)? {
             self.breaks(&format!("with room again: {bad}"));
         }
-        self.over(subject, true)?;
-        self.look()?;
+        self.finish(subject, true)?;
+        self.check_log()?;
         Ok(self.counted)
     }
 
@@ -163,13 +163,13 @@ impl Story<'_> {
             if self.wait(&mut subject, Kind::Refused, REFUSED)? {
                 self.counted.add("killed while full", 1);
             }
-            self.over(subject, false)?;
+            self.finish(subject, false)?;
             if self.in_place() {
-                self.look()?;
+                self.check_log()?;
             } else {
                 // To open it takes space, there.
                 filler.remove()?;
-                self.look()?;
+                self.check_log()?;
                 filler = Filler::new(self.disk, ROOM)?;
             }
             if !self.counted.broken.is_empty() {
@@ -180,21 +180,21 @@ impl Story<'_> {
     }
 
     /// Another file shrinks while the log is refused.
-    fn somebody_else_gives(&mut self) -> Result<()> {
+    fn another_file_shrinks(&mut self) -> Result<()> {
         let filler = Filler::new(self.disk, ROOM)?;
         let mut subject = self.start(Space::All, 0)?;
         let refused = self.wait(&mut subject, Kind::Refused, REFUSED)?;
-        let filler = filler.give(2 * ROOM)?;
+        let filler = filler.release(2 * ROOM)?;
         if refused {
-            self.goes_on(&mut subject, "went on when a file shrank")?;
+            self.continues(&mut subject, "went on when a file shrank")?;
         }
-        self.over(subject, false)?;
+        self.finish(subject, false)?;
         filler.remove()?;
-        self.look()
+        self.check_log()
     }
 
     /// The log's own front moves, again and again, while it is refused.
-    fn the_front_gives(&mut self) -> Result<()> {
+    fn the_front_moves(&mut self) -> Result<()> {
         let filler = Filler::new(self.disk, ROOM)?;
         let mut subject = self.start(Space::UntilFull, 0)?;
         for round in 1..=3 {
@@ -202,16 +202,16 @@ impl Story<'_> {
                 if !self.wait(&mut subject, Kind::FrontDone, round)? {
                     break;
                 }
-            } else if subject.until_within(Kind::FrontDone, round, PATIENCE / 8)? != Waited::There {
+            } else if subject.until_within(Kind::FrontDone, round, TIMEOUT / 8)? != Waited::There {
                 // To move the front takes a write, and there a write takes space.
                 self.counted.add("the front could not move", 1);
                 break;
             }
-            self.goes_on(&mut subject, "went on when the front moved")?;
+            self.continues(&mut subject, "went on when the front moved")?;
         }
-        self.over(subject, false)?;
+        self.finish(subject, false)?;
         filler.remove()?;
-        self.look()
+        self.check_log()
     }
 }
 
@@ -238,7 +238,7 @@ fn killed(
         if user == User::Nobody {
             chown(&own, Some(NOBODY), Some(NOBODY))?;
         }
-        let story = Story {
+        let scenario = Scenario {
             filesystem,
             user,
             method: *method,
@@ -250,7 +250,7 @@ fn killed(
             session: 0,
             counted: Counted::default(),
         };
-        counted.take(&story.tell()?);
+        counted.take(&scenario.run()?);
         fs::remove_dir_all(&own)?;
         settle(mounted.path(), empty)?;
     }
@@ -267,7 +267,7 @@ fn free(disk: &Path) -> Result<u64> {
 /// xfs gives the blocks of removed files back in the background: waits until the disk is about as
 /// empty as it was.
 fn settle(disk: &Path, empty: u64) -> Result<()> {
-    let until = Instant::now() + PATIENCE / 8;
+    let until = Instant::now() + TIMEOUT / 8;
     while free(disk)? < empty / 4 * 3 && Instant::now() < until {
         let _ = rustix::fs::syncfs(&fs::File::open(disk)?);
         std::thread::sleep(Duration::from_millis(5));
@@ -302,7 +302,7 @@ fn cut(
     };
     // What lies in it has to be found by the cut's survivor as well.
     let _filler = Filler::new(&disk, ROOM)?;
-    let mut story = Story {
+    let mut scenario = Scenario {
         filesystem,
         user: User::Root,
         method,
@@ -314,58 +314,58 @@ fn cut(
         session: 0,
         counted: Counted::default(),
     };
-    let workload = story.workload(Space::All, 0);
+    let workload = scenario.workload(Space::All, 0);
     let mut subject = Started::with(ledger.try_clone()?, Role::Work, &workload, User::Root)?;
-    // A full btrfs writes everything down again and again while it looks for space, and would
+    // A full btrfs writes everything again and again while it looks for space, and would
     // hide that the log did not ask for it.
     let full = match fault {
-        Fault::None => story.wait(&mut subject, Kind::Refused, REFUSED)?,
-        _ => story.wait(&mut subject, Kind::Acked, 3 * GOES_ON)?,
+        Fault::None => scenario.wait(&mut subject, Kind::Refused, REFUSED)?,
+        _ => scenario.wait(&mut subject, Kind::Acked, 3 * CONTINUED)?,
     };
     let ended = subject.has_ended()?;
     let report = powered.cut(Cut {
         survival: Survival {
-            seed: story.rng.bits(),
+            seed: scenario.rng.bits(),
             // Whole blocks: a tear inside of one may take the filesystem itself, which live cuts and
             // replayed states count apart, and which would end this.
             grain: 4096,
-            keep: story.rng.pick(&[0, 0, 50]),
+            keep: scenario.rng.pick(&[0, 0, 50]),
         },
     })?;
     if let Some(bad) = subject.end(false)? {
-        story.breaks(&bad);
+        scenario.breaks(&bad);
     }
     powered.off()?;
     if full || ended {
-        story.counted.add("cut while full", 1);
+        scenario.counted.add("cut while full", 1);
     }
-    story.promises.add(Session {
-        number: story.session,
+    scenario.promises.add(Session {
+        number: scenario.session,
         claimed: ledger.entries(&report.counters)?,
         all: subject.entries()?,
     });
     filesystem.check_at_boot(stable)?;
     let mounted = Mounted::image(filesystem, stable, home)?;
-    if !story.in_place() {
+    if !scenario.in_place() {
         filler::remove_left(mounted.path())?;
     }
-    story.dir = mounted.path().join("log");
+    scenario.dir = mounted.path().join("log");
     let opening = Opening {
         method,
         claims: Guarantee::PowerLoss,
     };
-    let outcome = check(&story.dir, opening, &mut story.promises)?;
-    story.counted.add("acknowledged", outcome.acknowledged);
-    story.counted.add("lost", outcome.lost);
+    let outcome = check(&scenario.dir, opening, &mut scenario.promises)?;
+    scenario.counted.add("acknowledged", outcome.acknowledged);
+    scenario.counted.add("lost", outcome.lost);
     if fault == Fault::None
         && let Some(why) = outcome.filesystem_lost
     {
-        story.breaks(&format!("cut: the filesystem is lost: {why}"));
+        scenario.breaks(&format!("cut: the filesystem is lost: {why}"));
     }
     for broken in outcome.broken {
-        story.breaks(&format!("cut: {broken}"));
+        scenario.breaks(&format!("cut: {broken}"));
     }
-    let counted = story.counted;
+    let counted = scenario.counted;
     mounted.unmount()?;
     Ok(counted)
 }
@@ -393,7 +393,8 @@ pub fn run(home: &Path, plan: &Plan) -> Result<Vec<Counted>> {
             for _ in 0..20 {
                 if found.is_empty() {
                     let seed = rng.bits();
-                    found = killed(home, filesystem, User::Nobody, Fault::Deaf, seed)?.broken;
+                    found =
+                        killed(home, filesystem, User::Nobody, Fault::ErrorsIgnored, seed)?.broken;
                 }
             }
             row.caught("errors pass for success on a full disk", &found);

@@ -5,7 +5,7 @@
 //! under every method. Cannot be found here: what the kernel had not written to the disk.
 
 use super::started::{Role, Started, User, Workload};
-use super::{Counted, FILESYSTEMS, PATIENCE, Plan, in_halves};
+use super::{Counted, FILESYSTEMS, Plan, TIMEOUT, in_halves};
 use crate::check::{Opening, Promises, check};
 use crate::ledger::Kind;
 use crate::subject::seam::Fault;
@@ -64,7 +64,7 @@ impl Chain<'_> {
     /// Until some entries are written.
     fn wait(&mut self, subject: &mut Started, counted: &mut Counted) -> Result<()> {
         let enough = 1 + self.rng.below(250);
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         while subject.ledger.counters()?.iter().sum::<u64>() < enough && !subject.has_ended()? {
             if Instant::now() > until {
                 counted.breaks(format!("{}: a session hung", self.method));
@@ -76,7 +76,7 @@ impl Chain<'_> {
     }
 
     /// Opens the log in this process, which also shows that the lock is free, and compares.
-    fn look(&mut self, counted: &mut Counted) -> Result<()> {
+    fn check_log(&mut self, counted: &mut Counted) -> Result<()> {
         let opening = Opening {
             method: self.method,
             claims: Guarantee::ProcessCrash,
@@ -122,7 +122,7 @@ fn cell(home: &Path, method: Method, fault: Fault, kills: u64, rng: &mut Rng) ->
                     1,
                 );
             }
-            chain.look(&mut counted)?;
+            chain.check_log(&mut counted)?;
             if counted.count("kills") >= kills || !counted.broken.is_empty() {
                 return Ok(counted);
             }

@@ -155,7 +155,7 @@ fn shortened(line: &str) -> String {
 /// The names of the parts.
 pub const PARTS: [&str; 6] = ["kill", "full", "errors", "readers", "contention", "inject"];
 
-/// Runs all parts, or one of them, one after the other; calls `tell` with each when it is done.
+/// Runs all parts, or one of them, one after the other; calls `report` with each when it is done.
 ///
 /// # Errors
 /// Of the machine. What is wrong with the log is in [`Counted::broken`].
@@ -163,7 +163,7 @@ pub fn run(
     home: &Path,
     plan: &Plan,
     only: Option<&str>,
-    tell: &mut dyn FnMut(&Counted),
+    report: &mut dyn FnMut(&Counted),
 ) -> Result<Vec<Counted>> {
     type Part = fn(&Path, &Plan) -> Result<Vec<Counted>>;
     let parts: [Part; 6] = [
@@ -187,7 +187,7 @@ pub fn run(
                 began.elapsed().as_millis() as u64,
             );
         }
-        rows.iter().for_each(&mut *tell);
+        rows.iter().for_each(&mut *report);
         all.extend(rows);
     }
     Ok(all)
@@ -225,7 +225,7 @@ pub(crate) fn in_halves(
 
 /// How long anything may take that has to come by itself. It ends a hang; how fast things are
 /// decides nothing.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(40);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(40);
 
 /// Does each task, two at a time; the answers are in the tasks' order.
 ///

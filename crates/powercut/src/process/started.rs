@@ -1,6 +1,6 @@
 //! Processes of this program that a fault meets.
 
-use super::PATIENCE;
+use super::TIMEOUT;
 use crate::check::Session;
 use crate::ledger::{Entry, Kind, Ledger};
 use crate::subject::seam::Fault;
@@ -198,7 +198,7 @@ impl Started {
     }
 
     /// What it wrote to standard error, the last of it.
-    pub fn said(&self) -> String {
+    pub fn stderr(&self) -> String {
         let len = self.errors.file().metadata().map_or(0, |m| m.len());
         let from = len.saturating_sub(2000);
         let mut bytes = vec![0; (len - from) as usize];
@@ -212,7 +212,7 @@ impl Started {
         let status = self.status?;
         let crashed = status.signal().is_some() || status.code() == Some(101);
         let bad = crashed || (must_succeed && !status.success());
-        bad.then(|| format!("the process ended with {status}: {}", self.said()))
+        bad.then(|| format!("the process ended with {status}: {}", self.stderr()))
     }
 
     /// Whether it ended other than by [`kill`](Self::kill), and badly.
@@ -225,11 +225,11 @@ impl Started {
     /// # Errors
     /// Of the system.
     pub fn end(&mut self, must_succeed: bool) -> Result<Option<String>> {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         while !self.has_ended()? {
             if Instant::now() > until {
                 self.kill()?;
-                return Ok(Some(format!("the process hung: {}", self.said())));
+                return Ok(Some(format!("the process hung: {}", self.stderr())));
             }
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -258,7 +258,7 @@ impl Started {
     /// # Errors
     /// Of the system.
     pub fn until(&mut self, kind: Kind, count: u64) -> Result<Waited> {
-        self.until_within(kind, count, PATIENCE)
+        self.until_within(kind, count, TIMEOUT)
     }
 
     /// The same, for so long.

@@ -73,7 +73,7 @@ impl Run {
             commits: 0,
         };
         let mut subject = spawn("work", &serde_json::to_string(&job)?)?;
-        powered.tell(Command::CutAfter {
+        powered.send(Command::CutAfter {
             writes: WRITES,
             millis: MILLIS,
             loaded: false,

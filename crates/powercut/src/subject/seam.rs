@@ -18,12 +18,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub enum Fault {
     /// Nothing.
     None,
-    /// Before the next barrier the last few writes stay in the process's own memory, and are said
-    /// to be done: a kill takes what was acknowledged.
+    /// Before the next barrier the last few writes stay in the process's own memory, and are reported
+    /// as done: a kill takes what was acknowledged.
     Late,
     /// Errors of writes, of barriers and of reserving space pass for success: what was
     /// acknowledged after one is not there.
-    Deaf,
+    ErrorsIgnored,
     /// No write goes through and no barrier is done: a cut takes what was acknowledged, and what
     /// readers were shown.
     Forgetful,
@@ -144,7 +144,7 @@ impl ForwardDirectory for Names {
     fn sync(&self) -> io::Result<()> {
         match self.fault {
             Fault::Forgetful => Ok(()),
-            Fault::Deaf => self.real.sync().or(Ok(())),
+            Fault::ErrorsIgnored => self.real.sync().or(Ok(())),
             _ => self.real.sync(),
         }
     }
@@ -176,12 +176,12 @@ struct Bytes {
     in_use: Arc<AtomicBool>,
     /// What the first read of the control file returned.
     control: Option<Remembered>,
-    /// Writes that were said to be done.
+    /// Writes that were reported as done.
     late: Mutex<Vec<Write>>,
 }
 
 impl Bytes {
-    /// Forces are left out, and said to be done.
+    /// Forces are left out, and reported as done.
     fn forgets(&self) -> bool {
         match self.fault {
             Fault::Forgetful => true,
@@ -264,7 +264,7 @@ impl ForwardFile for Bytes {
             return done;
         }
         let completion = self.real.complete(ticket);
-        if self.fault == Fault::Deaf {
+        if self.fault == Fault::ErrorsIgnored {
             return Completion {
                 result: Ok(()),
                 ..completion
@@ -276,7 +276,7 @@ impl ForwardFile for Bytes {
     fn barrier(&self, barrier: Barrier) -> io::Result<()> {
         match self.fault {
             _ if self.forgets() => Ok(()),
-            Fault::Deaf => self.real.barrier(barrier).or(Ok(())),
+            Fault::ErrorsIgnored => self.real.barrier(barrier).or(Ok(())),
             _ => {
                 self.do_late(0);
                 self.real.barrier(barrier)
@@ -286,7 +286,7 @@ impl ForwardFile for Bytes {
 
     fn reserve(&self, len: u64) -> io::Result<bool> {
         match self.fault {
-            Fault::Deaf => Ok(self.real.reserve(len).unwrap_or(true)),
+            Fault::ErrorsIgnored => Ok(self.real.reserve(len).unwrap_or(true)),
             _ => self.real.reserve(len),
         }
     }

@@ -76,12 +76,12 @@ impl Powered {
             home,
             file,
         };
-        let ready: String = powered.hear().context("the disk does not come up")?;
+        let ready: String = powered.receive().context("the disk does not come up")?;
         if ready != "ready" {
             bail!("the disk says {ready}");
         }
         if let Some(command) = first {
-            powered.tell(command)?;
+            powered.send(command)?;
         }
         match Mounted::file(switched.filesystem, &powered.file, true, &powered.home) {
             Ok(mounted) => powered.mounted = Some(mounted),
@@ -100,7 +100,7 @@ impl Powered {
     ///
     /// # Errors
     /// If the disk's process ended.
-    pub fn tell(&mut self, command: Command) -> Result<()> {
+    pub fn send(&mut self, command: Command) -> Result<()> {
         let mut line = serde_json::to_string(&command)?;
         line.push('\n');
         self.input
@@ -108,7 +108,7 @@ impl Powered {
             .context("the disk's process ended")
     }
 
-    fn hear<T: serde::de::DeserializeOwned>(&mut self) -> Result<T> {
+    fn receive<T: serde::de::DeserializeOwned>(&mut self) -> Result<T> {
         let mut line = String::new();
         self.output.read_line(&mut line)?;
         serde_json::from_str(&line).with_context(|| format!("the disk says {line:?}"))
@@ -119,7 +119,7 @@ impl Powered {
     /// # Errors
     /// If the disk's process ended.
     pub fn cut(&mut self, cut: Cut) -> Result<Report> {
-        self.tell(Command::Cut(cut))?;
+        self.send(Command::Cut(cut))?;
         self.cut_by_itself()
     }
 
@@ -128,7 +128,7 @@ impl Powered {
     /// # Errors
     /// If the disk's process ended.
     pub fn cut_by_itself(&mut self) -> Result<Report> {
-        self.hear()
+        self.receive()
     }
 
     /// Unmounts what is left and ends the disk's process. Processes that used the filesystem must have

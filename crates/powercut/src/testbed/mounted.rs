@@ -90,8 +90,8 @@ impl Mounted {
         let out = stuck::freed(filesystem, device, || mount.output()).context("mount")?;
         if !out.status.success() {
             let _ = fs::remove_dir(&at);
-            let said = String::from_utf8_lossy(&out.stderr);
-            return Err(Unmountable(format!("{filesystem}: {}", said.trim())).into());
+            let stderr = String::from_utf8_lossy(&out.stderr);
+            return Err(Unmountable(format!("{filesystem}: {}", stderr.trim())).into());
         }
         Ok(Mounted { at, gone: false })
     }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// Longer than a mount takes whose disk works. One that is only slow loses nothing: without an error
 /// nothing is written again.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Runs `mount`, which mounts the device. If it takes long, xfs is set not to retry.
 pub fn freed<T>(filesystem: Filesystem, device: &Path, mount: impl FnOnce() -> T) -> T {
@@ -23,7 +23,7 @@ pub fn freed<T>(filesystem: Filesystem, device: &Path, mount: impl FnOnce() -> T
         let (mounting, ended) = channel::<()>();
         scope.spawn(move || {
             // Again and again: the cut may come later than the first time.
-            while ended.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+            while ended.recv_timeout(TIMEOUT) == Err(RecvTimeoutError::Timeout) {
                 try_no_more(device, Path::new("/sys/fs/xfs"));
             }
         });

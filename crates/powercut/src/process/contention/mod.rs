@@ -10,7 +10,7 @@ mod role;
 pub use role::{Contending, role_contention};
 
 use super::started::{Role, Started, User, ledger_path};
-use super::{Counted, PATIENCE, Plan, in_halves};
+use super::{Counted, Plan, TIMEOUT, in_halves};
 use crate::check::{Opening, Promises, Session, check};
 use crate::ledger::{Entry, Kind};
 use crate::subject::seam::Fault;
@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Processes at the same time.
-const FIGHTERS: usize = 4;
+const CONTENDERS: usize = 4;
 
 /// One of those that contend, through several processes.
 struct Contender {
@@ -32,7 +32,7 @@ struct Contender {
     wins: u64,
 }
 
-struct Arena {
+struct Contest {
     dir: PathBuf,
     marker: PathBuf,
     stop: PathBuf,
@@ -43,7 +43,7 @@ struct Arena {
     counted: Counted,
 }
 
-impl Arena {
+impl Contest {
     fn start(&mut self) -> Result<(Started, u64)> {
         self.processes += 1;
         let contending = Contending {
@@ -72,7 +72,7 @@ impl Arena {
     /// Lets them contend until so many openings were won.
     fn contend(&mut self, wins: u64) -> Result<()> {
         let mut contenders = Vec::new();
-        for _ in 0..FIGHTERS {
+        for _ in 0..CONTENDERS {
             let (process, enough) = self.start()?;
             contenders.push(Contender {
                 process,
@@ -80,7 +80,7 @@ impl Arena {
                 wins: 0,
             });
         }
-        let mut until = Instant::now() + PATIENCE;
+        let mut until = Instant::now() + TIMEOUT;
         let over = |contenders: &[Contender]| {
             let sum: u64 = contenders.iter().map(|f| f.wins).sum();
             sum >= wins && contenders.iter().all(|f| f.wins > 0)
@@ -100,7 +100,7 @@ impl Arena {
                 self.counted.add("killed", 1);
                 contender.wins += self.ended(&contender.process)?;
                 (contender.process, contender.enough) = self.start()?;
-                until = Instant::now() + PATIENCE;
+                until = Instant::now() + TIMEOUT;
             }
             if Instant::now() > until {
                 self.counted.breaks("nobody wins any more");
@@ -122,7 +122,7 @@ impl Arena {
     }
 
     /// Compares the log with everything that all of them were promised.
-    fn look(&mut self) -> Result<()> {
+    fn check_log(&mut self) -> Result<()> {
         // In the order of the openings: each recovers more than the one before.
         let opened = |session: &Session| session.all(Kind::Opened).map(|e| e.end).next();
         self.sessions.sort_by_key(opened);
@@ -170,8 +170,8 @@ fn openings(entries: &[Entry]) -> Vec<Session> {
     sessions
 }
 
-fn arena(disk: &Path, home: &Path, fault: Fault, wins: u64, seed: u64) -> Result<Counted> {
-    let mut arena = Arena {
+fn contest(disk: &Path, home: &Path, fault: Fault, wins: u64, seed: u64) -> Result<Counted> {
+    let mut contest = Contest {
         dir: disk.join(format!("log-{fault:?}")),
         marker: home.join(format!("marker-{seed:x}")),
         stop: home.join(format!("stop-{seed:x}")),
@@ -183,10 +183,10 @@ fn arena(disk: &Path, home: &Path, fault: Fault, wins: u64, seed: u64) -> Result
     };
     if fault != Fault::None {
         // What it does to the creation of a log is not what is planted.
-        arena.look()?;
+        contest.check_log()?;
     }
-    arena.contend(wins)?;
-    arena.look()?;
+    contest.contend(wins)?;
+    contest.check_log()?;
     for entry in std::fs::read_dir(home)?.flatten() {
         let name = entry.file_name();
         if name
@@ -196,7 +196,7 @@ fn arena(disk: &Path, home: &Path, fault: Fault, wins: u64, seed: u64) -> Result
             std::fs::remove_file(entry.path())?;
         }
     }
-    Ok(arena.counted)
+    Ok(contest.counted)
 }
 
 /// Each filesystem; a row for each.
@@ -211,10 +211,10 @@ pub fn run(home: &Path, plan: &Plan) -> Result<Vec<Counted>> {
         let image = filesystem.make()?;
         let mounted = Mounted::image(filesystem, &image, home)?;
         if half == 0 {
-            let unlocked = arena(mounted.path(), home, Fault::Unlocked, wins, seed)?;
+            let unlocked = contest(mounted.path(), home, Fault::Unlocked, wins, seed)?;
             row.caught("a lock that everybody gets", &unlocked.broken);
         } else {
-            row = arena(mounted.path(), home, Fault::None, wins, seed)?;
+            row = contest(mounted.path(), home, Fault::None, wins, seed)?;
         }
         mounted.unmount()?;
         Ok(row)
@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_opening_is_a_life() {
+    fn each_opening_is_a_session() {
         let opened = |session| Entry {
             sequence: session,
             ..Entry::of(Kind::Opened)

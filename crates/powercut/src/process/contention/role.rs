@@ -1,7 +1,7 @@
 //! A process that opens a log again and again, while others do the same.
 
 use crate::ledger::{Entry, Kind, Lane};
-use crate::process::PATIENCE;
+use crate::process::TIMEOUT;
 use crate::subject::seam::{Fault, Faulty};
 use crate::subject::{Identity, rank};
 use anyhow::{Context, Result, bail};
@@ -107,7 +107,7 @@ impl Marker<'_> {
     fn set(path: &Path) -> Result<Marker<'_>> {
         let own = path.with_extension(std::process::id().to_string());
         fs::write(&own, std::process::id().to_string())?;
-        let until = Instant::now() + PATIENCE / 2;
+        let until = Instant::now() + TIMEOUT / 2;
         let mut before: Option<String> = None;
         loop {
             // With its contents, or not at all.

@@ -242,8 +242,8 @@ mod tests {
     #[test]
     fn names_and_numbers_fit() {
         for errno in ERRNOS {
-            let said = io::Error::from_raw_os_error(errno.number).to_string();
-            assert!(!said.starts_with("Unknown"), "{errno:?}: {said}");
+            let text = io::Error::from_raw_os_error(errno.number).to_string();
+            assert!(!text.starts_with("Unknown"), "{errno:?}: {text}");
             assert_eq!(errno.name.parse(), Ok(Answer::Error(errno)));
         }
         assert!("ENOENT".parse::<Answer>().is_err(), "that the medium says");

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 /// A command over a log.
 #[derive(Debug)]
-pub struct Looked {
+pub struct CommandScene {
     name: String,
     program: PathBuf,
     /// Its words before the directory.
@@ -38,17 +38,17 @@ const COMMANDS: [(&[&str], bool); 8] = [
 /// Makes another log.
 const SALVAGE: &str = "salvage";
 
-impl Looked {
+impl CommandScene {
     /// Each command over each of some logs.
     ///
     /// # Errors
     /// If the command is not built.
-    pub fn all(bases: &[Base]) -> Result<Vec<Looked>> {
+    pub fn all(bases: &[Base]) -> Result<Vec<CommandScene>> {
         let program = own::program()?;
         let mut all = Vec::new();
         for base in bases {
             for (words, exact) in COMMANDS {
-                all.push(Looked {
+                all.push(CommandScene {
                     name: format!("{}, {}", words.join(" "), base.name()),
                     program: program.clone(),
                     words,
@@ -125,7 +125,7 @@ fn records(dir: &Path) -> logforce::Result<Vec<Vec<u8>>> {
 /// What users should never see.
 const NOT_WORDS: [&str; 6] = ["Os {", "Custom {", "kind: ", "Some(", "Error {", "code: "];
 
-impl Scene for Looked {
+impl Scene for CommandScene {
     fn name(&self) -> &str {
         &self.name
     }
@@ -148,7 +148,7 @@ impl Scene for Looked {
         Ok(words)
     }
 
-    fn judge(&self, dir: &Path, run: &Run<'_>) -> Result<Vec<String>> {
+    fn check(&self, dir: &Path, run: &Run<'_>) -> Result<Vec<String>> {
         let mut found: Vec<String> = run.crashed().into_iter().collect();
         let dir = dir.join("log");
         if self.words[0] != "calibrate" && Files::read(&dir)? != self.files {
@@ -212,7 +212,7 @@ impl Scene for Looked {
         } else if !writing && !gone && run.ended.crashed().is_none() {
             // Crate ctrlc keeps to itself why it has no thread.
             let thread = is_about_threads(&injection.call) && !errors.is_empty();
-            if !injection.is_said_in(errors) && !thread {
+            if !injection.is_named_in(errors) && !thread {
                 found.push(format!(
                     "{status}, and it does not say why: {}",
                     one_line(errors)

@@ -1,8 +1,8 @@
 //! The methods are measured while calls fail. What was not measured for want of a descriptor or of
 //! memory is no slower for it: an error is no answer, and is not kept as one.
 
-use super::said::{Said, heard};
-use super::scene::{Files, Run, Scene, leftovers, said_wrong};
+use super::message::{Message, messages_in};
+use super::scene::{Files, Run, Scene, leftovers, wrong_messages};
 use super::sessions::{Base, subject};
 use super::subject::{End, Job, Opening, Task};
 use crate::subject::seam::Fault;
@@ -13,14 +13,14 @@ use std::path::Path;
 
 /// A measuring beside a log.
 #[derive(Debug)]
-pub struct Measured {
+pub struct MeasureScene {
     files: Files,
 }
 
-impl Measured {
+impl MeasureScene {
     /// Beside this log.
-    pub fn beside(base: &Base) -> Measured {
-        Measured {
+    pub fn beside(base: &Base) -> MeasureScene {
+        MeasureScene {
             files: base.files().clone(),
         }
     }
@@ -45,7 +45,7 @@ fn kept_wrong(dir: &Path) -> Result<Option<String>> {
     Ok((!right).then(wrong))
 }
 
-impl Scene for Measured {
+impl Scene for MeasureScene {
     fn name(&self) -> &str {
         "measure"
     }
@@ -79,13 +79,13 @@ impl Scene for Measured {
         })
     }
 
-    fn judge(&self, dir: &Path, run: &Run<'_>) -> Result<Vec<String>> {
+    fn check(&self, dir: &Path, run: &Run<'_>) -> Result<Vec<String>> {
         let dir = dir.join("log");
-        let said = heard(&run.ended.output);
-        let mut found = said_wrong(&said, run.ended.crashed().is_some());
+        let messages = messages_in(&run.ended.output);
+        let mut found = wrong_messages(&messages, run.ended.crashed().is_some());
         found.extend(run.crashed());
-        for s in &said {
-            if let Said::Erred { doing, kind, text } = s {
+        for s in &messages {
+            if let Message::Failed { doing, kind, text } = s {
                 found.extend(run.error(doing, kind, text));
             }
         }

@@ -8,8 +8,8 @@
 mod calls;
 mod commands;
 mod measured;
+mod message;
 mod places;
-mod said;
 mod scene;
 mod sessions;
 mod subject;
@@ -50,7 +50,7 @@ struct Known<'a> {
 }
 
 /// What came of one case.
-struct Judged {
+struct CaseResult {
     scene: usize,
     injection: Injection,
     met: Option<String>,
@@ -87,7 +87,7 @@ impl Place<'_> {
             ended: &ended,
             faulty: injection,
         };
-        let found = scene.judge(&dir, &run)?;
+        let found = scene.check(&dir, &run)?;
         fs::remove_dir_all(&dir)?;
         fs::remove_dir_all(&scratch)?;
         Ok((ended, found))
@@ -106,7 +106,7 @@ impl Place<'_> {
         })
     }
 
-    fn case(&self, known: &[Known<'_>], scene: usize, injection: Injection) -> Result<Judged> {
+    fn case(&self, known: &[Known<'_>], scene: usize, injection: Injection) -> Result<CaseResult> {
         let Known {
             scene: played,
             usual,
@@ -116,7 +116,7 @@ impl Place<'_> {
             .run(*played, Some((&injection, usual)))
             .with_context(|| format!("{}: {injection}", played.name()))?;
         let met = ended.failed().next().map(str::to_owned);
-        Ok(Judged {
+        Ok(CaseResult {
             scene,
             injection,
             met,
@@ -213,15 +213,15 @@ pub fn run(home: &Path, plan: &Plan) -> Result<Vec<Counted>> {
         next: AtomicU64::new(0),
     };
     let bases = sessions::Base::all(mounted.path())?;
-    let sessions = sessions::Lived::all(&bases);
-    let refused = places::Refused::all(home, &disk, mounted.path())?;
-    let measured = measured::Measured::beside(&bases[0]);
-    let looked = commands::Looked::all(&bases[..2])?;
+    let sessions = sessions::SessionScene::all(&bases);
+    let refused = places::RefusedPlace::all(home, &disk, mounted.path())?;
+    let measured = measured::MeasureScene::beside(&bases[0]);
+    let on_commands = commands::CommandScene::all(&bases[..2])?;
     let mut scenes: Vec<&dyn Scene> = Vec::new();
     scenes.extend(sessions.iter().map(|l| l as &dyn Scene));
     scenes.extend(refused.iter().map(|r| r as &dyn Scene));
     scenes.push(&measured);
-    scenes.extend(looked.iter().map(|c| c as &dyn Scene));
+    scenes.extend(on_commands.iter().map(|c| c as &dyn Scene));
     if let Amount::One(name, _) = &plan.injected {
         scenes.retain(|s| s.name() == name);
         ensure!(!scenes.is_empty(), "no scene '{name}'");
@@ -240,14 +240,14 @@ pub fn run(home: &Path, plan: &Plan) -> Result<Vec<Counted>> {
         Amount::One(_, injection) => all = vec![(0, injection.clone())],
     }
     let enough = AtomicBool::new(false);
-    let judged = two_at_a_time(all, |(scene, injection)| -> Result<Option<Judged>> {
+    let results = two_at_a_time(all, |(scene, injection)| -> Result<Option<CaseResult>> {
         let late = until.is_some_and(|until| Instant::now() > until);
         if late || enough.load(Ordering::Relaxed) {
             return Ok(None);
         }
-        let judged = place.case(&known, scene, injection)?;
-        enough.fetch_or(plan.first && !judged.found.is_empty(), Ordering::Relaxed);
-        Ok(Some(judged))
+        let result = place.case(&known, scene, injection)?;
+        enough.fetch_or(plan.first && !result.found.is_empty(), Ordering::Relaxed);
+        Ok(Some(result))
     })?;
     let mut rows: Vec<Counted> = Vec::new();
     for known in &known {
@@ -259,9 +259,9 @@ pub fn run(home: &Path, plan: &Plan) -> Result<Vec<Counted>> {
     if let (false, Some(first)) = (disk.is_good, refused.first()) {
         row(&mut rows, first).add("places left out: no disk here survives", 1);
     }
-    for judged in judged.into_iter().flatten() {
-        let scene = known[judged.scene].scene;
-        count(row(&mut rows, scene), scene.name(), judged);
+    for result in results.into_iter().flatten() {
+        let scene = known[result.scene].scene;
+        count(row(&mut rows, scene), scene.name(), result);
     }
     for row in &mut rows {
         // Threads take turns otherwise each time, so some calls are not made again.
@@ -270,7 +270,7 @@ pub fn run(home: &Path, plan: &Plan) -> Result<Vec<Counted>> {
     if let Some(first) = rows.first_mut() {
         first.add("possible cases of all", possible);
         if !matches!(plan.injected, Amount::One(..)) {
-            first.caught("errors pass for success", &deaf(&place)?);
+            first.caught("errors pass for success", &errors_ignored(&place)?);
         }
     }
     drop(known);
@@ -280,9 +280,9 @@ pub fn run(home: &Path, plan: &Plan) -> Result<Vec<Counted>> {
 }
 
 /// Whether it can see: what is found where the backend takes errors for success.
-fn deaf(place: &Place<'_>) -> Result<Vec<String>> {
-    let deaf = sessions::Lived::deaf();
-    let known = [place.learn(&deaf)?];
+fn errors_ignored(place: &Place<'_>) -> Result<Vec<String>> {
+    let scene = sessions::SessionScene::ignoring_errors();
+    let known = [place.learn(&scene)?];
     for call in ["fdatasync", "pwrite64", "pwritev2"] {
         let spots = known[0].spots.iter().filter(|s| s.call == call);
         for nth in spots.map(|s| s.nth).skip(2).take(8) {
@@ -308,16 +308,16 @@ fn row<'r>(rows: &'r mut Vec<Counted>, scene: &dyn Scene) -> &'r mut Counted {
     &mut rows[place]
 }
 
-fn count(row: &mut Counted, scene: &str, judged: Judged) {
+fn count(row: &mut Counted, scene: &str, result: CaseResult) {
     row.add("cases", 1);
-    row.add("met", u64::from(judged.met.is_some()));
-    row.add("broke", u64::from(!judged.found.is_empty()));
-    if !judged.found.is_empty() {
+    row.add("met", u64::from(result.met.is_some()));
+    row.add("broke", u64::from(!result.found.is_empty()));
+    if !result.found.is_empty() {
         row.breaks(format!(
             "'{scene}: {}': {} [{}]",
-            judged.injection,
-            judged.found.join("; "),
-            judged.met.unwrap_or_default(),
+            result.injection,
+            result.found.join("; "),
+            result.met.unwrap_or_default(),
         ));
     }
 }

@@ -1,8 +1,8 @@
 //! Places where no log may promise to survive a power cut: whatever call fails while that is found
 //! out, none is opened there.
 
-use super::said::{Said, heard};
-use super::scene::{OwnDisk, Run, Scene, said_wrong};
+use super::message::{Message, messages_in};
+use super::scene::{OwnDisk, Run, Scene, wrong_messages};
 use super::sessions::subject;
 use super::subject::{End, Job, Opening, Task};
 use crate::subject::seam::Fault;
@@ -43,7 +43,7 @@ impl Drop for Extra {
 
 /// A place that is refused.
 #[derive(Debug)]
-pub struct Refused {
+pub struct RefusedPlace {
     name: &'static str,
     /// Where the log would lie; else where the suite says.
     mounted: Option<Extra>,
@@ -52,14 +52,14 @@ pub struct Refused {
     method: Option<Method>,
 }
 
-impl Refused {
+impl RefusedPlace {
     /// All of them. `home` is memory. Where the machine's own disk is good, each is refused for the
     /// one thing alone that is wrong with it.
     ///
     /// # Errors
     /// Of the machine.
-    pub fn all(home: &Path, disk: &OwnDisk, memory: &Path) -> Result<Vec<Refused>> {
-        let refused = |name, mounted| Refused {
+    pub fn all(home: &Path, disk: &OwnDisk, memory: &Path) -> Result<Vec<RefusedPlace>> {
+        let refused = |name, mounted| RefusedPlace {
             name,
             mounted: Some(mounted),
             recorded: None,
@@ -86,7 +86,7 @@ impl Refused {
             ),
         ];
         if let Some(run) = lost(disk)? {
-            all.push(Refused {
+            all.push(RefusedPlace {
                 name: "recorded losses",
                 mounted: None,
                 recorded: Some(run),
@@ -148,7 +148,7 @@ fn lost(disk: &OwnDisk) -> Result<Option<CutRun>> {
     }))
 }
 
-impl Refused {
+impl RefusedPlace {
     fn dir(&self, dir: &Path) -> PathBuf {
         let number = dir.file_name().unwrap_or_default();
         match &self.mounted {
@@ -158,7 +158,7 @@ impl Refused {
     }
 }
 
-impl Scene for Refused {
+impl Scene for RefusedPlace {
     fn name(&self) -> &str {
         self.name
     }
@@ -197,16 +197,16 @@ impl Scene for Refused {
         })
     }
 
-    fn judge(&self, dir: &Path, run: &Run<'_>) -> Result<Vec<String>> {
-        let said = heard(&run.ended.output);
-        let mut found = said_wrong(&said, run.ended.crashed().is_some());
+    fn check(&self, dir: &Path, run: &Run<'_>) -> Result<Vec<String>> {
+        let messages = messages_in(&run.ended.output);
+        let mut found = wrong_messages(&messages, run.ended.crashed().is_some());
         found.extend(run.crashed());
-        for s in &said {
+        for s in &messages {
             match s {
-                Said::Opened { method, .. } => {
+                Message::Opened { method, .. } => {
                     found.push(format!("a log was opened, by {method}"));
                 }
-                Said::Erred { doing, kind, text } if kind != "Unavailable" => {
+                Message::Failed { doing, kind, text } if kind != "Unavailable" => {
                     found.extend(run.error(doing, kind, text));
                 }
                 _ => {}

@@ -1,7 +1,7 @@
 //! What a program does while its calls fail, and what has to hold afterwards.
 
 use super::calls::{Answer, is_about_memory, is_about_threads};
-use super::said::Said;
+use super::message::Message;
 use super::tracer::{Ended, Injection};
 use anyhow::{Context, Result};
 use logforce::{FileState, Guarantee, Method};
@@ -43,7 +43,7 @@ pub trait Scene: Sync {
     ///
     /// # Errors
     /// Of the machine.
-    fn judge(&self, dir: &Path, run: &Run<'_>) -> Result<Vec<String>>;
+    fn check(&self, dir: &Path, run: &Run<'_>) -> Result<Vec<String>>;
 }
 
 /// A run of a scene.
@@ -114,7 +114,7 @@ impl Run<'_> {
         if !fits {
             return Some(format!("{doing} answers {kind}: {text}"));
         }
-        (!injection.is_said_in(text) && !gone && !matches!(kind, "Locked" | "Unavailable"))
+        (!injection.is_named_in(text) && !gone && !matches!(kind, "Locked" | "Unavailable"))
             .then(|| format!("{doing} does not say what the system answered: {kind}: {text}"))
     }
 }
@@ -126,7 +126,7 @@ impl Injection {
     }
 
     /// Whether words for people say what the system answered.
-    pub fn is_said_in(&self, text: &str) -> bool {
+    pub fn is_named_in(&self, text: &str) -> bool {
         let says = |number: i32| text.contains(&format!("os error {number})"));
         match self.answer {
             Answer::Error(e) => says(e.number) || (is_about_threads(&self.call) && says(11)),
@@ -142,20 +142,20 @@ fn is_refusal_of_service(answer: Answer) -> bool {
     matches!(answer, Answer::Error(e) if names.contains(&e.name))
 }
 
-/// Everything that was said wrong, and whether it ended in order.
-pub fn said_wrong(said: &[Said], crashed: bool) -> Vec<String> {
-    let mut found: Vec<String> = said
+/// What is wrong in the messages, and whether it ended in order.
+pub fn wrong_messages(messages: &[Message], crashed: bool) -> Vec<String> {
+    let mut found: Vec<String> = messages
         .iter()
         .filter_map(|s| match s {
-            Said::Wrong(what) => Some(what.clone()),
+            Message::Wrong(what) => Some(what.clone()),
             _ => None,
         })
         .collect();
-    let done = |s: &Said| matches!(s, Said::Done | Said::Erred { .. });
-    if !crashed && !said.last().is_some_and(done) {
+    let done = |s: &Message| matches!(s, Message::Done | Message::Failed { .. });
+    if !crashed && !messages.last().is_some_and(done) {
         found.push(format!(
             "it ended in the midst of its work: {:?}",
-            said.last()
+            messages.last()
         ));
     }
     found

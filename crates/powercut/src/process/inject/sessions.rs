@@ -1,7 +1,7 @@
 //! Logs that are made, worked, opened again and read while calls fail.
 
-use super::said::{Said, entries, heard};
-use super::scene::{Files, Run, Scene, leftovers, said_wrong};
+use super::message::{Message, entries, messages_in};
+use super::scene::{Files, Run, Scene, leftovers, wrong_messages};
 use super::subject::{End, Job, Opening, Task};
 use super::tracer;
 use crate::check::{self, Promises, Session};
@@ -66,8 +66,13 @@ impl Base {
         Base::default()
     }
 
-    /// Goes on with it: a session in which nothing fails.
-    fn lived(&self, name: &'static str, home: &Path, change: impl Fn(&mut Job)) -> Result<Base> {
+    /// The log after one more session, one in which nothing fails.
+    fn after_session(
+        &self,
+        name: &'static str,
+        home: &Path,
+        change: impl Fn(&mut Job),
+    ) -> Result<Base> {
         let place = home.join("base");
         fs::create_dir(&place)?;
         let dir = place.join("log");
@@ -79,17 +84,21 @@ impl Base {
         job.seed = self.sessions + 1;
         change(&mut job);
         let ended = tracer::run(&subject(&job)?, None, &dir, &place)?;
-        let said = heard(&ended.output);
-        let whole = matches!(said.last(), Some(Said::Done));
-        ensure!(whole, "{name} cannot be made: {said:?}, {}", ended.errors);
+        let messages = messages_in(&ended.output);
+        let whole = matches!(messages.last(), Some(Message::Done));
+        ensure!(
+            whole,
+            "{name} cannot be made: {messages:?}, {}",
+            ended.errors
+        );
         let mut promises = self.promises.clone();
-        promises.add(session(job.session, &said));
+        promises.add(session(job.session, &messages));
         let base = Base {
             name,
             files: Files::read(&dir)?,
             promises,
             sessions: job.session,
-            lost: opened(&said).is_some_and(|(_, lost)| lost.is_some()),
+            lost: opened(&messages).is_some_and(|(_, lost)| lost.is_some()),
         };
         fs::remove_dir_all(&place)?;
         Ok(base)
@@ -102,10 +111,10 @@ impl Base {
     /// Of the machine.
     pub fn all(home: &Path) -> Result<Vec<Base>> {
         let none = Base::nothing();
-        let killed = none.lived("killed", home, |job| job.end = End::Exit)?;
-        let closed = killed.lived("closed", home, |job| job.steps = 13)?;
+        let killed = none.after_session("killed", home, |job| job.end = End::Exit)?;
+        let closed = killed.after_session("closed", home, |job| job.steps = 13)?;
         let small = || {
-            none.lived("small", home, |job| {
+            none.after_session("small", home, |job| {
                 job.end = End::Exit;
                 job.steps = 6;
             })
@@ -144,7 +153,7 @@ impl Base {
             }
         }
         ensure!(hit, "the last record is nowhere");
-        let mut cut = damaged.lived(name, home, |job| {
+        let mut cut = damaged.after_session(name, home, |job| {
             job.truncating = true;
             job.steps = 8;
             job.end = End::Exit;
@@ -178,8 +187,8 @@ impl Base {
     }
 }
 
-fn session(number: u64, said: &[Said]) -> Session {
-    let lane: Vec<Entry> = entries(said);
+fn session(number: u64, messages: &[Message]) -> Session {
+    let lane: Vec<Entry> = entries(messages);
     Session {
         number,
         claimed: vec![lane.clone()],
@@ -196,16 +205,16 @@ fn opening() -> check::Opening {
 
 /// A session of a subject.
 #[derive(Debug)]
-pub struct Lived {
+pub struct SessionScene {
     name: String,
     group: &'static str,
     base: Base,
     job: Job,
 }
 
-impl Lived {
+impl SessionScene {
     /// Every session that is looked at.
-    pub fn all(bases: &[Base]) -> Vec<Lived> {
+    pub fn all(bases: &[Base]) -> Vec<SessionScene> {
         let mut all = Vec::new();
         let mut add = |name: &str, base: &Base, change: &dyn Fn(&mut Job)| {
             let mut job = usual(Path::new(""));
@@ -221,7 +230,7 @@ impl Lived {
                 (Task::Work, _) => "reopen",
                 _ => "read",
             };
-            all.push(Lived {
+            all.push(SessionScene {
                 name,
                 group,
                 base: base.clone(),
@@ -258,12 +267,12 @@ impl Lived {
 
     /// A log by `fdatasync` over a backend that takes errors of the system for success: a known fault
     /// that has to be found.
-    pub fn deaf() -> Lived {
+    pub fn ignoring_errors() -> SessionScene {
         let mut job = usual(Path::new(""));
         job.method = Some(Method::Fdatasync.to_string());
-        job.fault = Fault::Deaf;
-        Lived {
-            name: "a deaf backend".to_owned(),
+        job.fault = Fault::ErrorsIgnored;
+        SessionScene {
+            name: "a backend that ignores errors".to_owned(),
             group: "work",
             base: Base::nothing(),
             job,
@@ -271,20 +280,23 @@ impl Lived {
     }
 
     /// What was shown to a reader, in order.
-    fn shown(said: &[Said]) -> Vec<Entry> {
-        let mut shown = entries(said);
+    fn shown(messages: &[Message]) -> Vec<Entry> {
+        let mut shown = entries(messages);
         shown.retain(|e| e.kind == Kind::Shown);
         shown
     }
 
-    fn judge_reader(&self, dir: &Path, run: &Run<'_>, said: &[Said]) -> Result<Vec<String>> {
+    fn check_reader(&self, dir: &Path, run: &Run<'_>, messages: &[Message]) -> Result<Vec<String>> {
         let mut found = Vec::new();
         if Files::read(dir)? != self.base.files {
             found.push("a reader has changed the log".to_owned());
         }
         if let Some((_, usual)) = run.faulty {
-            let (shown, usual) = (Self::shown(said), Self::shown(&heard(&usual.output)));
-            let whole = matches!(said.last(), Some(Said::Done));
+            let (shown, usual) = (
+                Self::shown(messages),
+                Self::shown(&messages_in(&usual.output)),
+            );
+            let whole = matches!(messages.last(), Some(Message::Done));
             if !usual.starts_with(&shown) {
                 found.push("a reader is shown what is not there".to_owned());
             } else if whole && shown != usual {
@@ -299,18 +311,18 @@ impl Lived {
 
     /// A write or a sync of what was promised that failed, and that no call reported. That what it had
     /// to bring about is there all the same says nothing: the cache has it.
-    fn unheard(run: &Run<'_>, said: &[Said]) -> Option<String> {
-        let heard = said.iter().any(|s| matches!(s, Said::Erred { .. }));
+    fn unreported(run: &Run<'_>, messages: &[Message]) -> Option<String> {
+        let reported = messages.iter().any(|s| matches!(s, Message::Failed { .. }));
         let failed = run.ended.failed().find(|call| is_promised(call));
         failed
-            .filter(|_| !heard)
-            .map(|call| format!("nobody was told: {call}"))
+            .filter(|_| !reported)
+            .map(|call| format!("no call reported: {call}"))
     }
 
     /// Opens it when nothing fails any more.
-    fn judge_log(&self, dir: &Path, said: &[Said]) -> Result<Vec<String>> {
+    fn check_log(&self, dir: &Path, messages: &[Message]) -> Result<Vec<String>> {
         let mut promises = self.base.promises.clone();
-        promises.add(session(self.job.session, said));
+        promises.add(session(self.job.session, messages));
         let outcome = check::check(dir, opening(), &mut promises)?;
         let mut found: Vec<String> = outcome.broken;
         found.extend(outcome.filesystem_lost);
@@ -331,16 +343,16 @@ fn is_promised(call: &str) -> bool {
 }
 
 /// The guarantee with which it was opened, and what was lost.
-fn opened(said: &[Said]) -> Option<(u64, Option<&str>)> {
-    said.iter().find_map(|s| match s {
-        Said::Opened {
+fn opened(messages: &[Message]) -> Option<(u64, Option<&str>)> {
+    messages.iter().find_map(|s| match s {
+        Message::Opened {
             guarantee, lost, ..
         } => Some((*guarantee, lost.as_deref())),
         _ => None,
     })
 }
 
-impl Scene for Lived {
+impl Scene for SessionScene {
     fn name(&self) -> &str {
         &self.name
     }
@@ -373,36 +385,36 @@ impl Scene for Lived {
         })
     }
 
-    fn judge(&self, dir: &Path, run: &Run<'_>) -> Result<Vec<String>> {
+    fn check(&self, dir: &Path, run: &Run<'_>) -> Result<Vec<String>> {
         let dir = dir.join("log");
-        let said = heard(&run.ended.output);
+        let messages = messages_in(&run.ended.output);
         let crashed = run.crashed();
-        let mut found = said_wrong(&said, run.ended.crashed().is_some());
+        let mut found = wrong_messages(&messages, run.ended.crashed().is_some());
         found.extend(crashed);
-        for s in &said {
-            if let Said::Erred { doing, kind, text } = s {
+        for s in &messages {
+            if let Message::Failed { doing, kind, text } = s {
                 found.extend(run.error(doing, kind, text));
             }
         }
-        let usual = run.faulty.map(|(_, usual)| heard(&usual.output));
+        let usual = run.faulty.map(|(_, usual)| messages_in(&usual.output));
         let usually = usual.as_deref().and_then(opened).map(|(g, _)| g);
-        let (guarantee, lost) = opened(&said).unwrap_or_default();
+        let (guarantee, lost) = opened(&messages).unwrap_or_default();
         if usually.is_some_and(|usually| guarantee > usually) {
             found.push(format!("the guarantee rose to rank {guarantee}"));
         }
         if let Some(lost) = lost {
             if run.is_lasting_damage() {
-                // It said so: what is left is less than was promised.
+                // It reported that: what is left is less than was promised.
                 return Ok(found);
             }
             found.push(format!("reported as lost: {lost}"));
         }
         if run.ended.crashed().is_none() {
-            found.extend(Self::unheard(run, &said));
+            found.extend(Self::unreported(run, &messages));
         }
         found.extend(match self.job.task {
-            Task::Work => self.judge_log(&dir, &said)?,
-            _ => self.judge_reader(&dir, run, &said)?,
+            Task::Work => self.check_log(&dir, &messages)?,
+            _ => self.check_reader(&dir, run, &messages)?,
         });
         Ok(found)
     }

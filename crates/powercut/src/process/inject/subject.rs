@@ -1,7 +1,7 @@
 //! The program whose calls fail: one thread that works a log, or reads it, and reports what it was
 //! promised and shown before it goes on.
 
-use super::said::{Said, did};
+use super::message::{Message, send_entry};
 use crate::ledger::{Entry, Kind};
 use crate::subject::seam::{Fault, Faulty};
 use crate::subject::{Identity, metadata, rank};
@@ -77,7 +77,7 @@ pub enum Opening {
     Anywhere,
 }
 
-/// Does it, as `json` says. How it went is said; the process fails only where it cannot be.
+/// Does it, as `json` says. It reports how it went; the process fails only where it cannot be.
 ///
 /// # Errors
 /// If it is no job.
@@ -121,19 +121,19 @@ fn work(job: &Job) -> Result<()> {
     let log = match open(job, options) {
         Ok(log) => log,
         Err(e) => {
-            Said::erred("open", &e).tell();
+            Message::failed("open", &e).send();
             return Ok(());
         }
     };
     let lost = [&log.recovered().lost, &log.recovered().lost_meta];
     let lost = lost.into_iter().flatten().map(ToString::to_string);
-    Said::Opened {
+    Message::Opened {
         guarantee: rank(log.guarantee()),
         method: log.method().to_string(),
         lost: lost.reduce(|all, one| format!("{all}; {one}")),
     }
-    .tell();
-    did(Entry {
+    .send();
+    send_entry(Entry {
         guarantee: rank(log.guarantee()),
         ..Entry::range(Kind::Opened, log.front_lsn().0, log.recovered().end.0)
     });
@@ -148,12 +148,12 @@ fn work(job: &Job) -> Result<()> {
     worker.all();
     if job.end == End::Exit {
         worker.leave_something_under_way();
-        Said::Done.tell();
+        Message::Done.send();
         std::process::exit(0);
     }
     match log.close() {
-        Ok(()) => Said::Done.tell(),
-        Err(e) => Said::erred("close", &e).tell(),
+        Ok(()) => Message::Done.send(),
+        Err(e) => Message::failed("close", &e).send(),
     }
     Ok(())
 }
@@ -186,8 +186,8 @@ impl Worker<'_> {
         for step in 0..self.job.steps {
             let (doing, done) = self.step(step);
             let Err(e) = done else { continue };
-            Said::erred(doing, &e).tell();
-            did(Entry::of(Kind::Failed));
+            Message::failed(doing, &e).send();
+            send_entry(Entry::of(Kind::Failed));
             if e.kind() == ErrorKind::Poisoned {
                 self.is_poisoned();
                 return;
@@ -198,7 +198,7 @@ impl Worker<'_> {
     /// A log that has failed promises nothing any more.
     fn is_poisoned(&mut self) {
         if self.commit().is_ok() {
-            Said::Wrong("a commit was acknowledged after the log had failed".to_owned()).tell();
+            Message::Wrong("a commit was acknowledged after the log had failed".to_owned()).send();
         }
     }
 
@@ -242,7 +242,7 @@ impl Worker<'_> {
     }
 
     fn acked(&mut self, identity: Identity, done: &Committed) {
-        did(Entry {
+        send_entry(Entry {
             kind: Kind::Acked,
             sequence: identity.sequence,
             start: done.start.0,
@@ -262,7 +262,7 @@ impl Worker<'_> {
     fn append(&mut self) -> logforce::Result<()> {
         let (identity, record) = self.record();
         let at = self.log.append(&record)?;
-        did(Entry {
+        send_entry(Entry {
             sequence: identity.sequence,
             ..Entry::range(Kind::RecordRange, at.start.0, at.end.0)
         });
@@ -279,7 +279,7 @@ impl Worker<'_> {
     fn submit(&mut self) -> logforce::Result<()> {
         let (identity, record) = self.record();
         let submitted = self.log.submit(&record)?;
-        did(Entry {
+        send_entry(Entry {
             sequence: identity.sequence,
             ..Entry::range(Kind::RecordRange, submitted.start().0, submitted.end().0)
         });
@@ -306,9 +306,9 @@ impl Worker<'_> {
             sequence: number,
             ..Entry::of(kind)
         };
-        did(entry(Kind::MetaIntent, self.metas));
+        send_entry(entry(Kind::MetaIntent, self.metas));
         self.log.set_meta(&metadata(self.job.session, self.metas))?;
-        did(entry(Kind::MetaDone, self.metas));
+        send_entry(entry(Kind::MetaDone, self.metas));
         Ok(())
     }
 
@@ -322,10 +322,10 @@ impl Worker<'_> {
         let Some(front) = groups.map(|(start, _)| *start).nth(8) else {
             return Ok(());
         };
-        did(Entry::range(Kind::FrontIntent, front, front));
+        send_entry(Entry::range(Kind::FrontIntent, front, front));
         let done = self.log.truncate_front(Lsn(front));
         if done.is_ok() {
-            did(Entry::range(Kind::FrontDone, front, front));
+            send_entry(Entry::range(Kind::FrontDone, front, front));
         }
         // When only the removal of segments fails, the front has moved all the same.
         let front = self.log.front_lsn().0;
@@ -340,9 +340,9 @@ impl Worker<'_> {
             return Ok(());
         };
         let tail = self.log.tail_lsn().0;
-        did(Entry::range(Kind::BackIntent, from, tail));
+        send_entry(Entry::range(Kind::BackIntent, from, tail));
         self.log.truncate_back(Lsn(from))?;
-        did(Entry::range(Kind::BackDone, from, tail));
+        send_entry(Entry::range(Kind::BackDone, from, tail));
         self.held.retain(|start, _| *start < from);
         Ok(())
     }
@@ -354,7 +354,7 @@ impl Worker<'_> {
         };
         let record = self.log.read_at(Lsn(*start))?;
         if Identity::read(&record.data) != Ok(*identity) {
-            Said::Wrong(format!("read_at {start} gives another record")).tell();
+            Message::Wrong(format!("read_at {start} gives another record")).send();
         }
         Ok(())
     }
@@ -370,7 +370,7 @@ impl Worker<'_> {
             match Identity::read(&record.data) {
                 Ok(identity) => read.insert(record.start.0, (record.end.0, identity)),
                 Err(why) => {
-                    Said::Wrong(format!("read_from, LSN {}: {why}", record.start)).tell();
+                    Message::Wrong(format!("read_from, LSN {}: {why}", record.start)).send();
                     return Ok(());
                 }
             };
@@ -380,7 +380,7 @@ impl Worker<'_> {
             .iter()
             .find(|(start, r)| read.get(start) != Some(r));
         if let Some((start, _)) = missing {
-            Said::Wrong(format!("read_from does not show the record at LSN {start}")).tell();
+            Message::Wrong(format!("read_from does not show the record at LSN {start}")).send();
         }
         Ok(())
     }
@@ -396,14 +396,14 @@ impl Worker<'_> {
 
 fn shown(record: &logforce::Record) {
     match Identity::read(&record.data) {
-        Ok(identity) => did(Entry {
+        Ok(identity) => send_entry(Entry {
             kind: Kind::Shown,
             sequence: identity.sequence,
             start: record.start.0,
             end: record.end.0,
             guarantee: identity.session,
         }),
-        Err(why) => Said::Wrong(format!("shown at LSN {}: {why}", record.start)).tell(),
+        Err(why) => Message::Wrong(format!("shown at LSN {}: {why}", record.start)).send(),
     }
 }
 
@@ -412,7 +412,7 @@ fn read(job: &Job) {
         let log = logforce::read_only(&job.dir)?;
         let meta = log.meta()?;
         if meta.is_some_and(|m| crate::subject::read_metadata(&m).is_none()) {
-            Said::Wrong("shown metadata that nobody set".to_owned()).tell();
+            Message::Wrong("shown metadata that nobody set".to_owned()).send();
         }
         for record in log.read_from(log.front_lsn())? {
             shown(&record?);
@@ -452,7 +452,7 @@ fn measure(job: &Job) {
 
 fn ended(doing: &str, ended: logforce::Result<()>) {
     match ended {
-        Ok(()) => Said::Done.tell(),
-        Err(e) => Said::erred(doing, &e).tell(),
+        Ok(()) => Message::Done.send(),
+        Err(e) => Message::failed(doing, &e).send(),
     }
 }

@@ -17,7 +17,7 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 /// How long a program may take. It ends a hang; how fast things are decides nothing.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// One call, or all from one on, that is answered without being made. Every thread of the program
 /// counts its own.
@@ -191,7 +191,7 @@ fn lossy(path: &Path) -> Result<String> {
 /// Everything up to the end of the last process that could write; `None` if that does not come.
 fn read_all(mut from: &UnixStream) -> Result<Option<Vec<u8>>> {
     from.shutdown(Shutdown::Write)?;
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     let (mut all, mut piece) = (Vec::new(), [0; 1 << 14]);
     loop {
         let left = until.saturating_duration_since(Instant::now());

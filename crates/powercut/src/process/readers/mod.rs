@@ -14,7 +14,7 @@ pub use replica::{Places, Replica};
 pub use role::{How, Reading, role_read};
 
 use super::started::{Role, Started, User, Waited, Workload, ledger_path};
-use super::{Counted, PATIENCE, Plan, in_halves};
+use super::{Counted, Plan, TIMEOUT, in_halves};
 use crate::check::{Opening, Promises, Session, check};
 use crate::disk::{Cut, Settings, Survival};
 use crate::ledger::{Kind, Ledger};
@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 const READERS: [How; 4] = [How::Follow, How::Lag, How::Scan, How::Walk];
 
 /// A log, its writers one after the other, and its readers.
-struct Story {
+struct Scenario {
     method: Method,
     dir: PathBuf,
     promises: Promises,
@@ -42,7 +42,7 @@ struct Story {
     counted: Counted,
 }
 
-impl Story {
+impl Scenario {
     fn write(&mut self, commits: u64) -> Result<Started> {
         self.session += 1;
         let mut workload = Workload::new(&self.dir, self.method, self.session, self.rng.bits());
@@ -63,14 +63,15 @@ impl Story {
         let mut writer = self.write(0)?;
         let enough = 20 + self.rng.below(200);
         if writer.until(Kind::Acked, enough)? != Waited::There {
-            let said = writer.said();
-            self.counted.breaks(format!("a writer that stops: {said}"));
+            let stderr = writer.stderr();
+            self.counted
+                .breaks(format!("a writer that stops: {stderr}"));
         }
         self.counted.add("writers killed", 1);
         self.ended(writer)
     }
 
-    fn look(&mut self) -> Result<()> {
+    fn check_log(&mut self) -> Result<()> {
         let opening = Opening {
             method: self.method,
             claims: Guarantee::ProcessCrash,
@@ -94,7 +95,7 @@ fn beside(
     sessions: u64,
     seed: u64,
 ) -> Result<Counted> {
-    let mut story = Story {
+    let mut scenario = Scenario {
         method,
         dir: disk.join(format!("{method}-{fault:?}")),
         promises: Promises::default(),
@@ -104,46 +105,46 @@ fn beside(
         counted: Counted::default(),
     };
     // There is a log when they come.
-    story.look()?;
+    scenario.check_log()?;
     let stop = home.join(format!("stop-{seed:x}"));
     let mut readers = Vec::new();
     for how in READERS {
         let reading = Reading {
-            dir: story.dir.clone(),
+            dir: scenario.dir.clone(),
             ledger: ledger_path(),
             lane: 0,
             how,
             fault,
             stop: stop.clone(),
-            seed: story.rng.bits(),
+            seed: scenario.rng.bits(),
         };
         readers.push((how, Started::new(Role::Read, &reading, User::Root)?));
     }
     for _ in 0..sessions {
-        story.session()?;
-        if story.rng.one_in(3) {
-            story.look()?;
+        scenario.session()?;
+        if scenario.rng.one_in(3) {
+            scenario.check_log()?;
         }
-        if !story.counted.broken.is_empty() || over(&mut readers)? {
+        if !scenario.counted.broken.is_empty() || over(&mut readers)? {
             break;
         }
     }
-    let mut last = story.write(100)?;
+    let mut last = scenario.write(100)?;
     if let Some(bad) = last.end(true)? {
-        story.counted.breaks(format!("the last writer: {bad}"));
+        scenario.counted.breaks(format!("the last writer: {bad}"));
     }
-    story.ended(last)?;
-    story.look()?;
-    let Some(log) = story.promises.base.clone() else {
-        return Ok(story.counted);
+    scenario.ended(last)?;
+    scenario.check_log()?;
+    let Some(log) = scenario.promises.base.clone() else {
+        return Ok(scenario.counted);
     };
     // Closed in order, all of it is proven: followers get to its end.
-    let patience = if fault == Fault::None {
-        PATIENCE
+    let timeout = if fault == Fault::None {
+        TIMEOUT
     } else {
-        PATIENCE / 25
+        TIMEOUT / 25
     };
-    let until = Instant::now() + patience;
+    let until = Instant::now() + timeout;
     let wanted = log.present.last_key_value().map(|(start, _)| *start);
     for (how, reader) in &mut readers {
         while how.follows()
@@ -157,39 +158,39 @@ fn beside(
     std::fs::File::create(&stop)?;
     for (how, reader) in &mut readers {
         if let Some(bad) = reader.end(true)? {
-            story.counted.breaks(format!("{how:?}: {bad}"));
+            scenario.counted.breaks(format!("{how:?}: {bad}"));
         }
         let entries = &reader.entries()?[0];
-        let mut broken = story.places.wrong(entries, story.session);
+        let mut broken = scenario.places.wrong(entries, scenario.session);
         let shown = entries.iter().filter(|e| e.kind == Kind::Shown).count();
         let rounds = entries.iter().filter(|e| e.kind == Kind::Closing);
         match how {
             How::Follow | How::Lag => {
                 let replica = Replica::of(entries);
-                broken.extend(replica.too_much(&log, &[]));
-                broken.extend(replica.too_little(&log));
-                story.counted.add("shown to followers", replica.shown);
-                story
+                broken.extend(replica.superfluous(&log, &[]));
+                broken.extend(replica.missing(&log));
+                scenario.counted.add("shown to followers", replica.shown);
+                scenario.counted.add("reported as voided", replica.voided);
+                scenario
                     .counted
-                    .add("told of what was taken back", replica.voided);
-                story
-                    .counted
-                    .add("told that the front passed", replica.passed);
+                    .add("reported as truncated at the front", replica.passed);
                 broken.extend(replica.broken);
             }
-            How::Scan => story.counted.add("scans", rounds.count() as u64),
-            How::Walk => story.counted.add("inspections", rounds.count() as u64),
+            How::Scan => scenario.counted.add("scans", rounds.count() as u64),
+            How::Walk => scenario.counted.add("inspections", rounds.count() as u64),
         }
         if shown == 0 && *how != How::Walk {
             broken.push("was shown nothing".to_owned());
         }
         for broken in broken.iter().take(3) {
-            story.counted.breaks(format!("{method}, {how:?}: {broken}"));
+            scenario
+                .counted
+                .breaks(format!("{method}, {how:?}: {broken}"));
         }
     }
     std::fs::remove_file(&stop)?;
-    std::fs::remove_dir_all(&story.dir)?;
-    Ok(story.counted)
+    std::fs::remove_dir_all(&scenario.dir)?;
+    Ok(scenario.counted)
 }
 
 /// Whether a reader ended before the suite stopped it.
@@ -244,8 +245,8 @@ fn cut(
     let mut reader = Started::with(ledger.try_clone()?, Role::Read, &reading, User::Root)?;
     let waited = reader.until(Kind::Shown, 30 + rng.below(300))?;
     if waited != Waited::There {
-        let said = reader.said();
-        counted.breaks(format!("before a cut the reader is {waited:?}: {said}"));
+        let stderr = reader.stderr();
+        counted.breaks(format!("before a cut the reader is {waited:?}: {stderr}"));
     }
     let report = powered.cut(Cut {
         survival: Survival {
@@ -273,8 +274,8 @@ fn cut(
         claimed,
         all: writer.entries()?,
     });
-    let (mut excused, begun) = promises.taken_back();
-    excused.extend(begun);
+    let (mut allowed, begun) = promises.truncated_back();
+    allowed.extend(begun);
     let mounted = Mounted::image(filesystem, stable, home)?;
     let opening = Opening {
         method,
@@ -291,7 +292,7 @@ fn cut(
     counted.add("cuts", 1);
     counted.add("shown before a cut", shown.shown);
     let log = promises.base.unwrap_or_default();
-    let gone = shown.too_much(&log, &excused);
+    let gone = shown.superfluous(&log, &allowed);
     counted.add("shown and gone", gone.len() as u64);
     for broken in gone.into_iter().take(5).chain(outcome.broken) {
         counted.breaks(format!("{method}: {broken}"));
@@ -374,8 +375,8 @@ pub fn run(home: &Path, plan: &Plan) -> Result<Vec<Counted>> {
         row.demand("writers killed", 2 * sessions);
         row.demand("cuts", CUTS.len() as u64);
         row.demand("shown to followers", 20 * sessions);
-        row.demand("told of what was taken back", 1);
-        row.demand("told that the front passed", 1);
+        row.demand("reported as voided", 1);
+        row.demand("reported as truncated at the front", 1);
         row.demand("scans", 1);
         row.demand("inspections", 1);
     }

@@ -23,7 +23,7 @@ pub struct Replica {
 }
 
 impl Replica {
-    /// From what a follower wrote down.
+    /// From what a follower recorded.
     pub fn of(entries: &[Entry]) -> Replica {
         let mut replica = Replica::default();
         // Below this nothing is shown any more.
@@ -61,19 +61,19 @@ impl Replica {
         self.records.last_key_value().map(|(start, _)| *start)
     }
 
-    /// What it holds, and the log does not; `excused` are places where that may be.
-    pub fn too_much(&self, log: &Survivor, excused: &[(u64, u64)]) -> Vec<String> {
+    /// What it holds, and the log does not; `allowed` are places where that may be.
+    pub fn superfluous(&self, log: &Survivor, allowed: &[(u64, u64)]) -> Vec<String> {
         let known = records_of(log);
         self.records
             .range(log.front..)
             .filter(|(start, record)| known.get(start) != Some(record))
-            .filter(|(start, _)| !excused.iter().any(|(a, b)| (a..b).contains(start)))
+            .filter(|(start, _)| !allowed.iter().any(|(a, b)| (a..b).contains(start)))
             .map(|(start, record)| format!("shown and gone: {record:?} at LSN {start}"))
             .collect()
     }
 
     /// What the log holds, and was never shown.
-    pub fn too_little(&self, log: &Survivor) -> Vec<String> {
+    pub fn missing(&self, log: &Survivor) -> Vec<String> {
         records_of(log)
             .into_iter()
             .filter(|(start, _)| *start >= log.front && !self.records.contains_key(start))
@@ -95,7 +95,7 @@ fn records_of(log: &Survivor) -> BTreeMap<u64, Record> {
 pub struct Places(HashMap<(u64, u64), (u64, u64)>);
 
 impl Places {
-    /// Takes in what a writer wrote down.
+    /// Adds what a writer recorded.
     pub fn add(&mut self, session: &Session) {
         for (start, record) in session.records() {
             let id = record.identity;
@@ -158,20 +158,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_back_is_undone() {
+    fn what_is_truncated_is_undone() {
         let mut entries: Vec<_> = [0, 10, 20, 30].map(shown).into();
         entries.push(Entry::range(Kind::Voided, 20, 40));
         entries.push(shown(40));
         let replica = Replica::of(&entries);
         let whole = log(10, &[10, 40]);
         assert!(replica.broken.is_empty());
-        assert!(replica.too_much(&whole, &[]).is_empty());
-        assert!(replica.too_little(&whole).is_empty());
+        assert!(replica.superfluous(&whole, &[]).is_empty());
+        assert!(replica.missing(&whole).is_empty());
         assert_eq!(replica.last(), Some(40));
         // The log has lost one, or has one more.
-        assert_eq!(replica.too_much(&log(10, &[10]), &[]).len(), 1);
-        assert!(replica.too_much(&log(10, &[10]), &[(40, 50)]).is_empty());
-        assert_eq!(replica.too_little(&log(10, &[10, 20, 40])).len(), 1);
+        assert_eq!(replica.superfluous(&log(10, &[10]), &[]).len(), 1);
+        assert!(replica.superfluous(&log(10, &[10]), &[(40, 50)]).is_empty());
+        assert_eq!(replica.missing(&log(10, &[10, 20, 40])).len(), 1);
     }
 
     #[test]

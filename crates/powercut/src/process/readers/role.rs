@@ -35,7 +35,7 @@ impl How {
 pub struct Reading {
     /// The log's directory.
     pub dir: PathBuf,
-    /// Where it writes down what it is shown.
+    /// Where it records what it is shown.
     pub ledger: PathBuf,
     /// In which lane.
     pub lane: usize,
@@ -81,13 +81,13 @@ pub fn role_read(json: &str) -> Result<()> {
     };
     match reading.how {
         How::Follow | How::Lag => reader.follow(),
-        How::Scan => reader.again_and_again(Reader::scan),
-        How::Walk => reader.again_and_again(Reader::walk),
+        How::Scan => reader.repeat(Reader::scan),
+        How::Walk => reader.repeat(Reader::walk),
     }
 }
 
 impl Reader<'_> {
-    fn goes_on(&self) -> bool {
+    fn continues(&self) -> bool {
         !self.lane.is_nearly_full() && !self.reading.stop.exists()
     }
 
@@ -103,7 +103,7 @@ impl Reader<'_> {
 
     fn follow(&mut self) -> Result<()> {
         let mut at: Option<Lsn> = None;
-        while self.goes_on() {
+        while self.continues() {
             let log = match ReadOnly::open(&self.system, &self.reading.dir) {
                 Ok(log) => log,
                 // Not made yet.
@@ -116,7 +116,9 @@ impl Reader<'_> {
             let from = at.unwrap_or(log.front_lsn());
             at = Some(match log.follow(from) {
                 Ok(follower) => self.follow_on(follower)?,
-                Err(e) => self.told(&e).context(format!("following from {from}"))?,
+                Err(e) => self
+                    .expected_error(&e)
+                    .context(format!("following from {from}"))?,
             });
         }
         Ok(())
@@ -125,14 +127,14 @@ impl Reader<'_> {
     /// What a follower shows until it ends, or is given up. Answers where the next one begins.
     fn follow_on(&mut self, mut follower: ReadOnlyFollower) -> Result<Lsn> {
         let mut group = Group::default();
-        while self.goes_on() {
+        while self.continues() {
             match follower.try_next() {
                 Ok(Some(record)) => {
                     let id = self.shown(&record)?;
                     group.next(id)?;
                     if self.reading.how == How::Lag && self.lags > 0 && self.rng.one_in(100) {
                         self.lags -= 1;
-                        self.let_the_front_pass(record.end);
+                        self.wait_for_front(record.end);
                     }
                     // A reader may die as well, and go on later where it was.
                     if self.rng.one_in(150) && group.left == 0 {
@@ -142,18 +144,18 @@ impl Reader<'_> {
                 Ok(None) => std::thread::sleep(Duration::from_millis(1)),
                 Err(e @ Error::Voided { .. }) => {
                     group = Group::default();
-                    self.told(&e)?;
+                    self.expected_error(&e)?;
                 }
-                Err(e) => return self.told(&e),
+                Err(e) => return self.expected_error(&e),
             }
         }
         Ok(follower.position())
     }
 
     /// Waits for the front to move above `at`, unless no writer moves it any more.
-    fn let_the_front_pass(&self, at: Lsn) {
+    fn wait_for_front(&self, at: Lsn) {
         let until = Instant::now() + Duration::from_secs(2);
-        while self.goes_on() && Instant::now() < until {
+        while self.continues() && Instant::now() < until {
             let log = ReadOnly::open(&self.system, &self.reading.dir);
             if log.is_ok_and(|log| log.front_lsn() > at) {
                 return;
@@ -162,8 +164,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Notes an answer that a reader has to expect, and says where to go on; the others are errors.
-    fn told(&mut self, e: &Error) -> Result<Lsn> {
+    /// Records an error that a reader has to expect, and returns where to continue; the others fail.
+    fn expected_error(&mut self, e: &Error) -> Result<Lsn> {
         match e {
             Error::Voided { from, to, .. } => {
                 self.lane.put(Entry::range(Kind::Voided, from.0, to.0));
@@ -173,12 +175,12 @@ impl Reader<'_> {
                 self.lane.put(Entry::range(Kind::Passed, front.0, front.0));
                 Ok(*front)
             }
-            e => bail!("a reader was told: {e}"),
+            e => bail!("a reader got an error: {e}"),
         }
     }
 
-    fn again_and_again(&mut self, read: fn(&mut Self) -> Result<u64>) -> Result<()> {
-        while self.goes_on() {
+    fn repeat(&mut self, read: fn(&mut Self) -> Result<u64>) -> Result<()> {
+        while self.continues() {
             let records = read(self)?;
             self.lane.put(Entry {
                 sequence: records,

@@ -3,11 +3,11 @@
 use crate::ledger::Entry;
 use serde::{Deserialize, Serialize};
 
-/// One thing that it says.
+/// One message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Said {
+pub enum Message {
     /// It was promised something, or is about to do it.
-    Did(Entry),
+    Entry(Entry),
     /// The log is open.
     Opened {
         /// The guarantee's rank.
@@ -18,12 +18,12 @@ pub enum Said {
         lost: Option<String>,
     },
     /// The log, or a reader, answered with an error.
-    Erred {
+    Failed {
         /// When it was asked for what.
         doing: String,
         /// The error's kind.
         kind: String,
-        /// What it says.
+        /// Its text.
         text: String,
     },
     /// It was given something that cannot be.
@@ -32,21 +32,21 @@ pub enum Said {
     Done,
 }
 
-impl Said {
+impl Message {
     /// An error.
-    pub fn erred(doing: &str, error: &logforce::Error) -> Said {
-        Said::Erred {
+    pub fn failed(doing: &str, error: &logforce::Error) -> Message {
+        Message::Failed {
             doing: doing.to_owned(),
             kind: format!("{:?}", error.kind()),
             text: error.to_string(),
         }
     }
 
-    /// Reports it: the report stays, whatever happens to this process afterwards.
+    /// Sends it: the message stays, whatever happens to this process afterwards.
     ///
     /// # Panics
-    /// If it cannot be reported: nothing that follows would mean anything.
-    pub fn tell(&self) {
+    /// If it cannot be sent: nothing that follows would mean anything.
+    pub fn send(&self) {
         let mut line = serde_json::to_vec(self).expect("it can be written");
         line.push(b'\n');
         let mut left = line.as_slice();
@@ -58,13 +58,13 @@ impl Said {
     }
 }
 
-/// Reports an entry.
-pub fn did(entry: Entry) {
-    Said::Did(entry).tell();
+/// Sends an entry.
+pub fn send_entry(entry: Entry) {
+    Message::Entry(entry).send();
 }
 
-/// Everything that was said; a line that a kill cut short is none.
-pub fn heard(output: &[u8]) -> Vec<Said> {
+/// All messages in the output; a line that a kill cut short is none.
+pub fn messages_in(output: &[u8]) -> Vec<Message> {
     let lines = output.split(|b| *b == b'\n');
     lines
         .filter_map(|l| serde_json::from_slice(l).ok())
@@ -72,10 +72,11 @@ pub fn heard(output: &[u8]) -> Vec<Said> {
 }
 
 /// The entries, for the comparison.
-pub fn entries(said: &[Said]) -> Vec<Entry> {
-    said.iter()
-        .filter_map(|s| match s {
-            Said::Did(entry) => Some(*entry),
+pub fn entries(messages: &[Message]) -> Vec<Entry> {
+    messages
+        .iter()
+        .filter_map(|m| match m {
+            Message::Entry(entry) => Some(*entry),
             _ => None,
         })
         .collect()
@@ -87,19 +88,19 @@ mod tests {
     use crate::ledger::Kind;
 
     #[test]
-    fn half_a_line_is_not_heard() {
+    fn half_a_line_is_no_message() {
         let all = [
-            Said::Did(Entry::range(Kind::Acked, 5, 9)),
-            Said::Wrong("x".to_owned()),
-            Said::Done,
+            Message::Entry(Entry::range(Kind::Acked, 5, 9)),
+            Message::Wrong("x".to_owned()),
+            Message::Done,
         ];
         let lines: Vec<String> = all
             .iter()
             .map(|s| serde_json::to_string(s).unwrap() + "\n")
             .collect();
         let text = lines.concat();
-        assert_eq!(heard(text.as_bytes()), all);
-        assert_eq!(heard(&text.as_bytes()[..text.len() - 3]), all[..2]);
+        assert_eq!(messages_in(text.as_bytes()), all);
+        assert_eq!(messages_in(&text.as_bytes()[..text.len() - 3]), all[..2]);
         assert_eq!(entries(&all)[0].end, 9);
     }
 }
