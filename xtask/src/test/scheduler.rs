@@ -20,14 +20,15 @@ const HOST: [Stage; 8] = [
     Stage::Simulation,
 ];
 
-/// The stages with target folders of their own. Power cuts wait for the disk most of the time, so a
+/// The stages with target folders of their own, or that compile nothing. Power cuts wait for the disk most of the time, so a
 /// stage that keeps the processors busy comes after them. The packages have their own worker, because
 /// they wait for the network and the disk.
-const BESIDE: [Stage; 8] = [
+const BESIDE: [Stage; 9] = [
     Stage::Windows,
     Stage::Macos,
     Stage::Aarch64,
     Stage::Powercut,
+    Stage::Exhaustive,
     Stage::Interleavings,
     Stage::Planted,
     Stage::Fuzz,
@@ -43,6 +44,7 @@ fn needs(stage: Stage) -> &'static [Stage] {
         Stage::Macos => &[Stage::Packages, Stage::Windows],
         Stage::Aarch64 => &[Stage::Packages, Stage::Macos],
         Stage::Fuzz | Stage::Benches => &[Stage::Packages],
+        Stage::Exhaustive => &[Stage::Build],
         // The stage `build` compiles it; and the tests look for leaked loop devices, which its disk
         // would seem to be.
         Stage::Powercut => &[Stage::Packages, Stage::Build, Stage::Tests],

@@ -27,8 +27,10 @@ pub enum Stage {
     Build,
     /// Compiles the examples as users do (deep)
     Examples,
-    /// All tests and doctests, and that they leave nothing behind
+    /// All tests and doctests but the exhaustive ones, and that they leave nothing behind
     Tests,
+    /// Every bit, length, pair of crashes and failing call of small logs
+    Exhaustive,
     /// Random runs of a log on a simulated disk: 300 and the listed ones; deep 10,000
     Simulation,
     /// Clippy on the Windows code, and the conformance suite under Wine; deep all its tests
@@ -50,7 +52,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    pub const ALL: [Stage; 17] = [
+    pub const ALL: [Stage; 18] = [
         Stage::Packages,
         Stage::Fmt,
         Stage::Check,
@@ -59,6 +61,7 @@ impl Stage {
         Stage::Build,
         Stage::Examples,
         Stage::Tests,
+        Stage::Exhaustive,
         Stage::Simulation,
         Stage::Windows,
         Stage::Macos,
@@ -114,6 +117,7 @@ impl Stage {
                 host::run(self, setting)
             }
             Stage::Tests => suites::run(setting),
+            Stage::Exhaustive => suites::exhaustive(setting),
             Stage::Simulation => simulation::run(setting),
             Stage::Windows => windows::run(setting),
             Stage::Macos => macos::run(setting),

@@ -1,4 +1,4 @@
-//! All tests and doctests, and that they leave nothing behind.
+//! All tests and doctests, and that they leave nothing behind; the exhaustive ones beside the others.
 
 use super::counts::Counts;
 use super::stage::Outcome;
@@ -6,6 +6,10 @@ use super::{Setting, child, host, leaks, transcript};
 use crate::workspace::Workspace;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
+
+/// What the names of the exhaustive tests begin with. They touch no real file and take a third of the
+/// time of all tests, so they are a stage of their own.
+const EXHAUSTIVE: &str = "exhaustive::";
 
 /// The tests' temporary directory. It is below the target folder: tests need a real filesystem,
 /// which `/tmp` often is not, and must leave nothing outside.
@@ -25,6 +29,7 @@ pub fn run(setting: &Setting) -> Result<Outcome> {
         tests
             .args(["test", "--no-fail-fast"])
             .args(host::parts(setting.tier))
+            .args(["--", "--skip", EXHAUSTIVE])
             .env("TMPDIR", &temp)
             .env(leaks::MARK, watch.mark()),
         &setting.logs.join("tests.log"),
@@ -50,6 +55,17 @@ pub fn run(setting: &Setting) -> Result<Outcome> {
     };
     tidy(&temp, &mut outcome);
     Ok(outcome)
+}
+
+/// Runs the exhaustive ones.
+pub fn exhaustive(setting: &Setting) -> Result<Outcome> {
+    let mut tests = host::cargo_command(setting);
+    setting.tier.set_env(&mut tests);
+    tests
+        .args(["test", "--test", "exhaustive"])
+        .args(host::parts(setting.tier))
+        .args(["--", EXHAUSTIVE]);
+    host::tests(setting, "exhaustive", &mut tests)
 }
 
 /// Removes what tests leaked, so that the next run does not fail because of it.

@@ -1,9 +1,9 @@
 //! Every bit of every file of a log, flipped.
 
-use crate::expect::{Fate, Trial, names_control};
-use crate::logs;
-use crate::regions::{Part, Region, parts};
-use crate::workers::{all, share, thorough};
+use super::expect::{Fate, Trial, names_control};
+use super::logs;
+use super::regions::{Part, Region, parts};
+use super::workers::{all, share, thorough};
 use logforce_core::OnDamage;
 use logforce_format::{CONTROL_SLOT_LEN, CONTROL_SLOT_OFFSETS, META_SLOT_OFFSETS};
 use logforce_sim::fixture::{Fixture, look, open_to_write};

@@ -1,6 +1,6 @@
 //! What must come of a flipped bit, by what was hit.
 
-use crate::regions::Region;
+use super::regions::Region;
 use logforce_core::{BatchInfo, BatchKind, Damage, Error, ErrorKind, Lsn, RecoveryCase};
 use logforce_format::Decision;
 use logforce_sim::fixture::{Fixture, Look, Shown};

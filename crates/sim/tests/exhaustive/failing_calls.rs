@@ -1,8 +1,8 @@
 //! Every call of an opening and of a look fails, in every way that says nothing about the log, once
 //! and from then on.
 
-use crate::logs;
-use crate::workers::{all, share};
+use super::logs;
+use super::workers::{all, share};
 use logforce_core::{Error, OnDamage};
 use logforce_sim::fixture::{Fixture, Look, Shown, look, open_to_read, open_to_write};
 use logforce_sim::memory::MemorySystem;

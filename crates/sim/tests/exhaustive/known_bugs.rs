@@ -63,6 +63,7 @@ fn planted_bugs_are_caught() {
     });
     let mut missed = Vec::new();
     for (name, test) in SUSPECTS {
+        let test = &format!("exhaustive::{test}");
         let program = std::env::current_exe().expect("a program knows where it is");
         let output = Command::new(program)
             .args(["--exact", test])

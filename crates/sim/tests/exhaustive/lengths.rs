@@ -1,9 +1,9 @@
 //! Every length of every file: cut short anywhere, missing, or longer than it was.
 
-use crate::expect::names_control;
-use crate::logs;
-use crate::regions::{Part, Region, parts};
-use crate::workers::{all, share, thorough};
+use super::expect::names_control;
+use super::logs;
+use super::regions::{Part, Region, parts};
+use super::workers::{all, share, thorough};
 use logforce_core::{Error, ErrorKind, OnDamage, RecoveryCase};
 use logforce_format::{CONTROL_SLOT_LEN, CONTROL_SLOT_OFFSETS, META_SLOT_LEN, META_SLOT_OFFSETS};
 use logforce_sim::fixture::{Fixture, Shown, look, open_to_write};

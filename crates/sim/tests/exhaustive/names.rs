@@ -1,6 +1,6 @@
 //! Every subset of directory changes that a crash may leave, at every operation of a workload.
 
-use crate::workers::{share, thorough};
+use super::workers::{share, thorough};
 use logforce_core::Options;
 use logforce_sim::model::{PATH, small};
 use logforce_sim::workload::{Step, World};

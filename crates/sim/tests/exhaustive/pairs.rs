@@ -1,6 +1,6 @@
 //! Every pair of crash points of a short workload.
 
-use crate::workers::{all, share, thorough};
+use super::workers::{all, share, thorough};
 use logforce_core::Error;
 use logforce_sim::model::{lock, small};
 use logforce_sim::workload::{Step, World};

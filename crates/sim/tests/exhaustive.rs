@@ -1,0 +1,21 @@
+//! Exhaustive tests: every bit of a log flipped, every length of every file, every subset of directory
+//! changes, every pair of crashes of a short workload.
+//!
+//! Each test prints its counts. By default some cases are opened in the cheaper ways only;
+//! `LOGFORCE_EXHAUSTIVE=all` opens each in every way.
+
+/// Part of each test's name, so that a run of all tests can leave these out (`--skip exhaustive::`)
+/// and have them run beside the others.
+mod exhaustive {
+    mod bits;
+    mod expect;
+    mod failing_calls;
+    #[cfg(planted)]
+    mod known_bugs;
+    mod lengths;
+    mod logs;
+    mod names;
+    mod pairs;
+    mod regions;
+    mod workers;
+}
