@@ -45,9 +45,9 @@ fn needs(stage: Stage) -> &'static [Stage] {
         Stage::Aarch64 => &[Stage::Packages, Stage::Macos],
         Stage::Fuzz | Stage::Benches => &[Stage::Packages],
         Stage::Exhaustive => &[Stage::Build],
-        // The stage `build` compiles it; and the tests look for leaked loop devices, which its disk
-        // would seem to be.
-        Stage::Powercut => &[Stage::Packages, Stage::Build, Stage::Tests],
+        // The stage `build` compiles it. It may run beside the tests: its disks are in memory and its
+        // mounts in a namespace of its own, so it leaves nothing where they look.
+        Stage::Powercut => &[Stage::Packages, Stage::Build],
         _ => &[],
     }
 }

@@ -385,22 +385,30 @@ fn what_was_given_up_is_kept() {
     let dir = place();
     let path = dir.path().join("log");
     let log = logforce::create_new(&path, options()).unwrap();
-    // Until what lies above the anchor, where openings begin to scan, is long enough.
+    // As a crash leaves it, once what lies above the anchor, where openings begin to scan, is long
+    // enough. The anchor is the copy's: the log's moves on whenever a segment is prepared.
+    let crashed = dir.path().join("crashed");
     let mut count = 0;
     let anchor = loop {
         let end = log.commit(&record(count)).unwrap().end;
         count += 1;
-        let anchor = logforce::inspect(&path).unwrap().summary().anchor;
-        if count >= 60 && end.since(anchor) >= 40 * 4096 {
+        let is_long = |path| {
+            let anchor = logforce::inspect(path).unwrap().summary().anchor;
+            (end.since(anchor) >= 40 * 4096).then_some(anchor)
+        };
+        if count < 60 || is_long(&path).is_none() {
+            continue;
+        }
+        fs::create_dir(&crashed).unwrap();
+        for (file, bytes) in contents(&path) {
+            fs::write(crashed.join(file.file_name().unwrap()), bytes).unwrap();
+        }
+        if let Some(anchor) = is_long(&crashed) {
             break anchor;
         }
+        fs::remove_dir_all(&crashed).unwrap();
     };
-    // As a crash leaves it, with one record in the middle damaged.
-    let crashed = dir.path().join("crashed");
-    fs::create_dir(&crashed).unwrap();
-    for (file, bytes) in contents(&path) {
-        fs::write(crashed.join(file.file_name().unwrap()), bytes).unwrap();
-    }
+    // One record in the middle damaged.
     log.close().unwrap();
     let hit = anchor.plus(20 * 4096);
     let summary = logforce::inspect(&crashed).unwrap().summary();
