@@ -10,6 +10,7 @@
 //! - [`Control`]: the anchor that says what must be there;
 //! - [`Live`]: statistics of a running log, on which nothing depends;
 //! - [`Meta`]: some bytes of the log's owner;
+//! - [`PageFileHeader`], [`Redo`]: a page file's header, and the records that it puts into its log;
 //! - [`decide`]: what recovery does with what it finds.
 
 #![forbid(unsafe_code)]
@@ -29,6 +30,7 @@ mod live;
 mod lsn;
 mod meta;
 mod names;
+mod page_file;
 #[doc(hidden)]
 pub mod planted;
 mod segment;
@@ -48,6 +50,14 @@ pub use live::{
 pub use lsn::Lsn;
 pub use meta::{
     MAX_META_LEN, META_SLOT_LEN, META_SLOT_OFFSETS, Meta, MetaReject, MetaSlots, newest_meta,
+};
+pub use page_file::{
+    CopyOnWriteRoot, LoggedState, MAP_SECTOR_ENTRIES, MAP_SECTOR_LEN, MAX_PAGE_SIZE, MAX_PAGES,
+    MIN_PAGE_SIZE, MapEntry, MapReject, MapSector, PAGE_DATA_OFFSET, PAGE_HEADER_LEN,
+    PAGE_HEADER_OFFSETS, PageChange, PageFileHeader, PageFileId, PageFileKind, PageHeaderReject,
+    REDO_HEADER_LEN, Redo, RedoReject, RedoWriter, Resize, TABLE_ENTRY_LEN, TableEntry,
+    TableReject, check_table_node, fan_out, newest_page_header, page_crc, place_crc, place_offset,
+    set_table_entry, table_depth, table_entries, table_entry, table_index,
 };
 pub use segment::{
     MAX_SEGMENT_LEN, MAX_WRITE_UNIT, MIN_SEGMENT_LEN, MIN_WRITE_UNIT, SEGMENT_HEADER_LEN,

@@ -34,6 +34,7 @@
 
 pub mod calibration;
 pub mod cuts;
+pub mod pages;
 
 use std::path::Path;
 use std::sync::Arc;

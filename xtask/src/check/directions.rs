@@ -46,6 +46,11 @@ pub const TABLE: &[Row] = &[
         why: "the log runs on any device, simulated or real, so it names none",
     },
     Row {
+        name: "logforce-pages",
+        may_use: &["logforce-core", "logforce-device", "logforce-format"],
+        why: "the page file stands on the log and on any device, simulated or real, so it names none",
+    },
+    Row {
         name: "logforce-sim",
         may_use: &[
             "logforce-core",
@@ -65,6 +70,7 @@ pub const TABLE: &[Row] = &[
         name: "logforce",
         may_use: &[
             "logforce-core",
+            "logforce-pages",
             "logforce-calibrate",
             "logforce-device",
             "logforce-device-os",

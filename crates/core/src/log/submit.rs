@@ -266,7 +266,9 @@ impl Log {
 
     /// As [`Log::submit`], with a policy of its own.
     pub fn submit_with(&self, record: &[u8], policy: Policy) -> Result<CommitHandle> {
-        self.engine_arc().clone().submit(&[&[record]], policy)
+        self.engine_arc()
+            .clone()
+            .submit(&[&[record]], policy, |_, _| ())
     }
 
     /// Appends several records atomically, with one handle for all of them: from the first one's
@@ -275,7 +277,7 @@ impl Log {
         let parts: Vec<[&[u8]; 1]> = records.iter().map(|r| [*r]).collect();
         let parts: Vec<&[&[u8]]> = parts.iter().map(|p| &p[..]).collect();
         let policy = self.engine().config.options.policy;
-        self.engine_arc().clone().submit(&parts, policy)
+        self.engine_arc().clone().submit(&parts, policy, |_, _| ())
     }
 
     /// As [`Log::submit`], but does not wait: without buffer or prepared space it returns
@@ -319,6 +321,33 @@ impl Log {
             .submit_then(&[&[record]], policy, Box::new(done))
     }
 
+    /// As [`Log::submit_with`], for a record in several slices. Calls `decided` with the record's
+    /// place while no other append can come before or after it: so it can put its own state into
+    /// the order of the log. It must be short, and must not call the log.
+    #[doc(hidden)]
+    pub fn submit_ordered(
+        &self,
+        parts: &[&[u8]],
+        policy: Policy,
+        mut decided: impl FnMut(RecordRange),
+    ) -> Result<CommitHandle> {
+        let engine = self.engine_arc().clone();
+        engine.submit(&[parts], policy, |start, end| {
+            decided(RecordRange { start, end });
+        })
+    }
+
+    /// As [`Log::append_parts`], and calls `decided` as [`Log::submit_ordered`] does.
+    #[doc(hidden)]
+    pub fn append_ordered(
+        &self,
+        parts: &[&[u8]],
+        mut decided: impl FnMut(RecordRange),
+    ) -> Result<()> {
+        let decided = |start, end| decided(RecordRange { start, end });
+        self.engine().append(&[parts], decided)
+    }
+
     /// Requests that everything below `end` be made durable, without waiting.
     pub fn submit_force(&self, end: Lsn) -> Result<ForceHandle> {
         self.engine_arc().clone().submit_force(end)
@@ -331,10 +360,14 @@ impl Engine {
         self: Arc<Self>,
         records: &[&[&[u8]]],
         policy: Policy,
+        mut each: impl FnMut(Lsn, Lsn),
     ) -> Result<CommitHandle> {
         let now = self.runtime().now();
         let mut at = None;
-        let (state, wakeups) = self.place(records, |start, end| extend(&mut at, start, end))?;
+        let (state, wakeups) = self.place(records, |start, end| {
+            extend(&mut at, start, end);
+            each(start, end);
+        })?;
         let at = self.request_policy(state, wakeups, at, policy, now, None);
         Ok(self.submitted(at, policy))
     }

@@ -6,6 +6,7 @@ mod bits;
 mod document;
 mod document_fields;
 mod golden;
+mod page_file;
 mod properties;
 mod rejects;
 #[path = "support/strategies.rs"]

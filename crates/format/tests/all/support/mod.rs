@@ -200,14 +200,20 @@ pub fn meta() -> Meta {
 /// A table of `docs/format.md`: the one behind `<!-- table: NAME -->`. Each row is its cells, with
 /// the code quotes of the first line of cells taken off.
 pub fn table(name: &str) -> Vec<Vec<String>> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/format.md");
-    let text = std::fs::read_to_string(path).expect("docs/format.md");
+    table_of("format.md", name)
+}
+
+/// As [`table`], of another page of `docs`.
+pub fn table_of(page: &str, name: &str) -> Vec<Vec<String>> {
+    let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
+    let path = std::path::Path::new(docs).join(page);
+    let text = std::fs::read_to_string(path).expect("a page of docs");
     let marker = format!("<!-- table: {name} -->");
     let mut after = text.split(&marker);
     let _ = after.next();
     let part = after
         .next()
-        .unwrap_or_else(|| panic!("docs/format.md has no table '{name}'"));
+        .unwrap_or_else(|| panic!("docs/{page} has no table '{name}'"));
     assert!(after.next().is_none(), "two tables '{name}'");
     let rows: Vec<Vec<String>> = part
         .lines()

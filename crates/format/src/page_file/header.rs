@@ -1,0 +1,222 @@
+use crate::bytes::{are_zero, crc_with_hole, get_id, get_u32, get_u64, put};
+use crate::{FORMAT_VERSION, LogId, Lsn, planted};
+
+/// The smallest page, bytes.
+pub const MIN_PAGE_SIZE: u32 = 512;
+/// The largest page, bytes.
+pub const MAX_PAGE_SIZE: u32 = 64 << 10;
+/// Length of one header slot, bytes.
+pub const PAGE_HEADER_LEN: usize = 4096;
+/// Where the two header slots lie: 64 KiB apart, so that no physical block of any device we know
+/// holds both, and a torn write of one leaves the other whole.
+pub const PAGE_HEADER_OFFSETS: [u64; 2] = [0, 64 << 10];
+/// Where the first page lies, bytes.
+pub const PAGE_DATA_OFFSET: u64 = 128 << 10;
+
+const MAGIC: &[u8; 6] = b"LFPAGE";
+
+/// Identifies a page file: random, made when it is created.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct PageFileId(pub [u8; 16]);
+
+impl std::fmt::Display for PageFileId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|b| write!(f, "{b:02x}"))
+    }
+}
+
+/// Where a copy-on-write file's page table is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CopyOnWriteRoot {
+    /// The place of the root node; `None` if no page was ever written.
+    pub place: Option<u64>,
+    /// CRC-32C of the root node.
+    pub crc: u32,
+    /// Levels of the table; 0 if there is no root.
+    pub depth: u32,
+    /// Exclusive end of the places in use: no node and no page lies at or above.
+    pub places_end: u64,
+}
+
+/// What a logged file needs from its log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LoggedState {
+    /// The log.
+    pub log_id: LogId,
+    /// Redo from here: every commit that ends at or below is in the data file, durably.
+    pub redo_from: Lsn,
+}
+
+/// How a page file commits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PageFileKind {
+    /// Pages get new places; the header that reaches them is written last.
+    CopyOnWrite(CopyOnWriteRoot),
+    /// Changes go to a log first and to the pages' fixed places later.
+    Logged(LoggedState),
+}
+
+impl PageFileKind {
+    /// Its name, as options and messages have it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            PageFileKind::CopyOnWrite(_) => "copy-on-write",
+            PageFileKind::Logged(_) => "logged",
+        }
+    }
+}
+
+/// A header slot of a page file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageFileHeader {
+    /// The file.
+    pub id: PageFileId,
+    /// Counts the writes of the header; the slot with the higher one is newer.
+    pub sequence: u64,
+    /// Bytes of a page: a power of two from [`MIN_PAGE_SIZE`] to [`MAX_PAGE_SIZE`].
+    pub page_size: u32,
+    /// Whether each page has a checksum.
+    pub checksums: bool,
+    /// Pages have numbers below this one.
+    pub page_count: u64,
+    /// The commit that this header is of. In a logged file, the last one that is in the data file
+    /// whole.
+    pub commit: u64,
+    /// The way of committing, with its own fields.
+    pub kind: PageFileKind,
+}
+
+/// Why a header slot is not believed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum PageHeaderReject {
+    /// Too short, or does not begin as one does.
+    #[error("no header of a page file")]
+    Magic,
+    /// The checksum is wrong.
+    #[error("header checksum")]
+    Checksum,
+    /// Written by a version that this one does not know.
+    #[error("format version {0}")]
+    Version(u16),
+    /// Reserved bytes are in use.
+    #[error("reserved bytes in use")]
+    Reserved,
+    /// Fields that contradict each other or cannot be.
+    #[error("impossible or contradictory fields")]
+    Contradiction,
+}
+
+crate::names::names!(PageHeaderReject: Magic, Checksum, Version, Reserved, Contradiction);
+
+impl PageFileHeader {
+    /// A slot's bytes.
+    pub fn encode(&self) -> [u8; PAGE_HEADER_LEN] {
+        let mut b = [0; PAGE_HEADER_LEN];
+        put(&mut b, 0, MAGIC);
+        put(&mut b, 6, &FORMAT_VERSION.to_le_bytes());
+        b[13] = self.checksums.into();
+        put(&mut b, 16, &self.id.0);
+        put(&mut b, 32, &self.sequence.to_le_bytes());
+        put(&mut b, 40, &self.page_size.to_le_bytes());
+        put(&mut b, 48, &self.page_count.to_le_bytes());
+        put(&mut b, 56, &self.commit.to_le_bytes());
+        match self.kind {
+            PageFileKind::CopyOnWrite(root) => {
+                b[12] = 1;
+                put(&mut b, 64, &root.place.unwrap_or(0).to_le_bytes());
+                put(&mut b, 72, &root.crc.to_le_bytes());
+                put(&mut b, 76, &root.depth.to_le_bytes());
+                put(&mut b, 80, &root.places_end.to_le_bytes());
+            }
+            PageFileKind::Logged(state) => {
+                b[12] = 2;
+                put(&mut b, 64, &state.log_id.0);
+                put(&mut b, 80, &state.redo_from.0.to_le_bytes());
+            }
+        }
+        let crc = crc_with_hole(&b, 8);
+        put(&mut b, 8, &crc.to_le_bytes());
+        b
+    }
+
+    /// Reads a slot.
+    pub fn decode(bytes: &[u8]) -> Result<PageFileHeader, PageHeaderReject> {
+        let Some(b) = bytes.get(..PAGE_HEADER_LEN) else {
+            return Err(PageHeaderReject::Magic);
+        };
+        if &b[..6] != MAGIC {
+            return Err(PageHeaderReject::Magic);
+        }
+        let fits = planted!("page-header-checksum-ignored", true, else get_u32(b, 8) == crc_with_hole(b, 8));
+        if !fits {
+            return Err(PageHeaderReject::Checksum);
+        }
+        let version = u16::from_le_bytes([b[6], b[7]]);
+        if version != FORMAT_VERSION {
+            return Err(PageHeaderReject::Version(version));
+        }
+        let unused = [&b[14..16], &b[44..48], &b[88..]];
+        if !unused.into_iter().all(are_zero) || b[13] > 1 {
+            return Err(PageHeaderReject::Reserved);
+        }
+        let page_size = get_u32(b, 40);
+        let is_size =
+            page_size.is_power_of_two() && (MIN_PAGE_SIZE..=MAX_PAGE_SIZE).contains(&page_size);
+        let kind = match b[12] {
+            1 => Some(PageFileKind::CopyOnWrite(decode_root(b)?)),
+            2 => Some(PageFileKind::Logged(LoggedState {
+                log_id: get_id(b, 64),
+                redo_from: Lsn(get_u64(b, 80)),
+            })),
+            _ => None,
+        };
+        let (true, Some(kind)) = (is_size && get_u64(b, 32) > 0, kind) else {
+            return Err(PageHeaderReject::Contradiction);
+        };
+        let mut id = [0; 16];
+        id.copy_from_slice(&b[16..32]);
+        Ok(PageFileHeader {
+            id: PageFileId(id),
+            sequence: get_u64(b, 32),
+            page_size,
+            checksums: b[13] == 1,
+            page_count: get_u64(b, 48),
+            commit: get_u64(b, 56),
+            kind,
+        })
+    }
+}
+
+fn decode_root(b: &[u8]) -> Result<CopyOnWriteRoot, PageHeaderReject> {
+    let depth = get_u32(b, 76);
+    let place = get_u64(b, 64);
+    let root = CopyOnWriteRoot {
+        place: (depth > 0).then_some(place),
+        crc: get_u32(b, 72),
+        depth,
+        places_end: get_u64(b, 80),
+    };
+    let fits = match root.place {
+        Some(place) => place < root.places_end,
+        None => place == 0 && root.crc == 0,
+    };
+    // 16 levels of the smallest nodes (32 entries) reach 2^80 pages.
+    if fits && depth <= 16 {
+        Ok(root)
+    } else {
+        Err(PageHeaderReject::Contradiction)
+    }
+}
+
+/// The newer of two slots, with its index; both reasons if neither is whole.
+pub fn newest_page_header(
+    slots: [Result<PageFileHeader, PageHeaderReject>; 2],
+) -> Result<(usize, PageFileHeader), [PageHeaderReject; 2]> {
+    match slots {
+        [Ok(a), Ok(b)] if b.sequence > a.sequence => Ok((1, b)),
+        [Ok(a), _] => Ok((0, a)),
+        [_, Ok(b)] => Ok((1, b)),
+        [Err(a), Err(b)] => Err([a, b]),
+    }
+}

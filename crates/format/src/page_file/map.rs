@@ -1,0 +1,123 @@
+//! The sectors of a logged page file's map: which pages were ever written, and their checksums.
+
+use crate::bytes::{are_zero, crc_with_hole, get_u32, put};
+use crate::planted;
+
+/// Length of a sector of the map, bytes.
+pub const MAP_SECTOR_LEN: usize = 512;
+/// Pages of which one sector tells.
+pub const MAP_SECTOR_ENTRIES: usize = (MAP_SECTOR_LEN - HEADER_LEN) / ENTRY_LEN;
+
+const HEADER_LEN: usize = 8;
+const ENTRY_LEN: usize = 8;
+const PRESENT: u32 = 1;
+
+/// What the map says of a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MapEntry {
+    /// It was never written, or dropped: it reads as zeroes.
+    #[default]
+    Absent,
+    /// It was written.
+    Present {
+        /// CRC-32C of the page's number and its bytes; 0 in a file without checksums.
+        crc: u32,
+    },
+}
+
+impl MapEntry {
+    /// The entry of a page with these bytes.
+    pub fn of(page: u64, bytes: &[u8]) -> MapEntry {
+        MapEntry::Present {
+            crc: page_crc(page, bytes),
+        }
+    }
+}
+
+/// CRC-32C of a page's number and its bytes: the number too, so that a page that was written to
+/// another one's place, or read from there, is noticed.
+pub fn page_crc(page: u64, bytes: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&page.to_le_bytes()), bytes)
+}
+
+/// A sector of the map.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MapSector {
+    /// Its pages.
+    pub entries: [MapEntry; MAP_SECTOR_ENTRIES],
+}
+
+impl Default for MapSector {
+    fn default() -> Self {
+        MapSector {
+            entries: [MapEntry::Absent; MAP_SECTOR_ENTRIES],
+        }
+    }
+}
+
+/// Why a sector is not believed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum MapReject {
+    /// The checksum is wrong.
+    #[error("checksum of the map's sector")]
+    Checksum,
+    /// It belongs elsewhere.
+    #[error("another sector of the map, {0}")]
+    Misplaced(u32),
+    /// An entry that cannot be.
+    #[error("an impossible entry in the map")]
+    Entry,
+}
+
+crate::names::names!(MapReject: Checksum, Misplaced, Entry);
+
+impl MapSector {
+    /// The bytes of the sector with this number.
+    pub fn encode(&self, number: u64) -> [u8; MAP_SECTOR_LEN] {
+        let mut b = [0; MAP_SECTOR_LEN];
+        put(&mut b, 4, &low_bits(number).to_le_bytes());
+        for (i, entry) in self.entries.iter().enumerate() {
+            if let MapEntry::Present { crc } = entry {
+                let at = HEADER_LEN + i * ENTRY_LEN;
+                put(&mut b, at, &PRESENT.to_le_bytes());
+                put(&mut b, at + 4, &crc.to_le_bytes());
+            }
+        }
+        let crc = crc_with_hole(&b, 0);
+        put(&mut b, 0, &crc.to_le_bytes());
+        b
+    }
+
+    /// Reads the sector with this number. Nothing but zeroes was never written.
+    pub fn decode(b: &[u8; MAP_SECTOR_LEN], number: u64) -> Result<MapSector, MapReject> {
+        if are_zero(b) {
+            return Ok(MapSector::default());
+        }
+        let fits =
+            planted!("page-map-checksum-ignored", true, else get_u32(b, 0) == crc_with_hole(b, 0));
+        if !fits {
+            return Err(MapReject::Checksum);
+        }
+        let found = get_u32(b, 4);
+        if found != low_bits(number) {
+            return Err(MapReject::Misplaced(found));
+        }
+        let mut sector = MapSector::default();
+        for (i, entry) in sector.entries.iter_mut().enumerate() {
+            let at = HEADER_LEN + i * ENTRY_LEN;
+            let crc = get_u32(b, at + 4);
+            *entry = match (get_u32(b, at), crc) {
+                (0, 0) => MapEntry::Absent,
+                (PRESENT, crc) => MapEntry::Present { crc },
+                _ => return Err(MapReject::Entry),
+            };
+        }
+        Ok(sector)
+    }
+}
+
+/// The part of a sector's number that is written down, from 1: no sector has 0.
+fn low_bits(number: u64) -> u32 {
+    (number % u64::from(u32::MAX)) as u32 + 1
+}

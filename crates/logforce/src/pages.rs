@@ -1,0 +1,62 @@
+//! Page files: commit a set of dirty pages of a data file all or nothing.
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let dir = tempfile::tempdir_in(".")?;
+//! # let path = dir.path().join("accounts");
+//! # use logforce::Guarantee;
+//! use logforce::pages::{Error, Options};
+//! # let options = Options::new().require(Guarantee::ProcessCrash);
+//! let file = logforce::pages::open_or_create(&path, options)?;
+//! let mut transfer = file.begin()?;
+//! transfer.page_mut(3)?[..5].copy_from_slice(b"-2.50");
+//! transfer.page_mut(9)?[..5].copy_from_slice(b"+2.50");
+//! match transfer.commit() {
+//!     Ok(_) => {} // both pages are durable
+//!     Err(Error::Conflict { page }) => println!("somebody else changed page {page}: again"),
+//!     Err(e) => return Err(e.into()),
+//! }
+//! let mut page = vec![0; file.page_size() as usize];
+//! file.snapshot()?.read(9, &mut page)?;
+//! assert_eq!(&page[..5], b"+2.50");
+//! file.close()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Two ways to commit, fixed when a file is created ([`Options::mode`]): *logged* (the default), where
+//! a commit is one sequential write to a log and pages go to their places later; and *copy-on-write*,
+//! where pages get new places and nothing is written twice. `docs/guide/pages.md` says when to choose
+//! which.
+
+use crate::OpenMode;
+use std::path::Path;
+use std::sync::Arc;
+
+pub use logforce_pages::{
+    CommitHandle, CommitMode, Committed, Error, ErrorKind, Options, PageFile, Result, Snapshot,
+    Stats, Transaction,
+};
+
+/// With an advisor that measures, for the log, where the user named no method.
+fn open(path: &Path, mode: OpenMode, options: Options) -> Result<PageFile> {
+    let advisor = Arc::new(crate::calibration::Calibrator);
+    let options = options.default_advisor(advisor);
+    PageFile::open(&logforce_device_os::OsSystem::new(), path, mode, options)
+}
+
+/// Opens the page file in the directory `path`; makes one where the directory is missing or empty.
+pub fn open_or_create(path: impl AsRef<Path>, options: Options) -> Result<PageFile> {
+    open(path.as_ref(), OpenMode::OpenOrCreate, options)
+}
+
+/// Opens the page file in the directory `path`, which must hold one.
+pub fn open_existing(path: impl AsRef<Path>, options: Options) -> Result<PageFile> {
+    open(path.as_ref(), OpenMode::OpenExisting, options)
+}
+
+/// Makes a page file in the directory `path` (made if it is missing; its parent must exist). Fails if
+/// there is one.
+pub fn create_new(path: impl AsRef<Path>, options: Options) -> Result<PageFile> {
+    open(path.as_ref(), OpenMode::CreateNew, options)
+}

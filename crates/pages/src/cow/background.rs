@@ -1,0 +1,65 @@
+//! The thread that forces what nobody waits for in a thread.
+
+use crate::cow::store::CowStore;
+use crate::error::{Error, Result};
+use std::sync::{Arc, PoisonError};
+
+impl CowStore {
+    /// Starts it. Closing ends it.
+    pub(crate) fn start_background(self: &Arc<Self>) -> Result<()> {
+        let store = self.clone();
+        let body = Box::new(move || store.work_in_background());
+        let thread = self.runtime().spawn("logforce-pages-bg", body);
+        let thread = thread.map_err(Error::io("start a thread for", self.path()))?;
+        let mut background = self
+            .background
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *background = Some(thread);
+        Ok(())
+    }
+
+    fn work_in_background(&self) {
+        self.background_id
+            .get_or_init(|| std::thread::current().id());
+        loop {
+            let seen = self.work.observe();
+            let now = self.runtime().now();
+            let mut state = self.lock();
+            if state.is_closed {
+                return;
+            }
+            let is_due = state.is_wanted || state.deadline.is_some_and(|at| at <= now);
+            let left = state.deadline.map(|at| at.saturating_sub(now));
+            let batch = state.last_batch();
+            if is_due && batch.is_none() {
+                // It is durable by now.
+                state.is_wanted = false;
+                state.deadline = None;
+            }
+            drop(state);
+            match batch {
+                // Those who wait for it learn what became of it.
+                Some(batch) if is_due => drop(self.wait_for(&batch)),
+                _ if is_due => {}
+                _ => self.work.wait(self.runtime(), seen, left),
+            }
+        }
+    }
+
+    /// Waits until the thread has ended; it must have been told to.
+    pub(crate) fn join_background(&self) {
+        let mut background = self
+            .background
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let thread = background.take();
+        drop(background);
+        // A task that it woke may have dropped the last handle of the page file there.
+        let is_here = self.background_id.get() == Some(&std::thread::current().id());
+        if let (Some(thread), false) = (thread, is_here) {
+            // Should it have panicked, the file has failed and says so.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Commits that become durable together.
+
+use crate::error::Result;
+use crate::sync::Event;
+use logforce_device::Runtime;
+use logforce_device::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard};
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering::SeqCst;
+use std::task::Waker;
+
+/// The commits that one header makes durable, or none of them. Who waits for one of them waits for
+/// its batch.
+#[derive(Default)]
+pub(crate) struct Batch {
+    /// Notified when it has an outcome, and when somebody should lead it.
+    pub(crate) done: Event,
+    state: Mutex<BatchState>,
+    commits: AtomicU64,
+    /// Bytes of its pages.
+    bytes: AtomicU64,
+    is_trusted: AtomicBool,
+}
+
+#[derive(Default)]
+struct BatchState {
+    outcome: Option<Result<()>>,
+    wakers: BTreeMap<u64, Waker>,
+    next_waker: u64,
+}
+
+impl Batch {
+    fn state(&self) -> MutexGuard<'_, BatchState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What became of it, if that is known.
+    pub(crate) fn outcome(&self) -> Option<Result<()>> {
+        self.state().outcome.clone()
+    }
+
+    /// Decides it. [`Batch::announce`] has to follow, without a lock held.
+    pub(crate) fn decide(&self, outcome: Result<()>) {
+        self.state().outcome.get_or_insert(outcome);
+    }
+
+    /// Wakes all that wait for it.
+    pub(crate) fn announce(&self, runtime: &dyn Runtime) {
+        self.done.notify(runtime);
+        let wakers = std::mem::take(&mut self.state().wakers);
+        for waker in wakers.into_values() {
+            // A panic of one executor must not keep the other tasks asleep.
+            let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+        }
+    }
+
+    /// The outcome, or `waker` is woken when there is one. `id` is the caller's registration.
+    pub(crate) fn poll(&self, id: &mut Option<u64>, waker: &Waker) -> Option<Result<()>> {
+        let mut state = self.state();
+        if state.outcome.is_none() {
+            let id = *id.get_or_insert(state.next_waker);
+            state.next_waker = state.next_waker.max(id + 1);
+            state.wakers.insert(id, waker.clone());
+        }
+        state.outcome.clone()
+    }
+
+    /// Ends a registration.
+    pub(crate) fn forget_waker(&self, id: u64) {
+        let waker = self.state().wakers.remove(&id);
+        // Outside of the lock: dropping it may run the executor's code.
+        drop(waker);
+    }
+
+    /// Adds a commit with so many bytes of pages.
+    pub(crate) fn add(&self, bytes: u64) {
+        self.commits.fetch_add(1, SeqCst);
+        self.bytes.fetch_add(bytes, SeqCst);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.commits.load(SeqCst) == 0
+    }
+
+    /// Bytes of its pages.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(SeqCst)
+    }
+
+    /// Somebody is told that a commit of it is accepted, before it has an outcome.
+    pub(crate) fn trust(&self) {
+        self.is_trusted.store(true, SeqCst);
+    }
+
+    pub(crate) fn is_trusted(&self) -> bool {
+        self.is_trusted.load(SeqCst)
+    }
+}

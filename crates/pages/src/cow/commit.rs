@@ -1,0 +1,336 @@
+//! Deciding the order of commits.
+
+use crate::changes::{Change, Changes, Image};
+use crate::cow::batch::Batch;
+use crate::cow::medium::Medium;
+use crate::cow::state::Version;
+use crate::cow::store::{Counts, CowStore};
+use crate::cow::tree::{FreshPage, Link, Nodes};
+use crate::cow::view::CowView;
+use crate::error::{Error, Result};
+use crate::page_file::Committed;
+use logforce_core::{Guarantee, Policy};
+use logforce_format::{TableEntry, place_crc, planted};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+use std::task::Waker;
+
+/// Transactions of more pages than this are put on top of the latest state without the mutex, and
+/// once more under it only if another one came first.
+const PREPARED_FROM: usize = 16;
+
+/// A commit whose place in the order is decided.
+pub(crate) struct CowCommit {
+    store: Arc<CowStore>,
+    commit: u64,
+    /// What makes it durable; `None` if it was when this was made.
+    batch: Option<Arc<Batch>>,
+    /// Whether the caller waits for that.
+    is_forced: bool,
+    waker: Option<u64>,
+}
+
+/// Changes, ready to be put on top of a state.
+struct Draft<'a> {
+    changes: &'a Changes,
+    links: Vec<(u64, Link)>,
+    bytes: u64,
+}
+
+impl Draft<'_> {
+    fn new(changes: &Changes, checksums: bool) -> Draft<'_> {
+        let mut bytes = 0;
+        let mut link = |change: &Change| match change {
+            Change::Discard => Link::None,
+            Change::Write { image, .. } => {
+                bytes += image.len() as u64;
+                Link::Page(Arc::new(FreshPage {
+                    image: image.clone(),
+                    crc: if checksums { place_crc(image) } else { 0 },
+                    home: OnceLock::new(),
+                }))
+            }
+        };
+        let links = changes.pages.iter().map(|(page, c)| (*page, link(c)));
+        let links = links.collect();
+        Draft {
+            changes,
+            links,
+            bytes,
+        }
+    }
+
+    fn on<N: Nodes>(
+        &self,
+        nodes: &N,
+        page_size: u32,
+        version: &Version,
+    ) -> std::result::Result<Version, N::Error> {
+        let mut tree = version.tree.clone();
+        let cut = self.changes.resize.drop_from;
+        if cut < version.page_count {
+            tree = tree.cut(nodes, page_size, cut)?;
+        }
+        Ok(Version {
+            tree: tree.with(nodes, page_size, &self.links)?,
+            page_count: self.changes.page_count(version.page_count),
+            commit: version.commit,
+        })
+    }
+}
+
+/// Nodes from memory only: what can be had under the mutex.
+struct InMemory<'a> {
+    medium: &'a Medium,
+    loaded: &'a HashMap<u64, Image>,
+}
+
+/// A node has to be read first.
+struct Missing;
+
+impl Nodes for InMemory<'_> {
+    type Error = Missing;
+
+    fn node(&self, at: TableEntry) -> std::result::Result<Image, Missing> {
+        let loaded = self.loaded.get(&at.place).cloned();
+        loaded
+            .or_else(|| self.medium.cache.get(at.place))
+            .ok_or(Missing)
+    }
+}
+
+/// Nodes from memory or from the file, kept whatever the cache does.
+struct Loading<'a> {
+    medium: &'a Medium,
+    loaded: RefCell<HashMap<u64, Image>>,
+}
+
+impl Nodes for Loading<'_> {
+    type Error = Error;
+
+    fn node(&self, at: TableEntry) -> Result<Image> {
+        let image = self.medium.node(at)?;
+        self.loaded.borrow_mut().insert(at.place, image.clone());
+        Ok(image)
+    }
+}
+
+/// The changes on top of a state that may still be the latest one.
+struct Prepared {
+    /// The state's commit and generation.
+    on: (u64, u64),
+    version: Version,
+}
+
+impl CowStore {
+    /// Decides the order of a commit of changes that were made on top of `view`, or refuses it.
+    pub(crate) fn commit(
+        self: &Arc<Self>,
+        view: &CowView,
+        changes: Changes,
+        policy: Policy,
+        is_awaited: bool,
+    ) -> Result<CowCommit> {
+        self.check_process()?;
+        let within = match policy {
+            Policy::Write {
+                force_within: within,
+            }
+            | Policy::Interval { within } => Some(within),
+            _ => None,
+        };
+        if changes.is_empty() {
+            return self.commit_nothing(view, within.is_none(), is_awaited);
+        }
+        let draft = Draft::new(&changes, self.medium.checksums);
+        self.wait_for_room()?;
+        let now = within.map(|_| self.runtime().now());
+        let mut loaded = HashMap::new();
+        // What was loaded stays where it is as long as a view of its state is held. Never dropped
+        // under the mutex, which that takes.
+        let mut views = Vec::new();
+        let mut prepared = None;
+        if draft.links.len() > PREPARED_FROM {
+            prepared = Some(self.prepare(&draft, &mut loaded, &mut views)?);
+        }
+        loop {
+            let mut state = self.lock();
+            state.check()?;
+            state.check_base(view.commit())?;
+            if let Some(page) = state.conflicts.find(view.commit(), &changes)
+                && !planted!("cow-conflict-missed")
+            {
+                Counts::add(&self.counts.conflicts, 1);
+                return Err(Error::Conflict { page });
+            }
+            let is_latest = |p: &Prepared| p.on == (state.latest.commit, state.generation);
+            let version = match prepared.take().filter(is_latest) {
+                Some(prepared) => Ok(prepared.version),
+                None => {
+                    let nodes = InMemory {
+                        medium: &self.medium,
+                        loaded: &loaded,
+                    };
+                    draft.on(&nodes, self.medium.page_size, &state.latest)
+                }
+            };
+            let Ok(mut version) = version else {
+                drop(state);
+                prepared = Some(self.prepare(&draft, &mut loaded, &mut views)?);
+                continue;
+            };
+            let commit = state.next_commit;
+            state.next_commit += 1;
+            version.commit = commit;
+            let before = std::mem::replace(&mut state.latest, version);
+            state.conflicts.record(commit, &changes);
+            let batch = state.open.clone();
+            batch.add(draft.bytes);
+            let mut calls = false;
+            match (within, now) {
+                (Some(within), Some(now)) => {
+                    batch.trust();
+                    calls = state.force_by(now, within);
+                }
+                _ if !is_awaited => {
+                    calls = !state.is_wanted;
+                    state.is_wanted = true;
+                }
+                _ => {}
+            }
+            drop(state);
+            // Freeing its memory may take long.
+            drop(before);
+            Counts::add(&self.counts.commits, 1);
+            Counts::add(&self.counts.pages, draft.links.len() as u64);
+            if calls {
+                self.work.notify(self.runtime());
+            }
+            return Ok(CowCommit {
+                store: self.clone(),
+                commit,
+                batch: Some(batch),
+                is_forced: within.is_none(),
+                waker: None,
+            });
+        }
+    }
+
+    /// Puts the changes on top of the latest state without the mutex, and loads the nodes for that.
+    fn prepare(
+        self: &Arc<Self>,
+        draft: &Draft<'_>,
+        loaded: &mut HashMap<u64, Image>,
+        views: &mut Vec<CowView>,
+    ) -> Result<Prepared> {
+        let latest = CowView::latest(self)?;
+        let nodes = Loading {
+            medium: &self.medium,
+            loaded: RefCell::default(),
+        };
+        let version = draft.on(&nodes, self.medium.page_size, latest.version())?;
+        // Of a place that was used again since, this is the newer content.
+        loaded.extend(nodes.loaded.into_inner());
+        let on = (latest.commit(), latest.generation());
+        views.push(latest);
+        Ok(Prepared { on, version })
+    }
+
+    /// A commit without changes: what its transaction has seen, once that is durable.
+    fn commit_nothing(
+        self: &Arc<Self>,
+        view: &CowView,
+        is_forced: bool,
+        is_awaited: bool,
+    ) -> Result<CowCommit> {
+        let mut state = self.lock();
+        state.check()?;
+        state.check_base(view.commit())?;
+        let (commit, batch) = (state.latest.commit, state.last_batch());
+        let calls = batch.is_some() && is_forced && !is_awaited && !state.open.is_empty();
+        state.is_wanted |= calls;
+        drop(state);
+        if calls {
+            self.work.notify(self.runtime());
+        }
+        Ok(CowCommit {
+            store: self.clone(),
+            commit,
+            batch,
+            is_forced,
+            waker: None,
+        })
+    }
+
+    /// Waits until less is committed and not written than may be.
+    fn wait_for_room(&self) -> Result<()> {
+        loop {
+            let state = self.lock();
+            if state.dirty_bytes() < self.most_dirty {
+                return Ok(());
+            }
+            let batch = state.last_batch();
+            drop(state);
+            Counts::add(&self.counts.waits, 1);
+            match batch {
+                Some(batch) => self.wait_for(&batch)?,
+                None => return Ok(()),
+            }
+        }
+    }
+}
+
+impl CowCommit {
+    fn committed(&self, guarantee: Guarantee) -> Committed {
+        Committed {
+            commit: self.commit,
+            guarantee,
+        }
+    }
+
+    /// What is known of it now, if that is enough.
+    fn now(&self) -> Option<Result<Committed>> {
+        let durable = self.committed(self.store.guarantee);
+        let Some(batch) = &self.batch else {
+            return Some(Ok(durable));
+        };
+        match batch.outcome() {
+            Some(outcome) => Some(outcome.map(|()| durable)),
+            None if self.is_forced => None,
+            None => Some(Ok(self.committed(Guarantee::Nothing))),
+        }
+    }
+
+    pub(crate) fn wait(self) -> Result<Committed> {
+        match (self.now(), &self.batch) {
+            (None, Some(batch)) => {
+                self.store.wait_for(batch)?;
+                Ok(self.committed(self.store.guarantee))
+            }
+            (Some(result), _) => result,
+            (None, None) => Ok(self.committed(self.store.guarantee)),
+        }
+    }
+
+    /// Does no I/O: the thread in the background does it.
+    pub(crate) fn poll(&mut self, waker: &Waker) -> Option<Result<Committed>> {
+        if let Some(result) = self.now() {
+            return Some(result);
+        }
+        let outcome = self.batch.as_ref()?.poll(&mut self.waker, waker)?;
+        Some(outcome.map(|()| self.committed(self.store.guarantee)))
+    }
+
+    pub(crate) fn commit(&self) -> u64 {
+        self.commit
+    }
+}
+
+impl Drop for CowCommit {
+    fn drop(&mut self) {
+        if let (Some(batch), Some(id)) = (&self.batch, self.waker) {
+            batch.forget_waker(id);
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Who wrote a page last: whether a transaction may commit.
+
+use crate::changes::Changes;
+use logforce_format::Resize;
+use std::collections::{BTreeMap, VecDeque};
+
+/// What was committed since the oldest state on which a transaction may still be built.
+#[derive(Debug, Default)]
+pub(crate) struct Conflicts {
+    /// How many views are of the state after each commit.
+    views: BTreeMap<u64, usize>,
+    /// The commit that wrote or dropped a page last.
+    last: BTreeMap<u64, u64>,
+    /// What each commit has changed, oldest first.
+    commits: VecDeque<Done>,
+    /// Pages in `commits`.
+    tracked: usize,
+    /// Commits up to this one are forgotten: what began before it conflicts, whatever it changes.
+    floor: u64,
+}
+
+#[derive(Debug)]
+struct Done {
+    commit: u64,
+    pages: Vec<u64>,
+    /// What it said of the number of pages.
+    resize: Resize,
+}
+
+/// Pages that are remembered at most, some 50 bytes each. A view that is held longer than that is
+/// good for reading only.
+const MOST_TRACKED: usize = 1 << 20;
+
+impl Conflicts {
+    /// A transaction may be built on the state after this commit.
+    pub(crate) fn pin(&mut self, commit: u64) {
+        *self.views.entry(commit).or_default() += 1;
+    }
+
+    /// Ends one pin.
+    pub(crate) fn unpin(&mut self, commit: u64) {
+        match self.views.get_mut(&commit) {
+            Some(count) if *count > 1 => *count -= 1,
+            _ => {
+                self.views.remove(&commit);
+                let oldest = self.oldest();
+                self.forget(oldest);
+            }
+        }
+    }
+
+    /// The oldest commit on which something is built; all that comes is built on later ones.
+    pub(crate) fn oldest(&self) -> u64 {
+        self.views
+            .first_key_value()
+            .map_or(u64::MAX, |(commit, _)| *commit)
+    }
+
+    /// A page that was changed after `base`, on which these changes were built, and that they change
+    /// as well.
+    pub(crate) fn find(&self, base: u64, changes: &Changes) -> Option<u64> {
+        let first = changes.pages.keys().next().copied();
+        if base < self.floor {
+            return Some(first.unwrap_or(changes.resize.at_least));
+        }
+        let written = |page: &u64| self.last.get(page).is_some_and(|commit| *commit > base);
+        if let Some(page) = changes.pages.keys().find(|page| written(page)) {
+            return Some(*page);
+        }
+        let after = || self.commits.iter().rev().take_while(|c| c.commit > base);
+        // It wrote pages that another has dropped with all above.
+        let cut = after().map(|c| c.resize.drop_from).min();
+        if let (Some(cut), Some(last)) = (cut, changes.pages.keys().next_back())
+            && *last >= cut
+        {
+            return changes.pages.range(cut..).next().map(|(page, _)| *page);
+        }
+        // It drops pages that another has written.
+        if let Some(end) = changes.end() {
+            let mut above = self.last.range(end..);
+            if let Some((page, _)) = above.find(|(_, commit)| **commit > base) {
+                return Some(*page);
+            }
+        }
+        // Both say where the file ends.
+        if changes.resize == Resize::NONE {
+            return None;
+        }
+        let other = after().find(|c| c.resize != Resize::NONE);
+        other.map(|other| other.resize.at_least.min(changes.resize.at_least))
+    }
+
+    /// Remembers what a commit has changed.
+    pub(crate) fn record(&mut self, commit: u64, changes: &Changes) {
+        if self.views.is_empty() {
+            return;
+        }
+        let pages: Vec<u64> = changes.pages.keys().copied().collect();
+        self.last.extend(pages.iter().map(|page| (*page, commit)));
+        self.tracked += pages.len();
+        self.commits.push_back(Done {
+            commit,
+            pages,
+            resize: changes.resize,
+        });
+        while self.tracked > MOST_TRACKED
+            && let Some(oldest) = self.commits.front()
+        {
+            self.floor = oldest.commit;
+            self.forget(self.floor);
+        }
+    }
+
+    /// Forgets commits above `commit`, which were taken back.
+    pub(crate) fn take_back(&mut self, commit: u64) {
+        while self.commits.back().is_some_and(|done| done.commit > commit) {
+            let taken = self.commits.pop_back();
+            self.tracked -= taken.map_or(0, |done| done.pages.len());
+        }
+        self.last.clear();
+        for done in &self.commits {
+            self.last
+                .extend(done.pages.iter().map(|page| (*page, done.commit)));
+        }
+    }
+
+    /// Forgets commits up to this one.
+    fn forget(&mut self, upto: u64) {
+        while self.commits.front().is_some_and(|done| done.commit <= upto) {
+            let Some(done) = self.commits.pop_front() else {
+                return;
+            };
+            self.tracked -= done.pages.len();
+            for page in done.pages {
+                if self.last.get(&page) == Some(&done.commit) {
+                    self.last.remove(&page);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::changes::Change;
+
+    fn pages(numbers: &[u64]) -> Changes {
+        Changes {
+            pages: numbers.iter().map(|n| (*n, Change::Discard)).collect(),
+            ..Changes::default()
+        }
+    }
+
+    fn count(count: u64, cut: Option<u64>) -> Changes {
+        Changes {
+            resize: Resize {
+                drop_from: cut.unwrap_or(u64::MAX),
+                at_least: count,
+            },
+            ..Changes::default()
+        }
+    }
+
+    #[test]
+    fn the_later_of_two_that_change_a_page_is_told() {
+        let mut c = Conflicts::default();
+        c.pin(0);
+        c.record(1, &pages(&[3, 5]));
+        c.pin(1);
+        c.record(2, &pages(&[5, 9]));
+        assert_eq!(c.find(0, &pages(&[1, 3])), Some(3));
+        assert_eq!(c.find(1, &pages(&[1, 3])), None);
+        assert_eq!(c.find(1, &pages(&[5])), Some(5));
+        assert_eq!(c.find(2, &pages(&[5])), None);
+        // Shrinking writes everything above; growing does not.
+        assert_eq!(c.find(1, &count(9, Some(9))), Some(9));
+        assert_eq!(c.find(1, &count(10, Some(10))), None);
+        assert_eq!(c.find(1, &count(100, None)), None);
+        c.record(3, &count(7, Some(7)));
+        assert_eq!(c.find(2, &pages(&[2, 7])), Some(7));
+        assert_eq!(c.find(2, &pages(&[2, 6])), None);
+        assert_eq!(c.find(2, &count(100, None)), Some(7));
+        // What was taken back is no conflict, and what it hid is there again.
+        c.take_back(1);
+        assert_eq!(c.find(0, &pages(&[5])), Some(5));
+        assert_eq!(c.find(1, &pages(&[5])), None);
+        c.unpin(0);
+        assert!(c.commits.is_empty() && c.last.is_empty() && c.tracked == 0);
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut c = Conflicts::default();
+        c.pin(0);
+        let half: Vec<u64> = (0..MOST_TRACKED as u64 / 2).collect();
+        for commit in 1..=3 {
+            c.record(commit, &pages(&half));
+        }
+        assert!(c.tracked <= MOST_TRACKED);
+        // Nobody knows any more: it is told to begin again.
+        assert_eq!(c.find(0, &pages(&[u64::MAX - 1])), Some(u64::MAX - 1));
+        assert_eq!(c.find(1, &pages(&[u64::MAX - 1])), None);
+    }
+}

@@ -1,0 +1,319 @@
+//! Making what is committed durable: one thread at a time, for everybody.
+
+use crate::cow::batch::Batch;
+use crate::cow::plan::{Placed, Plan};
+use crate::cow::state::{State, Turn, Version};
+use crate::cow::store::{Counts, CowStore};
+use crate::error::{Error, Result};
+use crate::write_out::{Run, gather, is_no_space};
+use logforce_device::Barrier;
+use logforce_format::{CopyOnWriteRoot, PageFileHeader, PageFileKind, planted};
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The thread that writes. Whatever becomes of it, the next one gets its turn.
+struct Leader<'a> {
+    store: &'a CowStore,
+    /// `None` once it was given back.
+    turn: Option<Box<Turn>>,
+    batch: Arc<Batch>,
+    from: Version,
+    to: Version,
+    header: PageFileHeader,
+}
+
+/// Why a force failed.
+enum Trouble {
+    /// There is no space for what it writes, and nothing was written over: the file goes on without
+    /// these commits.
+    NoSpace(Error),
+    /// What is on the medium is not known any more.
+    Fatal(Error),
+}
+
+/// What a force has written.
+struct Forced {
+    placed: Placed,
+    freed: Vec<u64>,
+    header: PageFileHeader,
+}
+
+impl CowStore {
+    /// Makes everything committed durable.
+    pub(crate) fn force(&self) -> Result<()> {
+        self.check_process()?;
+        self.lock().check()?;
+        self.force_all()
+    }
+
+    /// As [`CowStore::force`], also when it is being closed.
+    pub(crate) fn force_all(&self) -> Result<()> {
+        let batch = self.lock().last_batch();
+        if let Some(batch) = batch {
+            self.wait_for(&batch)?;
+        }
+        let mut state = self.lock();
+        if let Some(error) = &state.failed {
+            return Err(error.clone());
+        }
+        // Somebody has to learn of commits that were accepted and taken back.
+        state.untold.take().map_or(Ok(()), Err)
+    }
+
+    /// Waits for the outcome of a batch, and leads it if nobody does.
+    pub(crate) fn wait_for(&self, batch: &Arc<Batch>) -> Result<()> {
+        loop {
+            let seen = batch.done.observe();
+            let mut state = self.lock();
+            if let Some(outcome) = batch.outcome() {
+                return outcome;
+            }
+            let leader = Leader::begin(self, &mut state);
+            drop(state);
+            match leader {
+                Some(leader) => leader.lead(),
+                None => batch.done.wait(self.runtime(), seen, None),
+            }
+        }
+    }
+
+    /// Whether to force runs by writing them through, each durable by itself, rather than by a barrier
+    /// after all of them.
+    ///
+    /// A barrier costs a flush of the device's cache, whatever was written. A write through costs
+    /// about the same once for each run, and several are in flight; where the device writes through
+    /// natively it is cheaper for few bytes. So there is a crossover, in runs and in bytes, which
+    /// depends on the device: [`WriteThrough`](crate::WriteThrough), from a measurement if there is
+    /// one. Only where a write through is worth as much as a barrier.
+    fn forces_by_write_through(&self, runs: usize, bytes: u64) -> bool {
+        self.is_through_enough && runs <= self.through.runs && bytes <= self.through.bytes
+    }
+}
+
+impl<'a> Leader<'a> {
+    /// Takes the turn, if it is there, and everything committed so far.
+    fn begin(store: &'a CowStore, state: &mut State) -> Option<Leader<'a>> {
+        let turn = state.turn.take()?;
+        let batch = std::mem::take(&mut state.open);
+        state.flying = Some(batch.clone());
+        // All that was asked for is in this batch.
+        state.deadline = None;
+        state.is_wanted = false;
+        Some(Leader {
+            store,
+            turn: Some(turn),
+            batch,
+            from: state.durable.clone(),
+            to: state.latest.clone(),
+            header: state.header,
+        })
+    }
+
+    fn lead(mut self) {
+        let began = self.store.runtime().now();
+        let ended = match self.force() {
+            Ok(forced) => self.publish(forced),
+            Err(Trouble::NoSpace(error)) => {
+                let mut state = self.store.lock();
+                let (ended, gone) = state.take_back(&error);
+                self.give_back(&mut state);
+                drop(state);
+                drop(gone);
+                ended
+            }
+            Err(Trouble::Fatal(error)) => {
+                let mut state = self.store.lock();
+                let ended = state.fail(error);
+                self.give_back(&mut state);
+                ended
+            }
+        };
+        let took = self.store.runtime().now().saturating_sub(began);
+        self.store.lock().note_force(took);
+        self.announce(&ended);
+    }
+
+    /// Writes what is new, forces it, then the header that reaches it.
+    fn force(&mut self) -> std::result::Result<Forced, Trouble> {
+        let store = self.store;
+        let medium = &store.medium;
+        let mut plan = Plan::new(medium, medium.page_size, &self.from.tree, &self.to.tree);
+        let mut freed = std::mem::take(&mut plan.freed);
+        let bytes = plan.bytes();
+        let mut state = store.lock();
+        if planted!("freed-page-reused-early") {
+            for place in freed.drain(..) {
+                state.places.free(place..place + 1);
+            }
+        }
+        let places = state.places.take(plan.len());
+        let places_end = state.places.end();
+        drop(state);
+        let Some(mut placed) = plan.place(&places, medium.checksums) else {
+            let error = io::ErrorKind::FileTooLarge.into();
+            return Err(self.no_space(&places, bytes, error));
+        };
+        let header = PageFileHeader {
+            page_count: self.to.page_count,
+            commit: self.to.commit,
+            kind: PageFileKind::CopyOnWrite(CopyOnWriteRoot {
+                place: placed.root.map(|at| at.place),
+                crc: placed.root.map_or(0, |at| at.crc),
+                depth: placed.depth,
+                places_end,
+            }),
+            ..self.header
+        };
+        let runs = gather(std::mem::take(&mut placed.pieces));
+        if planted!("page-header-before-pages") {
+            self.store_header(header)?;
+            self.write(runs, bytes, &places)?;
+        } else {
+            // A crash between the two leaves the header before, and nothing that it reaches was
+            // written over.
+            self.write(runs, bytes, &places)?;
+            self.store_header(header)?;
+        }
+        // Before anything reaches these places, see `Cache`.
+        for (place, image) in &placed.images {
+            medium.cache.insert(*place, image.clone());
+        }
+        let header = self.turn.as_ref().map_or(header, |turn| turn.slots.header);
+        Ok(Forced {
+            placed,
+            freed,
+            header,
+        })
+    }
+
+    /// Writes runs to places that nothing reaches, and makes them durable.
+    fn write(
+        &self,
+        runs: Vec<Run>,
+        bytes: u64,
+        places: &[Range<u64>],
+    ) -> std::result::Result<(), Trouble> {
+        let (store, medium) = (self.store, &self.store.medium);
+        let (Some(turn), false) = (&self.turn, runs.is_empty()) else {
+            return Ok(());
+        };
+        let through = store.forces_by_write_through(runs.len(), bytes);
+        Counts::add(&store.counts.writes, runs.len() as u64);
+        Counts::add(&store.counts.bytes_written, bytes);
+        match turn.writers.write(&medium.file, runs, through) {
+            Ok(()) => {}
+            // What was written of it lies where nothing is, and will be written again before
+            // anything is.
+            Err(e) if is_no_space(&e) => return Err(self.no_space(places, bytes, e)),
+            Err(e) => return Err(self.fatal("write", e)),
+        }
+        if through || planted!("cow-barrier-left-out") {
+            return Ok(());
+        }
+        self.barrier()
+    }
+
+    fn barrier(&self) -> std::result::Result<(), Trouble> {
+        Counts::add(&self.store.counts.barriers, 1);
+        match self.store.medium.file.barrier(Barrier::Data) {
+            Err(e) if !planted!("cow-failed-barrier-forgotten") => Err(self.fatal("sync", e)),
+            _ => Ok(()),
+        }
+    }
+
+    fn store_header(&mut self, header: PageFileHeader) -> std::result::Result<(), Trouble> {
+        let stored = match &mut self.turn {
+            Some(turn) => turn.slots.store(header),
+            None => Ok(()),
+        };
+        stored.map_err(|e| self.fatal("write the header of", e))?;
+        Counts::add(&self.store.counts.headers, 1);
+        Counts::add(&self.store.counts.barriers, 1);
+        match self.store.is_through_enough {
+            true => Ok(()),
+            false => self.barrier(),
+        }
+    }
+
+    fn fatal(&self, doing: &'static str, error: io::Error) -> Trouble {
+        Trouble::Fatal(Error::io(doing, &self.store.medium.path)(error))
+    }
+
+    fn no_space(&self, places: &[Range<u64>], need: u64, source: io::Error) -> Trouble {
+        let mut state = self.store.lock();
+        for run in places {
+            state.places.free(run.clone());
+        }
+        Trouble::NoSpace(Error::NoSpace {
+            path: self.store.medium.path.clone(),
+            need,
+            source: Arc::new(source),
+        })
+    }
+
+    /// The new header is in force.
+    fn publish(&mut self, forced: Forced) -> Vec<Arc<Batch>> {
+        let version = Version {
+            tree: forced.placed.tree(),
+            ..self.to
+        };
+        if planted!("cow-settled-early") {
+            forced.placed.settle();
+            self.store.runtime().now();
+        }
+        let mut state = self.store.lock();
+        let born = forced.placed.images.iter().map(|(place, _)| *place);
+        let gone = state.publish(forced.header, version, born, forced.freed);
+        drop(state);
+        drop(gone);
+        // Not before the generation has changed, and before the next leader begins.
+        if planted!("cow-settled-late") {
+            let mut state = self.store.lock();
+            self.batch.decide(Ok(()));
+            self.give_back(&mut state);
+            drop(state);
+            self.store.runtime().now();
+        }
+        forced.placed.settle();
+        let mut state = self.store.lock();
+        state.flying = None;
+        self.batch.decide(Ok(()));
+        self.give_back(&mut state);
+        vec![self.batch.clone()]
+    }
+
+    fn give_back(&mut self, state: &mut State) {
+        if let Some(turn) = self.turn.take() {
+            state.turn = Some(turn);
+        }
+    }
+
+    /// Without the mutex: it wakes threads and tasks.
+    fn announce(&self, ended: &[Arc<Batch>]) {
+        let runtime = self.store.runtime();
+        for batch in ended {
+            batch.announce(runtime);
+        }
+        let open = self.store.lock().open.clone();
+        // Any of those that wait for it can be the next leader.
+        open.done.notify_one(runtime);
+        self.store.turn_ended.notify(runtime);
+    }
+}
+
+impl Drop for Leader<'_> {
+    fn drop(&mut self) {
+        if self.turn.is_none() {
+            return;
+        }
+        // It unwinds: nobody knows what was written.
+        let panicked = io::Error::other("the thread that wrote panicked");
+        let error = Error::io("write", &self.store.medium.path)(panicked);
+        let mut state = self.store.lock();
+        let ended = state.fail(error);
+        self.give_back(&mut state);
+        drop(state);
+        self.announce(&ended);
+    }
+}

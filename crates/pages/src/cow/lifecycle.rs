@@ -1,0 +1,161 @@
+//! Creating, opening and closing.
+
+use crate::cow::medium::Medium;
+use crate::cow::state::{State, Turn, Version};
+use crate::cow::store::{Counts, CowStore};
+use crate::cow::tree::{Link, Tree};
+use crate::cow::walk::free_places;
+use crate::error::{Error, Result};
+use crate::files::{DATA, Place};
+use crate::header::HeaderSlots;
+use crate::options::{DEFAULT_PAGE_SIZE, Options, WriteThrough};
+use crate::sync::Event;
+use crate::write_out::Writers;
+use logforce_core::Guarantee;
+use logforce_device::sync::Mutex;
+use logforce_device::{Barrier, File, FileState, ForceBy, Plan};
+use logforce_format::{CopyOnWriteRoot, PageFileHeader, PageFileId, PageFileKind, TableEntry};
+use std::io;
+use std::sync::{Arc, OnceLock};
+
+/// Bytes of committed pages that may at least wait to be written, however small the cache is.
+const LEAST_DIRTY: u64 = 1 << 20;
+
+impl CowStore {
+    pub(crate) fn create(
+        place: Place,
+        options: Options,
+        guarantee: Guarantee,
+    ) -> Result<Arc<CowStore>> {
+        let mut id = [0; 16];
+        id[..8].copy_from_slice(&place.runtime.random().to_le_bytes());
+        id[8..].copy_from_slice(&place.runtime.random().to_le_bytes());
+        let header = PageFileHeader {
+            id: PageFileId(id),
+            sequence: 1,
+            page_size: options.page_size.unwrap_or(DEFAULT_PAGE_SIZE),
+            checksums: options.checksums.unwrap_or(true),
+            page_count: 0,
+            commit: 0,
+            kind: PageFileKind::CopyOnWrite(CopyOnWriteRoot::default()),
+        };
+        HeaderSlots::create(&place, &header)?;
+        CowStore::open(place, options, guarantee)
+    }
+
+    pub(crate) fn open(
+        place: Place,
+        options: Options,
+        guarantee: Guarantee,
+    ) -> Result<Arc<CowStore>> {
+        let mut slots = HeaderSlots::load(&place, place.open_file(DATA, false)?)?;
+        let header = slots.header;
+        let PageFileKind::CopyOnWrite(root) = header.kind else {
+            return Err(Error::NotAPageFile {
+                path: slots.path().clone(),
+                why: format!("it is a {} one", header.kind.name()),
+            });
+        };
+        let medium = Medium::new(
+            open_data(&place, header.page_size)?,
+            slots.path().clone(),
+            place.runtime.clone(),
+            header.page_size,
+            header.checksums,
+            options.cache / 2,
+        );
+        let granule = u64::from(place.facts.write_unit() / header.page_size);
+        // Before anything is written: of a file that is damaged, nothing is changed.
+        let places = free_places(&medium, &header, &root, granule)?;
+        // What readers see from now on is durable: the pages, which a process may have copied here
+        // and nobody forced, and the header, which the process before may have been killed over.
+        let force = || medium.file.barrier(Barrier::Full);
+        force().map_err(Error::io("sync", &medium.path))?;
+        slots
+            .store(header)
+            .map_err(Error::io("write the header of", &medium.path))?;
+        let through = Plan {
+            direct: false,
+            force: ForceBy::Through,
+        };
+        let through = place.facts.assess_plan(through, FileState::Growing);
+        let is_through_enough = through.is_some_and(|t| t.guarantee >= guarantee);
+        if !is_through_enough {
+            force().map_err(Error::io("sync", &medium.path))?;
+        }
+        let writers = Writers::start(&place.runtime, options.writers, place.alignment());
+        let writers = writers.map_err(Error::io("start threads for", &medium.path))?;
+        let version = version_of(&header, &root);
+        let header = slots.header;
+        let turn = Box::new(Turn { slots, writers });
+        let store = Arc::new(CowStore {
+            medium,
+            policy: options.policy,
+            guarantee,
+            is_through_enough,
+            through: options.through.unwrap_or(WriteThrough::UNMEASURED),
+            most_dirty: (options.cache as u64 / 2).max(LEAST_DIRTY),
+            counts: Counts::default(),
+            work: Event::default(),
+            turn_ended: Event::default(),
+            background: Mutex::default(),
+            background_id: OnceLock::new(),
+            state: Mutex::new(State::new(version, header, places, turn)),
+            place,
+        });
+        store.start_background()?;
+        Ok(store)
+    }
+
+    /// Makes everything committed durable and ends. What is still held of it may be dropped, and
+    /// answers [`Error::Closed`].
+    pub(crate) fn close(&self) -> Result<()> {
+        // A fork has none of the threads, and the file is its parent's.
+        self.check_process()?;
+        let mut state = self.lock();
+        if state.is_closed {
+            return Ok(());
+        }
+        state.is_closed = true;
+        drop(state);
+        let result = self.force_all();
+        self.work.notify(self.runtime());
+        self.join_background();
+        // No writer is at work when the lock goes.
+        let turn = loop {
+            let seen = self.turn_ended.observe();
+            let turn = self.lock().turn.take();
+            match turn {
+                Some(turn) => break turn,
+                None => self.turn_ended.wait(self.runtime(), seen, None),
+            }
+        };
+        drop(turn);
+        self.medium.close();
+        self.place.release();
+        result
+    }
+}
+
+/// The handle by which pages are written: past the system's cache where their size allows that.
+fn open_data(place: &Place, page_size: u32) -> Result<Arc<dyn File>> {
+    match place.open_file(DATA, place.is_direct(page_size)) {
+        Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::Unsupported => {
+            place.open_file(DATA, false)
+        }
+        result => result,
+    }
+}
+
+fn version_of(header: &PageFileHeader, root: &CopyOnWriteRoot) -> Version {
+    let crc = root.crc;
+    let stored = |place| Link::Stored(TableEntry { place, crc });
+    Version {
+        tree: Tree {
+            root: root.place.map_or(Link::None, stored),
+            depth: root.depth,
+        },
+        page_count: header.page_count,
+        commit: header.commit,
+    }
+}

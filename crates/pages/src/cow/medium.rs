@@ -1,0 +1,227 @@
+//! Reading places of the file, verified.
+
+use crate::changes::Image;
+use crate::cow::cache::Cache;
+use crate::cow::tree::Nodes;
+use crate::error::{Error, Result};
+use crate::sync::Event;
+use logforce_device::{File, ReadSource, Runtime, failure};
+use logforce_format::{TableEntry, check_table_node, place_crc, place_offset, planted};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+
+use logforce_device::sync::{AtomicBool, AtomicU64};
+
+/// The data file, as readers use it.
+pub(crate) struct Medium {
+    pub(crate) file: Arc<dyn File>,
+    pub(crate) path: PathBuf,
+    pub(crate) page_size: u32,
+    /// Whether pages have checksums; nodes always do.
+    pub(crate) checksums: bool,
+    pub(crate) cache: Cache,
+    pub(crate) runtime: Arc<dyn Runtime>,
+    /// A page of zeroes.
+    pub(crate) zeroes: Image,
+    /// Reads of the file in progress: closing waits for them.
+    reads: AtomicU64,
+    closed: AtomicBool,
+    idle: Event,
+}
+
+/// A read of the file in progress.
+struct Reading<'a>(&'a Medium);
+
+impl Drop for Reading<'_> {
+    fn drop(&mut self) {
+        self.0.reads.fetch_sub(1, SeqCst);
+        if self.0.closed.load(SeqCst) {
+            self.0.idle.notify(&*self.0.runtime);
+        }
+    }
+}
+
+/// What a place should hold, for messages.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum What {
+    Page(u64),
+    Node,
+}
+
+impl std::fmt::Display for What {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            What::Page(page) => write!(f, "page {page}"),
+            What::Node => f.write_str("node of the page table"),
+        }
+    }
+}
+
+impl Medium {
+    pub(crate) fn new(
+        file: Arc<dyn File>,
+        path: PathBuf,
+        runtime: Arc<dyn Runtime>,
+        page_size: u32,
+        checksums: bool,
+        cache: usize,
+    ) -> Medium {
+        Medium {
+            file,
+            path,
+            page_size,
+            checksums,
+            cache: Cache::new(cache),
+            runtime,
+            zeroes: vec![0; page_size as usize].into(),
+            reads: AtomicU64::new(0),
+            closed: AtomicBool::new(false),
+            idle: Event::default(),
+        }
+    }
+
+    /// Refuses reads from now on, and waits for those in progress: whoever opens the file next may
+    /// write over what they read.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, SeqCst);
+        loop {
+            let seen = self.idle.observe();
+            if self.reads.load(SeqCst) == 0 {
+                return;
+            }
+            self.idle.wait(&*self.runtime, seen, None);
+        }
+    }
+
+    fn begin_read(&self) -> Result<Reading<'_>> {
+        // First counted, then checked, and closing does it the other way round: one of them sees
+        // the other.
+        self.reads.fetch_add(1, SeqCst);
+        let reading = Reading(self);
+        match self.closed.load(SeqCst) {
+            true => Err(Error::Closed),
+            false => Ok(reading),
+        }
+    }
+
+    /// Refuses what reads from memory alone, as [`Medium::close`] does with the others.
+    pub(crate) fn check_open(&self) -> Result<()> {
+        match self.closed.load(SeqCst) {
+            true => Err(Error::Closed),
+            false => Ok(()),
+        }
+    }
+
+    /// A page's contents.
+    pub(crate) fn page(&self, page: u64, at: TableEntry) -> Result<Image> {
+        if let Some(image) = self.cache.get(at.place) {
+            return Ok(image);
+        }
+        let mut bytes = vec![0; self.page_size as usize];
+        self.read(What::Page(page), at, &mut bytes)?;
+        let image: Image = bytes.into();
+        self.cache.insert(at.place, image.clone());
+        Ok(image)
+    }
+
+    /// As [`Medium::page`], into the caller's memory.
+    pub(crate) fn page_into(&self, page: u64, at: TableEntry, buf: &mut [u8]) -> Result<()> {
+        match self.cache.get(at.place) {
+            Some(image) => buf.copy_from_slice(&image),
+            None => {
+                self.read(What::Page(page), at, buf)?;
+                self.cache.insert(at.place, Image::from(&*buf));
+            }
+        }
+        Ok(())
+    }
+
+    /// A node's bytes, past the cache of places: verified, and every place in it below `places_end`.
+    pub(crate) fn read_node(&self, at: TableEntry, places_end: u64) -> Result<Image> {
+        let mut bytes = vec![0; self.page_size as usize];
+        self.read(What::Node, at, &mut bytes)?;
+        if let Err(reject) = check_table_node(&bytes, self.page_size, places_end) {
+            return Err(self.damaged(What::Node, at, reject.to_string()));
+        }
+        Ok(bytes.into())
+    }
+
+    /// Reads a place. A second look decides whether it is damaged: what a transfer got wrong once is
+    /// no damage of the medium.
+    fn read(&self, what: What, at: TableEntry, buf: &mut [u8]) -> Result<()> {
+        let result = self.read_once(what, at, buf);
+        if let Err(Error::Damaged { .. }) = result {
+            let start = self.offset(at).unwrap_or(0);
+            self.file.drop_cache(start..start + buf.len() as u64);
+            let second = self.read_once(what, at, buf);
+            if second.is_err() {
+                // Nothing of it is given out.
+                buf.fill(0);
+            }
+            return second;
+        }
+        result
+    }
+
+    fn read_once(&self, what: What, at: TableEntry, buf: &mut [u8]) -> Result<()> {
+        let _reading = self.begin_read()?;
+        let Some(offset) = self.offset(at) else {
+            return Err(self.damaged(what, at, "no place of a file".to_owned()));
+        };
+        let mut done = 0;
+        while done < buf.len() {
+            let from = offset + done as u64;
+            match self.file.read_at(from, &mut buf[done..], ReadSource::Cache) {
+                Ok(0) => {
+                    let found = format!("the file ends at byte {from}");
+                    return Err(self.damaged(what, at, found));
+                }
+                Ok(read) => done += read,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) if failure::is_of_medium(&e) => {
+                    return Err(self.damaged(what, at, format!("it cannot be read: {e}")));
+                }
+                Err(e) => return Err(Error::io("read", &self.path)(e)),
+            }
+        }
+        let is_checked = match what {
+            What::Page(_) if planted!("page-checksum-unverified") => false,
+            What::Page(_) => self.checksums,
+            What::Node => !planted!("table-checksum-unverified"),
+        };
+        if is_checked && place_crc(buf) != at.crc {
+            return Err(self.damaged(what, at, "its checksum does not fit".to_owned()));
+        }
+        Ok(())
+    }
+
+    fn offset(&self, at: TableEntry) -> Option<u64> {
+        place_offset(self.page_size, at.place)
+    }
+
+    pub(crate) fn damaged(&self, what: What, at: TableEntry, found: String) -> Error {
+        Error::Damaged {
+            path: self.path.clone(),
+            what: what.to_string(),
+            offset: self.offset(at).unwrap_or(u64::MAX),
+            found,
+        }
+    }
+}
+
+/// Nodes from memory, or from the file.
+impl Nodes for Medium {
+    type Error = Error;
+
+    fn node(&self, at: TableEntry) -> Result<Image> {
+        if let Some(image) = self.cache.get(at.place) {
+            return Ok(image);
+        }
+        // Opening has looked at all places that a node names, and what was written since is ours.
+        let image = self.read_node(at, u64::MAX)?;
+        self.cache.insert(at.place, image.clone());
+        Ok(image)
+    }
+}

@@ -1,0 +1,55 @@
+//! Copy-on-write commit.
+//!
+//! A page has a number, which its user gives, and a *place* in the file, which changes with every
+//! write of it. The *page table*, a tree, leads from numbers to places. A commit writes the new pages
+//! and the nodes of the table that lead to them to places that nothing reaches, makes them durable,
+//! and then stores a header that reaches them. After any crash one header is in force, and what it
+//! reaches is whole.
+//!
+//! To read: `tree` (a committed state), `commit` (how the next one is decided), `plan` and `force`
+//! (how it gets durable), `pins` (when a place may be used again).
+//!
+//! | file | what |
+//! |---|---|
+//! | `tree`, `plan` | the page table in memory; what differs between two states of it |
+//! | `places`, `pins` | which places are free; what keeps those that were freed |
+//! | `conflicts` | who has changed a page last |
+//! | `cache`, `medium` | contents of places in memory; reading them, verified |
+//! | `batch`, `state`, `store` | commits that get durable together; what the mutex guards; all parts |
+//! | `view`, `commit`, `force`, `background`, `walk`, `lifecycle` | what is done with them |
+
+mod background;
+mod batch;
+mod cache;
+mod commit;
+mod conflicts;
+mod force;
+mod lifecycle;
+mod medium;
+mod pins;
+mod places;
+mod plan;
+mod state;
+mod store;
+mod tree;
+mod view;
+mod walk;
+
+pub(crate) use commit::CowCommit;
+pub(crate) use store::CowStore;
+pub(crate) use view::CowView;
+
+use crate::error::Result;
+use std::sync::Arc;
+
+impl CowStore {
+    /// Everything committed.
+    pub(crate) fn latest(self: &Arc<Self>) -> Result<CowView> {
+        CowView::latest(self)
+    }
+
+    /// What is durable.
+    pub(crate) fn durable(self: &Arc<Self>) -> Result<CowView> {
+        CowView::durable(self)
+    }
+}

@@ -1,0 +1,359 @@
+//! What has to be written so that a header can reach a committed state, and which places that
+//! state no longer needs.
+
+use crate::changes::Image;
+use crate::cow::tree::{FreshNode, FreshPage, Link, Nodes, Tree};
+use logforce_format::{
+    TableEntry, place_crc, place_offset, set_table_entry, table_entries, table_entry,
+};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// What lies between the state that the last header reaches and a later one.
+pub(crate) struct Plan {
+    page_size: u32,
+    /// What gets a place, children before their parents.
+    items: Vec<Item>,
+    /// Nodes in which nothing is left: they get no place.
+    emptied: Vec<Arc<FreshNode>>,
+    /// Places that the earlier state reaches and the later one does not.
+    pub(crate) freed: Vec<u64>,
+    root: Target,
+    depth: u32,
+}
+
+/// What gets a place.
+enum Item {
+    Page(Arc<FreshPage>),
+    Node {
+        node: Arc<FreshNode>,
+        /// Its bytes, without the entries of children that get a place themselves.
+        bytes: Vec<u8>,
+        /// Those, each with the number of the item.
+        children: Vec<(usize, usize)>,
+    },
+}
+
+/// What a link leads to, once the plan is carried out.
+#[derive(Clone, Copy)]
+enum Target {
+    None,
+    Stored(TableEntry),
+    Item(usize),
+}
+
+/// A plan whose items have places.
+pub(crate) struct Placed {
+    /// What to write, where: offsets in bytes, ascending.
+    pub(crate) pieces: Vec<(u64, Image)>,
+    /// The same by place.
+    pub(crate) images: Vec<(u64, Image)>,
+    /// The root, once these are written; `None` if there is nothing in the table.
+    pub(crate) root: Option<TableEntry>,
+    /// Levels of the table.
+    pub(crate) depth: u32,
+    homes: Vec<Home>,
+}
+
+enum Home {
+    Page(Arc<FreshPage>, TableEntry),
+    Node(Arc<FreshNode>, Option<TableEntry>),
+}
+
+impl Plan {
+    /// Compares the state that the last header reaches, `from`, which is in the file as a whole, with
+    /// the later state `to`.
+    pub(crate) fn new<N: Nodes>(nodes: &N, page_size: u32, from: &Tree, to: &Tree) -> Plan {
+        let mut planner = Planner {
+            nodes,
+            plan: Plan {
+                page_size,
+                items: Vec::new(),
+                emptied: Vec::new(),
+                freed: Vec::new(),
+                root: Target::None,
+                depth: to.depth,
+            },
+        };
+        let mut old = match from.root {
+            Link::Stored(at) => Some(at),
+            _ => None,
+        };
+        let mut old_depth = from.depth;
+        // Levels that are no longer needed.
+        while old_depth > to.depth {
+            let Some(at) = old else { break };
+            old_depth -= 1;
+            old = planner.free_all_but_first(at, old_depth);
+        }
+        planner.plan.root = match to.depth.checked_sub(1) {
+            Some(level) => planner.link(&to.root, level, old, old_depth),
+            None => Target::None,
+        };
+        planner.plan
+    }
+
+    /// How many places it needs.
+    pub(crate) fn len(&self) -> u64 {
+        self.items.len() as u64
+    }
+
+    /// Bytes that it writes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.len() * u64::from(self.page_size)
+    }
+
+    /// Gives each item a place, in ascending order: `places` has as many as there are items.
+    /// `None` if one of them lies beyond what a file can be.
+    pub(crate) fn place(self, places: &[Range<u64>], checksums: bool) -> Option<Placed> {
+        let mut places = places.iter().cloned().flatten();
+        let mut placed = Placed {
+            pieces: Vec::with_capacity(self.items.len()),
+            images: Vec::with_capacity(self.items.len()),
+            root: None,
+            depth: self.depth,
+            homes: Vec::with_capacity(self.items.len()),
+        };
+        let mut entries: Vec<TableEntry> = Vec::with_capacity(self.items.len());
+        for item in self.items {
+            let place = places.next()?;
+            let (image, crc, home): (Image, u32, _) = match item {
+                Item::Page(page) => {
+                    debug_assert!(checksums || page.crc == 0);
+                    let at = TableEntry {
+                        place,
+                        crc: page.crc,
+                    };
+                    (page.image.clone(), page.crc, Home::Page(page, at))
+                }
+                Item::Node {
+                    node,
+                    mut bytes,
+                    children,
+                } => {
+                    for (index, item) in children {
+                        set_table_entry(&mut bytes, index, entries.get(item).copied());
+                    }
+                    let crc = place_crc(&bytes);
+                    let at = TableEntry { place, crc };
+                    (bytes.into(), crc, Home::Node(node, Some(at)))
+                }
+            };
+            entries.push(TableEntry { place, crc });
+            placed
+                .pieces
+                .push((place_offset(self.page_size, place)?, image.clone()));
+            placed.images.push((place, image));
+            placed.homes.push(home);
+        }
+        let emptied = self.emptied.into_iter();
+        placed
+            .homes
+            .extend(emptied.map(|node| Home::Node(node, None)));
+        placed.root = match self.root {
+            Target::None => None,
+            Target::Stored(at) => Some(at),
+            Target::Item(item) => entries.get(item).copied(),
+        };
+        if placed.root.is_none() {
+            placed.depth = 0;
+        }
+        Some(placed)
+    }
+}
+
+impl Placed {
+    /// The state, as it is in the file.
+    pub(crate) fn tree(&self) -> Tree {
+        Tree {
+            root: self.root.map_or(Link::None, Link::Stored),
+            depth: self.depth,
+        }
+    }
+
+    /// Tells what is shared with later states where it lies now. Only once a header in force reaches
+    /// it, and views are known to be of that header's generation: a view of an earlier one would not
+    /// keep these places.
+    pub(crate) fn settle(&self) {
+        for home in &self.homes {
+            // Each has one place: only what has none is planned for.
+            let _ = match home {
+                Home::Page(page, at) => page.home.set(*at).is_ok(),
+                Home::Node(node, at) => node.home.set(*at).is_ok(),
+            };
+        }
+    }
+}
+
+struct Planner<'a, N> {
+    nodes: &'a N,
+    plan: Plan,
+}
+
+impl<N: Nodes> Planner<'_, N> {
+    /// Plans what a link of this level leads to. `old` is what the earlier state has at the same
+    /// position, or, if that state's table has fewer levels (`old_depth`), its root.
+    fn link(&mut self, link: &Link, level: u32, old: Option<TableEntry>, old_depth: u32) -> Target {
+        let stored = match link {
+            Link::None => Target::None,
+            Link::Stored(at) => Target::Stored(*at),
+            Link::Page(page) => return self.page(page, old),
+            Link::Node(node) => match node.home.get() {
+                Some(home) => home.map_or(Target::None, Target::Stored),
+                None => return self.node(node, level, old, old_depth),
+            },
+        };
+        // Not the same node, so what was there is not reached by it.
+        match (old, stored) {
+            (Some(old), Target::Stored(at)) if old.place == at.place => {}
+            (Some(old), _) => {
+                let top = old_depth.saturating_sub(1).min(level);
+                self.free_all(old, top);
+            }
+            (None, _) => {}
+        }
+        stored
+    }
+
+    fn page(&mut self, page: &Arc<FreshPage>, old: Option<TableEntry>) -> Target {
+        let target = match page.home.get() {
+            Some(at) => Target::Stored(*at),
+            None => self.item(Item::Page(page.clone())),
+        };
+        match (old, target) {
+            (Some(old), Target::Stored(at)) if old.place == at.place => {}
+            (Some(old), _) => self.plan.freed.push(old.place),
+            (None, _) => {}
+        }
+        target
+    }
+
+    fn item(&mut self, item: Item) -> Target {
+        self.plan.items.push(item);
+        Target::Item(self.plan.items.len() - 1)
+    }
+
+    fn node(
+        &mut self,
+        node: &Arc<FreshNode>,
+        level: u32,
+        old: Option<TableEntry>,
+        old_depth: u32,
+    ) -> Target {
+        // Above the root of the earlier state: all that was there is below the first entry.
+        let is_above = level >= old_depth;
+        let old_bytes = match old {
+            Some(old) if !is_above => {
+                self.plan.freed.push(old.place);
+                self.node_bytes(old)
+            }
+            _ => None,
+        };
+        let old_at = |index: usize| match (is_above, index) {
+            (true, 0) => old,
+            (true, _) => None,
+            (false, _) => old_bytes.as_ref().and_then(|b| table_entry(b, index)),
+        };
+        let size = self.plan.page_size as usize;
+        let mut bytes = match &node.base {
+            Some(base) => base.to_vec(),
+            None => vec![0; size],
+        };
+        let mut children = Vec::new();
+        for (index, link) in &node.changes {
+            let index = usize::from(*index);
+            let target = match level {
+                0 => self.leaf(link, old_at(index)),
+                _ => self.link(link, level - 1, old_at(index), old_depth),
+            };
+            let entry = match target {
+                Target::None => None,
+                Target::Stored(at) => Some(at),
+                Target::Item(item) => {
+                    children.push((index, item));
+                    None
+                }
+            };
+            set_table_entry(&mut bytes, index, entry);
+        }
+        // What the earlier state has in entries that were not changed since this node's base, and the
+        // base has not: the base is not what the earlier state has here, but an empty node that was
+        // begun after all of it was dropped.
+        if let Some(old_bytes) = &old_bytes {
+            let is_changed = |index: usize| {
+                let at = |(at, _): &(u16, Link)| usize::from(*at);
+                node.changes.binary_search_by_key(&index, at).is_ok()
+            };
+            for (index, old) in table_entries(old_bytes) {
+                let kept = table_entry(&bytes, index).is_some_and(|new| new.place == old.place);
+                if !kept && !is_changed(index) {
+                    self.free_child(old, level);
+                }
+            }
+        }
+        if children.is_empty() && bytes.iter().all(|b| *b == 0) {
+            self.plan.emptied.push(node.clone());
+            return Target::None;
+        }
+        self.item(Item::Node {
+            node: node.clone(),
+            bytes,
+            children,
+        })
+    }
+
+    /// An entry of the lowest level.
+    fn leaf(&mut self, link: &Link, old: Option<TableEntry>) -> Target {
+        let target = match link {
+            Link::Page(page) => return self.page(page, old),
+            Link::Stored(at) => Target::Stored(*at),
+            Link::None | Link::Node(_) => Target::None,
+        };
+        match (old, target) {
+            (Some(old), Target::Stored(at)) if old.place == at.place => {}
+            (Some(old), _) => self.plan.freed.push(old.place),
+            (None, _) => {}
+        }
+        target
+    }
+
+    /// A node of the earlier state. If it cannot be read, what is below it stays in use until the
+    /// file is opened the next time: the commit does not need it.
+    fn node_bytes(&self, at: TableEntry) -> Option<Image> {
+        self.nodes.node(at).ok()
+    }
+
+    /// Frees what an entry of a node of this level leads to.
+    fn free_child(&mut self, at: TableEntry, level: u32) {
+        match level {
+            0 => self.plan.freed.push(at.place),
+            _ => self.free_all(at, level - 1),
+        }
+    }
+
+    /// Frees a node of this level and all that it reaches.
+    fn free_all(&mut self, at: TableEntry, level: u32) {
+        self.plan.freed.push(at.place);
+        let Some(bytes) = self.node_bytes(at) else {
+            return;
+        };
+        for (_, child) in table_entries(&bytes) {
+            self.free_child(child, level);
+        }
+    }
+
+    /// Frees a node of this level and all that it reaches but by its first entry, which it gives.
+    fn free_all_but_first(&mut self, at: TableEntry, level: u32) -> Option<TableEntry> {
+        self.plan.freed.push(at.place);
+        let bytes = self.node_bytes(at)?;
+        let mut first = None;
+        for (index, child) in table_entries(&bytes) {
+            match (index, level) {
+                // To be compared with what the later state has there.
+                (0, 1..) => first = Some(child),
+                _ => self.free_child(child, level),
+            }
+        }
+        first
+    }
+}

@@ -1,0 +1,267 @@
+//! What the mutex of a copy-on-write store guards: pure memory.
+
+use crate::cow::batch::Batch;
+use crate::cow::conflicts::Conflicts;
+use crate::cow::pins::Pins;
+use crate::cow::places::Places;
+use crate::cow::tree::Tree;
+use crate::error::{Error, Result};
+use crate::header::HeaderSlots;
+use crate::write_out::Writers;
+use logforce_format::{PageFileHeader, planted};
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A committed state.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Version {
+    pub(crate) tree: Tree,
+    /// Pages have numbers below this one.
+    pub(crate) page_count: u64,
+    /// The last commit in it; 0 before the first.
+    pub(crate) commit: u64,
+}
+
+/// What only the thread has that writes: one at a time, the *leader*.
+pub(crate) struct Turn {
+    pub(crate) slots: HeaderSlots,
+    pub(crate) writers: Writers,
+}
+
+pub(crate) struct State {
+    /// Everything committed.
+    pub(crate) latest: Version,
+    /// What the header in force reaches.
+    pub(crate) durable: Version,
+    /// That header.
+    pub(crate) header: PageFileHeader,
+    /// Counts the headers since opening.
+    pub(crate) generation: u64,
+    /// The number of the next commit. None is given twice while the file is open, so a number tells
+    /// whether its commit was taken back.
+    pub(crate) next_commit: u64,
+    pub(crate) places: Places,
+    pub(crate) pins: Pins,
+    pub(crate) conflicts: Conflicts,
+    /// The generations that the header slots hold, the older one first.
+    slots: VecDeque<u64>,
+    /// Commits that were taken back for lack of space, oldest first.
+    taken_back: VecDeque<(Range<u64>, Error)>,
+    /// Commits were taken back that somebody took for accepted, and nobody was told yet.
+    pub(crate) untold: Option<Error>,
+    /// The commits that the next header makes durable.
+    pub(crate) open: Arc<Batch>,
+    /// Those that the leader is writing.
+    pub(crate) flying: Option<Arc<Batch>>,
+    /// `None` while there is a leader, and after closing.
+    pub(crate) turn: Option<Box<Turn>>,
+    /// When the thread in the background has to begin to force, by the runtime's clock.
+    pub(crate) deadline: Option<Duration>,
+    /// Somebody waits, and leaves it to the thread in the background to force.
+    pub(crate) is_wanted: bool,
+    /// Moving average of what a force takes.
+    pub(crate) usual_force: Option<Duration>,
+    /// The first failure after which nothing that is written may be believed.
+    pub(crate) failed: Option<Error>,
+    pub(crate) is_closed: bool,
+}
+
+impl State {
+    /// That of a file whose table was walked.
+    pub(crate) fn new(
+        version: Version,
+        header: PageFileHeader,
+        places: Places,
+        turn: Box<Turn>,
+    ) -> Self {
+        let mut pins = Pins::default();
+        // Both header slots hold this state since it was opened.
+        pins.pin(0);
+        pins.pin(0);
+        State {
+            latest: version.clone(),
+            next_commit: version.commit + 1,
+            durable: version,
+            header,
+            generation: 0,
+            places,
+            pins,
+            conflicts: Conflicts::default(),
+            slots: [0, 0].into(),
+            taken_back: VecDeque::new(),
+            untold: None,
+            open: Arc::default(),
+            flying: None,
+            turn: Some(turn),
+            deadline: None,
+            is_wanted: false,
+            usual_force: None,
+            failed: None,
+            is_closed: false,
+        }
+    }
+
+    /// Refuses what comes after closing or a failure.
+    pub(crate) fn check(&self) -> Result<()> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        match self.is_closed {
+            true => Err(Error::Closed),
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses what is built on a commit that was taken back.
+    pub(crate) fn check_base(&self, commit: u64) -> Result<()> {
+        if planted!("cow-taken-back-base") {
+            return Ok(());
+        }
+        let gone = self.taken_back.iter().find(|(c, _)| c.contains(&commit));
+        match gone {
+            Some((_, error)) => Err(error.clone()),
+            None => Ok(()),
+        }
+    }
+
+    /// The batch whose outcome is that of everything committed so far; `None` if all is durable.
+    pub(crate) fn last_batch(&self) -> Option<Arc<Batch>> {
+        match self.open.is_empty() {
+            true => self.flying.clone(),
+            false => Some(self.open.clone()),
+        }
+    }
+
+    /// Bytes of pages that are committed and not written.
+    pub(crate) fn dirty_bytes(&self) -> u64 {
+        self.open.bytes() + self.flying.as_ref().map_or(0, |batch| batch.bytes())
+    }
+
+    /// What is committed has to be durable `within` of `now`. Returns whether the thread in the
+    /// background has to be told.
+    pub(crate) fn force_by(&mut self, now: Duration, within: Duration) -> bool {
+        // In time to be done by then. Before the first force nobody knows how long one takes.
+        let usual = self.usual_force.unwrap_or(within);
+        let lead = usual.saturating_mul(4).min(within / 2);
+        let begin = now.saturating_add(within - lead);
+        let is_sooner = self.deadline.is_none_or(|deadline| begin < deadline);
+        if is_sooner {
+            self.deadline = Some(begin);
+        }
+        is_sooner
+    }
+
+    /// Adds what a force took to the average.
+    pub(crate) fn note_force(&mut self, took: Duration) {
+        let usual = self.usual_force.unwrap_or(took);
+        self.usual_force = Some((usual * 3 + took) / 4);
+    }
+
+    /// A view begins. `is_latest`: a transaction may be built on it.
+    pub(crate) fn pin(&mut self, version: &Version, is_latest: bool) -> u64 {
+        if !planted!("cow-view-unpinned") {
+            self.pins.pin(self.generation);
+        }
+        if is_latest {
+            self.conflicts.pin(version.commit);
+        }
+        self.generation
+    }
+
+    /// A view ends.
+    pub(crate) fn unpin(&mut self, generation: u64, commit: Option<u64>) {
+        if !planted!("cow-view-unpinned") {
+            let places = &mut self.places;
+            self.pins
+                .unpin(generation, |place| places.free(place..place + 1));
+        }
+        if let Some(commit) = commit {
+            self.conflicts.unpin(commit);
+            let oldest = self.conflicts.oldest();
+            while self
+                .taken_back
+                .front()
+                .is_some_and(|(c, _)| c.end <= oldest)
+            {
+                self.taken_back.pop_front();
+            }
+        }
+    }
+
+    /// A header is in force that reaches `version`, all of which is in the file: the places `born`
+    /// are new in it, and `freed` are those that the one before has and it has not. Gives what the
+    /// caller drops, without the mutex.
+    pub(crate) fn publish(
+        &mut self,
+        header: PageFileHeader,
+        version: Version,
+        born: impl Iterator<Item = u64>,
+        freed: Vec<u64>,
+    ) -> [Version; 2] {
+        self.generation += 1;
+        let (generation, places) = (self.generation, &mut self.places);
+        let mut free = |place| places.free(place..place + 1);
+        // The slot that was overwritten held the generation before the last one. The other one holds
+        // the last: should what was stored now get unreadable, that one is in force.
+        self.slots.push_back(generation);
+        self.pins.pin(generation);
+        let kept = if planted!("cow-older-slot-forgotten") {
+            1
+        } else {
+            2
+        };
+        while self.slots.len() > kept {
+            if let Some(overwritten) = self.slots.pop_front() {
+                self.pins.unpin(overwritten, &mut free);
+            }
+        }
+        self.pins.note_births(generation, born);
+        for place in freed {
+            self.pins.retire(place, generation, &mut free);
+        }
+        self.header = header;
+        let latest = match self.latest.commit == version.commit {
+            // The same state, and now it takes no memory.
+            true => std::mem::replace(&mut self.latest, version.clone()),
+            false => Version::default(),
+        };
+        [std::mem::replace(&mut self.durable, version), latest]
+    }
+
+    /// Takes back everything committed since the last header: there is no space for it. Gives the
+    /// batches that end so, and what the caller drops.
+    pub(crate) fn take_back(&mut self, why: &Error) -> (Vec<Arc<Batch>>, Version) {
+        let first = self.durable.commit + 1;
+        self.taken_back
+            .push_back((first..self.next_commit, why.clone()));
+        self.conflicts.take_back(self.durable.commit);
+        let gone = match planted!("cow-taken-back-kept") {
+            true => Version::default(),
+            false => std::mem::replace(&mut self.latest, self.durable.clone()),
+        };
+        (self.end_batches(Err(why.clone())), gone)
+    }
+
+    /// Nothing that is written may be believed from now on.
+    pub(crate) fn fail(&mut self, cause: Error) -> Vec<Arc<Batch>> {
+        let error = Error::Poisoned(Arc::new(cause));
+        let error = self.failed.get_or_insert(error).clone();
+        self.end_batches(Err(error))
+    }
+
+    fn end_batches(&mut self, outcome: Result<()>) -> Vec<Arc<Batch>> {
+        let open = std::mem::take(&mut self.open);
+        let batches: Vec<_> = self.flying.take().into_iter().chain([open]).collect();
+        for batch in &batches {
+            if batch.is_trusted() {
+                self.untold = outcome.clone().err();
+            }
+            batch.decide(outcome.clone());
+        }
+        self.deadline = None;
+        self.is_wanted = false;
+        batches
+    }
+}

@@ -1,0 +1,108 @@
+//! The parts of an open copy-on-write file.
+
+use crate::cow::medium::Medium;
+use crate::cow::state::State;
+use crate::error::Result;
+use crate::files::Place;
+use crate::options::WriteThrough;
+use crate::page_file::Stats;
+use crate::sync::Event;
+use logforce_core::{Guarantee, Policy};
+use logforce_device::sync::{Mutex, MutexGuard};
+use logforce_device::{JoinHandle, Runtime};
+use logforce_format::PageFileHeader;
+use std::path::Path;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{OnceLock, PoisonError};
+use std::thread::ThreadId;
+
+/// A copy-on-write file, open for reading and writing.
+pub(crate) struct CowStore {
+    pub(crate) place: Place,
+    pub(crate) medium: Medium,
+    pub(crate) policy: Policy,
+    pub(crate) guarantee: Guarantee,
+    /// Whether a write through is worth as much as a barrier here.
+    pub(crate) is_through_enough: bool,
+    /// Up to how much is forced by writing it through.
+    pub(crate) through: WriteThrough,
+    /// Bytes of committed pages that may wait to be written.
+    pub(crate) most_dirty: u64,
+    pub(crate) counts: Counts,
+    /// Work for the thread in the background.
+    pub(crate) work: Event,
+    /// The turn to write was given back.
+    pub(crate) turn_ended: Event,
+    pub(crate) background: Mutex<Option<Box<dyn JoinHandle>>>,
+    /// That thread: it cannot wait for its own end.
+    pub(crate) background_id: OnceLock<ThreadId>,
+    pub(crate) state: Mutex<State>,
+}
+
+/// What [`Stats`] counts.
+#[derive(Default)]
+pub(crate) struct Counts {
+    pub(crate) commits: AtomicU64,
+    pub(crate) conflicts: AtomicU64,
+    pub(crate) pages: AtomicU64,
+    pub(crate) bytes_written: AtomicU64,
+    pub(crate) writes: AtomicU64,
+    pub(crate) barriers: AtomicU64,
+    pub(crate) headers: AtomicU64,
+    pub(crate) waits: AtomicU64,
+}
+
+impl Counts {
+    pub(crate) fn add(counter: &AtomicU64, count: u64) {
+        counter.fetch_add(count, Relaxed);
+    }
+}
+
+impl CowStore {
+    /// Never held over a call of the runtime or of a file.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn runtime(&self) -> &dyn Runtime {
+        &*self.place.runtime
+    }
+
+    pub(crate) fn check_process(&self) -> Result<()> {
+        self.place.check_process()
+    }
+
+    pub(crate) fn header(&self) -> PageFileHeader {
+        self.lock().header
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.place.path
+    }
+
+    pub(crate) fn policy(&self) -> Policy {
+        self.policy
+    }
+
+    pub(crate) fn guarantee(&self) -> Guarantee {
+        self.guarantee
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        let counts = &self.counts;
+        let dirty = self.lock().dirty_bytes();
+        Stats {
+            commits: counts.commits.load(Relaxed),
+            conflicts: counts.conflicts.load(Relaxed),
+            pages_committed: counts.pages.load(Relaxed),
+            bytes_written: counts.bytes_written.load(Relaxed),
+            writes: counts.writes.load(Relaxed),
+            barriers: counts.barriers.load(Relaxed),
+            headers: counts.headers.load(Relaxed),
+            memory: self.medium.cache.bytes() + dirty,
+            waits: counts.waits.load(Relaxed),
+            ..Stats::default()
+        }
+    }
+}

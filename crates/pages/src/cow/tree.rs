@@ -1,0 +1,319 @@
+//! The page table in memory: which page is where, for one committed state.
+//!
+//! A persistent tree. Committing makes new nodes along the paths of the pages that it changes and
+//! shares all others with the state before, so a reader's state stays as it is at no cost. What was
+//! written is in the file, and only named here ([`Link::Stored`]); what was committed since the last
+//! header is in memory ([`Link::Page`], [`Link::Node`]).
+
+use crate::changes::Image;
+use logforce_format::{TableEntry, table_depth, table_entries, table_entry, table_index};
+use std::sync::{Arc, OnceLock};
+
+/// What an entry of a node leads to.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum Link {
+    /// Nothing: all pages below are zeroes.
+    #[default]
+    None,
+    /// A page or a node in the file.
+    Stored(TableEntry),
+    /// A page that is not in the file, or was not when this was made.
+    Page(Arc<FreshPage>),
+    /// A node that is not in the file, or was not when this was made.
+    Node(Arc<FreshNode>),
+}
+
+/// A page that was committed and not written when it was.
+#[derive(Debug)]
+pub(crate) struct FreshPage {
+    pub(crate) image: Image,
+    /// CRC-32C, or 0 in a file without checksums.
+    pub(crate) crc: u32,
+    /// Where it lies since a header that is in force reaches it.
+    pub(crate) home: OnceLock<TableEntry>,
+}
+
+/// A node with entries that have changed since it was written, if it was.
+#[derive(Debug)]
+pub(crate) struct FreshNode {
+    /// The node as it is in the file.
+    pub(crate) base: Option<Image>,
+    /// The entries that differ from it, by index, ascending.
+    pub(crate) changes: Vec<(u16, Link)>,
+    /// Where it lies since a header that is in force reaches it; `Some(None)` if nothing was left in
+    /// it.
+    pub(crate) home: OnceLock<Option<TableEntry>>,
+}
+
+/// A committed state's table.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tree {
+    pub(crate) root: Link,
+    /// Levels below and including the root; 0 if there is none.
+    pub(crate) depth: u32,
+}
+
+/// Where nodes come from that are in the file.
+pub(crate) trait Nodes {
+    /// Why one cannot be had.
+    type Error;
+    /// The bytes of a node.
+    fn node(&self, at: TableEntry) -> Result<Image, Self::Error>;
+}
+
+/// What a page holds.
+#[derive(Debug, Clone)]
+pub(crate) enum Found {
+    /// Zeroes.
+    Hole,
+    Stored(TableEntry),
+    Fresh(Image),
+}
+
+fn base_link(base: Option<&Image>, index: usize) -> Link {
+    base.and_then(|bytes| table_entry(bytes, index))
+        .map_or(Link::None, Link::Stored)
+}
+
+impl Link {
+    /// The same, named by its place in the file if it has one by now.
+    fn settled(self) -> Link {
+        match &self {
+            Link::Page(page) => page.home.get().map(|at| Link::Stored(*at)),
+            Link::Node(node) => node
+                .home
+                .get()
+                .map(|at| at.map_or(Link::None, Link::Stored)),
+            _ => None,
+        }
+        .unwrap_or(self)
+    }
+}
+
+/// A node that is about to be changed.
+struct Draft {
+    base: Option<Image>,
+    changes: Vec<(u16, Link)>,
+}
+
+impl Draft {
+    fn of<N: Nodes>(nodes: &N, link: Link) -> Result<Draft, N::Error> {
+        let (base, changes) = match link.settled() {
+            Link::None | Link::Page(_) => (None, Vec::new()),
+            Link::Stored(at) => (Some(nodes.node(at)?), Vec::new()),
+            Link::Node(node) => {
+                let settled = |(at, link): &(u16, Link)| (*at, link.clone().settled());
+                let changes = node.changes.iter().map(settled).collect();
+                (node.base.clone(), changes)
+            }
+        };
+        Ok(Draft { base, changes })
+    }
+
+    fn link(&self, index: usize) -> Link {
+        match self
+            .changes
+            .binary_search_by_key(&index, |(at, _)| (*at).into())
+        {
+            Ok(at) => self.changes[at].1.clone(),
+            Err(_) => base_link(self.base.as_ref(), index),
+        }
+    }
+
+    /// Merges changes, ascending, over those that it has.
+    fn merge(&mut self, newer: Vec<(u16, Link)>) {
+        if self.changes.last().map(|(at, _)| *at) < newer.first().map(|(at, _)| *at) {
+            self.changes.extend(newer);
+            return;
+        }
+        let older = std::mem::take(&mut self.changes);
+        let mut older = older.into_iter().peekable();
+        for (at, link) in newer {
+            while let Some(kept) = older.next_if(|(before, _)| *before < at) {
+                self.changes.push(kept);
+            }
+            older.next_if(|(before, _)| *before == at);
+            self.changes.push((at, link));
+        }
+        self.changes.extend(older);
+    }
+
+    fn finish(self) -> Link {
+        let nothing = |(_, link): &(u16, Link)| matches!(link, Link::None);
+        if self.base.is_none() && self.changes.iter().all(nothing) {
+            return Link::None;
+        }
+        Link::Node(Arc::new(FreshNode {
+            base: self.base,
+            changes: self.changes,
+            home: OnceLock::new(),
+        }))
+    }
+}
+
+impl Tree {
+    /// What the page holds in this state.
+    pub(crate) fn find<N: Nodes>(
+        &self,
+        nodes: &N,
+        page_size: u32,
+        page: u64,
+    ) -> Result<Found, N::Error> {
+        if self.depth == 0 || table_depth(page_size, page) > self.depth {
+            return Ok(Found::Hole);
+        }
+        // Borrowed as long as the way leads through memory: most readers take it, and each clone
+        // would write to a counter that all of them share.
+        let mut owned;
+        let mut link = &self.root;
+        for level in (0..self.depth).rev() {
+            let index = table_index(page_size, page, level);
+            match link {
+                Link::None => return Ok(Found::Hole),
+                Link::Node(node) => {
+                    let at = |(at, _): &(u16, Link)| usize::from(*at);
+                    match node.changes.binary_search_by_key(&index, at) {
+                        Ok(at) => link = &node.changes[at].1,
+                        Err(_) => {
+                            owned = base_link(node.base.as_ref(), index);
+                            link = &owned;
+                        }
+                    }
+                }
+                Link::Stored(at) => {
+                    owned = base_link(Some(&nodes.node(*at)?), index);
+                    link = &owned;
+                }
+                Link::Page(_) => return Ok(Found::Hole),
+            }
+        }
+        Ok(match link {
+            Link::None | Link::Node(_) => Found::Hole,
+            Link::Stored(at) => Found::Stored(*at),
+            Link::Page(page) => Found::Fresh(page.image.clone()),
+        })
+    }
+
+    /// This state with other contents of some pages, which come in ascending order.
+    pub(crate) fn with<N: Nodes>(
+        &self,
+        nodes: &N,
+        page_size: u32,
+        pages: &[(u64, Link)],
+    ) -> Result<Tree, N::Error> {
+        let written = pages.iter().rfind(|(_, link)| !matches!(link, Link::None));
+        let mut tree = self.clone();
+        if let Some((page, _)) = written {
+            let depth = table_depth(page_size, *page);
+            while tree.depth > 0 && tree.depth < depth {
+                let changes = vec![(0, tree.root)];
+                let draft = Draft {
+                    base: None,
+                    changes,
+                };
+                tree.root = draft.finish();
+                tree.depth += 1;
+            }
+            tree.depth = tree.depth.max(depth);
+        }
+        // Dropped pages that the table does not reach.
+        let reached =
+            pages.partition_point(|(page, _)| table_depth(page_size, *page) <= tree.depth);
+        if let (Some(level), [_, ..]) = (tree.depth.checked_sub(1), &pages[..reached]) {
+            tree.root = update(nodes, page_size, tree.root, level, &pages[..reached])?;
+        }
+        Ok(tree.trimmed())
+    }
+
+    /// This state without the pages from number `count` on.
+    pub(crate) fn cut<N: Nodes>(
+        &self,
+        nodes: &N,
+        page_size: u32,
+        count: u64,
+    ) -> Result<Tree, N::Error> {
+        let mut tree = self.clone();
+        let Some(last) = count.checked_sub(1) else {
+            return Ok(Tree::default());
+        };
+        let depth = table_depth(page_size, last);
+        while tree.depth > depth {
+            tree.root = Draft::of(nodes, tree.root)?.link(0);
+            tree.depth -= 1;
+        }
+        // The first page to go; if the table ends before it, there is none.
+        if let Some(level) = tree.depth.checked_sub(1)
+            && table_depth(page_size, count) <= tree.depth
+        {
+            tree.root = cut(nodes, page_size, tree.root, level, count)?;
+        }
+        Ok(tree.trimmed())
+    }
+
+    fn trimmed(self) -> Tree {
+        match self.root {
+            Link::None => Tree::default(),
+            _ => self,
+        }
+    }
+}
+
+/// The node of this level with other contents of some of its pages.
+fn update<N: Nodes>(
+    nodes: &N,
+    page_size: u32,
+    link: Link,
+    level: u32,
+    pages: &[(u64, Link)],
+) -> Result<Link, N::Error> {
+    let mut draft = Draft::of(nodes, link)?;
+    let index = |page: u64| table_index(page_size, page, level);
+    let mut newer = Vec::new();
+    for group in pages.chunk_by(|(a, _), (b, _)| index(*a) == index(*b)) {
+        let at = index(group[0].0);
+        let before = draft.link(at);
+        let link = match (level, &before, group) {
+            (0, _, [.., (_, link)]) => link.clone(),
+            // Dropping pages that are not there makes no nodes.
+            (_, Link::None, _) if group.iter().all(|(_, l)| matches!(l, Link::None)) => continue,
+            _ => update(nodes, page_size, before, level - 1, group)?,
+        };
+        newer.push((at as u16, link));
+    }
+    draft.merge(newer);
+    Ok(draft.finish())
+}
+
+/// The node of this level without the pages from `count` on, which is one of its pages.
+fn cut<N: Nodes>(
+    nodes: &N,
+    page_size: u32,
+    link: Link,
+    level: u32,
+    count: u64,
+) -> Result<Link, N::Error> {
+    if matches!(link, Link::None) {
+        return Ok(link);
+    }
+    let mut draft = Draft::of(nodes, link)?;
+    let boundary = table_index(page_size, count, level);
+    let mut newer = Vec::new();
+    let within = match level {
+        0 => Link::None,
+        _ => cut(nodes, page_size, draft.link(boundary), level - 1, count)?,
+    };
+    newer.push((boundary as u16, within));
+    // Ascending: those of the node in the file and those that have changed since.
+    let in_base = draft.base.iter().flat_map(|bytes| table_entries(bytes));
+    let changed = draft.changes.iter().map(|(at, _)| usize::from(*at));
+    let mut above: Vec<usize> = in_base.map(|(at, _)| at).chain(changed).collect();
+    above.retain(|at| *at > boundary);
+    above.sort_unstable();
+    above.dedup();
+    newer.extend(above.into_iter().map(|at| (at as u16, Link::None)));
+    draft.merge(newer);
+    Ok(draft.finish())
+}
+
+/// Entries are numbered by 16 bits.
+const _: () = assert!(logforce_format::MAX_PAGE_SIZE / 16 <= 1 << 16);

@@ -1,0 +1,111 @@
+//! A committed state that a reader holds.
+
+use crate::changes::Image;
+use crate::cow::state::Version;
+use crate::cow::store::CowStore;
+use crate::cow::tree::Found;
+use crate::error::Result;
+use std::sync::Arc;
+
+/// A committed state, which stays as it is: what it reaches in the file is not written over while it
+/// is held.
+#[derive(Clone)]
+pub(crate) struct CowView {
+    pinned: Arc<Pinned>,
+}
+
+struct Pinned {
+    store: Arc<CowStore>,
+    version: Version,
+    generation: u64,
+    /// A transaction may be built on it.
+    is_latest: bool,
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        let commit = self.is_latest.then_some(self.version.commit);
+        self.store.lock().unpin(self.generation, commit);
+    }
+}
+
+impl CowView {
+    /// Of everything committed.
+    pub(crate) fn latest(store: &Arc<CowStore>) -> Result<CowView> {
+        CowView::of(store, true)
+    }
+
+    /// Of what is durable.
+    pub(crate) fn durable(store: &Arc<CowStore>) -> Result<CowView> {
+        CowView::of(store, false)
+    }
+
+    fn of(store: &Arc<CowStore>, is_latest: bool) -> Result<CowView> {
+        store.check_process()?;
+        let mut state = store.lock();
+        let version = match is_latest {
+            true => {
+                state.check()?;
+                state.latest.clone()
+            }
+            // Also after a failure: what is durable stays so.
+            false => {
+                store.medium.check_open()?;
+                state.durable.clone()
+            }
+        };
+        let generation = state.pin(&version, is_latest);
+        drop(state);
+        let store = store.clone();
+        Ok(CowView {
+            pinned: Arc::new(Pinned {
+                store,
+                version,
+                generation,
+                is_latest,
+            }),
+        })
+    }
+
+    pub(crate) fn version(&self) -> &Version {
+        &self.pinned.version
+    }
+
+    pub(crate) fn generation(&self) -> u64 {
+        self.pinned.generation
+    }
+
+    pub(crate) fn commit(&self) -> u64 {
+        self.version().commit
+    }
+
+    pub(crate) fn page_count(&self) -> u64 {
+        self.version().page_count
+    }
+
+    fn find(&self, page: u64) -> Result<Found> {
+        let store = &self.pinned.store;
+        store.check_process()?;
+        store.medium.check_open()?;
+        let tree = &self.version().tree;
+        tree.find(&store.medium, store.medium.page_size, page)
+    }
+
+    pub(crate) fn image(&self, page: u64) -> Result<Image> {
+        let medium = &self.pinned.store.medium;
+        match self.find(page)? {
+            Found::Hole => Ok(medium.zeroes.clone()),
+            Found::Fresh(image) => Ok(image),
+            Found::Stored(at) => medium.page(page, at),
+        }
+    }
+
+    pub(crate) fn read(&self, page: u64, buf: &mut [u8]) -> Result<()> {
+        match self.find(page)? {
+            Found::Hole => buf.fill(0),
+            Found::Fresh(image) => buf.copy_from_slice(&image),
+            Found::Stored(at) => self.pinned.store.medium.page_into(page, at, buf)?,
+        }
+        Ok(())
+    }
+}

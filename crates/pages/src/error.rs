@@ -1,0 +1,271 @@
+//! What can go wrong, and what to do about it.
+
+use logforce_core::{Error as LogError, Guarantee};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A result of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// An error of a page file. Its message says what happened, where, and what to do.
+#[derive(Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A call of the operating system failed.
+    #[error("cannot {doing} {}: {source}", path.display())]
+    Io {
+        /// The operation.
+        doing: &'static str,
+        /// The file or directory.
+        path: PathBuf,
+        /// The system's error.
+        source: Arc<io::Error>,
+    },
+    /// The log of a logged page file has failed or refuses.
+    #[error("the log of the page file: {0}")]
+    Log(#[from] LogError),
+    /// There is no page file in the directory (or no directory).
+    #[error("{} holds no page file: {why}", path.display())]
+    NoPageFile {
+        /// The directory.
+        path: PathBuf,
+        /// What is missing.
+        why: String,
+    },
+    /// `CreateNew` found a page file.
+    #[error("{} holds a page file already: open it with OpenExisting or OpenOrCreate", path.display())]
+    AlreadyExists {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The directory or the file holds something else.
+    #[error("{} is not a page file: {why}", path.display())]
+    NotAPageFile {
+        /// The file or directory.
+        path: PathBuf,
+        /// The reason.
+        why: String,
+    },
+    /// Written by a newer version of Logforce.
+    #[error("{} has format version {version}, this program reads version {}: use a newer one", path.display(), logforce_format::FORMAT_VERSION)]
+    NewerFormat {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        version: u16,
+    },
+    /// The file has another page size, commits in another way, or differs in its checksums from what
+    /// was asked for.
+    #[error("{} was created with {option} {is}, and {wanted} was asked for: {option} is fixed when a page file is created", path.display())]
+    OtherOption {
+        /// The directory.
+        path: PathBuf,
+        /// The option.
+        option: &'static str,
+        /// Its value in the file.
+        is: String,
+        /// The value that was asked for.
+        wanted: String,
+    },
+    /// The page file is open already, in this process or another.
+    #[error("{} is open already, in this process or in another: only one at a time", path.display())]
+    Locked {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The data file and the log beside it do not belong together.
+    #[error("the page file in {} and its log do not belong together: {why}. Restore both from the same backup", path.display())]
+    ForeignLog {
+        /// The directory.
+        path: PathBuf,
+        /// What does not fit.
+        why: String,
+    },
+    /// The required guarantee is not available here.
+    #[error("{}: a barrier guarantees {got} here, {wanted} is required: {evidence}. To accept less, open with Options::require(Guarantee::{got:?})", path.display())]
+    Guarantee {
+        /// The directory.
+        path: PathBuf,
+        /// The required guarantee.
+        wanted: Guarantee,
+        /// The guarantee of a barrier here.
+        got: Guarantee,
+        /// Why.
+        evidence: String,
+    },
+    /// No space for the commit. It was not accepted; what was durable before stays, and the page
+    /// file goes on once there is space.
+    ///
+    /// In a copy-on-write file space is looked for when commits are forced. With
+    /// [`Policy::Write`](logforce_core::Policy::Write) and
+    /// [`Policy::Interval`](logforce_core::Policy::Interval) a commit that has returned may be taken
+    /// back then; the next checkpoint, or closing, returns this error, and so does the commit of a
+    /// transaction that was built on it.
+    #[error("no space for {need} more bytes in {}: free some ({source})", path.display())]
+    NoSpace {
+        /// The file.
+        path: PathBuf,
+        /// Bytes needed.
+        need: u64,
+        /// The system's error.
+        source: Arc<io::Error>,
+    },
+    /// A page, or a node of the page table, is not what was written.
+    #[error("{}: damaged {what} at byte {offset}: {found}. Restore it from a backup; `logforce verify` lists all damage", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is damaged, with the page's number if it is a page.
+        what: String,
+        /// Where it lies in the file, bytes.
+        offset: u64,
+        /// What was found there.
+        found: String,
+    },
+    /// A write or a barrier has failed; the page file accepts nothing more. Whether commits that were
+    /// not acknowledged are durable is known only after opening it again.
+    #[error(
+        "the page file stopped after a failure: {0}. Indeterminate: commits in flight may or may not be there after reopening"
+    )]
+    Poisoned(Arc<Error>),
+    /// Another transaction has committed a change of the page since this one began.
+    #[error(
+        "page {page} was changed by another transaction since this one began: begin again, read it again, and retry"
+    )]
+    Conflict {
+        /// The page.
+        page: u64,
+    },
+    /// Not the size of a page.
+    #[error("{len} bytes for page {page}, whose size is {page_size}")]
+    PageSize {
+        /// The page.
+        page: u64,
+        /// Bytes that were given.
+        len: usize,
+        /// The size of a page, bytes.
+        page_size: u32,
+    },
+    /// The page was written in this transaction before.
+    #[error("page {page} was written twice in one transaction: to change it again, use page_mut")]
+    PageTwice {
+        /// The page.
+        page: u64,
+    },
+    /// There is no page of that number.
+    #[error("page {page} is out of range: pages have numbers below {page_count}")]
+    OutOfRange {
+        /// The page.
+        page: u64,
+        /// Exclusive end of the numbers that can be.
+        page_count: u64,
+    },
+    /// A logged transaction that does not fit into one record of the log.
+    #[error(
+        "a transaction of {len} bytes: at most {max} fit into one record of the log. Commit fewer pages at once, or use copy-on-write"
+    )]
+    TooLarge {
+        /// Its size, bytes.
+        len: u64,
+        /// The limit, bytes.
+        max: u64,
+    },
+    /// An option has an invalid value.
+    #[error("option {option}: {why}")]
+    Option {
+        /// The option.
+        option: &'static str,
+        /// Why.
+        why: String,
+    },
+    /// The page file was closed.
+    #[error("the page file is closed")]
+    Closed,
+    /// This process is a fork of the one that opened the page file.
+    #[error("the page file was opened before this process was forked: only the parent may use it")]
+    Forked,
+}
+
+/// Prints the message, as a `main() -> Result<(), Error>`, an `unwrap` or an `expect` shows it.
+impl std::fmt::Debug for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
+}
+
+/// The kind of an [`Error`], to decide what to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A call of the operating system failed, or the log did.
+    Io,
+    /// There is no page file.
+    NoPageFile,
+    /// There is a page file already.
+    AlreadyExists,
+    /// Other files, another format, other options, another log, or too weak a guarantee.
+    Unsuitable,
+    /// Open already.
+    Locked,
+    /// No space; everything committed stays.
+    NoSpace,
+    /// Something stored is damaged.
+    Damaged,
+    /// The page file has failed.
+    Poisoned,
+    /// Another transaction was first: retry.
+    Conflict,
+    /// The caller's argument is wrong.
+    InvalidInput,
+    /// Closed, or opened before a fork.
+    Closed,
+}
+
+impl Error {
+    /// The kind, to decide what to do.
+    pub fn kind(&self) -> ErrorKind {
+        use logforce_core::ErrorKind as LogKind;
+        match self {
+            Error::Io { .. } => ErrorKind::Io,
+            Error::Log(e) => match e.kind() {
+                LogKind::NoSpace | LogKind::Full => ErrorKind::NoSpace,
+                LogKind::Poisoned | LogKind::Displaced => ErrorKind::Poisoned,
+                LogKind::Damaged => ErrorKind::Damaged,
+                LogKind::Locked => ErrorKind::Locked,
+                LogKind::Closed | LogKind::Forked => ErrorKind::Closed,
+                LogKind::InvalidInput => ErrorKind::InvalidInput,
+                _ => ErrorKind::Io,
+            },
+            Error::NoPageFile { .. } => ErrorKind::NoPageFile,
+            Error::AlreadyExists { .. } => ErrorKind::AlreadyExists,
+            Error::NotAPageFile { .. }
+            | Error::NewerFormat { .. }
+            | Error::OtherOption { .. }
+            | Error::Guarantee { .. }
+            | Error::ForeignLog { .. } => ErrorKind::Unsuitable,
+            Error::Locked { .. } => ErrorKind::Locked,
+            Error::NoSpace { .. } => ErrorKind::NoSpace,
+            Error::Damaged { .. } => ErrorKind::Damaged,
+            Error::Poisoned(_) => ErrorKind::Poisoned,
+            Error::Conflict { .. } => ErrorKind::Conflict,
+            Error::PageSize { .. }
+            | Error::PageTwice { .. }
+            | Error::OutOfRange { .. }
+            | Error::TooLarge { .. }
+            | Error::Option { .. } => ErrorKind::InvalidInput,
+            Error::Closed | Error::Forked => ErrorKind::Closed,
+        }
+    }
+
+    pub(crate) fn io<'a>(
+        doing: &'static str,
+        path: impl AsRef<Path> + 'a,
+    ) -> impl FnOnce(io::Error) -> Error + 'a {
+        move |source| Error::Io {
+            doing,
+            path: path.as_ref().to_owned(),
+            source: Arc::new(source),
+        }
+    }
+}

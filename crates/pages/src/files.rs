@@ -1,0 +1,145 @@
+//! The files of a page file: their names, and what opening them needs.
+
+use crate::error::{Error, Result};
+use crate::options::Options;
+use logforce_core::{Guarantee, OpenMode};
+use logforce_device::sync::Mutex;
+use logforce_device::{
+    Barrier, Directory, Facts, File, FileState, ForceBy, OpenFile, Plan, Runtime, System,
+};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError};
+
+/// The data file: header slots and pages.
+pub(crate) const DATA: &str = "pages";
+/// The data file before it is complete.
+pub(crate) const DATA_NEW: &str = "pages.tmp";
+/// Which pages of a logged file were ever written, and their checksums.
+pub(crate) const MAP: &str = "map";
+/// Older versions of pages that readers still need; nothing in it outlives the opening.
+pub(crate) const VERSIONS: &str = "versions";
+/// The log of a logged file: a directory.
+pub(crate) const LOG: &str = "log";
+/// The lock of the only opener.
+const LOCK: &str = "lock";
+
+/// An opened directory of a page file, locked.
+pub(crate) struct Place {
+    pub(crate) path: PathBuf,
+    pub(crate) dir: Arc<dyn Directory>,
+    pub(crate) runtime: Arc<dyn Runtime>,
+    pub(crate) facts: Facts,
+    /// The process that opened it; a fork's calls are refused.
+    process: u64,
+    /// `None` once the page file is closed: views may outlive that.
+    lock: Mutex<Option<Box<dyn Send + Sync>>>,
+}
+
+impl Place {
+    /// Opens the directory, makes it where `mode` allows that, and takes its lock.
+    pub(crate) fn open(system: &dyn System, path: &Path, mode: OpenMode) -> Result<Place> {
+        let dir = match mode {
+            OpenMode::OpenExisting => system.directory(path).map_err(|e| match e.kind() {
+                ErrorKind::NotFound => Error::NoPageFile {
+                    path: path.to_owned(),
+                    why: "there is no such directory".to_owned(),
+                },
+                _ => Error::io("open", path)(e),
+            })?,
+            _ => system
+                .make_directory(path)
+                .map_err(Error::io("make", path))?,
+        };
+        let lock = dir.lock(LOCK).map_err(|e| match e.kind() {
+            ErrorKind::WouldBlock => Error::Locked {
+                path: path.to_owned(),
+            },
+            _ => Error::io("lock", path.join(LOCK))(e),
+        })?;
+        let facts = dir.facts().map_err(Error::io("look at", path))?;
+        let runtime = system.runtime();
+        Ok(Place {
+            path: path.to_owned(),
+            process: runtime.process(),
+            dir,
+            runtime,
+            facts,
+            lock: Mutex::new(Some(lock)),
+        })
+    }
+
+    /// Lets another opener in. No write may be in flight, and no read of what may be written over.
+    pub(crate) fn release(&self) {
+        let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = lock.take();
+        // Giving it up is a call of the system, for which no mutex is held.
+        drop(lock);
+        drop(taken);
+    }
+
+    /// Whether there is a file or directory of that name.
+    pub(crate) fn has(&self, name: &str) -> Result<bool> {
+        let entries = self.dir.entries();
+        let entries = entries.map_err(Error::io("list", &self.path))?;
+        Ok(entries.iter().any(|e| e.name == name))
+    }
+
+    /// The path of one of the files, for messages.
+    pub(crate) fn path_of(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Whether pages of this size can be written past the system's cache.
+    pub(crate) fn is_direct(&self, page_size: u32) -> bool {
+        self.facts
+            .direct
+            .is_some_and(|d| page_size.is_multiple_of(d.offset) && page_size >= d.offset)
+    }
+
+    /// The alignment of memory that writes need.
+    pub(crate) fn alignment(&self) -> usize {
+        self.facts.direct.map_or(512, |d| d.memory.max(512)) as usize
+    }
+
+    /// Opens a file for reading and writing.
+    pub(crate) fn open_file(&self, name: &str, direct: bool) -> Result<Arc<dyn File>> {
+        let how = OpenFile {
+            direct,
+            ..OpenFile::WRITE
+        };
+        let file = self.dir.open(name, how);
+        file.map_err(Error::io("open", self.path_of(name)))
+    }
+
+    /// What a barrier on the data file is worth here; an error if less than required.
+    pub(crate) fn guarantee(&self, options: &Options) -> Result<Guarantee> {
+        let plan = Plan {
+            direct: false,
+            force: ForceBy::Barrier(Barrier::Data),
+        };
+        let assessed = self.facts.assess_plan(plan, FileState::Growing);
+        let (got, evidence) = match assessed {
+            Some(a) => (a.guarantee, a.evidence),
+            None => (Guarantee::Nothing, "nothing is known of it".to_owned()),
+        };
+        if got < options.require {
+            return Err(Error::Guarantee {
+                path: self.path.clone(),
+                wanted: options.require,
+                got,
+                evidence,
+            });
+        }
+        Ok(got)
+    }
+
+    /// Refuses a call from a fork of the process that opened the page file.
+    pub(crate) fn check_process(&self) -> Result<()> {
+        if self.runtime.process() == self.process {
+            Ok(())
+        } else {
+            Err(Error::Forked)
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! The two header slots of the data file.
+
+use crate::error::{Error, Result};
+use crate::files::{DATA, DATA_NEW, Place};
+use logforce_device::{AlignedBuf, Barrier, File, OpenFile, ReadSource, Write};
+use logforce_format::{
+    FORMAT_VERSION, PAGE_DATA_OFFSET, PAGE_HEADER_LEN, PAGE_HEADER_OFFSETS, PageFileHeader,
+    PageHeaderReject, newest_page_header,
+};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The header slots. Each update overwrites and forces the older one, so a crash leaves the newer
+/// one whole.
+pub(crate) struct HeaderSlots {
+    file: Arc<dyn File>,
+    path: PathBuf,
+    /// The slot that the next update overwrites.
+    older: usize,
+    /// What is in force.
+    pub(crate) header: PageFileHeader,
+}
+
+impl HeaderSlots {
+    /// Creates the data file. It gets its name when it is complete and forced: a crash before leaves
+    /// a directory without a page file.
+    pub(crate) fn create(place: &Place, header: &PageFileHeader) -> Result<()> {
+        let path = place.path_of(DATA_NEW);
+        match place.dir.remove(DATA_NEW) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                return Err(Error::io("remove", &path)(e));
+            }
+            _ => {}
+        }
+        let file = place.dir.open(DATA_NEW, OpenFile::CREATE);
+        let file = file.map_err(Error::io("create", &path))?;
+        // Both slots, so that the file is not lost with one block of the medium.
+        let mut buf = AlignedBuf::zeroed(PAGE_DATA_OFFSET as usize, PAGE_HEADER_LEN);
+        for at in PAGE_HEADER_OFFSETS {
+            let at = at as usize;
+            buf[at..at + PAGE_HEADER_LEN].copy_from_slice(&header.encode());
+        }
+        let ticket = file.submit(Write {
+            offset: 0,
+            range: 0..buf.len(),
+            buf,
+            through: false,
+        });
+        file.complete(ticket)
+            .result
+            .map_err(Error::io("write", &path))?;
+        file.barrier(Barrier::Full)
+            .map_err(Error::io("sync", &path))?;
+        place
+            .dir
+            .rename(DATA_NEW, DATA)
+            .map_err(Error::io("rename", &path))?;
+        place
+            .dir
+            .sync()
+            .map_err(Error::io("sync directory", &place.path))
+    }
+
+    /// Reads the slots, past the system's cache where that is possible: after a failed write the
+    /// cache may hold a slot that the medium never got.
+    pub(crate) fn load(place: &Place, file: Arc<dyn File>) -> Result<HeaderSlots> {
+        let path = place.path_of(DATA);
+        let slots = [
+            read_slot(place, &*file, PAGE_HEADER_OFFSETS[0], &path)?,
+            read_slot(place, &*file, PAGE_HEADER_OFFSETS[1], &path)?,
+        ];
+        let newer = slots.iter().find_map(|s| match s {
+            Err(PageHeaderReject::Version(v)) if *v > FORMAT_VERSION => Some(*v),
+            _ => None,
+        });
+        if let Some(version) = newer {
+            return Err(Error::NewerFormat { path, version });
+        }
+        match newest_page_header(slots) {
+            Ok((newest, header)) => Ok(HeaderSlots {
+                file,
+                path,
+                older: 1 - newest,
+                header,
+            }),
+            Err([PageHeaderReject::Magic, PageHeaderReject::Magic]) => Err(Error::NotAPageFile {
+                path,
+                why: "it does not begin as a page file does".to_owned(),
+            }),
+            Err([a, b]) => Err(Error::Damaged {
+                path,
+                what: "header".to_owned(),
+                offset: PAGE_HEADER_OFFSETS[0],
+                found: format!("both slots are unusable ({a}; {b})"),
+            }),
+        }
+    }
+
+    /// Writes the header into the older slot and forces it. What it names must be durable before.
+    pub(crate) fn store(&mut self, mut header: PageFileHeader) -> io::Result<()> {
+        header.sequence = self.header.sequence + 1;
+        let mut buf = AlignedBuf::zeroed(PAGE_HEADER_LEN, PAGE_HEADER_LEN);
+        buf.copy_from_slice(&header.encode());
+        let ticket = self.file.submit(Write {
+            offset: PAGE_HEADER_OFFSETS[self.older],
+            range: 0..PAGE_HEADER_LEN,
+            buf,
+            through: true,
+        });
+        self.file.complete(ticket).result?;
+        self.older = 1 - self.older;
+        self.header = header;
+        Ok(())
+    }
+
+    /// The file's path, for messages.
+    pub(crate) fn path(&self) -> &PathBuf {
+        &self.path
+    }
+}
+
+/// One slot. What the medium cannot read is a damaged slot, and the other one may be whole.
+fn read_slot(
+    place: &Place,
+    file: &dyn File,
+    offset: u64,
+    path: &PathBuf,
+) -> Result<std::result::Result<PageFileHeader, PageHeaderReject>> {
+    let unit = place.facts.write_unit() as usize;
+    let mut buf = AlignedBuf::zeroed(PAGE_HEADER_LEN.max(unit), unit.max(PAGE_HEADER_LEN));
+    let source = match place.facts.reads_medium() {
+        true => ReadSource::Medium,
+        false => ReadSource::Cache,
+    };
+    match file.read_at(offset, &mut buf, source) {
+        Ok(n) => Ok(PageFileHeader::decode(&buf[..n.min(PAGE_HEADER_LEN)])),
+        Err(e) if logforce_device::failure::is_of_medium(&e) => Ok(Err(PageHeaderReject::Checksum)),
+        Err(e) => Err(Error::io("read", path)(e)),
+    }
+}

@@ -1,0 +1,42 @@
+//! A page file: commit a set of dirty pages of a data file all or nothing.
+//!
+//! Two ways to commit behind one handle, [`PageFile`]:
+//!
+//! - **Copy-on-write** ([`CommitMode::CopyOnWrite`]): each written page gets a new place; when all of
+//!   them are durable, one header that reaches them is written and forced. No log, no recovery.
+//! - **Logged** ([`CommitMode::Logged`]): the changes are one record of a [`Log`](logforce_core::Log);
+//!   they go to the pages' own places later, sorted. A commit is one sequential write, shared by all
+//!   threads that commit at the time.
+//!
+//! Runs on any [`logforce_device::System`]. Users depend on the crate `logforce`, which connects this
+//! to the operating system.
+//!
+//! To read: `transaction` and `snapshot` (what users call), then `logged/commit.rs` or
+//! `cow/commit.rs`.
+
+#![forbid(unsafe_code)]
+// In a user's process an error is returned, never a panic.
+#![cfg_attr(
+    not(test),
+    warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)
+)]
+
+mod changes;
+mod cow;
+mod error;
+mod files;
+mod header;
+mod logged;
+mod options;
+mod page_file;
+mod snapshot;
+mod store;
+mod sync;
+mod transaction;
+mod write_out;
+
+pub use error::{Error, ErrorKind, Result};
+pub use options::{CommitMode, Options, WriteThrough};
+pub use page_file::{CommitHandle, Committed, PageFile, Stats};
+pub use snapshot::Snapshot;
+pub use transaction::Transaction;

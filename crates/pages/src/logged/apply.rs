@@ -1,0 +1,336 @@
+//! The thread that brings a generation of commits into the data file: force the log, write the pages in
+//! the order of their places, sync, write the header, truncate the log.
+
+use super::LoggedStore;
+use super::chain::Bytes;
+use super::proof::{Applicable, Forced};
+use super::state::Closed;
+use super::stats::add;
+use crate::changes::Image;
+use crate::error::{Error, Result};
+use crate::header::HeaderSlots;
+use logforce_format::{Lsn, planted};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::time::Duration;
+
+/// Bytes of pages that are written at once: enough for several large writes in flight, and so few that
+/// commits that wait for the applier are let go often.
+const CHUNK: usize = 4 << 20;
+/// How long to wait before the next attempt where there was no space.
+const RETRY: Duration = Duration::from_millis(200);
+
+/// Why a generation was not applied to its end.
+enum Stopped {
+    /// The page file is being closed: the next opening redoes the rest.
+    Closing,
+    Failed(Error),
+}
+
+impl From<Error> for Stopped {
+    fn from(e: Error) -> Self {
+        Stopped::Failed(e)
+    }
+}
+
+impl LoggedStore {
+    /// The body of the thread.
+    pub(super) fn run_applier(&self, mut slots: HeaderSlots) {
+        let ended = catch_unwind(AssertUnwindSafe(|| self.apply_generations(&mut slots)));
+        if let Err(panic) = ended {
+            // Commits that wait for it would wait for ever.
+            let cause = io::Error::other("the thread that writes pages panicked");
+            self.fail(Error::io("write", &self.place.path)(cause));
+            resume_unwind(panic);
+        }
+    }
+
+    fn apply_generations(&self, slots: &mut HeaderSlots) {
+        loop {
+            let seen = self.work.observe();
+            let closed = {
+                let state = self.state();
+                if state.is_closing || state.failure.is_some() {
+                    return;
+                }
+                state.closed
+            };
+            let Some(closed) = closed else {
+                self.work.wait(self.runtime(), seen, None);
+                continue;
+            };
+            match self.apply(slots, closed) {
+                Ok(()) => {
+                    self.state().stalled = None;
+                    self.progress.notify(self.runtime());
+                }
+                Err(Stopped::Closing) => return,
+                // Nothing that was committed is lost: it is in the log.
+                Err(Stopped::Failed(e)) if is_no_space(&e) => {
+                    self.state().stalled = Some(self.no_space(e));
+                    self.progress.notify(self.runtime());
+                    let seen = self.work.observe();
+                    self.work.wait(self.runtime(), seen, Some(RETRY));
+                }
+                Err(Stopped::Failed(e)) => {
+                    self.fail(e);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn apply(&self, slots: &mut HeaderSlots, closed: Closed) -> std::result::Result<(), Stopped> {
+        let forced = Forced::force(&self.log, closed.at.end)?;
+        let (pages, drops) = {
+            let mut state = self.state();
+            // A reader of the durable state that comes from now on gets one that is as new as what is
+            // written below.
+            state.forced(forced.end());
+            let drops: Vec<u64> = state
+                .drops
+                .iter()
+                .filter(|d| d.end <= closed.at.end)
+                .map(|d| d.from)
+                .collect();
+            (state.to_apply.clone(), drops)
+        };
+        let write = Error::io("write", self.place.path_of(crate::files::DATA));
+        if let Some(from) = drops.into_iter().min() {
+            self.drop_pages(forced, closed.at.end, &pages, from)?;
+        }
+        let chunk = (CHUNK / self.page_size()).max(1);
+        let mut written = Vec::with_capacity(pages.len());
+        let mut failed = None;
+        for chunk in pages.chunks(chunk) {
+            if self.state().is_closing {
+                return Err(Stopped::Closing);
+            }
+            match self.apply_chunk(forced, chunk, &mut written)? {
+                Ok(()) => {}
+                Err(e) => {
+                    failed = Some(e);
+                    break;
+                }
+            }
+            let mut state = self.state();
+            if let Some(closed) = &mut state.closed {
+                closed.applied = written.len();
+            }
+            state.stalled = None;
+            drop(state);
+            self.progress.notify(self.runtime());
+        }
+        if let Some(e) = failed {
+            return Err(write(e).into());
+        }
+        if planted!("log-truncated-early") {
+            self.log.truncate_front(closed.at.end).map_err(Error::Log)?;
+        }
+        let synced = self.data.sync();
+        add(&self.counts.barriers, 2);
+        let synced = synced.map_err(Error::io("sync", slots.path().clone()))?;
+        let (commit, page_count) = (closed.at.commit, closed.at.page_count);
+        let checkpoint = synced.checkpoint(slots, closed.at.end, commit, page_count);
+        let checkpoint = checkpoint.map_err(write)?;
+        add(&self.counts.headers, 2);
+        // Before the log is truncated: a reader that finds a version in the log must be able to
+        // read it there.
+        self.finish(closed, &written)?;
+        checkpoint.truncate(&self.log)?;
+        Ok(())
+    }
+
+    /// Takes dropped pages out of the map. Readers of older states need them: as with pages that are
+    /// overwritten. Those of `pages` that have a newer version are written afterwards.
+    fn drop_pages(&self, forced: Forced, at: Lsn, pages: &[u64], from: u64) -> Result<()> {
+        let rewritten = pages.partition_point(|page| *page < from);
+        self.keep_bases(forced, &pages[rewritten..])?;
+        let mut present = self.data.map.present_from(from)?;
+        {
+            // What the data file holds may be newer: written again since, and applied already.
+            let state = self.state();
+            let base = |page: u64| state.chains.get(&page).map_or(Lsn::ORIGIN, |c| c.base);
+            present.retain(|page| {
+                let dropped = state.dropped_since(*page, base(*page));
+                dropped.is_some_and(|end| end <= at)
+            });
+        }
+        for page in &present {
+            if pages.binary_search(page).is_err() {
+                self.keep_dropped(*page)?;
+            }
+        }
+        let dropped = self
+            .data
+            .map
+            .set(present.into_iter().map(|page| (page, None)));
+        dropped.map_err(Error::io("write", self.place.path_of(crate::files::MAP)))
+    }
+
+    /// Before a page that has no version in this generation is dropped: keeps what older readers see of
+    /// it.
+    fn keep_dropped(&self, page: u64) -> Result<()> {
+        let dropped = {
+            let state = self.state();
+            let chain = state.chains.get(&page);
+            let base = chain.map_or(Lsn::ORIGIN, |c| c.base);
+            let dropped = state.dropped_since(page, base);
+            let is_kept = chain.is_some_and(|c| c.versions.iter().any(|v| v.end == base));
+            let is_read = dropped.is_some_and(|to| state.readers.any_in(base, to));
+            if is_kept || !is_read {
+                return Ok(());
+            }
+            dropped
+        };
+        let image = self.read_data(page)?;
+        let slot = self.spill.keep(&image)?;
+        let mut state = self.state();
+        let chain = state.chains.entry(page).or_default();
+        chain.keep_base(slot, dropped);
+        Ok(())
+    }
+
+    /// Writes some pages. What it wrote is added to `written`: each page with its version.
+    fn apply_chunk(
+        &self,
+        forced: Forced,
+        pages: &[u64],
+        written: &mut Vec<(u64, Lsn)>,
+    ) -> Result<io::Result<()>> {
+        self.keep_bases(forced, pages)?;
+        let chosen = self.choose(forced, pages);
+        let mut applicable: Vec<Applicable> = Vec::with_capacity(chosen.len());
+        let mut dropped = Vec::new();
+        for (page, end, bytes) in &chosen {
+            let image: Image = match bytes {
+                Bytes::Memory(image) => image.clone(),
+                Bytes::Log(redo) => self.rebuild(*page, redo)?,
+                Bytes::Spilled(slot) => self.spill.read(*slot)?,
+                Bytes::Zero => {
+                    dropped.push(*page);
+                    continue;
+                }
+            };
+            applicable.extend(forced.admit(*page, *end, image));
+        }
+        let bytes = applicable.len() * self.page_size();
+        let result = self
+            .data
+            .map
+            .set(dropped.into_iter().map(|page| (page, None)))
+            .and_then(|()| self.data.write(&self.writers, applicable));
+        let result = result.map(|writes| {
+            add(&self.counts.writes, writes);
+            add(&self.counts.bytes_written, bytes as u64);
+        });
+        if result.is_ok() {
+            written.extend(chosen.iter().map(|(page, end, _)| (*page, *end)));
+        }
+        Ok(result)
+    }
+
+    /// Reads the pages from the data file that somebody still reads as they are there, and keeps them
+    /// elsewhere: they are about to be overwritten.
+    fn keep_bases(&self, forced: Forced, pages: &[u64]) -> Result<()> {
+        let needed: Vec<u64> = {
+            let state = self.state();
+            let is_read = |page: &&u64| {
+                let chain = state.chains.get(page);
+                chain.is_some_and(|c| {
+                    c.visible_at(forced.end()).is_some() && c.base_is_read(&state.readers)
+                })
+            };
+            pages.iter().filter(is_read).copied().collect()
+        };
+        if planted!("older-reader-forgotten") {
+            return Ok(());
+        }
+        for page in needed {
+            let image = self.read_data(page)?;
+            let slot = self.spill.keep(&image)?;
+            let mut state = self.state();
+            let base = state.chains.get(&page).map(|c| c.base);
+            let dropped = base.and_then(|base| state.dropped_since(page, base));
+            if let Some(chain) = state.chains.get_mut(&page) {
+                chain.keep_base(slot, dropped);
+            }
+        }
+        Ok(())
+    }
+
+    /// Of each page the newest version that is durable in the log. From now on readers of the data file
+    /// know that the page is being overwritten.
+    fn choose(&self, forced: Forced, pages: &[u64]) -> Vec<(u64, Lsn, Bytes)> {
+        let mut state = self.state();
+        state.applies += 1;
+        let at = state.applies;
+        let mut chosen = Vec::with_capacity(pages.len());
+        for page in pages {
+            let Some(chain) = state.chains.get_mut(page) else {
+                continue;
+            };
+            let Some(version) = chain.visible_at(forced.end()) else {
+                continue;
+            };
+            chosen.push((*page, version.end, version.bytes.clone()));
+            chain.applied_at = at;
+        }
+        chosen
+    }
+
+    /// The data file holds the generation durably: its versions are not needed in memory or in the log
+    /// any more, but for readers of older states.
+    fn finish(&self, closed: Closed, written: &[(u64, Lsn)]) -> Result<()> {
+        // Older versions that are only in the part of the log that goes.
+        loop {
+            let leaving = {
+                let state = self.state();
+                state.leaving(closed.at.end, written)
+            };
+            if leaving.is_empty() {
+                break;
+            }
+            for (page, end, bytes) in leaving {
+                let image = match bytes {
+                    Bytes::Memory(image) => image,
+                    Bytes::Log(redo) => self.rebuild(page, &redo)?,
+                    Bytes::Spilled(_) | Bytes::Zero => continue,
+                };
+                let slot = self.spill.keep(&image)?;
+                self.state().moved(page, end, slot);
+            }
+        }
+        let mut state = self.state();
+        let slots = state.finish(closed, written);
+        drop(state);
+        self.spill.free(slots);
+        Ok(())
+    }
+}
+
+impl LoggedStore {
+    /// As users see it: a commit is refused for now, and nothing is lost.
+    fn no_space(&self, error: Error) -> Error {
+        match error {
+            Error::Io { path, source, .. } => Error::NoSpace {
+                path,
+                need: self.page_size() as u64,
+                source,
+            },
+            other => other,
+        }
+    }
+}
+
+/// Whether there was no space, which may pass.
+fn is_no_space(error: &Error) -> bool {
+    let kind = match error {
+        Error::Io { source, .. } => source.kind(),
+        _ => return false,
+    };
+    matches!(
+        kind,
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+    )
+}

@@ -1,0 +1,229 @@
+//! The versions of a page that are not, or not only, in the data file. Pure memory.
+
+use crate::changes::Image;
+use logforce_format::Lsn;
+use std::collections::BTreeMap;
+
+/// Byte ranges after which a page's next change is logged as a whole image again, so that a version
+/// is read back from the log by so many reads at most.
+pub(super) const LONGEST_REDO: usize = 16;
+
+/// Where the bytes of a version are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Bytes {
+    /// In memory.
+    Memory(Image),
+    /// In the log: a record with the whole image and later ones with ranges, by their starts.
+    Log(Vec<Lsn>),
+    /// In the file of older versions, in this slot.
+    Spilled(u64),
+    /// The page was dropped.
+    Zero,
+}
+
+/// What a commit left of a page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Version {
+    /// The end of the commit's record, which is the number of the version.
+    pub(super) end: Lsn,
+    pub(super) bytes: Bytes,
+    /// The records from which it can be rebuilt; empty for a dropped page, and for one that was read
+    /// back from the data file.
+    pub(super) redo: Vec<Lsn>,
+}
+
+/// The versions of one page.
+#[derive(Debug, Default)]
+pub(super) struct Chain {
+    /// Ascending; the last one is what was committed last.
+    pub(super) versions: Vec<Version>,
+    /// The version that the data file holds; [`Lsn::ORIGIN`] for one that is older than any reader.
+    pub(super) base: Lsn,
+    /// A commit that changes the page is being appended.
+    pub(super) reserved: bool,
+    /// The generation in which the page was changed last.
+    pub(super) generation: u64,
+    /// When the page was last about to be written to the data file, by the counter of such moments.
+    pub(super) applied_at: u64,
+}
+
+impl Chain {
+    /// The version that the newest commit left.
+    pub(super) fn newest(&self) -> Lsn {
+        let last = self.versions.last().map_or(Lsn::ORIGIN, |v| v.end);
+        last.max(self.base)
+    }
+
+    /// The version that the newest commit left, if the data file does not hold it.
+    pub(super) fn last(&self) -> Option<&Version> {
+        self.versions.last().filter(|v| v.end > self.base)
+    }
+
+    /// The version that a reader at `at` sees, if it is not the data file's.
+    pub(super) fn visible_at(&self, at: Lsn) -> Option<&Version> {
+        let version = self.versions.iter().rfind(|v| v.end <= at)?;
+        let is_older = version.end < self.base && self.base <= at;
+        (!is_older).then_some(version)
+    }
+
+    /// Up to where readers see the version at this index; `None` for the newest.
+    pub(super) fn seen_until(&self, index: usize) -> Option<Lsn> {
+        let from = self.versions.get(index)?.end;
+        let next = self.versions.get(index + 1).map(|v| v.end);
+        let base = Some(self.base).filter(|base| *base > from);
+        next.into_iter().chain(base).min()
+    }
+
+    /// Forgets the versions that nobody can read any more. `durable` is the oldest state that a new
+    /// reader may get. Returns what is free now.
+    pub(super) fn prune(&mut self, readers: &Readers, durable: Lsn) -> Pruned {
+        let mut pruned = Pruned::default();
+        for i in (0..self.versions.len()).rev() {
+            let Some(until) = self.seen_until(i) else {
+                continue;
+            };
+            // A new reader of what is durable sees it as long as the next one is not durable.
+            if until > durable || readers.any_in(self.versions[i].end, until) {
+                continue;
+            }
+            pruned.add(&self.versions.remove(i).bytes);
+        }
+        pruned
+    }
+
+    /// What the data file held is in the file of older versions now: it is about to be overwritten.
+    /// `dropped` is when all pages from one at or below this on were dropped since, if they were.
+    pub(super) fn keep_base(&mut self, slot: u64, dropped: Option<Lsn>) {
+        let at = self.versions.partition_point(|v| v.end <= self.base);
+        let kept = Version {
+            end: self.base,
+            bytes: Bytes::Spilled(slot),
+            redo: Vec::new(),
+        };
+        self.versions.insert(at, kept);
+        let next = self.versions.get(at + 1).map(|v| v.end);
+        if let Some(end) = dropped.filter(|end| next.is_none_or(|next| *end < next)) {
+            let zero = Version {
+                end,
+                bytes: Bytes::Zero,
+                redo: Vec::new(),
+            };
+            self.versions.insert(at + 1, zero);
+        }
+    }
+
+    /// Whether a reader needs what the data file holds, because the next version is too new for it.
+    pub(super) fn base_is_read(&self, readers: &Readers) -> bool {
+        // It is kept elsewhere already: an attempt to apply the page was given up.
+        if self.versions.iter().any(|v| v.end == self.base) {
+            return false;
+        }
+        let next = self.versions.iter().find(|v| v.end > self.base);
+        next.is_some_and(|next| readers.any_in(self.base, next.end))
+    }
+}
+
+/// What became of the memory and the slots of forgotten versions.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Pruned {
+    pub(super) images: usize,
+    pub(super) slots: Vec<u64>,
+}
+
+impl Pruned {
+    pub(super) fn add(&mut self, bytes: &Bytes) {
+        match bytes {
+            Bytes::Memory(_) => self.images += 1,
+            Bytes::Spilled(slot) => self.slots.push(*slot),
+            Bytes::Log(_) | Bytes::Zero => {}
+        }
+    }
+}
+
+/// The states that readers and transactions hold, with how many hold each.
+#[derive(Debug, Default)]
+pub(super) struct Readers(BTreeMap<Lsn, usize>);
+
+impl Readers {
+    pub(super) fn add(&mut self, at: Lsn) {
+        *self.0.entry(at).or_default() += 1;
+    }
+
+    pub(super) fn remove(&mut self, at: Lsn) {
+        if let Some(count) = self.0.get_mut(&at) {
+            *count -= 1;
+            if *count == 0 {
+                self.0.remove(&at);
+            }
+        }
+    }
+
+    /// Whether somebody reads at a state from `from` on and below `to`.
+    pub(super) fn any_in(&self, from: Lsn, to: Lsn) -> bool {
+        from < to && self.0.range(from..to).next().is_some()
+    }
+
+    /// The oldest state that somebody reads.
+    pub(super) fn oldest(&self) -> Option<Lsn> {
+        self.0.first_key_value().map(|(at, _)| *at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn version(end: u64) -> Version {
+        Version {
+            end: Lsn(end),
+            bytes: Bytes::Memory(vec![0; 1].into()),
+            redo: vec![Lsn(end - 1)],
+        }
+    }
+
+    fn chain(ends: &[u64]) -> Chain {
+        Chain {
+            versions: ends.iter().map(|e| version(*e)).collect(),
+            ..Chain::default()
+        }
+    }
+
+    fn left(ends: &[u64], readers: &[u64], durable: u64) -> Vec<u64> {
+        let mut all = Readers::default();
+        readers.iter().for_each(|r| all.add(Lsn(*r)));
+        let mut chain = chain(ends);
+        let pruned = chain.prune(&all, Lsn(durable));
+        assert_eq!(pruned.images, ends.len() - chain.versions.len());
+        chain.versions.iter().map(|v| v.end.0).collect()
+    }
+
+    #[test]
+    fn versions_stay_while_somebody_may_read_them() {
+        assert_eq!(left(&[10, 20, 30], &[], 30), [30]);
+        assert_eq!(left(&[10, 20, 30], &[], 29), [20, 30]);
+        assert_eq!(left(&[10, 20, 30], &[], 0), [10, 20, 30]);
+        assert_eq!(left(&[10, 20, 30], &[10], 40), [10, 30]);
+        assert_eq!(left(&[10, 20, 30], &[29], 40), [20, 30]);
+        assert_eq!(left(&[10, 20, 30], &[9, 30], 40), [30]);
+    }
+
+    #[test]
+    fn a_reader_sees_the_newest_version_that_is_not_newer_than_its_state() {
+        let chain = chain(&[10, 20]);
+        let at = |at| chain.visible_at(Lsn(at)).map(|v| v.end.0);
+        assert_eq!(
+            (at(9), at(10), at(19), at(25)),
+            (None, Some(10), Some(10), Some(20))
+        );
+        let mut readers = Readers::default();
+        readers.add(Lsn(9));
+        readers.add(Lsn(9));
+        readers.add(Lsn(12));
+        assert!(chain.base_is_read(&readers));
+        readers.remove(Lsn(9));
+        assert!(chain.base_is_read(&readers));
+        readers.remove(Lsn(9));
+        assert!(!chain.base_is_read(&readers));
+        assert_eq!(readers.oldest(), Some(Lsn(12)));
+    }
+}

@@ -1,0 +1,276 @@
+//! A commit: check for conflicts, encode, append to the log, which decides the order; then wait.
+
+use super::LoggedStore;
+use super::diff;
+use super::read::LoggedView;
+use super::state::{Admission, Planned};
+use super::stats::add;
+use crate::changes::{Change, Changes};
+use crate::error::{Error, Result};
+use crate::page_file::Committed;
+use logforce_core::{CommitHandle, ErrorKind as LogErrorKind, Log, MAX_RECORD_LEN, Policy};
+use logforce_format::{Lsn, RedoWriter};
+use std::future::Future;
+use std::ops::Range;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+/// Bytes of headers that the log puts around a record, at most.
+const LOG_OVERHEAD: usize = 64;
+
+/// A commit whose place in the order is decided.
+pub(crate) struct LoggedCommit {
+    commit: u64,
+    how: How,
+}
+
+enum How {
+    /// Nothing was changed: there is nothing to wait for.
+    Nothing(Committed),
+    /// The waiting thread forces the log itself.
+    Force { log: Log, end: Lsn },
+    /// The log carries it as the policy says.
+    Submitted(CommitHandle),
+}
+
+/// A redo record, and of each of its pages whether its whole image is in it.
+struct Encoded {
+    record: Vec<u8>,
+    is_image: Vec<bool>,
+}
+
+impl LoggedStore {
+    /// Decides a commit. With `is_awaited` the caller waits at once, and so forces the log itself.
+    pub(crate) fn commit(
+        self: &Arc<Self>,
+        view: &LoggedView,
+        changes: Changes,
+        policy: Policy,
+        is_awaited: bool,
+    ) -> Result<LoggedCommit> {
+        self.place.check_process()?;
+        if changes.is_empty() {
+            self.state().check()?;
+            return Ok(LoggedCommit {
+                commit: view.commit(),
+                how: How::Nothing(Committed {
+                    commit: view.commit(),
+                    guarantee: self.guarantee(),
+                }),
+            });
+        }
+        self.reach(changes.page_count(view.page_count()))?;
+        let mut freed = false;
+        loop {
+            match self.try_commit(view.end(), &changes, policy, is_awaited) {
+                // A checkpoint frees space in the log: once, since nobody knows whether enough.
+                Err(Error::Log(e))
+                    if matches!(e.kind(), LogErrorKind::NoSpace | LogErrorKind::Full) && !freed =>
+                {
+                    freed = true;
+                    if !self.state().is_dirty() {
+                        return Err(Error::Log(e));
+                    }
+                    self.checkpoint()?;
+                }
+                other => return other,
+            }
+        }
+    }
+
+    fn try_commit(
+        &self,
+        at: Lsn,
+        changes: &Changes,
+        policy: Policy,
+        is_awaited: bool,
+    ) -> Result<LoggedCommit> {
+        let planned = self.reserve(at, changes)?;
+        let mut reserved = Reserved {
+            store: self,
+            changes,
+            is_held: true,
+        };
+        let encoded = self.encode(changes, &planned)?;
+        let mut point = None;
+        let mut slots = Vec::new();
+        let decided = |at: logforce_core::RecordRange| {
+            let range = (at.start, at.end);
+            let (published, pruned) = self.state().publish(changes, &encoded.is_image, range);
+            point = Some(published);
+            slots = pruned.slots;
+        };
+        let parts = [&encoded.record[..]];
+        let handle = match is_awaited && policy == Policy::Force {
+            true => self.log.append_ordered(&parts, decided).map(|()| None),
+            false => self.log.submit_ordered(&parts, policy, decided).map(Some),
+        };
+        let handle = handle.map_err(Error::Log)?;
+        let Some(point) = point else {
+            // The log calls it before it returns.
+            return Err(Error::Closed);
+        };
+        reserved.is_held = false;
+        self.spill.free(slots);
+        self.count(changes, &encoded);
+        self.after_commit();
+        let how = match handle {
+            Some(handle) => How::Submitted(handle),
+            None => How::Force {
+                log: self.log.clone(),
+                end: point.end,
+            },
+        };
+        Ok(LoggedCommit {
+            commit: point.commit,
+            how,
+        })
+    }
+
+    /// Waits until the open generation takes a commit, and keeps its pages for it.
+    fn reserve(&self, at: Lsn, changes: &Changes) -> Result<Vec<Planned>> {
+        let mut waited = false;
+        loop {
+            let seen = self.progress.observe();
+            {
+                let mut state = self.state();
+                state.check()?;
+                if let Err(e) = state.conflict(changes, at) {
+                    add(&self.counts.conflicts, 1);
+                    return Err(e);
+                }
+                if state.admit(self.options.checkpoint_distance)? == Admission::Go {
+                    return Ok(state.reserve(changes));
+                }
+            }
+            if !std::mem::replace(&mut waited, true) {
+                add(&self.counts.waits, 1);
+            }
+            self.work.notify(self.runtime());
+            self.progress.wait(self.runtime(), seen, None);
+        }
+    }
+
+    fn encode(&self, changes: &Changes, planned: &[Planned]) -> Result<Encoded> {
+        let page_size = self.page_size();
+        let mut is_image = Vec::with_capacity(planned.len());
+        let mut capacity = 0;
+        let mut ranges: Vec<Option<Vec<Range<usize>>>> = Vec::with_capacity(planned.len());
+        for (change, planned) in changes.pages.values().zip(planned) {
+            let changed = match (change, &planned.before) {
+                (Change::Write { image, .. }, Some(before)) => Some(diff::changed(before, image)),
+                _ => None,
+            };
+            // Above half a page the image is as good, and begins the page's redo anew.
+            let changed = changed.filter(|r| RedoWriter::ranges_len(r) <= page_size / 2);
+            capacity += match &changed {
+                Some(ranges) => RedoWriter::ranges_len(ranges),
+                None => page_size + RedoWriter::ranges_len(&[]),
+            };
+            is_image.push(changed.is_none());
+            ranges.push(changed);
+        }
+        let len = capacity + LOG_OVERHEAD;
+        if len > MAX_RECORD_LEN {
+            return Err(Error::TooLarge {
+                len: len as u64,
+                max: MAX_RECORD_LEN as u64,
+            });
+        }
+        let mut redo = RedoWriter::new(changes.resize, capacity);
+        for ((page, change), ranges) in changes.pages.iter().zip(&ranges) {
+            match (change, ranges) {
+                (Change::Discard, _) => redo.discard(*page),
+                (Change::Write { image, .. }, None) => redo.image(*page, image),
+                (Change::Write { image, .. }, Some(ranges)) => redo.ranges(*page, image, ranges),
+            }
+        }
+        Ok(Encoded {
+            record: redo.finish(),
+            is_image,
+        })
+    }
+
+    fn count(&self, changes: &Changes, encoded: &Encoded) {
+        let images = encoded.is_image.iter().filter(|i| **i).count() as u64;
+        add(&self.counts.commits, 1);
+        add(&self.counts.pages_committed, changes.pages.len() as u64);
+        add(&self.counts.bytes_logged, encoded.record.len() as u64);
+        add(&self.counts.images_logged, images);
+    }
+
+    /// Keeps memory within its bound, and wakes the applier if a generation has ended.
+    fn after_commit(&self) {
+        let limit = self.options.cache / self.page_size();
+        let durable = self.log.durable_lsn();
+        let has_work = {
+            let mut state = self.state();
+            state.forced(durable);
+            if state.images > limit {
+                state.evict(limit);
+            }
+            state.closed.is_some_and(|c| c.applied == 0)
+        };
+        if has_work {
+            self.work.notify(self.runtime());
+            // Commits that waited for the generation to end.
+            self.progress.notify(self.runtime());
+        }
+    }
+}
+
+/// Gives the pages back if the commit does not get into the log, also where encoding unwinds.
+struct Reserved<'a> {
+    store: &'a LoggedStore,
+    changes: &'a Changes,
+    is_held: bool,
+}
+
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        if self.is_held {
+            self.store.state().release(self.changes);
+            self.store.work.notify(self.store.runtime());
+            self.store.progress.notify(self.store.runtime());
+        }
+    }
+}
+
+impl LoggedCommit {
+    pub(crate) fn commit(&self) -> u64 {
+        self.commit
+    }
+
+    pub(crate) fn wait(self) -> Result<Committed> {
+        let commit = self.commit;
+        let guarantee = match self.how {
+            How::Nothing(committed) => return Ok(committed),
+            How::Force { log, end } => log.force(end)?,
+            How::Submitted(handle) => handle.wait()?.guarantee,
+        };
+        Ok(Committed { commit, guarantee })
+    }
+
+    pub(crate) fn poll(&mut self, waker: &Waker) -> Option<Result<Committed>> {
+        let commit = self.commit;
+        match &mut self.how {
+            How::Nothing(committed) => Some(Ok(*committed)),
+            // Only a commit that is waited for in its thread is one of these.
+            How::Force { log, end } => Some(match log.force(*end) {
+                Ok(guarantee) => Ok(Committed { commit, guarantee }),
+                Err(e) => Err(Error::Log(e)),
+            }),
+            How::Submitted(handle) => {
+                match Pin::new(handle).poll(&mut Context::from_waker(waker)) {
+                    Poll::Pending => None,
+                    Poll::Ready(Ok(done)) => Some(Ok(Committed {
+                        commit,
+                        guarantee: done.guarantee,
+                    })),
+                    Poll::Ready(Err(e)) => Some(Err(Error::Log(e))),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Which pages of a logged file were ever written, and their checksums: the file `map`.
+//!
+//! It consists of sectors of 512 bytes, of which each is written whole or not at all by any disk we
+//! know. Changes of a sector are redone from the log together with the pages that they are about.
+
+use crate::changes::Image;
+use crate::error::{Error, Result};
+use crate::files::{MAP, Place};
+use logforce_device::sync::Mutex;
+use logforce_device::{AlignedBuf, Barrier, File, OpenFile, ReadSource, Write};
+use logforce_format::{MAP_SECTOR_ENTRIES, MAP_SECTOR_LEN, MapEntry, MapSector};
+use std::collections::{BTreeSet, HashMap};
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError};
+
+/// Sectors that are written by one write at most.
+const LONGEST_WRITE: usize = 2048;
+
+/// The map. What was read of it stays in memory: 8 bytes a page.
+pub(super) struct PageMap {
+    file: Arc<dyn File>,
+    path: PathBuf,
+    checksums: bool,
+    cached: Mutex<Cached>,
+}
+
+#[derive(Default)]
+struct Cached {
+    sectors: HashMap<u64, MapSector>,
+    /// Changed, and not written yet.
+    dirty: BTreeSet<u64>,
+}
+
+impl PageMap {
+    /// Creates the file, empty, and forces it. Its name is durable with the directory.
+    pub(super) fn create(place: &Place) -> Result<()> {
+        let path = place.path_of(MAP);
+        match place.dir.remove(MAP) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                return Err(Error::io("remove", &path)(e));
+            }
+            _ => {}
+        }
+        let file = place.dir.open(MAP, OpenFile::CREATE);
+        let file = file.map_err(Error::io("create", &path))?;
+        file.barrier(Barrier::Full)
+            .map_err(Error::io("sync", &path))
+    }
+
+    pub(super) fn open(place: &Place, checksums: bool) -> Result<PageMap> {
+        Ok(PageMap {
+            file: place.open_file(MAP, false)?,
+            path: place.path_of(MAP),
+            checksums,
+            cached: Mutex::default(),
+        })
+    }
+
+    fn cached(&self) -> logforce_device::sync::MutexGuard<'_, Cached> {
+        self.cached.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn place_of(page: u64) -> (u64, usize) {
+        let entries = MAP_SECTOR_ENTRIES as u64;
+        (page / entries, (page % entries) as usize)
+    }
+
+    /// A sector, from memory or from the file.
+    fn with_sector<T>(&self, sector: u64, f: impl Fn(&mut Cached) -> Option<T>) -> Result<T> {
+        loop {
+            if let Some(value) = f(&mut self.cached()) {
+                return Ok(value);
+            }
+            let read = self.read(sector)?;
+            // Of two threads that read it the first one's stays: it may have been changed since.
+            self.cached().sectors.entry(sector).or_insert(read);
+        }
+    }
+
+    fn read(&self, sector: u64) -> Result<MapSector> {
+        let offset = sector * MAP_SECTOR_LEN as u64;
+        let mut buf = [0; MAP_SECTOR_LEN];
+        // Behind the end of the file nothing was written.
+        let read = self.file.read_at(offset, &mut buf, ReadSource::Cache);
+        read.map_err(Error::io("read", &self.path))?;
+        MapSector::decode(&buf, sector).map_err(|reject| Error::Damaged {
+            path: self.path.clone(),
+            what: format!(
+                "sector of the page map, for the pages from {}",
+                sector * MAP_SECTOR_ENTRIES as u64
+            ),
+            offset,
+            found: reject.to_string(),
+        })
+    }
+
+    /// What the map says of a page.
+    pub(super) fn entry(&self, page: u64) -> Result<MapEntry> {
+        let (sector, at) = Self::place_of(page);
+        self.with_sector(sector, |cached| {
+            Some(cached.sectors.get(&sector)?.entries[at])
+        })
+    }
+
+    /// Notes the contents of pages, or that they are dropped.
+    pub(super) fn set<'a>(
+        &self,
+        pages: impl Iterator<Item = (u64, Option<&'a Image>)>,
+    ) -> io::Result<()> {
+        for (page, image) in pages {
+            let entry = match image {
+                None => MapEntry::Absent,
+                Some(image) if self.checksums => MapEntry::of(page, image),
+                Some(_) => MapEntry::Present { crc: 0 },
+            };
+            let (sector, at) = Self::place_of(page);
+            let set = self.with_sector(sector, |cached| {
+                cached.sectors.get_mut(&sector)?.entries[at] = entry;
+                cached.dirty.insert(sector);
+                Some(())
+            });
+            set.map_err(io::Error::other)?;
+        }
+        Ok(())
+    }
+
+    /// The pages from `from` on that were written, ascending. Reads the whole rest of the map; what a
+    /// sparse file leaves out costs little.
+    pub(super) fn present_from(&self, from: u64) -> Result<Vec<u64>> {
+        let first = Self::place_of(from).0;
+        let read_error = |e| Error::io("read", &self.path)(e);
+        let end = self.file.len().map_err(read_error)?;
+        let end = end.div_ceil(MAP_SECTOR_LEN as u64);
+        let mut sectors: BTreeSet<u64> = self.cached().sectors.keys().copied().collect();
+        let mut buf = vec![0; LONGEST_WRITE * MAP_SECTOR_LEN];
+        for start in (first..end).step_by(LONGEST_WRITE) {
+            let offset = start * MAP_SECTOR_LEN as u64;
+            let read = self.file.read_at(offset, &mut buf, ReadSource::Cache);
+            let read = read.map_err(read_error)?;
+            let used = |(_, sector): &(u64, &[u8])| sector.iter().any(|b| *b != 0);
+            let read = (start..).zip(buf[..read].chunks(MAP_SECTOR_LEN));
+            sectors.extend(read.filter(used).map(|(n, _)| n));
+        }
+        let mut pages = Vec::new();
+        for sector in sectors.range(first..) {
+            for at in 0..MAP_SECTOR_ENTRIES as u64 {
+                let page = sector * MAP_SECTOR_ENTRIES as u64 + at;
+                if page >= from && self.entry(page)? != MapEntry::Absent {
+                    pages.push(page);
+                }
+            }
+        }
+        Ok(pages)
+    }
+
+    /// Writes what has changed.
+    pub(super) fn write(&self) -> io::Result<()> {
+        let runs = {
+            let mut cached = self.cached();
+            let dirty = std::mem::take(&mut cached.dirty);
+            let encoded = |s: &u64| cached.sectors.get(s).map(|m| (*s, m.encode(*s)));
+            contiguous(dirty.iter().filter_map(encoded))
+        };
+        for (first, bytes) in runs {
+            let mut buf = AlignedBuf::zeroed(bytes.len(), MAP_SECTOR_LEN);
+            buf.copy_from_slice(&bytes);
+            let ticket = self.file.submit(Write {
+                offset: first * MAP_SECTOR_LEN as u64,
+                range: 0..bytes.len(),
+                buf,
+                through: false,
+            });
+            self.file.complete(ticket).result?;
+        }
+        Ok(())
+    }
+
+    /// Makes durable what was written.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        self.file.barrier(Barrier::Data)
+    }
+}
+
+/// Gathers sectors that follow each other.
+fn contiguous(sectors: impl Iterator<Item = (u64, [u8; MAP_SECTOR_LEN])>) -> Vec<(u64, Vec<u8>)> {
+    let mut runs: Vec<(u64, Vec<u8>)> = Vec::new();
+    for (sector, bytes) in sectors {
+        match runs.last_mut() {
+            Some((first, run))
+                if *first + (run.len() / MAP_SECTOR_LEN) as u64 == sector
+                    && run.len() < LONGEST_WRITE * MAP_SECTOR_LEN =>
+            {
+                run.extend_from_slice(&bytes);
+            }
+            _ => runs.push((sector, bytes.to_vec())),
+        }
+    }
+    runs
+}

@@ -1,0 +1,170 @@
+//! Logged commit: changes go to a log first, and to the pages' own places later, sorted.
+//!
+//! `commit` decides the order and appends; `state` is what the mutex guards, `chain` the versions of one
+//! page; `grow` makes room for new pages; `read` finds a version; `apply` is the thread that brings generations of commits into the data
+//! file, `proof` the order in which it must; `open` creates and recovers.
+
+mod apply;
+mod chain;
+mod commit;
+mod diff;
+mod grow;
+mod map;
+mod open;
+mod proof;
+mod read;
+mod spill;
+mod state;
+mod stats;
+
+pub(crate) use commit::LoggedCommit;
+pub(crate) use read::LoggedView;
+
+use crate::error::{Error, Result};
+use crate::files::Place;
+use crate::options::Options;
+use crate::page_file::Stats;
+use crate::sync::Event;
+use crate::write_out::Writers;
+use logforce_core::{Guarantee, Log, Policy};
+use logforce_device::JoinHandle;
+use logforce_device::sync::{Mutex, MutexGuard};
+use logforce_format::PageFileHeader;
+use proof::DataFile;
+use spill::Spill;
+use state::State;
+use stats::Counts;
+use std::path::Path;
+use std::sync::{Arc, PoisonError};
+
+/// A page file that commits through a log.
+pub(crate) struct LoggedStore {
+    place: Place,
+    options: Options,
+    guarantee: Guarantee,
+    /// As it was when the file was opened: for what never changes.
+    header: PageFileHeader,
+    log: Log,
+    data: DataFile,
+    spill: Spill,
+    writers: Writers,
+    /// Locked for memory only. The log calls `publish` with its own mutex locked: so nothing may call
+    /// the log while this is locked.
+    state: Mutex<State>,
+    /// Commits and checkpoints wait: pages were applied, or a generation began.
+    progress: Event,
+    /// The applier waits: a generation has ended, or the file is closed.
+    work: Event,
+    applier: Mutex<Option<Box<dyn JoinHandle>>>,
+    counts: Counts,
+}
+
+impl LoggedStore {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn runtime(&self) -> &dyn logforce_device::Runtime {
+        &*self.place.runtime
+    }
+
+    pub(crate) fn header(&self) -> PageFileHeader {
+        self.header
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.place.path
+    }
+
+    pub(crate) fn policy(&self) -> Policy {
+        self.options.policy
+    }
+
+    pub(crate) fn guarantee(&self) -> Guarantee {
+        self.guarantee.min(self.log.guarantee())
+    }
+
+    /// The size of a page, bytes.
+    fn page_size(&self) -> usize {
+        self.header.page_size as usize
+    }
+
+    /// Brings everything that is committed into the data file, durably.
+    pub(crate) fn checkpoint(&self) -> Result<()> {
+        self.place.check_process()?;
+        let target = {
+            let state = self.state();
+            state.check()?;
+            state.latest.end
+        };
+        loop {
+            let seen = self.progress.observe();
+            {
+                let mut state = self.state();
+                state.check()?;
+                if let Some(e) = &state.stalled {
+                    return Err(e.clone());
+                }
+                if state.applied >= target {
+                    return Ok(());
+                }
+                state.end_generation();
+            }
+            self.work.notify(self.runtime());
+            self.progress.wait(self.runtime(), seen, None);
+        }
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        let (memory, dirty_pages) = {
+            let state = self.state();
+            let memory = state.images as u64 * u64::from(self.header.page_size);
+            (memory, state.dirty_pages())
+        };
+        self.counts.stats(memory, dirty_pages)
+    }
+
+    /// Forces the log and ends the threads. What is in the log and not in the data file is redone by the
+    /// next opening.
+    pub(crate) fn close(&self) -> Result<()> {
+        // The parent goes on; its threads are not in this process.
+        if self.place.check_process().is_err() {
+            return Ok(());
+        }
+        if std::mem::replace(&mut self.state().is_closing, true) {
+            return Ok(());
+        }
+        self.work.notify(self.runtime());
+        self.progress.notify(self.runtime());
+        let applier = self
+            .applier
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(thread) = applier {
+            // If it has panicked, the failure is in the state.
+            let _ = thread.join();
+        }
+        let closed = self.log.clone().close();
+        self.place.release();
+        let failure = self.state().failure.clone();
+        match failure {
+            Some(e) => Err(e),
+            None => closed.map_err(Error::Log),
+        }
+    }
+
+    /// The page file has failed: nothing is accepted any more.
+    fn fail(&self, cause: Error) {
+        let mut state = self.state();
+        if state.failure.is_none() {
+            let error = match cause {
+                e @ Error::Poisoned(_) => e,
+                e => Error::Poisoned(Arc::new(e)),
+            };
+            state.failure = Some(error);
+        }
+        drop(state);
+        self.progress.notify(self.runtime());
+    }
+}

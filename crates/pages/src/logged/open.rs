@@ -1,0 +1,310 @@
+//! Creating a logged page file, and opening one: what the log holds beyond the data file is read, and
+//! brought into it in the background.
+
+use super::LoggedStore;
+use super::chain::{Bytes, Version};
+use super::map::PageMap;
+use super::proof::DataFile;
+use super::read::put_ranges;
+use super::spill::Spill;
+use super::state::{Point, State};
+use super::stats::Counts;
+use crate::changes::{Change, Changes, Image};
+use crate::error::{Error, Result};
+use crate::files::{DATA, LOG, Place};
+use crate::header::HeaderSlots;
+use crate::options::{DEFAULT_PAGE_SIZE, Options};
+use crate::sync::Event;
+use crate::write_out::Writers;
+use logforce_core::{ErrorKind as LogErrorKind, Guarantee, Log, OpenMode};
+use logforce_device::System;
+use logforce_device::sync::Mutex;
+use logforce_format::{
+    LoggedState, Lsn, PAGE_DATA_OFFSET, PageChange, PageFileHeader, PageFileId, PageFileKind, Redo,
+};
+use std::sync::{Arc, PoisonError};
+
+/// What the log's metadata says: the page file that it belongs to.
+const META: &[u8] = b"page file ";
+
+fn meta_of(id: PageFileId) -> Vec<u8> {
+    [META, &id.0].concat()
+}
+
+impl LoggedStore {
+    pub(crate) fn create(
+        system: &dyn System,
+        place: Place,
+        options: Options,
+        guarantee: Guarantee,
+    ) -> Result<Arc<LoggedStore>> {
+        // A crash below leaves a log without a name in its metadata and no data file: a creation that
+        // was not finished, which the next one goes on with.
+        let log = open_log(system, &place, &options, OpenMode::OpenOrCreate)?;
+        if log.meta().is_some() {
+            return Err(Error::NoPageFile {
+                path: place.path.clone(),
+                why: format!(
+                    "its file '{DATA}' is missing beside its log: restore both from the same backup"
+                ),
+            });
+        }
+        let random = || place.runtime.random().to_le_bytes();
+        let mut id = [0; 16];
+        id[..8].copy_from_slice(&random());
+        id[8..].copy_from_slice(&random());
+        let header = PageFileHeader {
+            id: PageFileId(id),
+            sequence: 1,
+            page_size: options.page_size.unwrap_or(DEFAULT_PAGE_SIZE),
+            checksums: options.checksums.unwrap_or(true),
+            page_count: 0,
+            commit: 0,
+            kind: PageFileKind::Logged(LoggedState {
+                log_id: log.id(),
+                redo_from: log.tail_lsn(),
+            }),
+        };
+        PageMap::create(&place)?;
+        HeaderSlots::create(&place, &header)?;
+        log.set_meta(&meta_of(header.id))?;
+        LoggedStore::start(place, options, guarantee, log)
+    }
+
+    pub(crate) fn open(
+        system: &dyn System,
+        place: Place,
+        options: Options,
+        guarantee: Guarantee,
+    ) -> Result<Arc<LoggedStore>> {
+        let log = open_log(system, &place, &options, OpenMode::OpenExisting);
+        let log = log.map_err(|e| match e {
+            Error::Log(e) if e.kind() == LogErrorKind::NoLog => Error::ForeignLog {
+                path: place.path.clone(),
+                why: format!("its log, in the directory '{LOG}', is missing ({e})"),
+            },
+            e => e,
+        })?;
+        LoggedStore::start(place, options, guarantee, log)
+    }
+
+    fn start(
+        place: Place,
+        options: Options,
+        guarantee: Guarantee,
+        log: Log,
+    ) -> Result<Arc<LoggedStore>> {
+        let slots = HeaderSlots::load(&place, place.open_file(DATA, false)?)?;
+        let header = slots.header;
+        let redo_from = check_log(&place, &header, &log)?;
+        let io = |e| Error::io("start a thread for", &place.path)(e);
+        let page_size = header.page_size;
+        let data = DataFile {
+            file: place.open_file(DATA, place.is_direct(page_size))?,
+            map: PageMap::open(&place, header.checksums)?,
+            page_size,
+        };
+        let spill = Spill::create(&place, page_size)?;
+        let writers =
+            Writers::start(&place.runtime, options.writers, place.alignment()).map_err(io)?;
+        let at = Point {
+            end: redo_from,
+            commit: header.commit,
+            page_count: header.page_count,
+        };
+        let mut state = State::new(at);
+        let len = data
+            .file
+            .len()
+            .map_err(Error::io("look at", place.path_of(DATA)))?;
+        state.reached = len.saturating_sub(PAGE_DATA_OFFSET) / u64::from(page_size);
+        let limit = options.cache / page_size as usize;
+        Recovery {
+            log: &log,
+            page_size,
+            limit,
+            state: &mut state,
+        }
+        .run(redo_from)?;
+        let store = Arc::new(LoggedStore {
+            header,
+            data,
+            spill,
+            writers,
+            state: Mutex::new(state),
+            progress: Event::default(),
+            work: Event::default(),
+            applier: Mutex::default(),
+            counts: Counts::default(),
+            place,
+            options,
+            guarantee,
+            log,
+        });
+        let own = store.clone();
+        let body = Box::new(move || own.run_applier(slots));
+        let thread = store.place.runtime.spawn("logforce-apply", body);
+        let thread = thread.map_err(Error::io("start a thread for", &store.place.path))?;
+        *store.applier.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+        Ok(store)
+    }
+}
+
+fn open_log(system: &dyn System, place: &Place, options: &Options, mode: OpenMode) -> Result<Log> {
+    let log_options = options
+        .log
+        .clone()
+        .policy(options.policy)
+        .require(options.require);
+    Ok(Log::open(system, place.path_of(LOG), mode, log_options)?)
+}
+
+/// Whether the log is the data file's, and holds all that it needs; returns where redo begins.
+fn check_log(place: &Place, header: &PageFileHeader, log: &Log) -> Result<Lsn> {
+    let foreign = |why: String| Error::ForeignLog {
+        path: place.path.clone(),
+        why,
+    };
+    let PageFileKind::Logged(LoggedState { log_id, redo_from }) = header.kind else {
+        return Err(foreign("the data file commits by copy-on-write".to_owned()));
+    };
+    if log_id != log.id() {
+        return Err(foreign(format!(
+            "the data file names the log {log_id}, and the log there is {}",
+            log.id()
+        )));
+    }
+    match log.meta() {
+        Some(meta) if meta == meta_of(header.id) => {}
+        // The crash came before the creation had written it.
+        None => log.set_meta(&meta_of(header.id))?,
+        Some(_) => {
+            return Err(foreign(format!(
+                "the log belongs to another page file than {}",
+                header.id
+            )));
+        }
+    }
+    if log.front_lsn() > redo_from {
+        return Err(foreign(format!(
+            "the data file needs the log from LSN {redo_from} on, and it begins at {}: the data file is \
+             older than the log",
+            log.front_lsn()
+        )));
+    }
+    if log.tail_lsn() < redo_from {
+        return Err(foreign(format!(
+            "the data file needs the log up to LSN {redo_from}, and it ends at {}: the log is older than \
+             the data file",
+            log.tail_lsn()
+        )));
+    }
+    Ok(redo_from)
+}
+
+/// Reads the commits that the data file may not hold.
+struct Recovery<'a> {
+    log: &'a Log,
+    page_size: u32,
+    /// Images to keep in memory.
+    limit: usize,
+    state: &'a mut State,
+}
+
+impl Recovery<'_> {
+    fn run(&mut self, from: Lsn) -> Result<()> {
+        for record in self.log.read_from(from)? {
+            let record = record?;
+
+            let redo = Redo::decode(&record.data, self.page_size)
+                .map_err(|e| self.damaged(record.start, e.to_string()))?;
+            self.publish(&redo, record.start, record.end)?;
+            self.state.forced(record.end);
+            self.state.evict(self.limit);
+        }
+        // The first change of each page after this is an image again.
+        if self.state.open.bytes > 0 {
+            self.state.end_generation();
+        }
+        Ok(())
+    }
+
+    fn damaged(&self, at: Lsn, found: String) -> Error {
+        Error::Damaged {
+            path: self.log.path().to_owned(),
+            what: format!("redo record at LSN {at}"),
+            offset: at.0,
+            found,
+        }
+    }
+
+    /// Makes the commit known, as it was when it was committed.
+    fn publish(&mut self, redo: &Redo<'_>, start: Lsn, end: Lsn) -> Result<()> {
+        let mut changes = Changes {
+            resize: redo.resize,
+            ..Changes::default()
+        };
+        let mut is_image = Vec::with_capacity(redo.pages.len());
+        for (page, change) in &redo.pages {
+            let change = match change {
+                PageChange::Image(image) => Change::Write {
+                    image: Image::from(*image),
+                    before: None,
+                },
+                PageChange::Ranges(ranges) => {
+                    let mut bytes = self.current(*page, start)?.to_vec();
+                    put_ranges(&mut bytes, ranges);
+                    Change::Write {
+                        image: bytes.into(),
+                        before: None,
+                    }
+                }
+                PageChange::Discard => Change::Discard,
+            };
+            is_image.push(matches!(redo_kind(redo, *page), Some(PageChange::Image(_))));
+            changes.pages.insert(*page, change);
+        }
+        self.state.reserve(&changes);
+        self.state.publish(&changes, &is_image, (start, end));
+        Ok(())
+    }
+
+    /// The page as the commits before this one left it: at least one of them holds its image, or it is
+    /// not known what the data file holds of it.
+    fn current(&self, page: u64, at: Lsn) -> Result<Image> {
+        let version = self.state.chains.get(&page).and_then(|c| c.last());
+        match version {
+            Some(Version {
+                bytes: Bytes::Memory(image),
+                ..
+            }) => Ok(image.clone()),
+            Some(Version {
+                bytes: Bytes::Log(redo),
+                ..
+            }) => self.rebuild(page, redo),
+            _ => Err(self.damaged(
+                at,
+                format!("it changes parts of page {page}, of which the log holds no image"),
+            )),
+        }
+    }
+
+    fn rebuild(&self, page: u64, redo: &[Lsn]) -> Result<Image> {
+        let mut bytes = vec![0; self.page_size as usize];
+        for start in redo {
+            let record = self.log.read_at(*start)?;
+            let decoded = Redo::decode(&record.data, self.page_size);
+            let decoded = decoded.map_err(|e| self.damaged(*start, e.to_string()))?;
+            match redo_kind(&decoded, page) {
+                Some(PageChange::Image(image)) => bytes.copy_from_slice(image),
+                Some(PageChange::Ranges(ranges)) => put_ranges(&mut bytes, ranges),
+                _ => bytes.fill(0),
+            }
+        }
+        Ok(bytes.into())
+    }
+}
+
+fn redo_kind<'a, 'b>(redo: &'b Redo<'a>, page: u64) -> Option<&'b PageChange<'a>> {
+    redo.pages.iter().find(|(p, _)| *p == page).map(|(_, c)| c)
+}

@@ -1,0 +1,126 @@
+//! *Log before page*, as types: what must be durable before what, so that a step cannot be taken
+//! before the one that it relies on.
+//!
+//! [`Forced`] (the log is durable up to here) → [`Forced::admit`] gives an [`Applicable`] page →
+//! only those are written to the data file → [`Synced`] → [`Checkpointed`] → the log is truncated.
+
+use super::map::PageMap;
+use crate::changes::Image;
+use crate::error::{Error, Result};
+use crate::header::HeaderSlots;
+use crate::write_out::{Run, Writers, gather};
+use logforce_core::Log;
+use logforce_device::{Barrier, File};
+use logforce_format::{LoggedState, Lsn, PAGE_DATA_OFFSET, PageFileHeader, PageFileKind, planted};
+use std::io;
+use std::sync::Arc;
+
+/// The log is durable up to here.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Forced(Lsn);
+
+impl Forced {
+    /// Forces the log up to `end`. Without this a crash could leave a page in the data file whose
+    /// commit is gone.
+    pub(super) fn force(log: &Log, end: Lsn) -> Result<Forced> {
+        if planted!("page-before-log") {
+            return Ok(Forced(Lsn(u64::MAX)));
+        }
+        log.force(end)?;
+        Ok(Forced(log.durable_lsn().max(end)))
+    }
+
+    /// Up to where.
+    pub(super) fn end(self) -> Lsn {
+        self.0
+    }
+
+    /// The page may be written to the data file, if the version is durable in the log.
+    pub(super) fn admit(self, page: u64, end: Lsn, image: Image) -> Option<Applicable> {
+        (end <= self.0).then_some(Applicable { page, image })
+    }
+}
+
+/// A page whose version is durable in the log.
+#[derive(Debug)]
+pub(super) struct Applicable {
+    page: u64,
+    image: Image,
+}
+
+/// The file that pages are applied to, and its map.
+pub(super) struct DataFile {
+    pub(super) file: Arc<dyn File>,
+    pub(super) map: PageMap,
+    pub(super) page_size: u32,
+}
+
+/// The data file and its map are durable as far as they were written.
+#[derive(Debug)]
+pub(super) struct Synced(());
+
+/// The header says that redo begins here, durably.
+#[derive(Debug)]
+pub(super) struct Checkpointed(Lsn);
+
+impl DataFile {
+    /// Where a page lies, bytes.
+    pub(super) fn offset(&self, page: u64) -> u64 {
+        PAGE_DATA_OFFSET + page * u64::from(self.page_size)
+    }
+
+    /// Writes pages, which come in ascending order. Returns how many writes that took.
+    pub(super) fn write(&self, writers: &Writers, pages: Vec<Applicable>) -> io::Result<u64> {
+        self.map
+            .set(pages.iter().map(|p| (p.page, Some(&p.image))))?;
+        let pages = pages.into_iter().map(|p| (self.offset(p.page), p.image));
+        let runs: Vec<Run> = gather(pages);
+        let count = runs.len() as u64;
+        writers.write(&self.file, runs, false)?;
+        Ok(count)
+    }
+
+    /// Makes durable what was written, the map as well.
+    pub(super) fn sync(&self) -> io::Result<Synced> {
+        self.map.write()?;
+        if !planted!("data-file-unsynced") {
+            self.file.barrier(Barrier::Data)?;
+        }
+        self.map.sync()?;
+        Ok(Synced(()))
+    }
+}
+
+impl Synced {
+    /// Writes the header: redo begins at `redo_from` from now on. A crash before leaves the old one,
+    /// and the pages are written again from the log.
+    pub(super) fn checkpoint(
+        self,
+        slots: &mut HeaderSlots,
+        redo_from: Lsn,
+        commit: u64,
+        page_count: u64,
+    ) -> io::Result<Checkpointed> {
+        let PageFileKind::Logged(state) = slots.header.kind else {
+            return Err(io::Error::other("not the header of a logged file"));
+        };
+        let header = PageFileHeader {
+            commit,
+            page_count,
+            kind: PageFileKind::Logged(LoggedState { redo_from, ..state }),
+            ..slots.header
+        };
+        // Both slots, one after the other: the older header needs a part of the log that goes now, so if
+        // the newer slot rotted, nothing could be opened.
+        slots.store(header)?;
+        slots.store(header)?;
+        Ok(Checkpointed(redo_from))
+    }
+}
+
+impl Checkpointed {
+    /// Drops what the data file holds durably from the log.
+    pub(super) fn truncate(self, log: &Log) -> Result<()> {
+        log.truncate_front(self.0).map_err(Error::Log)
+    }
+}

@@ -1,0 +1,227 @@
+//! Reading a page at a committed state: from memory, the log, the file of older versions, or the data
+//! file, whichever holds the version.
+
+use super::LoggedStore;
+use super::chain::Bytes;
+use super::state::Point;
+use crate::changes::Image;
+use crate::error::{Error, Result};
+use crate::files::DATA;
+use logforce_core::ErrorKind as LogErrorKind;
+use logforce_device::ReadSource;
+use logforce_format::{Lsn, MapEntry, PageChange, Redo, page_crc, planted};
+use std::sync::Arc;
+
+/// A committed state that somebody reads. Clones share it.
+#[derive(Clone)]
+pub(crate) struct LoggedView {
+    registered: Arc<Registered>,
+}
+
+struct Registered {
+    store: Arc<LoggedStore>,
+    at: Point,
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        self.store.state().readers.remove(self.at.end);
+    }
+}
+
+/// Where a version is.
+enum Found {
+    Zero,
+    Memory(Image),
+    Log(Vec<Lsn>),
+    Spilled(u64),
+    /// In the data file, unless that is being overwritten: then the counter of such moments is higher
+    /// than this.
+    Data(u64),
+}
+
+impl LoggedStore {
+    /// What is committed, durable or not.
+    pub(crate) fn latest(self: &Arc<Self>) -> Result<LoggedView> {
+        self.place.check_process()?;
+        let mut state = self.state();
+        if state.is_closing {
+            return Err(Error::Closed);
+        }
+        let at = state.latest;
+        state.readers.add(at.end);
+        drop(state);
+        Ok(self.view(at))
+    }
+
+    /// What is durable.
+    pub(crate) fn durable(self: &Arc<Self>) -> Result<LoggedView> {
+        self.place.check_process()?;
+        let durable = self.log.durable_lsn();
+        let mut state = self.state();
+        if state.is_closing {
+            return Err(Error::Closed);
+        }
+        // Never an older state than one that was given out or applied: its versions may be gone.
+        state.forced(durable);
+        let at = state.durable;
+        state.readers.add(at.end);
+        drop(state);
+        Ok(self.view(at))
+    }
+
+    fn view(self: &Arc<Self>, at: Point) -> LoggedView {
+        LoggedView {
+            registered: Arc::new(Registered {
+                store: self.clone(),
+                at,
+            }),
+        }
+    }
+
+    /// A page as of the state `at`, which the caller has registered.
+    fn image_at(&self, page: u64, at: Lsn) -> Result<Image> {
+        loop {
+            let image = match self.find(page, at) {
+                Found::Zero => return Ok(vec![0; self.page_size()].into()),
+                Found::Memory(image) => return Ok(image),
+                Found::Spilled(slot) => return self.spill.read(slot),
+                Found::Log(redo) => self.rebuild(page, &redo),
+                Found::Data(seen) => {
+                    let read = self.read_data(page);
+                    if self.was_applied_since(page, seen) {
+                        // It was overwritten meanwhile: whatever was read may be torn.
+                        continue;
+                    }
+                    return read;
+                }
+            };
+            match image {
+                // It has left the log since it was found there: it is elsewhere now.
+                Err(Error::Log(e)) if e.kind() == LogErrorKind::Truncated => {}
+                other => return other,
+            }
+        }
+    }
+
+    fn find(&self, page: u64, at: Lsn) -> Found {
+        let state = self.state();
+        let chain = state.chains.get(&page);
+        if let Some(version) = chain.and_then(|c| c.visible_at(at)) {
+            return match &version.bytes {
+                Bytes::Memory(image) => Found::Memory(image.clone()),
+                Bytes::Log(redo) => Found::Log(redo.clone()),
+                Bytes::Spilled(slot) => Found::Spilled(*slot),
+                Bytes::Zero => Found::Zero,
+            };
+        }
+        let base = chain.map_or(Lsn::ORIGIN, |c| c.base);
+        if state.dropped_since(page, base).is_some_and(|end| end <= at) {
+            return Found::Zero;
+        }
+        Found::Data(state.applies)
+    }
+
+    fn was_applied_since(&self, page: u64, seen: u64) -> bool {
+        let state = self.state();
+        let chain = state.chains.get(&page);
+        chain.is_some_and(|c| c.applied_at > seen)
+    }
+
+    /// A page as the data file holds it, with its checksum verified.
+    pub(super) fn read_data(&self, page: u64) -> Result<Image> {
+        let path = || self.place.path_of(DATA);
+        let crc = match self.data.map.entry(page)? {
+            MapEntry::Absent => return Ok(vec![0; self.page_size()].into()),
+            MapEntry::Present { crc } => crc,
+        };
+        let mut bytes = vec![0; self.page_size()];
+        let offset = self.data.offset(page);
+        let damaged = |found: String| Error::Damaged {
+            path: path(),
+            what: format!("page {page}"),
+            offset,
+            found,
+        };
+        let read = self
+            .data
+            .file
+            .read_at(offset, &mut bytes, ReadSource::Cache)
+            .map_err(|e| match logforce_device::failure::is_of_medium(&e) {
+                true => damaged(format!("the medium does not give it back ({e})")),
+                false => Error::io("read", path())(e),
+            })?;
+        if read < bytes.len() {
+            return Err(damaged(format!("the file ends after {read} bytes of it")));
+        }
+        if self.header.checksums {
+            let found = page_crc(page, &bytes);
+            let fits = planted!("page-checksum-unverified", true, else found == crc);
+            if !fits {
+                return Err(damaged(format!(
+                    "its checksum is {found:08x}, {crc:08x} was written"
+                )));
+            }
+        }
+        Ok(bytes.into())
+    }
+
+    /// A version from the records that hold it: an image, and ranges on top.
+    pub(super) fn rebuild(&self, page: u64, redo: &[Lsn]) -> Result<Image> {
+        let mut bytes: Option<Vec<u8>> = None;
+        for start in redo {
+            let record = self.log.read_at(*start)?;
+            let damaged = |found: String| Error::Damaged {
+                path: self.log.path().to_owned(),
+                what: format!("redo record of page {page} at LSN {start}"),
+                offset: start.0,
+                found,
+            };
+            let redo = Redo::decode(&record.data, self.header.page_size);
+            let redo = redo.map_err(|e| damaged(e.to_string()))?;
+            let change = redo.pages.iter().find(|(p, _)| *p == page).map(|(_, c)| c);
+            match (change, &mut bytes) {
+                (Some(PageChange::Image(image)), _) => bytes = Some(image.to_vec()),
+                (Some(PageChange::Ranges(ranges)), Some(bytes)) => put_ranges(bytes, ranges),
+                _ => return Err(damaged("it does not hold the page's change".to_owned())),
+            }
+        }
+        match bytes {
+            Some(bytes) => Ok(bytes.into()),
+            None => Ok(vec![0; self.page_size()].into()),
+        }
+    }
+}
+
+/// Puts changed ranges into a page; they lie within it, which decoding has checked.
+pub(super) fn put_ranges(page: &mut [u8], ranges: &[(u32, &[u8])]) {
+    for (offset, bytes) in ranges {
+        let at = *offset as usize;
+        page[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+}
+
+impl LoggedView {
+    pub(super) fn end(&self) -> Lsn {
+        self.registered.at.end
+    }
+
+    pub(crate) fn commit(&self) -> u64 {
+        self.registered.at.commit
+    }
+
+    pub(crate) fn page_count(&self) -> u64 {
+        self.registered.at.page_count
+    }
+
+    pub(crate) fn image(&self, page: u64) -> Result<Image> {
+        let store = &self.registered.store;
+        store.place.check_process()?;
+        store.image_at(page, self.end())
+    }
+
+    pub(crate) fn read(&self, page: u64, buf: &mut [u8]) -> Result<()> {
+        buf.copy_from_slice(&self.image(page)?);
+        Ok(())
+    }
+}

@@ -1,0 +1,96 @@
+//! Older versions of pages that a reader still needs and that are neither in the data file nor in the
+//! log any more: the file `versions`. Never forced, and made anew by each opening: no reader outlives
+//! one.
+
+use crate::changes::Image;
+use crate::error::{Error, Result};
+use crate::files::{Place, VERSIONS};
+use logforce_device::sync::Mutex;
+use logforce_device::{AlignedBuf, File, OpenFile, ReadSource, Write};
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError};
+
+pub(super) struct Spill {
+    file: Arc<dyn File>,
+    path: PathBuf,
+    page_size: u32,
+    slots: Mutex<Slots>,
+}
+
+#[derive(Default)]
+struct Slots {
+    free: Vec<u64>,
+    end: u64,
+}
+
+impl Spill {
+    pub(super) fn create(place: &Place, page_size: u32) -> Result<Spill> {
+        let path = place.path_of(VERSIONS);
+        match place.dir.remove(VERSIONS) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                return Err(Error::io("remove", &path)(e));
+            }
+            _ => {}
+        }
+        let file = place.dir.open(VERSIONS, OpenFile::CREATE);
+        Ok(Spill {
+            file: file.map_err(Error::io("create", &path))?,
+            path,
+            page_size,
+            slots: Mutex::default(),
+        })
+    }
+
+    fn slots(&self) -> logforce_device::sync::MutexGuard<'_, Slots> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes a version, and returns its slot.
+    pub(super) fn keep(&self, image: &Image) -> Result<u64> {
+        let slot = {
+            let mut slots = self.slots();
+            match slots.free.pop() {
+                Some(slot) => slot,
+                None => {
+                    slots.end += 1;
+                    slots.end - 1
+                }
+            }
+        };
+        let mut buf = AlignedBuf::zeroed(image.len(), 512);
+        buf.copy_from_slice(image);
+        let ticket = self.file.submit(Write {
+            offset: slot * u64::from(self.page_size),
+            range: 0..image.len(),
+            buf,
+            through: false,
+        });
+        let written = self.file.complete(ticket).result;
+        if written.is_err() {
+            self.free([slot]);
+        }
+        written.map_err(Error::io("write", &self.path))?;
+        Ok(slot)
+    }
+
+    pub(super) fn read(&self, slot: u64) -> Result<Image> {
+        let mut buf = vec![0; self.page_size as usize];
+        let offset = slot * u64::from(self.page_size);
+        let read = self.file.read_at(offset, &mut buf, ReadSource::Cache);
+        let read = read.map_err(Error::io("read", &self.path))?;
+        if read < buf.len() {
+            return Err(Error::Damaged {
+                path: self.path.clone(),
+                what: "older version of a page".to_owned(),
+                offset,
+                found: format!("the file ends after {read} bytes of it"),
+            });
+        }
+        Ok(buf.into())
+    }
+
+    pub(super) fn free(&self, slots: impl IntoIterator<Item = u64>) {
+        self.slots().free.extend(slots);
+    }
+}

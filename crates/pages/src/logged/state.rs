@@ -1,0 +1,517 @@
+//! What the mutex of a logged page file guards: versions, readers, generations. Pure memory.
+
+use super::chain::{Bytes, Chain, LONGEST_REDO, Pruned, Readers, Version};
+use crate::changes::{Change, Changes, Image};
+use crate::error::{Error, Result};
+use logforce_format::{Lsn, Resize, planted};
+use std::collections::{HashMap, VecDeque};
+
+/// A committed state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Point {
+    /// The end of the last commit's record, which is the state's number.
+    pub(super) end: Lsn,
+    /// The number of that commit.
+    pub(super) commit: u64,
+    /// Pages have numbers below this one.
+    pub(super) page_count: u64,
+}
+
+/// All pages from a number on were dropped by a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Drop {
+    pub(super) end: Lsn,
+    pub(super) from: u64,
+}
+
+/// The commits since the last checkpoint began: their pages are logged as whole images first.
+#[derive(Debug, Default)]
+pub(super) struct Generation {
+    pub(super) number: u64,
+    /// Bytes of log that it has filled.
+    pub(super) bytes: u64,
+    /// Pages changed in it.
+    pub(super) pages: Vec<u64>,
+    /// Commits that were encoded for it and are being appended.
+    appending: usize,
+    /// It ends as soon as those are appended; new commits wait for the next one.
+    is_ending: bool,
+}
+
+/// A generation that has ended and is being applied to the data file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Closed {
+    /// The state at its end.
+    pub(super) at: Point,
+    /// Pages to write.
+    pub(super) pages: usize,
+    /// Of those, the pages that are written.
+    pub(super) applied: usize,
+}
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) latest: Point,
+    /// The data file holds every commit that ends at or below, durably.
+    pub(super) applied: Lsn,
+    /// The newest state known to be durable.
+    pub(super) durable: Point,
+    /// The states after that one, ascending.
+    unforced: VecDeque<Point>,
+    pub(super) chains: HashMap<u64, Chain>,
+    pub(super) readers: Readers,
+    /// Drops that a reader may be older than, or that the map does not have yet.
+    pub(super) drops: Vec<Drop>,
+    /// The last commit that set the number of pages.
+    resized: Lsn,
+    /// Of the commit that sets it and is being appended: all pages from this one on are dropped.
+    resizing: Option<u64>,
+    pub(super) open: Generation,
+    pub(super) closed: Option<Closed>,
+    /// The pages of `closed`, until the applier takes them.
+    pub(super) to_apply: Vec<u64>,
+    /// Counts the moments at which pages were about to be written to the data file.
+    pub(super) applies: u64,
+    /// Versions in memory.
+    pub(super) images: usize,
+    /// Versions in memory, oldest first: candidates for leaving it.
+    pub(super) recency: VecDeque<(u64, Lsn)>,
+    pub(super) failure: Option<Error>,
+    pub(super) is_closing: bool,
+    /// Why the data file could not be written for now, such as a full disk.
+    pub(super) stalled: Option<Error>,
+    /// The data file has room for so many pages.
+    pub(super) reached: u64,
+    /// A thread makes the data file larger.
+    pub(super) is_growing: bool,
+}
+
+/// Whether a commit may be appended now.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Admission {
+    Go,
+    /// Something has to happen first; notified by the event of progress.
+    Wait,
+}
+
+/// How a page's change is logged.
+#[derive(Debug)]
+pub(super) struct Planned {
+    /// What the page held before, if the difference to that is enough.
+    pub(super) before: Option<Image>,
+}
+
+impl State {
+    pub(super) fn new(at: Point) -> State {
+        State {
+            latest: at,
+            applied: at.end,
+            durable: at,
+            unforced: VecDeque::new(),
+            chains: HashMap::new(),
+            readers: Readers::default(),
+            drops: Vec::new(),
+            resized: Lsn::ORIGIN,
+            resizing: None,
+            open: Generation {
+                number: 1,
+                ..Generation::default()
+            },
+            closed: None,
+            to_apply: Vec::new(),
+            applies: 0,
+            images: 0,
+            recency: VecDeque::new(),
+            failure: None,
+            is_closing: false,
+            stalled: None,
+            reached: 0,
+            is_growing: false,
+        }
+    }
+
+    /// Refuses calls after a failure, and after the page file was closed.
+    pub(super) fn check(&self) -> Result<()> {
+        match (&self.failure, self.is_closing) {
+            (Some(e), _) => Err(e.clone()),
+            (None, true) => Err(Error::Closed),
+            (None, false) => Ok(()),
+        }
+    }
+
+    /// Whether the open generation takes a commit now. It may end up to one commit above `distance`.
+    ///
+    /// The applier sets the pace: the open generation may be as full as the closed one is applied,
+    /// and an eighth ahead. So a commit waits for a few pages often instead of for all of them at
+    /// the end.
+    pub(super) fn admit(&mut self, distance: u64) -> Result<Admission> {
+        if self.open.is_ending {
+            return Ok(Admission::Wait);
+        }
+        let filled = u128::from(self.open.bytes);
+        let Some(closed) = self.closed else {
+            if filled >= u128::from(distance) {
+                self.end_generation();
+                return Ok(Admission::Wait);
+            }
+            return Ok(Admission::Go);
+        };
+        let (applied, pages) = (closed.applied as u128, closed.pages.max(1) as u128);
+        let allowed = u128::from(distance) * (8 * applied + pages) / (8 * pages);
+        // The first commit of a generation goes always: it may be larger than all that is allowed.
+        if self.open.bytes == 0 || filled < allowed.min(distance.into()) {
+            return Ok(Admission::Go);
+        }
+        match &self.stalled {
+            Some(e) => Err(e.clone()),
+            None => Ok(Admission::Wait),
+        }
+    }
+
+    /// Refuses the changes if another commit than those in the view at `at` touched their pages.
+    pub(super) fn conflict(&self, changes: &Changes, at: Lsn) -> Result<()> {
+        if planted!("conflict-missed") {
+            return Ok(());
+        }
+        for page in changes.pages.keys() {
+            let chain = self.chains.get(page);
+            if chain.is_some_and(|c| c.reserved || c.newest() > at) {
+                return Err(Error::Conflict { page: *page });
+            }
+            let is_dropped = self.drops.iter().any(|d| d.end > at && d.from <= *page);
+            if is_dropped || self.resizing.is_some_and(|from| from <= *page) {
+                return Err(Error::Conflict { page: *page });
+            }
+        }
+        let Some(from) = changes.end() else {
+            return Ok(());
+        };
+        if self.resized > at || self.resizing.is_some() {
+            return Err(Error::Conflict {
+                page: self.latest.page_count,
+            });
+        }
+        let newer = |(page, c): &(&u64, &Chain)| **page >= from && (c.reserved || c.newest() > at);
+        match self.chains.iter().find(newer) {
+            Some((page, _)) => Err(Error::Conflict { page: *page }),
+            None => Ok(()),
+        }
+    }
+
+    /// Keeps the pages for this commit until it is appended, and says how each is to be logged.
+    pub(super) fn reserve(&mut self, changes: &Changes) -> Vec<Planned> {
+        self.open.appending += 1;
+        if changes.resize != Resize::NONE {
+            self.resizing = changes.end();
+        }
+        let generation = self.open.number;
+        let mut planned = Vec::with_capacity(changes.pages.len());
+        for (page, change) in &changes.pages {
+            let chain = self.chains.entry(*page).or_default();
+            chain.reserved = true;
+            // Redo begins with this generation: of what it holds ranges, it must have the image.
+            let is_of_this = chain.generation == generation;
+            let is_of_this = planted!("range-without-image", true, else is_of_this);
+            let has_image = is_of_this
+                && chain
+                    .last()
+                    .is_some_and(|last| (1..LONGEST_REDO).contains(&last.redo.len()));
+            let before = match (change, chain.last()) {
+                (
+                    Change::Write {
+                        before: Some(b), ..
+                    },
+                    _,
+                ) => Some(b.clone()),
+                (
+                    Change::Write { .. },
+                    Some(Version {
+                        bytes: Bytes::Memory(b),
+                        ..
+                    }),
+                ) => Some(b.clone()),
+                _ => None,
+            };
+            planned.push(Planned {
+                before: before.filter(|_| has_image),
+            });
+        }
+        planned
+    }
+
+    /// Gives the pages back: the commit was not appended.
+    pub(super) fn release(&mut self, changes: &Changes) {
+        for page in changes.pages.keys() {
+            if let Some(chain) = self.chains.get_mut(page) {
+                chain.reserved = false;
+                if chain.versions.is_empty() && chain.base == Lsn::ORIGIN {
+                    self.chains.remove(page);
+                }
+            }
+        }
+        if changes.resize != Resize::NONE {
+            self.resizing = None;
+        }
+        self.appended();
+    }
+
+    /// Puts a commit into the order: it was appended from `start` to `end`. `is_image` says of each page
+    /// whether its whole contents were logged. Returns the new state.
+    pub(super) fn publish(
+        &mut self,
+        changes: &Changes,
+        is_image: &[bool],
+        (start, end): (Lsn, Lsn),
+    ) -> (Point, Pruned) {
+        let mut pruned = Pruned::default();
+        self.latest = Point {
+            end,
+            commit: self.latest.commit + 1,
+            page_count: changes.page_count(self.latest.page_count),
+        };
+        self.unforced.push_back(self.latest);
+        self.open.bytes += end.0 - start.0;
+        if changes.resize != Resize::NONE {
+            self.resized = end;
+            self.resizing = None;
+        }
+        if changes.resize.drop_from < u64::MAX {
+            self.drop_pages(changes, end, &mut pruned);
+        }
+        for ((page, change), is_image) in changes.pages.iter().zip(is_image) {
+            let (bytes, redo) = match change {
+                Change::Discard => (Bytes::Zero, Vec::new()),
+                Change::Write { image, .. } => {
+                    let mut redo = match self.chains.get(page).and_then(Chain::last) {
+                        Some(last) if !is_image => last.redo.clone(),
+                        _ => Vec::new(),
+                    };
+                    redo.push(start);
+                    (Bytes::Memory(image.clone()), redo)
+                }
+            };
+            self.add_version(*page, Version { end, bytes, redo }, &mut pruned);
+        }
+        self.appended();
+        (self.latest, pruned)
+    }
+
+    /// Every page that the commit drops, among those that have versions; the others are covered by the
+    /// entry in `drops`.
+    fn drop_pages(&mut self, changes: &Changes, end: Lsn, pruned: &mut Pruned) {
+        let from = changes.resize.drop_from;
+        self.drops.push(Drop { end, from });
+        let written = |page: &u64| changes.pages.contains_key(page);
+        let dropped: Vec<u64> = self.chains.keys().copied().collect();
+        for page in dropped.into_iter().filter(|p| *p >= from && !written(p)) {
+            let zero = Version {
+                end,
+                bytes: Bytes::Zero,
+                redo: Vec::new(),
+            };
+            self.add_version(page, zero, pruned);
+        }
+    }
+
+    fn add_version(&mut self, page: u64, version: Version, pruned: &mut Pruned) {
+        let chain = self.chains.entry(page).or_default();
+        chain.reserved = false;
+        if chain.generation != self.open.number {
+            chain.generation = self.open.number;
+            self.open.pages.push(page);
+        }
+        if let Bytes::Memory(_) = version.bytes {
+            self.images += 1;
+            self.recency.push_back((page, version.end));
+        }
+        // Entries of versions that are gone stay in the queue: not more of them than others.
+        if self.recency.len() > 2 * self.images + 64 {
+            self.forget_stale_recency();
+        }
+        let chain = self.chains.entry(page).or_default();
+        chain.versions.push(version);
+        let gone = chain.prune(&self.readers, self.durable.end);
+        self.images -= gone.images;
+        pruned.slots.extend(gone.slots);
+    }
+
+    fn forget_stale_recency(&mut self) {
+        let chains = &self.chains;
+        self.recency.retain(|(page, end)| {
+            let versions = chains.get(page).map(|c| &c.versions);
+            versions.is_some_and(|v| v.iter().any(|v| v.end == *end))
+        });
+    }
+
+    /// A commit that was encoded for the open generation is in the log, or was given up.
+    fn appended(&mut self) {
+        self.open.appending -= 1;
+        if self.open.is_ending && self.open.appending == 0 {
+            self.begin_generation();
+        }
+    }
+
+    /// Ends the open generation as soon as nothing is being appended: what was encoded for it must lie
+    /// in the log before the place where the next one's redo begins.
+    pub(super) fn end_generation(&mut self) {
+        if self.closed.is_some() || self.open.is_ending {
+            return;
+        }
+        self.open.is_ending = true;
+        if self.open.appending == 0 {
+            self.begin_generation();
+        }
+    }
+
+    fn begin_generation(&mut self) {
+        let number = self.open.number + 1;
+        let ended = std::mem::replace(
+            &mut self.open,
+            Generation {
+                number,
+                ..Generation::default()
+            },
+        );
+        self.to_apply = ended.pages;
+        self.to_apply.sort_unstable();
+        self.closed = Some(Closed {
+            at: self.latest,
+            pages: self.to_apply.len(),
+            applied: 0,
+        });
+    }
+
+    /// When the page was dropped, with all above some number, after the version in the data file.
+    pub(super) fn dropped_since(&self, page: u64, base: Lsn) -> Option<Lsn> {
+        let drops = self.drops.iter();
+        let of_page = drops.filter(|d| d.from <= page && d.end > base);
+        of_page.map(|d| d.end).min()
+    }
+
+    /// Whether there is something that a checkpoint would bring into the data file.
+    pub(super) fn is_dirty(&self) -> bool {
+        self.closed.is_some() || self.open.bytes > 0 || self.open.is_ending
+    }
+
+    /// Everything below `end` is durable.
+    pub(super) fn forced(&mut self, end: Lsn) {
+        while let Some(point) = self.unforced.front().filter(|p| p.end <= end) {
+            self.durable = *point;
+            self.unforced.pop_front();
+        }
+    }
+
+    /// Moves versions out of memory until it holds `limit` of them; the oldest first. Only those that
+    /// are durable: the others cannot be read back.
+    pub(super) fn evict(&mut self, limit: usize) {
+        let mut looks = self.recency.len();
+        while self.images > limit && looks > 0 {
+            looks -= 1;
+            let Some((page, end)) = self.recency.pop_front() else {
+                return;
+            };
+            let version = self
+                .chains
+                .get_mut(&page)
+                .and_then(|c| c.versions.iter_mut().find(|v| v.end == end));
+            let Some(version) = version else { continue };
+            if !matches!(version.bytes, Bytes::Memory(_)) {
+                continue;
+            }
+            if end > self.durable.end {
+                // Nor can any later one.
+                self.recency.push_front((page, end));
+                return;
+            }
+            // What lies below is not in the log any more.
+            if version
+                .redo
+                .first()
+                .is_some_and(|first| *first >= self.applied)
+            {
+                version.bytes = Bytes::Log(version.redo.clone());
+                self.images -= 1;
+            }
+        }
+    }
+
+    /// Pages that the log holds and the data file does not.
+    pub(super) fn dirty_pages(&self) -> u64 {
+        let closed = self.closed.map_or(0, |c| c.pages.saturating_sub(c.applied));
+        (closed + self.open.pages.len()) as u64
+    }
+
+    /// Versions, beside those that were written to the data file, that somebody reads and that lie only
+    /// in the log below `front`.
+    pub(super) fn leaving(&self, front: Lsn, written: &[(u64, Lsn)]) -> Vec<(u64, Lsn, Bytes)> {
+        let mut leaving = Vec::new();
+        for (page, applied) in written {
+            let Some(chain) = self.chains.get(page) else {
+                continue;
+            };
+            for (i, version) in chain.versions.iter().enumerate() {
+                // Those in memory too: they could not leave it for the log any more.
+                if !matches!(version.bytes, Bytes::Log(_) | Bytes::Memory(_)) {
+                    continue;
+                }
+                let until = chain.seen_until(i);
+                let is_read = until.is_some_and(|to| self.readers.any_in(version.end, to));
+                let is_below = version.redo.first().is_some_and(|first| *first < front);
+                // The one that was written is in the data file; a newer one begins with an image that
+                // stays in the log.
+                if is_below && is_read && version.end < *applied {
+                    leaving.push((*page, version.end, version.bytes.clone()));
+                }
+            }
+        }
+        leaving
+    }
+
+    /// A version lies in the file of older versions now.
+    pub(super) fn moved(&mut self, page: u64, end: Lsn, slot: u64) {
+        let chain = self.chains.get_mut(&page);
+        let version = chain.and_then(|c| c.versions.iter_mut().find(|v| v.end == end));
+        if let Some(version) = version {
+            if let Bytes::Memory(_) = version.bytes {
+                self.images -= 1;
+            }
+            version.bytes = Bytes::Spilled(slot);
+        }
+    }
+
+    /// The data file holds the closed generation, each of the pages `written` in that version. Returns
+    /// the slots in the file of older versions that are free now.
+    pub(super) fn finish(&mut self, closed: Closed, written: &[(u64, Lsn)]) -> Vec<u64> {
+        let mut pruned = Pruned::default();
+        let durable = self.durable.end;
+        for (page, applied) in written {
+            let Some(chain) = self.chains.get_mut(page) else {
+                continue;
+            };
+            chain.base = *applied;
+            // The data file serves this version.
+            if let Some(at) = chain.versions.iter().position(|v| v.end == *applied) {
+                pruned.add(&chain.versions.remove(at).bytes);
+            }
+        }
+        let oldest = self.readers.oldest().unwrap_or(Lsn(u64::MAX));
+        let (open, readers) = (self.open.number, &self.readers);
+        self.chains.retain(|_, chain| {
+            let gone = chain.prune(readers, durable);
+            pruned.images += gone.images;
+            pruned.slots.extend(gone.slots);
+            // A transaction that began before the page's last change must learn of it.
+            !chain.versions.is_empty()
+                || chain.reserved
+                || chain.generation == open
+                || chain.newest() > oldest
+        });
+        self.images -= pruned.images;
+        self.drops
+            .retain(|d| d.end > closed.at.end || d.end > oldest);
+        self.applied = closed.at.end;
+        self.closed = None;
+        self.to_apply = Vec::new();
+        pruned.slots
+    }
+}

@@ -1,0 +1,181 @@
+//! How to open a page file.
+
+use crate::error::{Error, Result};
+use logforce_core::{Advisor, Guarantee, Policy};
+use logforce_format::{MAX_PAGE_SIZE, MIN_PAGE_SIZE};
+use std::sync::Arc;
+
+/// How a page file commits. Fixed when it is created.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CommitMode {
+    /// Each written page gets a new place, and a header that reaches all of them is written last.
+    /// Nothing is written twice, and opening has nothing to redo.
+    CopyOnWrite,
+    /// The changes go to a log first and to the pages' places later. A commit is one sequential
+    /// write, shared by threads that commit together.
+    Logged,
+}
+
+/// Up to how much a commit is forced by writes that are durable by themselves, and not by a barrier
+/// after them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WriteThrough {
+    /// Contiguous runs of pages.
+    pub runs: usize,
+    /// Bytes of all of them together.
+    pub bytes: u64,
+}
+
+impl WriteThrough {
+    /// What is so without a measurement: one run of up to 1 MiB.
+    pub(crate) const UNMEASURED: WriteThrough = WriteThrough {
+        runs: 1,
+        bytes: 1 << 20,
+    };
+}
+
+/// Options of a page file.
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub(crate) mode: Option<CommitMode>,
+    pub(crate) page_size: Option<u32>,
+    pub(crate) checksums: Option<bool>,
+    pub(crate) policy: Policy,
+    pub(crate) require: Guarantee,
+    pub(crate) cache: usize,
+    pub(crate) checkpoint_distance: u64,
+    pub(crate) writers: usize,
+    pub(crate) through: Option<WriteThrough>,
+    pub(crate) log: logforce_core::Options,
+}
+
+/// What a new page file gets if no option says otherwise.
+pub(crate) const DEFAULT_PAGE_SIZE: u32 = 4096;
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            mode: None,
+            page_size: None,
+            checksums: None,
+            policy: Policy::Force,
+            require: Guarantee::PowerLoss,
+            cache: 256 << 20,
+            checkpoint_distance: 256 << 20,
+            writers: 8,
+            through: None,
+            log: logforce_core::Options::new(),
+        }
+    }
+}
+
+impl Options {
+    /// The defaults.
+    pub fn new() -> Self {
+        Options::default()
+    }
+
+    /// How the file commits. Default for a new file: [`CommitMode::Logged`]. An existing file must
+    /// have been created so; without this option it is opened as it is.
+    pub fn mode(mut self, mode: CommitMode) -> Self {
+        self.mode = Some(mode);
+        self
+    }
+
+    /// The size of a page in bytes: a power of two from 512 to 65,536. Default for a new file:
+    /// 4096. An existing file must have it.
+    pub fn page_size(mut self, bytes: u32) -> Self {
+        self.page_size = Some(bytes);
+        self
+    }
+
+    /// Whether each page has a checksum, which is verified whenever the page is read from the file.
+    /// Default for a new file: `true`. An existing file must have been created so.
+    pub fn checksums(mut self, checksums: bool) -> Self {
+        self.checksums = Some(checksums);
+        self
+    }
+
+    /// What a commit waits for, unless the call names a policy. Default [`Policy::Force`].
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// The least that a durable commit must guarantee; opening fails where it is not available.
+    /// Default [`Guarantee::PowerLoss`].
+    pub fn require(mut self, guarantee: Guarantee) -> Self {
+        self.require = guarantee;
+        self
+    }
+
+    /// Bytes of page contents that the page file may keep in memory. Default 256 MiB. A logged file
+    /// reads older contents back from its log where they do not fit.
+    pub fn cache(mut self, bytes: usize) -> Self {
+        self.cache = bytes;
+        self
+    }
+
+    /// Logged files: bytes of log between two checkpoints, which bounds what opening has to redo
+    /// (twice as many) and the size of the log. Default 256 MiB.
+    pub fn checkpoint_distance(mut self, bytes: u64) -> Self {
+        self.checkpoint_distance = bytes;
+        self
+    }
+
+    /// Threads that write pages to the data file, so many writes are in flight at once: 1 to 64.
+    /// Default 8.
+    pub fn writers(mut self, count: usize) -> Self {
+        self.writers = count;
+        self
+    }
+
+    /// Copy-on-write files: up to how much a commit writes through, where that is faster than a barrier
+    /// after the writes. Default: one contiguous run of at most 1 MiB. A measurement of the place knows
+    /// better.
+    pub fn write_through(mut self, upto: WriteThrough) -> Self {
+        self.through = Some(upto);
+        self
+    }
+
+    /// Options of the log of a logged file, such as its method. Its policy, and the guarantee that it
+    /// must have, are those of the page file.
+    pub fn log(mut self, options: logforce_core::Options) -> Self {
+        self.log = options;
+        self
+    }
+
+    /// The advisor that chooses the log's method if none is named; see
+    /// [`logforce_core::Options::default_advisor`].
+    pub fn default_advisor(mut self, advisor: Arc<dyn Advisor>) -> Self {
+        self.log = self.log.default_advisor(advisor);
+        self
+    }
+
+    /// Checks all numbers.
+    pub(crate) fn check(&self) -> Result<()> {
+        let bad = |option, why: String| Err(Error::Option { option, why });
+        if let Some(size) = self.page_size
+            && !(size.is_power_of_two() && (MIN_PAGE_SIZE..=MAX_PAGE_SIZE).contains(&size))
+        {
+            return bad(
+                "page_size",
+                format!("{size} is not a power of two from {MIN_PAGE_SIZE} to {MAX_PAGE_SIZE}"),
+            );
+        }
+        if !(1..=64).contains(&self.writers) {
+            return bad("writers", format!("{} is not from 1 to 64", self.writers));
+        }
+        let least = 16 * u64::from(self.page_size.unwrap_or(DEFAULT_PAGE_SIZE));
+        if self.checkpoint_distance < least {
+            return bad(
+                "checkpoint_distance",
+                format!(
+                    "{} is less than 16 pages, {least}",
+                    self.checkpoint_distance
+                ),
+            );
+        }
+        Ok(())
+    }
+}

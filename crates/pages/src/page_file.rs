@@ -1,0 +1,226 @@
+//! The handle of a page file.
+
+use crate::error::Result;
+use crate::options::{CommitMode, Options};
+use crate::snapshot::Snapshot;
+use crate::store::{Pending, Store};
+use crate::transaction::Transaction;
+use logforce_core::{Guarantee, OpenMode};
+use logforce_device::System;
+use logforce_format::PageFileKind;
+use std::future::Future;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+/// A page file, open for reading and writing. Clones share it; call it from any thread.
+///
+/// Pages have the numbers 0, 1, 2 …. A page that was never written reads as zeroes. Transactions are
+/// isolated by snapshots: each sees the state of its beginning, and of two that write the same page
+/// the one that commits later gets [`Error::Conflict`](crate::Error::Conflict).
+#[derive(Clone)]
+pub struct PageFile {
+    handle: Arc<Handle>,
+}
+
+/// Closes the page file when its last clone is dropped.
+struct Handle {
+    store: Store,
+}
+
+/// A commit that has what its policy promises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Committed {
+    /// Its number: commits are numbered in their order, from 1. A number whose commit was refused for
+    /// lack of space after it was given is left out.
+    pub commit: u64,
+    /// What it survives.
+    pub guarantee: Guarantee,
+}
+
+/// What a page file has done since it was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Transactions that were committed.
+    pub commits: u64,
+    /// Transactions that were refused because another had changed one of their pages.
+    pub conflicts: u64,
+    /// Pages that commits have changed.
+    pub pages_committed: u64,
+    /// Bytes that were appended to the log (0 in a copy-on-write file).
+    pub bytes_logged: u64,
+    /// Of the changes in the log, whole pages.
+    pub images_logged: u64,
+    /// Bytes of pages, and of the page table, that were written to the data file.
+    pub bytes_written: u64,
+    /// Writes to the data file.
+    pub writes: u64,
+    /// Barriers on the data file, its header included.
+    pub barriers: u64,
+    /// Headers that were written: checkpoints, or commits of a copy-on-write file.
+    pub headers: u64,
+    /// Bytes of page contents in memory now.
+    pub memory: u64,
+    /// Pages that are in the log and not in the data file yet (0 in a copy-on-write file).
+    pub dirty_pages: u64,
+    /// How often a commit waited because the data file was behind the log.
+    pub waits: u64,
+}
+
+impl PageFile {
+    /// Opens the page file in the directory `path` of `system`, or creates it, as `mode` says.
+    ///
+    /// Recovers first: when this returns, every commit that was acknowledged as durable is there, a
+    /// commit that was not is there as a whole or not at all, and what is there is durable.
+    ///
+    /// # Errors
+    /// [`Locked`](crate::Error::Locked), [`NoPageFile`](crate::Error::NoPageFile),
+    /// [`AlreadyExists`](crate::Error::AlreadyExists); [`OtherOption`](crate::Error::OtherOption) if the
+    /// file differs in what is fixed at its creation; [`Guarantee`](crate::Error::Guarantee) if the place
+    /// cannot give what [`Options::require`] asks for; [`Damaged`](crate::Error::Damaged),
+    /// [`ForeignLog`](crate::Error::ForeignLog).
+    pub fn open(
+        system: &dyn System,
+        path: impl AsRef<Path>,
+        mode: OpenMode,
+        options: Options,
+    ) -> Result<PageFile> {
+        let store = Store::open(system, path.as_ref(), mode, options)?;
+        Ok(PageFile {
+            handle: Arc::new(Handle { store }),
+        })
+    }
+
+    fn store(&self) -> &Store {
+        &self.handle.store
+    }
+
+    /// Begins a transaction on top of the latest committed state. Any number may be built at once.
+    pub fn begin(&self) -> Result<Transaction> {
+        Ok(Transaction::new(
+            self.store().clone(),
+            self.store().latest()?,
+        ))
+    }
+
+    /// The durable state: what a crash now would leave.
+    pub fn snapshot(&self) -> Result<Snapshot> {
+        Ok(Snapshot::new(self.store().durable()?, self.page_size()))
+    }
+
+    /// The latest committed state. With [`Policy::Write`](logforce_core::Policy::Write) or
+    /// [`Policy::Interval`](logforce_core::Policy::Interval), and while commits are in flight, a
+    /// crash may take back what it shows.
+    pub fn latest(&self) -> Result<Snapshot> {
+        Ok(Snapshot::new(self.store().latest()?, self.page_size()))
+    }
+
+    /// The size of a page, bytes.
+    pub fn page_size(&self) -> u32 {
+        self.store().header().page_size
+    }
+
+    /// How it commits.
+    pub fn mode(&self) -> CommitMode {
+        match self.store().header().kind {
+            PageFileKind::CopyOnWrite(_) => CommitMode::CopyOnWrite,
+            PageFileKind::Logged(_) => CommitMode::Logged,
+        }
+    }
+
+    /// Whether each page has a checksum.
+    pub fn has_checksums(&self) -> bool {
+        self.store().header().checksums
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        self.store().path()
+    }
+
+    /// What a durable commit survives.
+    pub fn guarantee(&self) -> Guarantee {
+        self.store().guarantee()
+    }
+
+    /// Makes everything committed durable, and brings it into the data file, so that opening has
+    /// nothing to redo.
+    pub fn checkpoint(&self) -> Result<()> {
+        self.store().checkpoint()
+    }
+
+    /// Statistics since it was opened.
+    pub fn stats(&self) -> Stats {
+        self.store().stats()
+    }
+
+    /// Makes everything committed durable, and closes the page file. Other clones return
+    /// [`Error::Closed`](crate::Error::Closed) from then on.
+    ///
+    /// Dropping the last clone does the same, but cannot report a failure.
+    pub fn close(self) -> Result<()> {
+        self.store().close()
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        let _ = self.store.close();
+    }
+}
+
+impl std::fmt::Debug for PageFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PageFile")
+            .field("path", &self.path())
+            .field("mode", &self.mode())
+            .field("page_size", &self.page_size())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A submitted commit: its place in the order is decided, and it gets durable as its policy says,
+/// whether or not somebody waits. Wait for it in a thread, poll it, or await it on any runtime.
+///
+/// **Cancel safe.** Dropping it, polled or not, changes nothing for the commit.
+#[must_use = "whether the commit became durable is known by waiting for it"]
+pub struct CommitHandle {
+    pending: Pending,
+}
+
+impl CommitHandle {
+    pub(crate) fn new(pending: Pending) -> Self {
+        CommitHandle { pending }
+    }
+
+    /// The number of the commit.
+    pub fn commit(&self) -> u64 {
+        self.pending.commit()
+    }
+
+    /// Waits in this thread, which may do the writing itself.
+    pub fn wait(self) -> Result<Committed> {
+        self.pending.wait()
+    }
+}
+
+impl Future for CommitHandle {
+    type Output = Result<Committed>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.pending.poll(context.waker()) {
+            Some(result) => Poll::Ready(result),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl std::fmt::Debug for CommitHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CommitHandle")
+            .field("commit", &self.commit())
+            .finish_non_exhaustive()
+    }
+}

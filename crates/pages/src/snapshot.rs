@@ -1,0 +1,62 @@
+//! Reading a committed state.
+
+use crate::error::{Error, Result};
+use crate::store::View;
+
+/// A committed state, which stays as it is however much is committed meanwhile. It blocks no writer;
+/// while it is there, what it shows takes space.
+#[derive(Clone)]
+pub struct Snapshot {
+    view: View,
+    page_size: u32,
+}
+
+impl Snapshot {
+    pub(crate) fn new(view: View, page_size: u32) -> Self {
+        Snapshot { view, page_size }
+    }
+
+    /// The number of the last commit in it; 0 before the first.
+    pub fn commit(&self) -> u64 {
+        self.view.commit()
+    }
+
+    /// Pages have numbers below this one.
+    pub fn page_count(&self) -> u64 {
+        self.view.page_count()
+    }
+
+    /// Reads a page. One that was never written is zeroes.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`], [`Error::PageSize`] if `buf` is not as long as a page, and
+    /// [`Error::Damaged`] if the page's checksum does not fit: what was read is not given out then.
+    pub fn read(&self, page: u64, buf: &mut [u8]) -> Result<()> {
+        check(page, self.page_count(), buf.len(), self.page_size)?;
+        self.view.read(page, buf)
+    }
+}
+
+/// Refuses numbers out of range and memory of another size.
+pub(crate) fn check(page: u64, page_count: u64, len: usize, page_size: u32) -> Result<()> {
+    if page >= page_count {
+        return Err(Error::OutOfRange { page, page_count });
+    }
+    if len != page_size as usize {
+        return Err(Error::PageSize {
+            page,
+            len,
+            page_size,
+        });
+    }
+    Ok(())
+}
+
+impl std::fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Snapshot")
+            .field("commit", &self.commit())
+            .field("page_count", &self.page_count())
+            .finish()
+    }
+}

@@ -1,0 +1,272 @@
+//! The two ways of committing, behind one set of calls.
+
+use crate::changes::{Changes, Image};
+use crate::cow::{CowCommit, CowStore, CowView};
+use crate::error::{Error, Result};
+use crate::files::{DATA, LOG, Place};
+use crate::header::HeaderSlots;
+use crate::logged::{LoggedCommit, LoggedStore, LoggedView};
+use crate::options::{CommitMode, Options};
+use crate::page_file::{Committed, Stats};
+use logforce_core::{Guarantee, OpenMode, Policy};
+use logforce_device::System;
+use logforce_format::{PageFileHeader, PageFileKind};
+use std::path::Path;
+use std::sync::Arc;
+use std::task::Waker;
+
+/// An open page file.
+#[derive(Clone)]
+pub(crate) enum Store {
+    Cow(Arc<CowStore>),
+    Logged(Arc<LoggedStore>),
+}
+
+/// A committed state that a reader holds.
+#[derive(Clone)]
+pub(crate) enum View {
+    Cow(CowView),
+    Logged(LoggedView),
+}
+
+/// A commit that is decided, and perhaps not durable.
+pub(crate) enum Pending {
+    Cow(CowCommit),
+    Logged(LoggedCommit),
+}
+
+impl Store {
+    pub(crate) fn open(
+        system: &dyn System,
+        path: &Path,
+        mode: OpenMode,
+        options: Options,
+    ) -> Result<Store> {
+        options.check()?;
+        let place = Place::open(system, path, mode)?;
+        let guarantee = place.guarantee(&options)?;
+        if !place.has(DATA)? {
+            if mode == OpenMode::OpenExisting {
+                return Err(Error::NoPageFile {
+                    path: path.to_owned(),
+                    why: format!("its file '{DATA}' is missing"),
+                });
+            }
+            return match options.mode.unwrap_or(CommitMode::Logged) {
+                CommitMode::CopyOnWrite => {
+                    if place.has(LOG)? {
+                        return Err(Error::NoPageFile {
+                            path: path.to_owned(),
+                            why: format!("there is a log beside it, and no file '{DATA}'"),
+                        });
+                    }
+                    Ok(Store::Cow(CowStore::create(place, options, guarantee)?))
+                }
+                CommitMode::Logged => {
+                    let store = LoggedStore::create(system, place, options, guarantee)?;
+                    Ok(Store::Logged(store))
+                }
+            };
+        }
+        if mode == OpenMode::CreateNew {
+            return Err(Error::AlreadyExists {
+                path: path.to_owned(),
+            });
+        }
+        // Header slots are read past the cache where that is possible, by any kind of handle.
+        let header = HeaderSlots::load(&place, place.open_file(DATA, false)?)?.header;
+        check_options(&place, &header, &options)?;
+        match header.kind {
+            PageFileKind::CopyOnWrite(_) => {
+                Ok(Store::Cow(CowStore::open(place, options, guarantee)?))
+            }
+            PageFileKind::Logged(_) => {
+                let store = LoggedStore::open(system, place, options, guarantee)?;
+                Ok(Store::Logged(store))
+            }
+        }
+    }
+
+    /// What is committed, durable or not.
+    pub(crate) fn latest(&self) -> Result<View> {
+        Ok(match self {
+            Store::Cow(store) => View::Cow(store.latest()?),
+            Store::Logged(store) => View::Logged(store.latest()?),
+        })
+    }
+
+    /// What is durable.
+    pub(crate) fn durable(&self) -> Result<View> {
+        Ok(match self {
+            Store::Cow(store) => View::Cow(store.durable()?),
+            Store::Logged(store) => View::Logged(store.durable()?),
+        })
+    }
+
+    /// Decides the order of a commit, or refuses it. The changes were made on top of `view`, which is
+    /// this store's. With `is_awaited` the caller waits for it at once, in its own thread.
+    pub(crate) fn commit(
+        &self,
+        view: &View,
+        changes: Changes,
+        policy: Policy,
+        is_awaited: bool,
+    ) -> Result<Pending> {
+        match (self, view) {
+            (Store::Cow(store), View::Cow(view)) => Ok(Pending::Cow(
+                store.commit(view, changes, policy, is_awaited)?,
+            )),
+            (Store::Logged(store), View::Logged(view)) => Ok(Pending::Logged(
+                store.commit(view, changes, policy, is_awaited)?,
+            )),
+            // A transaction keeps its own store and a view of it.
+            _ => Err(Error::Closed),
+        }
+    }
+
+    pub(crate) fn header(&self) -> PageFileHeader {
+        match self {
+            Store::Cow(store) => store.header(),
+            Store::Logged(store) => store.header(),
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        match self {
+            Store::Cow(store) => store.path(),
+            Store::Logged(store) => store.path(),
+        }
+    }
+
+    pub(crate) fn policy(&self) -> Policy {
+        match self {
+            Store::Cow(store) => store.policy(),
+            Store::Logged(store) => store.policy(),
+        }
+    }
+
+    pub(crate) fn guarantee(&self) -> Guarantee {
+        match self {
+            Store::Cow(store) => store.guarantee(),
+            Store::Logged(store) => store.guarantee(),
+        }
+    }
+
+    pub(crate) fn checkpoint(&self) -> Result<()> {
+        match self {
+            // Its every commit is one.
+            Store::Cow(store) => store.force(),
+            Store::Logged(store) => store.checkpoint(),
+        }
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        match self {
+            Store::Cow(store) => store.stats(),
+            Store::Logged(store) => store.stats(),
+        }
+    }
+
+    pub(crate) fn close(&self) -> Result<()> {
+        match self {
+            Store::Cow(store) => store.close(),
+            Store::Logged(store) => store.close(),
+        }
+    }
+}
+
+impl View {
+    /// The number of the last commit in it.
+    pub(crate) fn commit(&self) -> u64 {
+        match self {
+            View::Cow(view) => view.commit(),
+            View::Logged(view) => view.commit(),
+        }
+    }
+
+    /// Pages have numbers below this one.
+    pub(crate) fn page_count(&self) -> u64 {
+        match self {
+            View::Cow(view) => view.page_count(),
+            View::Logged(view) => view.page_count(),
+        }
+    }
+
+    /// A page's contents, whose number is in range.
+    pub(crate) fn image(&self, page: u64) -> Result<Image> {
+        match self {
+            View::Cow(view) => view.image(page),
+            View::Logged(view) => view.image(page),
+        }
+    }
+
+    /// As [`View::image`], into the caller's memory, which has the size of a page.
+    pub(crate) fn read(&self, page: u64, buf: &mut [u8]) -> Result<()> {
+        match self {
+            View::Cow(view) => view.read(page, buf),
+            View::Logged(view) => view.read(page, buf),
+        }
+    }
+}
+
+impl Pending {
+    /// Waits until the commit has what its policy promises.
+    pub(crate) fn wait(self) -> Result<Committed> {
+        match self {
+            Pending::Cow(commit) => commit.wait(),
+            Pending::Logged(commit) => commit.wait(),
+        }
+    }
+
+    /// As [`Pending::wait`]; `None` if it has not, and then `waker` is woken when it has.
+    pub(crate) fn poll(&mut self, waker: &Waker) -> Option<Result<Committed>> {
+        match self {
+            Pending::Cow(commit) => commit.poll(waker),
+            Pending::Logged(commit) => commit.poll(waker),
+        }
+    }
+
+    /// The number of the commit.
+    pub(crate) fn commit(&self) -> u64 {
+        match self {
+            Pending::Cow(commit) => commit.commit(),
+            Pending::Logged(commit) => commit.commit(),
+        }
+    }
+}
+
+/// What is fixed at creation must be as asked for, where it was.
+fn check_options(place: &Place, header: &PageFileHeader, options: &Options) -> Result<()> {
+    let other = |option, is: String, wanted: String| {
+        Err(Error::OtherOption {
+            path: place.path.clone(),
+            option,
+            is,
+            wanted,
+        })
+    };
+    if let Some(size) = options.page_size
+        && size != header.page_size
+    {
+        return other("page_size", header.page_size.to_string(), size.to_string());
+    }
+    if let Some(checksums) = options.checksums
+        && checksums != header.checksums
+    {
+        return other(
+            "checksums",
+            header.checksums.to_string(),
+            checksums.to_string(),
+        );
+    }
+    let is = match header.kind {
+        PageFileKind::CopyOnWrite(_) => CommitMode::CopyOnWrite,
+        PageFileKind::Logged(_) => CommitMode::Logged,
+    };
+    if let Some(mode) = options.mode
+        && mode != is
+    {
+        return other("mode", format!("{is:?}"), format!("{mode:?}"));
+    }
+    Ok(())
+}

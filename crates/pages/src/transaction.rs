@@ -1,0 +1,239 @@
+//! Building a set of changes, and committing it.
+
+use crate::changes::{Change, Changes, Image};
+use crate::error::{Error, Result};
+use crate::page_file::{CommitHandle, Committed};
+use crate::snapshot::check;
+use crate::store::{Store, View};
+use logforce_core::Policy;
+use logforce_format::{MAX_PAGES, Resize};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+/// A set of changes in memory, on top of the state in which it began. Dropping it forgets them.
+pub struct Transaction {
+    store: Store,
+    view: View,
+    page_size: u32,
+    pages: BTreeMap<u64, Draft>,
+    resize: Resize,
+}
+
+/// A page of the transaction.
+enum Draft {
+    Write {
+        bytes: Box<[u8]>,
+        before: Option<Image>,
+    },
+    Discard,
+}
+
+impl Transaction {
+    pub(crate) fn new(store: Store, view: View) -> Self {
+        let page_size = store.header().page_size;
+        Transaction {
+            store,
+            view,
+            page_size,
+            pages: BTreeMap::new(),
+            resize: Resize::NONE,
+        }
+    }
+
+    /// Pages have numbers below this one, by what the transaction has done so far.
+    pub fn page_count(&self) -> u64 {
+        self.resize
+            .page_count(self.view.page_count(), self.last_written())
+    }
+
+    fn last_written(&self) -> Option<u64> {
+        let writes = |(_, draft): &(&u64, &Draft)| matches!(draft, Draft::Write { .. });
+        self.pages.iter().rfind(writes).map(|(page, _)| *page)
+    }
+
+    /// Whether the page's contents are those of the view.
+    fn is_of_view(&self, page: u64) -> bool {
+        page < self.view.page_count().min(self.resize.drop_from)
+    }
+
+    /// Reads a page as this transaction sees it: its own changes on top of the state in which it
+    /// began.
+    ///
+    /// # Errors
+    /// As [`Snapshot::read`](crate::Snapshot::read).
+    pub fn read(&self, page: u64, buf: &mut [u8]) -> Result<()> {
+        check(page, self.page_count(), buf.len(), self.page_size)?;
+        match self.pages.get(&page) {
+            Some(Draft::Write { bytes, .. }) => buf.copy_from_slice(bytes),
+            Some(Draft::Discard) => buf.fill(0),
+            None if self.is_of_view(page) => self.view.read(page, buf)?,
+            None => buf.fill(0),
+        }
+        Ok(())
+    }
+
+    /// Replaces a page. A number at or above [`Transaction::page_count`] makes the file larger;
+    /// pages in between are zeroes.
+    ///
+    /// # Errors
+    /// [`Error::PageSize`]; [`Error::PageTwice`] if the transaction has written or discarded the page;
+    /// [`Error::OutOfRange`] from page 2^48 on.
+    pub fn write(&mut self, page: u64, bytes: &[u8]) -> Result<()> {
+        check(page, MAX_PAGES, bytes.len(), self.page_size)?;
+        match self.pages.entry(page) {
+            Entry::Occupied(_) => Err(Error::PageTwice { page }),
+            Entry::Vacant(entry) => {
+                entry.insert(Draft::Write {
+                    bytes: bytes.into(),
+                    before: None,
+                });
+                Ok(())
+            }
+        }
+    }
+
+    /// A page to change in place: as the transaction sees it, for any number of changes. A number at
+    /// or above [`Transaction::page_count`] makes the file larger.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] from page 2^48 on, and those of reading the page.
+    pub fn page_mut(&mut self, page: u64) -> Result<&mut [u8]> {
+        check(page, MAX_PAGES, self.page_size as usize, self.page_size)?;
+        let is_of_view = self.is_of_view(page);
+        let draft = match self.pages.entry(page) {
+            Entry::Occupied(entry) => {
+                let draft = entry.into_mut();
+                if matches!(draft, Draft::Discard) {
+                    *draft = Draft::Write {
+                        bytes: vec![0; self.page_size as usize].into(),
+                        before: None,
+                    };
+                }
+                draft
+            }
+            Entry::Vacant(entry) => {
+                let before = match is_of_view {
+                    true => Some(self.view.image(page)?),
+                    false => None,
+                };
+                let bytes = match &before {
+                    Some(image) => Box::from(&image[..]),
+                    None => vec![0; self.page_size as usize].into(),
+                };
+                entry.insert(Draft::Write { bytes, before })
+            }
+        };
+        match draft {
+            Draft::Write { bytes, .. } => Ok(bytes),
+            // It was replaced above.
+            Draft::Discard => Err(Error::PageTwice { page }),
+        }
+    }
+
+    /// Drops a page: it reads as zeroes from now on, and takes no space.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] for a page that is not there, and [`Error::PageTwice`] if the transaction
+    /// has written or discarded it.
+    pub fn discard(&mut self, page: u64) -> Result<()> {
+        check(
+            page,
+            self.page_count(),
+            self.page_size as usize,
+            self.page_size,
+        )?;
+        match self.pages.entry(page) {
+            Entry::Occupied(_) => Err(Error::PageTwice { page }),
+            Entry::Vacant(entry) => {
+                entry.insert(Draft::Discard);
+                Ok(())
+            }
+        }
+    }
+
+    /// Makes the file larger (the new pages are zeroes) or smaller (the pages above are dropped).
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] above 2^48 pages, or if the transaction has written a page at or above
+    /// the new end.
+    pub fn set_page_count(&mut self, count: u64) -> Result<()> {
+        if let Some(page) = self.last_written().filter(|page| *page >= count) {
+            return Err(Error::OutOfRange {
+                page,
+                page_count: count,
+            });
+        }
+        if count > MAX_PAGES {
+            return Err(Error::OutOfRange {
+                page: count,
+                page_count: MAX_PAGES,
+            });
+        }
+        self.pages.retain(|page, _| *page < count);
+        if count < self.page_count() {
+            self.resize.drop_from = self.resize.drop_from.min(count);
+        }
+        self.resize.at_least = count;
+        Ok(())
+    }
+
+    /// Commits, and waits as the page file's policy says: by default, until the commit is durable.
+    /// Atomic: a crash leaves all changes or none.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if another transaction has changed one of the pages since this one began:
+    /// begin again. [`Error::NoSpace`]: nothing was accepted. [`Error::Poisoned`]: whether the
+    /// commit is durable is known only after opening again.
+    pub fn commit(self) -> Result<Committed> {
+        let policy = self.store.policy();
+        self.commit_with(policy)
+    }
+
+    /// As [`Transaction::commit`], with a policy of its own.
+    pub fn commit_with(self, policy: Policy) -> Result<Committed> {
+        self.decide(policy, true)?.wait()
+    }
+
+    /// Commits without waiting: the place in the order is decided, and [`PageFile::latest`] shows the
+    /// changes, when this returns.
+    ///
+    /// [`PageFile::latest`]: crate::PageFile::latest
+    pub fn submit(self) -> Result<CommitHandle> {
+        let policy = self.store.policy();
+        self.submit_with(policy)
+    }
+
+    /// As [`Transaction::submit`], with a policy of its own.
+    pub fn submit_with(self, policy: Policy) -> Result<CommitHandle> {
+        self.decide(policy, false)
+    }
+
+    fn decide(self, policy: Policy, is_awaited: bool) -> Result<CommitHandle> {
+        let change = |draft| match draft {
+            Draft::Write { bytes, before } => Change::Write {
+                image: bytes.into(),
+                before,
+            },
+            Draft::Discard => Change::Discard,
+        };
+        let changes = Changes {
+            pages: self
+                .pages
+                .into_iter()
+                .map(|(page, draft)| (page, change(draft)))
+                .collect(),
+            resize: self.resize,
+        };
+        let pending = self.store.commit(&self.view, changes, policy, is_awaited)?;
+        Ok(CommitHandle::new(pending))
+    }
+}
+
+impl std::fmt::Debug for Transaction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Transaction")
+            .field("pages", &self.pages.len())
+            .field("page_count", &self.page_count())
+            .finish_non_exhaustive()
+    }
+}

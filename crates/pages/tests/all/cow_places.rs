@@ -1,0 +1,204 @@
+//! What a commit costs, and that places are used again.
+
+use crate::cow_basics::{create, on_disk, options, reopen};
+use crate::model::contents;
+use logforce_device::Runtime;
+use logforce_pages::{PageFile, WriteThrough};
+use logforce_testkit::{Rng, SimDisk, SimOptions, SimRuntime};
+
+fn write_all(file: &PageFile, pages: impl IntoIterator<Item = u64>, stamp: u64) {
+    let mut tx = file.begin().unwrap();
+    for page in pages {
+        tx.write(page, &contents(page, stamp, file.page_size()))
+            .unwrap();
+    }
+    tx.commit().unwrap();
+}
+
+fn file_len(disk: &SimDisk) -> u64 {
+    disk.file_bytes("/db", "pages").unwrap().len() as u64
+}
+
+/// Exactly so many writes and flushes.
+#[test]
+fn a_commit_costs_one_write_of_what_is_contiguous_one_barrier_and_the_header() {
+    let none = WriteThrough { runs: 0, bytes: 0 };
+    let one = WriteThrough {
+        runs: 1,
+        bytes: 1 << 20,
+    };
+    // Pages, up to how much is written through: writes, writes through, barriers of the disk.
+    for (pages, upto, expected) in [
+        (1, none, (2, 1, 1)),
+        (80, none, (2, 1, 1)),
+        (1, one, (2, 2, 0)),
+        (80, one, (2, 2, 0)),
+        // With its nodes more than 1 MiB: two runs.
+        (256, one, (3, 1, 1)),
+    ] {
+        on_disk(|disk, rt| {
+            let file = create(disk, rt, options().write_through(upto));
+            let before = disk.counters();
+            let stats = file.stats();
+            write_all(&file, 0..pages, 1);
+            let now = disk.counters();
+            let cost = (
+                now.writes - before.writes,
+                now.through_writes - before.through_writes,
+                now.barriers - before.barriers,
+            );
+            assert_eq!(cost, expected, "{pages} pages, {upto:?}");
+            let nodes = pages.div_ceil(256);
+            assert_eq!(now.bytes - before.bytes, (pages + nodes + 1) * 4096);
+            let did = file.stats();
+            assert_eq!(
+                did.bytes_written - stats.bytes_written,
+                (pages + nodes) * 4096
+            );
+            assert_eq!(did.writes - stats.writes, expected.0 - 1);
+            assert_eq!(did.headers - stats.headers, 1);
+            // The header is forced by itself.
+            assert_eq!(did.barriers - stats.barriers, expected.2 + 1);
+            assert_eq!((did.commits, did.pages_committed), (1, pages));
+            // Not even that for nothing.
+            file.checkpoint().unwrap();
+            file.begin().unwrap().commit().unwrap();
+            assert_eq!(disk.counters().writes, now.writes);
+        });
+    }
+}
+
+/// Threads that commit at the same time share the force.
+#[test]
+fn commits_of_many_threads_share_forces() {
+    on_disk(|disk, rt| {
+        let file = create(disk, rt, options());
+        let threads: Vec<_> = (0..16)
+            .map(|n| {
+                let file = file.clone();
+                let body = move || {
+                    for stamp in 1..=20 {
+                        write_all(&file, [n], stamp);
+                    }
+                };
+                rt.spawn("committer", Box::new(body)).unwrap()
+            })
+            .collect();
+        threads.into_iter().for_each(|t| t.join().unwrap());
+        let stats = file.stats();
+        assert_eq!((stats.commits, stats.conflicts), (320, 0));
+        assert!(stats.headers < 160, "{stats:?}");
+    });
+}
+
+/// The file takes what is in use, what two headers reach, and some room to write in one piece.
+#[test]
+fn rewriting_does_not_grow_the_file() {
+    for (page_size, pages, at_once, limit) in [
+        // Shares of what is in use. A page of 512 bytes has 4 KiB for itself at worst.
+        (4096, 600, 8, 200),
+        (65536, 40, 3, 250),
+        (512, 300, 4, 900),
+    ] {
+        let disk = SimDisk::new(
+            SimOptions {
+                log_lines: 0,
+                ..SimOptions::default()
+            },
+            1,
+        );
+        SimRuntime::run(1, |rt| {
+            let file = create(&disk, rt, options().page_size(page_size));
+            write_all(&file, 0..pages, 1);
+            let in_use = file_len(&disk) - (128 << 10);
+            let mut rng = Rng::new(9);
+            let mut rewrite = |file: &PageFile, count: u64| {
+                for n in 0..count {
+                    let random = (0..at_once).map(|_| rng.below(pages));
+                    let random: std::collections::BTreeSet<u64> = random.collect();
+                    write_all(file, random, n + 2);
+                }
+            };
+            rewrite(&file, 1500);
+            let then = file_len(&disk);
+            assert!(
+                then - (128 << 10) < in_use * limit / 100,
+                "{page_size}: {in_use} bytes are in use, the file has {then}"
+            );
+            rewrite(&file, 1500);
+            let len = file_len(&disk);
+            assert!(len <= then + then / 20, "{page_size}: from {then} to {len}");
+            file.close().unwrap();
+            // What the opening finds free is as much.
+            let file = reopen(&disk, rt);
+            rewrite(&file, 500);
+            let len = file_len(&disk);
+            assert!(len <= then + then / 10, "{page_size}: from {then} to {len}");
+        });
+    }
+}
+
+/// Everything goes, and everything is used again.
+#[test]
+fn what_is_dropped_is_free() {
+    on_disk(|disk, rt| {
+        let file = create(disk, rt, options().page_size(4096));
+        let mut longest = 0;
+        for round in 0..20u64 {
+            write_all(&file, 0..500, round + 1);
+            match round % 3 {
+                0 => {
+                    let mut tx = file.begin().unwrap();
+                    tx.set_page_count(0).unwrap();
+                    tx.commit().unwrap();
+                }
+                1 => {
+                    let mut tx = file.begin().unwrap();
+                    (0..500).for_each(|page| tx.discard(page).unwrap());
+                    tx.commit().unwrap();
+                }
+                _ => {
+                    // The table gets higher and lower again.
+                    write_all(&file, [1 << 40], 1);
+                    let mut tx = file.begin().unwrap();
+                    tx.set_page_count(3).unwrap();
+                    tx.commit().unwrap();
+                }
+            }
+            // Header after header, until nothing reaches what was dropped.
+            for _ in 0..3 {
+                write_all(&file, [0], 1000 + round);
+            }
+            if round == 5 {
+                longest = file_len(disk);
+            }
+        }
+        assert!(file_len(disk) <= longest, "{longest}, {}", file_len(disk));
+        assert!(longest < (128 << 10) + 3 * 503 * 4096);
+    });
+}
+
+/// A view keeps what it shows, and not what came and went since.
+#[test]
+fn a_view_that_is_held_costs_what_it_shows() {
+    on_disk(|disk, rt| {
+        let file = create(disk, rt, options().page_size(4096));
+        write_all(&file, 0..100, 1);
+        let view = file.snapshot().unwrap();
+        for n in 0..500 {
+            write_all(&file, 0..100, n + 2);
+        }
+        let len = file_len(disk) - (128 << 10);
+        assert!(len < 8 * 101 * 4096, "{len} bytes");
+        let mut buf = vec![0; 4096];
+        for page in 0..100 {
+            view.read(page, &mut buf).unwrap();
+            assert!(buf == contents(page, 1, 4096));
+        }
+        drop(view);
+        for n in 0..100 {
+            write_all(&file, 0..100, n + 2);
+        }
+        assert!(file_len(disk) - (128 << 10) <= len);
+    });
+}
