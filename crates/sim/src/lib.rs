@@ -53,6 +53,15 @@ pub fn is_deep() -> bool {
     std::env::var_os("LOGFORCE_DEEP").is_some()
 }
 
+/// Every how many operations of a run something happens, where in a deep run it does every `deep`: a
+/// third to a half as often, and odd, so that writes and barriers that take turns are both met.
+pub fn stride(deep: usize) -> usize {
+    match is_deep() {
+        true => deep,
+        false => 2 * deep + 1,
+    }
+}
+
 /// A number from the environment, which limits or selects what a test does.
 pub fn from_env(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()

@@ -5,6 +5,7 @@ use super::stage::Outcome;
 use super::{Setting, child, host, leaks, transcript};
 use crate::workspace::Workspace;
 use anyhow::{Context, Result};
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
 /// What the names of the exhaustive tests begin with. They touch no real file and take a third of the
@@ -25,12 +26,15 @@ pub fn run(setting: &Setting) -> Result<Outcome> {
     let watch = leaks::Watch::start(setting, &temp);
     let mut tests = host::cargo_command(setting);
     setting.tier.set_env(&mut tests);
+    // Those on filesystems of their own wait for the disk half of the time: as many again run meanwhile.
+    let threads = 2 * std::thread::available_parallelism().map_or(1, NonZero::get);
     let ended = child::run(
         tests
             .args(["test", "--no-fail-fast"])
             .args(host::parts(setting.tier))
             .args(["--", "--skip", EXHAUSTIVE])
             .env("TMPDIR", &temp)
+            .env("RUST_TEST_THREADS", threads.to_string())
             .env(leaks::MARK, watch.mark()),
         &setting.logs.join("tests.log"),
         setting.clock.limit(),

@@ -212,7 +212,7 @@ fn done(device: &str) -> (u64, u64) {
 
 #[test]
 fn flushes_of_a_commit() {
-    const COMMITS: u64 = 500;
+    const COMMITS: u64 = 150;
     for kind in ["ext4", "ext4-nojournal", "xfs"] {
         let home = temp();
         let Some(fs) = loop_fs(kind, 320, &home) else {

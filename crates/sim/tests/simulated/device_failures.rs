@@ -3,28 +3,29 @@
 use crate::crash::{AFTER, Case, bulk, case, spanning, truncation};
 use logforce_core::{ErrorKind, Method};
 use logforce_sim::model::{lock, small};
+use logforce_sim::stride;
 use logforce_sim::workload::{Image, Outcome, Step, World};
 use logforce_testkit::{Failure, Fault, Refusal, SimOptions, Survival};
 
 /// How often a fault did what.
 #[derive(Debug, Default)]
 struct Coverage {
-    poisoned: u32,
-    refused: u32,
-    not_opened: u32,
+    poisoned: usize,
+    refused: usize,
+    not_opened: usize,
 }
 
 impl Case {
     /// Makes every `stride`th operation fail once. The log either goes on or stops, and tells which; whatever
     /// the next opening shows is on the medium.
-    fn fail_everywhere(&self, fault: Fault, stride: usize) -> Coverage {
+    fn fail_everywhere(&self, fault: Fault, every: usize) -> Coverage {
         let [steps] = &self.threads[..] else {
             panic!("one thread")
         };
         let whole = self.world("whole");
         assert!(matches!(whole.work_through(1, steps), Outcome::Fine));
         let mut coverage = Coverage::default();
-        for op in (0..whole.disk.ops()).step_by(stride) {
+        for op in (0..whole.disk.ops()).step_by(every) {
             let world = self.world(&format!("{fault:?} at {op}"));
             world.disk.fail_at(op, fault);
             let outcome = world.work_through(1, steps);
@@ -110,9 +111,9 @@ impl Case {
 #[test]
 fn no_memory_stops_the_log_or_is_refused() {
     let fault = Fault::Refused(Refusal::NoMemory);
-    let coverage = case("enomem", vec![truncation()]).fail_everywhere(fault, 1);
+    let coverage = case("enomem", vec![truncation()]).fail_everywhere(fault, stride(1));
     assert!(
-        coverage.poisoned > 20 && coverage.refused > 5,
+        coverage.poisoned > 20 / stride(1) && coverage.refused > 5 / stride(1),
         "{coverage:?}"
     );
 }
@@ -120,9 +121,9 @@ fn no_memory_stops_the_log_or_is_refused() {
 #[test]
 fn an_error_stops_the_log_or_is_refused() {
     for threads in [truncation(), bulk()] {
-        let coverage = case("eio", vec![threads]).fail_everywhere(Fault::Io, 1);
+        let coverage = case("eio", vec![threads]).fail_everywhere(Fault::Io, stride(1));
         assert!(
-            coverage.poisoned > 20 && coverage.refused > 5,
+            coverage.poisoned > 20 / stride(1) && coverage.refused > 5 / stride(1),
             "{coverage:?}"
         );
     }
