@@ -19,8 +19,29 @@ pub fn with_bugs(workspace: &Workspace) -> Command {
     command
 }
 
-/// The seeds that once found a bug: every change runs them again.
-pub const LISTED: &str = "crates/sim/seeds.txt";
+/// What random runs are about.
+pub struct Subject {
+    /// Its name, of transcripts.
+    pub name: &'static str,
+    /// The words of the program that choose it.
+    pub words: &'static [&'static str],
+    /// The seeds that once found a bug: every change runs them again.
+    pub listed: &'static str,
+}
+
+/// The log, and the page file.
+pub const SUBJECTS: [Subject; 2] = [
+    Subject {
+        name: "runs",
+        words: &[],
+        listed: "crates/sim/seeds.txt",
+    },
+    Subject {
+        name: "page-runs",
+        words: &["--pages"],
+        listed: "crates/sim/page-seeds.txt",
+    },
+];
 
 /// Makes cargo run the program.
 pub const RUN: [&str; 6] = ["run", "--quiet", "--locked", "-p", "logforce-sim", "--"];

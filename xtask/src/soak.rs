@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Makes random runs of the log on a simulated disk with fresh seeds, until it is stopped. Appends its
-/// progress to target/soak/soak.txt, and seeds that fail to crates/sim/seeds.txt, so that every later
-/// test runs them again; prints the command that repeats each.
+/// Makes random runs of the log and of the page file on a simulated disk with fresh seeds, until it is
+/// stopped. Appends its progress to target/soak/soak.txt, and seeds that fail to crates/sim/seeds.txt or
+/// page-seeds.txt, so that every later test runs them again; prints the command that repeats each.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// Ends after so many minutes.
@@ -50,13 +50,18 @@ pub fn command(options: &Options) -> Result<bool> {
     let (mut from, mut failed) = (first, 0);
     println!("seeds from {from}; progress goes to {}", diary.display());
     while limit.is_none_or(|limit| began.elapsed() < limit) {
-        let round = round(&program, &workspace.root, from)?;
-        for (seed, why) in &round {
-            println!("FAILED seed {seed}: {why}\nagain: cargo xtask sim --seed {seed}");
-            list(&workspace.root.join(sim::LISTED), *seed, why)?;
+        let mut failed_here = 0;
+        for subject in &sim::SUBJECTS {
+            let round = round(&program, &workspace.root, subject, from)?;
+            for (seed, why) in &round {
+                let words: String = subject.words.iter().map(|w| format!("{w} ")).collect();
+                println!("FAILED seed {seed}: {why}\nagain: cargo xtask sim {words}--seed {seed}");
+                list(&workspace.root.join(subject.listed), *seed, why)?;
+            }
+            failed_here += round.len();
         }
-        failed += round.len();
-        let line = format!("{from} {ROUND} runs, {} failed", round.len());
+        failed += failed_here;
+        let line = format!("{from} {ROUND} runs, {failed_here} failed");
         append(&diary, &line)?;
         println!("{line}, {} min", began.elapsed().as_secs() / 60);
         from += ROUND;
@@ -78,9 +83,15 @@ fn build(workspace: &Workspace) -> Result<PathBuf> {
 }
 
 /// Runs one round; returns the seeds that failed, and why.
-fn round(program: &Path, root: &Path, from: u64) -> Result<Vec<(u64, String)>> {
+fn round(
+    program: &Path,
+    root: &Path,
+    subject: &sim::Subject,
+    from: u64,
+) -> Result<Vec<(u64, String)>> {
     let out = Command::new(program)
         .current_dir(root)
+        .args(subject.words)
         .args(["--go-on", "--seeds", &ROUND.to_string()])
         .args(["--from", &from.to_string()])
         .output()

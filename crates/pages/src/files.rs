@@ -7,6 +7,7 @@ use logforce_device::sync::Mutex;
 use logforce_device::{
     Barrier, Directory, Facts, File, FileState, ForceBy, OpenFile, Plan, Runtime, System,
 };
+use logforce_format::planted;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
@@ -78,11 +79,34 @@ impl Place {
         drop(taken);
     }
 
-    /// Whether there is a file or directory of that name.
-    pub(crate) fn has(&self, name: &str) -> Result<bool> {
-        let entries = self.dir.entries();
-        let entries = entries.map_err(Error::io("list", &self.path))?;
-        Ok(entries.iter().any(|e| e.name == name))
+    /// Whether there is a data file. Not by a listing: one that is short would have a new file made in
+    /// place of the old one.
+    pub(crate) fn has_data(&self) -> Result<bool> {
+        if planted!("page-listing-believed") {
+            let entries = self.dir.entries();
+            let entries = entries.map_err(Error::io("list", &self.path))?;
+            return Ok(entries.iter().any(|e| e.name == DATA));
+        }
+        match self.dir.open(DATA, OpenFile::READ) {
+            Ok(_) => Ok(true),
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
+            Err(e) => Err(Error::io("open", self.path_of(DATA))(e)),
+        }
+    }
+
+    /// Whether there is a log.
+    pub(crate) fn has_log(&self, system: &dyn System) -> Result<bool> {
+        match system.directory(&self.path_of(LOG)) {
+            Ok(_) => Ok(true),
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
+            Err(e) => Err(Error::io("open", self.path_of(LOG))(e)),
+        }
+    }
+
+    /// Makes the files' names durable.
+    pub(crate) fn sync_names(&self) -> Result<()> {
+        let synced = self.dir.sync();
+        synced.map_err(Error::io("sync directory", &self.path))
     }
 
     /// The path of one of the files, for messages.

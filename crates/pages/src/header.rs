@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::files::{DATA, DATA_NEW, Place};
+use crate::reads::{Got, attempts, read};
 use logforce_device::{AlignedBuf, Barrier, File, OpenFile, ReadSource, Write};
 use logforce_format::{
     FORMAT_VERSION, PAGE_DATA_OFFSET, PAGE_HEADER_LEN, PAGE_HEADER_OFFSETS, PageFileHeader,
@@ -56,10 +57,7 @@ impl HeaderSlots {
             .dir
             .rename(DATA_NEW, DATA)
             .map_err(Error::io("rename", &path))?;
-        place
-            .dir
-            .sync()
-            .map_err(Error::io("sync directory", &place.path))
+        place.sync_names()
     }
 
     /// Reads the slots, past the system's cache where that is possible: after a failed write the
@@ -120,7 +118,8 @@ impl HeaderSlots {
     }
 }
 
-/// One slot. What the medium cannot read is a damaged slot, and the other one may be whole.
+/// One slot. What the medium does not give, however often it is asked, is a damaged slot, and the other
+/// one may be whole. Once would not do: the next header would overwrite the slot in force.
 fn read_slot(
     place: &Place,
     file: &dyn File,
@@ -133,9 +132,16 @@ fn read_slot(
         true => ReadSource::Medium,
         false => ReadSource::Cache,
     };
-    match file.read_at(offset, &mut buf, source) {
-        Ok(n) => Ok(PageFileHeader::decode(&buf[..n.min(PAGE_HEADER_LEN)])),
-        Err(e) if logforce_device::failure::is_of_medium(&e) => Ok(Err(PageHeaderReject::Checksum)),
-        Err(e) => Err(Error::io("read", path)(e)),
+    let mut slot = Err(PageHeaderReject::Magic);
+    for _ in 0..attempts() {
+        let got = read(file, offset, &mut buf, source).map_err(Error::io("read", path))?;
+        slot = match got {
+            Got::Bytes(n) => PageFileHeader::decode(&buf[..n.min(PAGE_HEADER_LEN)]),
+            Got::Lost(_) => Err(PageHeaderReject::Checksum),
+        };
+        if slot.is_ok() {
+            break;
+        }
     }
+    Ok(slot)
 }

@@ -29,6 +29,7 @@ mod header;
 mod logged;
 mod options;
 mod page_file;
+mod reads;
 mod snapshot;
 mod store;
 mod sync;

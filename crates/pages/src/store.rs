@@ -3,14 +3,14 @@
 use crate::changes::{Changes, Image};
 use crate::cow::{CowCommit, CowStore, CowView};
 use crate::error::{Error, Result};
-use crate::files::{DATA, LOG, Place};
+use crate::files::{DATA, Place};
 use crate::header::HeaderSlots;
 use crate::logged::{LoggedCommit, LoggedStore, LoggedView};
 use crate::options::{CommitMode, Options};
 use crate::page_file::{Committed, Stats};
 use logforce_core::{Guarantee, OpenMode, Policy};
 use logforce_device::System;
-use logforce_format::{PageFileHeader, PageFileKind};
+use logforce_format::{PageFileHeader, PageFileKind, planted};
 use std::path::Path;
 use std::sync::Arc;
 use std::task::Waker;
@@ -45,7 +45,7 @@ impl Store {
         options.check()?;
         let place = Place::open(system, path, mode)?;
         let guarantee = place.guarantee(&options)?;
-        if !place.has(DATA)? {
+        if !place.has_data()? {
             if mode == OpenMode::OpenExisting {
                 return Err(Error::NoPageFile {
                     path: path.to_owned(),
@@ -54,7 +54,7 @@ impl Store {
             }
             return match options.mode.unwrap_or(CommitMode::Logged) {
                 CommitMode::CopyOnWrite => {
-                    if place.has(LOG)? {
+                    if place.has_log(system)? {
                         return Err(Error::NoPageFile {
                             path: path.to_owned(),
                             why: format!("there is a log beside it, and no file '{DATA}'"),
@@ -76,6 +76,10 @@ impl Store {
         // Header slots are read past the cache where that is possible, by any kind of handle.
         let header = HeaderSlots::load(&place, place.open_file(DATA, false)?)?.header;
         check_options(&place, &header, &options)?;
+        // Its creation may have ended between giving the names and syncing them.
+        if !planted!("page-names-unsynced") {
+            place.sync_names()?;
+        }
         match header.kind {
             PageFileKind::CopyOnWrite(_) => {
                 Ok(Store::Cow(CowStore::open(place, options, guarantee)?))

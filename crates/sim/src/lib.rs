@@ -21,6 +21,8 @@
 //! | [`fixture`] | small logs of which everything is known, to be damaged by exhaustive tests |
 //! | [`memory`] | a directory in memory, cheap enough to open a log in a million times |
 //! | [`fuzz`] | what the fuzz targets do with an input |
+//! | [`subject`] | what a random run is about: the log, or the page file |
+//! | [`pages`] | random runs of a page file, with a model of its own |
 //! | [`known_bugs`] | the bugs that `--cfg planted` compiles in, by the suite that catches each |
 
 #![forbid(unsafe_code)]
@@ -30,7 +32,9 @@ pub mod fuzz;
 pub mod known_bugs;
 pub mod memory;
 pub mod model;
+pub mod pages;
 pub mod simulation;
+pub mod subject;
 pub mod workload;
 
 /// The seeds of a random test: the fixed ones that test every change, or, in a deep run

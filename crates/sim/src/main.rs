@@ -3,10 +3,9 @@
 #![forbid(unsafe_code)]
 
 use logforce_sim::known_bugs::{self, KnownBug};
-use logforce_sim::simulation::{self, CALLS, Coverage, POWER_CUTS};
+use logforce_sim::subject::{LogRuns, PageRuns, Subject};
 use logforce_sim::workload::{be_quiet, held_reports, hold_reports};
 use std::any::Any;
-use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -15,18 +14,19 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 const HELP: &str = "\
-logforce-sim [--seeds N] [--from SEED] [--minutes M] [--threads T] [--go-on] [--listed FILE]
+logforce-sim [--pages] [--seeds N] [--from SEED] [--minutes M] [--threads T] [--go-on] [--listed FILE]
     Makes N random runs (10,000 by default), or runs for M minutes, and prints what they covered.
     Stops at the first run in which an invariant does not hold; with --go-on it prints each of them
     and continues. --listed: first the seeds in FILE (one at the start of each line), and those that
-    find known bugs.
+    find known bugs. Runs are of the log, with --pages of the page file.
 
-logforce-sim --seed N
+logforce-sim [--pages] --seed N
     Repeats that run, exactly. Says in one line whether it passed; if it failed, what panicked and
     what the disk had been asked comes first.
 
-logforce-sim planted [--search] [--seeds N] [NAME]...
-    In a build with --cfg planted: turns each known bug on in turn and prints which seed found it.
+logforce-sim planted [--pages] [--search] [--seeds N] [NAME]...
+    In a build with --cfg planted: turns each known bug of the log and of the page file (with --pages of
+    this alone) on in turn and prints which seed found it.
     The seed that is known to find it comes first, unless --search is given.
 ";
 
@@ -42,6 +42,8 @@ struct Options {
     minutes: Option<f64>,
     threads: usize,
     seed: Option<u64>,
+    /// The page file, and not the log.
+    pages: bool,
     planted: bool,
     search: bool,
     go_on: bool,
@@ -59,6 +61,7 @@ impl Options {
             minutes: None,
             threads: std::thread::available_parallelism().map_or(2, |n| n.get()),
             seed: None,
+            pages: false,
             planted: false,
             search: false,
             go_on: false,
@@ -73,6 +76,7 @@ impl Options {
                 Long("minutes") => options.minutes = Some(parser.value()?.parse()?),
                 Long("threads") => options.threads = parser.value()?.parse::<usize>()?.max(1),
                 Long("seed") => options.seed = Some(parser.value()?.parse()?),
+                Long("pages") => options.pages = true,
                 Long("search") if options.planted => options.search = true,
                 Long("go-on") if !options.planted => options.go_on = true,
                 Long("listed") if !options.planted => {
@@ -109,7 +113,7 @@ impl Options {
                 ("exhaustive", known_bugs::EXHAUSTIVE),
                 ("fuzzing", known_bugs::FUZZING),
             ];
-            if is_in(known_bugs::SIMULATION) {
+            if is_in(known_bugs::SIMULATION) || is_in(known_bugs::PAGES) {
                 continue;
             }
             return Err(match others.iter().find(|(_, list)| is_in(list)) {
@@ -134,19 +138,24 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    if options.planted {
-        return planted(&options);
+    match (options.planted, options.pages) {
+        (true, _) => planted(&options),
+        (false, true) => runs::<PageRuns>(&options),
+        (false, false) => runs::<LogRuns>(&options),
     }
+}
+
+fn runs<S: Subject>(options: &Options) -> ExitCode {
     match options.seed {
-        Some(seed) => one(seed),
-        None => many(&options),
+        Some(seed) => one::<S>(seed),
+        None => many::<S>(options),
     }
 }
 
 /// Repeats the run of a seed.
-fn one(seed: u64) -> ExitCode {
+fn one<S: Subject>(seed: u64) -> ExitCode {
     hold_reports();
-    match checked(seed) {
+    match checked::<S>(seed) {
         Ok(_) => {
             println!("seed {seed}: passed");
             ExitCode::SUCCESS
@@ -160,9 +169,10 @@ fn one(seed: u64) -> ExitCode {
 }
 
 /// Makes the run of a seed. What it covered, or why it failed.
-fn checked(seed: u64) -> Result<Coverage, String> {
-    let ran = catch_unwind(AssertUnwindSafe(|| simulation::run(seed)));
-    ran.map_err(|panic| text(&*panic)).and_then(enough)
+fn checked<S: Subject>(seed: u64) -> Result<S::Coverage, String> {
+    let ran = catch_unwind(AssertUnwindSafe(|| S::run(seed)));
+    let coverage = ran.map_err(|panic| text(&*panic))?;
+    S::too_little(&coverage).map_or(Ok(coverage), Err)
 }
 
 /// Keeps a run on one processor: its threads take turns, and waking one on another processor costs
@@ -191,7 +201,7 @@ struct Failed {
     why: String,
 }
 
-fn many(options: &Options) -> ExitCode {
+fn many<S: Subject>(options: &Options) -> ExitCode {
     // Panics are part of a run: of checks that a power cut interrupts, of the device. The one that
     // fails a run is printed below, and in full by `--seed`.
     std::panic::set_hook(Box::new(|_| {}));
@@ -203,7 +213,7 @@ fn many(options: &Options) -> ExitCode {
         (None, Some(_)) => u64::MAX,
         (None, None) => SEEDS,
     };
-    let listed = match options.listed.as_deref().map(listed).transpose() {
+    let listed = match options.listed.as_deref().map(listed::<S>).transpose() {
         Ok(listed) => listed.unwrap_or_default(),
         Err(e) => {
             eprintln!("error: {e}");
@@ -212,7 +222,7 @@ fn many(options: &Options) -> ExitCode {
     };
     let next = AtomicU64::new(0);
     let stop = AtomicBool::new(false);
-    let all = Mutex::new((Coverage::default(), None::<Failed>));
+    let all = Mutex::new((S::Coverage::default(), None::<Failed>));
     std::thread::scope(|scope| {
         for worker in 0..options.threads {
             let (next, stop, all, listed) = (&next, &stop, &all, &listed);
@@ -226,13 +236,13 @@ fn many(options: &Options) -> ExitCode {
                         None if n - listed.len() as u64 >= seeds => return,
                         None => options.from.wrapping_add(n - listed.len() as u64),
                     };
-                    let ran = checked(seed);
+                    let ran = checked::<S>(seed);
                     let mut all = all.lock().expect("never panics");
                     match ran {
-                        Ok(coverage) => all.0.add(&coverage),
+                        Ok(coverage) => S::add(&mut all.0, &coverage),
                         Err(why) => {
                             if options.go_on {
-                                println!("{}", failure(seed, &why));
+                                println!("{}", failure::<S>(seed, &why));
                             } else {
                                 stop.store(true, Relaxed);
                             }
@@ -249,14 +259,14 @@ fn many(options: &Options) -> ExitCode {
     let took = began.elapsed().as_secs_f64();
     println!(
         "{coverage}in {took:.1} s, {:.0} runs a second",
-        coverage.runs as f64 / took
+        S::runs(&coverage) as f64 / took
     );
     if let Some(Failed { seed, why }) = failed {
-        println!("{}", failure(seed, &why));
+        println!("{}", failure::<S>(seed, &why));
         return ExitCode::FAILURE;
     }
-    let gaps = coverage.gaps();
-    if coverage.runs >= ENOUGH && !gaps.is_empty() {
+    let gaps = S::gaps(&coverage);
+    if S::runs(&coverage) >= ENOUGH && !gaps.is_empty() {
         println!("FAILED, too little covered: {}", gaps.join("; "));
         return ExitCode::FAILURE;
     }
@@ -265,7 +275,7 @@ fn many(options: &Options) -> ExitCode {
 
 /// The seeds in a file, each at the start of a line with what it found behind it, and those of the
 /// known bugs.
-fn listed(file: &Path) -> Result<Vec<u64>, String> {
+fn listed<S: Subject>(file: &Path) -> Result<Vec<u64>, String> {
     let name = file.display();
     let text = std::fs::read_to_string(file).map_err(|e| format!("{name}: {e}"))?;
     let lines = text.lines().map(str::trim);
@@ -276,24 +286,15 @@ fn listed(file: &Path) -> Result<Vec<u64>, String> {
         seed.map_err(|_| format!("{name}: no seed at the start of '{line}'"))
     });
     let mut seeds: Vec<u64> = seeds.collect::<Result<_, _>>()?;
-    seeds.extend(known_bugs::SIMULATION.iter().filter_map(|bug| bug.seed));
+    seeds.extend(S::KNOWN_BUGS.iter().filter_map(|bug| bug.seed));
     seeds.sort_unstable();
     seeds.dedup();
     Ok(seeds)
 }
 
-fn failure(seed: u64, why: &str) -> String {
-    format!("FAILED seed {seed}: {why}\nagain: cargo xtask sim --seed {seed}")
-}
-
-fn enough(coverage: Coverage) -> Result<Coverage, String> {
-    if coverage.calls < CALLS || coverage.power_cuts < POWER_CUTS {
-        return Err(format!(
-            "only {} calls and {} power cuts",
-            coverage.calls, coverage.power_cuts
-        ));
-    }
-    Ok(coverage)
+fn failure<S: Subject>(seed: u64, why: &str) -> String {
+    let words: String = S::WORDS.iter().map(|word| format!("{word} ")).collect();
+    format!("FAILED seed {seed}: {why}\nagain: cargo xtask sim {words}--seed {seed}")
 }
 
 fn text(panic: &(dyn Any + Send)) -> String {
@@ -303,9 +304,15 @@ fn text(panic: &(dyn Any + Send)) -> String {
 }
 
 /// Runs this program again with a known bug. Returns the seed of the run that failed, and why.
-fn with_bug(name: &str, threads: usize, from: u64, seeds: u64) -> Option<(String, String)> {
+fn with_bug<S: Subject>(
+    name: &str,
+    threads: usize,
+    from: u64,
+    seeds: u64,
+) -> Option<(String, String)> {
     let program = std::env::current_exe().expect("this program has a path");
     let run = std::process::Command::new(program)
+        .args(S::WORDS)
         .args(["--from", &from.to_string()])
         .args(["--seeds", &seeds.to_string()])
         .args(["--threads", &threads.to_string()])
@@ -328,19 +335,36 @@ fn planted(options: &Options) -> ExitCode {
         eprintln!("error: this build has no known bugs in it; `cargo xtask planted` makes one");
         return ExitCode::from(2);
     }
-    let seeds = options.seeds.unwrap_or(SEEDS);
-    let mut missed = Vec::new();
-    let chosen =
-        |p: &&KnownBug| options.names.is_empty() || options.names.iter().any(|name| name == p.name);
-    let mut caught = BTreeMap::new();
     println!(
         "{:<34} {:>6} {:>7}  message of the run",
         "known bug", "seed", "s"
     );
-    for bug in known_bugs::SIMULATION.iter().filter(chosen) {
+    let mut missed = Vec::new();
+    let mut caught = 0;
+    if !options.pages {
+        caught += search::<LogRuns>(options, &mut missed);
+    }
+    caught += search::<PageRuns>(options, &mut missed);
+    let seeds = options.seeds.unwrap_or(SEEDS);
+    println!("{caught} known bugs caught within {seeds} seeds");
+    if missed.is_empty() {
+        return ExitCode::SUCCESS;
+    }
+    println!("FAILED: not caught: {}", missed.join(", "));
+    ExitCode::FAILURE
+}
+
+/// Looks for those of one list. Returns how many were caught.
+fn search<S: Subject>(options: &Options, missed: &mut Vec<&str>) -> u64 {
+    let seeds = options.seeds.unwrap_or(SEEDS);
+    let chosen =
+        |p: &&KnownBug| options.names.is_empty() || options.names.iter().any(|name| name == p.name);
+    let mut caught = 0;
+    for bug in S::KNOWN_BUGS.iter().filter(chosen) {
         let began = Instant::now();
+        let run = |from, seeds| with_bug::<S>(bug.name, options.threads, from, seeds);
         let known = bug.seed.filter(|seed| !options.search && *seed < seeds);
-        let mut found = known.and_then(|seed| with_bug(bug.name, options.threads, seed, 1));
+        let mut found = known.and_then(|seed| run(seed, 1));
         if found.is_none() {
             if let Some(seed) = known {
                 println!(
@@ -348,14 +372,14 @@ fn planted(options: &Options) -> ExitCode {
                     bug.name
                 );
             }
-            found = with_bug(bug.name, options.threads, 0, seeds);
+            found = run(0, seeds);
         }
         let took = began.elapsed().as_secs_f64();
         match found {
             Some((seed, why)) => {
                 let why: String = why.chars().take(90).collect();
                 println!("{:<34} {seed:>6} {took:>7.1}  {why}", bug.name);
-                caught.insert(bug.name, seed);
+                caught += 1;
             }
             None => {
                 println!("{:<34} {:>6} {took:>7.1}  {}", bug.name, "-", bug.breaks);
@@ -363,10 +387,5 @@ fn planted(options: &Options) -> ExitCode {
             }
         }
     }
-    println!("{} known bugs caught within {seeds} seeds", caught.len());
-    if missed.is_empty() {
-        return ExitCode::SUCCESS;
-    }
-    println!("FAILED: not caught: {}", missed.join(", "));
-    ExitCode::FAILURE
+    caught
 }

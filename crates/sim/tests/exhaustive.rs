@@ -15,6 +15,7 @@ mod exhaustive {
     mod lengths;
     mod logs;
     mod names;
+    mod page_file;
     mod pairs;
     mod regions;
     mod workers;

@@ -56,9 +56,10 @@ pub const TABLE: &[Row] = &[
             "logforce-core",
             "logforce-format",
             "logforce-device",
+            "logforce-pages",
             "logforce-testkit",
         ],
-        why: "it runs the log on the simulated disk and knows the bytes that it damages; nothing \
+        why: "it runs the log and the page file on the simulated disk and knows the bytes that it damages; nothing \
               may use it",
     },
     Row {

@@ -21,16 +21,21 @@ pub fn run(setting: &Setting) -> Result<Outcome> {
     if built.counts.failed > 0 {
         return Ok(built);
     }
-    let mut runs = Command::new(host::built(setting, "logforce-sim"));
-    runs.current_dir(&setting.workspace.root);
-    runs.args(["--listed", sim::LISTED]);
     let count = match setting.tier {
         Tier::Change => EVERY_CHANGE,
         Tier::Deep { .. } => DEEP,
     };
-    runs.args(["--seeds", count]);
-    runs.args(["--from", &setting.tier.from().to_string()]);
-    one_test(setting, "simulation-runs", &mut runs)
+    let mut all = Outcome::default();
+    for subject in sim::SUBJECTS {
+        let mut runs = Command::new(host::built(setting, "logforce-sim"));
+        runs.current_dir(&setting.workspace.root);
+        runs.args(subject.words);
+        runs.args(["--listed", subject.listed]);
+        runs.args(["--seeds", count]);
+        runs.args(["--from", &setting.tier.from().to_string()]);
+        all += one_test(setting, &format!("simulation-{}", subject.name), &mut runs)?;
+    }
+    Ok(all)
 }
 
 /// Searches for each known bug.

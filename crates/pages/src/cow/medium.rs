@@ -4,10 +4,10 @@ use crate::changes::Image;
 use crate::cow::cache::Cache;
 use crate::cow::tree::Nodes;
 use crate::error::{Error, Result};
+use crate::reads::{self, Got};
 use crate::sync::Event;
-use logforce_device::{File, ReadSource, Runtime, failure};
+use logforce_device::{File, ReadSource, Runtime};
 use logforce_format::{TableEntry, check_table_node, place_crc, place_offset, planted};
-use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
@@ -148,19 +148,21 @@ impl Medium {
         Ok(bytes.into())
     }
 
-    /// Reads a place. A second look decides whether it is damaged: what a transfer got wrong once is
-    /// no damage of the medium.
+    /// Reads a place. Further looks decide whether it is damaged: what a transfer got wrong once is no
+    /// damage of the medium.
     fn read(&self, what: What, at: TableEntry, buf: &mut [u8]) -> Result<()> {
-        let result = self.read_once(what, at, buf);
-        if let Err(Error::Damaged { .. }) = result {
+        let mut result = self.read_once(what, at, buf);
+        for _ in 1..reads::attempts() {
+            if !matches!(result, Err(Error::Damaged { .. })) {
+                break;
+            }
             let start = self.offset(at).unwrap_or(0);
             self.file.drop_cache(start..start + buf.len() as u64);
-            let second = self.read_once(what, at, buf);
-            if second.is_err() {
-                // Nothing of it is given out.
-                buf.fill(0);
-            }
-            return second;
+            result = self.read_once(what, at, buf);
+        }
+        if result.is_err() {
+            // Nothing of it is given out.
+            buf.fill(0);
         }
         result
     }
@@ -170,21 +172,14 @@ impl Medium {
         let Some(offset) = self.offset(at) else {
             return Err(self.damaged(what, at, "no place of a file".to_owned()));
         };
-        let mut done = 0;
-        while done < buf.len() {
-            let from = offset + done as u64;
-            match self.file.read_at(from, &mut buf[done..], ReadSource::Cache) {
-                Ok(0) => {
-                    let found = format!("the file ends at byte {from}");
-                    return Err(self.damaged(what, at, found));
-                }
-                Ok(read) => done += read,
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) if failure::is_of_medium(&e) => {
-                    return Err(self.damaged(what, at, format!("it cannot be read: {e}")));
-                }
-                Err(e) => return Err(Error::io("read", &self.path)(e)),
+        let got = reads::read(&*self.file, offset, buf, ReadSource::Cache);
+        match got.map_err(Error::io("read", &self.path))? {
+            Got::Bytes(read) if read == buf.len() => {}
+            Got::Bytes(read) => {
+                let found = format!("the file ends at byte {}", offset + read as u64);
+                return Err(self.damaged(what, at, found));
             }
+            Got::Lost(e) => return Err(self.damaged(what, at, format!("it cannot be read: {e}"))),
         }
         let is_checked = match what {
             What::Page(_) if planted!("page-checksum-unverified") => false,

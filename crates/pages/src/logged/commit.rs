@@ -34,10 +34,10 @@ enum How {
     Submitted(CommitHandle),
 }
 
-/// A redo record, and of each of its pages whether its whole image is in it.
+/// A redo record, and of each of its pages the records below its ranges: none if its whole image is in it.
 struct Encoded {
     record: Vec<u8>,
-    is_image: Vec<bool>,
+    below: Vec<Vec<Lsn>>,
 }
 
 impl LoggedStore {
@@ -97,7 +97,7 @@ impl LoggedStore {
         let mut slots = Vec::new();
         let decided = |at: logforce_core::RecordRange| {
             let range = (at.start, at.end);
-            let (published, pruned) = self.state().publish(changes, &encoded.is_image, range);
+            let (published, pruned) = self.state().publish(changes, &encoded.below, range);
             point = Some(published);
             slots = pruned.slots;
         };
@@ -154,7 +154,7 @@ impl LoggedStore {
 
     fn encode(&self, changes: &Changes, planned: &[Planned]) -> Result<Encoded> {
         let page_size = self.page_size();
-        let mut is_image = Vec::with_capacity(planned.len());
+        let mut below = Vec::with_capacity(planned.len());
         let mut capacity = 0;
         let mut ranges: Vec<Option<Vec<Range<usize>>>> = Vec::with_capacity(planned.len());
         for (change, planned) in changes.pages.values().zip(planned) {
@@ -168,7 +168,10 @@ impl LoggedStore {
                 Some(ranges) => RedoWriter::ranges_len(ranges),
                 None => page_size + RedoWriter::ranges_len(&[]),
             };
-            is_image.push(changed.is_none());
+            below.push(match &changed {
+                Some(_) => planned.below.clone(),
+                None => Vec::new(),
+            });
             ranges.push(changed);
         }
         let len = capacity + LOG_OVERHEAD;
@@ -188,12 +191,12 @@ impl LoggedStore {
         }
         Ok(Encoded {
             record: redo.finish(),
-            is_image,
+            below,
         })
     }
 
     fn count(&self, changes: &Changes, encoded: &Encoded) {
-        let images = encoded.is_image.iter().filter(|i| **i).count() as u64;
+        let images = encoded.below.iter().filter(|b| b.is_empty()).count() as u64;
         add(&self.counts.commits, 1);
         add(&self.counts.pages_committed, changes.pages.len() as u64);
         add(&self.counts.bytes_logged, encoded.record.len() as u64);

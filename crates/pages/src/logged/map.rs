@@ -6,9 +6,10 @@
 use crate::changes::Image;
 use crate::error::{Error, Result};
 use crate::files::{MAP, Place};
+use crate::reads::{self, Got};
 use logforce_device::sync::Mutex;
 use logforce_device::{AlignedBuf, Barrier, File, OpenFile, ReadSource, Write};
-use logforce_format::{MAP_SECTOR_ENTRIES, MAP_SECTOR_LEN, MapEntry, MapSector};
+use logforce_format::{MAP_SECTOR_ENTRIES, MAP_SECTOR_LEN, MapEntry, MapSector, planted};
 use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::path::PathBuf;
@@ -33,7 +34,8 @@ struct Cached {
 }
 
 impl PageMap {
-    /// Creates the file, empty, and forces it. Its name is durable with the directory.
+    /// Creates the file, empty, and makes it and its name durable: before the data file has its name, for
+    /// a crash may keep a later name and lose an earlier one.
     pub(super) fn create(place: &Place) -> Result<()> {
         let path = place.path_of(MAP);
         match place.dir.remove(MAP) {
@@ -45,7 +47,11 @@ impl PageMap {
         let file = place.dir.open(MAP, OpenFile::CREATE);
         let file = file.map_err(Error::io("create", &path))?;
         file.barrier(Barrier::Full)
-            .map_err(Error::io("sync", &path))
+            .map_err(Error::io("sync", &path))?;
+        match planted!("map-name-unsynced") {
+            true => Ok(()),
+            false => place.sync_names(),
+        }
     }
 
     pub(super) fn open(place: &Place, checksums: bool) -> Result<PageMap> {
@@ -80,18 +86,28 @@ impl PageMap {
 
     fn read(&self, sector: u64) -> Result<MapSector> {
         let offset = sector * MAP_SECTOR_LEN as u64;
-        let mut buf = [0; MAP_SECTOR_LEN];
-        // Behind the end of the file nothing was written.
-        let read = self.file.read_at(offset, &mut buf, ReadSource::Cache);
-        read.map_err(Error::io("read", &self.path))?;
-        MapSector::decode(&buf, sector).map_err(|reject| Error::Damaged {
+        let mut found = String::new();
+        for _ in 0..reads::attempts() {
+            let mut buf = [0; MAP_SECTOR_LEN];
+            // Behind the end of the file nothing was written.
+            let got = reads::read(&*self.file, offset, &mut buf, ReadSource::Cache);
+            found = match got.map_err(Error::io("read", &self.path))? {
+                Got::Bytes(_) => match MapSector::decode(&buf, sector) {
+                    Ok(sector) => return Ok(sector),
+                    Err(reject) => reject.to_string(),
+                },
+                Got::Lost(e) => format!("the medium does not give it back ({e})"),
+            };
+            self.file.drop_cache(offset..offset + MAP_SECTOR_LEN as u64);
+        }
+        Err(Error::Damaged {
             path: self.path.clone(),
             what: format!(
                 "sector of the page map, for the pages from {}",
                 sector * MAP_SECTOR_ENTRIES as u64
             ),
             offset,
-            found: reject.to_string(),
+            found,
         })
     }
 
@@ -136,11 +152,17 @@ impl PageMap {
         let mut buf = vec![0; LONGEST_WRITE * MAP_SECTOR_LEN];
         for start in (first..end).step_by(LONGEST_WRITE) {
             let offset = start * MAP_SECTOR_LEN as u64;
-            let read = self.file.read_at(offset, &mut buf, ReadSource::Cache);
-            let read = read.map_err(read_error)?;
-            let used = |(_, sector): &(u64, &[u8])| sector.iter().any(|b| *b != 0);
-            let read = (start..).zip(buf[..read].chunks(MAP_SECTOR_LEN));
-            sectors.extend(read.filter(used).map(|(n, _)| n));
+            let got = reads::read(&*self.file, offset, &mut buf, ReadSource::Cache);
+            let sector_numbers = start..end.min(start + LONGEST_WRITE as u64);
+            match got.map_err(read_error)? {
+                Got::Bytes(read) => {
+                    let used = |(_, sector): &(u64, &[u8])| sector.iter().any(|b| *b != 0);
+                    let read = (start..).zip(buf[..read].chunks(MAP_SECTOR_LEN));
+                    sectors.extend(read.filter(used).map(|(n, _)| n));
+                }
+                // Each is looked at by itself, and says which is damaged.
+                Got::Lost(_) => sectors.extend(sector_numbers),
+            }
         }
         let mut pages = Vec::new();
         for sector in sectors.range(first..) {
@@ -162,18 +184,30 @@ impl PageMap {
             let encoded = |s: &u64| cached.sectors.get(s).map(|m| (*s, m.encode(*s)));
             contiguous(dirty.iter().filter_map(encoded))
         };
+        let mut result = Ok(());
         for (first, bytes) in runs {
-            let mut buf = AlignedBuf::zeroed(bytes.len(), MAP_SECTOR_LEN);
-            buf.copy_from_slice(&bytes);
-            let ticket = self.file.submit(Write {
-                offset: first * MAP_SECTOR_LEN as u64,
-                range: 0..bytes.len(),
-                buf,
-                through: false,
-            });
-            self.file.complete(ticket).result?;
+            if result.is_ok() {
+                result = self.write_run(first, &bytes);
+            }
+            if result.is_err() && !planted!("map-change-forgotten") {
+                // The next attempt writes them: where there was no space there will be one.
+                let sectors = (bytes.len() / MAP_SECTOR_LEN) as u64;
+                self.cached().dirty.extend(first..first + sectors);
+            }
         }
-        Ok(())
+        result
+    }
+
+    fn write_run(&self, first: u64, bytes: &[u8]) -> io::Result<()> {
+        let mut buf = AlignedBuf::zeroed(bytes.len(), MAP_SECTOR_LEN);
+        buf.copy_from_slice(bytes);
+        let ticket = self.file.submit(Write {
+            offset: first * MAP_SECTOR_LEN as u64,
+            range: 0..bytes.len(),
+            buf,
+            through: false,
+        });
+        self.file.complete(ticket).result
     }
 
     /// Makes durable what was written.

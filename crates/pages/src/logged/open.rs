@@ -16,11 +16,14 @@ use crate::header::HeaderSlots;
 use crate::options::{DEFAULT_PAGE_SIZE, Options};
 use crate::sync::Event;
 use crate::write_out::Writers;
-use logforce_core::{ErrorKind as LogErrorKind, Guarantee, Log, OpenMode};
+use logforce_core::{
+    Error as LogError, ErrorKind as LogErrorKind, Guarantee, Log, OpenMode, Record,
+};
 use logforce_device::System;
 use logforce_device::sync::Mutex;
 use logforce_format::{
     LoggedState, Lsn, PAGE_DATA_OFFSET, PageChange, PageFileHeader, PageFileId, PageFileKind, Redo,
+    planted,
 };
 use std::sync::{Arc, PoisonError};
 
@@ -126,6 +129,12 @@ impl LoggedStore {
             state: &mut state,
         }
         .run(redo_from)?;
+        // The file may have lost its new end in the crash, and the log has pages there: room for more is
+        // made above all of them, for it is made by writing.
+        let recovered = state.chains.keys().max().map_or(0, |page| page + 1);
+        if !planted!("room-over-recovered-pages") {
+            state.reached = state.reached.max(recovered);
+        }
         let store = Arc::new(LoggedStore {
             header,
             data,
@@ -213,9 +222,8 @@ struct Recovery<'a> {
 
 impl Recovery<'_> {
     fn run(&mut self, from: Lsn) -> Result<()> {
-        for record in self.log.read_from(from)? {
+        for record in records(self.log, from)? {
             let record = record?;
-
             let redo = Redo::decode(&record.data, self.page_size)
                 .map_err(|e| self.damaged(record.start, e.to_string()))?;
             self.publish(&redo, record.start, record.end)?;
@@ -225,6 +233,9 @@ impl Recovery<'_> {
         // The first change of each page after this is an image again.
         if self.state.open.bytes > 0 {
             self.state.end_generation();
+        }
+        if planted!("torn-page-not-repaired") {
+            self.state.to_apply.clear();
         }
         Ok(())
     }
@@ -244,7 +255,7 @@ impl Recovery<'_> {
             resize: redo.resize,
             ..Changes::default()
         };
-        let mut is_image = Vec::with_capacity(redo.pages.len());
+        let mut below = Vec::with_capacity(redo.pages.len());
         for (page, change) in &redo.pages {
             let change = match change {
                 PageChange::Image(image) => Change::Write {
@@ -261,11 +272,14 @@ impl Recovery<'_> {
                 }
                 PageChange::Discard => Change::Discard,
             };
-            is_image.push(matches!(redo_kind(redo, *page), Some(PageChange::Image(_))));
+            below.push(match redo_kind(redo, *page) {
+                Some(PageChange::Ranges(_)) => self.state.last_redo(*page),
+                _ => Vec::new(),
+            });
             changes.pages.insert(*page, change);
         }
         self.state.reserve(&changes);
-        self.state.publish(&changes, &is_image, (start, end));
+        self.state.publish(&changes, &below, (start, end));
         Ok(())
     }
 
@@ -302,6 +316,22 @@ impl Recovery<'_> {
             }
         }
         Ok(bytes.into())
+    }
+}
+
+/// The records from `from` on. What the log gave up there, of an append that a crash cut short, is no
+/// commit; where nothing was committed before, the log does not skip it by itself.
+fn records(
+    log: &Log,
+    mut from: Lsn,
+) -> Result<impl Iterator<Item = logforce_core::Result<Record>> + use<>> {
+    loop {
+        match log.read_from(from) {
+            Err(LogError::Voided {
+                from: start, to, ..
+            }) if start == from && to > from => from = to,
+            records => return Ok(records?),
+        }
     }
 }
 

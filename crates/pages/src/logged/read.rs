@@ -7,6 +7,7 @@ use super::state::Point;
 use crate::changes::Image;
 use crate::error::{Error, Result};
 use crate::files::DATA;
+use crate::reads::{self, Got};
 use logforce_core::ErrorKind as LogErrorKind;
 use logforce_device::ReadSource;
 use logforce_format::{Lsn, MapEntry, PageChange, Redo, page_crc, planted};
@@ -81,12 +82,20 @@ impl LoggedStore {
 
     /// A page as of the state `at`, which the caller has registered.
     fn image_at(&self, page: u64, at: Lsn) -> Result<Image> {
+        let mut left = None;
         loop {
             let image = match self.find(page, at) {
                 Found::Zero => return Ok(vec![0; self.page_size()].into()),
                 Found::Memory(image) => return Ok(image),
                 Found::Spilled(slot) => return self.spill.read(slot),
-                Found::Log(redo) => self.rebuild(page, &redo),
+                Found::Log(redo) => {
+                    let image = self.rebuild(page, &redo);
+                    // Found there once more: then it is nowhere else.
+                    if left.replace(redo.clone()) == Some(redo) {
+                        return image;
+                    }
+                    image
+                }
                 Found::Data(seen) => {
                     let read = self.read_data(page);
                     if self.was_applied_since(page, seen) {
@@ -128,8 +137,23 @@ impl LoggedStore {
         chain.is_some_and(|c| c.applied_at > seen)
     }
 
-    /// A page as the data file holds it, with its checksum verified.
+    /// A page as the data file holds it, with its checksum verified. Further looks decide whether it is
+    /// damaged: what a transfer got wrong once is no damage of the medium.
     pub(super) fn read_data(&self, page: u64) -> Result<Image> {
+        let mut result = self.read_data_once(page);
+        for _ in 1..reads::attempts() {
+            if !matches!(result, Err(Error::Damaged { .. })) {
+                break;
+            }
+            let offset = self.data.offset(page);
+            let range = offset..offset + self.page_size() as u64;
+            self.data.file.drop_cache(range);
+            result = self.read_data_once(page);
+        }
+        result
+    }
+
+    fn read_data_once(&self, page: u64) -> Result<Image> {
         let path = || self.place.path_of(DATA);
         let crc = match self.data.map.entry(page)? {
             MapEntry::Absent => return Ok(vec![0; self.page_size()].into()),
@@ -143,16 +167,15 @@ impl LoggedStore {
             offset,
             found,
         };
-        let read = self
-            .data
-            .file
-            .read_at(offset, &mut bytes, ReadSource::Cache)
-            .map_err(|e| match logforce_device::failure::is_of_medium(&e) {
-                true => damaged(format!("the medium does not give it back ({e})")),
-                false => Error::io("read", path())(e),
-            })?;
-        if read < bytes.len() {
-            return Err(damaged(format!("the file ends after {read} bytes of it")));
+        let got = reads::read(&*self.data.file, offset, &mut bytes, ReadSource::Cache);
+        match got.map_err(Error::io("read", path()))? {
+            Got::Bytes(read) if read == bytes.len() => {}
+            Got::Bytes(read) => {
+                return Err(damaged(format!("the file ends after {read} bytes of it")));
+            }
+            Got::Lost(e) => {
+                return Err(damaged(format!("the medium does not give it back ({e})")));
+            }
         }
         if self.header.checksums {
             let found = page_crc(page, &bytes);

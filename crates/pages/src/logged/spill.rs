@@ -5,6 +5,7 @@
 use crate::changes::Image;
 use crate::error::{Error, Result};
 use crate::files::{Place, VERSIONS};
+use crate::reads::{self, Got};
 use logforce_device::sync::Mutex;
 use logforce_device::{AlignedBuf, File, OpenFile, ReadSource, Write};
 use std::io;
@@ -77,17 +78,21 @@ impl Spill {
     pub(super) fn read(&self, slot: u64) -> Result<Image> {
         let mut buf = vec![0; self.page_size as usize];
         let offset = slot * u64::from(self.page_size);
-        let read = self.file.read_at(offset, &mut buf, ReadSource::Cache);
-        let read = read.map_err(Error::io("read", &self.path))?;
-        if read < buf.len() {
-            return Err(Error::Damaged {
-                path: self.path.clone(),
-                what: "older version of a page".to_owned(),
-                offset,
-                found: format!("the file ends after {read} bytes of it"),
-            });
+        let mut found = String::new();
+        for _ in 0..reads::attempts() {
+            let got = reads::read(&*self.file, offset, &mut buf, ReadSource::Cache);
+            found = match got.map_err(Error::io("read", &self.path))? {
+                Got::Bytes(read) if read == buf.len() => return Ok(buf.into()),
+                Got::Bytes(read) => format!("the file ends after {read} bytes of it"),
+                Got::Lost(e) => format!("the medium does not give it back ({e})"),
+            };
         }
-        Ok(buf.into())
+        Err(Error::Damaged {
+            path: self.path.clone(),
+            what: "older version of a page".to_owned(),
+            offset,
+            found,
+        })
     }
 
     pub(super) fn free(&self, slots: impl IntoIterator<Item = u64>) {

@@ -99,6 +99,8 @@ pub(super) enum Admission {
 pub(super) struct Planned {
     /// What the page held before, if the difference to that is enough.
     pub(super) before: Option<Image>,
+    /// The records that hold what was there before.
+    pub(super) below: Vec<Lsn>,
 }
 
 impl State {
@@ -232,8 +234,13 @@ impl State {
                 ) => Some(b.clone()),
                 _ => None,
             };
+            let below = match (has_image, chain.last()) {
+                (true, Some(last)) => last.redo.clone(),
+                _ => Vec::new(),
+            };
             planned.push(Planned {
                 before: before.filter(|_| has_image),
+                below,
             });
         }
         planned
@@ -255,12 +262,14 @@ impl State {
         self.appended();
     }
 
-    /// Puts a commit into the order: it was appended from `start` to `end`. `is_image` says of each page
-    /// whether its whole contents were logged. Returns the new state.
+    /// Puts a commit into the order: it was appended from `start` to `end`. `below` are the records of each
+    /// page on whose contents its ranges are put; none if its whole contents were logged. They are those
+    /// of when the page was reserved: since then the applier may have written the version below, which
+    /// is then the data file's. Returns the new state.
     pub(super) fn publish(
         &mut self,
         changes: &Changes,
-        is_image: &[bool],
+        below: &[Vec<Lsn>],
         (start, end): (Lsn, Lsn),
     ) -> (Point, Pruned) {
         let mut pruned = Pruned::default();
@@ -278,13 +287,13 @@ impl State {
         if changes.resize.drop_from < u64::MAX {
             self.drop_pages(changes, end, &mut pruned);
         }
-        for ((page, change), is_image) in changes.pages.iter().zip(is_image) {
+        for ((page, change), below) in changes.pages.iter().zip(below) {
             let (bytes, redo) = match change {
                 Change::Discard => (Bytes::Zero, Vec::new()),
                 Change::Write { image, .. } => {
-                    let mut redo = match self.chains.get(page).and_then(Chain::last) {
-                        Some(last) if !is_image => last.redo.clone(),
-                        _ => Vec::new(),
+                    let mut redo = match planted!("redo-looked-up-late") {
+                        true if !below.is_empty() => self.last_redo(*page),
+                        _ => below.clone(),
                     };
                     redo.push(start);
                     (Bytes::Memory(image.clone()), redo)
@@ -294,6 +303,12 @@ impl State {
         }
         self.appended();
         (self.latest, pruned)
+    }
+
+    /// The records that hold the newest version of a page, if the data file does not.
+    pub(super) fn last_redo(&self, page: u64) -> Vec<Lsn> {
+        let last = self.chains.get(&page).and_then(Chain::last);
+        last.map(|v| v.redo.clone()).unwrap_or_default()
     }
 
     /// Every page that the commit drops, among those that have versions; the others are covered by the

@@ -1,6 +1,5 @@
 //! What a copy-on-write file does when nothing goes wrong.
 
-use crate::model::contents;
 use logforce_core::{Guarantee, OpenMode, Policy};
 use logforce_device::Runtime;
 use logforce_pages::{CommitMode, Error, ErrorKind, Options, PageFile};
@@ -29,6 +28,13 @@ pub fn reopen(disk: &SimDisk, rt: &SimRuntime) -> PageFile {
 pub fn on_disk(body: impl FnOnce(&SimDisk, &SimRuntime)) {
     let disk = SimDisk::new(SimOptions::default(), 1);
     SimRuntime::run(1, |rt| body(&disk, rt));
+}
+
+/// A page's contents: its number and who wrote it, in every 16 bytes.
+pub fn contents(page: u64, stamp: u64, size: u32) -> Vec<u8> {
+    let mut unit = page.to_le_bytes().to_vec();
+    unit.extend(stamp.to_le_bytes());
+    unit.repeat(size as usize / 16)
 }
 
 fn write(file: &PageFile, page: u64, stamp: u64) -> u64 {

@@ -1,7 +1,6 @@
 //! What a commit costs, and that places are used again.
 
-use crate::cow_basics::{create, on_disk, options, reopen};
-use crate::model::contents;
+use crate::cow_basics::{contents, create, on_disk, options, reopen};
 use logforce_device::Runtime;
 use logforce_pages::{PageFile, WriteThrough};
 use logforce_testkit::{Rng, SimDisk, SimOptions, SimRuntime};

@@ -1,7 +1,6 @@
 //! Damage, bad input, a full disk, a disk that fails.
 
-use crate::cow_basics::{create, on_disk, options, reopen};
-use crate::model::contents;
+use crate::cow_basics::{contents, create, on_disk, options, reopen};
 use logforce_core::{Guarantee, OpenMode, Policy};
 use logforce_device::Runtime;
 use logforce_format::{

@@ -77,7 +77,7 @@ pub struct Report {
 }
 
 impl Report {
-    pub(super) fn new(disk: SimDisk, what: String) -> Report {
+    pub(crate) fn new(disk: SimDisk, what: String) -> Report {
         Report { disk, what }
     }
 }

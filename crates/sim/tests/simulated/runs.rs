@@ -1,5 +1,6 @@
 //! Some random runs; `cargo xtask sim` makes many more.
 
+use logforce_sim::pages;
 use logforce_sim::seeds;
 use logforce_sim::simulation::{CALLS, Coverage, POWER_CUTS, run};
 
@@ -34,5 +35,6 @@ fn seeds_that_found_a_bug() {
 fn a_run_follows_from_its_seed() {
     for seed in [3, 4] {
         assert_eq!(format!("{:?}", run(seed)), format!("{:?}", run(seed)));
+        assert_eq!(pages::run(seed), pages::run(seed));
     }
 }

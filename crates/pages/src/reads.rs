@@ -1,0 +1,56 @@
+//! Reading bytes that must exist, and telling what the medium has lost from errors of this process.
+
+use logforce_device::failure::is_of_medium;
+use logforce_device::{File, ReadSource};
+use logforce_format::planted;
+use std::io;
+
+/// How often a read is tried that fails with an error of the medium, or whose bytes are not what was
+/// written: what a drive or a transfer got wrong once is no damage.
+const ATTEMPTS: usize = 3;
+
+/// How often to look before something counts as damage.
+pub(crate) fn attempts() -> usize {
+    planted!("page-one-look", 1, else ATTEMPTS)
+}
+
+/// What a read gave.
+pub(crate) enum Got {
+    /// So many bytes: all, or those before the end of the file.
+    Bytes(usize),
+    /// The medium does not give them.
+    Lost(io::Error),
+}
+
+/// Fills `buf` from `offset` on, in one attempt. An error is about this process, and never counts as
+/// damage.
+pub(crate) fn read(
+    file: &dyn File,
+    offset: u64,
+    buf: &mut [u8],
+    source: ReadSource,
+) -> io::Result<Got> {
+    match fill(file, offset, buf, source) {
+        Ok(read) => Ok(Got::Bytes(read)),
+        Err(e) if is_of_medium(&e) => Ok(Got::Lost(e)),
+        Err(e) => Err(e),
+    }
+}
+
+/// A short read is the end of the file only if the file's length says so: in the middle it would turn
+/// pages into zeroes.
+fn fill(file: &dyn File, offset: u64, buf: &mut [u8], source: ReadSource) -> io::Result<usize> {
+    let read = file.read_at(offset, buf, source)?;
+    let is_complete = planted!("page-short-read-is-the-end", true, else read == buf.len());
+    if is_complete || offset + read as u64 >= file.len()? {
+        return Ok(read);
+    }
+    // All of it again: past the cache, a read cannot go on at any offset.
+    let again = file.read_at(offset, buf, source)?;
+    let (end, len) = (offset + again as u64, file.len()?);
+    if again < buf.len() && end < len {
+        let text = format!("the read at {offset} ended at {end}, the file has {len} bytes");
+        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, text));
+    }
+    Ok(again)
+}

@@ -1,0 +1,170 @@
+//! What a page file shows of a copy on which something rotted: the right bytes or the damage's place.
+
+use super::model::{History, Image, State};
+use super::{PATH, Run};
+use logforce_core::OpenMode;
+use logforce_format::PageFileHeader;
+use logforce_pages::{CommitMode, Error, ErrorKind, PageFile, Snapshot};
+use logforce_testkit::{Rng, SimDisk, SimRuntime};
+
+/// Where the first page lies.
+const DATA: u64 = 128 << 10;
+/// Where the second header slot lies.
+const SECOND_SLOT: u64 = 64 << 10;
+/// The part of a slot, and of a map's sector, that is looked at.
+const SLOT: u64 = 4096;
+
+/// Bits that are flipped in a copy at most.
+const MOST_FLIPS: u64 = 3;
+
+/// What was damaged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Slot,
+    Pages,
+    Map,
+}
+
+/// Damages one kind of place of the crashed disk, opens it, and looks at every page.
+pub(super) fn corrupt_and_look(run: &mut Run, history: &History, commit: u64, found: &State) {
+    let schedule = run.rng.bits();
+    // A slot may be torn by the crash; of two whole ones the other is enough.
+    let has_two_slots = slots_of(&run.disk) == 2;
+    let Some(place) = corrupt(&run.disk, &mut run.rng, run.fixed.mode) else {
+        return;
+    };
+    run.coverage.corrupted_copies += 1;
+    let _report = run.report(&format!("a copy damaged in {place:?}"));
+    let damaged = SimRuntime::run(schedule, |rt| {
+        let system = run.disk.system(rt);
+        let options = run.options.clone();
+        let file = match PageFile::open(&*system, PATH, OpenMode::OpenExisting, options) {
+            Ok(file) => file,
+            Err(e) => {
+                assert!(place != Place::Slot || !has_two_slots, "one slot: {e}");
+                is_reported(&e, place);
+                return true;
+            }
+        };
+        let snapshot = file.snapshot().expect("it is open");
+        let shown = snapshot.commit();
+        // A damaged newer slot of a copy-on-write file shows the commit before.
+        let may_be_older = place == Place::Slot && run.fixed.mode == CommitMode::CopyOnWrite;
+        assert!(
+            shown == commit || (may_be_older && shown < commit),
+            "commit {commit} is there, and {shown} is shown"
+        );
+        let expected = match shown == commit {
+            true => found.clone(),
+            false if shown >= history.base_commit => history.at(shown, &run.fixed.universe),
+            // Of a boot before: nobody knows any more.
+            false => return false,
+        };
+        let damaged = compare(run, &snapshot, &expected, place);
+        drop(snapshot);
+        run.disk.cut();
+        damaged
+    });
+    run.coverage.damages += u64::from(damaged);
+}
+
+/// Reads every page. Returns whether damage was reported.
+fn compare(run: &Run, snapshot: &Snapshot, expected: &State, place: Place) -> bool {
+    let universe = &run.fixed.universe;
+    assert_eq!(snapshot.page_count(), expected.count);
+    let mut damaged = false;
+    let mut buf = vec![0; universe.size()];
+    for page in universe.pages().filter(|p| *p < expected.count) {
+        match snapshot.read(page, &mut buf) {
+            Ok(()) => {
+                let wrong_bits = wrong_bits(&buf, expected.pages.get(&page));
+                // Without checksums rot in a page is served; another page never is.
+                let may_be_wrong = match place == Place::Pages && !run.fixed.checksums {
+                    true => MOST_FLIPS,
+                    false => 0,
+                };
+                assert!(
+                    wrong_bits <= may_be_wrong,
+                    "page {page} is served and wrong in {wrong_bits} bits"
+                );
+            }
+            Err(e) => {
+                assert!(place != Place::Slot, "one slot, page {page}: {e}");
+                is_reported(&e, place);
+                damaged = true;
+            }
+        }
+    }
+    damaged
+}
+
+fn wrong_bits(found: &[u8], expected: Option<&Image>) -> u64 {
+    let expected = |n: usize| expected.map_or(0, |image| image[n]);
+    let wrong = found.iter().enumerate().map(|(n, b)| b ^ expected(n));
+    wrong.map(|b| u64::from(b.count_ones())).sum()
+}
+
+/// How many header slots are whole.
+fn slots_of(disk: &SimDisk) -> usize {
+    let bytes = disk.file_bytes(PATH, "pages").unwrap_or_default();
+    let slots = [0, SECOND_SLOT as usize].into_iter();
+    let slots = slots.filter_map(|at| bytes.get(at..at + SLOT as usize));
+    slots.filter(|s| PageFileHeader::decode(s).is_ok()).count()
+}
+
+/// The error says what is damaged; where the map is, pages cannot be written either.
+fn is_reported(error: &Error, place: Place) {
+    let is_damage = match error.kind() {
+        ErrorKind::Damaged => true,
+        ErrorKind::Io | ErrorKind::Poisoned => place == Place::Map,
+        _ => false,
+    };
+    assert!(
+        is_damage,
+        "{:?} after damage of {place:?}: {error}",
+        error.kind()
+    );
+}
+
+/// Flips bits, or makes sectors unreadable. `None` if there is nothing to damage.
+fn corrupt(disk: &SimDisk, rng: &mut Rng, mode: CommitMode) -> Option<Place> {
+    let len = |name| disk.file_bytes(PATH, name).map_or(0, |b| b.len() as u64);
+    let place = rng.pick(match mode {
+        CommitMode::CopyOnWrite => &[Place::Slot, Place::Pages, Place::Pages],
+        CommitMode::Logged => &[Place::Slot, Place::Pages, Place::Map],
+    });
+    let (name, from, to) = match place {
+        Place::Slot => {
+            let from = rng.pick(&[0, SECOND_SLOT]);
+            ("pages", from, from + SLOT)
+        }
+        Place::Pages => ("pages", DATA, len("pages")),
+        Place::Map => ("map", 0, len("map")),
+    };
+    // The last pages may be far off, with nothing between.
+    let to = to.min(from + (256 << 10));
+    if to <= from {
+        return None;
+    }
+    let mut any = false;
+    for _ in 0..1 + rng.below(MOST_FLIPS) {
+        let mut bit = rng.below(8) as u8;
+        let offset = match rng.below(3) {
+            0 => from + rng.below(to - from),
+            // The fields of a header, the first entries of a map or a node.
+            1 => from + rng.below((to - from).min(128)),
+            // Whether a page of the map is present.
+            _ if place == Place::Map => {
+                bit = 0;
+                8 + 8 * rng.below(60)
+            }
+            // The children of a node that was written last.
+            _ => to.saturating_sub(512).max(from) + 16 * rng.below(4),
+        };
+        any |= match rng.one_in(5) {
+            true => disk.make_unreadable(PATH, name, offset),
+            false => disk.flip_bit(PATH, name, offset, bit),
+        };
+    }
+    any.then_some(place)
+}

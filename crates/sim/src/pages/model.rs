@@ -1,0 +1,432 @@
+//! What a page file must show: the state after each commit.
+
+use logforce_pages::{Result, Snapshot, Transaction};
+use logforce_testkit::Rng;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The contents of a page.
+pub type Image = Arc<[u8]>;
+
+/// The pages that a run uses.
+#[derive(Debug, Clone)]
+pub struct Universe {
+    /// Pages below this number: most transactions are about these, so that they meet.
+    near: u64,
+    /// At the edges of the map's sectors and of the page table's nodes, and far off.
+    far: Vec<u64>,
+    /// The size of a page, bytes.
+    size: usize,
+}
+
+impl Universe {
+    /// Of a file with pages of `size` bytes, with pages up to the number `last`.
+    pub fn new(size: u32, near: u64, last: u64) -> Universe {
+        let edges = [
+            31,
+            32,
+            33,
+            62,
+            63,
+            255,
+            256,
+            257,
+            1023,
+            1024,
+            65_535,
+            65_536,
+            1 << 20,
+            1 << 40,
+        ];
+        Universe {
+            near,
+            far: edges.into_iter().filter(|p| *p <= last).collect(),
+            size: size as usize,
+        }
+    }
+
+    /// All of them.
+    pub fn pages(&self) -> impl Iterator<Item = u64> {
+        (0..self.near).chain(self.far.iter().copied())
+    }
+
+    /// The size of a page, bytes.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    fn pick(&self, rng: &mut Rng) -> u64 {
+        match self.far.is_empty() || !rng.one_in(4) {
+            true => rng.below(self.near),
+            false => rng.pick(&self.far),
+        }
+    }
+
+    /// A whole page: its number and who wrote it, in every 16 bytes.
+    pub fn contents(&self, page: u64, stamp: u64) -> Vec<u8> {
+        let mut unit = page.to_le_bytes().to_vec();
+        unit.extend(stamp.to_le_bytes());
+        unit.repeat(self.size / 16)
+    }
+}
+
+/// One step of a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// A page is written as a whole.
+    Write(u64),
+    /// So many bytes of a page are changed, from an offset on.
+    Change {
+        /// The page.
+        page: u64,
+        /// Where.
+        at: usize,
+        /// How many.
+        len: usize,
+    },
+    /// A page is dropped.
+    Discard(u64),
+    /// The pages from this one on are dropped.
+    Shrink(u64),
+    /// The file gets so many pages.
+    Grow(u64),
+}
+
+impl Step {
+    fn page(self) -> Option<u64> {
+        match self {
+            Step::Write(page) | Step::Change { page, .. } | Step::Discard(page) => Some(page),
+            Step::Shrink(_) | Step::Grow(_) => None,
+        }
+    }
+}
+
+/// Steps that a transaction on `count` pages accepts.
+pub fn random_steps(rng: &mut Rng, universe: &Universe, mut count: u64) -> Vec<Step> {
+    let mut steps = Vec::new();
+    if rng.one_in(12) {
+        let to = universe.pick(rng);
+        steps.push(match to < count {
+            true => Step::Shrink(to),
+            false => Step::Grow(to),
+        });
+        count = to;
+        if rng.one_in(3) {
+            count = universe.pick(rng).max(count);
+            steps.push(Step::Grow(count));
+        }
+    }
+    let mut used = BTreeSet::new();
+    for _ in 0..1 + rng.below(6) {
+        let page = universe.pick(rng);
+        if !used.insert(page) {
+            continue;
+        }
+        let step = match rng.below(8) {
+            0 if page < count => Step::Discard(page),
+            1..=4 => {
+                let len = 1 + rng.below(40) as usize;
+                let at = rng.below((universe.size - len) as u64) as usize;
+                Step::Change { page, at, len }
+            }
+            _ => Step::Write(page),
+        };
+        if !matches!(step, Step::Discard(_)) {
+            count = count.max(page + 1);
+        }
+        steps.push(step);
+    }
+    steps
+}
+
+/// A transaction that may be committed.
+#[derive(Debug, Clone)]
+pub struct Done {
+    /// Which it is: it writes this into its pages.
+    pub stamp: u64,
+    /// What it does.
+    pub steps: Vec<Step>,
+    /// What it saw of the pages that it writes: `None` for zeroes. No other transaction may come
+    /// between.
+    pub before: Vec<(u64, Option<Image>)>,
+}
+
+impl Done {
+    /// One that has not looked at anything.
+    pub fn new(stamp: u64, steps: Vec<Step>) -> Done {
+        Done {
+            stamp,
+            steps,
+            before: Vec::new(),
+        }
+    }
+
+    /// Looks at what it will write.
+    ///
+    /// # Errors
+    /// Of the page file.
+    pub fn look(&mut self, txn: &Transaction, universe: &Universe) -> Result<()> {
+        let mut buf = vec![0; universe.size];
+        for page in self.steps.iter().filter_map(|s| s.page()) {
+            let mut before = None;
+            if page < txn.page_count() {
+                txn.read(page, &mut buf)?;
+                before = not_zeroes(&buf);
+            }
+            self.before.push((page, before));
+        }
+        Ok(())
+    }
+
+    /// Takes its steps in a transaction.
+    ///
+    /// # Errors
+    /// Of the page file.
+    pub fn perform(&self, txn: &mut Transaction, universe: &Universe) -> Result<()> {
+        for step in &self.steps {
+            match *step {
+                Step::Write(page) => txn.write(page, &universe.contents(page, self.stamp))?,
+                Step::Change { page, at, len } => {
+                    change(txn.page_mut(page)?, at, len, self.stamp);
+                }
+                Step::Discard(page) => txn.discard(page)?,
+                Step::Shrink(count) | Step::Grow(count) => txn.set_page_count(count)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn change(bytes: &mut [u8], at: usize, len: usize, stamp: u64) {
+    let stamp = stamp.to_le_bytes();
+    let values = stamp.iter().map(|b| b | 1).cycle();
+    for (byte, value) in bytes[at..at + len].iter_mut().zip(values) {
+        *byte = value;
+    }
+}
+
+fn not_zeroes(bytes: &[u8]) -> Option<Image> {
+    bytes.iter().any(|b| *b != 0).then(|| bytes.into())
+}
+
+/// A committed state.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct State {
+    /// The pages that are not zeroes.
+    pub pages: BTreeMap<u64, Image>,
+    /// Pages have numbers below this one.
+    pub count: u64,
+}
+
+impl State {
+    /// The state after the transaction.
+    pub fn apply(&mut self, done: &Done, universe: &Universe) {
+        for step in &done.steps {
+            let (page, bytes) = match *step {
+                Step::Write(page) => (page, universe.contents(page, done.stamp)),
+                Step::Change { page, at, len } => {
+                    let zeroes = || vec![0; universe.size];
+                    let mut bytes = self.pages.get(&page).map_or_else(zeroes, |p| p.to_vec());
+                    change(&mut bytes, at, len, done.stamp);
+                    (page, bytes)
+                }
+                Step::Discard(page) => {
+                    self.pages.remove(&page);
+                    continue;
+                }
+                Step::Shrink(count) => {
+                    self.pages.retain(|page, _| *page < count);
+                    self.count = count;
+                    continue;
+                }
+                Step::Grow(count) => {
+                    self.count = self.count.max(count);
+                    continue;
+                }
+            };
+            self.pages.insert(page, bytes.into());
+            self.count = self.count.max(page + 1);
+        }
+    }
+
+    /// What a snapshot shows of the universe.
+    ///
+    /// # Errors
+    /// Of the page file.
+    pub fn of(snapshot: &Snapshot, universe: &Universe) -> Result<State> {
+        let mut state = State {
+            count: snapshot.page_count(),
+            ..State::default()
+        };
+        let mut buf = vec![0; universe.size];
+        for page in universe.pages().filter(|p| *p < state.count) {
+            snapshot.read(page, &mut buf)?;
+            state
+                .pages
+                .extend(not_zeroes(&buf).map(|image| (page, image)));
+        }
+        Ok(state)
+    }
+
+    /// Where two states differ, in words; `None` if they are the same.
+    pub fn difference(&self, other: &State) -> Option<String> {
+        if self.count != other.count {
+            return Some(format!("{} pages and {}", self.count, other.count));
+        }
+        let all: BTreeSet<u64> = self
+            .pages
+            .keys()
+            .chain(other.pages.keys())
+            .copied()
+            .collect();
+        let page = |p: &u64| self.pages.get(p) != other.pages.get(p);
+        let page = all.into_iter().find(page)?;
+        let (mine, theirs) = (self.pages.get(&page), other.pages.get(&page));
+        let at = match (mine, theirs) {
+            (Some(a), Some(b)) => a.iter().zip(b.iter()).position(|(a, b)| a != b),
+            _ => Some(0),
+        };
+        let at = at.unwrap_or(0);
+        let show = |image: Option<&Image>| match image {
+            None => "zeroes".to_owned(),
+            Some(image) => format!("{:02x?}", &image[at..image.len().min(at + 16)]),
+        };
+        Some(format!(
+            "page {page} from byte {at} on: {} and {}",
+            show(mine),
+            show(theirs)
+        ))
+    }
+}
+
+/// What was committed since some state.
+#[derive(Debug, Clone, Default)]
+pub struct History {
+    /// That state,
+    pub base: State,
+    /// and the number of the last commit in it.
+    pub base_commit: u64,
+    /// By number.
+    pub done: BTreeMap<u64, Done>,
+}
+
+impl History {
+    /// The state after a commit, without those whose numbers nobody knows.
+    pub fn at(&self, commit: u64, universe: &Universe) -> State {
+        let mut state = self.base.clone();
+        for done in self.done.range(..=commit).map(|(_, done)| done) {
+            state.apply(done, universe);
+        }
+        state
+    }
+
+    /// Whether the number of each commit up to this one is known.
+    pub fn is_whole(&self, commit: u64) -> bool {
+        (self.base_commit + 1..=commit).all(|n| self.done.contains_key(&n))
+    }
+
+    /// Each transaction saw what was there when it was committed, of the pages that it writes. What was
+    /// seen otherwise, in words.
+    pub fn not_isolated(&self, commit: u64, universe: &Universe) -> Option<String> {
+        let mut state = self.base.clone();
+        for (number, done) in self.done.range(..=commit) {
+            for (page, before) in &done.before {
+                if state.pages.get(page) != before.as_ref() {
+                    return Some(format!(
+                        "commit {number} did not see who wrote page {page} last"
+                    ));
+                }
+            }
+            state.apply(done, universe);
+        }
+        None
+    }
+
+    /// The history that leads to `found` with commit number `commit`: with those of the transactions
+    /// of unknown outcome in the gaps that make it so. `None` if none do.
+    pub fn explain(
+        &self,
+        unknown: &[Done],
+        commit: u64,
+        found: &State,
+        universe: &Universe,
+    ) -> Option<History> {
+        let gaps = self.base_commit + 1..=commit;
+        let gaps: Vec<u64> = gaps.filter(|n| !self.done.contains_key(n)).collect();
+        // Earlier gaps are of commits that were refused for lack of space.
+        let gaps = &gaps[gaps.len().saturating_sub(6)..];
+        self.fill(unknown, gaps, commit, found, universe)
+    }
+
+    fn fill(
+        &self,
+        left: &[Done],
+        gaps: &[u64],
+        commit: u64,
+        found: &State,
+        universe: &Universe,
+    ) -> Option<History> {
+        let [first, left @ ..] = left else {
+            let fits = self.at(commit, universe) == *found
+                && (!self.is_whole(commit) || self.not_isolated(commit, universe).is_none());
+            return fits.then(|| self.clone());
+        };
+        let absent = self.fill(left, gaps, commit, found, universe);
+        absent.or_else(|| {
+            let free = gaps.iter().filter(|gap| !self.done.contains_key(gap));
+            free.copied().find_map(|gap| {
+                let mut with = self.clone();
+                with.done.insert(gap, first.clone());
+                with.fill(left, gaps, commit, found, universe)
+            })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn universe() -> Universe {
+        Universe::new(512, 20, 1024)
+    }
+
+    #[test]
+    fn the_model_tells_states_apart() {
+        let universe = universe();
+        let mut history = History::default();
+        let steps = [
+            vec![Step::Write(3)],
+            vec![Step::Write(3), Step::Write(4)],
+            vec![Step::Shrink(4), Step::Grow(9)],
+        ];
+        for (n, steps) in (1..).zip(steps) {
+            history.done.insert(n, Done::new(n, steps));
+        }
+        let at = |history: &History, n| history.at(n, &universe);
+        let last = at(&history, 3);
+        assert_eq!((last.count, last.pages.len()), (9, 1));
+        assert_eq!(last.pages[&3][8], 2);
+        assert!(at(&history, 1).difference(&at(&history, 2)).is_some());
+        let unknown = [history.done.remove(&2).unwrap()];
+        let explain = |found: &State| history.explain(&unknown, 3, found, &universe);
+        assert!(explain(&last).is_some());
+        let mut found = last.clone();
+        found.pages.insert(3, universe.contents(3, 1).into());
+        assert!(explain(&found).is_some(), "without the unknown one");
+        found.pages.insert(3, universe.contents(3, 9).into());
+        assert!(explain(&found).is_none());
+    }
+
+    #[test]
+    fn what_a_transaction_did_not_see_is_noticed() {
+        let universe = universe();
+        let mut history = History::default();
+        history.done.insert(1, Done::new(1, vec![Step::Write(3)]));
+        let mut second = Done::new(2, vec![Step::Write(3)]);
+        second.before = vec![(3, None)];
+        history.done.insert(2, second);
+        assert!(history.not_isolated(1, &universe).is_none());
+        assert!(history.not_isolated(2, &universe).is_some());
+    }
+}

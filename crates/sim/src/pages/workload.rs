@@ -1,0 +1,252 @@
+//! What threads do with a page file, and what they note down.
+
+use super::model::{Done, History, State, Universe, random_steps};
+use logforce_core::{Guarantee, Policy};
+use logforce_pages::{Committed, Error, ErrorKind, PageFile, Result, Snapshot};
+use logforce_testkit::{Rng, SimDisk};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// What was noted down; looked at when all threads have ended.
+#[derive(Debug, Default)]
+pub struct Notes {
+    /// The transactions whose numbers are known.
+    pub history: History,
+    /// The highest commit that was acknowledged as durable.
+    pub acknowledged: u64,
+    /// Transactions of which nobody knows whether they are committed.
+    pub unknown: Vec<Done>,
+    /// What snapshots showed; compared when all numbers are known.
+    pub seen: Vec<Seen>,
+    /// The last stamp that was given to a transaction.
+    pub stamp: u64,
+    /// Calls of the page file,
+    pub calls: u64,
+    /// transactions that lost a conflict,
+    pub conflicts: u64,
+    /// and those that were refused for lack of space.
+    pub refused: u64,
+}
+
+/// What a snapshot showed.
+#[derive(Debug)]
+pub struct Seen {
+    /// Its commit.
+    pub commit: u64,
+    /// Its pages.
+    pub state: State,
+    /// It was of the durable state.
+    pub is_durable: bool,
+}
+
+/// A boot's work, shared by its threads.
+pub struct Work {
+    /// The page file,
+    pub file: PageFile,
+    /// and its pages.
+    pub universe: Universe,
+    /// What was noted down.
+    pub notes: Mutex<Notes>,
+    /// Below the file.
+    pub disk: SimDisk,
+    /// The disk may be full.
+    pub may_be_full: bool,
+    /// Policies that do not force may be used: a full disk can take such commits of a copy-on-write file
+    /// back, and nobody learns which.
+    pub may_be_weak: bool,
+    /// Calls may fail.
+    pub may_fail: bool,
+}
+
+/// Why a thread ends: the page file, or the power, has failed.
+struct Ended;
+
+impl Work {
+    /// The notes.
+    pub fn notes(&self) -> MutexGuard<'_, Notes> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One thread's work.
+    pub fn run(&self, seed: u64, count: u64) {
+        let _ = self.try_run(&mut Rng::new(seed), count);
+    }
+
+    fn try_run(&self, rng: &mut Rng, count: u64) -> std::result::Result<(), Ended> {
+        let mut held: Vec<(Snapshot, State)> = Vec::new();
+        for _ in 0..count {
+            match rng.below(12) {
+                0 => {
+                    let is_durable = rng.one_in(2);
+                    let snapshot = match is_durable {
+                        true => self.file.snapshot(),
+                        false => self.file.latest(),
+                    };
+                    let Some(snapshot) = self.unless_it_fails(snapshot)? else {
+                        continue;
+                    };
+                    let Some(state) = self.look(&snapshot)? else {
+                        continue;
+                    };
+                    self.notes().seen.push(Seen {
+                        commit: snapshot.commit(),
+                        state: state.clone(),
+                        is_durable,
+                    });
+                    held.push((snapshot, state));
+                }
+                1 if !held.is_empty() => {
+                    let nth = rng.below(held.len() as u64) as usize;
+                    self.still_shows(&held.swap_remove(nth))?;
+                }
+                2 => self.checkpoint()?,
+                _ => self.transact(rng)?,
+            }
+        }
+        held.iter().try_for_each(|h| self.still_shows(h))
+    }
+
+    /// An error that need not end the thread is `None`.
+    fn unless_it_fails<T>(&self, result: Result<T>) -> std::result::Result<Option<T>, Ended> {
+        self.notes().calls += 1;
+        let error = match result {
+            Ok(value) => return Ok(Some(value)),
+            Err(e) => e,
+        };
+        self.expect(&error);
+        match error.kind() {
+            ErrorKind::Poisoned | ErrorKind::Closed => Err(Ended),
+            _ if self.disk.is_cut() => Err(Ended),
+            _ => Ok(None),
+        }
+    }
+
+    /// An error needs a reason, and its kind fits.
+    fn expect(&self, error: &Error) {
+        let fits = match error.kind() {
+            ErrorKind::Io | ErrorKind::Poisoned => true,
+            ErrorKind::NoSpace => self.may_be_full,
+            _ => false,
+        };
+        let has_reason = self.may_fail || self.may_be_full || self.disk.is_cut();
+        assert!(fits && has_reason, "{:?}: {error}", error.kind());
+    }
+
+    fn look(&self, snapshot: &Snapshot) -> std::result::Result<Option<State>, Ended> {
+        self.unless_it_fails(State::of(snapshot, &self.universe))
+    }
+
+    fn still_shows(&self, (snapshot, then): &(Snapshot, State)) -> std::result::Result<(), Ended> {
+        if let Some(now) = self.look(snapshot)?
+            && let Some(difference) = now.difference(then)
+        {
+            let commit = snapshot.commit();
+            panic!("a held snapshot of commit {commit} changed: {difference}");
+        }
+        Ok(())
+    }
+
+    fn checkpoint(&self) -> std::result::Result<(), Ended> {
+        let before = self.file.latest().map(|s| s.commit());
+        let done = self.file.checkpoint();
+        if self.unless_it_fails(done)?.is_some()
+            && let Ok(before) = before
+            && !self.may_be_full
+        {
+            let mut notes = self.notes();
+            notes.acknowledged = notes.acknowledged.max(before);
+        }
+        Ok(())
+    }
+
+    fn transact(&self, rng: &mut Rng) -> std::result::Result<(), Ended> {
+        let Some(mut txn) = self.unless_it_fails(self.file.begin())? else {
+            return Ok(());
+        };
+        let steps = random_steps(rng, &self.universe, txn.page_count());
+        let mut done = {
+            let mut notes = self.notes();
+            notes.stamp += 1;
+            Done::new(notes.stamp, steps)
+        };
+        let built = done
+            .look(&txn, &self.universe)
+            .and_then(|()| done.perform(&mut txn, &self.universe));
+        if self.unless_it_fails(built)?.is_none() {
+            return Ok(());
+        }
+        let within = Duration::from_micros(rng.below(2000));
+        let policy = match rng.below(6) {
+            0 if self.may_be_weak => Policy::Interval { within },
+            1 if self.may_be_weak => Policy::Write {
+                force_within: within,
+            },
+            _ => Policy::Force,
+        };
+        if rng.one_in(2) {
+            let result = txn.commit_with(policy);
+            if let Ok(committed) = &result {
+                self.note(committed.commit, &done);
+            }
+            return self.ended(result, policy, done, None);
+        }
+        let handle = match txn.submit_with(policy) {
+            Ok(handle) => handle,
+            Err(e) => return self.ended(Err(e), policy, done, None),
+        };
+        let number = handle.commit();
+        self.note(number, &done);
+        if !self.may_be_full && rng.one_in(8) {
+            // Nobody waits for it, and it is carried out.
+            return Ok(());
+        }
+        self.ended(handle.wait(), policy, done, Some(number))
+    }
+
+    fn note(&self, number: u64, done: &Done) {
+        let before = self.notes().history.done.insert(number, done.clone());
+        assert!(before.is_none(), "two commits have the number {number}");
+    }
+
+    /// A commit has ended; `number` is its number if it was known before.
+    fn ended(
+        &self,
+        result: Result<Committed>,
+        policy: Policy,
+        done: Done,
+        number: Option<u64>,
+    ) -> std::result::Result<(), Ended> {
+        let mut notes = self.notes();
+        notes.calls += 1;
+        let error = match result {
+            Ok(committed) => {
+                match committed.guarantee {
+                    Guarantee::PowerLoss => {
+                        notes.acknowledged = notes.acknowledged.max(committed.commit);
+                    }
+                    _ => assert_ne!(policy, Policy::Force, "{committed:?}"),
+                }
+                return Ok(());
+            }
+            Err(e) => e,
+        };
+        if error.kind() == ErrorKind::Conflict {
+            assert_eq!(number, None, "a conflict after the number was given");
+            notes.conflicts += 1;
+            return Ok(());
+        }
+        self.expect(&error);
+        if error.kind() == ErrorKind::NoSpace {
+            notes.refused += 1;
+            if let Some(number) = number {
+                notes.history.done.remove(&number);
+            }
+            return Ok(());
+        }
+        // It may have been written all the same.
+        if number.is_none() {
+            notes.unknown.push(done);
+        }
+        Err(Ended)
+    }
+}
