@@ -32,25 +32,37 @@ pub(crate) fn read(
 ) -> io::Result<Got> {
     match fill(file, offset, buf, source) {
         Ok(read) => Ok(Got::Bytes(read)),
-        Err(e) if is_of_medium(&e) => Ok(Got::Lost(e)),
-        Err(e) => Err(e),
+        Err(Failed::Read(e)) if is_of_medium(&e) => Ok(Got::Lost(e)),
+        Err(Failed::Read(e) | Failed::Len(e)) => Err(e),
     }
+}
+
+/// Which call failed: an error about the file's length proves nothing about its bytes.
+enum Failed {
+    Read(io::Error),
+    Len(io::Error),
 }
 
 /// A short read is the end of the file only if the file's length says so: in the middle it would turn
 /// pages into zeroes.
-fn fill(file: &dyn File, offset: u64, buf: &mut [u8], source: ReadSource) -> io::Result<usize> {
-    let read = file.read_at(offset, buf, source)?;
+fn fill(
+    file: &dyn File,
+    offset: u64,
+    buf: &mut [u8],
+    source: ReadSource,
+) -> Result<usize, Failed> {
+    let read = file.read_at(offset, buf, source).map_err(Failed::Read)?;
     let is_complete = planted!("page-short-read-is-the-end", true, else read == buf.len());
-    if is_complete || offset + read as u64 >= file.len()? {
+    if is_complete || offset + read as u64 >= file.len().map_err(Failed::Len)? {
         return Ok(read);
     }
     // All of it again: past the cache, a read cannot go on at any offset.
-    let again = file.read_at(offset, buf, source)?;
-    let (end, len) = (offset + again as u64, file.len()?);
+    let again = file.read_at(offset, buf, source).map_err(Failed::Read)?;
+    let (end, len) = (offset + again as u64, file.len().map_err(Failed::Len)?);
     if again < buf.len() && end < len {
         let text = format!("the read at {offset} ended at {end}, the file has {len} bytes");
-        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, text));
+        let text = io::Error::new(io::ErrorKind::UnexpectedEof, text);
+        return Err(Failed::Read(text));
     }
     Ok(again)
 }

@@ -14,6 +14,7 @@ pub mod disk;
 pub mod ledger;
 pub mod live;
 pub mod own;
+pub mod pages;
 pub mod process;
 pub mod replay;
 pub mod report;

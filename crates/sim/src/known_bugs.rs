@@ -2,7 +2,7 @@
 
 mod pages;
 
-pub use pages::PAGES;
+pub use pages::{PAGES, PAGES_BY_TEST};
 
 /// A known bug: a place in the shipped code that says `planted!("name")`.
 #[derive(Debug, Clone, Copy)]
@@ -599,6 +599,7 @@ mod tests {
             FUZZING,
             SYSTEM_CALLS,
             PAGES,
+            PAGES_BY_TEST,
         ] {
             let mut here = BTreeSet::new();
             for bug in list {

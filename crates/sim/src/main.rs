@@ -112,6 +112,7 @@ impl Options {
                 ("interleavings", known_bugs::ORDERINGS),
                 ("exhaustive", known_bugs::EXHAUSTIVE),
                 ("fuzzing", known_bugs::FUZZING),
+                ("of crates/pages", known_bugs::PAGES_BY_TEST),
             ];
             if is_in(known_bugs::SIMULATION) || is_in(known_bugs::PAGES) {
                 continue;

@@ -47,13 +47,31 @@ fn parts(tier: Tier) -> &'static [(&'static str, &'static [&'static str])] {
                     "1200",
                 ],
             ),
+            (
+                "page-files",
+                &[
+                    "pages",
+                    "--filesystem",
+                    "ext4",
+                    "--cycles",
+                    "12",
+                    "--states",
+                    "80",
+                    "--kills",
+                    "20",
+                ],
+            ),
             ("kills", &["process", "--only", "kill", "--kills", "200"]),
             (
                 "injected",
                 &["process", "--only", "inject", "--calls", "900"],
             ),
         ],
-        Tier::Deep { .. } => &[("powercut", &["suite"]), ("process-faults", &["process"])],
+        Tier::Deep { .. } => &[
+            ("powercut", &["suite"]),
+            ("page-files", &["pages"]),
+            ("process-faults", &["process"]),
+        ],
     }
 }
 
@@ -102,7 +120,10 @@ fn shown(text: &str) -> Vec<String> {
     let mut lines = transcript::without_progress(text);
     let expected = |l: &String| {
         let l = l.trim_start();
-        l.starts_with("caught ") || l.starts_with("caught: ") || l.starts_with("kept all ")
+        l.starts_with("caught ")
+            || l.starts_with("caught: ")
+            || l.starts_with("kept all ")
+            || l.contains(" caught: ")
     };
     lines.retain(|l| !expected(l));
     lines

@@ -62,7 +62,14 @@ pub fn planted(setting: &Setting) -> Result<Outcome> {
     let mut exhaustive = sim::with_bugs(&setting.workspace);
     exhaustive.args(["test", "--quiet", "--locked", "-p", "logforce-sim"]);
     exhaustive.args(["--test", "exhaustive", "--", "planted", "--nocapture"]);
-    let mut commands = vec![("planted", runs), ("planted-exhaustive", exhaustive)];
+    let mut pages = sim::with_bugs(&setting.workspace);
+    pages.args(["test", "--quiet", "--locked", "-p", "logforce-pages"]);
+    pages.args(["--test", "all", "--", "planted", "--nocapture"]);
+    let mut commands = vec![
+        ("planted", runs),
+        ("planted-exhaustive", exhaustive),
+        ("planted-pages", pages),
+    ];
     // These two print themselves what this machine lacks for them.
     for (log, words) in [
         ("planted-fuzz", ["fuzz", "--planted"]),

@@ -9,3 +9,6 @@ mod cow_basics;
 mod cow_places;
 mod cow_trouble;
 mod damage;
+#[cfg(planted)]
+mod known_bugs;
+mod space;

@@ -1,5 +1,6 @@
 //! The command line.
 
+mod pages;
 mod planted;
 mod print;
 mod process;
@@ -28,6 +29,8 @@ enum Command {
     Suite(suite::Args),
     /// Process faults: kills, full disks, errors, readers, several writers.
     Process(process::Args),
+    /// The page file: live cuts, replayed states, kills.
+    Pages(pages::Args),
     /// Runs `logforce powercut` alone, on disks that are honest and on disks that lie.
     Own(suite::Args),
     /// Turns known bugs of the log on, one by one, each of which the cuts have to find.
@@ -38,6 +41,9 @@ enum Command {
     /// The subject's process.
     #[command(hide = true)]
     Work { job: String },
+    /// The subject's process, with a page file.
+    #[command(hide = true)]
+    PageWork { job: String },
     /// The process of a small program with a known mistake.
     #[command(hide = true)]
     Raw { job: String },
@@ -72,6 +78,10 @@ fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::Suite(args) => enclosed(&args.filesystems(), |home| suite::run(&args, home)),
         Command::Process(args) => enclosed(&args.filesystems(), |home| process::run(&args, home)),
+        Command::Pages(args) => enclosed(&args.filesystems(), |home| pages::run(&args, home)),
+        Command::PageWork { job } => Ok(ended(logforce_powercut::pages::run(
+            &serde_json::from_str(&job)?,
+        ))),
         Command::ProcessWork { job } => role(Role::Work, &job),
         Command::ProcessRead { job } => role(Role::Read, &job),
         Command::ProcessContention { job } => role(Role::Contention, &job),

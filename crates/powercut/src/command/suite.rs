@@ -331,7 +331,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 /// Does all of it, several at a time. The first error ends it.
-fn share<T: Send>(
+pub(super) fn share<T: Send>(
     threads: usize,
     all: Vec<T>,
     work: impl Fn(T) -> Result<()> + Sync,

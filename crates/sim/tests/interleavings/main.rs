@@ -24,5 +24,6 @@ mod harness;
 #[cfg(planted)]
 mod known_bugs;
 mod medium;
+mod page_files;
 mod truncating;
 mod world;

@@ -1,0 +1,26 @@
+//! Known bugs that random runs hardly meet, each with the test that catches it, put in by a run of this
+//! same program.
+
+use std::process::Command;
+
+/// The list `PAGES_BY_TEST` of `sim/src/known_bugs/pages.rs`, and the tests.
+const SUSPECTS: [(&str, &str); 1] = [(
+    "map-change-forgotten",
+    "space::dropped_pages_stay_dropped_where_a_write_met_a_full_disk",
+)];
+
+#[test]
+fn planted_bugs_are_caught() {
+    for (name, test) in SUSPECTS {
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", test])
+            .env("LOGFORCE_PLANTED", name)
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        // A start that fails, or a signal, is no failed test.
+        let failed = text.contains(&format!("test {test} ... FAILED"));
+        assert!(failed, "{name} is not caught by {test}");
+        println!("{name}: caught by {test}");
+    }
+}

@@ -1,0 +1,180 @@
+//! `pages`: the page file under power cuts and kills.
+
+use super::suite::share;
+use anyhow::{Context, Result};
+use clap::Args as ClapArgs;
+use logforce_powercut::pages::{self, MODES, Tally};
+use logforce_powercut::subject::seam::Fault;
+use logforce_powercut::testbed::Filesystem;
+use logforce_testkit::Rng;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+#[derive(Debug, ClapArgs)]
+pub struct Args {
+    /// Live cuts that count, of each way of committing on each filesystem.
+    #[arg(long, default_value_t = 60)]
+    cycles: u64,
+    /// Replayed crash states that count, of each.
+    #[arg(long, default_value_t = 1000)]
+    states: u64,
+    /// Kills that met a working page file, of each.
+    #[arg(long, default_value_t = 100)]
+    kills: u64,
+    /// Of everything random. Which cuts come when depends on the machine too.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// At a time.
+    #[arg(long)]
+    threads: Option<usize>,
+    /// Writes everything that was counted into this file.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Only these filesystems.
+    #[arg(long, value_delimiter = ',', value_name = "NAME")]
+    filesystem: Vec<Filesystem>,
+}
+
+impl Args {
+    pub fn filesystems(&self) -> Vec<Filesystem> {
+        match self.filesystem.is_empty() {
+            true => Filesystem::ALL.to_vec(),
+            false => self.filesystem.clone(),
+        }
+    }
+}
+
+/// What is done to a page file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+enum Part {
+    /// With the forces left out below it: has to break.
+    CutsWithoutForces,
+    /// With writes that stay in the process: has to break.
+    KillsWithLateWrites,
+    Cuts,
+    States,
+    Kills,
+}
+
+/// Cuts or kills that a known fault may take to be found.
+const PLANTED: u64 = 40;
+
+impl Part {
+    const ALL: [Part; 5] = [
+        Part::CutsWithoutForces,
+        Part::KillsWithLateWrites,
+        Part::Cuts,
+        Part::States,
+        Part::Kills,
+    ];
+
+    fn has_fault(self) -> bool {
+        matches!(self, Part::CutsWithoutForces | Part::KillsWithLateWrites)
+    }
+
+    fn wanted(self, args: &Args) -> u64 {
+        match self {
+            Part::CutsWithoutForces | Part::KillsWithLateWrites => PLANTED,
+            Part::Cuts => args.cycles,
+            Part::States => args.states,
+            Part::Kills => args.kills,
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Row {
+    part: Part,
+    filesystem: String,
+    mode: &'static str,
+    tally: Tally,
+    seconds: f64,
+}
+
+/// Runs everything.
+///
+/// # Errors
+/// Of the machine.
+pub fn run(args: &Args, home: &Path) -> Result<ExitCode> {
+    let mut rng = Rng::new(args.seed);
+    let mut all = Vec::new();
+    for part in Part::ALL {
+        for filesystem in args.filesystems() {
+            for (n, (mode, _)) in MODES.into_iter().enumerate() {
+                all.push((part, filesystem, mode, n == 1, rng.bits()));
+            }
+        }
+    }
+    let rows = Mutex::new(Vec::new());
+    let here = std::thread::available_parallelism().map_or(2, |n| n.get());
+    let threads = args.threads.unwrap_or(here).max(1);
+    share(threads, all, |(part, filesystem, mode, cow, seed)| {
+        let began = Instant::now();
+        let wanted = part.wanted(args);
+        let tally = match part {
+            Part::CutsWithoutForces => {
+                pages::cuts(filesystem, cow, Fault::Forgetful, wanted, home, seed)?
+            }
+            Part::KillsWithLateWrites => {
+                pages::kills(filesystem, cow, Fault::Late, wanted, home, seed)?
+            }
+            Part::Cuts => pages::cuts(filesystem, cow, Fault::None, wanted, home, seed)?,
+            Part::States => pages::states(filesystem, cow, wanted, home, seed)?,
+            Part::Kills => pages::kills(filesystem, cow, Fault::None, wanted, home, seed)?,
+        };
+        let row = Row {
+            part,
+            filesystem: filesystem.to_string(),
+            mode,
+            tally,
+            seconds: began.elapsed().as_secs_f64(),
+        };
+        println!("    {}", line(&row));
+        let mut rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
+        rows.push(row);
+        Ok(())
+    })?;
+    let rows = rows.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if let Some(path) = &args.json {
+        let json = serde_json::to_string_pretty(&rows)?;
+        std::fs::write(path, json + "\n").with_context(|| path.display().to_string())?;
+    }
+    let mut failed = false;
+    for row in &rows {
+        let found = !row.tally.broken.is_empty();
+        let too_few = row.tally.counted < row.part.wanted(args) && !found;
+        let lost = row.tally.filesystem_lost > 3 + row.tally.counted / 20;
+        if found != row.part.has_fault() || (too_few && !row.part.has_fault()) || lost {
+            println!("FAILED: {}", line(row));
+            row.tally.broken.iter().for_each(|b| println!("    {b}"));
+            failed = true;
+        }
+    }
+    if !failed {
+        println!("nothing that was acknowledged was lost");
+    }
+    Ok(ExitCode::from(u8::from(failed)))
+}
+
+fn line(row: &Row) -> String {
+    let Tally {
+        counted,
+        empty,
+        filesystem_lost,
+        acknowledged,
+        broken,
+    } = &row.tally;
+    let what = match (row.part, broken.first()) {
+        (part, Some(why)) if part.has_fault() => format!("caught: {why}"),
+        (_, Some(why)) => format!("BROKEN: {why}"),
+        (part, None) if part.has_fault() => "NOT CAUGHT".to_owned(),
+        _ => String::new(),
+    };
+    format!(
+        "{:?} {} {}: {counted} counted, {empty} empty, {filesystem_lost} fs lost, {acknowledged} commits, {:.1} s {what}",
+        row.part, row.filesystem, row.mode, row.seconds
+    )
+}
