@@ -45,12 +45,7 @@ enum Failed {
 
 /// A short read is the end of the file only if the file's length says so: in the middle it would turn
 /// pages into zeroes.
-fn fill(
-    file: &dyn File,
-    offset: u64,
-    buf: &mut [u8],
-    source: ReadSource,
-) -> Result<usize, Failed> {
+fn fill(file: &dyn File, offset: u64, buf: &mut [u8], source: ReadSource) -> Result<usize, Failed> {
     let read = file.read_at(offset, buf, source).map_err(Failed::Read)?;
     let is_complete = planted!("page-short-read-is-the-end", true, else read == buf.len());
     if is_complete || offset + read as u64 >= file.len().map_err(Failed::Len)? {

@@ -114,6 +114,11 @@ pub const PAGES: &[KnownBug] = &[
         "room for new pages is made over a page that the log has brought back",
     ).found_by(1920),
     bug(
+        "version-left-in-the-log",
+        "a version that somebody reads goes with the part of the log that is truncated",
+    )
+    .found_by(8679),
+    bug(
         "torn-page-not-repaired",
         "what recovery redid is not written before the log is truncated",
     ).found_by(4),

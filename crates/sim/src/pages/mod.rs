@@ -321,7 +321,9 @@ impl Run {
             notes.acknowledged.max(self.base_commit)
         );
         let known = &notes.history;
-        let Some(mut history) = known.explain(&notes.unknown, commit, found, universe) else {
+        let seen = notes.seen.iter().map(|seen| (seen.commit, &seen.state));
+        let explained = known.explain(&notes.unknown, (commit, found), seen, universe);
+        let Some(mut history) = explained else {
             let difference = known.at(commit, universe).difference(found);
             let why = difference.map(|d| format!("expected, and found: {d}"));
             panic!(

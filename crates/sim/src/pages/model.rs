@@ -343,41 +343,48 @@ impl History {
     }
 
     /// The history that leads to `found` with commit number `commit`: with those of the transactions
-    /// of unknown outcome in the gaps that make it so. `None` if none do.
-    pub fn explain(
+    /// of unknown outcome in the gaps that make it so, and that agree with what snapshots showed, each
+    /// with its commit. `None` if none do.
+    pub fn explain<'a>(
         &self,
         unknown: &[Done],
-        commit: u64,
-        found: &State,
+        (commit, found): (u64, &State),
+        seen: impl Iterator<Item = (u64, &'a State)> + Clone,
         universe: &Universe,
     ) -> Option<History> {
         let gaps = self.base_commit + 1..=commit;
         let gaps: Vec<u64> = gaps.filter(|n| !self.done.contains_key(n)).collect();
         // Earlier gaps are of commits that were refused for lack of space.
         let gaps = &gaps[gaps.len().saturating_sub(6)..];
-        self.fill(unknown, gaps, commit, found, universe)
+        let fits = |history: &History| {
+            let agrees = |(n, state): (u64, &State)| {
+                !history.is_whole(n) || history.at(n, universe) == *state
+            };
+            let is_isolated = || history.not_isolated(commit, universe).is_none();
+            history.at(commit, universe) == *found
+                && (!history.is_whole(commit) || is_isolated())
+                // Without a choice the caller says what differs.
+                && (unknown.is_empty() || seen.clone().all(agrees))
+        };
+        self.fill(unknown, gaps, &fits)
     }
 
     fn fill(
         &self,
         left: &[Done],
         gaps: &[u64],
-        commit: u64,
-        found: &State,
-        universe: &Universe,
+        fits: &dyn Fn(&History) -> bool,
     ) -> Option<History> {
         let [first, left @ ..] = left else {
-            let fits = self.at(commit, universe) == *found
-                && (!self.is_whole(commit) || self.not_isolated(commit, universe).is_none());
-            return fits.then(|| self.clone());
+            return fits(self).then(|| self.clone());
         };
-        let absent = self.fill(left, gaps, commit, found, universe);
+        let absent = self.fill(left, gaps, fits);
         absent.or_else(|| {
             let free = gaps.iter().filter(|gap| !self.done.contains_key(gap));
             free.copied().find_map(|gap| {
                 let mut with = self.clone();
                 with.done.insert(gap, first.clone());
-                with.fill(left, gaps, commit, found, universe)
+                with.fill(left, gaps, fits)
             })
         })
     }
@@ -409,7 +416,8 @@ mod tests {
         assert_eq!(last.pages[&3][8], 2);
         assert!(at(&history, 1).difference(&at(&history, 2)).is_some());
         let unknown = [history.done.remove(&2).unwrap()];
-        let explain = |found: &State| history.explain(&unknown, 3, found, &universe);
+        let seen = std::iter::empty::<(u64, &State)>;
+        let explain = |found: &State| history.explain(&unknown, (3, found), seen(), &universe);
         assert!(explain(&last).is_some());
         let mut found = last.clone();
         found.pages.insert(3, universe.contents(3, 1).into());
