@@ -34,8 +34,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use logforce_pages::{
-    CommitHandle, CommitMode, Committed, Error, ErrorKind, Options, PageFile, Result, Snapshot,
-    Stats, Transaction,
+    CommitHandle, CommitMode, Committed, Error, ErrorKind, Options, Page, PageFile, Result,
+    Snapshot, Stats, Transaction,
 };
 
 /// With an advisor that measures, for the log, where the user named no method.

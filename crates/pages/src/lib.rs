@@ -21,6 +21,8 @@
     warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)
 )]
 
+mod by_page;
+mod cache;
 mod changes;
 mod cow;
 mod error;
@@ -28,6 +30,7 @@ mod files;
 mod header;
 mod logged;
 mod options;
+mod page;
 mod page_file;
 mod reads;
 mod snapshot;
@@ -38,6 +41,7 @@ mod write_out;
 
 pub use error::{Error, ErrorKind, Result};
 pub use options::{CommitMode, Options, WriteThrough};
+pub use page::Page;
 pub use page_file::{CommitHandle, Committed, PageFile, Stats};
 pub use snapshot::Snapshot;
 pub use transaction::Transaction;

@@ -109,8 +109,9 @@ impl Options {
         self
     }
 
-    /// Bytes of page contents that the page file may keep in memory. Default 256 MiB. A logged file
-    /// reads older contents back from its log where they do not fit.
+    /// Bytes of page contents that the page file may keep in memory. Default 256 MiB. Of a logged file
+    /// half is for what the data file does not hold yet, and half for what is read; contents that do
+    /// not fit are read back from the log and the data file.
     pub fn cache(mut self, bytes: usize) -> Self {
         self.cache = bytes;
         self
@@ -150,6 +151,21 @@ impl Options {
     pub fn default_advisor(mut self, advisor: Arc<dyn Advisor>) -> Self {
         self.log = self.log.default_advisor(advisor);
         self
+    }
+
+    /// Of the cache of a logged file, bytes for contents that the data file does not hold yet.
+    pub(crate) fn changed_cache(&self) -> usize {
+        self.cache / 2
+    }
+
+    /// Of the cache of a logged file, bytes for contents that the data file holds.
+    pub(crate) fn clean_cache(&self) -> usize {
+        self.cache / 4
+    }
+
+    /// Of the cache of a logged file, bytes for the newest contents of pages, for readers.
+    pub(crate) fn newest_cache(&self) -> usize {
+        self.cache / 4
     }
 
     /// Checks all numbers.

@@ -1,6 +1,7 @@
 //! Reading a committed state.
 
 use crate::error::{Error, Result};
+use crate::page::Page;
 use crate::store::View;
 
 /// A committed state, which stays as it is however much is committed meanwhile. It blocks no writer;
@@ -24,6 +25,20 @@ impl Snapshot {
     /// Pages have numbers below this one.
     pub fn page_count(&self) -> u64 {
         self.view.page_count()
+    }
+
+    /// A page's contents, without a copy where they are in memory. As [`Snapshot::read`] otherwise.
+    ///
+    /// # Errors
+    /// As [`Snapshot::read`].
+    pub fn page(&self, page: u64) -> Result<Page> {
+        check(
+            page,
+            self.page_count(),
+            self.page_size as usize,
+            self.page_size,
+        )?;
+        Ok(Page::new(self.view.image(page)?))
     }
 
     /// Reads a page. One that was never written is zeroes.

@@ -2,6 +2,7 @@
 
 use crate::changes::{Change, Changes, Image};
 use crate::error::{Error, Result};
+use crate::page::Page;
 use crate::page_file::{CommitHandle, Committed};
 use crate::snapshot::check;
 use crate::store::{Store, View};
@@ -9,6 +10,7 @@ use logforce_core::Policy;
 use logforce_format::{MAX_PAGES, Resize};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::sync::Arc;
 
 /// A set of changes in memory, on top of the state in which it began. Dropping it forgets them.
 pub struct Transaction {
@@ -21,10 +23,7 @@ pub struct Transaction {
 
 /// A page of the transaction.
 enum Draft {
-    Write {
-        bytes: Box<[u8]>,
-        before: Option<Image>,
-    },
+    Write { bytes: Image, before: Option<Image> },
     Discard,
 }
 
@@ -72,6 +71,26 @@ impl Transaction {
         Ok(())
     }
 
+    /// A page's contents as this transaction sees it now, without a copy where they are in memory.
+    /// Later changes by this transaction do not show in it.
+    ///
+    /// # Errors
+    /// As [`Snapshot::read`](crate::Snapshot::read).
+    pub fn page(&self, page: u64) -> Result<Page> {
+        check(
+            page,
+            self.page_count(),
+            self.page_size as usize,
+            self.page_size,
+        )?;
+        let image = match self.pages.get(&page) {
+            Some(Draft::Write { bytes, .. }) => bytes.clone(),
+            None if self.is_of_view(page) => self.view.image(page)?,
+            Some(Draft::Discard) | None => vec![0; self.page_size as usize].into(),
+        };
+        Ok(Page::new(image))
+    }
+
     /// Replaces a page. A number at or above [`Transaction::page_count`] makes the file larger;
     /// pages in between are zeroes.
     ///
@@ -117,14 +136,15 @@ impl Transaction {
                     false => None,
                 };
                 let bytes = match &before {
-                    Some(image) => Box::from(&image[..]),
+                    Some(image) => image.clone(),
                     None => vec![0; self.page_size as usize].into(),
                 };
                 entry.insert(Draft::Write { bytes, before })
             }
         };
         match draft {
-            Draft::Write { bytes, .. } => Ok(bytes),
+            // The first change copies: the contents before are shared.
+            Draft::Write { bytes, .. } => Ok(Arc::make_mut(bytes)),
             // It was replaced above.
             Draft::Discard => Err(Error::PageTwice { page }),
         }
@@ -211,7 +231,7 @@ impl Transaction {
     fn decide(self, policy: Policy, is_awaited: bool) -> Result<CommitHandle> {
         let change = |draft| match draft {
             Draft::Write { bytes, before } => Change::Write {
-                image: bytes.into(),
+                image: bytes,
                 before,
             },
             Draft::Discard => Change::Discard,

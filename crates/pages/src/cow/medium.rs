@@ -1,7 +1,7 @@
 //! Reading places of the file, verified.
 
+use crate::cache::Cache;
 use crate::changes::Image;
-use crate::cow::cache::Cache;
 use crate::cow::tree::Nodes;
 use crate::error::{Error, Result};
 use crate::reads::{self, Got};

@@ -20,7 +20,6 @@
 
 mod background;
 mod batch;
-mod cache;
 mod commit;
 mod conflicts;
 mod force;

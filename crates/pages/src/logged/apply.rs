@@ -161,11 +161,27 @@ impl LoggedStore {
                 self.keep_dropped(*page)?;
             }
         }
+        self.about_to_drop(&present);
         let dropped = self
             .data
             .map
             .set(present.into_iter().map(|page| (page, None)));
         dropped.map_err(Error::io("write", self.place.path_of(crate::files::MAP)))
+    }
+
+    /// From now on readers of the data file know that the pages are being dropped: what they find in
+    /// the map is not the page that they look for.
+    fn about_to_drop(&self, pages: &[u64]) {
+        let mut state = self.state();
+        state.applies += 1;
+        let at = state.applies;
+        for page in pages {
+            // A page that somebody reads has a chain: what it held was kept.
+            if let Some(chain) = state.chains.get_mut(page) {
+                chain.applied_at = at;
+            }
+            state.forget_clean(*page);
+        }
     }
 
     /// Before a page that has no version in this generation is dropped: keeps what older readers see of
@@ -276,6 +292,9 @@ impl LoggedStore {
             chosen.push((*page, version.end, version.bytes.clone()));
             chain.applied_at = at;
         }
+        for (page, ..) in &chosen {
+            state.forget_clean(*page);
+        }
         chosen
     }
 
@@ -302,6 +321,7 @@ impl LoggedStore {
             }
         }
         let mut state = self.state();
+        state.keep_written(written);
         let slots = state.finish(closed, written);
         drop(state);
         self.spill.free(slots);

@@ -2,7 +2,6 @@
 
 use crate::changes::Image;
 use logforce_format::Lsn;
-use std::collections::BTreeMap;
 
 /// Byte ranges after which a page's next change is logged as a whole image again, so that a version
 /// is read back from the log by so many reads at most.
@@ -140,32 +139,41 @@ impl Pruned {
     }
 }
 
-/// The states that readers and transactions hold, with how many hold each.
+/// The states that readers and transactions hold, ascending, with how many hold each. Most come and go at
+/// the end of the list: it costs no allocation.
 #[derive(Debug, Default)]
-pub(super) struct Readers(BTreeMap<Lsn, usize>);
+pub(super) struct Readers(Vec<(Lsn, usize)>);
 
 impl Readers {
+    fn find(&self, at: Lsn) -> Result<usize, usize> {
+        self.0.binary_search_by_key(&at, |(at, _)| *at)
+    }
+
     pub(super) fn add(&mut self, at: Lsn) {
-        *self.0.entry(at).or_default() += 1;
+        match self.find(at) {
+            Ok(i) => self.0[i].1 += 1,
+            Err(i) => self.0.insert(i, (at, 1)),
+        }
     }
 
     pub(super) fn remove(&mut self, at: Lsn) {
-        if let Some(count) = self.0.get_mut(&at) {
-            *count -= 1;
-            if *count == 0 {
-                self.0.remove(&at);
+        if let Ok(i) = self.find(at) {
+            self.0[i].1 -= 1;
+            if self.0[i].1 == 0 {
+                self.0.remove(i);
             }
         }
     }
 
     /// Whether somebody reads at a state from `from` on and below `to`.
     pub(super) fn any_in(&self, from: Lsn, to: Lsn) -> bool {
-        from < to && self.0.range(from..to).next().is_some()
+        let first = self.0.partition_point(|(at, _)| *at < from);
+        self.0.get(first).is_some_and(|(at, _)| *at < to)
     }
 
     /// The oldest state that somebody reads.
     pub(super) fn oldest(&self) -> Option<Lsn> {
-        self.0.first_key_value().map(|(at, _)| *at)
+        self.0.first().map(|(at, _)| *at)
     }
 }
 

@@ -97,7 +97,10 @@ impl LoggedStore {
         let mut slots = Vec::new();
         let decided = |at: logforce_core::RecordRange| {
             let range = (at.start, at.end);
-            let (published, pruned) = self.state().publish(changes, &encoded.below, range);
+            let mut state = self.state();
+            let (published, pruned) = state.publish(changes, &encoded.below, range);
+            self.newest.published(&state, changes, published.end);
+            drop(state);
             point = Some(published);
             slots = pruned.slots;
         };
@@ -205,7 +208,7 @@ impl LoggedStore {
 
     /// Keeps memory within its bound, and wakes the applier if a generation has ended.
     fn after_commit(&self) {
-        let limit = self.options.cache / self.page_size();
+        let limit = self.options.changed_cache() / self.page_size();
         let durable = self.log.durable_lsn();
         let has_work = {
             let mut state = self.state();

@@ -1,15 +1,17 @@
 //! Logged commit: changes go to a log first, and to the pages' own places later, sorted.
 //!
 //! `commit` decides the order and appends; `state` is what the mutex guards, `chain` the versions of one
-//! page; `grow` makes room for new pages; `read` finds a version; `apply` is the thread that brings generations of commits into the data
+//! page, `clean` what the data file holds, in memory, `newest` what most readers see; `grow` makes room for new pages; `read` finds a version; `apply` is the thread that brings generations of commits into the data
 //! file, `proof` the order in which it must; `open` creates and recovers.
 
 mod apply;
 mod chain;
+mod clean;
 mod commit;
 mod diff;
 mod grow;
 mod map;
+mod newest;
 mod open;
 mod proof;
 mod read;
@@ -30,6 +32,7 @@ use logforce_core::{Guarantee, Log, Policy};
 use logforce_device::JoinHandle;
 use logforce_device::sync::{Mutex, MutexGuard};
 use logforce_format::PageFileHeader;
+use newest::Newest;
 use proof::DataFile;
 use spill::Spill;
 use state::State;
@@ -46,6 +49,7 @@ pub(crate) struct LoggedStore {
     header: PageFileHeader,
     log: Log,
     data: DataFile,
+    newest: Newest,
     spill: Spill,
     writers: Writers,
     /// Locked for memory only. The log calls `publish` with its own mutex locked: so nothing may call
@@ -119,6 +123,7 @@ impl LoggedStore {
         let (memory, dirty_pages) = {
             let state = self.state();
             let memory = state.images as u64 * u64::from(self.header.page_size);
+            let memory = memory + state.clean.bytes() + self.newest.bytes();
             (memory, state.dirty_pages())
         };
         self.counts.stats(memory, dirty_pages)

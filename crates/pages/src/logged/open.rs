@@ -4,6 +4,7 @@
 use super::LoggedStore;
 use super::chain::{Bytes, Version};
 use super::map::PageMap;
+use super::newest::Newest;
 use super::proof::DataFile;
 use super::read::put_ranges;
 use super::spill::Spill;
@@ -115,13 +116,13 @@ impl LoggedStore {
             commit: header.commit,
             page_count: header.page_count,
         };
-        let mut state = State::new(at);
+        let mut state = State::new(at, options.clean_cache());
         let len = data
             .file
             .len()
             .map_err(Error::io("look at", place.path_of(DATA)))?;
         state.reached = len.saturating_sub(PAGE_DATA_OFFSET) / u64::from(page_size);
-        let limit = options.cache / page_size as usize;
+        let limit = options.changed_cache() / page_size as usize;
         Recovery {
             log: &log,
             page_size,
@@ -138,6 +139,7 @@ impl LoggedStore {
         let store = Arc::new(LoggedStore {
             header,
             data,
+            newest: Newest::new(options.newest_cache(), page_size as usize),
             spill,
             writers,
             state: Mutex::new(state),

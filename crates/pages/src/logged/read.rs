@@ -34,7 +34,8 @@ impl Drop for Registered {
 enum Found {
     Zero,
     Memory(Image),
-    Log(Vec<Lsn>),
+    /// The version, and the records that hold it.
+    Log(Lsn, Vec<Lsn>),
     Spilled(u64),
     /// In the data file, unless that is being overwritten: then the counter of such moments is higher
     /// than this.
@@ -88,8 +89,11 @@ impl LoggedStore {
                 Found::Zero => return Ok(vec![0; self.page_size()].into()),
                 Found::Memory(image) => return Ok(image),
                 Found::Spilled(slot) => return self.spill.read(slot),
-                Found::Log(redo) => {
+                Found::Log(version, redo) => {
                     let image = self.rebuild(page, &redo);
+                    if let Ok(image) = &image {
+                        self.back_in_memory(page, version, image);
+                    }
                     // Found there once more: then it is nowhere else.
                     if left.replace(redo.clone()) == Some(redo) {
                         return image;
@@ -98,9 +102,15 @@ impl LoggedStore {
                 }
                 Found::Data(seen) => {
                     let read = self.read_data(page);
-                    if self.was_applied_since(page, seen) {
+                    let mut state = self.state();
+                    if state.was_applied_since(page, seen) {
                         // It was overwritten meanwhile: whatever was read may be torn.
                         continue;
+                    }
+                    if let Ok(image) = &read {
+                        state.keep_clean(page, image);
+                        let base = state.base_of(page);
+                        self.newest.found(&state, page, base, image);
                     }
                     return read;
                 }
@@ -113,28 +123,45 @@ impl LoggedStore {
         }
     }
 
+    /// A version was read back from the log, by up to so many reads as it has records: it stays in
+    /// memory, and what was used longer ago leaves it.
+    fn back_in_memory(&self, page: u64, version: Lsn, image: &Image) {
+        let limit = self.options.changed_cache() / self.page_size();
+        let mut state = self.state();
+        state.read_back(page, version, image);
+        if state.images > limit {
+            state.evict(limit);
+        }
+    }
+
     fn find(&self, page: u64, at: Lsn) -> Found {
-        let state = self.state();
+        if let Some(image) = self.newest.get(page, at) {
+            return Found::Memory(image);
+        }
+        let mut state = self.state();
         let chain = state.chains.get(&page);
         if let Some(version) = chain.and_then(|c| c.visible_at(at)) {
             return match &version.bytes {
-                Bytes::Memory(image) => Found::Memory(image.clone()),
-                Bytes::Log(redo) => Found::Log(redo.clone()),
+                Bytes::Memory(image) => {
+                    self.newest.found(&state, page, version.end, image);
+                    Found::Memory(image.clone())
+                }
+                Bytes::Log(redo) => Found::Log(version.end, redo.clone()),
                 Bytes::Spilled(slot) => Found::Spilled(*slot),
                 Bytes::Zero => Found::Zero,
             };
         }
-        let base = chain.map_or(Lsn::ORIGIN, |c| c.base);
+        let base = state.base_of(page);
         if state.dropped_since(page, base).is_some_and(|end| end <= at) {
             return Found::Zero;
         }
-        Found::Data(state.applies)
-    }
-
-    fn was_applied_since(&self, page: u64, seen: u64) -> bool {
-        let state = self.state();
-        let chain = state.chains.get(&page);
-        chain.is_some_and(|c| c.applied_at > seen)
+        match state.clean.get(page).cloned() {
+            Some(image) => {
+                self.newest.found(&state, page, base, &image);
+                Found::Memory(image)
+            }
+            None => Found::Data(state.applies),
+        }
     }
 
     /// A page as the data file holds it, with its checksum verified. Further looks decide whether it is

@@ -1,10 +1,12 @@
 //! What the mutex of a logged page file guards: versions, readers, generations. Pure memory.
 
 use super::chain::{Bytes, Chain, LONGEST_REDO, Pruned, Readers, Version};
+use crate::by_page::ByPage;
+use crate::cache::Clock;
 use crate::changes::{Change, Changes, Image};
 use crate::error::{Error, Result};
 use logforce_format::{Lsn, Resize, planted};
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 /// A committed state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +60,7 @@ pub(super) struct State {
     pub(super) durable: Point,
     /// The states after that one, ascending.
     unforced: VecDeque<Point>,
-    pub(super) chains: HashMap<u64, Chain>,
+    pub(super) chains: ByPage<Chain>,
     pub(super) readers: Readers,
     /// Drops that a reader may be older than, or that the map does not have yet.
     pub(super) drops: Vec<Drop>,
@@ -80,6 +82,8 @@ pub(super) struct State {
     pub(super) is_closing: bool,
     /// Why the data file could not be written for now, such as a full disk.
     pub(super) stalled: Option<Error>,
+    /// Pages as the data file holds them.
+    pub(super) clean: Clock,
     /// The data file has room for so many pages.
     pub(super) reached: u64,
     /// A thread makes the data file larger.
@@ -104,13 +108,14 @@ pub(super) struct Planned {
 }
 
 impl State {
-    pub(super) fn new(at: Point) -> State {
+    /// With `clean` for so many bytes of pages as the data file holds them.
+    pub(super) fn new(at: Point, clean: usize) -> State {
         State {
             latest: at,
             applied: at.end,
             durable: at,
             unforced: VecDeque::new(),
-            chains: HashMap::new(),
+            chains: ByPage::default(),
             readers: Readers::default(),
             drops: Vec::new(),
             resized: Lsn::ORIGIN,
@@ -127,6 +132,7 @@ impl State {
             failure: None,
             is_closing: false,
             stalled: None,
+            clean: Clock::new(clean),
             reached: 0,
             is_growing: false,
         }
@@ -403,6 +409,17 @@ impl State {
         of_page.map(|d| d.end).min()
     }
 
+    /// The version of a page that the data file holds.
+    pub(super) fn base_of(&self, page: u64) -> Lsn {
+        self.chains.get(&page).map_or(Lsn::ORIGIN, |c| c.base)
+    }
+
+    /// Whether the page was about to be written to the data file after the moment `seen`.
+    pub(super) fn was_applied_since(&self, page: u64, seen: u64) -> bool {
+        let chain = self.chains.get(&page);
+        chain.is_some_and(|c| c.applied_at > seen)
+    }
+
     /// Whether there is something that a checkpoint would bring into the data file.
     pub(super) fn is_dirty(&self) -> bool {
         self.closed.is_some() || self.open.bytes > 0 || self.open.is_ending
@@ -450,6 +467,19 @@ impl State {
         }
     }
 
+    /// A version that had left memory for the log is there again.
+    pub(super) fn read_back(&mut self, page: u64, end: Lsn, image: &Image) {
+        let chain = self.chains.get_mut(&page);
+        let version = chain.and_then(|c| c.versions.iter_mut().find(|v| v.end == end));
+        if let Some(version) = version
+            && let Bytes::Log(_) = version.bytes
+        {
+            version.bytes = Bytes::Memory(image.clone());
+            self.images += 1;
+            self.recency.push_back((page, end));
+        }
+    }
+
     /// Pages that the log holds and the data file does not.
     pub(super) fn dirty_pages(&self) -> u64 {
         let closed = self.closed.map_or(0, |c| c.pages.saturating_sub(c.applied));
@@ -460,7 +490,7 @@ impl State {
     /// in the log below `front`.
     pub(super) fn leaving(&self, front: Lsn, written: &[(u64, Lsn)]) -> Vec<(u64, Lsn, Bytes)> {
         let mut leaving = Vec::new();
-        let written: HashMap<u64, Lsn> = written.iter().copied().collect();
+        let written: std::collections::HashMap<u64, Lsn> = written.iter().copied().collect();
         for (page, chain) in &self.chains {
             // A page whose newest version was written with the generation before is not written again,
             // and has older ones all the same.

@@ -11,4 +11,5 @@ mod cow_trouble;
 mod damage;
 #[cfg(planted)]
 mod known_bugs;
+mod reading;
 mod space;

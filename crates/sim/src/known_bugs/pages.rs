@@ -7,7 +7,7 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "page-before-log",
         "a page is written before its commit is durable in the log",
-    ).found_by(2),
+    ).found_by(4),
     bug(
         "data-file-unsynced",
         "the log is truncated before the data file is synced",
@@ -19,10 +19,18 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "range-without-image",
         "ranges of a page are logged whose image lies before the place where redo begins",
-    ).found_by(6),
+    ).found_by(2),
     bug(
         "older-reader-forgotten",
         "a page is overwritten that an older snapshot reads",
+    ).found_by(2),
+    bug(
+        "clean-page-kept",
+        "a page that is overwritten in the data file stays in memory as it was",
+    ).found_by(2),
+    bug(
+        "newer-version-shown",
+        "a reader of an older state gets the newest version of a page",
     ).found_by(2),
     bug(
         "conflict-missed",
@@ -108,7 +116,7 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "redo-looked-up-late",
         "a version is to be rebuilt from ranges alone",
-    ).found_by(664),
+    ).found_by(441),
     bug(
         "room-over-recovered-pages",
         "room for new pages is made over a page that the log has brought back",

@@ -1,0 +1,139 @@
+//! Reading pages again: without the device where they fit into memory, and right however often they
+//! change below.
+
+use crate::common::{MODES, PAGE, disk, open, options, page, with_file};
+use logforce_pages::{CommitMode, PageFile};
+use logforce_testkit::{Rng, SimRuntime};
+
+/// Pages 0 to `count`, each with a tag that follows from its number and `round`.
+fn write(file: &PageFile, count: u64, round: u64) {
+    let mut txn = file.begin().unwrap();
+    for n in 0..count {
+        txn.write(n, &page(round * 1000 + n)).unwrap();
+    }
+    txn.commit().unwrap();
+}
+
+fn check(file: &PageFile, count: u64, round: u64) {
+    let snapshot = file.snapshot().unwrap();
+    for n in 0..count {
+        assert!(*snapshot.page(n).unwrap() == page(round * 1000 + n)[..]);
+    }
+}
+
+#[test]
+fn a_page_is_shared_and_stays_as_it_was_read() {
+    with_file(|file| {
+        write(file, 4, 1);
+        let held = file.snapshot().unwrap().page(2).unwrap();
+        let mut txn = file.begin().unwrap();
+        let before = txn.page(2).unwrap();
+        txn.page_mut(2).unwrap()[0] = 0xff;
+        let after = txn.page(2).unwrap();
+        txn.page_mut(2).unwrap()[0] = 0xee;
+        assert_eq!((before[0], after[0]), (page(1002)[0], 0xff));
+        assert_eq!(txn.page(2).unwrap()[0], 0xee);
+        txn.discard(3).unwrap();
+        assert!(*txn.page(3).unwrap() == [0; PAGE]);
+        assert!(txn.page(4).is_err());
+        txn.commit().unwrap();
+        file.checkpoint().unwrap();
+        assert!(*held == page(1002)[..]);
+        let now = file.snapshot().unwrap();
+        assert_eq!(now.page(2).unwrap()[0], 0xee);
+        assert!(now.page(4).is_err());
+    });
+}
+
+#[test]
+fn what_fits_into_memory_is_read_from_the_device_once() {
+    for mode in MODES {
+        let disk = disk(1);
+        SimRuntime::run(1, |rt| {
+            let options = options(mode).cache(1 << 20);
+            let file = open(rt, &disk, options.clone()).unwrap();
+            write(&file, 40, 1);
+            file.checkpoint().unwrap();
+            // What was written stays in memory.
+            let reads = disk.counters().reads;
+            check(&file, 40, 1);
+            if mode == CommitMode::Logged {
+                assert_eq!(disk.counters().reads, reads);
+            }
+            file.close().unwrap();
+            let file = open(rt, &disk, options).unwrap();
+            check(&file, 40, 1);
+            let reads = disk.counters().reads;
+            check(&file, 40, 1);
+            assert_eq!(disk.counters().reads, reads);
+            assert!(file.stats().memory >= 40 * PAGE as u64);
+            file.close().unwrap();
+        });
+    }
+}
+
+#[test]
+fn memory_is_bounded_and_what_was_overwritten_is_not_shown() {
+    let disk = disk(2);
+    SimRuntime::run(2, |rt| {
+        let file = open(rt, &disk, options(CommitMode::Logged)).unwrap();
+        let mut rng = Rng::new(2);
+        for round in 1..40 {
+            write(&file, 100, round);
+            if rng.one_in(2) {
+                file.checkpoint().unwrap();
+            }
+            check(&file, 100, round);
+            // The cache, and what the commit of 100 pages has not made durable or could not leave.
+            assert!(file.stats().memory <= 164 * PAGE as u64);
+        }
+        file.close().unwrap();
+    });
+}
+
+#[test]
+fn what_was_read_back_from_the_log_stays_in_memory() {
+    let disk = disk(3);
+    SimRuntime::run(3, |rt| {
+        let options = options(CommitMode::Logged)
+            .cache(40 * PAGE)
+            .checkpoint_distance(1 << 20);
+        let file = open(rt, &disk, options).unwrap();
+        write(&file, 60, 1);
+        check(&file, 60, 1);
+        let snapshot = file.snapshot().unwrap();
+        snapshot.page(7).unwrap();
+        let reads = disk.counters().reads;
+        for _ in 0..10 {
+            assert!(*snapshot.page(7).unwrap() == page(1007)[..]);
+        }
+        assert_eq!(disk.counters().reads, reads);
+        assert_eq!(file.stats().writes, 0, "the data file was not written yet");
+        drop(snapshot);
+        file.close().unwrap();
+    });
+}
+
+#[test]
+fn dropped_pages_are_zeroes_to_new_readers_and_stay_for_older_ones() {
+    let disk = disk(4);
+    SimRuntime::run(4, |rt| {
+        let file = open(rt, &disk, options(CommitMode::Logged).cache(1 << 20)).unwrap();
+        write(&file, 20, 1);
+        file.checkpoint().unwrap();
+        check(&file, 20, 1);
+        let held = file.snapshot().unwrap();
+        let mut txn = file.begin().unwrap();
+        txn.set_page_count(5).unwrap();
+        txn.set_page_count(20).unwrap();
+        txn.commit().unwrap();
+        file.checkpoint().unwrap();
+        let now = file.snapshot().unwrap();
+        for n in 5..20 {
+            assert!(*now.page(n).unwrap() == [0; PAGE]);
+            assert!(*held.page(n).unwrap() == page(1000 + n)[..]);
+        }
+        drop((held, now));
+        file.close().unwrap();
+    });
+}
