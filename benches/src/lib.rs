@@ -4,6 +4,7 @@
 //! cargo bench --bench group                       beside a simple group commit and a raw loop
 //! cargo bench --bench pairs                       one thread beside a raw loop; recovery, memory
 //! cargo bench --bench rivals --features rivals    beside other logs and stores
+//! cargo bench --bench tree --features trees       the example tree beside LMDB, redb and SQLite
 //! ```
 //!
 //! What users measure is `logforce bench`. Its workers, clock, histograms and logs (`logforce-measure`)
@@ -16,3 +17,4 @@ pub mod pairs;
 mod place;
 pub mod rivals;
 mod target;
+pub mod tree;

@@ -10,7 +10,7 @@
 
 mod bench;
 mod flags;
-mod place;
+pub(crate) mod place;
 mod records;
 mod report;
 mod rival;
@@ -18,8 +18,8 @@ mod rounds;
 mod slice;
 mod subjects;
 mod table;
-mod turn;
-mod versions;
+pub(crate) mod turn;
+pub(crate) mod versions;
 
 pub use bench::main;
 pub use place::Ground;

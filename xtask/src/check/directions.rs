@@ -112,8 +112,14 @@ pub const TABLE: &[Row] = &[
         why: "it reads flags, hands the operating system to the measuring crate, and prints",
     },
     Row {
+        name: "logforce-btree",
+        may_use: &["logforce"],
+        why: "an example: it uses what users use",
+    },
+    Row {
         name: "logforce-benches",
         may_use: &[
+            "logforce-btree",
             "logforce-measure",
             "logforce",
             "logforce-device",

@@ -1,0 +1,289 @@
+//! Walks a whole tree and looks at everything that must be so.
+
+use crate::chain;
+use crate::error::{Error, Result};
+use crate::free::FreePage;
+use crate::limits::max_cell;
+use crate::meta::{META, Meta};
+use crate::node::{Node, ValueAt};
+use crate::source::Source;
+use logforce::pages::ErrorKind;
+use std::collections::HashSet;
+use std::fmt;
+
+/// What a walk through the whole tree has found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Report {
+    /// Keys in the leaves.
+    pub keys: u64,
+    /// Levels of the tree: 1 if its root is a leaf.
+    pub height: u8,
+    /// Pages with keys and values.
+    pub leaf_pages: u64,
+    /// Pages above them.
+    pub inner_pages: u64,
+    /// Pages of values that have pages of their own.
+    pub value_pages: u64,
+    /// Pages that hold nothing.
+    pub free_pages: u64,
+    /// Bytes of cells and slots in leaves and inner pages.
+    pub used_bytes: u64,
+    /// Pages of the file.
+    pub page_count: u64,
+    /// What is wrong: empty for a tree that is whole.
+    pub problems: Vec<Problem>,
+}
+
+impl Report {
+    /// Whether nothing is wrong.
+    pub fn is_whole(&self) -> bool {
+        self.problems.is_empty()
+    }
+}
+
+/// Something that is not as it must be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// The page that it was found in.
+    pub page: u64,
+    /// What it is.
+    pub what: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "page {}: {}", self.page, self.what)
+    }
+}
+
+/// Walks the tree.
+pub(crate) fn check(source: &impl Source, meta: &Meta) -> Result<Report> {
+    let mut walk = Walk {
+        source,
+        report: Report {
+            height: meta.height,
+            page_count: source.page_count(),
+            ..Report::default()
+        },
+        reached: HashSet::from([META]),
+    };
+    let bounds = Bounds::default();
+    walk.node(META, meta.root, meta.top(), true, bounds)?;
+    walk.free_list(meta)?;
+    walk.unreached();
+    for (what, counted, noted) in [
+        ("keys", walk.report.keys, meta.keys),
+        ("free pages", walk.report.free_pages, meta.free),
+    ] {
+        if counted != noted {
+            walk.problem(
+                META,
+                format!("it counts {noted} {what}, there are {counted}"),
+            );
+        }
+    }
+    Ok(walk.report)
+}
+
+/// Keys of a page are at or above the one and below the other.
+#[derive(Debug, Clone, Copy, Default)]
+struct Bounds<'k> {
+    lower: Option<&'k [u8]>,
+    upper: Option<&'k [u8]>,
+}
+
+struct Walk<'s, S> {
+    source: &'s S,
+    report: Report,
+    reached: HashSet<u64>,
+}
+
+impl<S: Source> Walk<'_, S> {
+    fn problem(&mut self, page: u64, what: impl Into<String>) {
+        let what = what.into();
+        self.report.problems.push(Problem { page, what });
+    }
+
+    /// Damage is noted; what keeps from looking is an error.
+    fn noted<T>(&mut self, page: u64, result: Result<T>) -> Result<Option<T>> {
+        match result {
+            Ok(value) => Ok(Some(value)),
+            Err(Error::Corrupt { page, what }) => {
+                self.problem(page, what);
+                Ok(None)
+            }
+            Err(Error::Pages(e)) if e.kind() == ErrorKind::Damaged => {
+                self.problem(page, e.to_string());
+                Ok(None)
+            }
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Notes that a page is used. False if it cannot be, or if something else uses it.
+    fn reach(&mut self, by: u64, page: u64) -> bool {
+        if page >= self.report.page_count {
+            self.problem(by, format!("it names page {page}, behind the end"));
+            return false;
+        }
+        let is_first = self.reached.insert(page);
+        if !is_first {
+            self.problem(by, format!("it names page {page}, which is used elsewhere"));
+        }
+        is_first
+    }
+
+    fn node(
+        &mut self,
+        by: u64,
+        number: u64,
+        level: u8,
+        is_root: bool,
+        bounds: Bounds<'_>,
+    ) -> Result<()> {
+        if !self.reach(by, number) {
+            return Ok(());
+        }
+        let page = self.source.page(number);
+        let Some(page) = self.noted(number, page)? else {
+            return Ok(());
+        };
+        let node = Node::parse(number, &page, level);
+        let Some(node) = self.noted(number, node)? else {
+            return Ok(());
+        };
+        match node.is_leaf() {
+            true => self.report.leaf_pages += 1,
+            false => self.report.inner_pages += 1,
+        }
+        self.report.used_bytes += node.used() as u64;
+        if node.count() == 0 && !(is_root && node.is_leaf()) {
+            self.problem(number, "it has no keys");
+        }
+        let layout = layout(&node, page.len());
+        self.noted(number, layout)?;
+        let order = order(&node, bounds);
+        if self.noted(number, order)?.is_none() {
+            return Ok(());
+        }
+        match node.is_leaf() {
+            true => self.values(&node),
+            false => self.children(&node, bounds),
+        }
+    }
+
+    fn children(&mut self, node: &Node<'_>, bounds: Bounds<'_>) -> Result<()> {
+        for i in 0..=node.count() {
+            let child = node.child(i);
+            let Some(child) = self.noted(node.number(), child)? else {
+                continue;
+            };
+            let lower = i.checked_sub(1).and_then(|i| node.key(i).ok());
+            let bounds = Bounds {
+                lower: lower.or(bounds.lower),
+                upper: node.key(i).ok().or(bounds.upper),
+            };
+            self.node(node.number(), child, node.level() - 1, false, bounds)?;
+        }
+        Ok(())
+    }
+
+    fn values(&mut self, node: &Node<'_>) -> Result<()> {
+        self.report.keys += node.count() as u64;
+        for i in 0..node.count() {
+            let value = node.value(i);
+            let Some(ValueAt::Chain { first, len }) = self.noted(node.number(), value)? else {
+                continue;
+            };
+            let mut by = node.number();
+            let source = self.source;
+            let walked = chain::walk(source, first, len, |page, _| {
+                // One that is used elsewhere: the rest of the chain is, too.
+                if self.reach(by, page) {
+                    self.report.value_pages += 1;
+                }
+                by = page;
+                Ok(())
+            });
+            self.noted(by, walked)?;
+        }
+        Ok(())
+    }
+
+    fn free_list(&mut self, meta: &Meta) -> Result<()> {
+        let (mut by, mut next) = (META, meta.free_list);
+        while next != 0 && self.reach(by, next) {
+            self.report.free_pages += 1;
+            by = next;
+            let page = self.source.page(by);
+            let Some(page) = self.noted(by, page)? else {
+                return Ok(());
+            };
+            let free = FreePage::parse(by, &page);
+            let Some(free) = self.noted(by, free)? else {
+                return Ok(());
+            };
+            for i in 0..free.count {
+                if self.reach(by, free.entry(i)) {
+                    self.report.free_pages += 1;
+                }
+            }
+            next = free.next;
+        }
+        Ok(())
+    }
+
+    /// Pages that nothing uses.
+    fn unreached(&mut self) {
+        let lost = (0..self.report.page_count).filter(|page| !self.reached.contains(page));
+        for page in lost.collect::<Vec<_>>() {
+            self.problem(page, "nothing refers to it, and it is not free");
+        }
+    }
+}
+
+/// Cells lie beside each other, each as short as it has to be, and the page's header says how much they
+/// take.
+fn layout(node: &Node<'_>, page_size: usize) -> Result<()> {
+    let mut cells = Vec::with_capacity(node.count());
+    for i in 0..node.count() {
+        cells.push(node.cell_range(i)?);
+    }
+    cells.sort_unstable_by_key(|cell| cell.start);
+    if cells.windows(2).any(|pair| pair[0].end > pair[1].start) {
+        return Err(node.corrupt("its cells overlap"));
+    }
+    if let Some(long) = cells.iter().find(|cell| cell.len() > max_cell(page_size)) {
+        return Err(node.corrupt(format!("it has a cell of {} bytes", long.len())));
+    }
+    let used: usize = cells
+        .iter()
+        .map(|cell| crate::node::SLOT + cell.len())
+        .sum();
+    match used == node.used() {
+        true => Ok(()),
+        false => Err(node.corrupt(format!(
+            "it says that {} bytes are used, its cells have {used}",
+            node.used()
+        ))),
+    }
+}
+
+/// Keys ascend, within the bounds that the pages above give.
+fn order(node: &Node<'_>, bounds: Bounds<'_>) -> Result<()> {
+    let mut before = None;
+    for i in 0..node.count() {
+        let key = node.key(i)?;
+        if before.is_some_and(|before| before >= key) {
+            return Err(node.corrupt(format!("the key of cell {i} is not above the one before")));
+        }
+        let is_within = bounds.lower.is_none_or(|lower| lower <= key)
+            && bounds.upper.is_none_or(|upper| key < upper);
+        if !is_within {
+            return Err(node.corrupt(format!("the key of cell {i} belongs to another page")));
+        }
+        before = Some(key);
+    }
+    Ok(())
+}

@@ -1,0 +1,161 @@
+//! The handle of a tree.
+
+use crate::entry::Value;
+use crate::error::{Error, Result};
+use crate::limits::PAGE_SIZES;
+use crate::meta::{META, Meta};
+use crate::node;
+use crate::view::{Top, View};
+use crate::write::Write;
+use logforce::pages::{self, Options, PageFile, Stats, Transaction};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+/// An ordered key-value store in a page file. Call it from any thread.
+///
+/// One [`Write`] at a time changes the tree; readers hold [`View`]s of committed states and wait for
+/// nobody.
+#[derive(Debug)]
+pub struct Tree {
+    file: PageFile,
+    /// Held by whoever changes the tree, never while waiting for the disk to make it durable.
+    turn: Mutex<()>,
+    /// Of the durable state that was read last, by its commit: a read of the same state begins with it.
+    top: Mutex<Option<(u64, Top)>>,
+}
+
+impl Tree {
+    /// Opens the tree in the directory `path`; makes one where the directory is missing or empty.
+    ///
+    /// # Errors
+    /// [`Error::NotATree`], and those of opening a page file.
+    pub fn open_or_create(path: impl AsRef<Path>, options: Options) -> Result<Tree> {
+        Tree::of(pages::open_or_create(path, options)?)
+    }
+
+    /// Opens the tree in the directory `path`, which must hold a page file.
+    ///
+    /// # Errors
+    /// As [`Tree::open_or_create`].
+    pub fn open_existing(path: impl AsRef<Path>, options: Options) -> Result<Tree> {
+        Tree::of(pages::open_existing(path, options)?)
+    }
+
+    /// The tree in a page file; made if that has no pages yet. Nobody else may change the file's pages.
+    ///
+    /// # Errors
+    /// As [`Tree::open_or_create`].
+    pub fn of(file: PageFile) -> Result<Tree> {
+        if !PAGE_SIZES.contains(&file.page_size()) {
+            return Err(Error::NotATree {
+                why: format!(
+                    "its pages have {} bytes, a tree's have {} to {}",
+                    file.page_size(),
+                    PAGE_SIZES.start(),
+                    PAGE_SIZES.end()
+                ),
+            });
+        }
+        let tree = Tree {
+            file,
+            turn: Mutex::new(()),
+            top: Mutex::new(None),
+        };
+        let txn = tree.file.begin()?;
+        if txn.page_count() == 0 {
+            create(txn)?;
+        }
+        // Refused now rather than by the first read.
+        tree.latest()?;
+        Ok(tree)
+    }
+
+    /// The durable state: what a crash now would leave.
+    pub fn snapshot(&self) -> Result<View> {
+        let snapshot = self.file.snapshot()?;
+        let commit = snapshot.commit();
+        // Nobody waits here: another thread that reads at this moment does without.
+        if let Ok(kept) = self.top.try_lock()
+            && let Some((_, top)) = kept.as_ref().filter(|(of, _)| *of == commit)
+        {
+            let top = top.clone();
+            return Ok(View::new(snapshot, top));
+        }
+        let top = Top::read(&snapshot)?;
+        if let Ok(mut kept) = self.top.try_lock() {
+            *kept = Some((commit, top.clone()));
+        }
+        Ok(View::new(snapshot, top))
+    }
+
+    /// The latest committed state, which may be ahead of what is durable.
+    pub fn latest(&self) -> Result<View> {
+        let snapshot = self.file.latest()?;
+        let top = Top::read(&snapshot)?;
+        Ok(View::new(snapshot, top))
+    }
+
+    /// The value of a key in the durable state. Of several reads that belong together one
+    /// [`snapshot`](Tree::snapshot) is better.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
+        self.snapshot()?.get(key)
+    }
+
+    /// The value of a key in the latest committed state.
+    pub fn get_latest(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
+        self.latest()?.get(key)
+    }
+
+    /// Begins a write on top of the latest state; waits while another thread has one.
+    pub fn begin(&self) -> Result<Write<'_>> {
+        let turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        Write::new(turn, self.file.begin()?, self.file.page_size() as usize)
+    }
+
+    /// Gives a key a value, durably. True if it had one.
+    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
+        let mut write = self.begin()?;
+        let was_there = write.put(key, value)?;
+        write.commit()?;
+        Ok(was_there)
+    }
+
+    /// Removes a key, durably. True if it was there.
+    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        let mut write = self.begin()?;
+        let was_there = write.delete(key)?;
+        write.commit()?;
+        Ok(was_there)
+    }
+
+    /// What the page file has done since it was opened.
+    pub fn stats(&self) -> Stats {
+        self.file.stats()
+    }
+
+    /// The page file below.
+    pub fn file(&self) -> &PageFile {
+        &self.file
+    }
+
+    /// Makes everything committed durable, and closes the file.
+    pub fn close(self) -> Result<()> {
+        Ok(self.file.close()?)
+    }
+}
+
+/// An empty tree: page 0, and a leaf.
+fn create(mut txn: Transaction) -> Result<()> {
+    let root = META + 1;
+    node::clear(txn.page_mut(root)?, 0, 0);
+    let meta = Meta {
+        height: 1,
+        root,
+        keys: 0,
+        free_list: 0,
+        free: 0,
+    };
+    meta.encode(txn.page_mut(META)?);
+    txn.commit()?;
+    Ok(())
+}

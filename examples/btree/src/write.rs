@@ -1,0 +1,170 @@
+//! A write: any changes, committed all or nothing.
+
+use crate::entry::Value;
+use crate::error::{Error, Result};
+use crate::limits::{MAX_VALUE, max_key};
+use crate::meta::{META, Meta};
+use crate::source::Source;
+use crate::view::{self, Top};
+use crate::{delete, insert};
+use logforce::pages::{CommitHandle, Committed, Transaction};
+use std::sync::MutexGuard;
+
+/// Changes of a tree, on top of its latest state; dropping it forgets them. There is one at a time: who
+/// begins another waits until this one is committed or dropped. What it does not hold up is the disk:
+/// [`commit`](Write::commit) lets the next one begin and waits afterwards, so writes of many threads
+/// become durable together.
+pub struct Write<'t> {
+    _turn: MutexGuard<'t, ()>,
+    draft: Draft,
+    /// The meta page as it was.
+    before: Meta,
+    /// An operation has failed in the middle.
+    is_broken: bool,
+}
+
+/// The tree as the write changes it.
+pub(crate) struct Draft {
+    pub(crate) txn: Transaction,
+    pub(crate) meta: Meta,
+    pub(crate) page_size: usize,
+}
+
+impl<'t> Write<'t> {
+    pub(crate) fn new(
+        turn: MutexGuard<'t, ()>,
+        txn: Transaction,
+        page_size: usize,
+    ) -> Result<Write<'t>> {
+        let meta = txn.meta()?;
+        Ok(Write {
+            _turn: turn,
+            draft: Draft {
+                txn,
+                meta,
+                page_size,
+            },
+            before: meta,
+            is_broken: false,
+        })
+    }
+
+    /// Keys in the tree, with the changes of this write.
+    pub fn len(&self) -> u64 {
+        self.draft.meta.keys
+    }
+
+    /// Whether it has no keys.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The value of a key, with the changes of this write.
+    ///
+    /// # Errors
+    /// As [`View::get`](crate::View::get).
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
+        let root = self.draft.txn.page(self.draft.meta.root)?;
+        let top = Top::new(self.draft.meta, root);
+        view::get(&self.draft.txn, &top, key.as_ref())
+    }
+
+    /// Gives a key a value. True if it had one.
+    ///
+    /// # Errors
+    /// [`Error::KeyTooLong`] and [`Error::ValueTooLong`]: nothing was changed. After any other error
+    /// the write can only be dropped.
+    pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
+        let (key, value) = (key.as_ref(), value.as_ref());
+        let max = max_key(self.draft.page_size);
+        if key.len() > max {
+            return Err(Error::KeyTooLong {
+                len: key.len(),
+                max,
+            });
+        }
+        if value.len() > MAX_VALUE {
+            return Err(Error::ValueTooLong {
+                len: value.len(),
+                max: MAX_VALUE,
+            });
+        }
+        self.change(|draft| insert::put(draft, key, value))
+    }
+
+    /// Removes a key. True if it was there.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] and those of the page file; the write can only be dropped then.
+    pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
+        self.change(|draft| delete::delete(draft, key.as_ref()))
+    }
+
+    fn change<T>(&mut self, change: impl FnOnce(&mut Draft) -> Result<T>) -> Result<T> {
+        if self.is_broken {
+            return Err(Error::Incomplete);
+        }
+        let result = change(&mut self.draft);
+        self.is_broken = result.is_err();
+        result
+    }
+
+    /// Commits, and waits until that is durable (or as the page file's policy says).
+    ///
+    /// # Errors
+    /// [`Error::Incomplete`] after an operation that failed, and those of
+    /// [`Transaction::commit`].
+    pub fn commit(self) -> Result<Committed> {
+        Ok(self.submit()?.wait()?)
+    }
+
+    /// Commits without waiting: [`Tree::latest`](crate::Tree::latest) shows the changes when this
+    /// returns, and the handle says when they are durable.
+    ///
+    /// # Errors
+    /// As [`Write::commit`].
+    pub fn submit(self) -> Result<CommitHandle> {
+        let Draft { mut txn, meta, .. } = self.draft;
+        if self.is_broken {
+            return Err(Error::Incomplete);
+        }
+        if meta != self.before {
+            meta.encode(txn.page_mut(META)?);
+        }
+        Ok(txn.submit()?)
+    }
+}
+
+impl std::fmt::Debug for Write<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Write")
+            .field("keys", &self.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// An inner page on the way to a leaf, and the child that was taken.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Step {
+    pub(crate) page: u64,
+    pub(crate) child: usize,
+}
+
+impl Draft {
+    /// The way to a key: the inner pages from the root on, and the leaf.
+    pub(crate) fn path_to(&self, key: &[u8]) -> Result<(Vec<Step>, u64)> {
+        let mut path = Vec::with_capacity(self.meta.height.into());
+        let mut number = self.meta.root;
+        for level in (1..=self.meta.top()).rev() {
+            let page = self.txn.page(number)?;
+            let node = crate::node::Node::parse(number, &page, level)?;
+            let child = node.child_for(key)?;
+            path.push(Step {
+                page: number,
+                child,
+            });
+            number = node.child(child)?;
+        }
+        Ok((path, number))
+    }
+}

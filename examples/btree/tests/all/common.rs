@@ -1,0 +1,62 @@
+//! What the tests share.
+
+use logforce::pages::{Options, PageFile};
+use logforce::{Guarantee, Method, OpenMode};
+use logforce_btree::{Entry, Result, Tree, View};
+use logforce_testkit::{SimDisk, SimRuntime};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+pub type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// Small pages make a tree of several levels of few keys.
+pub const PAGE: u32 = 512;
+
+/// Small pages and short distances, so that a test meets splits, merges and checkpoints.
+pub fn small() -> Options {
+    let log = logforce::Options::new()
+        .method(Method::DirectDsync)
+        .segment_size(256 << 10)
+        .max_batch(64 << 10)
+        .buffer_size(64 << 10)
+        .live_stats(false);
+    Options::new()
+        .page_size(PAGE)
+        .checkpoint_distance(64 << 10)
+        .cache(64 * PAGE as usize)
+        .writers(2)
+        .log(log)
+}
+
+/// A tree on the simulated disk.
+pub fn open_simulated(rt: &SimRuntime, disk: &SimDisk) -> Result<Tree> {
+    let system = disk.system(rt);
+    Tree::of(PageFile::open(
+        &*system,
+        "/tree",
+        OpenMode::OpenOrCreate,
+        small(),
+    )?)
+}
+
+/// A tree in a temporary directory, where nothing but the end of the process is to be survived.
+pub fn open_real(path: &Path, options: Options) -> Tree {
+    let log = logforce::Options::new().method(Method::Buffered);
+    let options = options.require(Guarantee::ProcessCrash).log(log);
+    Tree::open_or_create(path, options).unwrap()
+}
+
+/// All that a view shows, and that it is whole.
+pub fn try_shown(view: &View) -> Result<Map> {
+    let report = view.check()?;
+    assert_eq!(report.problems, []);
+    let entry = |e: Result<Entry>| e.map(|e| (e.key().to_vec(), e.value().to_vec()));
+    let shown: Map = view.iter().map(entry).collect::<Result<_>>()?;
+    assert_eq!(shown.len() as u64, view.len());
+    Ok(shown)
+}
+
+/// As [`try_shown`], where the disk does not fail.
+pub fn shown(view: &View) -> Map {
+    try_shown(view).unwrap()
+}
