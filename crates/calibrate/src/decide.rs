@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// Pairs below which nothing is decided: with fewer, the interval is the whole range of the
 /// samples.
-const LEAST_PAIRS: usize = 12;
+pub(crate) const LEAST_PAIRS: usize = 12;
 
 /// Width of the interval of a median, in standard deviations of its rank: 3 is wrong once in 370
 /// times, and a wrong decision would have to be wrong by a tenth besides.
@@ -21,7 +21,7 @@ const Z: f64 = 3.0;
 const LEAST_QUARTER: usize = 8;
 
 /// A method has to take less than this part of the other's time to replace it.
-const CLEARLY_FASTER: f64 = 0.9;
+pub(crate) const CLEARLY_FASTER: f64 = 0.9;
 
 /// What a method's time was, divided by another's in the same turn.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -143,11 +143,23 @@ fn compare(samples: &Samples, i: usize, than: usize) -> Option<Interval> {
         .turns
         .iter()
         .filter_map(|t| {
-            let time = |at: usize| t.times.get(at).map(|d| d.as_nanos().max(1) as f64);
-            Some((time(i)? / time(than)?).ln())
+            let time = |at: usize| t.times.get(at).copied();
+            Some(ratio(time(i)?, time(than)?))
         })
         .collect();
-    let mut sorted = logs.clone();
+    interval(&logs)
+}
+
+/// The logarithm of a time divided by another.
+pub(crate) fn ratio(time: Duration, by: Duration) -> f64 {
+    let nanos = |d: Duration| d.as_nanos().max(1) as f64;
+    (nanos(time) / nanos(by)).ln()
+}
+
+/// The median of ratios, given as logarithms in the order in which they were measured, and how far it
+/// can be trusted. `None` of none.
+pub(crate) fn interval(logs: &[f64]) -> Option<Interval> {
+    let mut sorted = logs.to_vec();
     sorted.sort_by(f64::total_cmp);
     let mid = middle(&sorted)?;
     let n = sorted.len() as f64;

@@ -5,6 +5,7 @@
 //! budget of time) → [`decide`] (the default, unless another wins by more than a tenth beyond the
 //! noise) → a [`Calibration`], kept in [`Memory`] and in the file [`store::NAME`] of a directory.
 //! Beside it lies what power cuts have shown: [`verdicts`].
+//! Another file holds up to how much page files write through: [`choose_through`].
 //! [`choose`] is all of that; [`observe`] gives it what commits cost in real use.
 
 #![forbid(unsafe_code)]
@@ -24,6 +25,7 @@ mod scratch;
 mod shortlist;
 pub mod store;
 mod stored;
+mod through;
 mod trial;
 pub mod verdicts;
 
@@ -34,4 +36,8 @@ pub use key::ValidFor;
 pub use memory::Memory;
 pub use samples::{Samples, Turn};
 pub use shortlist::{LeftOut, Shortlist, Skip, shortlist, skip};
+pub use through::{
+    Decided, THROUGH_NAME, ThroughCalibration, ThroughFigure, ThroughMemory, ThroughSite, Upto,
+    choose_through, known_through, measure_through,
+};
 pub use trial::{Limits, Trial, measure};

@@ -35,7 +35,7 @@ struct Entry {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Place {
+pub(crate) struct Place {
     volume: String,
     filesystem: String,
     mount_options: String,
@@ -55,7 +55,7 @@ struct Measured {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Ratio {
+pub(crate) struct Ratio {
     mid: f64,
     low: f64,
     high: f64,
@@ -98,7 +98,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Vec<Calibration> {
 }
 
 /// To four decimals, which come back from JSON as they were; above 0.
-fn rounded(ratio: f64) -> f64 {
+pub(crate) fn rounded(ratio: f64) -> f64 {
     ((ratio * 1e4).round() / 1e4).max(1e-4)
 }
 
@@ -108,20 +108,11 @@ fn nanos(time: Duration) -> u64 {
 
 impl Entry {
     fn of(c: &Calibration) -> Entry {
-        let (v, d) = (&c.valid_for, &c.decision);
+        let d = &c.decision;
         let mut why = d.why.clone();
         why.truncate(why.floor_char_boundary(LONGEST_WHY));
         Entry {
-            valid_for: Place {
-                volume: v.volume.clone(),
-                filesystem: v.filesystem.clone(),
-                mount_options: v.mount_options.clone(),
-                device: v.device.clone(),
-                model: v.model.clone(),
-                kernel: v.kernel.clone(),
-                write_unit: v.write_unit,
-                procedure: v.procedure,
-            },
+            valid_for: Place::of(&c.valid_for),
             method: d.method.name().to_owned(),
             decided: d.decided,
             why,
@@ -135,11 +126,7 @@ impl Entry {
                     method: f.method.name().to_owned(),
                     median_ns: nanos(f.median),
                     median_large_ns: nanos(f.median_large),
-                    to_default: f.to_default.map(|r| Ratio {
-                        mid: rounded(r.mid),
-                        low: rounded(r.low),
-                        high: rounded(r.high),
-                    }),
+                    to_default: f.to_default.map(Ratio::of),
                 })
                 .collect(),
             live: c.live.map(|l| Use {
@@ -152,17 +139,7 @@ impl Entry {
     }
 
     fn calibration(self) -> Option<Calibration> {
-        let v = self.valid_for;
-        let valid_for = ValidFor {
-            volume: v.volume,
-            filesystem: v.filesystem,
-            mount_options: v.mount_options,
-            device: v.device,
-            model: v.model,
-            kernel: v.kernel,
-            write_unit: v.write_unit,
-            procedure: v.procedure,
-        };
+        let valid_for = self.valid_for.valid_for();
         let possible = valid_for.is_bounded()
             && self.why.len() <= LONGEST_WHY
             && !self.why.contains(|c: char| c.is_control())
@@ -196,17 +173,58 @@ impl Entry {
     }
 }
 
+impl Place {
+    pub(crate) fn of(v: &ValidFor) -> Place {
+        Place {
+            volume: v.volume.clone(),
+            filesystem: v.filesystem.clone(),
+            mount_options: v.mount_options.clone(),
+            device: v.device.clone(),
+            model: v.model.clone(),
+            kernel: v.kernel.clone(),
+            write_unit: v.write_unit,
+            procedure: v.procedure,
+        }
+    }
+
+    pub(crate) fn valid_for(self) -> ValidFor {
+        ValidFor {
+            volume: self.volume,
+            filesystem: self.filesystem,
+            mount_options: self.mount_options,
+            device: self.device,
+            model: self.model,
+            kernel: self.kernel,
+            write_unit: self.write_unit,
+            procedure: self.procedure,
+        }
+    }
+}
+
+impl Ratio {
+    pub(crate) fn of(r: Interval) -> Ratio {
+        Ratio {
+            mid: rounded(r.mid),
+            low: rounded(r.low),
+            high: rounded(r.high),
+        }
+    }
+
+    /// `None` for what no measurement gives.
+    pub(crate) fn interval(self) -> Option<Interval> {
+        if !(0.0 < self.low && self.low <= self.mid && self.mid <= self.high) {
+            return None;
+        }
+        let [low, mid, high] = [self.low, self.mid, self.high].map(rounded);
+        Some(Interval { mid, low, high })
+    }
+}
+
 impl Measured {
     fn figure(self) -> Option<Figure> {
         let to_default = match self.to_default {
             None => None,
-            Some(r) => {
-                if !(0.0 < r.low && r.low <= r.mid && r.mid <= r.high) {
-                    return None;
-                }
-                let [low, mid, high] = [r.low, r.mid, r.high].map(rounded);
-                Some(Interval { mid, low, high })
-            }
+            Some(r) => Some(r.interval()?),
         };
         Some(Figure {
             method: self.method.parse().ok()?,

@@ -7,7 +7,7 @@ use logforce_device::{Guarantee, Method};
 use logforce_format::{
     MAX_BATCH_LEN, MAX_SEGMENT_LEN, MAX_WRITE_UNIT, MIN_SEGMENT_LEN, SegmentHeader,
 };
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -226,6 +226,16 @@ impl Options {
     pub fn calibration_cache(mut self, dir: impl Into<PathBuf>) -> Self {
         self.calibration_cache = Some(dir.into());
         self
+    }
+
+    /// What [`calibrate`](Self::calibrate) was set to.
+    pub fn calibrates(&self) -> bool {
+        self.calibrate
+    }
+
+    /// What [`calibration_cache`](Self::calibration_cache) was set to.
+    pub fn calibration_dir(&self) -> Option<&Path> {
+        self.calibration_cache.as_deref()
     }
 
     /// The advisor that chooses the method if none is named, unless one is set already. The

@@ -4,7 +4,8 @@
 //! [`logforce_device::Method::here`], the writer's lock, the facts about filesystem and device,
 //! threads, waiting and time. Beside it are [`machine`], which says what computer this is,
 //! [`is_running`], and [`Counter`], which reads the block device's own count of writes and flushes
-//! (Linux only: elsewhere it says that there is none). On Windows there is `windows::GatherFile` as
+//! (Linux only: elsewhere it says that there is none). [`MappedFile`] and [`process_times`] are for
+//! measurements. On Windows there is `windows::GatherFile` as
 //! well, for scattered pages.
 //!
 //! There are backends for Linux, Windows and macOS, a module each; what is the same on all of them is
@@ -37,6 +38,8 @@ mod lock;
 mod machine;
 #[cfg(target_os = "macos")]
 mod macos;
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
+mod mapped;
 #[cfg(any(target_os = "macos", windows))]
 mod no_counters;
 // What makes no call of a system, for its tests elsewhere too.
@@ -47,6 +50,8 @@ mod nvme;
 mod runtime;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod system;
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
+mod times;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 mod unix;
 #[cfg(any(target_os = "macos", test))]
@@ -70,11 +75,17 @@ pub use linux::{Counter, DeviceCounters, block_device_counters, machine};
 pub use machine::Machine;
 #[cfg(target_os = "macos")]
 pub use macos::machine;
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
+pub use mapped::MappedFile;
 #[cfg(any(target_os = "macos", windows))]
 pub use no_counters::{Counter, DeviceCounters, block_device_counters};
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 pub use system::OsSystem;
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
+pub use times::ProcessTimes;
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 pub use unix::process::is_running;
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+pub use unix::times::process_times;
 #[cfg(windows)]
-pub use windows::{is_running, machine};
+pub use windows::{is_running, machine, process_times};

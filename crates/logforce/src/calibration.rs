@@ -7,11 +7,15 @@
 //! [`Options::calibrate`]: crate::Options::calibrate
 
 pub use logforce_calibrate::{
-    Calibration, Decision, Figure, Interval, LeftOut, Live, Origin, Skip, ValidFor,
+    Calibration, Decided, Decision, Figure, Interval, LeftOut, Live, Origin, Skip,
+    ThroughCalibration, ThroughFigure, Upto, ValidFor,
 };
 
-use crate::{Error, Facts, Guarantee, Result};
-use logforce_calibrate::{Choice, Limits, Memory, Site, choose, measure_anew, shortlist, skip};
+use crate::{Error, Facts, Guarantee, Result, through};
+use logforce_calibrate::{
+    Choice, Limits, Memory, Site, ThroughSite, choose, choose_through, known_through, measure_anew,
+    measure_through, shortlist, skip,
+};
 use logforce_core::{Advisor, Observation, Question};
 use logforce_device::{CutEvidence, Directory, Method, Runtime, System};
 use logforce_device_os::OsSystem;
@@ -39,6 +43,10 @@ pub struct Report {
     pub origin: Option<Origin>,
     /// The methods that are not measured here, and why.
     pub left_out: Vec<LeftOut>,
+    /// Up to how much a copy-on-write page file writes through, where that was measured.
+    pub through: Option<ThroughCalibration>,
+    /// Why it was not measured, if it was asked for.
+    pub through_missing: Option<String>,
     /// The files that hold the evidence.
     pub stored_in: Vec<PathBuf>,
     /// The file that could not be used, and why.
@@ -83,10 +91,13 @@ pub fn known(path: impl AsRef<Path>, cache: Option<&Path>) -> Result<Report> {
         Decision::undecided(default, why)
     });
     let origin = known.is_some().then_some(Origin::Known);
-    Ok(place.report(decision, known, origin, list.left_out))
+    let through = known_through(&place.through());
+    let report = place.report(decision, known, origin, list.left_out);
+    Ok(Report { through, ..report })
 }
 
-/// What is known of the directory `path`; measured for at most 300 ms where nothing is. The
+/// What is known of the directory `path`; measured where nothing is, for at most 300 ms, and for half a
+/// second more what page files write through. The
 /// result is kept in `cache`, and beside the log if `path` is one's directory.
 ///
 /// # Errors
@@ -95,10 +106,13 @@ pub fn known(path: impl AsRef<Path>, cache: Option<&Path>) -> Result<Report> {
 pub fn chosen(path: impl AsRef<Path>, cache: Option<&Path>) -> Result<Report> {
     let place = Place::open(path.as_ref(), cache, true)?;
     let chosen = choose(&place.site(), Limits::AT_OPENING);
-    Ok(place.report_of(chosen))
+    let through = choose_through(&place.through(), through::AT_CREATION);
+    let report = place.report_of(chosen);
+    Ok(Report { through, ..report })
 }
 
-/// Measures the directory `path` anew, for `budget`; otherwise like [`chosen`].
+/// Measures the directory `path` anew, for `budget`, and for as much again, at most 2 s, what page files
+/// write through; otherwise like [`chosen`].
 ///
 /// # Errors
 /// As of [`chosen`].
@@ -109,7 +123,17 @@ pub fn measured(path: impl AsRef<Path>, cache: Option<&Path>, budget: Duration) 
         turns: usize::MAX,
     };
     let chosen = measure_anew(&place.site(), limits);
-    Ok(place.report_of(chosen))
+    let through = measure_through(&place.through(), budget.min(through::LONGEST));
+    let report = place.report_of(chosen);
+    let (through, through_missing) = match through {
+        Ok(measured) => (Some(measured), None),
+        Err(why) => (None, Some(why)),
+    };
+    Ok(Report {
+        through,
+        through_missing,
+        ..report
+    })
 }
 
 /// A directory and where its evidence is kept.
@@ -118,6 +142,8 @@ struct Place {
     runtime: Arc<dyn Runtime>,
     facts: Facts,
     stores: Vec<Arc<dyn Directory>>,
+    /// Of what page files write through; never a log's own directory.
+    through_stores: Vec<Arc<dyn Directory>>,
     not_stored: Option<String>,
 }
 
@@ -144,8 +170,11 @@ impl Place {
                 Err(e) => not_stored = Some(e.to_string()),
             }
         }
+        let mut through_stores = stores.clone();
         if crate::inspect(path).is_ok() {
             stores.push(dir.clone());
+        } else if crate::pages::is_there(&*dir) {
+            through_stores.push(dir.clone());
         }
         let evidence = crate::cuts::evidence(Some(&dir), cache, &facts);
         facts.heed(evidence);
@@ -154,6 +183,7 @@ impl Place {
             runtime: system.runtime(),
             facts,
             stores,
+            through_stores,
             not_stored,
         })
     }
@@ -167,6 +197,16 @@ impl Place {
             require: Guarantee::Nothing,
             stores: &self.stores,
             memory: &MEMORY,
+        }
+    }
+
+    fn through(&self) -> ThroughSite<'_> {
+        ThroughSite {
+            dir: &self.dir,
+            runtime: &self.runtime,
+            facts: &self.facts,
+            stores: &self.through_stores,
+            memory: &through::MEMORY,
         }
     }
 
@@ -203,6 +243,8 @@ impl Place {
             calibration,
             origin,
             left_out,
+            through: None,
+            through_missing: None,
             not_stored: self.not_stored,
         }
     }

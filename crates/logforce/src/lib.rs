@@ -35,6 +35,7 @@
 pub mod calibration;
 pub mod cuts;
 pub mod pages;
+mod through;
 
 use std::path::Path;
 use std::sync::Arc;

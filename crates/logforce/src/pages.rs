@@ -30,19 +30,29 @@
 //! which.
 
 use crate::OpenMode;
+use logforce_device::Directory;
 use std::path::Path;
 use std::sync::Arc;
 
 pub use logforce_pages::{
     CommitHandle, CommitMode, Committed, Error, ErrorKind, Options, Page, PageFile, Result,
-    Snapshot, Stats, Transaction,
+    Snapshot, Stats, Transaction, WriteThrough,
 };
 
-/// With an advisor that measures, for the log, where the user named no method.
+/// With advisors that measure: for the log, where the user named no method, and for a copy-on-write file,
+/// up to how much its commits are written through.
 fn open(path: &Path, mode: OpenMode, options: Options) -> Result<PageFile> {
     let advisor = Arc::new(crate::calibration::Calibrator);
-    let options = options.default_advisor(advisor);
+    let options = options
+        .default_advisor(advisor.clone())
+        .default_through_advisor(advisor);
     PageFile::open(&logforce_device_os::OsSystem::new(), path, mode, options)
+}
+
+/// Whether the directory holds a page file, as far as names say.
+pub(crate) fn is_there(dir: &dyn Directory) -> bool {
+    let entries = dir.entries().unwrap_or_default();
+    entries.iter().any(|e| e.is_file && e.name == "pages")
 }
 
 /// Opens the page file in the directory `path`; makes one where the directory is missing or empty.

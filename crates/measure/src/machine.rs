@@ -111,6 +111,17 @@ impl Machine {
             None => report,
         }
     }
+
+    /// A conclusion, with what speaks against it.
+    pub fn concluded(&self, mut conclusion: String, interrupted: bool) -> String {
+        if self.caveat.is_some() {
+            conclusion.insert_str(0, "Times measured here mean nothing (see the notes). ");
+        }
+        if interrupted {
+            conclusion.push_str(" All this stands on what was measured until the interruption.");
+        }
+        conclusion
+    }
 }
 
 /// One line for people.

@@ -40,7 +40,7 @@ mod transaction;
 mod write_out;
 
 pub use error::{Error, ErrorKind, Result};
-pub use options::{CommitMode, Options, WriteThrough};
+pub use options::{CommitMode, Options, ThroughAdvisor, ThroughQuestion, WriteThrough};
 pub use page::Page;
 pub use page_file::{CommitHandle, Committed, PageFile, Stats};
 pub use snapshot::Snapshot;

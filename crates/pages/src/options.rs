@@ -1,8 +1,12 @@
 //! How to open a page file.
 
 use crate::error::{Error, Result};
+use crate::files::Place;
 use logforce_core::{Advisor, Guarantee, Policy};
+use logforce_device::{Directory, Facts, Runtime};
 use logforce_format::{MAX_PAGE_SIZE, MIN_PAGE_SIZE};
+use std::fmt::Debug;
+use std::path::Path;
 use std::sync::Arc;
 
 /// How a page file commits. Fixed when it is created.
@@ -34,6 +38,29 @@ impl WriteThrough {
     };
 }
 
+/// A place where nothing says up to how much commits are written through.
+pub struct ThroughQuestion<'a> {
+    /// The page file's directory. Files with names that the advisor keeps for itself
+    /// (`calibration-pages`, `calibration-<16 hexadecimal digits>.tmp`) may be created in it.
+    pub dir: &'a Arc<dyn Directory>,
+    /// The page file's runtime.
+    pub runtime: &'a Arc<dyn Runtime>,
+    /// What the system reports about the directory.
+    pub facts: &'a Facts,
+    /// Whether the file is being created; measuring takes time that no later opening should.
+    pub is_new: bool,
+    /// The directory of `calibration_cache` in [`Options::log`].
+    pub cache: Option<&'a Path>,
+}
+
+/// Knows up to how much a commit of a copy-on-write file is written through. It is about speed only:
+/// it is not asked where a write through is worth less than a barrier.
+pub trait ThroughAdvisor: Debug + Send + Sync {
+    /// The answer, if it is known. Called once by the thread that opens the file, with its lock held. It
+    /// may take time, but must return.
+    fn write_through(&self, question: &ThroughQuestion<'_>) -> Option<WriteThrough>;
+}
+
 /// Options of a page file.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -46,6 +73,7 @@ pub struct Options {
     pub(crate) checkpoint_distance: u64,
     pub(crate) writers: usize,
     pub(crate) through: Option<WriteThrough>,
+    pub(crate) through_advisor: Option<Arc<dyn ThroughAdvisor>>,
     pub(crate) log: logforce_core::Options,
 }
 
@@ -64,6 +92,7 @@ impl Default for Options {
             checkpoint_distance: 256 << 20,
             writers: 8,
             through: None,
+            through_advisor: None,
             log: logforce_core::Options::new(),
         }
     }
@@ -132,15 +161,23 @@ impl Options {
     }
 
     /// Copy-on-write files: up to how much a commit writes through, where that is faster than a barrier
-    /// after the writes. Default: one contiguous run of at most 1 MiB. A measurement of the place knows
-    /// better.
+    /// after the writes. Default: what the advisor of the crate `logforce` has measured; without one, one
+    /// contiguous run of at most 1 MiB.
     pub fn write_through(mut self, upto: WriteThrough) -> Self {
         self.through = Some(upto);
         self
     }
 
+    /// The advisor that is asked where [`write_through`](Self::write_through) is not set, unless one is
+    /// set already.
+    pub fn default_through_advisor(mut self, advisor: Arc<dyn ThroughAdvisor>) -> Self {
+        self.through_advisor.get_or_insert(advisor);
+        self
+    }
+
     /// Options of the log of a logged file, such as its method. Its policy, and the guarantee that it
-    /// must have, are those of the page file.
+    /// must have, are those of the page file. `calibrate` and `calibration_cache` hold for
+    /// copy-on-write files as well.
     pub fn log(mut self, options: logforce_core::Options) -> Self {
         self.log = options;
         self
@@ -166,6 +203,24 @@ impl Options {
     /// Of the cache of a logged file, bytes for the newest contents of pages, for readers.
     pub(crate) fn newest_cache(&self) -> usize {
         self.cache / 4
+    }
+
+    /// Up to how much commits of this file are written through.
+    pub(crate) fn through(&self, place: &Place, is_new: bool) -> WriteThrough {
+        let ask = |advisor: &Arc<dyn ThroughAdvisor>| {
+            advisor.write_through(&ThroughQuestion {
+                dir: &place.dir,
+                runtime: &place.runtime,
+                facts: &place.facts,
+                is_new,
+                cache: self.log.calibration_dir(),
+            })
+        };
+        let advisor = self.through_advisor.as_ref();
+        let advisor = advisor.filter(|_| self.log.calibrates());
+        self.through
+            .or_else(|| advisor.and_then(ask))
+            .unwrap_or(WriteThrough::UNMEASURED)
     }
 
     /// Checks all numbers.

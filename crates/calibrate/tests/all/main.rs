@@ -4,4 +4,5 @@
 
 mod choose;
 mod common;
+mod through;
 mod trial;

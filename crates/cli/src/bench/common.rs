@@ -35,6 +35,28 @@ impl Where {
     }
 }
 
+/// Where to measure, with or without the name of the flag.
+#[derive(Debug, clap::Args)]
+pub struct Place {
+    /// The same as --dir DIR
+    #[arg(value_name = "DIR", conflicts_with = "dir")]
+    positional: Option<PathBuf>,
+    #[command(flatten)]
+    flag: Where,
+}
+
+impl Place {
+    /// The directory.
+    pub fn dir(&self) -> &Path {
+        self.positional.as_deref().unwrap_or(self.flag.dir())
+    }
+
+    /// Refuses what is no directory.
+    pub fn check(&self) -> anyhow::Result<()> {
+        check_directory(self.dir())
+    }
+}
+
 /// Refuses a `--dir` that is no directory.
 pub fn check_directory(dir: &Path) -> anyhow::Result<()> {
     let why = match dir.metadata() {

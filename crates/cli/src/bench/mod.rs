@@ -3,7 +3,9 @@
 pub mod common;
 mod group;
 mod journal;
+mod map;
 pub mod os;
+mod pages;
 
 use crate::exit::End;
 use clap::Subcommand;
@@ -20,6 +22,8 @@ Examples:
   logforce bench --method {methods} --file-state zeroed --json -
   logforce bench group                      the log alone and by many threads: what a write carries
   logforce bench group --threads 8 --records 400
+  logforce bench pages /data                from how many pages on is one barrier cheaper?
+  logforce bench map /data --size 8GiB      small commits to a large file: mapped, written, ours
 
 Files are made in a temporary directory and removed. Ctrl-C prints what was measured until then.
 A tenth of the disk is always left free, of a large one 8 GiB."
@@ -43,6 +47,12 @@ enum Scenario {
     Journal(journal::Args),
     /// Commits to one log by N threads: your numbers of threads, your sizes of records.
     Group(group::Args),
+    /// Commits of N pages and a header: written through or forced by one barrier, and from how
+    /// many pages on the barrier is cheaper.
+    Pages(pages::Args),
+    /// Small commits to large files: changed in a mapping and synced, written in sorted runs, or by
+    /// our page files; wall clock and the system's processor time, by the size of the file.
+    Map(map::Args),
 }
 
 /// Runs the scenario asked for.
@@ -51,6 +61,8 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         None => journal::run(args.journal),
         Some(Scenario::Journal(args)) => journal::run(args),
         Some(Scenario::Group(args)) => group::run(args),
+        Some(Scenario::Pages(args)) => pages::run(args),
+        Some(Scenario::Map(args)) => map::run(args),
     }
 }
 

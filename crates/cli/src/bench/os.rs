@@ -3,7 +3,9 @@
 use logforce_device::System;
 use logforce_measure::counters::{CounterSource, Reading};
 use logforce_measure::machine::Host;
+use logforce_measure::map::{CpuTimes, Mapping, Os};
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 
 /// Files and directories.
@@ -45,5 +47,34 @@ impl CounterSource for DeviceCounters {
             bytes,
             flushes: counters.flushes,
         })
+    }
+}
+
+/// Mapping files, and processor time.
+pub fn mapping() -> Os {
+    Os {
+        map: |path, len| {
+            let mapped = logforce_device_os::MappedFile::open(path, len)?;
+            Ok(Box::new(Mapped(mapped)))
+        },
+        times: || {
+            let times = logforce_device_os::process_times()?;
+            Some(CpuTimes {
+                user: times.user,
+                system: times.system,
+            })
+        },
+    }
+}
+
+struct Mapped(logforce_device_os::MappedFile);
+
+impl Mapping for Mapped {
+    fn write(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.0.write(offset, bytes)
+    }
+
+    fn sync(&mut self, ranges: &[Range<u64>]) -> io::Result<()> {
+        self.0.sync(ranges)
     }
 }

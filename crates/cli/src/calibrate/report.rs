@@ -2,9 +2,9 @@
 //! `docs/cli-json.md`.
 
 use logforce::FileState;
-use logforce::calibration::{self, Calibration, Figure, Origin};
+use logforce::calibration::{self, Calibration, Figure, Origin, ThroughCalibration, ThroughFigure};
 use logforce_measure::machine::Machine;
-use logforce_measure::numbers::{count, short};
+use logforce_measure::numbers::{bytes, count, short};
 use logforce_measure::table;
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -29,6 +29,10 @@ pub struct Report {
     candidates: Vec<Candidate>,
     left_out: Vec<LeftOut>,
     evidence: Option<Evidence>,
+    /// Up to how much copy-on-write page files write through.
+    through: Option<Through>,
+    /// Why that was not measured.
+    through_missing: Option<String>,
     stored_in: Vec<String>,
     not_stored: Option<String>,
     /// Why some results of power cuts cannot be read, and what to do.
@@ -77,6 +81,53 @@ struct Live {
     method: &'static str,
     forces: u64,
     p50_us: f64,
+}
+
+/// Written through, or forced by a barrier after the writes?
+#[derive(Debug, Serialize)]
+struct Through {
+    runs: u32,
+    bytes: u64,
+    why: String,
+    /// RFC 3339, UTC.
+    measured: Option<String>,
+    turns: u32,
+    seconds: f64,
+    candidates: Vec<Shape>,
+}
+
+/// Commits of so many runs and bytes.
+#[derive(Debug, Serialize)]
+struct Shape {
+    runs: u32,
+    bytes: u64,
+    through_us: f64,
+    barrier_us: f64,
+    /// Of the first to the second; all three null from too few pairs.
+    ratio: Option<f64>,
+    ratio_low: Option<f64>,
+    ratio_high: Option<f64>,
+}
+
+fn through(t: &ThroughCalibration) -> Through {
+    let shape = |f: &ThroughFigure| Shape {
+        runs: f.runs,
+        bytes: f.bytes,
+        through_us: micros(f.through),
+        barrier_us: micros(f.barrier),
+        ratio: f.ratio.map(|r| r.mid),
+        ratio_low: f.ratio.map(|r| r.low),
+        ratio_high: f.ratio.map(|r| r.high),
+    };
+    Through {
+        runs: t.decided.upto.runs,
+        bytes: t.decided.upto.bytes,
+        why: t.decided.why.clone(),
+        measured: time(t.measured_at),
+        turns: t.turns,
+        seconds: t.spent.as_secs_f64(),
+        candidates: t.decided.figures.iter().map(shape).collect(),
+    }
 }
 
 fn micros(time: Duration) -> f64 {
@@ -156,6 +207,8 @@ impl Report {
                 })
                 .collect(),
             evidence: found.calibration.as_ref().map(evidence),
+            through: found.through.as_ref().map(through),
+            through_missing: found.through_missing.clone(),
             stored_in: found
                 .stored_in
                 .iter()
@@ -216,6 +269,29 @@ impl Report {
                 let seen = format!("{} forces by {}, median {p50} µs", l.forces, l.method);
                 line("in use", &seen);
             }
+        }
+        if let Some(t) = &self.through {
+            let upto = match t.runs {
+                0 => "never written through".to_owned(),
+                runs => format!(
+                    "written through up to {} and {}",
+                    count(runs, "run"),
+                    bytes(t.bytes)
+                ),
+            };
+            line(
+                "page files",
+                &format!("copy-on-write: {upto}, else by a barrier"),
+            );
+            let when = t.measured.as_deref().unwrap_or("at an unknown time");
+            let turns = count(t.turns, "turn");
+            line(
+                "",
+                &format!("{}; measured {when}, {turns} in {:.2} s", t.why, t.seconds),
+            );
+        }
+        if let Some(why) = &self.through_missing {
+            line("page files", &format!("not measured: {why}"));
         }
         for path in &self.stored_in {
             line("stored in", path);

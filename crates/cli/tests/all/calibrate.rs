@@ -83,7 +83,17 @@ fn measures_once_and_shows_it_again() {
         }
     }
 
+    let through = &first["through"];
+    assert!(cache.join("calibration-pages").is_file(), "{first}");
+    for part in [through, &through["candidates"][0]] {
+        for name in part.as_object().unwrap().keys() {
+            let documented = document.contains(&format!("`{name}`"));
+            assert!(documented, "{name} is not documented");
+        }
+    }
+
     let second = report(&run(&["--json", "-"]));
+    assert_eq!(second["through"], first["through"]);
     assert_eq!(second["origin"], "known");
     assert_eq!(second["method"], first["method"]);
     assert_eq!(second["evidence"], first["evidence"]);

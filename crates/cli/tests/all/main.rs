@@ -3,6 +3,8 @@
 //! One program: to link each file by itself took longer than to run it.
 
 mod bench;
+mod bench_map;
+mod bench_pages;
 mod calibrate;
 mod common;
 mod ended_early;

@@ -28,6 +28,7 @@ mod stack;
 mod volume;
 
 pub use crate::unix::error;
+pub use crate::unix::mapping;
 use crate::unix::transfer;
 
 pub use counters::{Counter, DeviceCounters, block_device_counters};

@@ -15,6 +15,7 @@ mod machine;
 pub mod runtime;
 
 pub use crate::unix::error;
+pub use crate::unix::mapping;
 use crate::unix::transfer;
 
 pub use machine::machine;

@@ -8,6 +8,7 @@
 //! - `lock` (unsafe): the call behind one writer per directory.
 //! - `facts`, from `volume` and `control` (unsafe); `disk`, which asks, by `storage` and `protocol`,
 //!   which take answers apart. `in_place`: which files are overwritten where they lie.
+//! - `mapping` (unsafe): a file in memory; `times` (unsafe): processor time.
 //! - `runtime`, `machine` (unsafe): waiting, random bits, the version, other processes.
 //! - `trace`, in tests only: the calls that were made.
 //!
@@ -40,6 +41,8 @@ pub(crate) mod lock;
 #[cfg(windows)]
 mod machine;
 #[cfg(windows)]
+pub(crate) mod mapping;
+#[cfg(windows)]
 mod names;
 #[cfg(windows)]
 mod overlapped;
@@ -49,6 +52,8 @@ mod patience;
 pub(crate) mod runtime;
 #[cfg(windows)]
 mod security;
+#[cfg(windows)]
+mod times;
 #[cfg(all(windows, test))]
 mod trace;
 #[cfg(windows)]
@@ -61,3 +66,5 @@ pub(crate) mod error;
 pub use gather::{GatherFile, Gathered};
 #[cfg(windows)]
 pub use machine::{is_running, machine};
+#[cfg(windows)]
+pub use times::process_times;

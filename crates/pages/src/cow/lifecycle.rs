@@ -40,13 +40,22 @@ impl CowStore {
             kind: PageFileKind::CopyOnWrite(CopyOnWriteRoot::default()),
         };
         HeaderSlots::create(&place, &header)?;
-        CowStore::open(place, options, guarantee)
+        CowStore::start(place, options, guarantee, true)
     }
 
     pub(crate) fn open(
         place: Place,
         options: Options,
         guarantee: Guarantee,
+    ) -> Result<Arc<CowStore>> {
+        CowStore::start(place, options, guarantee, false)
+    }
+
+    fn start(
+        place: Place,
+        options: Options,
+        guarantee: Guarantee,
+        is_new: bool,
     ) -> Result<Arc<CowStore>> {
         let mut slots = HeaderSlots::load(&place, place.open_file(DATA, false)?)?;
         let header = slots.header;
@@ -83,6 +92,10 @@ impl CowStore {
         if !is_through_enough {
             force().map_err(Error::io("sync", &medium.path))?;
         }
+        let through = match is_through_enough {
+            true => options.through(&place, is_new),
+            false => WriteThrough::UNMEASURED,
+        };
         let writers = Writers::start(&place.runtime, options.writers, place.alignment());
         let writers = writers.map_err(Error::io("start threads for", &medium.path))?;
         let version = version_of(&header, &root);
@@ -93,7 +106,7 @@ impl CowStore {
             policy: options.policy,
             guarantee,
             is_through_enough,
-            through: options.through.unwrap_or(WriteThrough::UNMEASURED),
+            through,
             most_dirty: (options.cache as u64 / 2).max(LEAST_DIRTY),
             counts: Counts::default(),
             work: Event::default(),

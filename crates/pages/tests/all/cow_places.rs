@@ -1,9 +1,11 @@
 //! What a commit costs, and that places are used again.
 
 use crate::cow_basics::{contents, create, on_disk, options, reopen};
+use logforce_core::OpenMode;
 use logforce_device::Runtime;
-use logforce_pages::{PageFile, WriteThrough};
+use logforce_pages::{PageFile, ThroughAdvisor, ThroughQuestion, WriteThrough};
 use logforce_testkit::{Rng, SimDisk, SimOptions, SimRuntime};
+use std::sync::{Arc, Mutex};
 
 fn write_all(file: &PageFile, pages: impl IntoIterator<Item = u64>, stamp: u64) {
     let mut tx = file.begin().unwrap();
@@ -200,4 +202,62 @@ fn a_view_that_is_held_costs_what_it_shows() {
         }
         assert!(file_len(disk) - (128 << 10) <= len);
     });
+}
+
+/// Answers as it is told to, and keeps what it was asked.
+#[derive(Debug)]
+struct Knows {
+    upto: Option<WriteThrough>,
+    asked: Mutex<Vec<bool>>,
+}
+
+impl ThroughAdvisor for Knows {
+    fn write_through(&self, question: &ThroughQuestion<'_>) -> Option<WriteThrough> {
+        self.asked.lock().unwrap().push(question.is_new);
+        self.upto
+    }
+}
+
+#[test]
+fn where_no_option_says_it_the_advisor_is_asked_once_for_each_opening() {
+    let never = WriteThrough { runs: 0, bytes: 0 };
+    let log = logforce_core::Options::new;
+    // What the advisor knows, the options; what it was asked, and barriers of a commit of one run.
+    for (upto, named, calibrate, asked, barriers) in [
+        (Some(never), None, true, &[true, false][..], 1),
+        (None, None, true, &[true, false], 0),
+        (
+            Some(never),
+            Some(WriteThrough {
+                runs: 9,
+                bytes: 1 << 20,
+            }),
+            true,
+            &[],
+            0,
+        ),
+        (Some(never), None, false, &[], 0),
+    ] {
+        on_disk(|disk, rt| {
+            let asked_of = Mutex::default();
+            let knows = Arc::new(Knows {
+                upto,
+                asked: asked_of,
+            });
+            let mut with = options()
+                .default_through_advisor(knows.clone())
+                .log(log().calibrate(calibrate));
+            if let Some(named) = named {
+                with = with.write_through(named);
+            }
+            create(disk, rt, with.clone()).close().unwrap();
+            let path = "/db";
+            let file =
+                PageFile::open(&*disk.system(rt), path, OpenMode::OpenExisting, with).unwrap();
+            let before = disk.counters().barriers;
+            write_all(&file, 0..1, 1);
+            assert_eq!(disk.counters().barriers - before, barriers);
+            assert_eq!(*knows.asked.lock().unwrap(), asked);
+        });
+    }
 }

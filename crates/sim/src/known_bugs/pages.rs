@@ -125,7 +125,7 @@ pub const PAGES: &[KnownBug] = &[
         "version-left-in-the-log",
         "a version that somebody reads goes with the part of the log that is truncated",
     )
-    .found_by(8679),
+    .found_by(20557),
     bug(
         "torn-page-not-repaired",
         "what recovery redid is not written before the log is truncated",

@@ -1,0 +1,203 @@
+//! From a place to its crossover: remembered, read, or measured.
+
+use super::decide::decide;
+use super::{ThroughCalibration, store, trial};
+use crate::{Skip, ValidFor, shortlist, skip};
+use logforce_device::{Barrier, Directory, Facts, FileState, ForceBy, Guarantee, Plan, Runtime};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+
+/// Places that are remembered.
+const MOST: usize = 64;
+
+/// A place whose crossover is in question.
+#[derive(Clone, Copy)]
+pub struct ThroughSite<'a> {
+    /// Where the trial's file is made.
+    pub dir: &'a Arc<dyn Directory>,
+    /// Time, threads and random numbers.
+    pub runtime: &'a Arc<dyn Runtime>,
+    /// The facts of `dir`, as they are now.
+    pub facts: &'a Facts,
+    /// Where evidence is kept; the first is looked into first.
+    pub stores: &'a [Arc<dyn Directory>],
+    /// What the process knows.
+    pub memory: &'a ThroughMemory,
+}
+
+/// What a process knows, so that its page files on one filesystem measure once.
+#[derive(Debug, Default)]
+pub struct ThroughMemory {
+    slots: Mutex<Vec<(ValidFor, Slot)>>,
+}
+
+#[derive(Debug, Clone)]
+enum Slot {
+    /// Being measured by this process.
+    Running(u64),
+    /// Measured; `None` where it failed, which is not tried again.
+    Known(Option<Box<ThroughCalibration>>),
+}
+
+impl ThroughMemory {
+    /// Knows nothing.
+    pub const fn new() -> Self {
+        ThroughMemory {
+            slots: Mutex::new(Vec::new()),
+        }
+    }
+
+    fn slots(&self) -> MutexGuard<'_, Vec<(ValidFor, Slot)>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn get(&self, key: &ValidFor) -> Option<Slot> {
+        let slots = self.slots();
+        slots.iter().find(|(k, _)| k == key).map(|(_, s)| s.clone())
+    }
+
+    fn put(&self, key: &ValidFor, slot: Slot) {
+        let mut slots = self.slots();
+        slots.retain(|(k, _)| k != key);
+        if slots.len() >= MOST {
+            slots.remove(0);
+        }
+        slots.push((key.clone(), slot));
+    }
+
+    /// Whether the caller is the one to measure. Nobody waits: what is so without a measurement does
+    /// as well for the file that comes meanwhile.
+    fn claim(&self, key: &ValidFor, process: u64) -> bool {
+        let mut slots = self.slots();
+        let running = |s: &Slot| matches!(s, Slot::Running(by) if *by == process);
+        if slots.iter().any(|(k, s)| k == key && running(s)) {
+            return false;
+        }
+        slots.retain(|(k, _)| k != key);
+        slots.push((key.clone(), Slot::Running(process)));
+        true
+    }
+}
+
+/// The latest of what is remembered and stored.
+pub fn known_through(site: &ThroughSite<'_>) -> Option<ThroughCalibration> {
+    let key = key(site);
+    let remembered = match site.memory.get(&key) {
+        Some(Slot::Known(known)) => known.map(|k| *k),
+        _ => None,
+    };
+    let stored = site.stores.iter().filter_map(|d| store::read(d, &key));
+    remembered
+        .into_iter()
+        .chain(stored)
+        .reduce(|a, b| if b.measured_at > a.measured_at { b } else { a })
+}
+
+/// What is known, else what measuring shows within `budget`. `None` where neither can be had: then
+/// it is [`Upto::UNMEASURED`](super::Upto::UNMEASURED).
+pub fn choose_through(site: &ThroughSite<'_>, budget: Duration) -> Option<ThroughCalibration> {
+    let key = key(site);
+    if let Some(known) = known_through(site) {
+        site.memory
+            .put(&key, Slot::Known(Some(Box::new(known.clone()))));
+        keep(site, &known);
+        return Some(known);
+    }
+    match site.memory.get(&key) {
+        Some(Slot::Known(None)) => None,
+        _ if reason_not_to(site).is_some_and(|r| r == Skip::Remote) => None,
+        _ => measure_through(site, budget).ok(),
+    }
+}
+
+/// Why nothing is measured here; a place that cannot say what is free has nothing free.
+fn reason_not_to(site: &ThroughSite<'_>) -> Option<Skip> {
+    let list = shortlist(site.facts, Guarantee::Nothing);
+    let free = site.dir.free_space().unwrap_or(0);
+    skip(site.facts, &list, free)
+}
+
+/// Measures anew, also where the only reason against it is that the files are on another machine: it
+/// was asked for.
+///
+/// # Errors
+/// Why not, in words.
+pub fn measure_through(
+    site: &ThroughSite<'_>,
+    budget: Duration,
+) -> Result<ThroughCalibration, String> {
+    match reason_not_to(site) {
+        Some(Skip::Remote) | None => {}
+        Some(reason) => return Err(reason.to_string()),
+    }
+    if !is_through_enough(site.facts) {
+        return Err("a write through guarantees less than a barrier here: none is used".to_owned());
+    }
+    let key = key(site);
+    if !site.memory.claim(&key, site.runtime.process()) {
+        return Err("another opening in this process was still measuring".to_owned());
+    }
+    let latest = site.stores.iter().filter_map(|d| store::read(d, &key));
+    let latest = latest.map(|c| c.measured_at).max().unwrap_or(0);
+    let began = site.runtime.now();
+    let unit = key.write_unit;
+    let measured = trial::measure(site.dir, site.runtime, site.facts, unit, budget);
+    let pairs = match measured {
+        Ok(pairs) => pairs,
+        Err(e) => {
+            site.memory.put(&key, Slot::Known(None));
+            return Err(format!("measuring failed: {e}"));
+        }
+    };
+    let spent = site.runtime.now().saturating_sub(began);
+    let turns = pairs.iter().map(|p| p.times.len()).max().unwrap_or(0);
+    let calibration = ThroughCalibration {
+        decided: decide(&pairs),
+        turns: u32::try_from(turns).unwrap_or(u32::MAX),
+        // As it is stored.
+        spent: Duration::from_millis(u64::try_from(spent.as_millis()).unwrap_or(u64::MAX)),
+        // Also where the clock was set back: what is newer has to look newer.
+        measured_at: unix_millis().max(latest.saturating_add(1)),
+        valid_for: key.clone(),
+    };
+    site.memory
+        .put(&key, Slot::Known(Some(Box::new(calibration.clone()))));
+    keep(site, &calibration);
+    Ok(calibration)
+}
+
+fn key(site: &ThroughSite<'_>) -> ValidFor {
+    ValidFor::now(site.facts, site.facts.write_unit())
+}
+
+/// Keeps it wherever there is nothing as new, as far as that can be done.
+fn keep(site: &ThroughSite<'_>, calibration: &ThroughCalibration) {
+    for dir in site.stores {
+        let there = store::read(dir, &calibration.valid_for);
+        if there.is_none_or(|c| c.measured_at < calibration.measured_at) {
+            let _ = store::write(dir, &**site.runtime, calibration);
+        }
+    }
+}
+
+/// Whether a write through is worth as much as a barrier: else a page file never uses it.
+fn is_through_enough(facts: &Facts) -> bool {
+    let worth = |force| {
+        let plan = Plan {
+            direct: false,
+            force,
+        };
+        facts
+            .assess_plan(plan, FileState::Growing)
+            .map(|a| a.guarantee)
+    };
+    worth(ForceBy::Through) >= worth(ForceBy::Barrier(Barrier::Data))
+}
+
+fn unix_millis() -> u64 {
+    SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .ok()
+        .and_then(|d| u64::try_from(d.as_millis()).ok())
+        .unwrap_or(0)
+}

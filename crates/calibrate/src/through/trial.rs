@@ -1,0 +1,146 @@
+//! The measuring itself.
+
+use super::decide::Pairs;
+use super::pool::Pool;
+use crate::scratch::{Scratch, remove_leftovers};
+use logforce_device::{AlignedBuf, Barrier, Directory, Facts, File, Runtime, Write};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One run of so many units, ascending; then so many runs of one unit.
+const UNITS_OF_ONE_RUN: [u64; 4] = [1, 16, 64, 256];
+const RUNS: [u32; 5] = [2, 4, 8, 16, 32];
+
+/// Turns that are not counted: caches warm up, the device wakes.
+const WARM_UP: usize = 2;
+
+/// Turns after which it ends in any case.
+const MOST: usize = 400;
+
+/// Measures in `dir` within `budget`: in each turn, for each shape of commit, one that is written
+/// through and one that is forced by a barrier, by `unit` bytes, up to 8 writes in flight.
+///
+/// The file is removed in the end, whatever happens.
+pub(super) fn measure(
+    dir: &Arc<dyn Directory>,
+    runtime: &Arc<dyn Runtime>,
+    facts: &Facts,
+    unit: u32,
+    budget: Duration,
+) -> io::Result<Vec<Pairs>> {
+    let began = runtime.now();
+    // Something is left for removing the file.
+    let end = began + budget - budget / 16;
+    remove_leftovers(dir);
+    let direct = facts
+        .direct
+        .is_some_and(|d| unit.is_multiple_of(d.offset.max(1)));
+    let prepared_by = began + budget / 5;
+    let scratch = Scratch::make(
+        dir,
+        &**runtime,
+        facts.kind,
+        unit,
+        (!direct, direct),
+        prepared_by,
+    )?;
+    let mut commits = Commits {
+        scratch,
+        pool: Pool::start(runtime)?,
+        direct,
+        unit: u64::from(unit),
+        random: runtime.random(),
+        number: 0,
+    };
+    let mut shapes: Vec<Pairs> = shapes(unit);
+    let mut longest = vec![Duration::ZERO; shapes.len()];
+    'all: for turn in 0..MOST {
+        for (shape, longest) in shapes.iter_mut().zip(&mut longest) {
+            let mut times = [Duration::ZERO; 2];
+            commits.random ^= commits.random << 13;
+            commits.random ^= commits.random >> 7;
+            commits.random ^= commits.random << 17;
+            let first = (commits.random & 1) as usize;
+            for way in [first, 1 - first] {
+                let start = runtime.now();
+                if start + 2 * *longest > end {
+                    break 'all;
+                }
+                commits.make(shape, way == 0)?;
+                times[way] = runtime.now().saturating_sub(start);
+                *longest = times[way].max(*longest / 2);
+            }
+            if turn >= WARM_UP {
+                shape.times.push((times[0], times[1]));
+            }
+        }
+    }
+    drop(commits.pool);
+    commits.scratch.remove()?;
+    Ok(shapes)
+}
+
+fn shapes(unit: u32) -> Vec<Pairs> {
+    let unit = u64::from(unit);
+    let one = UNITS_OF_ONE_RUN.map(|units| (1, units * unit));
+    let many = RUNS.map(|runs| (runs, u64::from(runs) * unit));
+    one.into_iter()
+        .chain(many)
+        .map(|(runs, bytes)| Pairs {
+            runs,
+            bytes,
+            times: Vec::new(),
+        })
+        .collect()
+}
+
+struct Commits<'a> {
+    scratch: Scratch<'a>,
+    pool: Pool,
+    direct: bool,
+    unit: u64,
+    random: u64,
+    number: u64,
+}
+
+impl Commits<'_> {
+    fn make(&mut self, shape: &Pairs, through: bool) -> io::Result<()> {
+        let length = shape.bytes / u64::from(shape.runs.max(1));
+        let mut writes = Vec::new();
+        let mut file: Option<Arc<dyn File>> = None;
+        for _ in 0..shape.runs {
+            let place = self.scratch.next(self.direct, length);
+            let Some((open, offset)) = place else {
+                return Err(io::Error::other("a trial that was not prepared"));
+            };
+            // A unit is left out, so that two runs never touch.
+            if shape.runs > 1 {
+                let _ = self.scratch.next(self.direct, self.unit);
+            }
+            file = Some(open);
+            self.number += 1;
+            let mut buf = AlignedBuf::zeroed(length as usize, (self.unit as usize).max(4096));
+            // Every block differs from the one before, so that no device can share or skip it.
+            for block in buf.chunks_mut(512) {
+                let stamp = (self.random ^ self.number).to_le_bytes();
+                let n = block.len().min(stamp.len());
+                block[..n].copy_from_slice(&stamp[..n]);
+            }
+            writes.push(Write {
+                offset,
+                range: 0..buf.len(),
+                buf,
+                through,
+            });
+        }
+        let Some(file) = file else {
+            return Ok(());
+        };
+        self.pool.write(&file, writes)?;
+        match through {
+            true => Ok(()),
+            false => file.barrier(Barrier::Data),
+        }
+    }
+}

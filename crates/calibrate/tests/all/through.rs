@@ -1,0 +1,112 @@
+//! The crossover of page files on a simulated disk: what it finds, how long it takes, what it leaves.
+
+use crate::common::{Costs, EQUAL, micros, millis, names, slow};
+use logforce_calibrate::{
+    THROUGH_NAME, ThroughCalibration, ThroughMemory, ThroughSite, Upto, choose_through,
+    known_through, measure_through,
+};
+use logforce_device::{FilesystemKind, Runtime};
+use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
+use std::sync::Arc;
+use std::time::Duration;
+
+const BUDGET: Duration = Duration::from_millis(500);
+
+fn options() -> SimOptions {
+    SimOptions {
+        log_lines: 0,
+        blocking: true,
+        ..SimOptions::default()
+    }
+}
+
+/// What is found with these costs, and how long that took.
+fn found(costs: Costs, seed: u64) -> (ThroughCalibration, Duration) {
+    let disk = SimDisk::new(options(), seed);
+    SimRuntime::run(seed, |rt| {
+        let dir = slow(&disk, rt, costs);
+        let (facts, memory) = (dir.facts().unwrap(), ThroughMemory::new());
+        let runtime: Arc<dyn Runtime> = Arc::new(rt.clone());
+        let stores = [dir.clone()];
+        let site = ThroughSite {
+            dir: &dir,
+            runtime: &runtime,
+            facts: &facts,
+            stores: &stores,
+            memory: &memory,
+        };
+        assert_eq!(known_through(&site), None);
+        let began = rt.now();
+        let found = measure_through(&site, BUDGET).unwrap();
+        let took = rt.now() - began;
+        assert_eq!(names(&dir), [THROUGH_NAME]);
+        // Whoever comes later, in this process or another, measures nothing.
+        let began = rt.now();
+        let again = choose_through(&site, BUDGET);
+        let other = ThroughMemory::new();
+        let stored = known_through(&ThroughSite {
+            memory: &other,
+            ..site
+        });
+        assert!(rt.now() - began < millis(10));
+        assert_eq!(again.as_ref(), Some(&found));
+        assert_eq!(stored.map(|s| s.decided.upto), Some(found.decided.upto));
+        (found, took)
+    })
+}
+
+fn through(micros: u64) -> Costs {
+    Costs {
+        through: Duration::from_micros(micros),
+        noise: 0.1,
+        ..EQUAL
+    }
+}
+
+#[test]
+fn the_crossover_is_where_the_costs_put_it() {
+    // 8 are in flight at once: 16 runs take twice as long as 8, 32 four times.
+    for (micros, runs) in [(12, 8..=32), (30, 4..=16), (90, 1..=1), (200, 0..=0)] {
+        let (found, took) = found(through(micros), 0);
+        let decided = &found.decided;
+        assert!(runs.contains(&decided.upto.runs), "{micros}: {decided:#?}");
+        assert!(took < BUDGET + millis(20), "{took:?}");
+        assert!(found.turns >= 12, "{found:?}");
+    }
+}
+
+#[test]
+fn a_slow_device_is_as_if_nothing_was_measured() {
+    let costs = Costs {
+        through: millis(20),
+        barrier: millis(8),
+        mib: micros(500),
+        noise: 0.1,
+    };
+    let (found, took) = found(costs, 1);
+    assert_eq!(found.decided.upto, Upto::UNMEASURED);
+    assert!(took < BUDGET + millis(100), "{took:?}");
+}
+
+#[test]
+fn where_nothing_should_be_measured_nothing_is() {
+    let disk = SimDisk::new(options(), 1);
+    SimRuntime::run(1, |rt| {
+        let dir = slow(&disk, rt, EQUAL);
+        let memory = ThroughMemory::new();
+        let runtime: Arc<dyn Runtime> = Arc::new(rt.clone());
+        for kind in [FilesystemKind::Volatile, FilesystemKind::Remote] {
+            let mut facts = dir.facts().unwrap();
+            facts.kind = kind;
+            let site = ThroughSite {
+                dir: &dir,
+                runtime: &runtime,
+                facts: &facts,
+                stores: &[],
+                memory: &memory,
+            };
+            assert_eq!(choose_through(&site, BUDGET), None);
+        }
+        assert_eq!(names(&dir), [""; 0]);
+    });
+}

@@ -1,0 +1,100 @@
+//! Up to how much a copy-on-write page file writes through here: asked when one is opened, measured
+//! when one is created.
+
+use crate::calibration::{Calibrator, DEEPEST, make_directories};
+use logforce_calibrate::{ThroughMemory, ThroughSite, choose_through, known_through};
+use logforce_device_os::OsSystem;
+use logforce_pages::{ThroughAdvisor, ThroughQuestion, WriteThrough};
+use std::time::Duration;
+
+/// Page files of one filesystem in one process measure it once.
+pub(crate) static MEMORY: ThroughMemory = ThroughMemory::new();
+
+/// How long the creation of a page file may take longer.
+pub(crate) const AT_CREATION: Duration = Duration::from_millis(500);
+
+/// How long a trial may take that is asked for.
+pub(crate) const LONGEST: Duration = Duration::from_secs(2);
+
+impl ThroughAdvisor for Calibrator {
+    fn write_through(&self, question: &ThroughQuestion<'_>) -> Option<WriteThrough> {
+        // In the cache, if there is one that can be used; else beside the page file.
+        let shared = question
+            .cache
+            .and_then(|path| make_directories(&OsSystem::new(), path, DEEPEST).ok());
+        let stores = [shared.unwrap_or_else(|| question.dir.clone())];
+        let site = ThroughSite {
+            dir: question.dir,
+            runtime: question.runtime,
+            facts: question.facts,
+            stores: &stores,
+            memory: &MEMORY,
+        };
+        let known = match question.is_new {
+            true => choose_through(&site, AT_CREATION),
+            false => known_through(&site),
+        }?;
+        Some(WriteThrough {
+            runs: known.decided.upto.runs as usize,
+            bytes: known.decided.upto.bytes,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pages::{CommitMode, Options};
+    use logforce_calibrate::THROUGH_NAME;
+    use logforce_device::System;
+
+    #[test]
+    fn a_new_file_measures_once_and_an_existing_one_asks_what_is_known() {
+        let home = tempfile::tempdir_in(".").unwrap();
+        let cache = home.path().join("cache");
+        let log = crate::Options::new().calibration_cache(&cache);
+        let options = Options::new()
+            .mode(CommitMode::CopyOnWrite)
+            .require(crate::Guarantee::Nothing)
+            .log(log);
+        let path = home.path().join("pages");
+        let file = crate::pages::create_new(&path, options.clone()).unwrap();
+        file.close().unwrap();
+        let system = OsSystem::new();
+        let dir = system.directory(&path).unwrap();
+        let known = crate::calibration::known(&path, Some(&cache))
+            .unwrap()
+            .through;
+        let Some(known) = known else {
+            logforce_testkit::skip!("nothing is measured here");
+            return;
+        };
+        let names: Vec<String> = dir.entries().unwrap().into_iter().map(|e| e.name).collect();
+        assert!(
+            !names.iter().any(|n| n.starts_with("calibration")),
+            "{names:?}"
+        );
+        assert!(cache.join(THROUGH_NAME).is_file());
+        let facts = dir.facts().unwrap();
+        let question = ThroughQuestion {
+            dir: &dir,
+            runtime: &system.runtime(),
+            facts: &facts,
+            is_new: false,
+            cache: Some(&cache),
+        };
+        let found = Calibrator.write_through(&question).unwrap();
+        let upto = known.decided.upto;
+        assert_eq!((found.runs, found.bytes), (upto.runs as usize, upto.bytes));
+        // Another one measures nothing: the evidence stays what it was.
+        let other = home.path().join("other");
+        crate::pages::create_new(&other, options)
+            .unwrap()
+            .close()
+            .unwrap();
+        let again = crate::calibration::known(&other, Some(&cache))
+            .unwrap()
+            .through;
+        assert_eq!(again.map(|t| t.measured_at), Some(known.measured_at));
+    }
+}

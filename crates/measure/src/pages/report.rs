@@ -1,0 +1,351 @@
+//! What was measured, for people and as data. Field names are kept compatible; see
+//! `docs/bench-json.md`.
+
+use super::published::{Published, SOURCE, remark};
+use super::{Layout, Outcome, Way};
+use crate::MeasureError;
+use crate::group::Series;
+use crate::layout::{Column, fitted, sections, wrap};
+use crate::machine::Machine;
+use crate::numbers::short;
+use crate::stats::Spread;
+use logforce_device::{Assessment, Verdict};
+use serde::Serialize;
+
+/// Value of `schema`.
+pub const SCHEMA: &str = "logforce-bench-pages";
+/// Value of `version`; grows only when a field changes its meaning or goes.
+pub const VERSION: u32 = 1;
+
+/// One run of the command.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// [`SCHEMA`].
+    pub schema: &'static str,
+    /// [`VERSION`].
+    pub version: u32,
+    /// The command line.
+    pub command: String,
+    /// When it started: RFC 3339, UTC.
+    pub started: String,
+    /// Whether the user stopped it.
+    pub interrupted: bool,
+    /// What it ran on.
+    pub machine: Machine,
+    /// What follows, in sentences.
+    pub conclusion: String,
+    /// How it was measured.
+    pub notes: Vec<String>,
+    /// What was measured.
+    pub rows: Vec<Row>,
+}
+
+/// One case.
+#[derive(Debug, Clone, Serialize)]
+pub struct Row {
+    /// Where the pages lie.
+    pub layout: Layout,
+    /// How they are made durable.
+    pub way: Way,
+    /// Pages of a commit, beside its header.
+    pub pages: u64,
+    /// Slices.
+    pub slices: u64,
+    /// Commits in all of them.
+    pub commits: u64,
+    /// Median of the slices.
+    pub commits_per_s: Option<f64>,
+    /// A tenth of the slices lies below.
+    pub commits_per_s_p10: Option<f64>,
+    /// A tenth of the slices lies above.
+    pub commits_per_s_p90: Option<f64>,
+    /// Median latency of all commits, microseconds.
+    pub p50_us: Option<f64>,
+    /// 99 of 100 commits took no longer, microseconds.
+    pub p99_us: Option<f64>,
+    /// The longest commit, microseconds.
+    pub max_us: Option<f64>,
+    /// Time of a commit as a multiple of the barrier's, median of the rounds.
+    pub ratio: Option<f64>,
+    /// A tenth of the rounds lies below.
+    pub ratio_p10: Option<f64>,
+    /// A tenth of the rounds lies above.
+    pub ratio_p90: Option<f64>,
+    /// Writes, by commits, counted where they are handed to the system.
+    pub writes_per_commit: Option<f64>,
+    /// Writes that are durable by themselves, by commits.
+    pub through_per_commit: Option<f64>,
+    /// Barriers, by commits.
+    pub barriers_per_commit: Option<f64>,
+    /// Writes that the block device completed, by commits; neighbours' count too.
+    pub device_writes_per_commit: Option<f64>,
+    /// Cache flushes likewise.
+    pub device_flushes_per_commit: Option<f64>,
+    /// What a commit survives.
+    pub guarantee: Option<String>,
+    /// How far that is to be believed.
+    pub verdict: Option<String>,
+    /// Why.
+    pub evidence: Option<String>,
+    /// Why there are no numbers.
+    pub error: Option<String>,
+}
+
+impl Row {
+    fn empty() -> Row {
+        Row {
+            layout: Layout::Contiguous,
+            way: Way::Barrier,
+            pages: 0,
+            slices: 0,
+            commits: 0,
+            commits_per_s: None,
+            commits_per_s_p10: None,
+            commits_per_s_p90: None,
+            p50_us: None,
+            p99_us: None,
+            max_us: None,
+            ratio: None,
+            ratio_p10: None,
+            ratio_p90: None,
+            writes_per_commit: None,
+            through_per_commit: None,
+            barriers_per_commit: None,
+            device_writes_per_commit: None,
+            device_flushes_per_commit: None,
+            guarantee: None,
+            verdict: None,
+            evidence: None,
+            error: None,
+        }
+    }
+
+    /// A case that failed, or that the system does not have.
+    pub fn failed(error: &MeasureError) -> Row {
+        Row {
+            error: Some(error.to_string()),
+            ..Row::empty()
+        }
+    }
+
+    /// From all slices of a case; `ratio` is to the barrier's.
+    pub fn measured(
+        series: &Series,
+        ratio: Option<Spread>,
+        assessment: Option<&Assessment>,
+    ) -> Row {
+        let rate = series.spread(|p| p.rate);
+        let (latencies, tally, commits) = (&series.latencies, series.tally, series.commits());
+        let by = |n: u64| (commits > 0).then(|| n as f64 / commits as f64);
+        Row {
+            slices: series.points.len() as u64,
+            commits,
+            commits_per_s: rate.map(|s| s.median),
+            commits_per_s_p10: rate.map(|s| s.p10),
+            commits_per_s_p90: rate.map(|s| s.p90),
+            p50_us: Some(latencies.quantile_us(0.5)),
+            p99_us: Some(latencies.quantile_us(0.99)),
+            max_us: Some(latencies.max_us()),
+            ratio: ratio.map(|s| s.median),
+            ratio_p10: ratio.map(|s| s.p10),
+            ratio_p90: ratio.map(|s| s.p90),
+            writes_per_commit: by(tally.writes),
+            through_per_commit: by(tally.through),
+            barriers_per_commit: by(tally.barriers),
+            device_writes_per_commit: series.device.and_then(|d| by(d.writes)),
+            device_flushes_per_commit: series.device.and_then(|d| d.flushes).and_then(by),
+            guarantee: assessment.map(|a| a.guarantee.to_string()),
+            verdict: assessment.map(|a| a.verdict.to_string()),
+            evidence: assessment.map(|a| a.evidence.clone()),
+            ..Row::empty()
+        }
+    }
+
+    /// Of this case.
+    pub fn of(self, layout: Layout, way: Way, pages: u64) -> Row {
+        Row {
+            layout,
+            way,
+            pages,
+            ..self
+        }
+    }
+
+    /// The ratio with its spread.
+    pub fn spread(&self) -> Option<Spread> {
+        Some(Spread {
+            median: self.ratio?,
+            p10: self.ratio_p10?,
+            p90: self.ratio_p90?,
+        })
+    }
+
+    /// What it survives, with a mark where that is not simply declared.
+    fn survives(&self) -> String {
+        let mark = match self.verdict.as_deref() {
+            Some(v) if v == Verdict::Proven.name() => "+",
+            Some(v) if v == Verdict::Unknown.name() => "?",
+            Some(v) if v != Verdict::Declared.name() => "!",
+            _ => "",
+        };
+        self.guarantee
+            .as_ref()
+            .map_or_else(String::new, |g| format!("{g}{mark}"))
+    }
+}
+
+/// The three ways side by side.
+struct Line {
+    layout: Layout,
+    pages: u64,
+    through: Option<Row>,
+    gathered: Option<Row>,
+    barrier: Option<Row>,
+}
+
+impl Line {
+    /// Published of pages that lie side by side, as those of a journal do.
+    fn published(&self) -> Option<Published> {
+        Published::of(self.pages).filter(|_| self.layout == Layout::Contiguous)
+    }
+}
+
+fn number(value: Option<f64>, decimals: usize) -> String {
+    value.map_or_else(|| "-".to_owned(), |v| short(v, decimals))
+}
+
+fn rate(row: &Option<Row>) -> String {
+    match row {
+        Some(row) if row.error.is_some() => "n/a".to_owned(),
+        Some(row) => number(row.commits_per_s, 1),
+        None => "-".to_owned(),
+    }
+}
+
+fn ratio(row: &Option<Row>) -> String {
+    number(row.as_ref().and_then(|r| r.ratio), 2)
+}
+
+const COLUMNS: [Column<Line>; 10] = [
+    Column::text("pages", 0, |l| l.pages.to_string()),
+    Column::number("through\ncommits/s", 0, |l| rate(&l.through)),
+    Column::number("ratio", 0, |l| ratio(&l.through)),
+    Column::number("gathered\ncommits/s", 0, |l| rate(&l.gathered)),
+    Column::number("ratio", 0, |l| ratio(&l.gathered)),
+    Column::number("barrier\ncommits/s", 0, |l| rate(&l.barrier)),
+    Column::number("8 of 10\nslices", 4, |l| {
+        let edge = |of: fn(&Row) -> Option<f64>| number(l.barrier.as_ref().and_then(of), 0);
+        format!(
+            "{}–{}",
+            edge(|r| r.commits_per_s_p10),
+            edge(|r| r.commits_per_s_p90)
+        )
+    }),
+    Column::number("published\nthrough", 2, |l| {
+        number(l.published().map(|p| p.through), 1)
+    }),
+    Column::number("published\nflush", 2, |l| {
+        number(l.published().map(|p| p.flush), 1)
+    }),
+    Column::number("published\nratio", 1, |l| {
+        number(l.published().map(|p| p.ratio()), 2)
+    }),
+];
+
+const LEGEND: &str = "A commit: N pages of 4 KiB, forced, then a header of 4 KiB, forced. Through: \
+    each page by a write that is durable by itself, one after the other. Gathered: one such write \
+    for each run of contiguous pages, up to 8 in flight. Barrier: the same writes without that, \
+    then one barrier. Ratio: time of a commit as a multiple of the barrier's, below 1 is faster; \
+    in each round every case has a slice, the medians are shown.";
+
+fn lines(rows: &[Row]) -> Vec<Line> {
+    let mut lines: Vec<Line> = Vec::new();
+    for row in rows {
+        let same = |l: &Line| l.layout == row.layout && l.pages == row.pages;
+        let line = match lines.iter().position(same) {
+            Some(at) => at,
+            None => {
+                lines.push(Line {
+                    layout: row.layout,
+                    pages: row.pages,
+                    through: None,
+                    gathered: None,
+                    barrier: None,
+                });
+                lines.len() - 1
+            }
+        };
+        let slot = match row.way {
+            Way::WriteThrough => &mut lines[line].through,
+            Way::Gathered => &mut lines[line].gathered,
+            Way::Barrier => &mut lines[line].barrier,
+        };
+        *slot = Some(row.clone());
+    }
+    lines
+}
+
+/// What the reader should know of how it was measured.
+pub fn notes(outcome: &Outcome) -> Vec<String> {
+    let mut notes = vec![match outcome.direct {
+        true => "Writes go past the system's cache, as those of a page file do; --cached measures \
+                 through it, as was published."
+            .to_owned(),
+        false => "Writes go through the system's cache.".to_owned(),
+    }];
+    for way in Way::ALL {
+        let mut of_way = outcome.rows.iter().filter(|r| r.way == way);
+        if let Some(row) = of_way.find(|r| r.error.is_none() && r.guarantee.is_some()) {
+            let evidence = row.evidence.as_deref().unwrap_or_default();
+            notes.push(format!("{way} survives {}: {evidence}.", row.survives()));
+        }
+    }
+    let mut told: Vec<String> = Vec::new();
+    for row in &outcome.rows {
+        if let Some(error) = &row.error {
+            let line = format!("{} n/a: {error}.", row.way);
+            if !told.contains(&line) {
+                told.push(line);
+            }
+        }
+    }
+    notes.extend(told);
+    notes.push(remark());
+    notes
+}
+
+/// All of it for a terminal of `width` characters.
+pub fn text(report: &Report, width: usize) -> String {
+    let mut text = wrap(
+        &format!("Commits of pages and a header; {}", report.machine),
+        width,
+        0,
+    );
+    if report.interrupted {
+        text.push_str("Interrupted: this is what was measured until then, in whole rounds.\n");
+    }
+    text.push('\n');
+    let titled = lines(&report.rows)
+        .into_iter()
+        .map(|l| (format!("{}:", l.layout), l));
+    let (table, left_out) = fitted(&COLUMNS, &sections(titled), width);
+    text.push_str(&table);
+    text.push('\n');
+    text.push_str(&wrap(&format!("{LEGEND} Published: {SOURCE}."), width, 2));
+    if !left_out.is_empty() {
+        let line = format!(
+            "left out on this narrow terminal (--json has them): {}.",
+            left_out.join(", ")
+        );
+        text.push_str(&wrap(&line, width, 2));
+    }
+    // The caveat is told above everything.
+    let is_told = |note: &&String| report.machine.caveat.as_ref() == Some(note);
+    let notes = report.notes.iter().chain(&report.machine.notes);
+    for note in notes.filter(|note| !is_told(note)) {
+        text.push_str(&wrap(note, width, 2));
+    }
+    text.push('\n');
+    text.push_str(&wrap(&report.conclusion, width, 0));
+    text
+}
