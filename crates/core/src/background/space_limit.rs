@@ -4,14 +4,10 @@
 //! that it may wait for the preallocator.
 
 use crate::engine::Engine;
-use crate::error::{Error, Result};
-use crate::options::RESERVED_UNITS;
-use crate::state::State;
+use crate::error::Error;
 use crate::sync::wake::Wake;
 use crate::types::CheckpointDue;
-use logforce_device::sync::thread_local;
 use logforce_format::Lsn;
-use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -21,11 +17,6 @@ pub(crate) enum SpaceDecision {
     /// Not now: no append needs it yet, or the callback runs.
     Later,
     Full(Error),
-}
-
-thread_local! {
-    /// The log whose callback runs in this thread.
-    static CALLBACK_OF: Cell<*const Engine> = const { Cell::new(std::ptr::null()) };
 }
 
 /// Ends a call when dropped, also by a panic: appends wait for it.
@@ -174,7 +165,7 @@ impl Engine {
         let engine = self.clone();
         let body = move || {
             let guard = CallGuard(engine);
-            CALLBACK_OF.with(|log| log.set(Arc::as_ptr(&guard.0)));
+            guard.0.adopt_callback_thread();
             // A panic in the callback does not affect the log.
             let _ = catch_unwind(AssertUnwindSafe(|| (callback.0)(due)));
         };
@@ -228,28 +219,6 @@ impl Engine {
             if removed.is_some_and(|r| r.is_err()) {
                 return;
             }
-        }
-    }
-
-    /// Whether the calling thread runs this log's callback.
-    pub(crate) fn is_in_callback(&self) -> bool {
-        CALLBACK_OF.with(|log| std::ptr::eq(log.get(), self))
-    }
-
-    /// Whether an append that would end at `bound` may use the reserve for closing and truncating.
-    /// Half of the reserve is for the callback: it must be able to log its checkpoint although
-    /// other appends have filled the log.
-    pub(crate) fn may_use_reserve(&self, state: &State, bound: Lsn) -> bool {
-        let reserve = RESERVED_UNITS / 2 * u64::from(self.config.unit);
-        self.is_in_callback() && bound.0.saturating_sub(reserve) <= state.segments.prepared_end().0
-    }
-
-    /// Fails appends of the callback itself at the cap: they would wait for the space that only the
-    /// callback frees.
-    pub(crate) fn refuse_in_callback(&self, state: &State) -> Result<()> {
-        match &state.segments.at_cap {
-            Some(full) if self.is_in_callback() => Err(full.clone()),
-            _ => Ok(()),
         }
     }
 

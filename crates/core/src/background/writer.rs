@@ -8,19 +8,10 @@ use crate::policy::SyncLevel;
 use crate::state::State;
 use crate::state::schedule::Job;
 use crate::sync::wake::WaitFor;
-use logforce_device::sync::thread_local;
 use logforce_format::Lsn;
-use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 use std::time::Duration;
-
-thread_local! {
-    /// The log whose writer thread this is.
-    static WRITER_OF: Cell<*const Engine> = const { Cell::new(std::ptr::null()) };
-    /// The log whose writer or preallocator this is.
-    static THREAD_OF: Cell<*const Engine> = const { Cell::new(std::ptr::null()) };
-}
 
 /// When the last force and the last location check were.
 struct WriterTimes {
@@ -48,8 +39,7 @@ enum Action {
 impl Engine {
     /// The body of the thread `logforce-write`.
     pub(crate) fn run_writer(self: &Arc<Self>) {
-        WRITER_OF.with(|log| log.set(&**self));
-        self.adopt_thread();
+        self.adopt_writer_thread();
         let mut times = WriterTimes {
             forces: 0,
             since: Duration::ZERO,
@@ -109,36 +99,6 @@ impl Engine {
         if !closed {
             page.finish(self);
         }
-    }
-
-    /// Marks the calling thread as one of the log's own.
-    pub(crate) fn adopt_thread(&self) {
-        THREAD_OF.with(|log| log.set(self));
-    }
-
-    /// Whether the calling thread is one of the log's own.
-    pub(crate) fn is_own_thread(&self) -> bool {
-        THREAD_OF.with(|log| std::ptr::eq(log.get(), self))
-    }
-
-    /// Whether the calling thread is the writer thread, that is, in one of its callbacks.
-    pub(crate) fn is_writer_thread(&self) -> bool {
-        WRITER_OF.with(|log| std::ptr::eq(log.get(), self))
-    }
-
-    /// Frees buffer space if the caller is the writer thread itself, which would otherwise wait for
-    /// itself. Returns whether it did.
-    pub(crate) fn write_in_own_thread(&self) -> bool {
-        if !self.is_writer_thread() {
-            return false;
-        }
-        let job = {
-            let mut state = self.state();
-            let job = state.take();
-            job.or_else(|| state.take_overflow())
-        };
-        // A failure has poisoned the log.
-        job.is_some_and(|job| self.lead(job).is_ok())
     }
 
     /// Writes the page of statistics if it is due. Returns when to wake at the latest.

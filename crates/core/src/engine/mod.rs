@@ -5,13 +5,16 @@
 //! device with the mutex held.
 
 pub(crate) mod append;
+pub(crate) mod callbacks;
 pub(crate) mod commit;
 pub(crate) mod config;
 pub(crate) mod control;
+pub(crate) mod displacement;
 pub(crate) mod events;
 pub(crate) mod failure;
 pub(crate) mod lifecycle;
 pub(crate) mod location;
+pub(crate) mod own_threads;
 pub(crate) mod owner;
 pub(crate) mod pin_table;
 pub(crate) mod publish;

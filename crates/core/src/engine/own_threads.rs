@@ -1,0 +1,84 @@
+//! Calls from the log's own threads: the writer, the preallocator, and the one that runs the owner's
+//! checkpoint callback. None of them may wait for what only it does.
+
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::options::RESERVED_UNITS;
+use crate::state::State;
+use logforce_device::sync::thread_local;
+use logforce_format::Lsn;
+use std::cell::Cell;
+
+thread_local! {
+    /// The log whose writer thread this is.
+    static WRITER_OF: Cell<*const Engine> = const { Cell::new(std::ptr::null()) };
+    /// The log whose writer or preallocator this is.
+    static THREAD_OF: Cell<*const Engine> = const { Cell::new(std::ptr::null()) };
+    /// The log whose callback runs in this thread.
+    static CALLBACK_OF: Cell<*const Engine> = const { Cell::new(std::ptr::null()) };
+}
+
+impl Engine {
+    /// Marks the calling thread as one of the log's own.
+    pub(crate) fn adopt_thread(&self) {
+        THREAD_OF.with(|log| log.set(self));
+    }
+
+    /// Marks the calling thread as the writer thread.
+    pub(crate) fn adopt_writer_thread(&self) {
+        WRITER_OF.with(|log| log.set(self));
+        self.adopt_thread();
+    }
+
+    /// Marks the calling thread as the one that runs this log's checkpoint callback.
+    pub(crate) fn adopt_callback_thread(&self) {
+        CALLBACK_OF.with(|log| log.set(self));
+    }
+
+    /// Whether the calling thread is one of the log's own.
+    pub(crate) fn is_own_thread(&self) -> bool {
+        THREAD_OF.with(|log| std::ptr::eq(log.get(), self))
+    }
+
+    /// Whether the calling thread is the writer thread, that is, in one of its callbacks.
+    pub(crate) fn is_writer_thread(&self) -> bool {
+        WRITER_OF.with(|log| std::ptr::eq(log.get(), self))
+    }
+
+    /// Frees buffer space if the caller is the writer thread itself, which would otherwise wait for
+    /// itself. Returns whether it did.
+    pub(crate) fn write_in_own_thread(&self) -> bool {
+        if !self.is_writer_thread() {
+            return false;
+        }
+        let job = {
+            let mut state = self.state();
+            let job = state.take();
+            job.or_else(|| state.take_overflow())
+        };
+        // A failure has poisoned the log.
+        job.is_some_and(|job| self.lead(job).is_ok())
+    }
+
+    /// Whether the calling thread runs this log's callback.
+    pub(crate) fn is_in_callback(&self) -> bool {
+        CALLBACK_OF.with(|log| std::ptr::eq(log.get(), self))
+    }
+
+    /// Whether an append that would end at `bound` may use the reserve for closing and truncating.
+    /// Half of the reserve is for the callback: it must be able to log its checkpoint although
+    /// other appends have filled the log.
+    pub(crate) fn may_use_reserve(&self, state: &State, bound: Lsn) -> bool {
+        let reserve = RESERVED_UNITS / 2 * u64::from(self.config.unit);
+        self.is_in_callback() && bound.0.saturating_sub(reserve) <= state.segments.prepared_end().0
+    }
+
+    /// Fails appends of the callback itself at the cap: they would wait for the space that only the
+    /// callback frees.
+    pub(crate) fn refuse_in_callback(&self, state: &State) -> Result<()> {
+        match &state.segments.at_cap {
+            Some(full) if self.is_in_callback() => Err(full.clone()),
+            _ => Ok(()),
+        }
+    }
+}
