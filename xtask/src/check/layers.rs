@@ -1,4 +1,5 @@
-//! The layers of `core`: which of its folders may use which, and no circle among its files.
+//! The layers of `core`: which of its folders may use which, by imports and by methods, and no
+//! circle among its files.
 
 use super::{Violation, shown, sources};
 use anyhow::Result;
@@ -39,7 +40,7 @@ pub const LAYERS: &[(&str, &str)] = &[
 /// What a file of a crate imports of the same crate, by module paths.
 type Imports = BTreeMap<String, BTreeSet<String>>;
 
-/// Compares the imports of `core` with its layers.
+/// Compares the imports and the calls of methods in `core` with its layers.
 pub fn check(root: &Path) -> Result<Vec<Violation>> {
     let src = root.join("crates/core/src");
     let mut texts = BTreeMap::new();
@@ -76,7 +77,7 @@ fn found(texts: &BTreeMap<String, String>, layers: &[(&str, &str)]) -> Vec<Viola
         }
     }
     for (from, text) in texts.iter().filter(|(name, _)| *name != "lib") {
-        for name in re_exports(&code(text), texts) {
+        for name in re_exports(&code(text), from, texts) {
             found.push(Violation::new(
                 place(from),
                 format!("uses {name} by its re-export"),
@@ -84,6 +85,7 @@ fn found(texts: &BTreeMap<String, String>, layers: &[(&str, &str)]) -> Vec<Viola
             ));
         }
     }
+    found.extend(calls_upwards(texts, &rank));
     for circle in circles(&imports) {
         found.push(Violation::new(
             place(&circle[0]),
@@ -122,62 +124,227 @@ fn code(text: &str) -> String {
     lines.flat_map(|l| [l, "\n"]).collect()
 }
 
-/// The paths that begin with `crate::` or `super::`, and those that begin with a child's name in a
-/// `use`.
+/// The paths that begin with `crate::`, `super::` or `self::`, and those that begin with a child's
+/// name in a `use`; each from the crate's root.
 fn used(code: &str, module: &str) -> Vec<String> {
-    let parent = module.rsplit_once("::").map_or("", |(parent, _)| parent);
     let mut used = Vec::new();
-    for (word, base) in [("crate::", ""), ("super::", parent)] {
-        for (at, _) in code.match_indices(word) {
-            used.extend(tree(&code[at + word.len()..], base));
-        }
-    }
-    for line in code.lines() {
-        let line = line
-            .trim_start_matches("pub(crate) ")
-            .trim_start_matches("pub ");
-        if let Some(path) = line.strip_prefix("use ") {
-            used.extend(tree(path, module));
+    let mut rest = 0;
+    for (at, word) in words(code) {
+        let begins = match word {
+            "crate" | "super" | "self" => code[at + word.len()..].starts_with("::"),
+            _ => after_use(code, at),
+        };
+        if at >= rest && begins {
+            rest = code.len() - tree(&code[at..], module, &mut used).len();
         }
     }
     used
 }
 
+/// Whether a path begins here that a `use` imports.
+fn after_use(code: &str, at: usize) -> bool {
+    let line = code[..at].rsplit('\n').next().unwrap_or("").trim();
+    line == "use" || line.starts_with("pub") && line.ends_with(" use")
+}
+
+/// The identifiers and keywords of a text, and where they stand.
+fn words(code: &str) -> impl Iterator<Item = (usize, &str)> {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let texts = code.split(move |c| !is_part(c));
+    let at = move |word: &str| word.as_ptr() as usize - code.as_ptr() as usize;
+    texts.filter(|w| !w.is_empty()).map(move |w| (at(w), w))
+}
+
 /// What is imported from the crate's root, and no file there is named so.
-fn re_exports(code: &str, texts: &BTreeMap<String, String>) -> Vec<String> {
-    let paths = code.match_indices("crate::");
-    let paths = paths.flat_map(|(at, word)| tree(&code[at + word.len()..], ""));
+fn re_exports(code: &str, name: &str, texts: &BTreeMap<String, String>) -> Vec<String> {
+    let paths = used(code, name).into_iter();
     let tops = paths.map(|p| p.split("::").next().unwrap_or("").to_owned());
     let is_file = |top: &String| texts.keys().any(|m| m.split("::").next() == Some(top));
     tops.filter(|top| !is_file(top)).collect()
 }
 
-/// The paths of a use tree, each behind `base`.
-fn tree(text: &str, base: &str) -> Vec<String> {
+/// Adds the paths of the use tree at the beginning of a text, which stands in `base`. Returns the
+/// text after it.
+fn tree<'a>(text: &'a str, base: &str, used: &mut Vec<String>) -> &'a str {
+    let text = text.trim_start();
     let end = text.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':'));
-    let (path, rest) = text.split_at(end.unwrap_or(text.len()));
-    let joined = |name: &str| {
-        let parts = [base, path.trim_end_matches("::"), name];
-        let parts: Vec<&str> = parts.into_iter().filter(|p| !p.is_empty()).collect();
-        parts.join("::")
-    };
-    match rest.strip_prefix('{').and_then(|r| r.split('}').next()) {
-        Some(names) if path.is_empty() || path.ends_with("::") => {
-            names.split(',').map(|n| joined(n.trim())).collect()
-        }
-        _ => vec![joined("")],
+    let (path, mut rest) = text.split_at(end.unwrap_or(text.len()));
+    let mut joined = base.to_owned();
+    for part in path.split("::").filter(|part| !part.is_empty()) {
+        joined = match part {
+            "crate" => String::new(),
+            "self" => joined,
+            "super" => joined.rsplit_once("::").map_or("", |(up, _)| up).to_owned(),
+            _ if joined.is_empty() => part.to_owned(),
+            _ => format!("{joined}::{part}"),
+        };
     }
+    if !rest.starts_with('{') || !(path.is_empty() || path.ends_with("::")) {
+        used.push(joined);
+        return rest;
+    }
+    while let Some(inner) = rest.strip_prefix(['{', ',']) {
+        if inner.trim_start().starts_with('}') {
+            rest = inner.trim_start();
+            break;
+        }
+        rest = tree(inner, &joined, used);
+        // Past ` as name` and `*`.
+        let end = rest.find([',', '}', ';']);
+        rest = &rest[end.unwrap_or(rest.len())..];
+    }
+    rest.strip_prefix('}').unwrap_or(rest)
 }
 
 /// The file that holds what a path names.
 fn nearest(path: &str, known: &BTreeSet<&str>) -> Option<String> {
-    let mut path = path.split(' ').next()?;
+    let mut path = path;
     loop {
         if known.contains(path) {
             return Some(path.to_owned());
         }
         path = path.rsplit_once("::")?.0;
     }
+}
+
+/// The calls of a method whose `impl` stands above the caller, and above its own type: the caller
+/// may have the type, and no import tells of the method. Other types above cannot be had without an
+/// import.
+fn calls_upwards(
+    texts: &BTreeMap<String, String>,
+    rank: &impl Fn(&str) -> Option<usize>,
+) -> Vec<Violation> {
+    let mut types: BTreeMap<String, usize> = BTreeMap::new();
+    let mut methods_of: BTreeMap<String, Vec<(String, &str)>> = BTreeMap::new();
+    for (module, text) in texts {
+        let code = code(text);
+        for name in types_in(&code) {
+            let own = rank(module).unwrap_or(0);
+            let lowest = types.entry(name).or_insert(own);
+            *lowest = own.min(*lowest);
+        }
+        for (owner, name) in methods(&code) {
+            methods_of.entry(name).or_default().push((owner, module));
+        }
+    }
+    let mut found = Vec::new();
+    for (from, text) in texts.iter().filter(|(name, _)| *name != "lib") {
+        let own = rank(from);
+        for (owner, name) in calls(&code(text)) {
+            let places = methods_of.get(&name).into_iter().flatten();
+            let places: Vec<_> = places
+                .filter(|(of, _)| owner.as_ref().is_none_or(|owner| owner == of))
+                .collect();
+            // By its name alone, a method that is defined below as well may be that one.
+            let all_above = places.iter().all(|(_, to)| rank(to) > own);
+            let may_have = |of: &str| types.get(of).is_some_and(|at| Some(*at) <= own);
+            let place = places.iter().find(|(of, _)| may_have(of));
+            if let Some((of, to)) = place.filter(|_| all_above) {
+                found.push(Violation::new(
+                    format!("crates/core, module {from}"),
+                    format!("calls {of}::{name}, which {to} above it defines"),
+                    "move the method down, or hand in what it does; if another type's is meant, \
+                     give one of them another name",
+                ));
+            }
+        }
+    }
+    found
+}
+
+/// The names of the types that a text defines.
+fn types_in(code: &str) -> Vec<String> {
+    let words: Vec<_> = words(code).collect();
+    let pairs = words.iter().zip(words.iter().skip(1));
+    let types = pairs.filter(|((_, w), _)| matches!(*w, "struct" | "enum" | "union"));
+    types.map(|(_, (_, name))| (*name).to_owned()).collect()
+}
+
+/// The methods in the `impl` blocks of a formatted text, those of traits excepted: the type, and
+/// the name.
+fn methods(code: &str) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut lines = code.lines();
+    while let Some(line) = lines.next() {
+        let indent = &line[..line.len() - line.trim_start().len()];
+        let mut head = line.trim().trim_start_matches("unsafe ").to_owned();
+        if !head.starts_with("impl ") && !head.starts_with("impl<") {
+            continue;
+        }
+        while !head.contains('{') {
+            let Some(more) = lines.next() else { break };
+            head = format!("{head} {}", more.trim());
+        }
+        let Some(owner) = owner(&head).filter(|_| !head.ends_with('}')) else {
+            continue;
+        };
+        for line in lines.by_ref() {
+            if line.trim_end() == format!("{indent}}}") {
+                break;
+            }
+            let inner = line
+                .strip_prefix(indent)
+                .and_then(|l| l.strip_prefix("    "));
+            let inner = inner.filter(|l| !l.starts_with(' ')).unwrap_or("");
+            let name = inner.split_once("fn ").map(|(_, name)| words(name).next());
+            if let Some(Some((_, name))) = name {
+                found.push((owner.clone(), name.to_owned()));
+            }
+        }
+    }
+    found
+}
+
+/// The type of an `impl` block, unless the block is of a trait.
+fn owner(head: &str) -> Option<String> {
+    let head = head.strip_prefix("impl")?.split('{').next()?;
+    let after = match head.strip_prefix('<') {
+        Some(_) => &head[generics(head)..],
+        None => head,
+    };
+    let path = after.split(['<', ' ']).find(|part| !part.is_empty())?;
+    let is_trait = after.contains(" for ");
+    (!is_trait).then(|| path.rsplit("::").next().unwrap_or(path).to_owned())
+}
+
+/// Where the generics end with which a text begins.
+fn generics(text: &str) -> usize {
+    let mut depth = 0;
+    let mut before = ' ';
+    for (at, c) in text.char_indices() {
+        match c {
+            '<' => depth += 1,
+            '>' if before != '-' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return at + 1;
+        }
+        before = c;
+    }
+    text.len()
+}
+
+/// The calls `.name(`, and all of `Type::name`, which may be handed on as a function: the type if it
+/// is said, and the name.
+fn calls(code: &str) -> Vec<(Option<String>, String)> {
+    let words: Vec<_> = words(code).collect();
+    let mut found = Vec::new();
+    for (i, (at, name)) in words.iter().enumerate() {
+        let before = code[..*at].trim_end();
+        let after = code[at + name.len()..].trim_start();
+        if before.ends_with('.') && (after.starts_with('(') || after.starts_with("::<")) {
+            found.push((None, (*name).to_owned()));
+        }
+        let of = i.checked_sub(1).and_then(|i| words.get(i));
+        if before.ends_with("::")
+            && let Some((_, of)) = of.filter(|(_, of)| of.starts_with(char::is_uppercase))
+        {
+            let owner = (*of != "Self").then(|| (*of).to_owned());
+            found.push((owner, (*name).to_owned()));
+        }
+    }
+    found
 }
 
 /// One circle for each file that is in one and in none that was found before.
@@ -265,5 +432,102 @@ mod tests {
         let text = said(&files);
         assert!(text.contains("low → low::a → low::b → low"), "{text}");
         assert_eq!(text.lines().count(), 1, "{text}");
+    }
+
+    #[test]
+    fn every_super_goes_one_up() {
+        for path in ["super::super::high::X", "self::super::super::{high::X}"] {
+            let low = format!("use {path};\n");
+            let files = [("low/part.rs", low.as_str()), ("high.rs", "")];
+            let text = said(&files);
+            assert!(text.contains("module low::part: uses high"), "{text}");
+        }
+        let low = [
+            ("low/mod.rs", ""),
+            (
+                "low/a/b.rs",
+                "use super::super::c::C;\nuse super::{super::c::D};\n",
+            ),
+            ("low/c.rs", ""),
+        ];
+        assert_eq!(said(&low), "");
+        let text = said(&[("low/part.rs", "use super::super::*;\n")]);
+        assert!(text.contains("by its re-export"), "{text}");
+    }
+
+    #[test]
+    fn a_use_tree_is_read_to_its_end() {
+        let paths = |code: &str| used(code, "low::part").join(" ");
+        assert_eq!(
+            paths("use crate::{low::{a::A, b::{self, B as C}}, high::X};\nuse x::Y;\n"),
+            "low::a::A low::b low::b::B high::X low::part::x::Y"
+        );
+        assert_eq!(
+            paths("    pub(crate) use crate::low::{\n a::{A, *},\n super::high::X,\n};\n"),
+            "low::a::A low::a high::X"
+        );
+        let files = [
+            ("low/part.rs", "use crate::{low::{a::A, b::B}, high::X};\n"),
+            ("low/mod.rs", ""),
+            ("high.rs", ""),
+        ];
+        let text = said(&files);
+        assert!(text.contains("module low::part: uses high"), "{text}");
+        let child = "use part::{a::{A, B},\n c::C};\n";
+        let files = [
+            ("low/mod.rs", child),
+            ("low/part/c.rs", "use super::super::D;\n"),
+        ];
+        let text = said(&files);
+        assert!(text.contains("low → low::part::c → low"), "{text}");
+    }
+
+    /// A type below, and what a folder above adds to it.
+    const ADDED: &str = "use crate::low::T;\n\nimpl<'a, F> T<'a, F>\nwhere\n    F: Fn(),\n{\n    \
+                         pub(crate) fn added(&self) {\n        fn inner() {}\n    }\n}\n\n\
+                         impl Drop for T<'_> {\n    fn drop(&mut self) {}\n}\n";
+
+    #[test]
+    fn a_call_of_a_method_above_is_found() {
+        let calls = [
+            "t.added();",
+            "t\n        .added();",
+            "t.added::<u8>();",
+            "T::added(&t);",
+            "ts.for_each(T::added);",
+            "Self::added(t);",
+        ];
+        for call in calls {
+            let low = format!("pub struct T;\n\nfn f(t: &T) {{\n    {call}\n}}\n");
+            let files = [("low/mod.rs", low.as_str()), ("high/more.rs", ADDED)];
+            let text = said(&files);
+            assert!(
+                text.contains("module low: calls T::added, which high::more above it defines"),
+                "{call}: {text}"
+            );
+            assert_eq!(text.lines().count(), 1, "{call}: {text}");
+        }
+    }
+
+    #[test]
+    fn other_calls_are_not() {
+        let low = "pub struct T;\n\nimpl T {\n    fn own(&self) {\n        drop(self.added);\n    \
+                   }\n}\n\nfn f(t: &T) {\n    t.own();\n    t.drop();\n    t.inner();\n    \
+                   // t.added();\n    added(t);\n    Other::added(t);\n}\n";
+        let above = "fn f(t: &T) {\n    t.added();\n}\n";
+        let files = [
+            ("low.rs", low),
+            ("high/more.rs", ADDED),
+            ("high/mod.rs", above),
+        ];
+        assert_eq!(said(&files), "");
+        // Below the type as well: it may be that one.
+        let same = "pub struct T;\n\nstruct U;\n\nimpl U {\n    fn added(&self) {\n    }\n}\n\n\
+                    fn f(u: &U) {\n    u.added();\n}\n";
+        assert_eq!(said(&[("low.rs", same), ("high.rs", ADDED)]), "");
+        // Who has no such type calls another's.
+        let high = "pub struct T;\n\nimpl T {\n    fn push(&self) {\n    }\n}\n";
+        let low = "fn f(v: &mut Vec<u8>) {\n    v.push(0);\n}\n";
+        assert_eq!(said(&[("low.rs", low), ("high.rs", high)]), "");
     }
 }

@@ -267,7 +267,7 @@ impl Log {
     pub fn submit_with(&self, record: &[u8], policy: Policy) -> Result<CommitHandle> {
         self.engine_arc()
             .clone()
-            .submit(&[&[record]], policy, |_, _| ())
+            .submit_records(&[&[record]], policy, |_, _| ())
     }
 
     /// Appends several records atomically, with one handle for all of them: from the first one's
@@ -276,7 +276,9 @@ impl Log {
         let parts: Vec<[&[u8]; 1]> = records.iter().map(|r| [*r]).collect();
         let parts: Vec<&[&[u8]]> = parts.iter().map(|p| &p[..]).collect();
         let policy = self.engine().config.options.policy;
-        self.engine_arc().clone().submit(&parts, policy, |_, _| ())
+        self.engine_arc()
+            .clone()
+            .submit_records(&parts, policy, |_, _| ())
     }
 
     /// As [`Log::submit`], but does not wait: without buffer or prepared space it returns
@@ -331,7 +333,7 @@ impl Log {
         mut decided: impl FnMut(RecordRange),
     ) -> Result<CommitHandle> {
         let engine = self.engine_arc().clone();
-        engine.submit(&[parts], policy, |start, end| {
+        engine.submit_records(&[parts], policy, |start, end| {
             decided(RecordRange { start, end });
         })
     }
@@ -355,7 +357,7 @@ impl Log {
 
 impl Engine {
     /// Stages the records, for the writer thread to write.
-    pub(crate) fn submit(
+    pub(crate) fn submit_records(
         self: Arc<Self>,
         records: &[&[&[u8]]],
         policy: Policy,
@@ -371,7 +373,7 @@ impl Engine {
         Ok(self.submitted(at, policy))
     }
 
-    /// As [`Engine::submit`], without waiting for space.
+    /// As [`Engine::submit_records`], without waiting for space.
     pub(crate) fn try_submit(
         self: Arc<Self>,
         records: &[&[&[u8]]],
