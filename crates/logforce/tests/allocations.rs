@@ -1,11 +1,11 @@
-//! How often a commit allocates memory. Alone in its program: the allocator that counts is the
+//! How often a commit allocates memory, in each way to commit. Alone in its program: the allocator that counts is the
 //! process'.
 #![cfg(target_os = "linux")]
 
 #[path = "all/common/mod.rs"]
 mod common;
 
-use common::{methods, options, temp};
+use common::{Way, methods, options, temp};
 use logforce::Method;
 use std::time::Duration;
 
@@ -25,25 +25,35 @@ fn expected(method: Method) -> u64 {
 #[test]
 fn allocations_of_a_commit() {
     let home = temp();
-    for method in methods(home.path()) {
+    let all = methods(home.path());
+    for (method, way) in all.into_iter().flat_map(|m| Way::ALL.map(|w| (m, w))) {
         let options = options()
             .segment_size(8 << 20)
             .idle_stamp(Duration::MAX)
             .live_stats(false)
             .method(method);
-        let log = logforce::create_new(home.path().join(method.name()), options).unwrap();
+        let log = logforce::create_new(
+            home.path().join(format!("{method}-{}", way.name())),
+            options,
+        )
+        .unwrap();
         log.commit(b"the first").unwrap();
+        let begun = way.begin(&log);
         let commit = || {
             for _ in 0..COMMITS {
-                log.commit(b"one coffee, 2.50").unwrap();
+                way.make_durable(&log, b"one coffee, 2.50");
             }
         };
         // Of this thread alone.
         let counted = allocation_counter::measure(commit).count_total;
-        println!("{method}: {counted} allocations in {COMMITS} commits");
+        println!("{method}, {way:?}: {counted} allocations in {COMMITS} commits");
         // Now and then a list of the log's grows.
         let most = expected(method) * COMMITS + COMMITS / 20;
-        assert!(counted <= most, "{method}: {counted} in {COMMITS} commits");
+        assert!(
+            counted <= most,
+            "{method}, {way:?}: {counted} in {COMMITS} commits"
+        );
+        drop(begun);
         log.close().unwrap();
     }
 }

@@ -134,7 +134,10 @@ pub(crate) fn find_end(
         read.push(s.header.start);
     }
     // A clean close says that nothing lies above the anchor. That counts only if both slots are
-    // valid: if the newer slot is damaged, the older may be from an earlier clean close.
+    // valid: if the newer slot is damaged, the older may be from an earlier clean close. No test can
+    // show that a record is lost otherwise: an opening writes the same bytes, not clean, to both
+    // slots before its first batch, so a slot that is left alone is right. This is for a device that
+    // has lost the write of one slot and damaged the other.
     let closed_cleanly = control.clean && both_slots && state.at == control.anchor.lsn;
     let stamp = if closed_cleanly {
         None

@@ -301,6 +301,27 @@ mod tests {
     }
 
     #[test]
+    fn readers_learn_of_a_void_range_when_its_batch_is_durable() {
+        let mut state = empty();
+        state.limits.max_writes = 2;
+        let voided = state.tail();
+        stage(&mut state, 100);
+        state.pipeline.request(SyncLevel::Force, state.tail());
+        let first = state.take().unwrap().numbers.write.unwrap();
+        let voids = state.pipeline.sealed();
+        let end = state.place_empty_batch(BatchKind::Void, Some(voided));
+        state.pipeline.request(SyncLevel::Force, end);
+        let second = state.take().unwrap().numbers.write.unwrap();
+        // What is voided is durable, what voids it is not: a crash would show the records again.
+        let outcome = state.pipeline.write_done(first);
+        assert_eq!(outcome.durable, Some(voids));
+        assert_eq!(state.pipeline.take_durable_voids(), []);
+        state.pipeline.write_done(second);
+        assert_eq!(state.pipeline.take_durable_voids(), [(voided, voids)]);
+        assert_eq!(state.pipeline.take_durable_voids(), []);
+    }
+
+    #[test]
     fn an_idle_writer_learns_of_the_first_force_without_a_stamp() {
         let mut state = empty();
         let parked = Parked {

@@ -1,4 +1,4 @@
-//! How many calls and flushes a commit costs. Counts, no times: they are the same on every machine.
+//! How many calls and flushes a commit costs, in each way to commit. Counts, no times: they are the same on every machine.
 
 use crate::common::*;
 use logforce::{Log, Method, Options};
@@ -12,6 +12,7 @@ const DIR: &str = "LOGFORCE_TEST_DIR";
 const METHOD: &str = "LOGFORCE_TEST_METHOD";
 const COMMITS: usize = 1000;
 const BEGIN: &str = "/logforce-test-begins";
+const WAY: &str = "LOGFORCE_TEST_WAY";
 const LIVE: &str = "LOGFORCE_TEST_LIVE";
 const END: &str = "/logforce-test-ends";
 
@@ -74,12 +75,15 @@ fn system_calls_of_a_commit() {
     if let Some(dir) = told(DIR) {
         let method = Method::from_str(&std::env::var(METHOD).unwrap()).unwrap();
         let live = std::env::var(LIVE).is_ok();
+        let way = Way::named(&std::env::var(WAY).unwrap());
         let log = open_and_settle(&dir, roomy(method).live_stats(live));
+        let begun = way.begin(&log);
         let _ = std::fs::metadata(BEGIN);
         for _ in 0..COMMITS {
-            log.commit(b"one coffee, 2.50").unwrap();
+            way.make_durable(&log, b"one coffee, 2.50");
         }
         let _ = std::fs::metadata(END);
+        drop(begun);
         log.close().unwrap();
         return;
     }
@@ -88,10 +92,12 @@ fn system_calls_of_a_commit() {
         return;
     }
     let home = temp();
-    for method in methods(home.path()) {
-        let dir = home.path().join(method.name());
+    let all = methods(home.path());
+    for (method, way) in all.into_iter().flat_map(|m| Way::ALL.map(|w| (m, w))) {
+        let what = format!("{method}-{}", way.name());
+        let dir = home.path().join(&what);
         let began = Instant::now();
-        let trace = traced(&dir, method, false);
+        let trace = traced(&dir, method, way, false);
         let mut counts = BTreeMap::new();
         // The log's own thread looks twice a second, at most, whether the log is still there: by the
         // clock, and the committing thread wakes it only if it sleeps until something lands.
@@ -101,10 +107,10 @@ fn system_calls_of_a_commit() {
             .partition(|(thread, _)| *thread == who);
         let looks = others.iter().filter(|(_, c)| is_look(c)).count();
         let most = LOOK * (2 + 2 * began.elapsed().as_secs() as usize);
-        assert!(looks <= most, "{method}: {looks} calls, {most} expected");
+        assert!(looks <= most, "{what}: {looks} calls, {most} expected");
         let idle = |call: &str| is_look(call) || call.contains("futex") || call.contains("restart");
         let more: Vec<_> = others.iter().filter(|(_, c)| !idle(c)).collect();
-        assert!(more.is_empty(), "{method}: {more:?}");
+        assert!(more.is_empty(), "{what}: {more:?}");
         for (_, call) in mine {
             let name = call.split('(').next().unwrap_or_default();
             let durable = if call.contains("RWF_DSYNC") {
@@ -114,7 +120,7 @@ fn system_calls_of_a_commit() {
             };
             *counts.entry(format!("{name}{durable}")).or_insert(0) += 1;
         }
-        println!("{method}, {COMMITS} commits: {counts:?}");
+        println!("{what}, {COMMITS} commits: {counts:?}");
         let expected: &[&str] = match method {
             Method::Buffered | Method::Direct => &["pwrite64"],
             Method::Fsync => &["pwrite64", "fsync"],
@@ -123,18 +129,15 @@ fn system_calls_of_a_commit() {
             other => panic!("{other} is new: what should it cost?"),
         };
         for call in expected {
-            assert_eq!(counts.remove(*call), Some(COMMITS), "{method}: {call}");
+            assert_eq!(counts.remove(*call), Some(COMMITS), "{what}: {call}");
         }
         let woken = counts.remove("futex").unwrap_or_default();
-        assert!(
-            woken <= 1,
-            "{method}: {woken} wakes of the log's own thread"
-        );
+        assert!(woken <= 1, "{what}: {woken} wakes of the log's own thread");
         // One thread has nobody else to wake or to wait for.
         assert_eq!(
             counts,
             BTreeMap::new(),
-            "{method}: calls besides {expected:?}"
+            "{what}: calls besides {expected:?}"
         );
     }
 }
@@ -151,7 +154,7 @@ fn statistics_cost_the_committing_thread_nothing() {
     for method in [Method::Buffered, Method::Dsync] {
         let dir = home.path().join(method.name());
         let began = Instant::now();
-        let trace = traced(&dir, method, true);
+        let trace = traced(&dir, method, Way::Commit, true);
         let seconds = began.elapsed().as_secs() as usize;
         let who = committing_thread(&trace);
         let between: Vec<&str> = trace
@@ -182,7 +185,7 @@ fn traces() -> bool {
 }
 
 /// What `system_calls_of_a_commit` calls in a process of its own.
-fn traced(dir: &Path, method: Method, live: bool) -> String {
+fn traced(dir: &Path, method: Method, way: Way, live: bool) -> String {
     let trace = dir.with_extension("trace");
     let itself = again("system_calls_of_a_commit", DIR, dir);
     let mut strace = Command::new("strace");
@@ -192,7 +195,8 @@ fn traced(dir: &Path, method: Method, live: bool) -> String {
         .arg(itself.get_program())
         .args(itself.get_args())
         .env(DIR, dir)
-        .env(METHOD, method.name());
+        .env(METHOD, method.name())
+        .env(WAY, way.name());
     if live {
         strace.env(LIVE, "1");
     }
@@ -221,7 +225,8 @@ fn flushes_of_a_commit() {
         let queue = format!("/sys/block/{}/queue", fs.device());
         let fua = std::fs::read_to_string(format!("{queue}/fua")).unwrap();
         let per_commit = u64::from(fua.trim() == "0");
-        for method in methods(fs.path()) {
+        let all = methods(fs.path());
+        for (method, way) in all.into_iter().flat_map(|m| Way::ALL.map(|w| (m, w))) {
             let flushes = match method {
                 Method::Buffered | Method::Direct => 0,
                 // A write through without FUA is a write and a flush; with it there is no flush.
@@ -230,16 +235,19 @@ fn flushes_of_a_commit() {
             };
             let dir = fs.path().join(method.name());
             let log = open_and_settle(&dir, roomy(method));
+            let begun = way.begin(&log);
             // What the preparation left to be written back is written now.
             rustix::fs::sync();
             let before = done(fs.device());
             let began = Instant::now();
             for _ in 0..COMMITS {
-                log.commit(b"one coffee, 2.50").unwrap();
+                way.make_durable(&log, b"one coffee, 2.50");
             }
             let after = done(fs.device());
             let (writes, flushed) = (after.0 - before.0, after.1 - before.1);
-            println!("{kind}, {method}, {COMMITS} commits: {writes} writes, {flushed} flushes");
+            println!(
+                "{kind}, {method}, {way:?}, {COMMITS} commits: {writes} writes, {flushed} flushes"
+            );
             // The filesystem's own timer may come by, of ext4 every five seconds, and flush twice: a
             // few more, not one for each commit.
             let timer = 8 + 2 * began.elapsed().as_secs() / 5;
@@ -248,7 +256,7 @@ fn flushes_of_a_commit() {
                 // A full sync also writes the time of change; what that costs is the filesystem's.
                 assert!(
                     expected.contains(&flushed),
-                    "{kind} {method}: {flushed} flushes"
+                    "{kind} {method} {way:?}: {flushed} flushes"
                 );
             }
             // Without a journal a sync writes the inode in place as well.
@@ -257,9 +265,10 @@ fn flushes_of_a_commit() {
                 let expected = COMMITS..=COMMITS + flushed + 40;
                 assert!(
                     expected.contains(&writes),
-                    "{kind} {method}: {writes} writes"
+                    "{kind} {method} {way:?}: {writes} writes"
                 );
             }
+            drop(begun);
             drop(log);
             std::fs::remove_dir_all(&dir).unwrap();
         }

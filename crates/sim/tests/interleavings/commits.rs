@@ -1,7 +1,7 @@
 //! Threads that commit.
 
 use crate::harness::explore;
-use crate::world::{METHODS, World, below, follow, one_in, options, pick, record};
+use crate::world::{METHODS, Word, World, below, follow, one_in, options, pick, record};
 use logforce_core::{Guarantee, Method, Policy};
 use logforce_device::Runtime;
 use logforce_device::sync::locks_taken_here;
@@ -179,6 +179,9 @@ fn weak_methods() {
 /// note where the batch lies).
 const LOCKS_OF_A_COMMIT: u64 = 4;
 
+/// The same where staging and forcing are two calls: the log's once more, and nothing else.
+const LOCKS_OF_TWO_CALLS: u64 = LOCKS_OF_A_COMMIT + 1;
+
 /// A commit takes no more locks than it needs, whatever the log's own threads do meanwhile.
 #[test]
 fn locks_of_a_commit() {
@@ -192,6 +195,29 @@ fn locks_of_a_commit() {
             log.commit(&record(n, 40)).expect("nothing fails");
             assert_eq!(locks_taken_here() - before, LOCKS_OF_A_COMMIT);
         }
+        for n in 4..6 {
+            let before = locks_taken_here();
+            let at = log.append(&record(n, 40)).expect("nothing fails");
+            log.force(at.end).expect("nothing fails");
+            assert_eq!(locks_taken_here() - before, LOCKS_OF_TWO_CALLS, "force");
+        }
+        // The writer thread would lead some of the jobs that the handles wait for.
+        let (began, ended) = (Word::new(&world), Word::new(&world));
+        let (begins, ends) = (began.clone(), ended.clone());
+        let occupy = move |_| {
+            begins.add();
+            ends.reaches(1);
+        };
+        log.submit_then(&record(6, 40), occupy)
+            .expect("nothing fails");
+        began.reaches(1);
+        for n in 7..9 {
+            let before = locks_taken_here();
+            let handle = log.submit(&record(n, 40)).expect("nothing fails");
+            handle.wait().expect("nothing fails");
+            assert_eq!(locks_taken_here() - before, LOCKS_OF_TWO_CALLS, "wait");
+        }
+        ended.add();
         world.close(log).expect("nothing fails");
     });
 }

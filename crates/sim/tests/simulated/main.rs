@@ -26,4 +26,5 @@ mod runs;
 mod salvaged;
 mod stats;
 mod unannounced;
+mod unforced;
 mod voided;

@@ -93,6 +93,41 @@ fn segments_that_can_be_read_again_stay_given_up() {
     assert_eq!(shown(4, small()), truncated);
 }
 
+/// A marker names a range up to where no segment was ever announced: no opening has gone on there,
+/// and nothing is given up.
+#[test]
+fn a_marker_beyond_the_prepared_end_gives_nothing_up() {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    let from = SimRuntime::run(1, |rt| {
+        let log = open(&*disk.system(rt), small().segment_size(256 << 10));
+        let commit = |n: u8| log.commit(&[n; 5_000]).expect("nothing fails");
+        let all: Vec<Lsn> = (0..8).map(|n| commit(n).start).collect();
+        disk.cut();
+        all[4]
+    });
+    disk.reboot(1);
+    let end = SimRuntime::run(2, |rt| {
+        let inspector = Inspector::open(&*disk.system(rt), PATH).expect("a healthy log");
+        let summary = inspector.summary();
+        assert!(summary.anchor < from);
+        summary.prepared_end
+    });
+    let from = Lsn(from.0 / 4096 * 4096);
+    for to in [end, end.plus(4096)] {
+        let marker = format!("{:016x}-{:016x}.cut", from.0, to.0);
+        disk.put_file(PATH, &marker, b"");
+        let snapshot = disk.snapshot();
+        SimRuntime::run(3, |rt| {
+            let log = open(&*disk.system(rt), small());
+            assert!(log.recovered().lost.is_none(), "{marker}");
+            assert_eq!(read(&log, log.front_lsn()).len(), 8, "{marker}");
+            disk.cut();
+        });
+        disk.restore(&snapshot);
+        assert!(disk.remove_file(PATH, &marker));
+    }
+}
+
 /// A log that was truncated at damage is truncated there again, because the batch with which it had
 /// gone on cannot be read. When that can be read again, the first truncation's line is not back.
 #[test]

@@ -15,6 +15,7 @@ use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{Sender, channel};
 use tempfile::TempDir;
 
 pub const SEGMENT: u64 = 256 << 10;
@@ -31,6 +32,66 @@ pub fn sized(segment_size: u64) -> Options {
         .segment_size(segment_size)
         .max_batch(64 << 10)
         .buffer_size(256 << 10)
+}
+
+/// How a thread makes a record durable itself. Each way costs the same.
+#[derive(Debug, Clone, Copy)]
+pub enum Way {
+    /// [`Log::commit`].
+    Commit,
+    /// [`Log::append`], then [`Log::force`].
+    Force,
+    /// [`Log::submit`], then the handle's `wait`.
+    Wait,
+}
+
+impl Way {
+    pub const ALL: [Way; 3] = [Way::Commit, Way::Force, Way::Wait];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Way::Commit => "commit",
+            Way::Force => "force",
+            Way::Wait => "wait",
+        }
+    }
+
+    pub fn named(name: &str) -> Way {
+        Way::ALL.into_iter().find(|w| w.name() == name).unwrap()
+    }
+
+    /// What must live while records are made durable: the writer thread would lead some of the jobs
+    /// that handles wait for.
+    pub fn begin(self, log: &Log) -> Option<Sender<()>> {
+        matches!(self, Way::Wait).then(|| occupy_writer(log))
+    }
+
+    pub fn make_durable(self, log: &Log, record: &[u8]) {
+        match self {
+            Way::Commit => {
+                log.commit(record).unwrap();
+            }
+            Way::Force => {
+                log.force(log.append(record).unwrap().end).unwrap();
+            }
+            Way::Wait => {
+                log.submit(record).unwrap().wait().unwrap();
+            }
+        }
+    }
+}
+
+/// Keeps the log's writer thread in a callback until the sender is dropped.
+pub fn occupy_writer(log: &Log) -> Sender<()> {
+    let (began, begins) = channel();
+    let (release, released) = channel::<()>();
+    log.submit_then(b"occupied", move |_| {
+        began.send(()).unwrap();
+        let _ = released.recv();
+    })
+    .unwrap();
+    begins.recv().unwrap();
+    release
 }
 
 /// A directory of the test's own. Whoever asks for the first one limits what the process may have
