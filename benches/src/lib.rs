@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! cargo bench --bench group                       beside a simple group commit and a raw loop
+//! cargo bench --bench pages --features rivals     page files beside plain writes and other stores
 //! cargo bench --bench pairs                       one thread beside a raw loop; recovery, memory
 //! cargo bench --bench rivals --features rivals    beside other logs and stores
 //! cargo bench --bench tree --features trees       the example tree beside LMDB, redb and SQLite
@@ -13,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 pub mod group;
+pub mod pages;
 pub mod pairs;
 mod place;
 pub mod rivals;

@@ -27,3 +27,5 @@ pub use records::{Records, Tally};
 pub use rival::{Opened, Rival, Shape, Writers};
 pub use slice::{Kept, Seen, Until, run};
 pub use subjects::{Entry, LOGFORCE, RAW, all};
+#[cfg_attr(not(feature = "sqlite"), allow(unused_imports))]
+pub use turn::take;

@@ -140,7 +140,8 @@ impl Options {
 
     /// Bytes of page contents that the page file may keep in memory. Default 256 MiB. Of a logged file
     /// half is for what the data file does not hold yet, and half for what is read; contents that do
-    /// not fit are read back from the log and the data file.
+    /// not fit are read back from the log and the data file. A checkpoint begins early, before a
+    /// [`checkpoint_distance`](Options::checkpoint_distance), where a quarter of it has changed.
     pub fn cache(mut self, bytes: usize) -> Self {
         self.cache = bytes;
         self

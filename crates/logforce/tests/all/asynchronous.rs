@@ -298,7 +298,7 @@ fn no_room_now() {
             Ok(_) => accepted += 1,
             Err(e) => break e,
         }
-        assert!(accepted < 1_000_000, "staging has no end");
+        assert!(accepted < 1_000_000, "the log buffer has no end");
     };
     assert_eq!(refused.kind(), ErrorKind::WouldBlock, "{refused}");
     // Nothing of the refused one was taken.
@@ -409,7 +409,7 @@ fn a_submission_polled_after_completion_appends_nothing() {
             Poll::Pending => break next,
         }
         expected += 1;
-        assert!(expected < 1_000_000, "staging has no end");
+        assert!(expected < 1_000_000, "the log buffer has no end");
     };
     log.force(log.tail_lsn()).unwrap();
     let Poll::Ready(handle) = poll(&mut waiting, Waker::noop()) else {

@@ -133,6 +133,8 @@ impl LoggedStore {
 
     /// Waits until the open generation takes a commit, and keeps its pages for it.
     fn reserve(&self, at: Lsn, changes: &Changes) -> Result<Vec<Planned>> {
+        // One generation fills while another one is applied.
+        let pages = self.options.changed_cache() / 2 / self.page_size();
         let mut waited = false;
         loop {
             let seen = self.progress.observe();
@@ -143,7 +145,7 @@ impl LoggedStore {
                     add(&self.counts.conflicts, 1);
                     return Err(e);
                 }
-                if state.admit(self.options.checkpoint_distance)? == Admission::Go {
+                if state.admit(self.options.checkpoint_distance, pages)? == Admission::Go {
                     return Ok(state.reserve(changes));
                 }
             }

@@ -90,6 +90,10 @@ pub(super) struct State {
     pub(super) is_growing: bool,
 }
 
+/// Pages that a generation may change whatever the memory: a checkpoint for fewer is not worth its
+/// barriers.
+const LEAST_GENERATION: usize = 64;
+
 /// Whether a commit may be appended now.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Admission {
@@ -147,27 +151,32 @@ impl State {
         }
     }
 
-    /// Whether the open generation takes a commit now. It may end up to one commit above `distance`.
+    /// Whether the open generation takes a commit now. It may end up to one commit above `distance`, or
+    /// above so many changed `pages`: more would leave memory before they are applied, and each would be
+    /// read back with the whole record of its commit.
     ///
     /// The applier sets the pace: the open generation may be as full as the closed one is applied,
     /// and an eighth ahead. So a commit waits for a few pages often instead of for all of them at
     /// the end.
-    pub(super) fn admit(&mut self, distance: u64) -> Result<Admission> {
+    pub(super) fn admit(&mut self, distance: u64, pages: usize) -> Result<Admission> {
+        let pages = pages.max(LEAST_GENERATION) as u128;
         if self.open.is_ending {
             return Ok(Admission::Wait);
         }
-        let filled = u128::from(self.open.bytes);
+        let whole = u128::from(distance);
+        let of_memory = whole * self.open.pages.len() as u128 / pages;
+        let filled = u128::from(self.open.bytes).max(of_memory);
         let Some(closed) = self.closed else {
-            if filled >= u128::from(distance) {
+            if filled >= whole {
                 self.end_generation();
                 return Ok(Admission::Wait);
             }
             return Ok(Admission::Go);
         };
         let (applied, pages) = (closed.applied as u128, closed.pages.max(1) as u128);
-        let allowed = u128::from(distance) * (8 * applied + pages) / (8 * pages);
+        let allowed = whole * (8 * applied + pages) / (8 * pages);
         // The first commit of a generation goes always: it may be larger than all that is allowed.
-        if self.open.bytes == 0 || filled < allowed.min(distance.into()) {
+        if self.open.bytes == 0 || filled < allowed.min(whole) {
             return Ok(Admission::Go);
         }
         match &self.stalled {
@@ -563,5 +572,30 @@ impl State {
         self.closed = None;
         self.to_apply = Vec::new();
         pruned.slots
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_generation_ends_where_its_pages_fill_the_memory() {
+        let origin = Point {
+            end: Lsn::ORIGIN,
+            commit: 0,
+            page_count: 1000,
+        };
+        let admitted = |changed: u64, room: usize| {
+            let mut state = State::new(origin, 0);
+            state.open.bytes = 1;
+            state.open.pages = (0..changed).collect();
+            let admission = state.admit(1 << 30, room).unwrap();
+            assert_eq!(state.closed.is_some(), admission == Admission::Wait);
+            admission == Admission::Go
+        };
+        assert!(admitted(99, 100) && !admitted(100, 100));
+        // However little memory there is, a checkpoint is for some pages.
+        assert!(admitted(63, 1) && !admitted(64, 1));
     }
 }

@@ -116,7 +116,7 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "redo-looked-up-late",
         "a version is to be rebuilt from ranges alone",
-    ).found_by(441),
+    ).found_by(706),
     bug(
         "room-over-recovered-pages",
         "room for new pages is made over a page that the log has brought back",
@@ -125,7 +125,7 @@ pub const PAGES: &[KnownBug] = &[
         "version-left-in-the-log",
         "a version that somebody reads goes with the part of the log that is truncated",
     )
-    .found_by(20557),
+    .found_by(2002217),
     bug(
         "torn-page-not-repaired",
         "what recovery redid is not written before the log is truncated",

@@ -144,7 +144,7 @@ fn panicking() {
     explore("panicking", || work_and_fail(Fault::Panic));
 }
 
-/// One of several writes in the air fails, of one job or of several, while a callback waits for one
+/// One of several writes in flight fails, of one job or of several, while a callback waits for one
 /// of them and the log is closed: the lock is not given up before all have landed.
 #[test]
 fn failing_in_flight_writes() {

@@ -1,0 +1,139 @@
+//! What is committed.
+
+use logforce_testkit::Rng;
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// Bytes of a page.
+pub const PAGE: usize = 4096;
+
+/// Where the pages of a commit lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Access {
+    /// Anywhere.
+    Uniform,
+    /// Four of five are among a twentieth of the pages, which lie all over the file.
+    Skewed,
+}
+
+/// For how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Duration {
+    /// So many seconds as the flags say; what is put off meanwhile is done within the time.
+    Sustained,
+    /// As many commits as fit into the log between two checkpoints. What is put off is done after
+    /// the time.
+    Burst,
+}
+
+/// A row of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Case {
+    pub duration: Duration,
+    pub access: Access,
+    /// Pages of a commit.
+    pub pages: usize,
+    /// Threads that commit.
+    pub threads: usize,
+    /// Bytes that change in each page; `PAGE` for all of it.
+    pub changed: usize,
+}
+
+/// All of them.
+pub fn all() -> Vec<Case> {
+    let of = |duration, access| {
+        [5, 20, 80].map(|pages| Case {
+            duration,
+            access,
+            pages,
+            threads: 1,
+            changed: PAGE,
+        })
+    };
+    let mut cases = Vec::new();
+    cases.extend(of(Duration::Sustained, Access::Uniform));
+    cases.extend(of(Duration::Sustained, Access::Skewed));
+    cases.extend(of(Duration::Burst, Access::Uniform));
+    cases.push(Case {
+        duration: Duration::Sustained,
+        access: Access::Uniform,
+        pages: 1,
+        threads: 64,
+        changed: 100,
+    });
+    cases
+}
+
+impl Case {
+    /// As `--cases` names it.
+    pub fn name(&self) -> String {
+        let duration = match self.duration {
+            Duration::Sustained => "sustained",
+            Duration::Burst => "burst",
+        };
+        let access = match self.access {
+            Access::Uniform => "uniform",
+            Access::Skewed => "skewed",
+        };
+        match self.threads {
+            1 => format!("{duration}-{access}-{}", self.pages),
+            threads => format!("{duration}-{access}-{}-threads-{threads}", self.pages),
+        }
+    }
+
+    /// The pages of thread `thread`'s next commit, ascending, of a file of `total`: no other thread
+    /// gets one of them.
+    pub fn pick(&self, rng: &mut Rng, thread: usize, total: u64) -> BTreeSet<u64> {
+        let threads = self.threads as u64;
+        let own = total / threads;
+        let mut picked = BTreeSet::new();
+        while picked.len() < self.pages {
+            let n = match self.access {
+                Access::Skewed if rng.below(5) < 4 => {
+                    let hot = rng.below((own / 20).max(1));
+                    hot * 20 + hot * 7 % 20
+                }
+                _ => rng.below(own),
+            };
+            picked.insert(n * threads + thread as u64);
+        }
+        picked
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_share_no_page_and_hot_pages_are_a_twentieth() {
+        let case = Case {
+            duration: Duration::Sustained,
+            access: Access::Skewed,
+            pages: 20,
+            threads: 3,
+            changed: PAGE,
+        };
+        let mut rng = Rng::new(1);
+        let mut seen = BTreeSet::new();
+        for _ in 0..500 {
+            for thread in 0..3 {
+                let picked = case.pick(&mut rng, thread, 60_000);
+                assert_eq!(picked.len(), 20);
+                assert!(picked.iter().all(|p| *p < 60_000));
+                assert!(picked.iter().all(|p| p % 3 == thread as u64));
+                seen.extend(picked);
+            }
+        }
+        // 30,000 picks: 24,000 of them among 3,000 pages.
+        assert!((7_000..9_200).contains(&seen.len()), "{}", seen.len());
+    }
+
+    #[test]
+    fn names_are_of_one_case_each() {
+        let names: BTreeSet<_> = all().iter().map(Case::name).collect();
+        assert_eq!(names.len(), all().len());
+    }
+}

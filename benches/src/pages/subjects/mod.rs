@@ -1,0 +1,29 @@
+//! The rivals.
+
+mod keyed;
+#[cfg(feature = "lmdb")]
+mod lmdb;
+mod ours;
+mod plain;
+#[cfg(feature = "redb")]
+mod redb;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+
+use super::store::PageStore;
+pub use plain::NAME as PLAIN;
+
+/// All that were built.
+pub fn all() -> Vec<Box<dyn PageStore>> {
+    vec![
+        Box::new(plain::Plain),
+        Box::new(ours::Ours::logged()),
+        Box::new(ours::Ours::copy_on_write()),
+        #[cfg(feature = "lmdb")]
+        Box::new(lmdb::Lmdb),
+        #[cfg(feature = "redb")]
+        Box::new(redb::Redb),
+        #[cfg(feature = "sqlite")]
+        Box::new(sqlite::Sqlite),
+    ]
+}

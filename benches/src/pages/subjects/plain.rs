@@ -1,0 +1,86 @@
+//! What an engine does without a log: dirty pages sorted, written in place, synced, then a header.
+//! A crash in the middle leaves some of the pages: it is the floor, and not safe.
+
+use crate::pages::case::PAGE;
+use crate::pages::store::{Change, Layout, OpenStore, PageStore};
+use crate::rivals::take;
+use anyhow::{Context, Result};
+use rustix::fs::{Mode, OFlags, fdatasync, open};
+use std::fs::{File, OpenOptions};
+use std::io::{IoSlice, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Mutex;
+
+/// For the table.
+pub const NAME: &str = "plain";
+
+/// Pages that a `pwritev` takes.
+const GATHERED: usize = 1024;
+
+/// `pwritev` of sorted runs, `fdatasync`, a header through `O_DSYNC`.
+pub struct Plain;
+
+impl PageStore for Plain {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn settings(&self) -> String {
+        "sorted, one pwritev for each contiguous run, fdatasync, then a header of 4096 bytes through \
+         O_DSYNC; in place, so a crash leaves some pages of a commit and not others. The floor"
+            .to_owned()
+    }
+
+    fn open(&self, dir: &Path, layout: Layout) -> Result<Box<dyn OpenStore>> {
+        let path = dir.join("pages");
+        if !path.exists() {
+            let mut file = File::create(&path)?;
+            let block = vec![1; 256 * PAGE];
+            let mut left = (layout.pages + 1) * PAGE as u64;
+            while left > 0 {
+                let len = left.min(block.len() as u64);
+                file.write_all(&block[..len as usize])?;
+                left -= len;
+            }
+            file.sync_all()?;
+        }
+        let through = open(&path, OFlags::WRONLY | OFlags::DSYNC, Mode::empty())?;
+        Ok(Box::new(Open {
+            pages: OpenOptions::new().write(true).open(&path)?,
+            header: Mutex::new((through.into(), 0)),
+        }))
+    }
+}
+
+struct Open {
+    pages: File,
+    /// Written through, with how many there were. Whoever holds it commits.
+    header: Mutex<(File, u64)>,
+}
+
+impl OpenStore for Open {
+    fn commit(&self, change: &Change<'_>) -> Result<()> {
+        let mut header = take(&self.header)?;
+        let mut page = [0; PAGE];
+        let at = change.at.min(PAGE - change.bytes.len());
+        page[at..at + change.bytes.len()].copy_from_slice(change.bytes);
+        let mut pages = change.pages.iter().copied().peekable();
+        while let Some(first) = pages.next() {
+            let mut end = first + 1;
+            while (end - first) < GATHERED as u64 && pages.next_if_eq(&end).is_some() {
+                end += 1;
+            }
+            let slices = vec![IoSlice::new(&page); (end - first) as usize];
+            let offset = (first + 1) * PAGE as u64;
+            let written = rustix::io::pwritev(&self.pages, &slices, offset)?;
+            anyhow::ensure!(written == slices.len() * PAGE, "a short write");
+        }
+        fdatasync(&self.pages).context("fdatasync")?;
+        let (file, count) = &mut *header;
+        *count += 1;
+        page[..8].copy_from_slice(&count.to_le_bytes());
+        file.write_all_at(&page, 0)?;
+        Ok(())
+    }
+}
