@@ -36,8 +36,7 @@ impl PageStore for Sqlite {
         connection.execute_batch(
             "CREATE TABLE IF NOT EXISTS pages (id INTEGER PRIMARY KEY, data BLOB)",
         )?;
-        let rows: i64 =
-            connection.query_row("SELECT count(*) FROM pages", [], |row| row.get(0))?;
+        let rows: i64 = connection.query_row("SELECT count(*) FROM pages", [], |row| row.get(0))?;
         let mut next = rows as u64;
         while next < layout.pages {
             let end = layout.pages.min(next + FILL);
