@@ -2,10 +2,13 @@
 
 use crate::common::{Map, open_real, shown};
 use logforce::pages::Options;
+use logforce_testkit::process::{Start, whole_name};
 use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+/// Set in the second process: where it puts.
 const DIR: &str = "LOGFORCE_BTREE_CHILD";
 const THREADS: u64 = 4;
 const KEYS: u64 = 200;
@@ -29,17 +32,17 @@ fn options() -> Options {
     Options::new().checkpoint_distance(4 << 20)
 }
 
-#[test]
-#[ignore = "what the test below starts and kills"]
-fn child() {
-    let Ok(dir) = std::env::var(DIR) else { return };
-    let tree = open_real(dir.as_ref(), options());
+/// What the second process does; it does not return.
+fn put_until_killed(dir: &Path) {
+    let tree = open_real(dir, options());
     // Each thread goes on behind what it finds.
     let begin = shown(&tree.snapshot().unwrap())
         .values()
         .map(|v| number(v))
         .max();
     let begin = begin.map_or(0, |n| n + 1);
+    // The test runner has begun a line.
+    println!();
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
             let tree = &tree;
@@ -62,16 +65,22 @@ fn number(value: &[u8]) -> u64 {
 
 #[test]
 fn what_was_acknowledged_is_there_after_a_kill() {
+    if let Some(dir) = std::env::var_os(DIR) {
+        put_until_killed(Path::new(&dir));
+        return;
+    }
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("tree");
     // By thread and key, the last number that was acknowledged.
     let mut acknowledged = std::collections::BTreeMap::new();
     for round in 0..6u64 {
+        // This test again, alone and with the variable set.
+        let test = whole_name("what_was_acknowledged_is_there_after_a_kill");
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["kill::child", "--exact", "--ignored", "--nocapture"])
+            .args(["--exact", &test, "--nocapture", "--test-threads=1"])
             .env(DIR, &path)
             .stdout(Stdio::piped())
-            .spawn()
+            .start()
             .unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
         let mut puts = 0;
