@@ -13,6 +13,7 @@ pub mod check;
 pub mod disk;
 pub mod ledger;
 pub mod live;
+mod outage;
 pub mod own;
 pub mod pages;
 pub mod process;

@@ -7,10 +7,11 @@
 use crate::check::{Opening, Outcome, Promises, Session, check};
 use crate::disk::{Command, Cut, Report, Settings, Survival};
 use crate::ledger::Ledger;
+use crate::outage::Outage;
 use crate::report::{Coverage, Cycle, Sink};
 use crate::subject::Job;
 use crate::subject::seam::Fault;
-use crate::testbed::{Filesystem, Image, Mounted, Powered, Switched, Unmountable};
+use crate::testbed::{Filesystem, Image, Mounted, Switched};
 use anyhow::{Context, Result};
 use logforce::{Guarantee, Method};
 use logforce_testkit::Rng;
@@ -197,24 +198,18 @@ impl<'a> Chain<'a> {
             cut,
         };
         self.cell.filesystem.check_at_boot(&self.bench.stable)?;
-        let mut powered = Powered::on(switched, self.home, early.then_some(command))?;
-        let mut subject = match powered.mounted() {
-            Some(dir) => Some(self.start(dir, &ledger, manner)?),
-            None => None,
+        let outage = Outage {
+            switched,
+            cut: command,
+            early,
+            home: self.home,
         };
-        if !early {
-            powered.send(command)?;
-        }
-        let report = powered.cut_by_itself()?;
-        let mut broken = Vec::new();
-        if let Some(subject) = &mut subject {
-            broken.extend(end(subject)?);
-        }
-        powered.off()?;
+        let outcome = outage.run(|dir| self.start(dir, &ledger, manner))?;
+        let (report, broken) = (outcome.report, outcome.broken);
         let session = Session {
             number: self.session,
-            claimed: ledger.entries(&report.counters)?,
-            all: ledger.entries(&ledger.counters()?)?,
+            claimed: outcome.claimed,
+            all: outcome.all,
         };
         let coverage = Coverage::of(&session, report.met.in_flight, cut.survival.grain);
         self.promises.add(session);
@@ -271,13 +266,11 @@ pub fn survivor(
     opening: Opening,
     promises: &mut Promises,
 ) -> Result<Outcome> {
-    filesystem.check_at_boot(image)?;
-    let mounted = match Mounted::image(filesystem, image, home) {
+    let mounted = match Mounted::survivor(filesystem, image, home)? {
         Ok(mounted) => mounted,
-        Err(e) if !e.is::<Unmountable>() => return Err(e),
-        Err(e) => {
+        Err(lost) => {
             return Ok(Outcome {
-                filesystem_lost: Some(format!("{e:#}")),
+                filesystem_lost: Some(lost),
                 ..Outcome::default()
             });
         }

@@ -79,9 +79,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Suite(args) => enclosed(&args.filesystems(), |home| suite::run(&args, home)),
         Command::Process(args) => enclosed(&args.filesystems(), |home| process::run(&args, home)),
         Command::Pages(args) => enclosed(&args.filesystems(), |home| pages::run(&args, home)),
-        Command::PageWork { job } => Ok(ended(logforce_powercut::pages::run(
-            &serde_json::from_str(&job)?,
-        ))),
+        Command::PageWork { job } => Ok(ended(Role::PageWork.run(&job))),
         Command::ProcessWork { job } => role(Role::Work, &job),
         Command::ProcessRead { job } => role(Role::Read, &job),
         Command::ProcessContention { job } => role(Role::Contention, &job),

@@ -4,7 +4,7 @@ use super::subject::open;
 use super::{ACCOUNTS, PAGE, THREADS, stamp_pages, value_of};
 use crate::ledger::{Entry, Kind};
 use crate::subject::seam::{Fault, Faulty};
-use crate::testbed::{Filesystem, Image, Mounted, Unmountable};
+use crate::testbed::{Filesystem, Image, Mounted};
 use anyhow::Result;
 use logforce::OpenMode;
 use logforce::pages::{PageFile, Snapshot};
@@ -154,13 +154,11 @@ pub(super) fn survivor(
     copy_on_write: bool,
     promises: &mut Promises,
 ) -> Result<Found> {
-    filesystem.check_at_boot(image)?;
-    let mounted = match Mounted::image(filesystem, image, home) {
+    let mounted = match Mounted::survivor(filesystem, image, home)? {
         Ok(mounted) => mounted,
-        Err(e) if !e.is::<Unmountable>() => return Err(e),
-        Err(e) => {
+        Err(lost) => {
             return Ok(Found {
-                filesystem_lost: Some(format!("{e:#}")),
+                filesystem_lost: Some(lost),
                 ..Found::default()
             });
         }

@@ -2,19 +2,15 @@
 //! threads commit.
 
 use super::{Job, Promises, Tally, check};
-use crate::ledger::Ledger;
-use crate::live::spawn;
+use crate::process::{Role, Started, User, ledger_path};
 use crate::subject::seam::Fault;
 use crate::testbed::{Filesystem, Mounted};
 use anyhow::Result;
 use logforce_testkit::Rng;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 /// Kills of one page file, before another one is made.
 const CHAIN: u64 = 20;
-/// Longest wait for a subject to get somewhere.
-const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Kills until `wanted` of them met a working page file, or something broke.
 ///
@@ -65,36 +61,16 @@ fn session(
     rng: &mut Rng,
     tally: &mut Tally,
 ) -> Result<()> {
-    let ledger = Ledger::new()?;
     let job = Job {
         dir: dir.to_owned(),
-        ledger: ledger.path(),
+        ledger: ledger_path(),
         copy_on_write,
         seed: rng.bits(),
         fault,
     };
-    let mut subject = spawn("page-work", &serde_json::to_string(&job)?)?;
-    if rng.one_in(3) {
-        std::thread::sleep(Duration::from_micros(rng.below(9000)));
-    } else {
-        let enough = 1 + rng.below(200);
-        let until = Instant::now() + TIMEOUT;
-        while ledger.counters()?.iter().sum::<u64>() < enough && subject.try_wait()?.is_none() {
-            if Instant::now() > until {
-                tally.broken.push("a session hung".to_owned());
-                break;
-            }
-            std::thread::sleep(Duration::from_micros(200));
-        }
-    }
-    if let Some(status) = subject.try_wait()? {
-        tally
-            .broken
-            .push(format!("a session that nobody ended: {status}"));
-    }
-    subject.kill()?;
-    subject.wait()?;
-    let entries = ledger.entries(&ledger.counters()?)?;
+    let mut subject = Started::new(Role::PageWork, &job, User::Root)?;
+    tally.broken.extend(subject.kill_anywhere(rng, 200)?);
+    let entries = subject.entries()?;
     promises.add(&entries, &entries);
     std::fs::create_dir_all(dir)?;
     let found = check(dir, copy_on_write, promises);

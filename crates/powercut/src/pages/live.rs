@@ -4,9 +4,10 @@ use super::check::survivor;
 use super::{Job, Promises, Tally};
 use crate::disk::{Command, Cut, Settings, Survival};
 use crate::ledger::Ledger;
-use crate::live::{end, spawn};
+use crate::live::spawn;
+use crate::outage::Outage;
 use crate::subject::seam::Fault;
-use crate::testbed::{Filesystem, Image, Powered, Switched};
+use crate::testbed::{Filesystem, Image, Switched};
 use anyhow::Result;
 use logforce_testkit::Rng;
 use std::path::Path;
@@ -105,51 +106,36 @@ fn cycle(
         record: None,
         settings: Settings::honest(rng.bits(), rng.pick(&[0, 30, 50])),
     };
-    let mut powered = Powered::on(switched, place.home, early.then_some(command))?;
-    let mut subject = match powered.mounted() {
-        None => None,
-        Some(dir) => {
-            let job = Job {
-                dir: dir.join("file"),
-                ledger: ledger.path(),
-                copy_on_write: place.copy_on_write,
-                seed: rng.bits(),
-                fault: place.fault,
-            };
-            Some(spawn("page-work", &serde_json::to_string(&job)?)?)
-        }
+    let outage = Outage {
+        switched,
+        cut: command,
+        early,
+        home: place.home,
     };
-    if !early {
-        powered.send(command)?;
-    }
-    let report = powered.cut_by_itself()?;
-    if let Some(subject) = &mut subject {
-        tally.broken.extend(end(subject)?);
-    }
-    powered.off()?;
-    let claimed = ledger.entries(&report.counters)?;
-    let all = ledger.entries(&ledger.counters()?)?;
-    promises.add(&claimed, &all);
+    let outcome = outage.run(|dir| {
+        let job = Job {
+            dir: dir.join("file"),
+            ledger: ledger.path(),
+            copy_on_write: place.copy_on_write,
+            seed: rng.bits(),
+            fault: place.fault,
+        };
+        spawn("page-work", &serde_json::to_string(&job)?)
+    })?;
+    tally.broken.extend(outcome.broken);
+    promises.add(&outcome.claimed, &outcome.all);
     // In place, or in a copy: then the next session recovers, and its plug is pulled too.
-    let found = match rng.one_in(2) {
-        true => survivor(
-            place.filesystem,
-            stable,
-            place.home,
-            place.copy_on_write,
-            promises,
-        )?,
-        false => {
-            scratch.copy_from(stable)?;
-            survivor(
-                place.filesystem,
-                scratch,
-                place.home,
-                place.copy_on_write,
-                &mut promises.clone(),
-            )?
-        }
+    let in_place = rng.one_in(2);
+    let mut copy = promises.clone();
+    let (image, promises) = match in_place {
+        true => (stable, promises),
+        false => (scratch, &mut copy),
     };
-    tally.take(found, report.met.unflushed_sectors > 0, grain);
+    if !in_place {
+        scratch.copy_from(stable)?;
+    }
+    let (filesystem, home, copy_on_write) = (place.filesystem, place.home, place.copy_on_write);
+    let found = survivor(filesystem, image, home, copy_on_write, promises)?;
+    tally.take(found, outcome.report.met.unflushed_sectors > 0, grain);
     Ok(())
 }

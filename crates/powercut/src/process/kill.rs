@@ -5,7 +5,7 @@
 //! under every method. Cannot be found here: what the kernel had not written to the disk.
 
 use super::started::{Role, Started, User, Workload};
-use super::{Counted, FILESYSTEMS, Plan, TIMEOUT, in_halves};
+use super::{Counted, FILESYSTEMS, Plan, in_halves};
 use crate::check::{Opening, Promises, check};
 use crate::ledger::Kind;
 use crate::subject::seam::Fault;
@@ -14,7 +14,6 @@ use anyhow::Result;
 use logforce::{Guarantee, Method};
 use logforce_testkit::Rng;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 /// Kills of one log, before another one is made: creation is killed too.
 const CHAIN: u64 = 30;
@@ -37,21 +36,9 @@ impl Chain<'_> {
         let mut workload = Workload::new(self.dir, self.method, self.session, self.rng.bits());
         workload.job.fault = self.fault;
         let mut subject = Started::new(Role::Work, &workload, User::Root)?;
-        if self.rng.one_in(3) {
-            // Anywhere: while it starts, creates, recovers.
-            std::thread::sleep(Duration::from_micros(self.rng.below(9000)));
-        } else {
-            self.wait(&mut subject, counted)?;
+        if let Some(wrong) = subject.kill_anywhere(&mut self.rng, 250)? {
+            counted.breaks(format!("{}: {wrong}", self.method));
         }
-        if subject.has_ended()? {
-            let how = subject.ended_badly(true);
-            let how = how.unwrap_or_else(|| "it ended in order".to_owned());
-            counted.breaks(format!(
-                "{}: a session that nobody ended: {how}",
-                self.method
-            ));
-        }
-        subject.kill()?;
         let session = subject.session(self.session)?;
         if session.all(Kind::Failed).next().is_some() {
             counted.breaks(format!("{}: the log failed on a whole disk", self.method));
@@ -59,20 +46,6 @@ impl Chain<'_> {
         let met = session.all.iter().flatten().next().is_some();
         self.promises.add(session);
         Ok(met)
-    }
-
-    /// Until some entries are written.
-    fn wait(&mut self, subject: &mut Started, counted: &mut Counted) -> Result<()> {
-        let enough = 1 + self.rng.below(250);
-        let until = Instant::now() + TIMEOUT;
-        while subject.ledger.counters()?.iter().sum::<u64>() < enough && !subject.has_ended()? {
-            if Instant::now() > until {
-                counted.breaks(format!("{}: a session hung", self.method));
-                break;
-            }
-            std::thread::sleep(Duration::from_micros(200));
-        }
-        Ok(())
     }
 
     /// Opens the log in this process, which also shows that the lock is free, and compares.

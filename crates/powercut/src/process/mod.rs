@@ -14,7 +14,7 @@ pub mod kill;
 pub mod readers;
 mod started;
 
-pub use started::{Role, Started, User, Workload, role_work};
+pub use started::{Role, Started, User, Workload, ledger_path, role_work};
 
 use crate::testbed::Filesystem;
 use anyhow::{Context, Result};

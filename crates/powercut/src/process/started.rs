@@ -3,11 +3,13 @@
 use super::TIMEOUT;
 use crate::check::Session;
 use crate::ledger::{Entry, Kind, Ledger};
+use crate::pages;
 use crate::subject::seam::Fault;
 use crate::subject::{self, Job, Space};
 use crate::testbed::Image;
 use anyhow::{Context, Result};
 use logforce::Method;
+use logforce_testkit::Rng;
 use serde::{Deserialize, Serialize};
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -20,6 +22,8 @@ use std::time::{Duration, Instant};
 pub enum Role {
     /// Works the log: [`Workload`].
     Work,
+    /// Works a page file: [`pages::Job`].
+    PageWork,
     /// Reads it: [`readers::Reading`](super::readers::Reading).
     Read,
     /// Opens it again and again: [`contention::Contending`](super::contention::Contending).
@@ -36,6 +40,7 @@ impl Role {
     pub fn run(self, job: &str) -> Result<()> {
         match self {
             Role::Work => role_work(job),
+            Role::PageWork => pages::run(&serde_json::from_str(job)?),
             Role::Read => super::readers::role_read(job),
             Role::Contention => super::contention::role_contention(job),
             Role::Inject => super::inject::role_inject(job),
@@ -46,6 +51,7 @@ impl Role {
     pub fn name(self) -> &'static str {
         match self {
             Role::Work => "process-work",
+            Role::PageWork => "page-work",
             Role::Read => "process-read",
             Role::Contention => "process-contention",
             Role::Inject => "process-inject",
@@ -195,6 +201,35 @@ impl Started {
             self.status = Some(self.child.wait()?);
         }
         Ok(())
+    }
+
+    /// Ends it at a random point: while it starts and recovers, or when up to `most` entries are there.
+    /// Returns what was wrong before.
+    ///
+    /// # Errors
+    /// Of the system.
+    pub fn kill_anywhere(&mut self, rng: &mut Rng, most: u64) -> Result<Option<String>> {
+        let mut wrong = None;
+        if rng.one_in(3) {
+            std::thread::sleep(Duration::from_micros(rng.below(9000)));
+        } else {
+            let enough = 1 + rng.below(most);
+            let until = Instant::now() + TIMEOUT;
+            while self.ledger.counters()?.iter().sum::<u64>() < enough && !self.has_ended()? {
+                if Instant::now() > until {
+                    wrong = Some("a session hung".to_owned());
+                    break;
+                }
+                std::thread::sleep(Duration::from_micros(200));
+            }
+        }
+        if self.has_ended()? {
+            let how = self.ended_badly(true);
+            let how = how.unwrap_or_else(|| "it ended in order".to_owned());
+            wrong = Some(format!("a session that nobody ended: {how}"));
+        }
+        self.kill()?;
+        Ok(wrong)
     }
 
     /// What it wrote to standard error, the last of it.

@@ -5,30 +5,30 @@
 //! acknowledged when the next event came has to be there. The second recording of a cell starts
 //! from a crash state of the first, so that its prefixes are recoveries that were cut short.
 
+pub(crate) mod disk;
+pub(crate) mod recorded;
 mod states;
 
 use crate::check::{Promises, Session};
-use crate::disk::{Command, Cut, Recording, Settings, Survival};
-use crate::ledger::{Counters, Entry, Ledger};
-use crate::live::{Cell, end, spawn};
+use crate::ledger::Counters;
+use crate::live::{Cell, spawn};
 use crate::report::Sink;
 use crate::subject::Job;
 use crate::subject::seam::Fault;
-use crate::testbed::{Image, Powered, Switched};
-use anyhow::{Result, bail};
+use crate::testbed::Image;
+use anyhow::Result;
 use logforce_testkit::Rng;
+use recorded::{Length, Recorded};
 use states::States;
 use std::path::Path;
 
-/// A recorded run.
+/// A recorded run of the log.
 #[derive(Debug)]
 struct Run {
     /// What was on the disk before it.
     start: Image,
-    recording: Recording,
+    recorded: Recorded,
     session: u64,
-    /// All entries of each lane.
-    entries: Vec<Vec<Entry>>,
     /// What had been promised before it.
     promises: Promises,
 }
@@ -43,58 +43,30 @@ impl Run {
         rng: &mut Rng,
         home: &Path,
     ) -> Result<Run> {
-        let ledger = Ledger::new()?;
-        let record = Image::new(0)?;
-        // What a machine does before it mounts what a cut left.
-        cell.filesystem.check_at_boot(&start)?;
-        let stable = Image::new(start.len())?;
-        stable.copy_from(&start)?;
-        let current = Image::new(start.len())?;
-        let switched = Switched {
-            filesystem: cell.filesystem,
-            stable: &stable,
-            current: &current,
-            ledger: &ledger,
-            record: Some(&record),
-            settings: Settings::honest(rng.bits(), rng.pick(&[0, 30, 50])),
-        };
-        let mut powered = Powered::on(switched, home, None)?;
-        let Some(dir) = powered.mounted() else {
-            bail!("{} is not mounted", cell.filesystem);
-        };
-        let job = Job {
-            dir: dir.join("log"),
-            ledger: ledger.path(),
-            method: cell.method().name().to_owned(),
-            session,
-            seed: rng.bits(),
-            demanding: true,
-            fault: Fault::None,
-            commits: 0,
-        };
-        let mut subject = spawn("work", &serde_json::to_string(&job)?)?;
-        powered.send(Command::CutAfter {
-            writes: WRITES,
-            millis: MILLIS,
-            loaded: false,
-            cut: Cut {
-                survival: Survival {
-                    seed: 0,
-                    grain: 4096,
-                    keep: 0,
-                },
+        let recorded = Recorded::new(
+            cell.filesystem,
+            &start,
+            LENGTH,
+            home,
+            rng,
+            |dir, ledger, rng| {
+                let job = Job {
+                    dir: dir.join("log"),
+                    ledger,
+                    method: cell.method().name().to_owned(),
+                    session,
+                    seed: rng.bits(),
+                    demanding: true,
+                    fault: Fault::None,
+                    commits: 0,
+                };
+                spawn("work", &serde_json::to_string(&job)?)
             },
-        })?;
-        powered.cut_by_itself()?;
-        if let Some(wrong) = end(&mut subject)? {
-            bail!("while recording: {wrong}");
-        }
-        powered.off()?;
+        )?;
         Ok(Run {
             start,
-            recording: Recording::read(&record)?,
+            recorded,
             session,
-            entries: ledger.entries(&ledger.counters()?)?,
             promises,
         })
     }
@@ -106,10 +78,7 @@ impl Run {
 
     /// What had been promised when the event with these counters came.
     fn promised(&self, counters: &Counters) -> Promises {
-        let lanes = self.entries.iter().zip(counters);
-        let entries: Vec<Vec<Entry>> = lanes
-            .map(|(lane, count)| lane.iter().take(*count as usize).copied().collect())
-            .collect();
+        let entries = self.recorded.entries(counters);
         let mut promises = self.promises.clone();
         // What was begun later had not been begun in this state: the same entries serve as what
         // was promised and as what may have come to pass.
@@ -122,10 +91,10 @@ impl Run {
     }
 }
 
-/// Writes of a recording.
-const WRITES: u64 = 1500;
-/// And its longest duration, in milliseconds.
-const MILLIS: u64 = 400;
+const LENGTH: Length = Length {
+    writes: 1500,
+    millis: 400,
+};
 
 /// States that are built from one recording, before another one is made. Few: a block of the
 /// filesystem's own that a tear would take lies unflushed in many states of a recording, and one

@@ -46,6 +46,24 @@ impl Mounted {
         Self::file(filesystem, &image.path(), false, home)
     }
 
+    /// Mounts what a cut left, as the next boot would. The inner error is a filesystem that did not
+    /// survive, in its words.
+    ///
+    /// # Errors
+    /// Of the machine.
+    pub fn survivor(
+        filesystem: Filesystem,
+        image: &Image,
+        home: &Path,
+    ) -> Result<std::result::Result<Mounted, String>> {
+        filesystem.check_at_boot(image)?;
+        match Mounted::image(filesystem, image, home) {
+            Ok(mounted) => Ok(Ok(mounted)),
+            Err(e) if e.is::<Unmountable>() => Ok(Err(format!("{e:#}"))),
+            Err(e) => Err(e),
+        }
+    }
+
     /// Mounts the filesystem in a file, over a loop device that goes with it: past the cache of
     /// the file if `direct`.
     ///

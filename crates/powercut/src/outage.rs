@@ -1,0 +1,67 @@
+//! A session of a subject on a disk whose plug is pulled.
+
+use crate::disk::{Command, Report};
+use crate::ledger::Entry;
+use crate::live::end;
+use crate::testbed::{Powered, Switched};
+use anyhow::Result;
+use std::path::Path;
+use std::process::Child;
+
+/// What is switched on, and when the power goes.
+pub(crate) struct Outage<'a> {
+    /// The disk.
+    pub(crate) switched: Switched<'a>,
+    /// Says when the power goes.
+    pub(crate) cut: Command,
+    /// Sent to the disk before it is mounted: the power may go while the filesystem replays its
+    /// journal.
+    pub(crate) early: bool,
+    /// For mount points.
+    pub(crate) home: &'a Path,
+}
+
+/// What is known when it is over.
+pub(crate) struct Outcome {
+    /// What the disk reported of the cut.
+    pub(crate) report: Report,
+    /// The entries of each thread that were there before the cut.
+    pub(crate) claimed: Vec<Vec<Entry>>,
+    /// All entries.
+    pub(crate) all: Vec<Vec<Entry>>,
+    /// What was wrong with how the subject ended.
+    pub(crate) broken: Option<String>,
+}
+
+impl Outage<'_> {
+    /// Switches the disk on, has `start` start a subject in the mounted directory, and waits for the cut.
+    ///
+    /// # Errors
+    /// Of the machine.
+    pub(crate) fn run(self, start: impl FnOnce(&Path) -> Result<Child>) -> Result<Outcome> {
+        let Outage {
+            switched,
+            cut,
+            early,
+            home,
+        } = self;
+        let mut powered = Powered::on(switched, home, early.then_some(cut))?;
+        let mut subject = powered.mounted().map(start).transpose()?;
+        if !early {
+            powered.send(cut)?;
+        }
+        let report = powered.cut_by_itself()?;
+        let broken = match &mut subject {
+            Some(subject) => end(subject)?,
+            None => None,
+        };
+        powered.off()?;
+        let ledger = switched.ledger;
+        Ok(Outcome {
+            claimed: ledger.entries(&report.counters)?,
+            all: ledger.entries(&ledger.counters()?)?,
+            report,
+            broken,
+        })
+    }
+}
