@@ -1,13 +1,14 @@
 //! From a place to its calibration: remembered, read, or measured.
 
+use crate::evidence::{self, unix_millis};
 use crate::memory::Claimed;
 use crate::{
     Calibration, Decision, Limits, Live, Memory, Shortlist, Skip, ValidFor, decide, measure,
-    shortlist, skip, store,
+    shortlist, skip,
 };
 use logforce_device::{Directory, Facts, Guarantee, Method, Runtime};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// A place whose methods are in question.
 #[derive(Clone, Copy)]
@@ -74,10 +75,7 @@ impl Site<'_> {
     /// The latest of what is remembered and stored, if its method may still be used here.
     pub fn known(&self) -> Option<Calibration> {
         let key = self.key();
-        let stored = self.stores.iter().filter_map(|d| store::read(d, &key));
-        let known = self.memory.get(&key).into_iter().chain(stored);
-        // Of equals the first, which is what this process knows.
-        let latest = known.reduce(|a, b| if b.measured_at > a.measured_at { b } else { a });
+        let latest = evidence::latest(self.memory.get(&key), self.stores, &key);
         let allowed = shortlist(self.facts, self.require).methods;
         latest.filter(|c| {
             let was_compared = |m: &Method| c.decision.figures.iter().any(|f| f.method == *m);
@@ -92,16 +90,6 @@ impl Site<'_> {
         let free = self.dir.free_space();
         let free = free.map_err(|e| Origin::Failed(format!("nothing was measured: {e}")))?;
         Ok(skip(self.facts, list, free))
-    }
-
-    /// Keeps it wherever there is nothing as new, as far as that can be done.
-    fn keep(&self, calibration: &Calibration) {
-        for dir in self.stores {
-            let there = store::read(dir, &calibration.valid_for);
-            if there.is_none_or(|c| c.measured_at < calibration.measured_at) {
-                let _ = store::write(dir, self.runtime, calibration);
-            }
-        }
     }
 
     fn default_only(&self, list: Shortlist, origin: Origin) -> Choice {
@@ -129,7 +117,7 @@ pub fn choose(site: &Site<'_>, limits: Limits) -> Choice {
     let known = site.known();
     if let Some(known) = known.as_ref().filter(|k| !k.is_stale()) {
         site.memory.put(known.clone());
-        site.keep(known);
+        evidence::keep(site.stores, site.runtime, known);
         return Choice::known(known.clone(), Origin::Known, list);
     }
     let measured = match site.skip(&list) {
@@ -167,7 +155,7 @@ fn claim_and_measure(
     let claim = match site.memory.claim(&key, site.runtime, limits.budget) {
         Claimed::Mine(claim) => claim,
         Claimed::Done(known) => {
-            site.keep(&known);
+            evidence::keep(site.stores, site.runtime, &*known);
             return Choice::known(*known, Origin::Known, list);
         }
         Claimed::Busy => {
@@ -205,7 +193,7 @@ fn claim_and_measure(
     claim.end(Some(calibration.clone()), site.runtime);
     for dir in site.stores {
         // That may fail: then it is measured again one day.
-        let _ = store::write(dir, site.runtime, &calibration);
+        let _ = evidence::write(dir, site.runtime, &calibration);
     }
     Choice::known(calibration, Origin::Measured, list)
 }
@@ -224,21 +212,13 @@ pub fn observe(site: &Site<'_>, method: Method, forces: u64, p50: Duration) {
         site.memory.put(known);
     }
     for dir in site.stores {
-        let Some(mut known) = store::read(dir, &key) else {
+        let Some(mut known) = evidence::read::<Calibration>(dir, &key) else {
             continue;
         };
         let before = known.live;
         known.add(seen);
         if known.live != before {
-            let _ = store::write(dir, site.runtime, &known);
+            let _ = evidence::write(dir, site.runtime, &known);
         }
     }
-}
-
-fn unix_millis() -> u64 {
-    SystemTime::now()
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .ok()
-        .and_then(|d| u64::try_from(d.as_millis()).ok())
-        .unwrap_or(0)
 }

@@ -18,13 +18,13 @@
 mod calibration;
 mod choose;
 mod decide;
+mod evidence;
 mod key;
 mod memory;
 mod samples;
 mod scratch;
 mod shortlist;
 pub mod store;
-mod stored;
 mod through;
 mod trial;
 pub mod verdicts;

@@ -1,90 +1,243 @@
-//! Evidence in a file of a directory: the log's own, or one that programs share.
-//!
-//! Nothing depends on it: what cannot be read is as good as not there, what is lost is measured
-//! again. Two processes that write at once may lose each other's entry, never the file's form.
+//! Calibrations as the file [`NAME`] of a directory keeps them. What is read may have been written by
+//! anybody: it is taken only if it could have been written here.
 
-use crate::scratch::temporary_name;
-use crate::{Calibration, ValidFor, stored};
-use logforce_device::{AlignedBuf, Barrier, Directory, File, OpenFile, ReadSource, Runtime, Write};
+use crate::evidence::{self, Evidence};
+use crate::{Calibration, Decision, Figure, Interval, Live, ValidFor};
+use logforce_device::{Directory, Method, Runtime};
+use serde::{Deserialize, Serialize};
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The file's name.
 pub const NAME: &str = "calibration";
 
-/// Places that a file holds; the one written longest ago gives way.
-const MOST: usize = 32;
-
-/// A longer file is none of ours, in bytes: an entry takes 2 to 6 KiB.
-const LONGEST: u64 = 512 << 10;
+/// Longest reason that is believed, in bytes.
+const LONGEST_WHY: usize = 1000;
 
 /// What the directory's file knows of the place.
 pub fn read(dir: &Arc<dyn Directory>, key: &ValidFor) -> Option<Calibration> {
-    let known = all(dir).unwrap_or_default();
-    known.into_iter().rev().find(|c| c.valid_for == *key)
+    evidence::read(dir, key)
 }
 
 /// Takes the calibration into the directory's file, in place of what it had for the same place.
-/// The file is replaced as a whole: a crash leaves the old one or the new one (which of them
-/// matters too little to force the directory).
 ///
 /// # Errors
-/// Of the device, also where what is there could not be read: it would be lost. The file is then as it was, and nothing is left beside it as far as that can be
-/// helped.
+/// Of the device, also where what is there could not be read. The file is then as it was.
 pub fn write(
     dir: &Arc<dyn Directory>,
     runtime: &dyn Runtime,
     calibration: &Calibration,
 ) -> io::Result<()> {
-    let mut entries = all(dir)?;
-    entries.retain(|c| c.valid_for != calibration.valid_for);
-    let too_many = (entries.len() + 1).saturating_sub(MOST);
-    entries.drain(..too_many);
-    entries.push(calibration.clone());
-    let name = temporary_name(runtime);
-    let written = put(dir, &name, &stored::encode(&entries)).and_then(|()| dir.rename(&name, NAME));
-    if written.is_err() {
-        let _ = dir.remove(&name);
-    }
-    written
+    evidence::write(dir, runtime, calibration)
 }
 
-pub(crate) fn put(dir: &Arc<dyn Directory>, name: &str, bytes: &[u8]) -> io::Result<()> {
-    let file = dir.open(name, OpenFile::CREATE)?;
-    let mut buf = AlignedBuf::zeroed(bytes.len(), 4096);
-    buf.copy_from_slice(bytes);
-    let range = 0..bytes.len();
-    let ticket = file.submit(Write {
-        offset: 0,
-        buf,
-        range,
-        through: false,
-    });
-    file.complete(ticket).result?;
-    file.barrier(Barrier::Full)
+/// A calibration in the document.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Entry {
+    valid_for: Place,
+    method: String,
+    decided: bool,
+    why: String,
+    pairs: u32,
+    spent_ms: u64,
+    measured_at_unix_ms: u64,
+    figures: Vec<Measured>,
+    live: Option<Use>,
+    confirmed: u32,
 }
 
-fn all(dir: &Arc<dyn Directory>) -> io::Result<Vec<Calibration>> {
-    // What is no regular file is refused by the directory.
-    match dir.open(NAME, OpenFile::READ) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        opened => Ok(stored::decode(&contents(&*opened?, LONGEST)?)),
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Place {
+    volume: String,
+    filesystem: String,
+    mount_options: String,
+    device: String,
+    model: String,
+    kernel: String,
+    write_unit: u32,
+    procedure: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Measured {
+    method: String,
+    median_ns: u64,
+    median_large_ns: u64,
+    to_default: Option<Ratio>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Ratio {
+    mid: f64,
+    low: f64,
+    high: f64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Use {
+    method: String,
+    forces: u64,
+    p50_ns: u64,
+}
+
+/// To four decimals, which come back from JSON as they were; above 0.
+pub(crate) fn rounded(ratio: f64) -> f64 {
+    ((ratio * 1e4).round() / 1e4).max(1e-4)
+}
+
+pub(crate) fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// A reason, cut to what is believed.
+pub(crate) fn shortened(why: &str) -> String {
+    why[..why.floor_char_boundary(LONGEST_WHY)].to_owned()
+}
+
+/// Whether it may have been [`shortened`] here, and does nothing to a terminal.
+pub(crate) fn is_plain(why: &str) -> bool {
+    why.len() <= LONGEST_WHY && !why.contains(|c: char| c.is_control())
+}
+
+impl Evidence for Calibration {
+    const NAME: &'static str = NAME;
+    const SCHEMA: &'static str = "logforce-calibration";
+    const VERSION: u32 = 1;
+    type Entry = Entry;
+
+    fn valid_for(&self) -> &ValidFor {
+        &self.valid_for
+    }
+
+    fn measured_at(&self) -> u64 {
+        self.measured_at
+    }
+
+    fn entry(&self) -> Entry {
+        let d = &self.decision;
+        Entry {
+            valid_for: Place::of(&self.valid_for),
+            method: d.method.name().to_owned(),
+            decided: d.decided,
+            why: shortened(&d.why),
+            pairs: self.pairs,
+            spent_ms: u64::try_from(self.spent.as_millis()).unwrap_or(u64::MAX),
+            measured_at_unix_ms: self.measured_at,
+            figures: d
+                .figures
+                .iter()
+                .map(|f| Measured {
+                    method: f.method.name().to_owned(),
+                    median_ns: nanos(f.median),
+                    median_large_ns: nanos(f.median_large),
+                    to_default: f.to_default.map(Ratio::of),
+                })
+                .collect(),
+            live: self.live.map(|l| Use {
+                method: l.method.name().to_owned(),
+                forces: l.forces,
+                p50_ns: nanos(l.p50),
+            }),
+            confirmed: self.confirmed,
+        }
+    }
+
+    fn of_entry(entry: Entry) -> Option<Calibration> {
+        let valid_for = entry.valid_for.valid_for();
+        let possible = valid_for.is_bounded()
+            && is_plain(&entry.why)
+            && entry.figures.len() <= Method::ALL.len();
+        if !possible {
+            return None;
+        }
+        let figures = entry.figures.into_iter().map(Measured::figure);
+        let live = match entry.live {
+            None => None,
+            Some(l) => Some(Live {
+                method: l.method.parse().ok()?,
+                forces: l.forces,
+                p50: Duration::from_nanos(l.p50_ns),
+            }),
+        };
+        Some(Calibration {
+            valid_for,
+            decision: Decision {
+                method: entry.method.parse().ok()?,
+                decided: entry.decided,
+                why: entry.why,
+                figures: figures.collect::<Option<_>>()?,
+            },
+            pairs: entry.pairs,
+            spent: Duration::from_millis(entry.spent_ms),
+            measured_at: entry.measured_at_unix_ms,
+            live,
+            confirmed: entry.confirmed,
+        })
     }
 }
 
-/// All bytes of a file of at most `longest`; none of a longer one.
-pub(crate) fn contents(file: &dyn File, longest: u64) -> io::Result<Vec<u8>> {
-    let len = file.len()?;
-    if len > longest {
-        return Ok(Vec::new());
+impl Place {
+    pub(crate) fn of(v: &ValidFor) -> Place {
+        Place {
+            volume: v.volume.clone(),
+            filesystem: v.filesystem.clone(),
+            mount_options: v.mount_options.clone(),
+            device: v.device.clone(),
+            model: v.model.clone(),
+            kernel: v.kernel.clone(),
+            write_unit: v.write_unit,
+            procedure: v.procedure,
+        }
     }
-    let mut bytes = vec![0; len as usize];
-    let n = file.read_at(0, &mut bytes, ReadSource::Cache)?;
-    if n < bytes.len() {
-        return Err(io::Error::new(
-            io::ErrorKind::UnexpectedEof,
-            format!("only {n} of its {len} bytes could be read"),
-        ));
+
+    pub(crate) fn valid_for(self) -> ValidFor {
+        ValidFor {
+            volume: self.volume,
+            filesystem: self.filesystem,
+            mount_options: self.mount_options,
+            device: self.device,
+            model: self.model,
+            kernel: self.kernel,
+            write_unit: self.write_unit,
+            procedure: self.procedure,
+        }
     }
-    Ok(bytes)
 }
+
+impl Ratio {
+    pub(crate) fn of(r: Interval) -> Ratio {
+        Ratio {
+            mid: rounded(r.mid),
+            low: rounded(r.low),
+            high: rounded(r.high),
+        }
+    }
+
+    /// `None` for what no measurement gives.
+    pub(crate) fn interval(self) -> Option<Interval> {
+        if !(0.0 < self.low && self.low <= self.mid && self.mid <= self.high) {
+            return None;
+        }
+        let [low, mid, high] = [self.low, self.mid, self.high].map(rounded);
+        Some(Interval { mid, low, high })
+    }
+}
+
+impl Measured {
+    fn figure(self) -> Option<Figure> {
+        let to_default = match self.to_default {
+            None => None,
+            Some(r) => Some(r.interval()?),
+        };
+        Some(Figure {
+            method: self.method.parse().ok()?,
+            median: Duration::from_nanos(self.median_ns),
+            median_large: Duration::from_nanos(self.median_large_ns),
+            to_default,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -7,7 +7,7 @@
 
 mod stored;
 
-use crate::store::{contents, put};
+use crate::evidence::{contents, put};
 use logforce_device::{CutResult, Directory, Facts, Method, OpenFile, Platform, Runtime};
 use std::io;
 use std::sync::Arc;

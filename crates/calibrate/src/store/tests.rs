@@ -2,6 +2,14 @@ use super::*;
 use logforce_testkit::{Rng, SimOptions};
 use proptest::prelude::*;
 
+fn encode(all: &[Calibration]) -> Vec<u8> {
+    evidence::encode(all)
+}
+
+fn decode(bytes: &[u8]) -> Vec<Calibration> {
+    evidence::decode(bytes)
+}
+
 fn calibration(n: u64) -> Calibration {
     let facts = SimOptions::default().facts();
     let figure = |method, micros: u64, to_default| Figure {

@@ -3,7 +3,7 @@
 use super::Upto;
 use crate::Interval;
 use crate::decide::{CLEARLY_FASTER, LEAST_PAIRS, interval, ratio};
-use crate::stored::rounded;
+use crate::store::rounded;
 use std::time::Duration;
 
 /// What was measured of commits of so many runs and bytes.

@@ -1,11 +1,12 @@
 //! From a place to its crossover: remembered, read, or measured.
 
 use super::decide::decide;
-use super::{ThroughCalibration, store, trial};
+use super::{ThroughCalibration, trial};
+use crate::evidence::{self, unix_millis};
 use crate::{Skip, ValidFor, shortlist, skip};
 use logforce_device::{Barrier, Directory, Facts, FileState, ForceBy, Guarantee, Plan, Runtime};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// Places that are remembered.
 const MOST: usize = 64;
@@ -86,11 +87,7 @@ pub fn known_through(site: &ThroughSite<'_>) -> Option<ThroughCalibration> {
         Some(Slot::Known(known)) => known.map(|k| *k),
         _ => None,
     };
-    let stored = site.stores.iter().filter_map(|d| store::read(d, &key));
-    remembered
-        .into_iter()
-        .chain(stored)
-        .reduce(|a, b| if b.measured_at > a.measured_at { b } else { a })
+    evidence::latest(remembered, site.stores, &key)
 }
 
 /// What is known, else what measuring shows within `budget`. `None` where neither can be had: then
@@ -100,7 +97,7 @@ pub fn choose_through(site: &ThroughSite<'_>, budget: Duration) -> Option<Throug
     if let Some(known) = known_through(site) {
         site.memory
             .put(&key, Slot::Known(Some(Box::new(known.clone()))));
-        keep(site, &known);
+        evidence::keep(site.stores, &**site.runtime, &known);
         return Some(known);
     }
     match site.memory.get(&key) {
@@ -137,8 +134,8 @@ pub fn measure_through(
     if !site.memory.claim(&key, site.runtime.process()) {
         return Err("another opening in this process was still measuring".to_owned());
     }
-    let latest = site.stores.iter().filter_map(|d| store::read(d, &key));
-    let latest = latest.map(|c| c.measured_at).max().unwrap_or(0);
+    let latest = evidence::latest::<ThroughCalibration>(None, site.stores, &key);
+    let latest = latest.map_or(0, |c| c.measured_at);
     let began = site.runtime.now();
     let unit = key.write_unit;
     let measured = trial::measure(site.dir, site.runtime, site.facts, unit, budget);
@@ -162,22 +159,12 @@ pub fn measure_through(
     };
     site.memory
         .put(&key, Slot::Known(Some(Box::new(calibration.clone()))));
-    keep(site, &calibration);
+    evidence::keep(site.stores, &**site.runtime, &calibration);
     Ok(calibration)
 }
 
 fn key(site: &ThroughSite<'_>) -> ValidFor {
     ValidFor::now(site.facts, site.facts.write_unit())
-}
-
-/// Keeps it wherever there is nothing as new, as far as that can be done.
-fn keep(site: &ThroughSite<'_>, calibration: &ThroughCalibration) {
-    for dir in site.stores {
-        let there = store::read(dir, &calibration.valid_for);
-        if there.is_none_or(|c| c.measured_at < calibration.measured_at) {
-            let _ = store::write(dir, &**site.runtime, calibration);
-        }
-    }
 }
 
 /// Whether a write through is worth as much as a barrier: else a page file never uses it.
@@ -192,12 +179,4 @@ fn is_through_enough(facts: &Facts) -> bool {
             .map(|a| a.guarantee)
     };
     worth(ForceBy::Through) >= worth(ForceBy::Barrier(Barrier::Data))
-}
-
-fn unix_millis() -> u64 {
-    SystemTime::now()
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .ok()
-        .and_then(|d| u64::try_from(d.as_millis()).ok())
-        .unwrap_or(0)
 }

@@ -5,43 +5,22 @@
 use super::decide::{Decided, ThroughFigure};
 use super::{ThroughCalibration, Upto};
 use crate::ValidFor;
-use crate::scratch::temporary_name;
-use crate::store::{contents, put};
-use crate::stored::{Place, Ratio};
-use logforce_device::{Directory, OpenFile, Runtime};
+use crate::evidence::Evidence;
+use crate::store::{Place, Ratio, is_plain, nanos, shortened};
 use serde::{Deserialize, Serialize};
-use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// The file's name.
 pub const NAME: &str = "calibration-pages";
 
-const SCHEMA: &str = "logforce-page-calibration";
-const VERSION: u32 = 1;
-
-/// Places that a file holds; the one written longest ago gives way.
-const MOST: usize = 32;
-
-/// A longer file is none of ours, in bytes.
-const LONGEST: u64 = 512 << 10;
-
 /// What is believed at most.
 const MOST_RUNS: u32 = 1024;
 const MOST_BYTES: u64 = 1 << 30;
-const LONGEST_WHY: usize = 1000;
 const MOST_FIGURES: usize = 64;
 
+/// Evidence of a crossover in the document.
 #[derive(Serialize, Deserialize)]
-struct Document {
-    schema: String,
-    version: u32,
-    /// The latest last. Each is read by itself: one that cannot be understood is left out.
-    entries: Vec<serde_json::Value>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct Entry {
+pub(crate) struct Entry {
     valid_for: Place,
     runs: u32,
     bytes: u64,
@@ -61,72 +40,21 @@ struct Figure {
     ratio: Option<Ratio>,
 }
 
-/// What the directory's file knows of the place.
-pub(super) fn read(dir: &Arc<dyn Directory>, key: &ValidFor) -> Option<ThroughCalibration> {
-    let known = all(dir).unwrap_or_default();
-    known.into_iter().rev().find(|c| c.valid_for == *key)
-}
+impl Evidence for ThroughCalibration {
+    const NAME: &'static str = NAME;
+    const SCHEMA: &'static str = "logforce-page-calibration";
+    const VERSION: u32 = 1;
+    type Entry = Entry;
 
-/// Takes it into the directory's file, which is replaced as a whole.
-pub(super) fn write(
-    dir: &Arc<dyn Directory>,
-    runtime: &dyn Runtime,
-    calibration: &ThroughCalibration,
-) -> io::Result<()> {
-    let mut entries = all(dir)?;
-    entries.retain(|c| c.valid_for != calibration.valid_for);
-    entries.drain(..(entries.len() + 1).saturating_sub(MOST));
-    entries.push(calibration.clone());
-    let name = temporary_name(runtime);
-    let written = put(dir, &name, &encode(&entries)).and_then(|()| dir.rename(&name, NAME));
-    if written.is_err() {
-        let _ = dir.remove(&name);
+    fn valid_for(&self) -> &ValidFor {
+        &self.valid_for
     }
-    written
-}
 
-fn all(dir: &Arc<dyn Directory>) -> io::Result<Vec<ThroughCalibration>> {
-    match dir.open(NAME, OpenFile::READ) {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        opened => Ok(decode(&contents(&*opened?, LONGEST)?)),
+    fn measured_at(&self) -> u64 {
+        self.measured_at
     }
-}
 
-pub(super) fn encode(calibrations: &[ThroughCalibration]) -> Vec<u8> {
-    let entries = calibrations
-        .iter()
-        .filter_map(|c| serde_json::to_value(Entry::of(c)).ok());
-    let document = Document {
-        schema: SCHEMA.to_owned(),
-        version: VERSION,
-        entries: entries.collect(),
-    };
-    let mut bytes = serde_json::to_vec_pretty(&document).unwrap_or_default();
-    bytes.push(b'\n');
-    bytes
-}
-
-pub(super) fn decode(bytes: &[u8]) -> Vec<ThroughCalibration> {
-    let Ok(document) = serde_json::from_slice::<Document>(bytes) else {
-        return Vec::new();
-    };
-    if document.schema != SCHEMA || document.version != VERSION {
-        return Vec::new();
-    }
-    let entries = document.entries.into_iter();
-    entries
-        .filter_map(|e| serde_json::from_value::<Entry>(e).ok()?.calibration())
-        .collect()
-}
-
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-impl Entry {
-    fn of(c: &ThroughCalibration) -> Entry {
-        let mut why = c.decided.why.clone();
-        why.truncate(why.floor_char_boundary(LONGEST_WHY));
+    fn entry(&self) -> Entry {
         let figure = |f: &ThroughFigure| Figure {
             runs: f.runs,
             bytes: f.bytes,
@@ -135,25 +63,24 @@ impl Entry {
             ratio: f.ratio.map(Ratio::of),
         };
         Entry {
-            valid_for: Place::of(&c.valid_for),
-            runs: c.decided.upto.runs,
-            bytes: c.decided.upto.bytes,
-            why,
-            turns: c.turns,
-            spent_ms: u64::try_from(c.spent.as_millis()).unwrap_or(u64::MAX),
-            measured_at_unix_ms: c.measured_at,
-            figures: c.decided.figures.iter().map(figure).collect(),
+            valid_for: Place::of(&self.valid_for),
+            runs: self.decided.upto.runs,
+            bytes: self.decided.upto.bytes,
+            why: shortened(&self.decided.why),
+            turns: self.turns,
+            spent_ms: u64::try_from(self.spent.as_millis()).unwrap_or(u64::MAX),
+            measured_at_unix_ms: self.measured_at,
+            figures: self.decided.figures.iter().map(figure).collect(),
         }
     }
 
-    fn calibration(self) -> Option<ThroughCalibration> {
-        let valid_for = self.valid_for.valid_for();
+    fn of_entry(entry: Entry) -> Option<ThroughCalibration> {
+        let valid_for = entry.valid_for.valid_for();
         let possible = valid_for.is_bounded()
-            && self.runs <= MOST_RUNS
-            && self.bytes <= MOST_BYTES
-            && self.why.len() <= LONGEST_WHY
-            && !self.why.contains(|c: char| c.is_control())
-            && self.figures.len() <= MOST_FIGURES;
+            && entry.runs <= MOST_RUNS
+            && entry.bytes <= MOST_BYTES
+            && is_plain(&entry.why)
+            && entry.figures.len() <= MOST_FIGURES;
         if !possible {
             return None;
         }
@@ -174,19 +101,19 @@ impl Entry {
             valid_for,
             decided: Decided {
                 upto: Upto {
-                    runs: self.runs,
-                    bytes: self.bytes,
+                    runs: entry.runs,
+                    bytes: entry.bytes,
                 },
-                why: self.why,
-                figures: self
+                why: entry.why,
+                figures: entry
                     .figures
                     .into_iter()
                     .map(figure)
                     .collect::<Option<_>>()?,
             },
-            turns: self.turns,
-            spent: Duration::from_millis(self.spent_ms),
-            measured_at: self.measured_at_unix_ms,
+            turns: entry.turns,
+            spent: Duration::from_millis(entry.spent_ms),
+            measured_at: entry.measured_at_unix_ms,
         })
     }
 }

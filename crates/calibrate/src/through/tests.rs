@@ -1,6 +1,15 @@
 use super::decide::{Pairs, decide};
 use super::*;
+use crate::evidence;
 use logforce_testkit::SimOptions;
+
+fn encode(all: &[ThroughCalibration]) -> Vec<u8> {
+    evidence::encode(all)
+}
+
+fn decode(bytes: &[u8]) -> Vec<ThroughCalibration> {
+    evidence::decode(bytes)
+}
 
 /// Each pair the same: milliseconds through, one millisecond for the barrier.
 fn pairs(shapes: &[(u32, u64, f64)], count: usize) -> Vec<Pairs> {
@@ -70,11 +79,11 @@ fn calibration(volume: &str) -> ThroughCalibration {
 #[test]
 fn what_is_stored_comes_back_and_what_is_not_ours_is_left_out() {
     let both = [calibration("a"), calibration("b")];
-    let bytes = store::encode(&both);
-    assert_eq!(store::decode(&bytes), both);
+    let bytes = encode(&both);
+    assert_eq!(decode(&bytes), both);
     let text = String::from_utf8(bytes).unwrap();
     assert_eq!(
-        store::decode(text.replace("\"runs\": 2,", "\"runs\": 2000,").as_bytes()),
+        decode(text.replace("\"runs\": 2,", "\"runs\": 2000,").as_bytes()),
         []
     );
     for (from, to) in [
@@ -85,13 +94,9 @@ fn what_is_stored_comes_back_and_what_is_not_ours_is_left_out() {
         ("{", "["),
     ] {
         assert!(text.contains(from), "{text}");
-        assert_eq!(
-            store::decode(text.replace(from, to).as_bytes()),
-            [],
-            "{from}"
-        );
+        assert_eq!(decode(text.replace(from, to).as_bytes()), [], "{from}");
     }
     for cut in 0..text.len() {
-        let _ = store::decode(&text.as_bytes()[..cut]);
+        let _ = decode(&text.as_bytes()[..cut]);
     }
 }
