@@ -186,7 +186,7 @@ fn shown() -> Vec<Column<Row>> {
 const NOTES: &str = "Slices take turns; commits/s: the median of all slices; ×: commits/s to the \
     baseline's and to the raw loop's in the same turn, medians, and in brackets where 8 of 10 lie. \
     Latencies are those of all commits together. Records a write: commits by the writes that \
-    carried them, counted where the log, the baseline and the raw loop worker them to the system; \
+    carried them, counted where the log, the baseline and the raw loop hand them to the system; \
     forces: writes to the medium and barriers.";
 const BASELINE: &str = "baseline: one mutex, one notify_all; whoever comes first writes all that is \
     staged. raw: each thread writes its record by itself, padded to the write unit (one thread: \

@@ -48,6 +48,16 @@ pub fn short(value: f64, decimals: usize) -> String {
     format!("{value:.*}", decimals.saturating_sub(magnitude))
 }
 
+/// As [`short`]; a dash for what was not measured.
+pub fn number(value: Option<f64>, decimals: usize) -> String {
+    value.map_or_else(|| "-".to_owned(), |v| short(v, decimals))
+}
+
+/// From one [`number`] to another.
+pub fn range(low: Option<f64>, high: Option<f64>, decimals: usize) -> String {
+    format!("{}–{}", number(low, decimals), number(high, decimals))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

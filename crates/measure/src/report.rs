@@ -1,7 +1,7 @@
 //! The model of a report: what `--json` writes. Field names are kept compatible; see
 //! `docs/bench-json.md`.
 
-use crate::machine::Machine;
+use crate::head::Head;
 use crate::schedule::Measured;
 use crate::subject::SubjectKind;
 use logforce_device::{FileState, Guarantee, Method, Verdict};
@@ -15,18 +15,9 @@ pub const VERSION: u32 = 1;
 /// One run of the command.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
-    /// [`SCHEMA`].
-    pub schema: &'static str,
-    /// [`VERSION`].
-    pub version: u32,
-    /// The command line.
-    pub command: String,
-    /// When it started: RFC 3339, UTC.
-    pub started: String,
-    /// Whether the user stopped it: rows hold what was measured until then.
-    pub interrupted: bool,
-    /// What it ran on.
-    pub machine: Machine,
+    /// What it begins with: [`SCHEMA`], [`VERSION`].
+    #[serde(flatten)]
+    pub head: Head,
     /// Which method to use here, and why, in sentences.
     pub conclusion: String,
     /// The method that the conclusion names; `None` if it names none.
@@ -205,7 +196,8 @@ pub fn reference(rows: &[Row], row: &Row) -> Option<f64> {
         .or_else(|| fastest_safe(rows, row.bytes))
 }
 
-trait Named {
+/// What is serialized by its name.
+pub(crate) trait Named {
     fn name(&self) -> &'static str;
 }
 impl Named for Method {
@@ -229,7 +221,10 @@ impl Named for Verdict {
     }
 }
 
-fn as_name<T: Named, S: Serializer>(value: &Option<T>, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn as_name<T: Named, S: Serializer>(
+    value: &Option<T>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     match value {
         Some(value) => serializer.serialize_some(value.name()),
         None => serializer.serialize_none(),

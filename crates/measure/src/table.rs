@@ -1,11 +1,12 @@
 //! Tables for a terminal.
 
 use crate::layout::{Column, empty_table, finish, fitted, sections};
-use crate::numbers::short;
+use crate::numbers::{number, short};
 use crate::published::Table;
 use crate::report::{Row, reference};
 use crate::subject::SubjectKind;
-use logforce_device::{FileState, Guarantee, Method, Platform, Verdict};
+use crate::survives::{mark, survives};
+use logforce_device::{FileState, Guarantee, Method, Platform};
 
 pub use crate::layout::WIDTH;
 
@@ -13,10 +14,6 @@ pub use crate::layout::WIDTH;
 struct Judged {
     row: Row,
     safe: Option<f64>,
-}
-
-fn number(value: Option<f64>, decimals: usize) -> String {
-    value.map_or_else(|| "-".to_owned(), |v| short(v, decimals))
 }
 
 const COLUMNS: [Column<Judged>; 14] = [
@@ -62,21 +59,9 @@ pub fn label(row: &Row) -> String {
     }
 }
 
-/// The name of the row's guarantee, with a mark where it is not simply declared.
+/// The row's guarantee, with its mark.
 pub fn guarantee(row: &Row) -> String {
-    let Some(guarantee) = row.guarantee else {
-        return String::new();
-    };
-    format!("{guarantee}{}", mark(row.verdict))
-}
-
-fn mark(verdict: Option<Verdict>) -> &'static str {
-    match verdict {
-        Some(Verdict::Proven) => "+",
-        Some(Verdict::Declared) | None => "",
-        Some(Verdict::Unknown) => "?",
-        Some(_) => "!",
-    }
+    survives(row.guarantee, row.verdict)
 }
 
 /// The main table, at most `width` characters wide where leaving columns out can do it. Returns
@@ -194,6 +179,7 @@ mod tests {
     use super::*;
     use crate::conclusion::tests::row;
     use crate::layout::widest;
+    use logforce_device::Verdict;
 
     fn rows() -> Vec<Row> {
         let mut rows: Vec<Row> = FileState::ALL

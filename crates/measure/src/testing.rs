@@ -1,12 +1,19 @@
 //! A directory in memory for this crate's own tests: it counts what is not synced, and fails
 //! where it is told to.
 
-use crate::counters::{CounterSource, Reading};
+use crate::Interrupt;
+use crate::counters::{CounterSource, NoCounters, Reading};
+use crate::group::Setup;
+use crate::head::Head;
+use crate::machine::{Host, Machine};
+use crate::progress::Silent;
+use crate::space::Space;
 use logforce_device::*;
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 
@@ -228,5 +235,39 @@ impl CounterSource for MemCounters {
             bytes: self.0.bytes.load(Relaxed),
             flushes: Some(self.0.flushes.load(Relaxed)),
         })
+    }
+}
+
+/// What a report of a quiet machine begins with.
+pub fn head(schema: &'static str, version: u32) -> Head {
+    let host = Host {
+        os: "Linux".to_owned(),
+        kernel: "6".to_owned(),
+        arch: "x86_64".to_owned(),
+        cpus: 2,
+        caveat: None,
+    };
+    Head {
+        schema,
+        version,
+        command: String::new(),
+        started: String::new(),
+        interrupted: false,
+        machine: Machine::new(&facts(), host),
+    }
+}
+
+/// To measure in `dir`, which has 1 GiB.
+pub fn setup(dir: &Arc<MemDirectory>) -> Setup {
+    Setup {
+        system: Arc::new(MemSystem(Arc::clone(dir))),
+        path: PathBuf::from("/simulated"),
+        space: Space {
+            free: 1 << 30,
+            total: 1 << 30,
+        },
+        counters: Rc::new(NoCounters),
+        interrupt: Interrupt::new(),
+        progress: Rc::new(Silent),
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::layout::wrap;
 use crate::numbers::bytes;
+use crate::prose;
 use crate::published::Table;
 use crate::report::{Report, fastest_safe};
 use crate::table::{LETTERS, main_table, published_table};
@@ -11,11 +12,15 @@ pub fn render(report: &Report, width: usize) -> String {
     let mut text = String::new();
     let chunk = report.rows.first().map_or(0, |r| r.bytes);
     text.push_str(&wrap(
-        &format!("Journal writes of {}; {}", bytes(chunk), report.machine),
+        &format!(
+            "Journal writes of {}; {}",
+            bytes(chunk),
+            report.head.machine
+        ),
         width,
         0,
     ));
-    if report.interrupted {
+    if report.head.interrupted {
         text.push_str("Interrupted: this is what was measured until then.\n");
     }
     text.push('\n');
@@ -29,14 +34,8 @@ pub fn render(report: &Report, width: usize) -> String {
         None => "ratio: none, as no row is safe.",
     };
     text.push_str(&wrap(ratio, width, 2));
-    if !left_out.is_empty() {
-        let line = format!(
-            "left out on this narrow terminal (--json has them): {}.",
-            left_out.join(", ")
-        );
-        text.push_str(&wrap(&line, width, 2));
-    }
-    let platform = report.machine.platform;
+    text.push_str(&prose::left_out(&left_out, width));
+    let platform = report.head.machine.platform;
     if let Some((table, figures)) = published_table(&report.rows, platform).zip(Table::of(platform))
     {
         let title = format!(
@@ -50,13 +49,11 @@ pub fn render(report: &Report, width: usize) -> String {
         text.push_str(&wrap(&format!("here: {LETTERS}."), width, 2));
     }
     text.push('\n');
-    // The caveat is told above everything.
-    let is_told = |note: &&String| report.machine.caveat.as_ref() == Some(note);
-    let notes = report.notes.iter().chain(&report.machine.notes);
-    for note in notes.filter(|note| !is_told(note)) {
-        text.push_str(&wrap(note, width, 2));
-    }
-    text.push('\n');
-    text.push_str(&wrap(&report.conclusion, width, 0));
+    text.push_str(&prose::ending(
+        &report.notes,
+        &report.head.machine,
+        &report.conclusion,
+        width,
+    ));
     text
 }

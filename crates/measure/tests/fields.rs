@@ -2,6 +2,7 @@
 //! never renamed or removed without a new `version`.
 
 use logforce_device::{FileState, Guarantee, Method, Verdict};
+use logforce_measure::head::Head;
 use logforce_measure::report::{Report, Row, SCHEMA, VERSION};
 use logforce_measure::{SubjectKind, output};
 
@@ -82,12 +83,14 @@ fn json_fields() {
         caveat: None,
     };
     let report = Report {
-        schema: SCHEMA,
-        version: VERSION,
-        command: "logforce bench".into(),
-        started: "2026-01-01T00:00:00Z".into(),
-        interrupted: false,
-        machine,
+        head: Head {
+            schema: SCHEMA,
+            version: VERSION,
+            command: "logforce bench".into(),
+            started: "2026-01-01T00:00:00Z".into(),
+            interrupted: false,
+            machine,
+        },
         conclusion: "none".into(),
         recommended: None,
         notes: vec![],
@@ -95,7 +98,8 @@ fn json_fields() {
     };
     let mut bytes = Vec::new();
     output::json(&report, &mut bytes).unwrap();
-    let value: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+    let text = str::from_utf8(&bytes).unwrap();
+    let value: serde_json::Value = serde_json::from_str(text).unwrap();
     let keys = |v: &serde_json::Value| {
         let mut keys: Vec<String> = v.as_object().unwrap().keys().cloned().collect();
         keys.sort();
@@ -119,6 +123,8 @@ fn json_fields() {
         "rows",
     ];
     assert_eq!(keys(&value), sorted(&top));
+    let places = top.map(|name| text.find(&format!("\n  \"{name}\": ")));
+    assert!(places.is_sorted(), "in this order: {text}");
     assert_eq!(keys(&value["rows"][0]), sorted(&ROW));
     let machine = [
         "os",

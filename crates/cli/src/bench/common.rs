@@ -156,10 +156,11 @@ pub fn terminal_width(to_stderr: bool) -> usize {
 }
 
 /// Runs `body` with a directory of its own in `dir`, which is gone afterwards, also after Ctrl-C.
+/// `None` if the user interrupted before anything was measured.
 pub fn leaving_nothing<T>(
     dir: &Path,
     body: impl FnOnce(&Workplace, Interrupt) -> Result<T, MeasureError>,
-) -> anyhow::Result<Result<T, MeasureError>> {
+) -> anyhow::Result<Option<T>> {
     let interrupt = Interrupt::new();
     let path_to_remove = Arc::new(Mutex::new(None));
     signal::install(interrupt.clone(), Arc::clone(&path_to_remove))?;
@@ -178,10 +179,13 @@ pub fn leaving_nothing<T>(
         }
         body(&place, interrupt)
     };
-    if matches!(measured, Err(MeasureError::Interrupted)) {
-        complain("interrupted before anything was measured");
+    match measured {
+        Err(MeasureError::Interrupted) => {
+            complain("interrupted before anything was measured");
+            Ok(None)
+        }
+        measured => Ok(Some(measured?)),
     }
-    Ok(measured)
 }
 
 /// What is measured on.

@@ -1,21 +1,14 @@
 //! `logforce bench group`.
 
-use super::common::{
-    Files, Where, command_line, counters, leaving_nothing, machine, terminal_width,
-};
-use super::os;
+use super::common::{Files, Where};
+use super::run::Run;
 use crate::exit::{End, Usage};
-use crate::output::print;
-use crate::progress::Bar;
 use anyhow::bail;
 use logforce_device::Method;
-use logforce_measure::group::report::{Report, SCHEMA, VERSION, text};
-use logforce_measure::group::{Options, Setup, run as measure};
-use logforce_measure::space::Space;
-use logforce_measure::{MeasureError, arguments};
-use std::rc::Rc;
-use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use logforce_measure::arguments;
+use logforce_measure::group::report::{Report, Row, SCHEMA, VERSION, text};
+use logforce_measure::group::{Options, run as measure};
+use std::time::Duration;
 
 /// No record may be longer: many threads hold one each.
 const LONGEST_RECORD: u64 = 1 << 20;
@@ -74,48 +67,19 @@ impl Args {
 /// Measures and reports.
 pub fn run(args: Args) -> anyhow::Result<End> {
     let options = args.options()?;
-    let sinks = args.files.open()?;
-    let stdout_has_data = sinks.have_stdout();
-    let started = SystemTime::now();
-    let measured = leaving_nothing(args.place.dir(), |place, interrupt| {
-        let bar = Rc::new(Bar::new());
-        let setup = Setup {
-            system: Arc::new(os::system()),
-            path: place.path().to_owned(),
-            space: Space::of(&*place.directory())?,
-            counters: counters(place.path()).0,
-            interrupt,
-            progress: Rc::clone(&bar) as Rc<_>,
-        };
-        let outcome = measure(&options, setup);
-        bar.clear();
-        Ok((outcome?, machine(&*place.directory())?))
-    })?;
-    let (outcome, machine) = match measured {
-        Err(MeasureError::Interrupted) => return Ok(End::Interrupted),
-        other => other?,
+    let run = Run::begin(&args.files)?;
+    let measured = run.measure(args.place.dir(), |setup| measure(&options, setup))?;
+    let Some((outcome, machine)) = measured else {
+        return Ok(End::Interrupted);
     };
-    let width = terminal_width(stdout_has_data);
-    let told = machine.under_caveat(text(&outcome, &machine, width));
-    print(&told, stdout_has_data)?;
+    let text = text(&outcome, &machine, run.width());
     let report = Report {
-        schema: SCHEMA,
-        version: VERSION,
-        command: command_line(),
-        started: humantime::format_rfc3339_seconds(started).to_string(),
-        interrupted: outcome.interrupted,
-        machine,
+        head: run.head(SCHEMA, VERSION, outcome.interrupted, machine),
         method: outcome.method.to_string(),
         guarantee: outcome.assessment.guarantee.to_string(),
         verdict: outcome.assessment.verdict.to_string(),
         rows: outcome.rows,
     };
-    sinks.fill(&report, &report.rows)?;
-    if report.interrupted {
-        return Ok(End::Interrupted);
-    }
-    if report.rows.iter().all(|r| r.error.is_some()) {
-        bail!("nothing could be measured");
-    }
-    Ok(End::Done)
+    let has_failed = |row: &Row| row.error.is_some();
+    run.end(text, &report, &report.head, &report.rows, has_failed)
 }

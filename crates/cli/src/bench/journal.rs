@@ -1,22 +1,20 @@
 //! `logforce bench journal`.
 
-use super::common::{
-    Files, Where, command_line, counters, leaving_nothing, machine, terminal_width,
-};
+use super::common::{Files, Where, counters, leaving_nothing, machine};
+use super::run::Run;
 use crate::exit::{End, Usage};
-use crate::output::print;
 use crate::progress::Bar;
 use anyhow::bail;
 use logforce_device::{FileState, Method, Platform};
 use logforce_measure::arguments::{self, chosen, named};
 use logforce_measure::journal::{Options, Outcome, Setup, run as measure};
 use logforce_measure::machine::Machine;
-use logforce_measure::report::{Report, SCHEMA, VERSION};
+use logforce_measure::report::{Report, Row, SCHEMA, VERSION};
 use logforce_measure::space::Space;
 use logforce_measure::workplace::Workplace;
 use logforce_measure::{Interrupt, MeasureError, conclusion, notes, text};
 use std::rc::Rc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// No chunk may be larger: it is held in memory.
 const LARGEST_CHUNK: u64 = 1 << 30;
@@ -98,28 +96,17 @@ impl Args {
 /// Measures and reports.
 pub fn run(args: Args) -> anyhow::Result<End> {
     let options = args.options()?;
-    let sinks = args.files.open()?;
-    let stdout_has_data = sinks.have_stdout();
-    let started = SystemTime::now();
-
+    let run = Run::begin(&args.files)?;
     let measured = leaving_nothing(args.place.dir(), |place, interrupt| {
         measure_in(place, &options, interrupt)
     })?;
-    let (outcome, machine) = match measured {
-        Err(MeasureError::Interrupted) => return Ok(End::Interrupted),
-        other => other?,
-    };
-    let report = report(outcome, machine, started);
-    let text = text::render(&report, terminal_width(stdout_has_data));
-    print(&report.machine.under_caveat(text), stdout_has_data)?;
-    sinks.fill(&report, &report.rows)?;
-    if report.interrupted {
+    let Some((outcome, machine)) = measured else {
         return Ok(End::Interrupted);
-    }
-    if report.rows.iter().all(|r| r.error.is_some()) {
-        bail!("no row could be measured");
-    }
-    Ok(End::Done)
+    };
+    let report = report(outcome, machine, &run);
+    let text = text::render(&report, run.width());
+    let has_failed = |row: &Row| row.error.is_some();
+    run.end(text, &report, &report.head, &report.rows, has_failed)
 }
 
 fn measure_in(
@@ -146,18 +133,18 @@ fn measure_in(
     Ok((outcome, machine))
 }
 
-fn report(outcome: Outcome, machine: Machine, started: SystemTime) -> Report {
+fn report(outcome: Outcome, machine: Machine, run: &Run) -> Report {
     let Outcome {
         rows,
-        notes: mut told,
+        mut notes,
         neighbours,
         interrupted,
     } = outcome;
     let flushes_counted = rows.iter().any(|r| r.device_flushes_per_commit.is_some());
-    told.extend(notes::guarantees(&rows));
-    told.extend(notes::marks(&rows));
-    told.extend(notes::counters(neighbours, flushes_counted));
-    told.extend(notes::missing(&rows));
+    notes.extend(notes::guarantees(&rows));
+    notes.extend(notes::marks(&rows));
+    notes.extend(notes::counters(neighbours, flushes_counted));
+    notes.extend(notes::missing(&rows));
     let mut conclusion = conclusion::conclude(&rows, machine.platform);
     if interrupted {
         conclusion.interrupted();
@@ -166,15 +153,10 @@ fn report(outcome: Outcome, machine: Machine, started: SystemTime) -> Report {
         conclusion.means_nothing();
     }
     Report {
-        schema: SCHEMA,
-        version: VERSION,
-        command: command_line(),
-        started: humantime::format_rfc3339_seconds(started).to_string(),
-        interrupted,
-        machine,
+        head: run.head(SCHEMA, VERSION, interrupted, machine),
         conclusion: conclusion.text,
         recommended: conclusion.recommended,
-        notes: told,
+        notes,
         rows,
     }
 }

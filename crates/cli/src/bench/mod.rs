@@ -6,6 +6,7 @@ mod journal;
 mod map;
 pub mod os;
 mod pages;
+mod run;
 
 use crate::exit::End;
 use clap::Subcommand;

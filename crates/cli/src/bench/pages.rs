@@ -1,21 +1,13 @@
 //! `logforce bench pages`.
 
-use super::common::{
-    Files, Place, command_line, counters, leaving_nothing, machine, terminal_width,
-};
-use super::os;
+use super::common::{Files, Place};
+use super::run::Run;
 use crate::exit::{End, Usage};
-use crate::output::print;
-use crate::progress::Bar;
 use anyhow::bail;
-use logforce_measure::group::Setup;
-use logforce_measure::pages::report::{Report, SCHEMA, VERSION, notes, text};
+use logforce_measure::arguments;
+use logforce_measure::pages::report::{Report, Row, SCHEMA, VERSION, notes, text};
 use logforce_measure::pages::{MOST_PAGES, Options, conclude, least_size, run as measure};
-use logforce_measure::space::Space;
-use logforce_measure::{MeasureError, arguments};
-use std::rc::Rc;
-use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// Flags of the scenario.
 #[derive(Debug, clap::Args)]
@@ -73,46 +65,18 @@ impl Args {
 /// Measures and reports.
 pub fn run(args: Args) -> anyhow::Result<End> {
     let options = args.options()?;
-    let sinks = args.files.open()?;
-    let stdout_has_data = sinks.have_stdout();
-    let started = SystemTime::now();
-    let measured = leaving_nothing(args.place.dir(), |place, interrupt| {
-        let bar = Rc::new(Bar::new());
-        let setup = Setup {
-            system: Arc::new(os::system()),
-            path: place.path().to_owned(),
-            space: Space::of(&*place.directory())?,
-            counters: counters(place.path()).0,
-            interrupt,
-            progress: Rc::clone(&bar) as Rc<_>,
-        };
-        let outcome = measure(&options, setup);
-        bar.clear();
-        Ok((outcome?, machine(&*place.directory())?))
-    })?;
-    let (outcome, machine) = match measured {
-        Err(MeasureError::Interrupted) => return Ok(End::Interrupted),
-        other => other?,
+    let run = Run::begin(&args.files)?;
+    let measured = run.measure(args.place.dir(), |setup| measure(&options, setup))?;
+    let Some((outcome, machine)) = measured else {
+        return Ok(End::Interrupted);
     };
     let report = Report {
-        schema: SCHEMA,
-        version: VERSION,
-        command: command_line(),
-        started: humantime::format_rfc3339_seconds(started).to_string(),
-        interrupted: outcome.interrupted,
         conclusion: machine.concluded(conclude(&outcome.rows), outcome.interrupted),
         notes: notes(&outcome),
-        machine,
+        head: run.head(SCHEMA, VERSION, outcome.interrupted, machine),
         rows: outcome.rows,
     };
-    let told = text(&report, terminal_width(stdout_has_data));
-    print(&report.machine.under_caveat(told), stdout_has_data)?;
-    sinks.fill(&report, &report.rows)?;
-    if report.interrupted {
-        return Ok(End::Interrupted);
-    }
-    if report.rows.iter().all(|r| r.error.is_some()) {
-        bail!("nothing could be measured");
-    }
-    Ok(End::Done)
+    let text = text(&report, run.width());
+    let has_failed = |row: &Row| row.error.is_some();
+    run.end(text, &report, &report.head, &report.rows, has_failed)
 }

@@ -2,9 +2,10 @@
 //! the disk is.
 
 use crate::common::{place, text};
-use crate::runs::{assert_documented, assert_empty, command};
+#[cfg(unix)]
+use crate::runs::assert_ends_by_ctrl_c;
+use crate::runs::{Measured, assert_empty, assert_unusable, command, measured};
 use logforce_testkit::process::Start;
-use serde_json::Value;
 
 const TINY: [&str; 7] = [
     "map",
@@ -18,22 +19,14 @@ const TINY: [&str; 7] = [
 
 #[test]
 fn every_method_has_a_row_for_each_size() {
-    let (dir, results) = (place(), place());
-    let csv = results.path().join("rows.csv");
-    let files = ["--json", "-", "--csv", csv.to_str().unwrap()];
-    let out = command(dir.path(), &[&TINY[..], &files].concat())
-        .to_end()
-        .unwrap();
-    let told = text(&out.stderr);
-    if told.contains("not enough free space") {
+    let document = include_str!("../../../../docs/bench-json.md");
+    let Some(Measured { report, rows, .. }) = measured(&TINY, document, "## `logforce bench map`")
+    else {
         return;
-    }
-    assert!(out.status.success(), "{told}");
-    let report: Value = serde_json::from_slice(&out.stdout).unwrap();
+    };
     assert_eq!(report["schema"], "logforce-bench-map");
-    let rows = report["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 3 * 7);
-    for row in rows {
+    for row in &rows {
         let is_macos = cfg!(target_os = "macos") && row["method"] == "in-flight+write-through";
         assert_eq!(row["error"].is_null(), !is_macos, "{row}");
         if is_macos {
@@ -52,29 +45,20 @@ fn every_method_has_a_row_for_each_size() {
         conclusion.contains("published: 5 times faster"),
         "{conclusion}"
     );
-    assert!(told.lines().all(|l| l.chars().count() <= 120), "{told}");
-    assert_eq!(
-        std::fs::read_to_string(&csv).unwrap().lines().count(),
-        rows.len() + 1
-    );
-    assert_documented("## `logforce bench map`", &report);
-    assert_empty(dir.path());
 }
 
 #[test]
-fn unusable_arguments_are_told() {
+fn unusable_arguments_are_refused() {
     let dir = place();
-    for (arguments, why) in [
-        (&["map", "--size", "1MiB"][..], "at least 16 MiB"),
-        (&["map", "--pages", "0"], "'0' is no number from 1 to 1024"),
-        (&["map", "--quick", "--rounds", "2"], "cannot be used with"),
-        (&["map", "nosuch"], "does not exist"),
-    ] {
-        let out = command(dir.path(), arguments).to_end().unwrap();
-        let told = text(&out.stderr);
-        assert_eq!(out.status.code(), Some(2), "{arguments:?}: {told}");
-        assert!(told.contains(why), "{arguments:?}: {told}");
-    }
+    assert_unusable(
+        dir.path(),
+        &[
+            (&["map", "--size", "1MiB"], "at least 16 MiB"),
+            (&["map", "--pages", "0"], "'0' is no number from 1 to 1024"),
+            (&["map", "--quick", "--rounds", "2"], "cannot be used with"),
+            (&["map", "nosuch"], "does not exist"),
+        ],
+    );
     let huge = command(dir.path(), &["map", "--size", "900TiB"])
         .to_end()
         .unwrap();
@@ -86,9 +70,6 @@ fn unusable_arguments_are_told() {
 #[cfg(unix)]
 #[test]
 fn ctrl_c_leaves_nothing() {
-    use std::process::Stdio;
-    use std::time::Duration;
-    let dir = place();
     let arguments = [
         "map",
         "--size",
@@ -98,26 +79,6 @@ fn ctrl_c_leaves_nothing() {
         "--seconds",
         "0.01",
     ];
-    let mut child = command(dir.path(), &arguments)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .start()
-        .unwrap();
-    // Where there is no space for it, it ends and makes none.
-    while std::fs::read_dir(dir.path()).unwrap().next().is_none()
-        && child.try_wait().unwrap().is_none()
-    {
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    if child.try_wait().unwrap().is_none() {
-        let pid = rustix::process::Pid::from_child(&child);
-        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-    }
-    let out = child.wait_with_output().unwrap();
-    let told = text(&out.stdout) + &text(&out.stderr);
-    if !told.contains("not enough free space") {
-        assert_eq!(out.status.code(), Some(130), "{told}");
-        assert!(told.to_lowercase().contains("interrupted"), "{told}");
-    }
-    assert_empty(dir.path());
+    // While files are filled.
+    assert_ends_by_ctrl_c(&arguments, std::time::Duration::ZERO);
 }

@@ -1,8 +1,10 @@
 //! `logforce bench group`, with so little to do that it takes no time. Nothing here depends on how
 //! fast the disk is.
 
-use crate::common::{place, text};
-use crate::runs::{assert_empty, command};
+use crate::common::place;
+#[cfg(unix)]
+use crate::runs::assert_ends_by_ctrl_c;
+use crate::runs::{Measured, assert_unusable, measured};
 use logforce_device::System;
 use logforce_device_os::OsSystem;
 use logforce_measure::counters::NoCounters;
@@ -10,14 +12,14 @@ use logforce_measure::group::{Options, Setup, run};
 use logforce_measure::progress::Progress;
 use logforce_measure::space::Space;
 use logforce_measure::{Interrupt, MeasureError};
-use logforce_testkit::process::Start;
 use serde_json::Value;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-const TINY: [&str; 8] = [
+const TINY: [&str; 9] = [
+    "group",
     "--threads",
     "1,4",
     "--records",
@@ -30,19 +32,13 @@ const TINY: [&str; 8] = [
 
 #[test]
 fn every_case_has_a_row_that_adds_up() {
-    let (dir, results) = (place(), place());
-    let csv = results.path().join("rows.csv");
-    let files = ["group", "--json", "-", "--csv", csv.to_str().unwrap()];
-    let arguments = [&files[..], &TINY[..]].concat();
-    let out = command(dir.path(), &arguments).to_end().unwrap();
-    let told = text(&out.stderr);
-    if told.contains("not enough free space") {
+    let document = include_str!("../../../../docs/cli-json.md");
+    let Some(Measured { text, report, rows }) =
+        measured(&TINY, document, "## `logforce bench group`")
+    else {
         return;
-    }
-    assert!(out.status.success(), "{told}");
-    let report: Value = serde_json::from_slice(&out.stdout).unwrap();
+    };
     assert_eq!(report["schema"], "logforce-group");
-    let rows = report["rows"].as_array().unwrap();
     let number = |row: &Value, name: &str| {
         row[name]
             .as_f64()
@@ -58,7 +54,7 @@ fn every_case_has_a_row_that_adds_up() {
         })
         .collect();
     assert_eq!(cases, [(1, 128), (4, 128), (1, 5000), (4, 5000)]);
-    for row in rows {
+    for row in &rows {
         let is = |name| number(row, name);
         assert!(row["error"].is_null() && row["slices"] == 2, "{row}");
         assert!(is("commits") >= 2.0 * is("threads"), "{row}");
@@ -68,34 +64,17 @@ fn every_case_has_a_row_that_adds_up() {
         assert!(is("bytes_per_write") >= 512.0, "{row}");
         assert!(is("forces_per_commit") > 0.0, "{row}");
     }
-    assert!(told.contains("records of 5000 B:"), "{told}");
-    assert!(told.lines().all(|l| l.chars().count() <= 120), "{told}");
-    assert_eq!(
-        std::fs::read_to_string(csv).unwrap().lines().count(),
-        rows.len() + 1
-    );
-    assert_empty(dir.path());
-    let document = include_str!("../../../../docs/cli-json.md");
-    let (_, document) = document.split_once("## `logforce bench group`").unwrap();
-    let names = [&report, &rows[0]]
-        .into_iter()
-        .flat_map(|o| o.as_object().unwrap().keys());
-    for name in names.filter(|n| !["schema", "version"].contains(&n.as_str())) {
-        assert!(
-            document.contains(&format!("`{name}`")),
-            "{name} is not documented"
-        );
-    }
+    assert!(text.contains("records of 5000 B:"), "{text}");
 }
 
 /// Raises the flag when a slice is begun.
-struct Impatient {
+struct RaiseAt {
     at: u32,
     begun: Cell<u32>,
     interrupt: Interrupt,
 }
 
-impl Progress for Impatient {
+impl Progress for RaiseAt {
     fn doing(&self, _: &str) {}
     fn fraction(&self, _: f64) {
         self.begun.set(self.begun.get() + 1);
@@ -116,7 +95,7 @@ fn an_interrupt_leaves_whole_rounds() {
     };
     for (at, slices) in [(2, None), (4, Some([1, 1])), (5, Some([2, 2]))] {
         let (dir, interrupt) = (place(), Interrupt::new());
-        let impatient = Impatient {
+        let progress = RaiseAt {
             at,
             begun: Cell::default(),
             interrupt: interrupt.clone(),
@@ -127,7 +106,7 @@ fn an_interrupt_leaves_whole_rounds() {
             space: Space::of(&*OsSystem::new().directory(dir.path()).unwrap()).unwrap(),
             counters: Rc::new(NoCounters),
             interrupt,
-            progress: Rc::new(impatient),
+            progress: Rc::new(progress),
         };
         match (run(&options, setup), slices) {
             (Err(MeasureError::NoSpace(_)), _) => return,
@@ -144,9 +123,7 @@ fn an_interrupt_leaves_whole_rounds() {
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_leaves_nothing_and_is_told() {
-    use std::process::Stdio;
-    let dir = place();
+fn ctrl_c_leaves_nothing() {
     let arguments = [
         "group",
         "--threads",
@@ -156,50 +133,25 @@ fn ctrl_c_leaves_nothing_and_is_told() {
         "--rounds",
         "1000000",
     ];
-    let mut child = command(dir.path(), &arguments)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .start()
-        .unwrap();
-    // Where there is no space for it, it ends and makes none.
-    while std::fs::read_dir(dir.path()).unwrap().next().is_none()
-        && child.try_wait().unwrap().is_none()
-    {
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    std::thread::sleep(Duration::from_millis(600));
-    if child.try_wait().unwrap().is_none() {
-        let pid = rustix::process::Pid::from_child(&child);
-        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-    }
-    let out = child.wait_with_output().unwrap();
-    let told = text(&out.stdout) + &text(&out.stderr);
-    if !told.contains("not enough free space") {
-        assert_eq!(out.status.code(), Some(130), "{told}");
-        assert!(told.to_lowercase().contains("interrupted"), "{told}");
-    }
-    assert_empty(dir.path());
+    assert_ends_by_ctrl_c(&arguments, Duration::from_millis(600));
 }
 
 #[test]
-fn unusable_arguments_are_told() {
-    let dir = place();
-    for (arguments, why) in [
-        (
-            &["group", "--threads", "0"][..],
-            "'0' is no number from 1 to 1024",
-        ),
-        (
-            &["group", "--threads", "4,5000"],
-            "'5000' is no number from 1 to 1024",
-        ),
-        (&["group", "--records", "2MiB"], "at most 1 MiB"),
-        (&["group", "--seconds", "-1"], "unexpected argument"),
-        (&["group", "--dir", "nosuch"], "does not exist"),
-    ] {
-        let out = command(dir.path(), arguments).to_end().unwrap();
-        assert_eq!(out.status.code(), Some(2), "{}", text(&out.stderr));
-        assert!(text(&out.stderr).contains(why), "{}", text(&out.stderr));
-    }
-    assert_empty(dir.path());
+fn unusable_arguments_are_refused() {
+    assert_unusable(
+        place().path(),
+        &[
+            (
+                &["group", "--threads", "0"],
+                "'0' is no number from 1 to 1024",
+            ),
+            (
+                &["group", "--threads", "4,5000"],
+                "'5000' is no number from 1 to 1024",
+            ),
+            (&["group", "--records", "2MiB"], "at most 1 MiB"),
+            (&["group", "--seconds", "-1"], "unexpected argument"),
+            (&["group", "--dir", "nosuch"], "does not exist"),
+        ],
+    );
 }

@@ -3,9 +3,11 @@
 
 use super::{Outcome, Series};
 use crate::MeasureError;
+use crate::head::Head;
 use crate::layout::{Column, fitted, sections, wrap};
 use crate::machine::Machine;
-use crate::numbers::{bytes, count, short};
+use crate::numbers::{bytes, count, number, range};
+use crate::prose::{self, INTERRUPTED};
 use serde::Serialize;
 
 /// Value of `schema`.
@@ -16,18 +18,9 @@ pub const VERSION: u32 = 1;
 /// One run of the command.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    /// [`SCHEMA`].
-    pub schema: &'static str,
-    /// [`VERSION`].
-    pub version: u32,
-    /// The command line.
-    pub command: String,
-    /// When it started: RFC 3339, UTC.
-    pub started: String,
-    /// Whether the user stopped it.
-    pub interrupted: bool,
-    /// What it ran on.
-    pub machine: Machine,
+    /// What it begins with: [`SCHEMA`], [`VERSION`].
+    #[serde(flatten)]
+    pub head: Head,
     /// How a force was done.
     pub method: String,
     /// What a force was worth.
@@ -128,10 +121,6 @@ impl Row {
     }
 }
 
-fn number(value: Option<f64>, decimals: usize) -> String {
-    value.map_or_else(|| "-".to_owned(), |v| short(v, decimals))
-}
-
 impl AsRef<Row> for Row {
     fn as_ref(&self) -> &Row {
         self
@@ -145,13 +134,8 @@ pub fn columns<R: AsRef<Row>>() -> Vec<Column<R>> {
             number(r.as_ref().commits_per_s, 0)
         }),
         Column::number("8 of 10\nslices", 5, |r: &R| {
-            let edge = |v: Option<f64>| number(v, 0);
             let r = r.as_ref();
-            format!(
-                "{}–{}",
-                edge(r.commits_per_s_p10),
-                edge(r.commits_per_s_p90)
-            )
+            range(r.commits_per_s_p10, r.commits_per_s_p90, 0)
         }),
         Column::number("p50\nµs", 0, |r: &R| number(r.as_ref().p50_us, 1)),
         Column::number("p99\nµs", 0, |r: &R| number(r.as_ref().p99_us, 1)),
@@ -178,7 +162,7 @@ pub fn columns<R: AsRef<Row>>() -> Vec<Column<R>> {
 
 const NOTES: &str = "In each round every row has a slice; commits/s: the median of all slices. \
     Latencies are those of all commits together. Records a write: commits by the writes that \
-    carried them, counted where the log workers them to the system; forces: writes to the medium \
+    carried them, counted where the log hands them to the system; forces: writes to the medium \
     and barriers.";
 /// Of the columns with a star.
 pub const DEVICE: &str =
@@ -196,8 +180,8 @@ pub fn text(outcome: &Outcome, machine: &Machine, width: usize) -> String {
     );
     text.push('\n');
     if outcome.interrupted {
-        let told = "Interrupted: this is what was measured until then, in whole rounds.\n\n";
-        text.push_str(told);
+        text.push_str(INTERRUPTED);
+        text.push('\n');
     }
     let rows = outcome.rows.iter().filter(|r| r.error.is_none());
     let mut shown = vec![Column::text("", 0, |r: &Row| count(r.threads, "thread"))];
@@ -226,13 +210,7 @@ pub fn text(outcome: &Outcome, machine: &Machine, width: usize) -> String {
     if !measured {
         return text;
     }
-    if !left_out.is_empty() {
-        let line = format!(
-            "left out on this narrow terminal (--json has them): {}.",
-            left_out.join(", ")
-        );
-        text.push_str(&wrap(&line, width, 2));
-    }
+    text.push_str(&prose::left_out(&left_out, width));
     text.push_str(&wrap(NOTES, width, 2));
     if outcome
         .rows

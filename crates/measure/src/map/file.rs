@@ -33,9 +33,9 @@ impl Filling {
     /// Of files of so many bytes together.
     pub(super) fn new(setup: &Setup, all: u64) -> Filling {
         Filling {
-            path: setup.path.clone(),
-            interrupt: setup.interrupt.clone(),
-            progress: Rc::clone(&setup.progress),
+            path: setup.base.path.clone(),
+            interrupt: setup.base.interrupt.clone(),
+            progress: Rc::clone(&setup.base.progress),
             done: 0,
             all: all.max(1),
         }

@@ -13,21 +13,18 @@ pub use conclusion::conclude;
 pub use method::MapMethod;
 pub use published::P4;
 
-use crate::counters::CounterSource;
 use crate::counting::CountingSystem;
 use crate::in_flight::{DEPTH, InFlight};
 use crate::numbers::bytes;
-use crate::progress::Progress;
-use crate::space::Space;
-use crate::{Interrupt, MeasureError, Recorder};
-use logforce_device::{Facts, Platform, System};
+use crate::{MeasureError, Recorder};
+use logforce_device::{Facts, Platform, System as _};
 use method::{Committer, Raw};
 use report::Row;
 use series::{Point, Series};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -84,22 +81,12 @@ pub struct Options {
 
 /// What is needed from outside.
 pub struct Setup {
-    /// Files, directories, time.
-    pub system: Arc<dyn System>,
-    /// An empty directory on the disk to measure.
-    pub path: PathBuf,
+    /// What every scenario needs.
+    pub base: crate::group::Setup,
     /// Whether the library makes its page files there; without, their rows are left out.
     pub page_files: bool,
-    /// Room there.
-    pub space: Space,
     /// Mapping, processor time.
     pub os: Os,
-    /// The device's own counters.
-    pub counters: Rc<dyn CounterSource>,
-    /// The flag that ends everything.
-    pub interrupt: Interrupt,
-    /// Who is told how far it is.
-    pub progress: Rc<dyn Progress>,
 }
 
 /// What came out.
@@ -132,13 +119,13 @@ fn need(options: &Options, page_files: bool) -> u64 {
 
 /// Measures.
 pub fn run(options: &Options, setup: Setup) -> Result<Outcome, MeasureError> {
-    setup.space.check(
+    setup.base.space.check(
         need(options, setup.page_files),
         "another --dir, or a smaller --size",
     )?;
     let mut cases = cases(options, &setup)?;
     let ended = rounds(options, &setup, &mut cases);
-    let interrupted = setup.interrupt.is_raised();
+    let interrupted = setup.base.interrupt.is_raised();
     let has_rounds = cases.iter().any(|c| !c.series.points.is_empty());
     if interrupted && !has_rounds {
         return Err(MeasureError::Interrupted);
@@ -155,9 +142,11 @@ pub fn run(options: &Options, setup: Setup) -> Result<Outcome, MeasureError> {
 
 /// Makes and fills all files. What cannot be had is a case with an error.
 fn cases(options: &Options, setup: &Setup) -> Result<Vec<Case>, MeasureError> {
-    let counting = CountingSystem::new(Arc::clone(&setup.system), |name| name.starts_with("map-"));
+    let counting = CountingSystem::new(Arc::clone(&setup.base.system), |name| {
+        name.starts_with("map-")
+    });
     let directory = counting
-        .directory(&setup.path)
+        .directory(&setup.base.path)
         .map_err(MeasureError::io("opening the directory"))?;
     let facts = directory
         .facts()
@@ -171,7 +160,7 @@ fn cases(options: &Options, setup: &Setup) -> Result<Vec<Case>, MeasureError> {
     for &size in &options.sizes {
         let name = format!("map-{size}");
         let file = filling.raw(&*directory, &name, size)?;
-        let mapping = (setup.os.map)(&setup.path.join(&name), size);
+        let mapping = (setup.os.map)(&setup.base.path.join(&name), size);
         let mapping = mapping.map(|m| Rc::new(RefCell::new(m)));
         for method in MapMethod::ALL {
             let committer: Result<Box<dyn Committer>, MeasureError> = match method {
@@ -227,8 +216,8 @@ fn rounds(options: &Options, setup: &Setup, cases: &mut [Case]) -> Result<(), Me
             let index = (first + nth) % count;
             let case = &mut cases[index];
             let what = format!("{}, {}", bytes(case.size), case.method);
-            setup.progress.doing(&what);
-            setup.progress.fraction(done / all);
+            setup.base.progress.doing(&what);
+            setup.base.progress.fraction(done / all);
             done += 1.0;
             if case.committer.is_err() {
                 continue;
@@ -257,7 +246,10 @@ impl Case {
         let Ok(committer) = &mut self.committer else {
             return Err(MeasureError::Interrupted);
         };
-        let mut recorder = Recorder::new(Rc::clone(&setup.counters), setup.interrupt.clone());
+        let mut recorder = Recorder::new(
+            Rc::clone(&setup.base.counters),
+            setup.base.interrupt.clone(),
+        );
         let limit = crate::Limit {
             commits: u64::MAX,
             time: Some(options.slice),
@@ -277,7 +269,7 @@ impl Case {
             Ok(())
         })?;
         let times = before.zip((setup.os.times)());
-        setup.interrupt.check()?;
+        setup.base.interrupt.check()?;
         Ok(Point::new(
             &recorder,
             settled,

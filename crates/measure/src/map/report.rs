@@ -3,11 +3,12 @@
 
 use super::series::Series;
 use super::{MapMethod, Outcome, P4};
-use crate::MeasureError;
 use crate::layout::{Column, empty_table, finish, fitted, sections, wrap};
-use crate::machine::Machine;
-use crate::numbers::{bytes, count, short};
-use logforce_device::{Assessment, Verdict};
+use crate::numbers::{bytes, count, number, range};
+use crate::report::as_name;
+use crate::survives::survives;
+use crate::{MeasureError, head, prose};
+use logforce_device::{Assessment, Guarantee, Verdict};
 use serde::Serialize;
 
 /// Value of `schema`.
@@ -16,27 +17,7 @@ pub const SCHEMA: &str = "logforce-bench-map";
 pub const VERSION: u32 = 1;
 
 /// One run of the command.
-#[derive(Debug, Serialize)]
-pub struct Report {
-    /// [`SCHEMA`].
-    pub schema: &'static str,
-    /// [`VERSION`].
-    pub version: u32,
-    /// The command line.
-    pub command: String,
-    /// When it started: RFC 3339, UTC.
-    pub started: String,
-    /// Whether the user stopped it.
-    pub interrupted: bool,
-    /// What it ran on.
-    pub machine: Machine,
-    /// What follows, in sentences.
-    pub conclusion: String,
-    /// How it was measured.
-    pub notes: Vec<String>,
-    /// What was measured.
-    pub rows: Vec<Row>,
-}
+pub type Report = head::Report<Row>;
 
 /// One size by one method.
 #[derive(Debug, Clone, Serialize)]
@@ -86,9 +67,11 @@ pub struct Row {
     /// Cache flushes likewise.
     pub device_flushes_per_commit: Option<f64>,
     /// What a commit survives.
-    pub guarantee: Option<String>,
+    #[serde(serialize_with = "as_name")]
+    pub guarantee: Option<Guarantee>,
     /// How far that is to be believed.
-    pub verdict: Option<String>,
+    #[serde(serialize_with = "as_name")]
+    pub verdict: Option<Verdict>,
     /// Why.
     pub evidence: Option<String>,
     /// Why there are no numbers.
@@ -146,7 +129,7 @@ impl Row {
         let ratio = base.and_then(|b| series.ratio(b));
         let system = series.cpu_us(|c| c.system);
         let base_system = base.and_then(|b| b.cpu_us(|c| c.system));
-        let mut row = Row {
+        Row {
             slices: series.points.len() as u64,
             commits: series.commits(),
             ms_per_commit: ms.map(|s| s.median),
@@ -170,14 +153,11 @@ impl Row {
             barriers_per_commit: series.by_commit(|p| Some(p.calls.barriers)),
             device_writes_per_commit: series.device(|d| Some(d.writes)),
             device_flushes_per_commit: series.device(|d| d.flushes),
+            guarantee: assessment.map(|a| a.guarantee),
+            verdict: assessment.map(|a| a.verdict),
+            evidence: assessment.map(|a| a.evidence.clone()),
             ..Row::empty()
-        };
-        if let Some(a) = assessment {
-            row.guarantee = Some(a.guarantee.to_string());
-            row.verdict = Some(a.verdict.to_string());
-            row.evidence = Some(a.evidence.clone());
         }
-        row
     }
 
     /// Of this size and method.
@@ -198,20 +178,8 @@ impl Row {
     }
 
     fn survives(&self) -> String {
-        let mark = match self.verdict.as_deref() {
-            Some(v) if v == Verdict::Proven.name() => "+",
-            Some(v) if v == Verdict::Unknown.name() => "?",
-            Some(v) if v != Verdict::Declared.name() => "!",
-            _ => "",
-        };
-        self.guarantee
-            .as_ref()
-            .map_or_else(String::new, |g| format!("{g}{mark}"))
+        survives(self.guarantee, self.verdict)
     }
-}
-
-fn number(value: Option<f64>, decimals: usize) -> String {
-    value.map_or_else(|| "-".to_owned(), |v| short(v, decimals))
 }
 
 const COLUMNS: [Column<Row>; 13] = [
@@ -221,12 +189,7 @@ const COLUMNS: [Column<Row>; 13] = [
         None => number(r.ms_per_commit, 3),
     }),
     Column::number("8 of 10\nslices", 3, |r| {
-        let edge = |v: Option<f64>| number(v, 2);
-        format!(
-            "{}–{}",
-            edge(r.ms_per_commit_p10),
-            edge(r.ms_per_commit_p90)
-        )
+        range(r.ms_per_commit_p10, r.ms_per_commit_p90, 2)
     }),
     Column::number("ratio", 0, |r| number(r.ratio, 2)),
     Column::number("p50\nµs", 4, |r| number(r.p50_us, 1)),
@@ -264,13 +227,10 @@ pub fn notes(outcome: &Outcome) -> Vec<String> {
             .to_owned(),
     );
     for row in &outcome.rows {
-        let told = match (&row.error, &row.evidence) {
-            (Some(error), _) => {
-                format!("{} n/a at {}: {error}.", row.method, bytes(row.file_bytes))
-            }
-            _ => continue,
-        };
-        notes.push(told);
+        if let Some(error) = &row.error {
+            let size = bytes(row.file_bytes);
+            notes.push(format!("{} n/a at {size}: {error}.", row.method));
+        }
     }
     let with_evidence = outcome.rows.iter().find(|r| r.evidence.is_some());
     if let Some(row) = with_evidence {
@@ -327,15 +287,7 @@ fn growth(rows: &[Row]) -> String {
 
 /// All of it for a terminal of `width` characters.
 pub fn text(report: &Report, width: usize) -> String {
-    let mut text = wrap(
-        &format!("Small commits to large files; {}", report.machine),
-        width,
-        0,
-    );
-    if report.interrupted {
-        text.push_str("Interrupted: this is what was measured until then, in whole rounds.\n");
-    }
-    text.push('\n');
+    let mut text = prose::title("Small commits to large files", &report.head, width);
     let titled = report.rows.iter();
     let titled = titled.map(|r| (format!("file of {}:", bytes(r.file_bytes)), r.clone()));
     let (table, left_out) = fitted(&COLUMNS, &sections(titled), width);
@@ -347,23 +299,15 @@ pub fn text(report: &Report, width: usize) -> String {
         width,
         2,
     ));
-    if !left_out.is_empty() {
-        let line = format!(
-            "left out on this narrow terminal (--json has them): {}.",
-            left_out.join(", ")
-        );
-        text.push_str(&wrap(&line, width, 2));
-    }
+    text.push_str(&prose::left_out(&left_out, width));
     text.push_str("\nBy the size of the file:\n");
     text.push_str(&growth(&report.rows));
     text.push('\n');
-    // The caveat is told above everything.
-    let is_told = |note: &&String| report.machine.caveat.as_ref() == Some(note);
-    let notes = report.notes.iter().chain(&report.machine.notes);
-    for note in notes.filter(|note| !is_told(note)) {
-        text.push_str(&wrap(note, width, 2));
-    }
-    text.push('\n');
-    text.push_str(&wrap(&report.conclusion, width, 0));
+    text.push_str(&prose::ending(
+        &report.notes,
+        &report.head.machine,
+        &report.conclusion,
+        width,
+    ));
     text
 }

@@ -1,9 +1,7 @@
 use super::report::{Report, SCHEMA, VERSION, notes, text};
 use super::*;
-use crate::counters::NoCounters;
-use crate::machine::{Host, Machine};
-use crate::progress::Silent;
-use crate::testing::{MemDirectory, MemSystem, facts};
+use crate::testing::{self, MemDirectory, facts, head};
+use logforce_device::Guarantee;
 
 /// Takes all that fits, and checks it.
 struct FakeMapping(u64);
@@ -21,20 +19,12 @@ impl Mapping for FakeMapping {
 
 fn setup(dir: &Arc<MemDirectory>) -> Setup {
     Setup {
-        system: Arc::new(MemSystem(Arc::clone(dir))),
-        path: PathBuf::from("/simulated"),
+        base: testing::setup(dir),
         page_files: false,
-        space: Space {
-            free: 1 << 30,
-            total: 1 << 30,
-        },
         os: Os {
             map: |_, len| Ok(Box::new(FakeMapping(len))),
             times: || Some(CpuTimes::default()),
         },
-        counters: Rc::new(NoCounters),
-        interrupt: Interrupt::new(),
-        progress: Rc::new(Silent),
     }
 }
 
@@ -73,7 +63,7 @@ fn each_method_makes_the_calls_that_it_claims() {
                 assert!((3.0..=9.0).contains(&writes));
             }
         }
-        assert_eq!(row.guarantee.as_deref(), Some("power-loss"));
+        assert_eq!(row.guarantee, Some(Guarantee::PowerLoss));
         assert_eq!(row.system_us_per_commit, Some(0.0));
     }
     for size in options().sizes {
@@ -118,19 +108,14 @@ fn what_cannot_be_had_is_told_in_its_rows() {
             .iter()
             .any(|n| n.contains("no mapping today"))
     );
-    let full = Setup {
-        space: Space {
-            free: 2 << 20,
-            total: 1 << 30,
-        },
-        ..setup(&dir)
-    };
+    let mut full = setup(&dir);
+    full.base.space.free = 2 << 20;
     let Err(e) = run(&options(), full) else {
         panic!("there is no space")
     };
     assert!(e.to_string().contains("not enough free space"), "{e}");
     let stopped = setup(&dir);
-    stopped.interrupt.raise();
+    stopped.base.interrupt.raise();
     assert!(matches!(
         run(&options(), stopped),
         Err(MeasureError::Interrupted)
@@ -208,24 +193,12 @@ fn the_conclusion_flips_with_the_figures() {
 
 #[test]
 fn the_text_has_the_growth_of_each_method() {
-    let host = Host {
-        os: "Linux".to_owned(),
-        kernel: "6".to_owned(),
-        arch: "x86_64".to_owned(),
-        cpus: 2,
-        caveat: None,
-    };
     let rows = made_up(&[
         (MapMethod::MsyncAll, 100.0, 90_000.0),
         (MapMethod::Logged, 2.0, 100.0),
     ]);
     let report = Report {
-        schema: SCHEMA,
-        version: VERSION,
-        command: String::new(),
-        started: String::new(),
-        interrupted: false,
-        machine: Machine::new(&facts(), host),
+        head: head(SCHEMA, VERSION),
         conclusion: conclude(&rows),
         notes: vec![P4.told()],
         rows,

@@ -3,13 +3,14 @@
 
 use super::published::{Published, SOURCE, remark};
 use super::{Layout, Outcome, Way};
-use crate::MeasureError;
 use crate::group::Series;
 use crate::layout::{Column, fitted, sections, wrap};
-use crate::machine::Machine;
-use crate::numbers::short;
+use crate::numbers::{number, range};
+use crate::report::as_name;
 use crate::stats::Spread;
-use logforce_device::{Assessment, Verdict};
+use crate::survives::survives;
+use crate::{MeasureError, head, prose};
+use logforce_device::{Assessment, Guarantee, Verdict};
 use serde::Serialize;
 
 /// Value of `schema`.
@@ -18,27 +19,7 @@ pub const SCHEMA: &str = "logforce-bench-pages";
 pub const VERSION: u32 = 1;
 
 /// One run of the command.
-#[derive(Debug, Serialize)]
-pub struct Report {
-    /// [`SCHEMA`].
-    pub schema: &'static str,
-    /// [`VERSION`].
-    pub version: u32,
-    /// The command line.
-    pub command: String,
-    /// When it started: RFC 3339, UTC.
-    pub started: String,
-    /// Whether the user stopped it.
-    pub interrupted: bool,
-    /// What it ran on.
-    pub machine: Machine,
-    /// What follows, in sentences.
-    pub conclusion: String,
-    /// How it was measured.
-    pub notes: Vec<String>,
-    /// What was measured.
-    pub rows: Vec<Row>,
-}
+pub type Report = head::Report<Row>;
 
 /// One case.
 #[derive(Debug, Clone, Serialize)]
@@ -82,9 +63,11 @@ pub struct Row {
     /// Cache flushes likewise.
     pub device_flushes_per_commit: Option<f64>,
     /// What a commit survives.
-    pub guarantee: Option<String>,
+    #[serde(serialize_with = "as_name")]
+    pub guarantee: Option<Guarantee>,
     /// How far that is to be believed.
-    pub verdict: Option<String>,
+    #[serde(serialize_with = "as_name")]
+    pub verdict: Option<Verdict>,
     /// Why.
     pub evidence: Option<String>,
     /// Why there are no numbers.
@@ -154,8 +137,8 @@ impl Row {
             barriers_per_commit: by(tally.barriers),
             device_writes_per_commit: series.device.and_then(|d| by(d.writes)),
             device_flushes_per_commit: series.device.and_then(|d| d.flushes).and_then(by),
-            guarantee: assessment.map(|a| a.guarantee.to_string()),
-            verdict: assessment.map(|a| a.verdict.to_string()),
+            guarantee: assessment.map(|a| a.guarantee),
+            verdict: assessment.map(|a| a.verdict),
             evidence: assessment.map(|a| a.evidence.clone()),
             ..Row::empty()
         }
@@ -182,15 +165,7 @@ impl Row {
 
     /// What it survives, with a mark where that is not simply declared.
     fn survives(&self) -> String {
-        let mark = match self.verdict.as_deref() {
-            Some(v) if v == Verdict::Proven.name() => "+",
-            Some(v) if v == Verdict::Unknown.name() => "?",
-            Some(v) if v != Verdict::Declared.name() => "!",
-            _ => "",
-        };
-        self.guarantee
-            .as_ref()
-            .map_or_else(String::new, |g| format!("{g}{mark}"))
+        survives(self.guarantee, self.verdict)
     }
 }
 
@@ -208,10 +183,6 @@ impl Line {
     fn published(&self) -> Option<Published> {
         Published::of(self.pages).filter(|_| self.layout == Layout::Contiguous)
     }
-}
-
-fn number(value: Option<f64>, decimals: usize) -> String {
-    value.map_or_else(|| "-".to_owned(), |v| short(v, decimals))
 }
 
 fn rate(row: &Option<Row>) -> String {
@@ -234,12 +205,10 @@ const COLUMNS: [Column<Line>; 10] = [
     Column::number("ratio", 0, |l| ratio(&l.gathered)),
     Column::number("barrier\ncommits/s", 0, |l| rate(&l.barrier)),
     Column::number("8 of 10\nslices", 4, |l| {
-        let edge = |of: fn(&Row) -> Option<f64>| number(l.barrier.as_ref().and_then(of), 0);
-        format!(
-            "{}–{}",
-            edge(|r| r.commits_per_s_p10),
-            edge(|r| r.commits_per_s_p90)
-        )
+        let row = l.barrier.as_ref();
+        let edges = row.map(|r| (r.commits_per_s_p10, r.commits_per_s_p90));
+        let (p10, p90) = edges.unwrap_or_default();
+        range(p10, p90, 0)
     }),
     Column::number("published\nthrough", 2, |l| {
         number(l.published().map(|p| p.through), 1)
@@ -316,15 +285,7 @@ pub fn notes(outcome: &Outcome) -> Vec<String> {
 
 /// All of it for a terminal of `width` characters.
 pub fn text(report: &Report, width: usize) -> String {
-    let mut text = wrap(
-        &format!("Commits of pages and a header; {}", report.machine),
-        width,
-        0,
-    );
-    if report.interrupted {
-        text.push_str("Interrupted: this is what was measured until then, in whole rounds.\n");
-    }
-    text.push('\n');
+    let mut text = prose::title("Commits of pages and a header", &report.head, width);
     let titled = lines(&report.rows)
         .into_iter()
         .map(|l| (format!("{}:", l.layout), l));
@@ -332,20 +293,12 @@ pub fn text(report: &Report, width: usize) -> String {
     text.push_str(&table);
     text.push('\n');
     text.push_str(&wrap(&format!("{LEGEND} Published: {SOURCE}."), width, 2));
-    if !left_out.is_empty() {
-        let line = format!(
-            "left out on this narrow terminal (--json has them): {}.",
-            left_out.join(", ")
-        );
-        text.push_str(&wrap(&line, width, 2));
-    }
-    // The caveat is told above everything.
-    let is_told = |note: &&String| report.machine.caveat.as_ref() == Some(note);
-    let notes = report.notes.iter().chain(&report.machine.notes);
-    for note in notes.filter(|note| !is_told(note)) {
-        text.push_str(&wrap(note, width, 2));
-    }
-    text.push('\n');
-    text.push_str(&wrap(&report.conclusion, width, 0));
+    text.push_str(&prose::left_out(&left_out, width));
+    text.push_str(&prose::ending(
+        &report.notes,
+        &report.head.machine,
+        &report.conclusion,
+        width,
+    ));
     text
 }

@@ -1,29 +1,8 @@
 use super::report::{Report, SCHEMA, VERSION, notes, text};
 use super::*;
-use crate::Interrupt;
-use crate::counters::NoCounters;
-use crate::machine::{Host, Machine};
-use crate::progress::Silent;
-use crate::space::Space;
-use crate::testing::{MemDirectory, MemSystem, facts};
-use std::path::PathBuf;
-use std::rc::Rc;
-use std::sync::Arc;
+use crate::testing::{MemDirectory, facts, head, setup};
+use logforce_device::Guarantee;
 use std::sync::atomic::Ordering::Relaxed;
-
-fn setup(dir: &Arc<MemDirectory>) -> Setup {
-    Setup {
-        system: Arc::new(MemSystem(Arc::clone(dir))),
-        path: PathBuf::from("/simulated"),
-        space: Space {
-            free: 1 << 30,
-            total: 1 << 30,
-        },
-        counters: Rc::new(NoCounters),
-        interrupt: Interrupt::new(),
-        progress: Rc::new(Silent),
-    }
-}
 
 fn options() -> Options {
     Options {
@@ -55,7 +34,7 @@ fn each_way_makes_the_writes_and_barriers_that_it_claims() {
         assert_eq!(row.writes_per_commit, Some(writes + 1.0), "{row:?}");
         assert_eq!(row.through_per_commit, Some(through), "{row:?}");
         assert_eq!(row.barriers_per_commit, Some(barriers), "{row:?}");
-        assert_eq!(row.guarantee.as_deref(), Some("power-loss"));
+        assert_eq!(row.guarantee, Some(Guarantee::PowerLoss));
         assert!(row.ratio.is_some());
     }
 }
@@ -90,13 +69,8 @@ fn a_disk_that_fails_is_told_in_its_rows() {
             .is_some_and(|e| e.contains("planted write error"));
         assert_eq!(failed, row.way != Way::Barrier, "{row:?}");
     }
-    let full = Setup {
-        space: Space {
-            free: 1 << 20,
-            total: 1 << 30,
-        },
-        ..setup(&dir)
-    };
+    let mut full = setup(&dir);
+    full.space.free = 1 << 20;
     let Err(e) = run(&options(), full) else {
         panic!("there is no space")
     };
@@ -156,21 +130,9 @@ fn the_conclusion_flips_with_the_figures() {
 
 #[test]
 fn the_table_has_the_published_figures_beside_ours() {
-    let host = Host {
-        os: "Linux".to_owned(),
-        kernel: "6".to_owned(),
-        arch: "x86_64".to_owned(),
-        cpus: 2,
-        caveat: None,
-    };
     let rows = figures([0.5, 0.8, 1.5], [2.0, 3.0, 9.0]);
     let report = Report {
-        schema: SCHEMA,
-        version: VERSION,
-        command: String::new(),
-        started: String::new(),
-        interrupted: false,
-        machine: Machine::new(&facts(), host),
+        head: head(SCHEMA, VERSION),
         conclusion: conclude(&rows),
         notes: Vec::new(),
         rows,

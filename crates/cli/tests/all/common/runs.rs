@@ -1,5 +1,7 @@
 //! Running `logforce bench`.
 
+use crate::common::{place, text};
+use logforce_testkit::process::Start;
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -25,9 +27,42 @@ pub fn assert_empty(dir: &Path) {
     assert!(left.is_empty(), "left behind: {left:?}");
 }
 
-/// The section of docs/bench-json.md names every field of the report and of its first row.
-pub fn assert_documented(section: &str, report: &Value) {
-    let document = include_str!("../../../../../docs/bench-json.md");
+/// What a scenario wrote.
+pub struct Measured {
+    /// For people.
+    pub text: String,
+    /// As JSON.
+    pub report: Value,
+    /// Its rows.
+    pub rows: Vec<Value>,
+}
+
+/// Runs a scenario whose `section` of docs/NAME.md names every field of the report and of its first
+/// row. Its text fits a terminal, its CSV has every row, and it leaves nothing. `None` where the disk has
+/// no space for it.
+pub fn measured(arguments: &[&str], document: &str, section: &str) -> Option<Measured> {
+    let (dir, results) = (place(), place());
+    let csv = results.path().join("rows.csv");
+    let files = ["--json", "-", "--csv", csv.to_str().unwrap()];
+    let out = command(dir.path(), &[arguments, &files].concat())
+        .to_end()
+        .unwrap();
+    let text = text(&out.stderr);
+    if text.contains("not enough free space") {
+        return None;
+    }
+    assert!(out.status.success(), "{text}");
+    assert!(text.lines().all(|l| l.chars().count() <= 120), "{text}");
+    let report: Value = serde_json::from_slice(&out.stdout).unwrap();
+    let rows = report["rows"].as_array().unwrap().clone();
+    let lines = fs::read_to_string(csv).unwrap().lines().count();
+    assert_eq!(lines, rows.len() + 1);
+    assert_documented(document, section, &report);
+    assert_empty(dir.path());
+    Some(Measured { text, report, rows })
+}
+
+fn assert_documented(document: &str, section: &str, report: &Value) {
     let (_, document) = document.split_once(section).unwrap();
     let document = document.split("\n## ").next().unwrap_or_default();
     let names = [report, &report["rows"][0]]
@@ -39,4 +74,46 @@ pub fn assert_documented(section: &str, report: &Value) {
             "{name} is not documented in {section}"
         );
     }
+}
+
+/// Each of these arguments is refused as unusable, for a reason that contains these words, and nothing
+/// is left.
+pub fn assert_unusable(dir: &Path, cases: &[(&[&str], &str)]) {
+    let before = fs::read_dir(dir).unwrap().count();
+    for (arguments, why) in cases {
+        let out = command(dir, arguments).to_end().unwrap();
+        let text = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(2), "{arguments:?}: {text}");
+        assert!(text.contains(why), "{arguments:?}: {text}");
+    }
+    assert_eq!(fs::read_dir(dir).unwrap().count(), before);
+}
+
+/// An interrupt so long after the first file was made ends the command, which says so and leaves
+/// nothing.
+#[cfg(unix)]
+pub fn assert_ends_by_ctrl_c(arguments: &[&str], after: std::time::Duration) {
+    let dir = place();
+    let mut child = command(dir.path(), arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .start()
+        .unwrap();
+    // Where there is no space for it, it ends and makes none.
+    while fs::read_dir(dir.path()).unwrap().next().is_none() && child.try_wait().unwrap().is_none()
+    {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    std::thread::sleep(after);
+    if child.try_wait().unwrap().is_none() {
+        let pid = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    }
+    let out = child.wait_with_output().unwrap();
+    let text = text(&out.stdout) + &text(&out.stderr);
+    if !text.contains("not enough free space") {
+        assert_eq!(out.status.code(), Some(130), "{text}");
+        assert!(text.to_lowercase().contains("interrupted"), "{text}");
+    }
+    assert_empty(dir.path());
 }

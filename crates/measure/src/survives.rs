@@ -1,0 +1,19 @@
+//! What a row survives, for people.
+
+use logforce_device::{Guarantee, Verdict};
+
+/// The name of the guarantee, with a mark where it is not simply declared; nothing where nothing was
+/// measured.
+pub fn survives(guarantee: Option<Guarantee>, verdict: Option<Verdict>) -> String {
+    guarantee.map_or_else(String::new, |g| format!("{g}{}", mark(verdict)))
+}
+
+/// The mark of a verdict.
+pub fn mark(verdict: Option<Verdict>) -> &'static str {
+    match verdict {
+        Some(Verdict::Proven) => "+",
+        Some(Verdict::Declared) | None => "",
+        Some(Verdict::Unknown) => "?",
+        Some(_) => "!",
+    }
+}
