@@ -156,13 +156,13 @@ fn unit_of(setup: &Setup) -> u64 {
 }
 
 /// Raises the flag when a pair is begun.
-struct Impatient {
+struct RaiseAt {
     at: u32,
     begun: std::cell::Cell<u32>,
     interrupt: Interrupt,
 }
 
-impl Progress for Impatient {
+impl Progress for RaiseAt {
     fn doing(&self, _: &str) {}
     fn fraction(&self, _: f64) {
         self.begun.set(self.begun.get() + 1);
@@ -176,12 +176,12 @@ impl Progress for Impatient {
 fn an_interrupt_leaves_whole_pairs() {
     for (at, slices) in [(1, None), (3, Some(vec![2, 2, 2])), (4, Some(vec![3; 3]))] {
         let (dir, interrupt) = (place(), Interrupt::new());
-        let impatient = Impatient {
+        let progress = RaiseAt {
             at,
             begun: Default::default(),
             interrupt: interrupt.clone(),
         };
-        let setup = setup(&dir, Rc::new(impatient), interrupt);
+        let setup = setup(&dir, Rc::new(progress), interrupt);
         match (run(&tiny(), setup), slices) {
             (Err(MeasureError::NoSpace(_)), _) => return,
             (Err(MeasureError::Interrupted), None) => {}

@@ -148,10 +148,10 @@ impl Case {
     }
 
     fn slice<W: Work>(&self, bench: &Bench<'_>, work: &W) -> Result<Taken, MeasureError> {
-        bench.slices.slice(|limit, recorder, tally| {
+        bench.slices.slice(|limit, recorder, counts| {
             bench
                 .slices
-                .counted(tally, || together(work, self.threads, limit, recorder))
+                .counted(counts, || together(work, self.threads, limit, recorder))
                 .map(drop)
         })
     }

@@ -159,8 +159,8 @@ mod tests {
             ("--outstanding 1", "less than one for each"),
             ("--seconds -1", "unexpected argument"),
         ] {
-            let told = options(words).unwrap_err();
-            assert!(told.contains(why), "{words}: {told}");
+            let message = options(words).unwrap_err();
+            assert!(message.contains(why), "{words}: {message}");
         }
     }
 }

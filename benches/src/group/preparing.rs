@@ -83,7 +83,7 @@ fn undisturbed(
     record: &[u8],
     long: u64,
 ) -> Result<Taken, MeasureError> {
-    bench.slices.slice(|limit, recorder, tally| {
+    bench.slices.slice(|limit, recorder, counts| {
         let mut log = shared.ready()?;
         let left = |tail: Lsn| long - tail.0 % long;
         if left(log.tail_lsn()) < long / 2 {
@@ -108,7 +108,7 @@ fn undisturbed(
         };
         let last = bench
             .slices
-            .counted(tally, || job.together(limit, recorder))?;
+            .counted(counts, || job.together(limit, recorder))?;
         shared.used_to(last);
         Ok(())
     })
@@ -116,13 +116,13 @@ fn undisturbed(
 
 fn report(size: u64, small: u64, with: &Series, without: &Series, results: &mut Results) {
     let row = |subject, series| Row::measured(Part::Preparing, subject, series).of(1, 1, size);
-    let ns = with.tally.other_ns as f64;
+    let ns = with.counts.other_ns as f64;
     let share = ns / with.time.as_nanos().max(1) as f64;
     results.rows.push(Row {
         segment_bytes: Some(small),
         preparing_share: Some(share),
         prepared_bytes_per_s: Some(
-            with.tally.other_bytes as f64 / with.time.as_secs_f64().max(f64::MIN_POSITIVE),
+            with.counts.other_bytes as f64 / with.time.as_secs_f64().max(f64::MIN_POSITIVE),
         ),
         ..row(Subject::Preparing, with)
     });
@@ -141,7 +141,7 @@ fn report(size: u64, small: u64, with: &Series, without: &Series, results: &mut 
         bytes(small),
         share * 100.0
     );
-    results.targets.push(Target::told(
+    results.targets.push(Target::of(
         format!("preparing-loss-{short}"),
         what,
         loss,
@@ -167,11 +167,11 @@ fn report(size: u64, small: u64, with: &Series, without: &Series, results: &mut 
         p10: ratio,
         p90: ratio,
     };
-    let told = Target {
+    let target = Target {
         // Of all commits together: a slice alone has too few.
         value_p10: None,
         value_p90: None,
-        ..Target::told(
+        ..Target::of(
             format!("preparing-p999-{short}"),
             what,
             Some(all),
@@ -180,8 +180,8 @@ fn report(size: u64, small: u64, with: &Series, without: &Series, results: &mut 
         )
     };
     results.targets.push(if told_apart {
-        told.aim(Bound::Below, TARGET)
+        target.aim(Bound::Below, TARGET)
     } else {
-        told
+        target
     });
 }

@@ -188,7 +188,7 @@ const NOTES: &str = "Slices take turns; commits/s: the median of all slices; ×:
     Latencies are those of all commits together. Records a write: commits by the writes that \
     carried them, counted where the log, the baseline and the raw loop hand them to the system; \
     forces: writes to the medium and barriers.";
-const BASELINE: &str = "baseline: one mutex, one notify_all; whoever comes first writes all that is \
+const BASELINE: &str = "baseline: one mutex, one notify_all; the first thread to come writes all that is \
     staged. raw: each thread writes its record by itself, padded to the write unit (one thread: \
     to what the log writes), in a region of its own of a file filled with zeroes.";
 const SUBMIT: &str = "submit: each thread keeps its share of the records in flight and waits for \
@@ -208,8 +208,8 @@ pub fn text(outcome: &Outcome, machine: &Machine, width: usize) -> String {
     );
     text.push('\n');
     if outcome.interrupted {
-        let told = "Interrupted: this is what was measured until then, in whole pairs.\n\n";
-        text.push_str(told);
+        let message = "Interrupted: this is what was measured until then, in whole pairs.\n\n";
+        text.push_str(message);
     }
     let rows = outcome.rows.iter().filter(|r| r.measured.error.is_none());
     let rows = sections(rows.map(|r| (r.title(), r.clone())));

@@ -67,12 +67,12 @@ pub(super) fn run(bench: &Bench<'_>, results: &mut Results) -> Result<(), Measur
         let rate = handles.spread(|p| p.rate);
         let pairs = handles.points.len();
         let name = format!("submit-{}x{}", options.submitters, options.outstanding);
-        let told = Target::told(name, what, rate, "commits/s", pairs);
+        let target = Target::of(name, what, rate, "commits/s", pairs);
         let aimed_at = (options.submitters, options.outstanding) == (2, 1024);
         results.targets.push(if aimed_at {
-            told.aim(Bound::AtLeast, TARGET)
+            target.aim(Bound::AtLeast, TARGET)
         } else {
-            told
+            target
         });
     }
     result?;
@@ -215,7 +215,7 @@ impl<W: Way> Work for SubmitWork<'_, W> {
 fn slice<W: Way>(bench: &Bench<'_>, shared: &mut SharedLog) -> Result<(Taken, u64), MeasureError> {
     let record = record(RECORD);
     let mut found = 0;
-    let taken = bench.slices.slice(|limit, recorder, tally| {
+    let taken = bench.slices.slice(|limit, recorder, counts| {
         let log = shared.ready()?;
         let work = SubmitWork::<W> {
             log: &log,
@@ -228,7 +228,7 @@ fn slice<W: Way>(bench: &Bench<'_>, shared: &mut SharedLog) -> Result<(Taken, u6
         let threads = bench.options.submitters;
         let workers = bench
             .slices
-            .counted(tally, || together(&work, threads, limit, recorder))?;
+            .counted(counts, || together(&work, threads, limit, recorder))?;
         let end = workers.iter().map(|h| h.end).max();
         let done: HashMap<u32, u64> = workers.iter().map(|h| (h.thread, h.done)).collect();
         drop((workers, log));

@@ -39,7 +39,7 @@ fn rate(point: &Point) -> f64 {
 
 impl Target {
     /// What a case came to.
-    pub(super) fn told(
+    pub(super) fn of(
         name: String,
         what: String,
         value: Option<Spread>,
@@ -97,21 +97,21 @@ impl Target {
         let faster = |target| {
             let name = format!("commits-{threads}x{short}");
             let what = format!("{whom}: commits/s to the baseline's");
-            Target::told(name, what, log.ratio(baseline, rate), "ratio", pairs)
+            Target::of(name, what, log.ratio(baseline, rate), "ratio", pairs)
                 .aim(Bound::AtLeast, target)
         };
         match (threads, size) {
             (1, SMALL | LARGE) => {
                 let what = format!("One thread of {}: p50 to the raw loop's", bytes(size));
                 let value = log.ratio(raw, |p| p.p50);
-                let told = Target::told(format!("p50-1x{short}"), what, value, "ratio", pairs);
-                vec![told.aim(Bound::AtMost, 1.05)]
+                let target = Target::of(format!("p50-1x{short}"), what, value, "ratio", pairs);
+                vec![target.aim(Bound::AtMost, 1.05)]
             }
             (16, SMALL) => vec![faster(1.15)],
             (64, SMALL) => {
                 let what = format!("{whom}: p99 to the baseline's");
                 let value = log.ratio(baseline, |p| p.p99);
-                let p99 = Target::told(format!("p99-64x{short}"), what, value, "ratio", pairs);
+                let p99 = Target::of(format!("p99-64x{short}"), what, value, "ratio", pairs);
                 vec![faster(2.2), p99.aim(Bound::Below, 1.0)]
             }
             (16, LARGE) => vec![faster(1.5).or_as_raw(log.ratio(raw, rate))],

@@ -40,8 +40,8 @@ fn every_record_of_the_baseline_is_there_and_whole() {
             });
         }
     });
-    let tally = system.tally();
-    assert!(tally.writes > 0 && tally.through == tally.writes);
+    let counts = system.counts();
+    assert!(counts.writes > 0 && counts.through == counts.writes);
     let bytes = std::fs::read(place.path().join("journal")).unwrap();
     let (mut at, mut found) = (0, HashSet::new());
     while at + 8 <= bytes.len() {

@@ -49,7 +49,7 @@ pub fn run(
     counters: &Rc<dyn CounterSource>,
     interrupt: &Interrupt,
 ) -> Result<Seen> {
-    store.settle().context("settle")?;
+    store.finish().context("finish")?;
     let limit = match case.duration {
         Kind::Sustained => Limit {
             commits: u64::MAX,
@@ -72,13 +72,13 @@ pub fn run(
     recorder.begin_slice();
     together(&work, u32::try_from(case.threads)?, &limit, &mut recorder)?;
     let began = Instant::now();
-    store.settle().context("settle")?;
-    let settled = began.elapsed();
+    store.finish().context("finish")?;
+    let finished = began.elapsed();
     let device = before
         .zip(counters.read())
         .map(|(before, after)| Delta::between(before, after));
     let put_off = match case.duration {
-        Kind::Sustained => settled,
+        Kind::Sustained => finished,
         Kind::Burst => Duration::ZERO,
     };
     let latencies = recorder.latencies();

@@ -58,7 +58,7 @@ pub trait OpenStore: Send + Sync {
     ///
     /// # Errors
     /// What the rival says.
-    fn settle(&self) -> Result<()> {
+    fn finish(&self) -> Result<()> {
         Ok(())
     }
 }

@@ -77,14 +77,14 @@ impl Child {
         };
         // It may have ended by itself, with an error.
         let _ = child.kill();
-        let mut told = String::new();
+        let mut message = String::new();
         if let Some(mut stderr) = child.stderr.take() {
-            let _ = stderr.read_to_string(&mut told);
+            let _ = stderr.read_to_string(&mut message);
         }
         child.wait().map_err(io())?;
         read.map_err(io())?;
         serde_json::from_str(&line).map_err(|_| {
-            MeasureError::NotOffered(format!("a child process failed: {}", told.trim()))
+            MeasureError::NotOffered(format!("a child process failed: {}", message.trim()))
         })
     }
 }

@@ -99,6 +99,6 @@ fn slice(bench: &Bench<'_>, subject: &mut dyn Subject) -> Result<f64, MeasureErr
     subject.prepare()?;
     recorder.begin_slice();
     subject.run(&limit, &mut recorder)?;
-    subject.settle()?;
+    subject.finish()?;
     Ok(recorder.latencies().quantile_us(0.5))
 }

@@ -127,8 +127,8 @@ mod tests {
             ("--pairs 0", "'0' is no number from 1 to"),
             ("--bulk 4GiB", "at most 3GiB"),
         ] {
-            let told = options(words).unwrap_err();
-            assert!(told.contains(why), "{words}: {told}");
+            let message = options(words).unwrap_err();
+            assert!(message.contains(why), "{words}: {message}");
         }
     }
 }

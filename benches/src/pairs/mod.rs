@@ -83,7 +83,7 @@ pub struct Setup {
     pub child: Child,
     /// The flag that ends everything.
     pub interrupt: Interrupt,
-    /// Who is told how far it is.
+    /// Receives progress.
     pub progress: Rc<dyn Progress>,
 }
 

@@ -172,7 +172,7 @@ pub fn text(outcome: &Outcome, machine: &Machine) -> String {
         text.push_str("Interrupted: this is what was measured until then.\n\n");
     }
     for line in &outcome.lines {
-        text.push_str(&told(line));
+        text.push_str(&sentence(line));
     }
     if outcome.lines.iter().any(|l| l.noise_median.is_some()) {
         text.push_str(
@@ -184,7 +184,7 @@ pub fn text(outcome: &Outcome, machine: &Machine) -> String {
     text
 }
 
-fn told(line: &Line) -> String {
+fn sentence(line: &Line) -> String {
     if let Some(error) = &line.error {
         return format!("{}: n/a: {error}\n", line.what);
     }
@@ -236,8 +236,16 @@ mod tests {
         let line = Line::of_pairs("x", "x".to_owned(), "µs", &triples).aim(Bound::AtMost, 1.05);
         assert!((line.value.unwrap() - 1.035).abs() < 1e-9);
         assert_eq!((line.noise_median, line.met), (Some(1.0), Some(true)));
-        assert!(told(&line).contains("≤ 1.05: PASS"), "{}", told(&line));
+        assert!(
+            sentence(&line).contains("≤ 1.05: PASS"),
+            "{}",
+            sentence(&line)
+        );
         let line = line.aim(Bound::AtLeast, 1.05);
-        assert!(told(&line).contains("≥ 1.05: MISS"), "{}", told(&line));
+        assert!(
+            sentence(&line).contains("≥ 1.05: MISS"),
+            "{}",
+            sentence(&line)
+        );
     }
 }

@@ -23,7 +23,7 @@ pub(crate) mod versions;
 
 pub use bench::main;
 pub use place::Ground;
-pub use records::{Records, Tally};
+pub use records::{FoundRecords, Records};
 pub use rival::{Opened, Rival, Shape, Writers};
 pub use slice::{Kept, Seen, Until, run};
 pub use subjects::{Entry, LOGFORCE, RAW, all};

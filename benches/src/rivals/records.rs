@@ -61,20 +61,20 @@ pub fn stamp(record: &[u8]) -> Option<(usize, u64)> {
 
 /// Which records were seen, and whether they were what was written.
 #[derive(Debug)]
-pub struct Tally {
+pub struct FoundRecords {
     writers: Vec<(Records, Vec<bool>)>,
     /// Records that nobody wrote, or that came back changed.
     pub foreign: u64,
 }
 
-impl Tally {
+impl FoundRecords {
     /// Waits for the records of `threads` threads, `len` bytes each.
     ///
     /// # Errors
     /// As [`Records::new`].
-    pub fn new(threads: usize, len: usize) -> Result<Tally> {
+    pub fn new(threads: usize, len: usize) -> Result<FoundRecords> {
         let of = |writer| Ok((Records::new(writer, len)?, Vec::new()));
-        Ok(Tally {
+        Ok(FoundRecords {
             writers: (0..threads).map(of).collect::<Result<_>>()?,
             foreign: 0,
         })
@@ -120,25 +120,25 @@ mod tests {
 
     #[test]
     fn what_is_lost_changed_or_foreign_is_found() {
-        let mut tally = Tally::new(2, 32).unwrap();
+        let mut found = FoundRecords::new(2, 32).unwrap();
         for writer in 0..2 {
             let mut records = Records::new(writer, 32).unwrap();
             for _ in 0..3 {
                 let (number, record) = records.following();
                 if (writer, number) != (1, 1) {
-                    tally.see(record);
+                    found.see(record);
                 }
             }
         }
-        assert_eq!((tally.missing(&[3, 1]), tally.foreign), (0, 0));
-        assert_eq!(tally.missing(&[3, 3]), 1);
-        assert_eq!(tally.missing(&[4, 3]), 2);
+        assert_eq!((found.missing(&[3, 1]), found.foreign), (0, 0));
+        assert_eq!(found.missing(&[3, 3]), 1);
+        assert_eq!(found.missing(&[4, 3]), 2);
         let mut changed = Records::new(1, 32).unwrap().following().1.to_vec();
         changed[31] ^= 1;
-        tally.see(&changed);
-        tally.see(b"short");
-        tally.see(Records::new(2, 32).unwrap().following().1);
-        assert_eq!(tally.foreign, 3);
+        found.see(&changed);
+        found.see(b"short");
+        found.see(Records::new(2, 32).unwrap().following().1);
+        assert_eq!(found.foreign, 3);
         assert!(Records::new(0, SHORTEST - 1).is_err());
     }
 }

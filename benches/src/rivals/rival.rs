@@ -1,6 +1,6 @@
 //! What a rival has to be able to do.
 
-use crate::rivals::records::Tally;
+use crate::rivals::records::FoundRecords;
 use anyhow::Result;
 use std::path::Path;
 
@@ -59,12 +59,12 @@ pub trait Rival: Sync {
     /// What the rival says.
     fn open(&self, dir: &Path, shape: Shape) -> Result<Box<dyn Opened>>;
 
-    /// Opens what [`Opened::close`] left in the directory and shows every record to the tally.
+    /// Opens what [`Opened::close`] left in the directory and shows every record to `found`.
     /// False where it keeps no records (a raw loop).
     ///
     /// # Errors
     /// What the rival says.
-    fn read_back(&self, dir: &Path, shape: Shape, tally: &mut Tally) -> Result<bool>;
+    fn read_back(&self, dir: &Path, shape: Shape, found: &mut FoundRecords) -> Result<bool>;
 }
 
 /// One that is open. Threads call [`commit`](Self::commit) at the same time.

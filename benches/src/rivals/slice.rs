@@ -1,7 +1,7 @@
 //! One rival, once: open, commit for a while, close, read everything back.
 
 use super::place::Ground;
-use super::records::{Records, Tally};
+use super::records::{FoundRecords, Records};
 use super::rival::{Opened, Rival, Shape};
 use anyhow::{Context, Result, anyhow};
 use logforce_measure::workers::{Step, Work, together};
@@ -91,9 +91,9 @@ fn in_directory(
     rustix::fs::syncfs(&whole)?;
     let acknowledged = commit(&*opened, shape, until, recorder).context("commit")?;
     opened.close().context("close")?;
-    let mut tally = Tally::new(shape.threads, shape.record)?;
+    let mut found = FoundRecords::new(shape.threads, shape.record)?;
     let keeps = rival
-        .read_back(dir, shape, &mut tally)
+        .read_back(dir, shape, &mut found)
         .context("read back")?;
     let device = recorder.device();
     Ok(Seen {
@@ -105,8 +105,8 @@ fn in_directory(
         writes: device.map(|d| d.writes),
         kept: keeps.then(|| Kept {
             acknowledged: acknowledged.iter().sum(),
-            missing: tally.missing(&acknowledged),
-            foreign: tally.foreign,
+            missing: found.missing(&acknowledged),
+            foreign: found.foreign,
         }),
     })
 }

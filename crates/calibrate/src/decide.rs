@@ -52,7 +52,7 @@ pub struct Figure {
 pub struct Decision {
     /// The method to use.
     pub method: Method,
-    /// Measuring settled it: another method is clearly faster than the default, or none can be.
+    /// Measuring decided it: another method is clearly faster than the default, or none can be.
     /// `false`: the default, for want of evidence.
     pub decided: bool,
     /// Why, in words.

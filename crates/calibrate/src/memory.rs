@@ -65,14 +65,14 @@ impl Memory {
         slots.push((key, Slot::Known(Box::new(calibration))));
     }
 
-    /// Claims the measuring of a place, or waits for who has claimed it, at most `patience`.
+    /// Claims the measuring of a place, or waits for who has claimed it, at most `timeout`.
     pub(crate) fn claim(
         &self,
         key: &ValidFor,
         runtime: &dyn Runtime,
-        patience: Duration,
+        timeout: Duration,
     ) -> Claimed<'_> {
-        let until = runtime.now() + patience;
+        let until = runtime.now() + timeout;
         let process = runtime.process();
         let mut waited = false;
         loop {

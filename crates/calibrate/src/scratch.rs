@@ -29,7 +29,7 @@ fn is_temporary(name: &str) -> bool {
 
 /// Removes what a crashed process left. One that is at work in the same directory loses the name
 /// of its file by that; it notices, and throws its result away.
-pub(crate) fn remove_leftovers(dir: &Arc<dyn Directory>) {
+pub(crate) fn remove_stale_files(dir: &Arc<dyn Directory>) {
     for entry in dir.entries().unwrap_or_default() {
         if entry.is_file && is_temporary(&entry.name) {
             // A process that may not remove it has not made it.

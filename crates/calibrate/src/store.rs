@@ -1,5 +1,5 @@
-//! Calibrations as the file [`NAME`] of a directory keeps them. What is read may have been written by
-//! anybody: it is taken only if it could have been written here.
+//! Calibrations as the file [`NAME`] of a directory keeps them. What is read may have been written
+//! by anybody: it is taken only if it could have been written here.
 
 use crate::evidence::{self, Evidence};
 use crate::{Calibration, Decision, Figure, Interval, Live, ValidFor};

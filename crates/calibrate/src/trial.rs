@@ -1,6 +1,6 @@
 //! The measuring itself.
 
-use crate::scratch::{Scratch, remove_leftovers};
+use crate::scratch::{Scratch, remove_stale_files};
 use crate::{Samples, Turn};
 use logforce_device::{AlignedBuf, Directory, Facts, File, ForceBy, Method, Plan, Runtime, Write};
 use std::io;
@@ -90,7 +90,7 @@ fn run(
     let prepared_by = began + limits.budget / 5;
     // Something is left for removing the file.
     let end = began + limits.budget - limits.budget / 16;
-    remove_leftovers(dir);
+    remove_stale_files(dir);
     let direct = |m: &&Method| m.plan().direct;
     let parts = (
         methods.iter().any(|m| !direct(&m)),

@@ -249,7 +249,7 @@ fn kept(runs: &[(&CutRun, IsHere)]) -> Option<String> {
     Some(format!(
         "over {cuts} power cut{} all of {acknowledged} acknowledged commits were kept{}",
         if cuts == 1 { "" } else { "s" },
-        told(latest)
+        when_and_where(latest)
     ))
 }
 
@@ -261,12 +261,12 @@ fn loss(run: &CutRun) -> String {
         run.lost,
         run.acknowledged,
         run.method,
-        told(run)
+        when_and_where(run)
     )
 }
 
 /// When and under which kernel.
-fn told(run: &CutRun) -> String {
+fn when_and_where(run: &CutRun) -> String {
     let mut text = String::new();
     if let Some(date) = date(run.at) {
         text.push_str(&format!(" on {date}"));

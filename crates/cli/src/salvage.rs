@@ -576,9 +576,9 @@ mod tests {
             got: Guarantee::ProcessCrash,
             evidence: "tmpfs is in memory".to_owned(),
         };
-        let told = refused(e, Path::new("/new")).to_string();
-        assert!(told.contains("--require process-crash"), "{told}");
-        assert!(told.contains("tmpfs is in memory"), "{told}");
-        assert!(!told.contains("Options"), "{told}");
+        let message = refused(e, Path::new("/new")).to_string();
+        assert!(message.contains("--require process-crash"), "{message}");
+        assert!(message.contains("tmpfs is in memory"), "{message}");
+        assert!(!message.contains("Options"), "{message}");
     }
 }

@@ -39,9 +39,9 @@ mod tests {
             0x0f, 0x1e, 0x2d, 0x3c, 0x4b, 0x5a, 0x69, 0x78, 0x87, 0x96, 0xa5, 0xb4, 0xc3, 0xd2,
             0xe1, 0xf0,
         ];
-        let told = uuid(&answer(20, bytes));
+        let found = uuid(&answer(20, bytes));
         assert_eq!(
-            told.as_deref(),
+            found.as_deref(),
             Some("0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0")
         );
         for len in [0, 4, 19, 21, u32::MAX] {

@@ -24,7 +24,7 @@ pub struct Extent {
     /// The end of what was written and completed, by any opening.
     written: AtomicU64,
     /// Up to here size and valid data length are durable.
-    settled: AtomicU64,
+    durable: AtomicU64,
     /// Read by what may extend the file, written while its size is set: setting the size of a file
     /// that has grown meanwhile would cut it.
     sizing: RwLock<()>,
@@ -75,19 +75,19 @@ impl Extent {
     }
 
     /// Whether a flush of the data alone makes everything readable again that was written so far.
-    pub fn is_settled(&self) -> bool {
-        self.written.load(SeqCst) <= self.settled.load(SeqCst)
+    pub fn is_flushed(&self) -> bool {
+        self.written.load(SeqCst) <= self.durable.load(SeqCst)
     }
 
-    /// What a full flush that begins now will settle, for [`flushed`](Self::flushed).
+    /// What a full flush that begins now will cover, for [`flushed`](Self::flushed).
     pub fn before_flush(&self) -> u64 {
         self.written.load(SeqCst)
     }
 
-    /// A full flush succeeded: everything that was written before it is settled, and what the
+    /// A full flush succeeded: everything that was written before it is durable, and what the
     /// system says is `valid`.
     pub fn flushed(&self, before: u64, valid: Option<u64>) {
-        self.settled
+        self.durable
             .fetch_max(before.max(valid.unwrap_or(0)), SeqCst);
     }
 }
@@ -100,24 +100,24 @@ mod tests {
     #[test]
     fn data_alone_is_flushed_only_where_the_ends_are_durable() {
         let extent = Extent::default();
-        assert!(extent.is_settled(), "nothing was written");
+        assert!(extent.is_flushed(), "nothing was written");
         extent.ended(4096);
-        assert!(!extent.is_settled());
+        assert!(!extent.is_flushed());
         let before = extent.before_flush();
         // While the flush is under way.
         extent.ended(8192);
         extent.flushed(before, None);
-        assert!(!extent.is_settled(), "that flush did not cover it");
+        assert!(!extent.is_flushed(), "that flush did not cover it");
         extent.flushed(extent.before_flush(), None);
-        assert!(extent.is_settled());
+        assert!(extent.is_flushed());
         extent.ended(100);
-        assert!(extent.is_settled(), "overwritten in place");
+        assert!(extent.is_flushed(), "overwritten in place");
         // A prepared file: the system says that all of it holds data.
         extent.flushed(extent.before_flush(), Some(1 << 20));
         extent.ended(1 << 20);
-        assert!(extent.is_settled());
+        assert!(extent.is_flushed());
         extent.ended((1 << 20) + 1);
-        assert!(!extent.is_settled());
+        assert!(!extent.is_flushed());
     }
 
     #[test]

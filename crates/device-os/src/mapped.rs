@@ -9,8 +9,9 @@ use std::path::Path;
 /// A file, mapped shared and for writing: what is written is in the system's cache at once, and
 /// durable after a [`sync`](Self::sync) of its range.
 ///
-/// Nothing gives a reference to the mapped bytes, so that others may write the file meanwhile. Whoever
-/// makes it shorter ends the process by a signal at the next access: only for files of one's own.
+/// Nothing gives a reference to the mapped bytes, so that others may write the file meanwhile. A
+/// process that makes it shorter ends this one by a signal at the next access: only for files of
+/// one's own.
 #[derive(Debug)]
 pub struct MappedFile {
     mapping: Mapping,

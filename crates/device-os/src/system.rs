@@ -47,8 +47,8 @@ impl System for OsSystem {
             }
         }
         let dir = OsDirectory::open(path)?;
-        // Also for one that was there: whoever made it may have crashed before its entry was
-        // durable, and a power cut would then take the directory with everything forced in it.
+        // Also for one that was there: the process that made it may have crashed before its entry
+        // was durable, and a power cut would then take the directory with everything forced in it.
         dir.sync_parent()?;
         Ok(Arc::new(dir))
     }

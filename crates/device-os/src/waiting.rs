@@ -30,14 +30,14 @@ fn place(word: &AtomicU32) -> &'static Place {
 pub fn wait(word: &AtomicU32, seen: u32, timeout: Option<Duration>) {
     let place = place(word);
     let held = place.lock.lock().unwrap_or_else(PoisonError::into_inner);
-    // Looked at under the lock: whoever changed the word before takes the lock afterwards to wake,
-    // and so finds this one asleep, or this one finds the word changed.
+    // Looked at under the lock: the thread that changed the word before takes the lock afterwards
+    // to wake, and so finds this one asleep, or this one finds the word changed.
     if word.load(Ordering::SeqCst) != seen {
         return;
     }
     match timeout {
         None => drop(place.changed.wait(held)),
-        // More than a system can count; whoever waits looks again.
+        // More than a system can count; a waiting thread looks again.
         Some(time) => drop(
             place
                 .changed

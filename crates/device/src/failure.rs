@@ -71,8 +71,8 @@ pub fn medium(words: impl Into<String>) -> io::Error {
 
 /// The system's number for `error`, also where words were put around it.
 pub fn os_number(error: &io::Error) -> Option<i32> {
-    let told = || FailedCall::of(error)?.number;
-    error.raw_os_error().or_else(told)
+    let recorded = || FailedCall::of(error)?.number;
+    error.raw_os_error().or_else(recorded)
 }
 
 /// Whether `error`, the answer to a read, says that the medium does not give back what it holds.
@@ -128,8 +128,8 @@ mod tests {
         assert_eq!(os_number(&twice), Some(number));
         assert!(is_of_medium(&twice));
         assert_eq!(twice.kind(), kind);
-        let told = format!("cannot open a: cannot read from b: {raw}");
-        assert_eq!(twice.to_string(), told);
+        let expected = format!("cannot open a: cannot read from b: {raw}");
+        assert_eq!(twice.to_string(), expected);
         let call = FailedCall::of(&once).unwrap();
         assert_eq!(
             (call.doing.as_str(), &*call.path),

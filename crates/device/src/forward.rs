@@ -1,4 +1,4 @@
-//! Directories and files around others: whoever wraps one writes only what it changes.
+//! Directories and files around others: a wrapper writes only what it changes.
 
 use crate::{
     Barrier, Completion, DirEntry, Directory, Facts, File, FileIdentity, OpenFile, ReadSource,

@@ -103,7 +103,7 @@ struct Arguments<'a> {
     waits: bool,
     primary: &'a str,
     copy: &'a str,
-    patience: Option<Duration>,
+    timeout: Option<Duration>,
 }
 
 /// `None` if they are unusable.
@@ -112,7 +112,7 @@ fn arguments<'a>(args: &[&'a str]) -> Option<Arguments<'a>> {
         ["--wait", rest @ ..] => (true, rest),
         all => (false, all),
     };
-    let (primary, copy, patience) = match *args {
+    let (primary, copy, timeout) = match *args {
         [primary, copy] => (primary, copy, None),
         [primary, copy, seconds] => {
             let seconds = Duration::try_from_secs_f64(seconds.parse().ok()?).ok()?;
@@ -125,12 +125,12 @@ fn arguments<'a>(args: &[&'a str]) -> Option<Arguments<'a>> {
         waits,
         primary,
         copy,
-        patience,
+        timeout,
     })
 }
 
 /// Waits until there is a log in `primary`, and says so.
-fn wait_for(primary: &str, patience: Option<Duration>) -> Result<()> {
+fn wait_for(primary: &str, timeout: Option<Duration>) -> Result<()> {
     let began = Instant::now();
     let mut told = false;
     loop {
@@ -139,7 +139,7 @@ fn wait_for(primary: &str, patience: Option<Duration>) -> Result<()> {
             // Whatever else is wrong, following says.
             _ => return Ok(()),
         };
-        if patience.is_some_and(|p| began.elapsed() >= p) {
+        if timeout.is_some_and(|p| began.elapsed() >= p) {
             return Err(missing.into());
         }
         if !told {
@@ -152,10 +152,10 @@ fn wait_for(primary: &str, patience: Option<Duration>) -> Result<()> {
 
 fn run(args: &Arguments) -> Result<()> {
     let Arguments {
-        primary, patience, ..
+        primary, timeout, ..
     } = *args;
     if args.waits {
-        wait_for(primary, patience)?;
+        wait_for(primary, timeout)?;
     }
     // Before a copy is made of nothing.
     if let Err(e) = logforce::read_only(primary) {
@@ -169,7 +169,7 @@ fn run(args: &Arguments) -> Result<()> {
     println!("found {}", copy.places.len());
     let mut follower = copy.follow(primary)?;
     loop {
-        match follower.next_blocking(patience) {
+        match follower.next_blocking(timeout) {
             Ok(Some(record)) => copy.apply(record.start, record.end, &record.data)?,
             Ok(None) => break,
             Err(Error::Voided { from, .. }) => copy.undo(from)?,
@@ -195,7 +195,7 @@ fn main() -> ExitCode {
         eprintln!("{USAGE}");
         return ExitCode::from(2);
     };
-    // Printed as it reads, not as Rust shows it to whoever debugs.
+    // Printed as it reads, not in its debug form.
     match run(&args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {

@@ -87,7 +87,7 @@ fn main() -> ExitCode {
         eprintln!("{USAGE}");
         return ExitCode::from(2);
     };
-    // Printed as it reads, not as Rust shows it to whoever debugs.
+    // Printed as it reads, not in its debug form.
     match sell(dir, wanted) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {

@@ -14,7 +14,7 @@ const SEGMENTS: usize = 500;
 
 /// A log of 500 segments is written, followed, read, looked through, truncated and opened again
 /// by a process that may have 64 files open. Before, the writer kept two for each segment it had
-/// written, and whoever read from end to end kept one for each.
+/// written, and a reader from end to end kept one for each.
 #[test]
 fn five_hundred_segments_in_64_descriptors() {
     let dir = temp();

@@ -95,7 +95,7 @@ fn a_life_is_told() {
     let front = log.commit(&vec![7; 200 << 10]).unwrap().end;
     log.truncate_front(front).unwrap();
     assert_eq!(listener.count(&["INFO", "truncated", "end=\"front\""]), 1);
-    let last = log.commit(b"taken back").unwrap();
+    let last = log.commit(b"voided").unwrap();
     log.truncate_back(last.start).unwrap();
     assert_eq!(listener.count(&["INFO", "truncated", "end=\"back\""]), 1);
     // Space for all of that was prepared in another thread.

@@ -15,7 +15,7 @@ use std::time::Instant;
 
 /// What was counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Tally {
+pub struct CallCounts {
     /// Writes that carry records.
     pub writes: u64,
     /// Their bytes, padding included.
@@ -31,17 +31,17 @@ pub struct Tally {
     pub other_bytes: u64,
 }
 
-impl Tally {
+impl CallCounts {
     /// Times that something was made durable.
     pub fn forces(&self) -> u64 {
         self.through + self.barriers
     }
 }
 
-impl Sub for Tally {
-    type Output = Tally;
-    fn sub(self, before: Tally) -> Tally {
-        Tally {
+impl Sub for CallCounts {
+    type Output = CallCounts;
+    fn sub(self, before: CallCounts) -> CallCounts {
+        CallCounts {
             writes: self.writes - before.writes,
             bytes: self.bytes - before.bytes,
             through: self.through - before.through,
@@ -52,8 +52,8 @@ impl Sub for Tally {
     }
 }
 
-impl AddAssign for Tally {
-    fn add_assign(&mut self, more: Tally) {
+impl AddAssign for CallCounts {
+    fn add_assign(&mut self, more: CallCounts) {
         self.writes += more.writes;
         self.bytes += more.bytes;
         self.through += more.through;
@@ -91,10 +91,10 @@ impl CountingSystem {
     }
 
     /// All that was counted so far.
-    pub fn tally(&self) -> Tally {
+    pub fn counts(&self) -> CallCounts {
         let of = |n: &AtomicU64| n.load(Relaxed);
         let c = &self.counts;
-        Tally {
+        CallCounts {
             writes: of(&c.writes),
             bytes: of(&c.bytes),
             through: of(&c.through),
@@ -267,20 +267,20 @@ mod tests {
         let buf = AlignedBuf::zeroed(4096, 4096);
         let buf = write(&*file, buf, 0, 4096, false).unwrap();
         file.barrier(Barrier::Full).unwrap();
-        let before = system.tally();
+        let before = system.counts();
         assert_eq!((before.writes, before.other_bytes), (0, 4096));
         assert!(before.other_ns > 0);
         dir.rename("1.tmp", "1.seg").unwrap();
         let buf = write(&*file, buf, 0, 4096, true).unwrap();
         let buf = write(&*file, buf, 0, 512, false).unwrap();
         file.barrier(Barrier::Data).unwrap();
-        let tally = system.tally() - before;
-        assert_eq!((tally.writes, tally.bytes, tally.through), (2, 4608, 1));
-        assert_eq!((tally.barriers, tally.forces()), (1, 2));
+        let counts = system.counts() - before;
+        assert_eq!((counts.writes, counts.bytes, counts.through), (2, 4608, 1));
+        assert_eq!((counts.barriers, counts.forces()), (1, 2));
         dir.rename("1.seg", "1.spare").unwrap();
         let other = dir.open("1.spare", OpenFile::WRITE).unwrap();
         write(&*other, buf, 0, 512, false).unwrap();
-        let tally = system.tally() - before;
-        assert_eq!((tally.writes, tally.other_bytes), (2, 512));
+        let counts = system.counts() - before;
+        assert_eq!((counts.writes, counts.other_bytes), (2, 512));
     }
 }

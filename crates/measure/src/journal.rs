@@ -8,7 +8,7 @@ use crate::prepare::{PreparedFile, scramble, write};
 use crate::progress::Progress;
 use crate::raw::RawJournal;
 use crate::report::Row;
-use crate::schedule::{self, Budget, Context, Lane};
+use crate::schedule::{self, Budget, Context, Planned};
 use crate::space::{self, Space, Wish};
 use crate::subject::{RowKey, SubjectKind};
 use crate::{Interrupt, MeasureError, plausible};
@@ -62,7 +62,7 @@ pub struct Setup {
     pub counters: Rc<dyn CounterSource>,
     /// The flag that ends everything.
     pub interrupt: Interrupt,
-    /// Who is told how far it is.
+    /// Receives progress.
     pub progress: Rc<dyn Progress>,
 }
 
@@ -120,14 +120,14 @@ pub fn run(options: &Options, setup: &Setup) -> Result<Outcome, MeasureError> {
         counters: Rc::clone(&setup.counters),
         progress: Rc::clone(&setup.progress),
     };
-    let mut lanes = lanes(options, setup, &facts, size);
+    let mut planned = planned(options, setup, &facts, size);
     if let Some(directory) = &setup.logs {
         for &method in &log_methods {
             let path = directory.join(format!("log-{method}"));
-            lanes.extend(log_lanes(options, setup, &facts, method, path, &budget));
+            planned.extend(planned_logs(options, setup, &facts, method, path, &budget));
         }
     }
-    let (measured, interrupted) = schedule::run(lanes, budget, &context);
+    let (measured, interrupted) = schedule::run(planned, budget, &context);
     let mut rows: Vec<Row> = measured.iter().map(Row::new).collect();
     plausible::judge(&mut rows, &facts);
 
@@ -155,9 +155,9 @@ fn watch_time(time: Option<Duration>) -> Duration {
 }
 
 /// The rows to be: every method in each file state, rows of one state sharing a file.
-fn lanes(options: &Options, setup: &Setup, facts: &Facts, size: u64) -> Vec<Lane> {
+fn planned(options: &Options, setup: &Setup, facts: &Facts, size: u64) -> Vec<Planned> {
     let unit = facts.write_unit() as usize;
-    let mut lanes = Vec::new();
+    let mut planned = Vec::new();
     for &state in &options.states {
         let directory = Arc::clone(&setup.directory);
         let (interrupt, progress) = (setup.interrupt.clone(), Rc::clone(&setup.progress));
@@ -174,7 +174,7 @@ fn lanes(options: &Options, setup: &Setup, facts: &Facts, size: u64) -> Vec<Lane
                 bytes: options.chunk as u64,
             };
             let assessment = facts.assess(method, state);
-            let lane = match assessment {
+            let row = match assessment {
                 None => Err(facts.why_not_offered(method)),
                 Some(_) if method.plan().direct && !options.chunk.is_multiple_of(unit) => {
                     Err(format!(
@@ -195,13 +195,13 @@ fn lanes(options: &Options, setup: &Setup, facts: &Facts, size: u64) -> Vec<Lane
                     ))
                 }
             };
-            lanes.push(match lane {
-                Ok(subject) => Lane::Run(Box::new(subject)),
-                Err(reason) => Lane::NotOffered { key, reason },
+            planned.push(match row {
+                Ok(subject) => Planned::Run(Box::new(subject)),
+                Err(reason) => Planned::NotOffered { key, reason },
             });
         }
     }
-    lanes
+    planned
 }
 
 /// Size of the log's segments: the library's default, less where little is measured.
@@ -212,14 +212,14 @@ fn segment_size(size: u64) -> u64 {
 
 /// The rows of the log by one method, which share it: chunks by one thread, then small records by
 /// one and by many.
-fn log_lanes(
+fn planned_logs(
     options: &Options,
     setup: &Setup,
     facts: &Facts,
     method: Method,
     path: PathBuf,
     budget: &Budget,
-) -> Vec<Lane> {
+) -> Vec<Planned> {
     let chunk = (1, options.chunk as u64);
     let rows = std::iter::once(chunk).chain(COMMITTERS.map(|n| (n, SMALL)));
     let keys = rows.map(|(threads, bytes)| RowKey {
@@ -233,7 +233,7 @@ fn log_lanes(
     let Some(assessment) = library::assess(facts, method) else {
         let reason = facts.why_not_offered(method);
         return keys
-            .map(|key| Lane::NotOffered {
+            .map(|key| Planned::NotOffered {
                 key,
                 reason: reason.clone(),
             })
@@ -255,7 +255,7 @@ fn log_lanes(
             None => budget.commits * u64::from(key.threads.min(4)),
         });
         let (assessment, log) = (assessment.clone(), Rc::clone(&log));
-        Lane::Run(Box::new(LogJournal::new(key, assessment, most, log)))
+        Planned::Run(Box::new(LogJournal::new(key, assessment, most, log)))
     };
     keys.map(subject).collect()
 }

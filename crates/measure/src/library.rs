@@ -22,7 +22,7 @@ pub const LONGEST_SEGMENT: u64 = 64 << 20;
 /// reuse while truncation catches up.
 pub const SEGMENTS: u64 = 5;
 /// How long a segment may take to be prepared before the row is given up.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// After so long it is asked whether it can.
 const IMPATIENCE: Duration = Duration::from_millis(500);
 
@@ -135,7 +135,7 @@ impl SharedLog {
             .method(self.setup.method)
             .require(self.setup.guarantee)
             .segment_size(self.setup.segment_size)
-            // A log that falls idle puts down a stamp: that must not happen in another row's slice.
+            // A log that falls idle writes a stamp: that must not happen in another row's slice.
             .idle_stamp(Duration::from_secs(3600));
         if let Some(cache) = calibration::default_cache() {
             // It heeds what `facts` has told.
@@ -202,7 +202,7 @@ impl SharedLog {
                 // A log that cannot go on says why when it is asked to.
                 asked = Some(log.append(b"")?.end);
             }
-            if start.elapsed() > PATIENCE {
+            if start.elapsed() > TIMEOUT {
                 return Err(MeasureError::NotOffered(
                     "no segment was prepared in a minute".to_owned(),
                 ));
@@ -294,7 +294,7 @@ impl Subject for LogJournal {
         Ok(())
     }
 
-    fn settle(&mut self) -> Result<(), MeasureError> {
+    fn finish(&mut self) -> Result<(), MeasureError> {
         self.log.borrow_mut().ready().map(drop)
     }
 }

@@ -153,7 +153,7 @@ impl Subject for RawJournal {
         Ok(())
     }
 
-    fn settle(&mut self) -> Result<(), MeasureError> {
+    fn finish(&mut self) -> Result<(), MeasureError> {
         self.file.borrow_mut().quiet(self.leaves_dirty_bytes())
     }
 }

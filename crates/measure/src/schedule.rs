@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// A row to be: something that can commit, or why it cannot.
-pub enum Lane {
+pub enum Planned {
     /// Can be measured.
     Run(Box<dyn Subject>),
     /// Cannot be had here.
@@ -41,7 +41,7 @@ pub struct Context {
     pub interrupt: Interrupt,
     /// The device's counters.
     pub counters: Rc<dyn CounterSource>,
-    /// Who is told how far it is.
+    /// Receives progress.
     pub progress: Rc<dyn Progress>,
 }
 
@@ -67,10 +67,10 @@ struct Runner {
 }
 
 impl Runner {
-    fn new(lane: Lane, context: &Context) -> Self {
+    fn new(row: Planned, context: &Context) -> Self {
         let recorder = Recorder::new(Rc::clone(&context.counters), context.interrupt.clone());
-        match lane {
-            Lane::Run(subject) => {
+        match row {
+            Planned::Run(subject) => {
                 let (key, assessment) = (subject.key().clone(), Some(subject.assessment().clone()));
                 Runner {
                     subject: Some(subject),
@@ -82,7 +82,7 @@ impl Runner {
                     },
                 }
             }
-            Lane::NotOffered { key, reason } => {
+            Planned::NotOffered { key, reason } => {
                 let measured = Measured {
                     key,
                     assessment: None,
@@ -105,15 +105,15 @@ impl Runner {
         subject.prepare()?;
         recorder.begin_slice();
         subject.run(limit, recorder)?;
-        subject.settle()
+        subject.finish()
     }
 }
 
-/// Runs all lanes. Returns them in the order given, and whether the user interrupted.
-pub fn run(lanes: Vec<Lane>, budget: Budget, context: &Context) -> (Vec<Measured>, bool) {
-    let mut runners: Vec<Runner> = lanes
+/// Runs all rows. Returns them in the order given, and whether the user interrupted.
+pub fn run(planned: Vec<Planned>, budget: Budget, context: &Context) -> (Vec<Measured>, bool) {
+    let mut runners: Vec<Runner> = planned
         .into_iter()
-        .map(|lane| Runner::new(lane, context))
+        .map(|row| Runner::new(row, context))
         .collect();
     let count = runners.len();
     let mut interrupted = false;
@@ -274,14 +274,14 @@ mod tests {
         }
     }
 
-    fn lane(id: u64, log: &Rc<RefCell<Vec<u64>>>, fail_at: Option<u64>) -> Lane {
+    fn row(id: u64, log: &Rc<RefCell<Vec<u64>>>, fail_at: Option<u64>) -> Planned {
         let (guarantee, verdict) = (Guarantee::PowerLoss, Verdict::Declared);
         let assessment = Assessment {
             guarantee,
             verdict,
             evidence: String::new(),
         };
-        Lane::Run(Box::new(Fake {
+        Planned::Run(Box::new(Fake {
             key: key(id),
             assessment,
             log: Rc::clone(log),
@@ -309,8 +309,8 @@ mod tests {
     #[test]
     fn rounds_are_interleaved_and_complete() {
         let log = Rc::default();
-        let lanes = vec![lane(1, &log, None), lane(2, &log, None)];
-        let (rows, interrupted) = run(lanes, budget(2, 7), &context());
+        let planned = vec![row(1, &log, None), row(2, &log, None)];
+        let (rows, interrupted) = run(planned, budget(2, 7), &context());
         assert!(!interrupted);
         assert_eq!(*log.borrow(), [1, 2, 2, 1]);
         assert!(
@@ -322,15 +322,15 @@ mod tests {
     #[test]
     fn a_failed_row_stops_and_says_after_how_much() {
         let log = Rc::default();
-        let lanes = vec![
-            lane(1, &log, Some(5)),
-            lane(2, &log, None),
-            Lane::NotOffered {
+        let planned = vec![
+            row(1, &log, Some(5)),
+            row(2, &log, None),
+            Planned::NotOffered {
                 key: key(3),
                 reason: "not here".to_owned(),
             },
         ];
-        let (rows, _) = run(lanes, budget(3, 9), &context());
+        let (rows, _) = run(planned, budget(3, 9), &context());
         let errors: Vec<_> = rows.iter().map(|r| r.error.as_deref()).collect();
         assert_eq!(
             errors,
@@ -342,12 +342,12 @@ mod tests {
     #[test]
     fn past_the_deadline_each_row_still_gets_one_commit() {
         let log = Rc::default();
-        let lanes = vec![lane(1, &log, None), lane(2, &log, None)];
+        let planned = vec![row(1, &log, None), row(2, &log, None)];
         let late = Budget {
             deadline: Some(Instant::now()),
             ..budget(4, 1000)
         };
-        let (rows, _) = run(lanes, late, &context());
+        let (rows, _) = run(planned, late, &context());
         assert!(rows.iter().all(|r| r.recorder.commits() == 1), "{:?}", log);
     }
 
@@ -356,7 +356,7 @@ mod tests {
         let context = context();
         context.interrupt.raise();
         let log = Rc::default();
-        let (rows, interrupted) = run(vec![lane(1, &log, None)], budget(2, 3), &context);
+        let (rows, interrupted) = run(vec![row(1, &log, None)], budget(2, 3), &context);
         assert!(interrupted);
         assert!(rows[0].error.as_deref().unwrap().contains("interrupted"));
     }

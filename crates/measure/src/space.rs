@@ -32,7 +32,7 @@ impl Space {
     }
 
     /// How much there is, for a message that refuses.
-    fn told(self) -> String {
+    fn sentence(self) -> String {
         format!(
             "of {} free {} may be used ({} of the disk's {} are always left free)",
             bytes(self.free),
@@ -50,7 +50,7 @@ impl Space {
         Err(MeasureError::NoSpace(format!(
             "not enough free space: {} are needed, and {}. Free some, or choose {remedies}.",
             bytes(need),
-            self.told()
+            self.sentence()
         )))
     }
 
@@ -112,7 +112,7 @@ pub fn choose(wish: Wish, space: Space) -> Result<(u64, Option<String>), Measure
             } else {
                 String::new()
             },
-            space.told(),
+            space.sentence(),
         )));
     }
     if exact {

@@ -53,7 +53,7 @@ pub struct Limit {
 
 /// Something that commits, in slices. One row of a report.
 ///
-/// The schedule calls `prepare`, `run` and `settle` in that order for each slice, and other
+/// The schedule calls `prepare`, `run` and `finish` in that order for each slice, and other
 /// subjects use the same disk between slices. An error from any of them ends the row: it shows
 /// `n/a` with that error, and no numbers.
 pub trait Subject {
@@ -84,7 +84,7 @@ pub trait Subject {
     fn run(&mut self, limit: &Limit, recorder: &mut Recorder) -> Result<(), MeasureError>;
 
     /// Leaves the disk quiet for the next subject; not timed.
-    fn settle(&mut self) -> Result<(), MeasureError> {
+    fn finish(&mut self) -> Result<(), MeasureError> {
         Ok(())
     }
 }

@@ -62,7 +62,7 @@ pub fn remove(path: &Path) -> Result<(), MeasureError> {
 
 /// What earlier runs left in `parent` when they were killed: directories of ours whose process
 /// is gone, by the word of `is_running`.
-pub fn leftovers(parent: &Path, is_running: impl Fn(u32) -> bool) -> Vec<PathBuf> {
+pub fn stale_directories(parent: &Path, is_running: impl Fn(u32) -> bool) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(parent) else {
         return Vec::new();
     };
@@ -99,7 +99,7 @@ mod tests {
         ] {
             std::fs::create_dir_all(dir).unwrap();
         }
-        let found = leftovers(&parent, |pid| pid == std::process::id());
+        let found = stale_directories(&parent, |pid| pid == std::process::id());
         std::fs::remove_dir_all(&parent).unwrap();
         assert_eq!(found, [dead]);
     }

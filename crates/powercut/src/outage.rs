@@ -34,7 +34,8 @@ pub(crate) struct Outcome {
 }
 
 impl Outage<'_> {
-    /// Switches the disk on, has `start` start a subject in the mounted directory, and waits for the cut.
+    /// Switches the disk on, has `start` start a subject in the mounted directory, and waits for
+    /// the cut.
     ///
     /// # Errors
     /// Of the machine.

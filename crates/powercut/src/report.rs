@@ -63,7 +63,7 @@ impl Cycle {
 
 /// The counts of one filesystem and method.
 #[derive(Debug, Default, Clone)]
-struct Tally {
+struct CellCounts {
     cycles: u64,
     empty: u64,
     filesystem_lost: u64,
@@ -73,8 +73,8 @@ struct Tally {
     held: Vec<u64>,
 }
 
-impl Tally {
-    fn with(mut self, more: &Tally) -> Tally {
+impl CellCounts {
+    fn with(mut self, more: &CellCounts) -> CellCounts {
         self.cycles += more.cycles;
         self.empty += more.empty;
         self.filesystem_lost += more.filesystem_lost;
@@ -85,8 +85,8 @@ impl Tally {
         self
     }
 
-    fn tallied(&self) -> Tallied {
-        Tallied {
+    fn counts(&self) -> Counts {
+        Counts {
             cycles: self.cycles,
             empty: self.empty,
             filesystem_lost: self.filesystem_lost,
@@ -100,7 +100,7 @@ impl Tally {
 
 /// What was counted of one filesystem and method, or of all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Tallied {
+pub struct Counts {
     /// Cuts that met unflushed sectors.
     pub cycles: u64,
     /// Cuts that met none, or came before anything was acknowledged; they do not count.
@@ -127,7 +127,7 @@ pub struct Row {
     pub method: &'static str,
     /// What was counted.
     #[serde(flatten)]
-    pub tallied: Tallied,
+    pub counts: Counts,
 }
 
 /// What happened in the sessions that were cut: a suite whose subject does less shows less.
@@ -162,9 +162,13 @@ impl Coverage {
     /// Of one session and its cut.
     pub fn of(session: &Session, held: u64, grain: u64) -> Coverage {
         let count = |kind| session.claims(kind).count() as u64;
-        let acked = |lanes: std::ops::Range<usize>| -> u64 {
-            let lanes = session.claimed.iter().skip(lanes.start).take(lanes.len());
-            let acked = lanes.flatten().filter(|e| e.kind == Kind::Acked);
+        let acked = |threads: std::ops::Range<usize>| -> u64 {
+            let threads = session
+                .claimed
+                .iter()
+                .skip(threads.start)
+                .take(threads.len());
+            let acked = threads.flatten().filter(|e| e.kind == Kind::Acked);
             acked.count() as u64
         };
         let opened = session.claims(Kind::Opened).next();
@@ -237,7 +241,7 @@ impl std::fmt::Display for Coverage {
 #[derive(Debug)]
 pub struct Sink {
     coverage: Mutex<Coverage>,
-    tallies: Mutex<BTreeMap<Cell, Tally>>,
+    cells: Mutex<BTreeMap<Cell, CellCounts>>,
     broken: Mutex<Vec<String>>,
     until: Option<Instant>,
     enough: usize,
@@ -252,7 +256,7 @@ impl Sink {
     pub fn new(until: Option<Instant>, enough: usize) -> Sink {
         Sink {
             coverage: Mutex::default(),
-            tallies: Mutex::default(),
+            cells: Mutex::default(),
             broken: Mutex::default(),
             until,
             enough,
@@ -263,18 +267,18 @@ impl Sink {
     pub fn cycle(&self, cell: Cell, cycle: Cycle) {
         let counts = cycle.counts();
         {
-            let mut tallies = lock(&self.tallies);
-            let tally = tallies.entry(cell).or_default();
-            tally.lost += cycle.lost;
+            let mut cells = lock(&self.cells);
+            let of_cell = cells.entry(cell).or_default();
+            of_cell.lost += cycle.lost;
             if counts {
-                tally.cycles += 1;
-                tally.acknowledged += cycle.acknowledged;
-                tally.unflushed.push(cycle.unflushed);
-                tally.held.push(cycle.held);
+                of_cell.cycles += 1;
+                of_cell.acknowledged += cycle.acknowledged;
+                of_cell.unflushed.push(cycle.unflushed);
+                of_cell.held.push(cycle.held);
             } else if cycle.filesystem_lost.is_some() {
-                tally.filesystem_lost += 1;
+                of_cell.filesystem_lost += 1;
             } else {
-                tally.empty += 1;
+                of_cell.empty += 1;
             }
         }
         for broken in cycle.broken {
@@ -310,20 +314,20 @@ impl Sink {
 
     /// The rows, by filesystem and method.
     pub fn rows(&self) -> Vec<Row> {
-        let tallies = lock(&self.tallies);
-        let row = |(cell, tally): (&Cell, &Tally)| Row {
+        let cells = lock(&self.cells);
+        let row = |(cell, counts): (&Cell, &CellCounts)| Row {
             filesystem: cell.filesystem.name(),
             method: cell.method().name(),
-            tallied: tally.tallied(),
+            counts: counts.counts(),
         };
-        tallies.iter().map(row).collect()
+        cells.iter().map(row).collect()
     }
 
     /// Over all cells: what the rows sum up to, and the medians of everything.
-    pub fn total(&self) -> Tallied {
-        let tallies = lock(&self.tallies);
-        let all = tallies.values().fold(Tally::default(), Tally::with);
-        all.tallied()
+    pub fn total(&self) -> Counts {
+        let cells = lock(&self.cells);
+        let all = cells.values().fold(CellCounts::default(), CellCounts::with);
+        all.counts()
     }
 }
 

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 /// something.
 const ENOUGH: u64 = 200;
 /// After each so many that caught nothing the next ones come later.
-const PATIENCE: u64 = 10;
+const LATER_AFTER: u64 = 10;
 /// Cycles in which what is right must lose nothing.
 const RIGHT: u64 = 6;
 
@@ -190,7 +190,7 @@ fn log(
         },
         claims: Guarantee::PowerLoss,
         // On a machine with other work to do little is acknowledged, and less is there to be lost.
-        longer: 1 << (checked.cycles / PATIENCE).min(5),
+        longer: 1 << (checked.cycles / LATER_AFTER).min(5),
     })?;
     checked.cycles += 1;
     checked.acknowledged += ended.outcome.acknowledged;

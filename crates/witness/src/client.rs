@@ -34,7 +34,7 @@ impl Client {
         let mut last = io::Error::new(io::ErrorKind::NotFound, "no such host");
         let mut connected = None;
         for address in witness.to_socket_addrs().map_err(fail)? {
-            match TcpStream::connect_timeout(&address, wire::PATIENCE) {
+            match TcpStream::connect_timeout(&address, wire::TIMEOUT) {
                 Ok(stream) => {
                     connected = Some(stream);
                     break;
@@ -48,9 +48,9 @@ impl Client {
         let mut theirs = [0; GREETING.len()];
         let greeted = stream
             .set_nodelay(true)
-            .and_then(|()| stream.set_write_timeout(Some(wire::PATIENCE)))
+            .and_then(|()| stream.set_write_timeout(Some(wire::TIMEOUT)))
             .and_then(|()| stream.write_all(&GREETING))
-            .and_then(|()| wire::fill(&mut stream, &mut theirs, wire::PATIENCE, &|| false));
+            .and_then(|()| wire::fill(&mut stream, &mut theirs, wire::TIMEOUT, &|| false));
         if !greeted.map_err(fail)? || theirs[..6] != GREETING[..6] {
             return Err(CutError::Witness(format!(
                 "what listens at {witness} is no witness of `logforce powercut`"
@@ -88,12 +88,9 @@ impl Client {
     }
 
     fn receive(&mut self) -> Result<Frame<Reply>, CutError> {
-        let received = wire::receive(
-            &mut self.stream,
-            wire::FROM_WITNESS,
-            wire::PATIENCE,
-            &|| false,
-        );
+        let received = wire::receive(&mut self.stream, wire::FROM_WITNESS, wire::TIMEOUT, &|| {
+            false
+        });
         let closed = || io::Error::new(io::ErrorKind::UnexpectedEof, "it closed the connection");
         received
             .and_then(|payload| wire::parse(&payload.ok_or_else(closed)?))

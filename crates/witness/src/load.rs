@@ -295,7 +295,7 @@ pub fn send(mut to: Client, from: &Receiver<Out>, asked: &Sender<SyncSender<()>>
 pub fn hear(mut from: Client, asked: &Receiver<SyncSender<()>>, halt: &Halt) {
     loop {
         let never = || false;
-        let got = wire::receive(&mut from.stream, wire::FROM_WITNESS, wire::PATIENCE, &never);
+        let got = wire::receive(&mut from.stream, wire::FROM_WITNESS, wire::TIMEOUT, &never);
         let why = match got.and_then(|p| p.map(|p| wire::parse::<Reply>(&p)).transpose()) {
             Ok(Some(Frame::Message(Reply::Done))) => {
                 if let Ok(done) = asked.try_recv() {

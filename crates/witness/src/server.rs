@@ -59,7 +59,7 @@ impl Witness {
     }
 
     /// Serves until `stop` is true; then ends all connections and returns.
-    pub fn serve(&self, stop: &AtomicBool, told: &dyn Serving) {
+    pub fn serve(&self, stop: &AtomicBool, observer: &dyn Serving) {
         let busy = AtomicUsize::new(0);
         thread::scope(|scope| {
             while !stop.load(Ordering::Relaxed) {
@@ -80,11 +80,11 @@ impl Witness {
                 let name = "logforce-witness".to_owned();
                 let session = move || {
                     let ended =
-                        Session::new(stream, store, stop, told, peer).and_then(Session::run);
+                        Session::new(stream, store, stop, observer, peer).and_then(Session::run);
                     if let Err(e) = ended
                         && !stop.load(Ordering::Relaxed)
                     {
-                        told.happened(&format!("{peer}: {e}"));
+                        observer.happened(&format!("{peer}: {e}"));
                     }
                     busy.fetch_sub(1, Ordering::SeqCst);
                 };
@@ -123,7 +123,7 @@ struct Session<'a> {
     stream: TcpStream,
     store: &'a Arc<Store>,
     stop: &'a AtomicBool,
-    told: &'a dyn Serving,
+    observer: &'a dyn Serving,
     peer: SocketAddr,
 }
 
@@ -132,17 +132,17 @@ impl<'a> Session<'a> {
         stream: TcpStream,
         store: &'a Arc<Store>,
         stop: &'a AtomicBool,
-        told: &'a dyn Serving,
+        observer: &'a dyn Serving,
         peer: SocketAddr,
     ) -> io::Result<Self> {
         stream.set_nonblocking(false)?;
         stream.set_nodelay(true)?;
-        stream.set_write_timeout(Some(wire::PATIENCE))?;
+        stream.set_write_timeout(Some(wire::TIMEOUT))?;
         Ok(Session {
             stream,
             store,
             stop,
-            told,
+            observer,
             peer,
         })
     }
@@ -160,9 +160,9 @@ impl<'a> Session<'a> {
 
     /// Answers no, and ends the connection.
     fn refuse(&mut self, why: String) -> io::Error {
-        let told = self.reply(&Reply::Refused(why.clone()));
+        let observer = self.reply(&Reply::Refused(why.clone()));
         // Unread bytes of the client would make the system discard the answer.
-        if told
+        if observer
             .and_then(|()| self.stream.shutdown(Shutdown::Write))
             .is_ok()
         {
@@ -183,7 +183,7 @@ impl<'a> Session<'a> {
     fn run(mut self) -> io::Result<()> {
         let mut theirs = [0; GREETING.len()];
         let stop = self.stop;
-        if !wire::fill(&mut self.stream, &mut theirs, wire::PATIENCE, &|| {
+        if !wire::fill(&mut self.stream, &mut theirs, wire::TIMEOUT, &|| {
             stop.load(Ordering::Relaxed)
         })? {
             return Ok(());
@@ -202,7 +202,7 @@ impl<'a> Session<'a> {
             };
             return Err(self.refuse(why));
         }
-        let (role, run) = match self.receive(wire::PATIENCE) {
+        let (role, run) = match self.receive(wire::TIMEOUT) {
             Ok(Some(Frame::Message(Ask::Hello { role, run }))) => (role, run),
             Ok(None) => return Ok(()),
             Ok(Some(_)) => return Err(self.refuse("it has to begin with a hello".to_owned())),
@@ -260,7 +260,7 @@ impl<'a> Session<'a> {
                 RoundState::Void => "void",
                 RoundState::Checked(_) => "checked",
             };
-            self.told.happened(&format!(
+            self.observer.happened(&format!(
                 "{}: run {run}, round {} ({}, {state}): {} acknowledged, {}",
                 self.peer,
                 round.number,

@@ -17,7 +17,7 @@ pub const TO_WITNESS: usize = 64 << 10;
 /// The longest frame from a witness, bytes.
 pub const FROM_WITNESS: usize = 1 << 20;
 /// How long a frame may take once it began, and how long an answer is waited for.
-pub const PATIENCE: Duration = Duration::from_secs(10);
+pub const TIMEOUT: Duration = Duration::from_secs(10);
 /// A writer says something at least so often.
 pub const BEAT: Duration = Duration::from_secs(1);
 /// A connection that says nothing for so long is over.
@@ -176,14 +176,14 @@ pub fn receive(
         )));
     }
     let mut payload = vec![0; len];
-    if !fill(from, &mut payload, PATIENCE, is_over)? {
+    if !fill(from, &mut payload, TIMEOUT, is_over)? {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
     Ok(Some(payload))
 }
 
 /// Fills `bytes`; `false` if the other end closed before the first. The first has to come within
-/// `idle`, all others within [`PATIENCE`] after it: who trickles is not waited for.
+/// `idle`, all others within [`TIMEOUT`] after it: who trickles is not waited for.
 pub fn fill(
     from: &mut TcpStream,
     bytes: &mut [u8],
@@ -214,7 +214,7 @@ pub fn fill(
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(n) => {
                 if have == 0 {
-                    until = Instant::now() + PATIENCE;
+                    until = Instant::now() + TIMEOUT;
                 }
                 have += n;
             }

@@ -398,7 +398,7 @@ fn run_round(
         ))),
         (_, Some(other)) => Err(other),
         (None, None) => Err(CutError::Witness(format!(
-            "the witness at {witness} could not be told that round {} ended without a cut: run \
+            "the witness at {witness} could not be reported that round {} ended without a cut: run \
              `logforce powercut check`",
             started.round
         ))),
@@ -416,7 +416,7 @@ fn attend(
 ) -> Option<Ended> {
     let size = write.size.max(LEAST_SIZE);
     let began = Instant::now();
-    let mut told = began;
+    let mut reported = began;
     while !load.halt.is_on() {
         if write.stop.load(Relaxed) {
             return Some(Ended::Interrupted);
@@ -424,8 +424,8 @@ fn attend(
         if write.duration.is_some_and(|d| began.elapsed() >= d) {
             return Some(Ended::Elapsed);
         }
-        if told.elapsed() >= Duration::from_secs(1) {
-            told = Instant::now();
+        if reported.elapsed() >= Duration::from_secs(1) {
+            reported = Instant::now();
             progress(load.sent.load(Relaxed), load.unforced.load(Relaxed));
         }
         if let Some(log) = log {
@@ -454,7 +454,7 @@ fn ask(out: &SyncSender<Out>, what: Ask, halt: &Halt) -> bool {
     if out.send(Out::Ask(what, done)).is_err() {
         return false;
     }
-    let until = Instant::now() + 2 * wire::PATIENCE;
+    let until = Instant::now() + 2 * wire::TIMEOUT;
     while !halt.is_on() && Instant::now() < until {
         match is_done.recv_timeout(LOOK) {
             Ok(()) => return true,

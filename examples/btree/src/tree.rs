@@ -18,7 +18,8 @@ use std::sync::{Mutex, PoisonError};
 #[derive(Debug)]
 pub struct Tree {
     file: PageFile,
-    /// Held by whoever changes the tree, never while waiting for the disk to make it durable.
+    /// Held by the thread that changes the tree, never while waiting for the disk to make it
+    /// durable.
     turn: Mutex<()>,
     /// Of the durable state that was read last, by its commit: a read of the same state begins with it.
     top: Mutex<Option<(u64, Top)>>,

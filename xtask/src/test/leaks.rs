@@ -17,7 +17,7 @@ pub const MARK: &str = "LOGFORCE_XTASK_RUN";
 
 /// How long to wait: the kernel removes a loop device some time after its filesystem is unmounted, and
 /// a process some time after its parent has ended.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Where temporary files go.
 const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
@@ -72,7 +72,7 @@ impl Watch {
 
     /// Takes the second view, ends the processes that are left, and returns what was leaked.
     pub fn end(&self) -> Found {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + TIMEOUT;
         loop {
             let after = look(&self.root);
             let processes = marked(&self.mark);
@@ -139,7 +139,7 @@ pub fn fresh_mark() -> String {
 /// What the suite of power cuts leaked: processes, and loop devices of its images in memory. Its
 /// mounts are in a namespace that ends with its processes. Ends the processes that are left.
 pub fn of_powercut(mark: &str) -> Vec<String> {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIMEOUT;
     loop {
         let processes = marked(mark);
         let ours = |file: &Path| file.to_string_lossy().contains("memfd:logforce-powercut");
@@ -272,7 +272,7 @@ pub fn clean(temp: &Path) -> Result<()> {
 
 /// Unmounts what may be in use for a moment yet, by a process that was just ended.
 fn unmount(point: &Path) -> Result<()> {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIMEOUT;
     loop {
         let out = Command::new("umount")
             .arg(point)
@@ -357,7 +357,7 @@ mod tests {
             .spawn()
             .unwrap();
         // Its environment is its own once it has become `sleep`.
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + TIMEOUT;
         let found = loop {
             let found = marked(&mark);
             if !found.is_empty() || Instant::now() > end {

@@ -78,7 +78,7 @@ impl OpenStore for Open {
         Ok(())
     }
 
-    fn settle(&self) -> Result<()> {
+    fn finish(&self) -> Result<()> {
         Ok(self.0.checkpoint()?)
     }
 }

@@ -55,7 +55,7 @@ impl PageStore for Plain {
 
 struct Open {
     pages: File,
-    /// Written through, with how many there were. Whoever holds it commits.
+    /// Written through, with how many there were. The thread that holds it commits.
     header: Mutex<(File, u64)>,
 }
 

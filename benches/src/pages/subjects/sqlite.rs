@@ -76,7 +76,7 @@ impl OpenStore for Open {
         Ok(())
     }
 
-    fn settle(&self) -> Result<()> {
+    fn finish(&self) -> Result<()> {
         let connection = take(&self.0)?;
         connection.query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(()))?;
         Ok(())

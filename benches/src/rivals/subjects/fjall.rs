@@ -1,6 +1,6 @@
 //! fjall: an LSM store with a journal.
 
-use crate::rivals::records::Tally;
+use crate::rivals::records::FoundRecords;
 use crate::rivals::rival::{Opened, Rival, Shape, Writers};
 use crate::rivals::versions::locked;
 use anyhow::Result;
@@ -47,10 +47,10 @@ impl Rival for Fjall {
         }))
     }
 
-    fn read_back(&self, dir: &Path, _: Shape, tally: &mut Tally) -> Result<bool> {
+    fn read_back(&self, dir: &Path, _: Shape, found: &mut FoundRecords) -> Result<bool> {
         let (_database, keyspace) = database(dir)?;
         for guard in keyspace.iter() {
-            tally.see(&guard.value()?);
+            found.see(&guard.value()?);
         }
         Ok(true)
     }

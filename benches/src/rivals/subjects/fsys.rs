@@ -1,6 +1,6 @@
 //! fsys: its journal.
 
-use crate::rivals::records::Tally;
+use crate::rivals::records::FoundRecords;
 use crate::rivals::rival::{Opened, Rival, Shape, Writers};
 use crate::rivals::versions::locked;
 use anyhow::Result;
@@ -39,9 +39,9 @@ impl Rival for Fsys {
         Ok(Box::new(Open(journal)))
     }
 
-    fn read_back(&self, dir: &Path, _: Shape, tally: &mut Tally) -> Result<bool> {
+    fn read_back(&self, dir: &Path, _: Shape, found: &mut FoundRecords) -> Result<bool> {
         for record in JournalReader::open(&path(dir))?.iter() {
-            tally.see(&record?.payload);
+            found.see(&record?.payload);
         }
         Ok(true)
     }

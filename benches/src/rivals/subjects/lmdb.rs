@@ -1,6 +1,6 @@
 //! LMDB: a memory-mapped copy-on-write B-tree.
 
-use crate::rivals::records::Tally;
+use crate::rivals::records::FoundRecords;
 use crate::rivals::rival::{Opened, Rival, Shape, Writers};
 use crate::rivals::turn::take;
 use crate::rivals::versions::locked;
@@ -49,13 +49,13 @@ impl Rival for Lmdb {
         }))
     }
 
-    fn read_back(&self, dir: &Path, _: Shape, tally: &mut Tally) -> Result<bool> {
+    fn read_back(&self, dir: &Path, _: Shape, found: &mut FoundRecords) -> Result<bool> {
         let environment = environment(dir)?;
         let database = environment.open_db(None)?;
         let read = environment.begin_ro_txn()?;
         let mut cursor = read.open_ro_cursor(database)?;
         for record in cursor.iter() {
-            tally.see(record?.1);
+            found.see(record?.1);
         }
         Ok(true)
     }
@@ -64,7 +64,7 @@ impl Rival for Lmdb {
 struct Open {
     environment: Environment,
     database: Database,
-    /// The next key; whoever holds it writes, so that keys ascend.
+    /// The next key; the thread that holds it writes, so that keys ascend.
     next: Mutex<u64>,
 }
 

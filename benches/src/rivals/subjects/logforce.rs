@@ -1,6 +1,6 @@
 //! The library itself, as users get it.
 
-use crate::rivals::records::Tally;
+use crate::rivals::records::FoundRecords;
 use crate::rivals::rival::{Opened, Rival, Shape, Writers};
 use crate::rivals::versions::locked;
 use anyhow::Result;
@@ -40,10 +40,10 @@ impl Rival for Logforce {
         )?)))
     }
 
-    fn read_back(&self, dir: &Path, _: Shape, tally: &mut Tally) -> Result<bool> {
+    fn read_back(&self, dir: &Path, _: Shape, found: &mut FoundRecords) -> Result<bool> {
         let log = logforce::open_existing(path(dir), Options::new())?;
         for record in log.read_from(log.front_lsn())? {
-            tally.see(&record?.data);
+            found.see(&record?.data);
         }
         log.close()?;
         Ok(true)

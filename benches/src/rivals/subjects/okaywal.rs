@@ -1,6 +1,6 @@
 //! okaywal: a write-ahead log in front of a store that takes its entries over.
 
-use crate::rivals::records::Tally;
+use crate::rivals::records::FoundRecords;
 use crate::rivals::rival::{Opened, Rival, Shape, Writers};
 use crate::rivals::versions::locked;
 use anyhow::{Result, anyhow};
@@ -48,31 +48,31 @@ impl Rival for Okaywal {
         Ok(Box::new(Open(configuration(dir).open(LogVoid)?)))
     }
 
-    fn read_back(&self, dir: &Path, shape: Shape, tally: &mut Tally) -> Result<bool> {
+    fn read_back(&self, dir: &Path, shape: Shape, found: &mut FoundRecords) -> Result<bool> {
         // The manager has to own what it fills.
-        let lent = mem::replace(tally, Tally::new(shape.threads, shape.record)?);
+        let lent = mem::replace(found, FoundRecords::new(shape.threads, shape.record)?);
         let seen = Arc::new(Mutex::new(lent));
         let log = configuration(dir).open(Reader(Arc::clone(&seen)))?;
         log.shutdown()?;
         let mut seen = seen
             .lock()
             .map_err(|_| anyhow!("failed while reading back"))?;
-        mem::swap(tally, &mut seen);
+        mem::swap(found, &mut seen);
         Ok(true)
     }
 }
 
-/// Shows what is recovered to the tally.
+/// Collects what is recovered.
 #[derive(Debug)]
-struct Reader(Arc<Mutex<Tally>>);
+struct Reader(Arc<Mutex<FoundRecords>>);
 
 impl LogManager for Reader {
     fn recover(&mut self, entry: &mut Entry<'_>) -> io::Result<()> {
         // None: written in part, and never acknowledged.
         let chunks = entry.read_all_chunks()?.unwrap_or_default();
-        if let Ok(mut tally) = self.0.lock() {
+        if let Ok(mut found) = self.0.lock() {
             for chunk in chunks {
-                tally.see(&chunk);
+                found.see(&chunk);
             }
         }
         Ok(())

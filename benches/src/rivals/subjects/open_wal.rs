@@ -1,6 +1,6 @@
 //! open-wal: a log for one writer.
 
-use crate::rivals::records::Tally;
+use crate::rivals::records::FoundRecords;
 use crate::rivals::rival::{Opened, Rival, Shape, Writers};
 use crate::rivals::turn::take;
 use crate::rivals::versions::locked;
@@ -36,11 +36,11 @@ impl Rival for OpenWal {
         Ok(Box::new(Open(Mutex::new(wal))))
     }
 
-    fn read_back(&self, dir: &Path, _: Shape, tally: &mut Tally) -> Result<bool> {
+    fn read_back(&self, dir: &Path, _: Shape, found: &mut FoundRecords) -> Result<bool> {
         let (wal, _) = Wal::open(dir, WalConfig::default())?;
         let mut reader = wal.reader_from(Lsn(0))?;
         while let Some(record) = reader.next() {
-            tally.see(record?.1);
+            found.see(record?.1);
         }
         Ok(true)
     }

@@ -1,6 +1,6 @@
 //! raft-engine: the log of TiKV.
 
-use crate::rivals::records::{Records, Tally, stamp};
+use crate::rivals::records::{FoundRecords, Records, stamp};
 use crate::rivals::rival::{Opened, Rival, Shape, Writers};
 use crate::rivals::versions::locked;
 use anyhow::Result;
@@ -58,7 +58,7 @@ impl Rival for RaftEngine {
         Ok(Box::new(Open(engine)))
     }
 
-    fn read_back(&self, dir: &Path, _: Shape, tally: &mut Tally) -> Result<bool> {
+    fn read_back(&self, dir: &Path, _: Shape, found: &mut FoundRecords) -> Result<bool> {
         let engine = Engine::open(config(dir))?;
         for region in engine.raft_groups() {
             let (Some(first), Some(last)) = (engine.first_index(region), engine.last_index(region))
@@ -67,7 +67,7 @@ impl Rival for RaftEngine {
             };
             for index in first..=last {
                 if let Some(entry) = engine.get_entry::<Record>(region, index)? {
-                    tally.see(&entry.value);
+                    found.see(&entry.value);
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! The floor: the cheapest durable write, without a log.
 
-use crate::rivals::records::Tally;
+use crate::rivals::records::FoundRecords;
 use crate::rivals::rival::{Opened, Rival, Shape, Writers};
 use crate::rivals::turn::take;
 use anyhow::{Context, Result};
@@ -59,7 +59,7 @@ impl Rival for Raw {
         }))
     }
 
-    fn read_back(&self, _: &Path, _: Shape, _: &mut Tally) -> Result<bool> {
+    fn read_back(&self, _: &Path, _: Shape, _: &mut FoundRecords) -> Result<bool> {
         Ok(false)
     }
 }

@@ -1,6 +1,6 @@
 //! redb: a copy-on-write B-tree.
 
-use crate::rivals::records::Tally;
+use crate::rivals::records::FoundRecords;
 use crate::rivals::rival::{Opened, Rival, Shape, Writers};
 use crate::rivals::versions::locked;
 use anyhow::Result;
@@ -47,11 +47,11 @@ impl Rival for Redb {
         }))
     }
 
-    fn read_back(&self, dir: &Path, _: Shape, tally: &mut Tally) -> Result<bool> {
+    fn read_back(&self, dir: &Path, _: Shape, found: &mut FoundRecords) -> Result<bool> {
         let database = Database::open(path(dir))?;
         let read = database.begin_read()?;
         for record in read.open_table(RECORDS)?.iter()? {
-            tally.see(record?.1.value());
+            found.see(record?.1.value());
         }
         Ok(true)
     }

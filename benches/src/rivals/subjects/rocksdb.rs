@@ -1,6 +1,6 @@
 //! RocksDB: the log in front of its memory table.
 
-use crate::rivals::records::{Records, Tally};
+use crate::rivals::records::{FoundRecords, Records};
 use crate::rivals::rival::{Opened, Rival, Shape, Writers};
 use crate::rivals::versions::locked;
 use anyhow::Result;
@@ -62,12 +62,12 @@ impl Rival for RocksDb {
         }))
     }
 
-    fn read_back(&self, dir: &Path, shape: Shape, tally: &mut Tally) -> Result<bool> {
+    fn read_back(&self, dir: &Path, shape: Shape, found: &mut FoundRecords) -> Result<bool> {
         let database = DB::open(&options(shape), dir)?;
         for record in database.iterator(IteratorMode::Start) {
             let (key, value) = record?;
             if key.len() == size_of::<u64>() {
-                tally.see(&value);
+                found.see(&value);
             }
         }
         Ok(true)

@@ -1,6 +1,6 @@
 //! SQLite with a write-ahead log.
 
-use crate::rivals::records::Tally;
+use crate::rivals::records::FoundRecords;
 use crate::rivals::rival::{Opened, Rival, Shape, Writers};
 use crate::rivals::turn::take;
 use crate::rivals::versions::locked;
@@ -55,12 +55,12 @@ impl Rival for Sqlite {
         Ok(Box::new(Open(Mutex::new(connection))))
     }
 
-    fn read_back(&self, dir: &Path, _: Shape, tally: &mut Tally) -> Result<bool> {
+    fn read_back(&self, dir: &Path, _: Shape, found: &mut FoundRecords) -> Result<bool> {
         let connection = connection(dir)?;
         let mut select = connection.prepare("SELECT data FROM records")?;
         let mut rows = select.query([])?;
         while let Some(row) = rows.next()? {
-            tally.see(row.get_ref(0)?.as_blob()?);
+            found.see(row.get_ref(0)?.as_blob()?);
         }
         Ok(true)
     }

@@ -2,7 +2,7 @@
 
 use super::decide::Pairs;
 use super::pool::Pool;
-use crate::scratch::{Scratch, remove_leftovers};
+use crate::scratch::{Scratch, remove_stale_files};
 use logforce_device::{AlignedBuf, Barrier, Directory, Facts, File, Runtime, Write};
 use std::io;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(super) fn measure(
     let began = runtime.now();
     // Something is left for removing the file.
     let end = began + budget - budget / 16;
-    remove_leftovers(dir);
+    remove_stale_files(dir);
     let direct = facts
         .direct
         .is_some_and(|d| unit.is_multiple_of(d.offset.max(1)));

@@ -197,10 +197,10 @@ fn what_cannot_be_read_is_an_error_and_not_overwritten() {
             put(dir, NAME, rubbish).unwrap();
             let refused = record(dir, runtime, &run(1, Method::Dsync, 0)).unwrap_err();
             for e in [read(dir).unwrap_err(), refused] {
-                let told = e.to_string();
+                let message = e.to_string();
                 let file = dir.path().join(NAME).display().to_string();
                 for part in [&*file, why, "move it away"] {
-                    assert!(told.contains(part), "{part}: {told}");
+                    assert!(message.contains(part), "{part}: {message}");
                 }
             }
             let left = dir.open(NAME, OpenFile::READ).unwrap();

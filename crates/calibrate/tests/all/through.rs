@@ -40,7 +40,7 @@ fn found(costs: Costs, seed: u64) -> (ThroughCalibration, Duration) {
         let found = measure_through(&site, BUDGET).unwrap();
         let took = rt.now() - began;
         assert_eq!(names(&dir), [THROUGH_NAME]);
-        // Whoever comes later, in this process or another, measures nothing.
+        // A later opening, in this process or another, measures nothing.
         let began = rt.now();
         let again = choose_through(&site, BUDGET);
         let other = ThroughMemory::new();

@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use logforce_device::Directory;
 use logforce_measure::counters::{CounterSource, NoCounters};
 use logforce_measure::machine::Machine;
-use logforce_measure::workplace::{Workplace, leftovers};
+use logforce_measure::workplace::{Workplace, stale_directories};
 use logforce_measure::{Interrupt, MeasureError, output, table};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -164,7 +164,7 @@ pub fn leaving_nothing<T>(
     let interrupt = Interrupt::new();
     let path_to_remove = Arc::new(Mutex::new(None));
     signal::install(interrupt.clone(), Arc::clone(&path_to_remove))?;
-    for path in leftovers(dir, os::is_running) {
+    for path in stale_directories(dir, os::is_running) {
         complain(&format!(
             "note: {} was left by a run that was killed; remove it",
             path.display()

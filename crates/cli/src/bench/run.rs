@@ -38,8 +38,8 @@ impl Run {
         })
     }
 
-    /// What `measure` finds in a directory of its own in `dir`, and on what machine. `None` if the user
-    /// interrupted before anything was measured.
+    /// What `measure` finds in a directory of its own in `dir`, and on what machine. `None` if the
+    /// user interrupted before anything was measured.
     pub fn measure<O>(
         &self,
         dir: &Path,

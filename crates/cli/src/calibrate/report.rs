@@ -229,13 +229,13 @@ impl Report {
         let mut line = |what: &str, value: &str| {
             text.push_str(&format!("{what:<12} {value}\n"));
         };
-        let settled = if self.decided { "" } else { " (undecided)" };
+        let chosen = if self.decided { "" } else { " (undecided)" };
         let is_default = if self.method == self.default {
             ", the default"
         } else {
             ""
         };
-        line("method", &format!("{}{is_default}{settled}", self.method));
+        line("method", &format!("{}{is_default}{chosen}", self.method));
         line("why", &self.why);
         if let (Some(guarantee), Some(verdict), Some(why)) =
             (self.guarantee, self.verdict, &self.verdict_why)

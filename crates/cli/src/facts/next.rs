@@ -54,12 +54,12 @@ impl Next {
 
     /// The method, how it was chosen, and what it is worth, in sentences.
     pub fn sentences(&self) -> String {
-        let settled = match (self.decided, self.stored_in.is_empty()) {
+        let chosen = match (self.decided, self.stored_in.is_empty()) {
             (true, _) => "chosen by measuring",
             (false, true) => "the default, not measured",
             (false, false) => "the default, measuring did not decide",
         };
-        let mut text = format!("{} ({settled}): {}.", self.method, self.why);
+        let mut text = format!("{} ({chosen}): {}.", self.method, self.why);
         match (self.guarantee, self.verdict, &self.evidence) {
             (Some(guarantee), Some(verdict), Some(evidence)) => {
                 text.push_str(&format!(

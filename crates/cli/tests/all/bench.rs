@@ -197,11 +197,11 @@ fn what_cannot_be_done_is_told_and_exits_1() {
         ),
     ] {
         let out = command(dir.path(), arguments).to_end().unwrap();
-        let told = text(&out.stderr);
-        assert_eq!(out.status.code(), Some(1), "{arguments:?}: {told}");
+        let printed = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(1), "{arguments:?}: {printed}");
         assert!(
-            told.contains(why) && !told.contains("panicked"),
-            "{arguments:?}: {told}"
+            printed.contains(why) && !printed.contains("panicked"),
+            "{arguments:?}: {printed}"
         );
     }
     assert_empty(dir.path());
@@ -214,10 +214,10 @@ fn a_full_disk_below_the_report_is_told() {
     let dir = place();
     let arguments = ["--json", "/dev/full", "--size", "64KiB", "--seconds", "0.1"];
     let out = command(dir.path(), &arguments).to_end().unwrap();
-    let told = text(&out.stderr);
-    assert_eq!(out.status.code(), Some(1), "{told}");
-    assert!(told.contains("cannot write /dev/full"), "{told}");
-    assert!(!told.contains("panicked"), "{told}");
+    let printed = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(1), "{printed}");
+    assert!(printed.contains("cannot write /dev/full"), "{printed}");
+    assert!(!printed.contains("panicked"), "{printed}");
     assert_empty(dir.path());
 }
 
@@ -233,12 +233,12 @@ fn a_report_that_somebody_has_open_is_told() {
     let arguments = ["--json", report.to_str().unwrap(), "--seconds", "600"];
     let out = command(dir.path(), &arguments).to_end().unwrap();
     drop(theirs.unwrap());
-    let told = text(&out.stderr);
-    assert_eq!(out.status.code(), Some(1), "{told}");
+    let printed = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(1), "{printed}");
     let words = format!("cannot write {}: ", report.display());
     assert!(
-        told.contains(&words) && told.contains("os error 32"),
-        "{told}"
+        printed.contains(&words) && printed.contains("os error 32"),
+        "{printed}"
     );
     assert_empty(dir.path());
 }
@@ -266,9 +266,9 @@ fn an_unwritable_directory_is_told() {
     }
     // Where the build itself is closed to others nothing can be shown.
     let Ok(out) = bench.to_end() else { return };
-    let told = text(&out.stderr);
-    assert_eq!(out.status.code(), Some(1), "{told}");
-    assert!(told.contains("cannot make files in"), "{told}");
+    let printed = text(&out.stderr);
+    assert_eq!(out.status.code(), Some(1), "{printed}");
+    assert!(printed.contains("cannot make files in"), "{printed}");
 }
 
 #[test]
@@ -298,12 +298,12 @@ fn if_every_row_fails_the_command_fails() {
         .current_dir(dir.path())
         .to_end()
         .unwrap();
-    let told = text(&out.stdout) + &text(&out.stderr);
-    assert_eq!(out.status.code(), Some(1), "{told}");
-    assert!(told.contains("nothing could be measured"), "{told}");
+    let printed = text(&out.stdout) + &text(&out.stderr);
+    assert_eq!(out.status.code(), Some(1), "{printed}");
+    assert!(printed.contains("nothing could be measured"), "{printed}");
     assert!(
-        told.contains(&format!("n/a: log ×1 16 KiB, {}, log ×1 128 B", cached())),
-        "{told}"
+        printed.contains(&format!("n/a: log ×1 16 KiB, {}, log ×1 128 B", cached())),
+        "{printed}"
     );
     assert_empty(dir.path());
 }

@@ -1,7 +1,7 @@
 //! `logforce calibrate`. Nothing here depends on which method is fastest.
 
 use crate::common::{place, text};
-use crate::logs::told;
+use crate::logs::all_output;
 use crate::runs::assert_empty;
 use logforce_testkit::process::Start;
 use serde_json::Value;
@@ -29,7 +29,7 @@ fn calibrate(dir: &Path, home: &Path, arguments: &[&str]) -> Output {
 }
 
 fn report(out: &Output) -> Value {
-    assert!(out.status.success(), "{}", told(out));
+    assert!(out.status.success(), "{}", all_output(out));
     serde_json::from_slice(&out.stdout).unwrap()
 }
 
@@ -124,17 +124,17 @@ fn a_log_learns_of_it() {
     ];
     // Also while it is open.
     let out = calibrate(dir.path(), home.path(), &arguments);
-    assert!(out.status.success(), "{}", told(&out));
+    assert!(out.status.success(), "{}", all_output(&out));
     log.close().unwrap();
     let known = logforce::calibration::known(&path, None).unwrap();
     let Some(calibration) = known.calibration else {
-        logforce_testkit::skip!("{}", told(&out));
+        logforce_testkit::skip!("{}", all_output(&out));
         return;
     };
     let log = logforce::open_existing(&path, crate::logs::options()).unwrap();
     assert_eq!(log.method(), calibration.decision.method);
     let verified = crate::logs::logforce(&path, "verify", &[]);
-    assert!(verified.status.success(), "{}", told(&verified));
+    assert!(verified.status.success(), "{}", all_output(&verified));
     let files = std::fs::read_dir(&path).unwrap().flatten();
     let left: Vec<_> = files.map(|f| f.file_name()).collect();
     let is_left = |n: &std::ffi::OsString| n.to_string_lossy().starts_with("calibration-");
@@ -151,8 +151,8 @@ fn unusable_arguments_are_told() {
         (&["--again", "--seconds", "0"], "above 0"),
     ] {
         let out = calibrate(dir.path(), home.path(), arguments);
-        assert_eq!(out.status.code(), Some(2), "{}", told(&out));
-        assert!(told(&out).contains(why), "{}", told(&out));
+        assert_eq!(out.status.code(), Some(2), "{}", all_output(&out));
+        assert!(all_output(&out).contains(why), "{}", all_output(&out));
     }
     assert_empty(dir.path());
 }

@@ -54,13 +54,13 @@ fn ctrl_c_removes_the_files_and_tells_what_was_measured() {
         sleep(Duration::from_millis(wait));
         signal(&child, kind);
         let out = child.wait_with_output().unwrap();
-        let told = text(&out.stdout) + &text(&out.stderr);
+        let printed = text(&out.stdout) + &text(&out.stderr);
         // On a very fast disk it may have been over before.
         if out.status.success() {
             continue;
         }
-        assert_eq!(out.status.code(), Some(130), "{told}");
-        assert!(told.to_lowercase().contains("interrupted"), "{told}");
+        assert_eq!(out.status.code(), Some(130), "{printed}");
+        assert!(printed.to_lowercase().contains("interrupted"), "{printed}");
         assert_empty(dir.path());
     }
 }
@@ -95,17 +95,17 @@ fn a_closed_pipe_is_no_panic() {
             .start()
             .unwrap();
         drop(child.stdout.take());
-        let mut told = String::new();
+        let mut printed = String::new();
         child
             .stderr
             .take()
             .unwrap()
-            .read_to_string(&mut told)
+            .read_to_string(&mut printed)
             .unwrap();
-        assert_eq!(child.wait().unwrap().code(), Some(0), "{told}");
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{printed}");
         assert!(
-            !told.contains("panicked") && !told.contains("error"),
-            "{told}"
+            !printed.contains("panicked") && !printed.contains("error"),
+            "{printed}"
         );
         assert_empty(dir.path());
     }

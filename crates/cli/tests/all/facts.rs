@@ -1,7 +1,7 @@
 //! `logforce facts`, and what `logforce stat` tells of the next opening's method.
 
 use crate::common::{place, text};
-use crate::logs::told;
+use crate::logs::all_output;
 use crate::runs::assert_empty;
 use logforce::cuts::{self, CutRun, Place};
 use logforce::{FileState, Guarantee, Method};
@@ -41,13 +41,13 @@ fn path(dir: &Path) -> &str {
 }
 
 fn json(out: &Output) -> Value {
-    assert!(out.status.success(), "{}", told(out));
+    assert!(out.status.success(), "{}", all_output(out));
     serde_json::from_slice(&out.stdout).unwrap()
 }
 
 /// What is printed for people, without the breaks between lines.
 fn words(out: &Output) -> String {
-    assert!(out.status.success(), "{}", told(out));
+    assert!(out.status.success(), "{}", all_output(out));
     one_line(&text(&out.stdout))
 }
 
@@ -59,7 +59,7 @@ fn one_line(text: &str) -> String {
 fn text_and_json_agree_and_nothing_is_left() {
     let (dir, home) = (place(), place());
     let report = json(&facts(home.path(), &[path(dir.path()), "--json", "-"]));
-    let told = words(&facts(home.path(), &[path(dir.path())]));
+    let printed = words(&facts(home.path(), &[path(dir.path())]));
     assert_eq!(report["schema"], "logforce-facts");
     assert_eq!(report["version"], 1);
     assert_eq!(report["directory"], path(dir.path()));
@@ -71,7 +71,10 @@ fn text_and_json_agree_and_nothing_is_left() {
         let is_default = method == known.default_method();
         assert_eq!(line["is_default"], is_default);
         let Some(assessed) = known.assess(method, FileState::Zeroed) else {
-            assert!(told.contains(line["why_not"].as_str().unwrap()), "{told}");
+            assert!(
+                printed.contains(line["why_not"].as_str().unwrap()),
+                "{printed}"
+            );
             continue;
         };
         assert_eq!(line["guarantee"], assessed.guarantee.name());
@@ -82,8 +85,8 @@ fn text_and_json_agree_and_nothing_is_left() {
             "{method}{mark} {}, {}",
             assessed.guarantee, assessed.verdict
         );
-        assert!(told.contains(&row), "{row}: {told}");
-        assert!(told.contains(&assessed.evidence), "{told}");
+        assert!(printed.contains(&row), "{row}: {printed}");
+        assert!(printed.contains(&assessed.evidence), "{printed}");
     }
     let machine = &report["machine"];
     for shown in [
@@ -96,7 +99,7 @@ fn text_and_json_agree_and_nothing_is_left() {
         &report["next"]["why"],
     ] {
         let shown = one_line(shown.as_str().unwrap());
-        assert!(told.contains(&shown), "{shown}: {told}");
+        assert!(printed.contains(&shown), "{shown}: {printed}");
     }
     assert_eq!(
         report["write_through"]["verdict"],
@@ -115,7 +118,7 @@ fn the_directory_is_the_current_one_if_none_is_named() {
         .current_dir(dir.path())
         .to_end()
         .unwrap();
-    assert!(here.status.success(), "{}", told(&here));
+    assert!(here.status.success(), "{}", all_output(&here));
     let kept = fs::read(dir.path().join("facts.json")).unwrap();
     let kept: Value = serde_json::from_slice(&kept).unwrap();
     assert_eq!(kept["directory"], ".");
@@ -141,14 +144,14 @@ fn in_memory_nothing_is_durable() {
         assert!(!offered || line["guarantee"] == "process-crash", "{line}");
     }
     assert_eq!(report["next"]["is_enough"], false);
-    let told = words(&facts(home.path(), &[path(dir.path())]));
+    let printed = words(&facts(home.path(), &[path(dir.path())]));
     for part in [
         "keeps files in memory",
         "There is no medium here",
         "nothing is measured here: the files are in memory",
         "is refused here",
     ] {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(printed.contains(part), "{part}: {printed}");
     }
     // It is what opening does.
     let opened = logforce::create_new(dir.path().join("log"), logforce::Options::new());
@@ -161,20 +164,20 @@ fn in_memory_nothing_is_durable() {
 fn what_cannot_be_looked_at_is_told() {
     let home = place();
     let out = facts(home.path(), &[path(&home.path().join("nosuch"))]);
-    assert_eq!(out.status.code(), Some(2), "{}", told(&out));
+    assert_eq!(out.status.code(), Some(2), "{}", all_output(&out));
     assert!(
-        told(&out).contains("nosuch does not exist"),
+        all_output(&out).contains("nosuch does not exist"),
         "{}",
-        told(&out)
+        all_output(&out)
     );
     let file = home.path().join("file");
     fs::write(&file, "x").unwrap();
     let out = facts(home.path(), &[path(&file)]);
-    assert_eq!(out.status.code(), Some(2), "{}", told(&out));
+    assert_eq!(out.status.code(), Some(2), "{}", all_output(&out));
     assert!(
-        told(&out).contains("file is not a directory"),
+        all_output(&out).contains("file is not a directory"),
         "{}",
-        told(&out)
+        all_output(&out)
     );
     let out = facts(home.path(), &[path(&file.join("below"))]);
     // To Windows that is one more place that is not there.
@@ -183,8 +186,8 @@ fn what_cannot_be_looked_at_is_told() {
     } else {
         (1, "cannot look at")
     };
-    assert_eq!(out.status.code(), Some(code), "{}", told(&out));
-    assert!(told(&out).contains(why), "{}", told(&out));
+    assert_eq!(out.status.code(), Some(code), "{}", all_output(&out));
+    assert!(all_output(&out).contains(why), "{}", all_output(&out));
 }
 
 /// What may not be read is no unusable argument. The superuser may read everything, so the command
@@ -221,18 +224,23 @@ fn what_may_not_be_looked_at_is_told() {
         (closed.join("below"), "cannot look at"),
     ] {
         let Some(out) = run(&dir) else { return };
-        assert_eq!(out.status.code(), Some(1), "{}", told(&out));
-        let told = told(&out);
+        assert_eq!(out.status.code(), Some(1), "{}", all_output(&out));
+        let printed = all_output(&out);
         assert!(
-            told.contains(why) && told.contains("ermission denied"),
-            "{told}"
+            printed.contains(why) && printed.contains("ermission denied"),
+            "{printed}"
         );
         // Once, and nothing is asked for that is not needed.
-        assert_eq!(told.matches("ermission denied").count(), 1, "{told}");
-        assert!(!told.contains("writable"), "{told}");
+        assert_eq!(printed.matches("ermission denied").count(), 1, "{printed}");
+        assert!(!printed.contains("writable"), "{printed}");
     }
     let Some(out) = run(home.path()) else { return };
-    assert!(out.status.success(), "{:?}: {}", out.status, told(&out));
+    assert!(
+        out.status.success(),
+        "{:?}: {}",
+        out.status,
+        all_output(&out)
+    );
 }
 
 /// It is not taken for a file that was made for a try and can be removed.
@@ -241,8 +249,8 @@ fn what_may_not_be_looked_at_is_told() {
 fn a_device_is_no_new_file() {
     let (dir, home) = (place(), place());
     let out = facts(home.path(), &[path(dir.path()), "--json", "NUL"]);
-    assert!(out.status.success(), "{}", told(&out));
-    assert!(told(&out).contains("honour write-through?"));
+    assert!(out.status.success(), "{}", all_output(&out));
+    assert!(all_output(&out).contains("honour write-through?"));
 }
 
 fn lost(place: &Place, method: Method) -> CutRun {
@@ -303,9 +311,9 @@ fn what_a_cut_of_power_has_shown_is_told() {
     assert_eq!(line(&before)["guarantee"], "power-loss");
     assert_eq!(line(&after)["guarantee"], "os-crash");
     assert_eq!(line(&after)["verdict"], "contradicted");
-    let told = words(&facts(home.path(), &arguments[..3]));
+    let printed = words(&facts(home.path(), &arguments[..3]));
     let part = format!("{method} contradicted: a power cut lost 3 of 500");
-    assert!(told.contains(&part), "{told}");
+    assert!(printed.contains(&part), "{printed}");
     assert_empty(dir.path());
 }
 
@@ -332,30 +340,30 @@ fn a_record_of_cuts_that_cannot_be_read_is_told() {
         let of_facts = ["facts", log, "--cache", cache];
         let of_calibrate = ["calibrate", "--dir", log, "--cache", cache];
         for arguments in [&of_facts[..], &of_calibrate] {
-            let told = words_of(arguments);
-            assert!(told.contains("move it away"), "{told}");
+            let printed = words_of(arguments);
+            assert!(printed.contains("move it away"), "{printed}");
             for part in ["NOT READ", path(&beside), path(&shared)] {
-                assert!(told.contains(part), "{part}: {told}");
+                assert!(printed.contains(part), "{part}: {printed}");
             }
-            assert!(!told.contains("none are recorded"), "{told}");
+            assert!(!printed.contains("none are recorded"), "{printed}");
             let out = command(home.path(), &[arguments, &["--json", "-"]].concat());
             let report = json(&{ out }.to_end().unwrap());
             let unread = report["power_cuts_unread"].as_array().unwrap();
             assert_eq!(unread.len(), 2, "{report}");
         }
         // What counts is what is beside the log.
-        let told = words_of(&["stat", log]);
+        let printed = words_of(&["stat", log]);
         if place_of(dir.path()).is_some() {
-            assert!(told.contains(path(&beside)), "{told}");
-            assert!(told.contains("is refused here"), "{told}");
+            assert!(printed.contains(path(&beside)), "{printed}");
+            assert!(printed.contains("is refused here"), "{printed}");
         }
         for file in [beside, shared] {
             fs::remove_file(&file)
                 .or_else(|_| fs::remove_dir(&file))
                 .unwrap();
         }
-        let told = words_of(&of_facts);
-        assert!(told.contains("none are recorded"), "{told}");
+        let printed = words_of(&of_facts);
+        assert!(printed.contains("none are recorded"), "{printed}");
     }
 }
 
@@ -385,8 +393,8 @@ fn what_was_measured_is_shown_and_not_measured_again() {
     assert_eq!(report["next"]["why"], calibrated["why"]);
     assert_eq!(report["next"]["stored_in"][0], path(&store));
     assert_eq!(fs::read(&store).unwrap(), before);
-    let told = words(&facts(home.path(), &[dir]));
-    assert!(told.contains(path(&store)), "{told}");
+    let printed = words(&facts(home.path(), &[dir]));
+    assert!(printed.contains(path(&store)), "{printed}");
     // A cache that is not there is not made.
     let other = home.path().join("other");
     let report = json(&facts(
@@ -407,7 +415,7 @@ fn stat_tells_the_method_of_the_next_opening() {
         command(home.path(), &all).to_end().unwrap()
     };
     let next = json(&stat(&["--json", "-"]))["next_method"].clone();
-    let told = words(&stat(&[]));
+    let printed = words(&stat(&[]));
     let known = logforce::calibration::known(&log, None).unwrap();
     let method = known.decision.method;
     let assessed = known.facts.assess(method, FileState::Zeroed).unwrap();
@@ -415,7 +423,7 @@ fn stat_tells_the_method_of_the_next_opening() {
     assert_eq!(next["guarantee"], assessed.guarantee.name());
     assert_eq!(next["verdict"], assessed.verdict.name());
     for part in [method.name(), &assessed.evidence, &known.decision.why] {
-        assert!(told.contains(&one_line(part)), "{part}: {told}");
+        assert!(printed.contains(&one_line(part)), "{part}: {printed}");
     }
     // A cut that lost something counts if it is recorded beside the log.
     let Some((place, default)) = place_of(&log) else {
@@ -429,8 +437,8 @@ fn stat_tells_the_method_of_the_next_opening() {
     assert_eq!(next["method"], default.name(), "none is left");
     assert_eq!(next["verdict"], "contradicted");
     assert_eq!(next["is_enough"], false);
-    let told = words(&stat(&[]));
-    assert!(told.contains("a power cut lost 3 of 500"), "{told}");
+    let printed = words(&stat(&[]));
+    assert!(printed.contains("a power cut lost 3 of 500"), "{printed}");
 }
 
 /// The names of all fields, at any depth.

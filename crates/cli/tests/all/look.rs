@@ -1,7 +1,7 @@
 //! `dump`, `verify` and `stat` on whole logs, closed and in use.
 
 use crate::common::{place, text};
-use crate::logs::{LESS, filled, json, logforce, options, told};
+use crate::logs::{LESS, all_output, filled, json, logforce, options};
 use serde_json::Value;
 use std::fs;
 
@@ -13,7 +13,7 @@ fn a_healthy_log() {
     log.close().unwrap();
 
     let out = logforce(&path, "verify", &[]);
-    assert_eq!(out.status.code(), Some(0), "{}", told(&out));
+    assert_eq!(out.status.code(), Some(0), "{}", all_output(&out));
     let printed = text(&out.stdout);
     for part in ["100 records", "healthy", "closed cleanly", "GB/s"] {
         assert!(printed.contains(part), "no '{part}' in {printed}");
@@ -57,7 +57,7 @@ fn a_healthy_log() {
     );
 
     let out = logforce(&path, "dump", &["--records"]);
-    assert_eq!(out.status.code(), Some(0), "{}", told(&out));
+    assert_eq!(out.status.code(), Some(0), "{}", all_output(&out));
     let printed = text(&out.stdout);
     assert_eq!(printed.lines().count(), 100);
     assert!(
@@ -82,7 +82,7 @@ fn dump_shows_what_is_asked_for() {
     let (from, to) = (starts[5].to_string(), format!("{:#x}", starts[8].0));
     let lines = |arguments: &[&str]| {
         let out = logforce(&path, "dump", arguments);
-        assert_eq!(out.status.code(), Some(0), "{}", told(&out));
+        assert_eq!(out.status.code(), Some(0), "{}", all_output(&out));
         text(&out.stdout)
             .lines()
             .map(str::to_owned)
@@ -143,9 +143,9 @@ fn dump_shows_what_is_asked_for() {
         let out = logforce(&path, "dump", &["--raw", &lsn.to_string()]);
         assert_eq!(out.status.code(), Some(1));
         assert!(
-            out.stdout.is_empty() && told(&out).contains(why),
+            out.stdout.is_empty() && all_output(&out).contains(why),
             "{}",
-            told(&out)
+            all_output(&out)
         );
     }
 }
@@ -191,13 +191,21 @@ fn a_log_in_use_is_healthy() {
                     out.status.code(),
                     Some(0),
                     "round {round} {command}: {}",
-                    told(&out)
+                    all_output(&out)
                 );
                 if command == "stat" && round == rounds {
-                    assert!(told(&out).contains("of the running log"), "{}", told(&out));
+                    assert!(
+                        all_output(&out).contains("of the running log"),
+                        "{}",
+                        all_output(&out)
+                    );
                 }
                 if command == "verify" {
-                    assert!(told(&out).contains("open for writing"), "{}", told(&out));
+                    assert!(
+                        all_output(&out).contains("open for writing"),
+                        "{}",
+                        all_output(&out)
+                    );
                 }
             }
         }
@@ -206,7 +214,11 @@ fn a_log_in_use_is_healthy() {
     });
     log.close().unwrap();
     let out = logforce(&path, "verify", &[]);
-    assert!(told(&out).contains("closed cleanly"), "{}", told(&out));
+    assert!(
+        all_output(&out).contains("closed cleanly"),
+        "{}",
+        all_output(&out)
+    );
 }
 
 /// What a running log wrote down is shown without asking it, and later as what it is.
@@ -256,6 +268,6 @@ fn statistics_of_a_running_log() {
     quiet.close().unwrap();
     fs::write(path.join("live"), b"rubbish").unwrap();
     let out = logforce(&path, "stat", &["--json", "-"]);
-    assert_eq!(out.status.code(), Some(0), "{}", told(&out));
+    assert_eq!(out.status.code(), Some(0), "{}", all_output(&out));
     assert_eq!(json(&out)["live"], Value::Null);
 }

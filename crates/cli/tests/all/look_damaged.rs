@@ -1,7 +1,9 @@
 //! `dump`, `verify` and `stat` on logs that are damaged, or were cut off.
 
 use crate::common::{place, text};
-use crate::logs::{LESS, SEGMENT, copy, filled, flip, json, logforce, options, segments, told};
+use crate::logs::{
+    LESS, SEGMENT, all_output, copy, filled, flip, json, logforce, options, segments,
+};
 use std::fs;
 use std::process::Command;
 
@@ -25,7 +27,7 @@ fn a_flipped_bit_is_named_by_file_and_offset() {
             dir.path().join("d.csv").to_str().unwrap(),
         ],
     );
-    assert_eq!(out.status.code(), Some(1), "{}", told(&out));
+    assert_eq!(out.status.code(), Some(1), "{}", all_output(&out));
     let report = json(&out);
     assert_eq!(
         (&report["damages"], &report["records"]),
@@ -67,7 +69,7 @@ fn a_flipped_bit_is_named_by_file_and_offset() {
         (&["--scan", "--json", "-"], 1),
     ] {
         let out = logforce(&path, "stat", arguments);
-        assert_eq!(out.status.code(), Some(status), "{}", told(&out));
+        assert_eq!(out.status.code(), Some(status), "{}", all_output(&out));
     }
     let help = Command::new(env!("CARGO_BIN_EXE_logforce"))
         .args(["stat", "--help"])
@@ -78,7 +80,11 @@ fn a_flipped_bit_is_named_by_file_and_offset() {
     assert_eq!(out.status.code(), Some(1));
     assert!(text(&out.stdout).contains("DAMAGE") && text(&out.stdout).contains(&place));
     // What lies behind is still shown.
-    assert!(text(&out.stdout).contains("record 59 "), "{}", told(&out));
+    assert!(
+        text(&out.stdout).contains("record 59 "),
+        "{}",
+        all_output(&out)
+    );
 }
 
 /// Every segment has a damaged header: what only those say is said to be unknown.
@@ -106,7 +112,7 @@ fn a_missing_segment_is_damage() {
         let gone = segments(&path).remove(which);
         fs::remove_file(&gone).unwrap();
         let out = logforce(&path, "verify", &["--json", "-"]);
-        assert_eq!(out.status.code(), Some(1), "{which}: {}", told(&out));
+        assert_eq!(out.status.code(), Some(1), "{which}: {}", all_output(&out));
         let report = json(&out);
         assert_eq!(
             report["damage"][0]["case"], "segment-lost",
@@ -130,14 +136,14 @@ fn a_torn_tail_is_no_damage() {
     log.close().unwrap();
     flip(&segments(&torn)[0], starts[9].0 + 700);
     let out = logforce(&torn, "verify", &["--json", "-"]);
-    assert_eq!(out.status.code(), Some(0), "{}", told(&out));
+    assert_eq!(out.status.code(), Some(0), "{}", all_output(&out));
     let report = json(&out);
     assert_eq!(
         (&report["case"], &report["records"]),
         (&"torn-end".into(), &9.into())
     );
     assert!(report["end"].as_u64().unwrap() < end.0);
-    let printed = told(&logforce(&torn, "verify", &[]));
+    let printed = all_output(&logforce(&torn, "verify", &[]));
     assert!(
         printed.contains("in flight") && printed.contains("healthy"),
         "{printed}"
@@ -160,7 +166,7 @@ fn a_torn_tail_is_no_damage() {
         out.status.code(),
         Some(i32::from(is_stamped)),
         "{}",
-        told(&out)
+        all_output(&out)
     );
 }
 
@@ -190,7 +196,7 @@ fn a_close_is_believed_from_both_slots_only() {
     }
 }
 
-/// Whoever looks is not sent to the command that he has just given.
+/// Nobody is sent to the command that he has just given.
 #[test]
 fn two_segments_for_one_place_are_told() {
     let dir = place();
@@ -201,17 +207,33 @@ fn two_segments_for_one_place_are_told() {
     fs::copy(&segments(&path)[0], &copy).unwrap();
     for command in ["verify", "dump", "stat"] {
         let out = logforce(&path, command, &[]);
-        assert_eq!(out.status.code(), Some(1), "{}", told(&out));
+        assert_eq!(out.status.code(), Some(1), "{}", all_output(&out));
         for part in ["00000000000000ff.seg", "move the copy away", "--salvage"] {
-            assert!(told(&out).contains(part), "no '{part}' in {}", told(&out));
+            assert!(
+                all_output(&out).contains(part),
+                "no '{part}' in {}",
+                all_output(&out)
+            );
         }
         for part in ["logforce verify", "OnDamage"] {
-            assert!(!told(&out).contains(part), "'{part}' in {}", told(&out));
+            assert!(
+                !all_output(&out).contains(part),
+                "'{part}' in {}",
+                all_output(&out)
+            );
         }
     }
     let out = logforce(&path, "verify", &["--salvage"]);
-    assert!(told(&out).contains("move the copy away"), "{}", told(&out));
-    assert!(!told(&out).contains("logforce verify"), "{}", told(&out));
+    assert!(
+        all_output(&out).contains("move the copy away"),
+        "{}",
+        all_output(&out)
+    );
+    assert!(
+        !all_output(&out).contains("logforce verify"),
+        "{}",
+        all_output(&out)
+    );
 }
 
 #[test]
@@ -223,27 +245,48 @@ fn without_its_control_file_it_can_be_salvaged() {
     fs::remove_file(path.join("control")).unwrap();
     let out = logforce(&path, "verify", &[]);
     assert_eq!(out.status.code(), Some(1));
-    assert!(told(&out).contains("--salvage"), "{}", told(&out));
+    assert!(
+        all_output(&out).contains("--salvage"),
+        "{}",
+        all_output(&out)
+    );
     let out = logforce(&path, "dump", &["--salvage", "--records"]);
-    assert_eq!(text(&out.stdout).lines().count(), 40, "{}", told(&out));
+    assert_eq!(
+        text(&out.stdout).lines().count(),
+        40,
+        "{}",
+        all_output(&out)
+    );
     let out = logforce(
         &path,
         "dump",
         &["--salvage", "--raw", &starts[11].to_string()],
     );
-    assert!(out.stdout.starts_with(b"record 11 "), "{}", told(&out));
+    assert!(
+        out.stdout.starts_with(b"record 11 "),
+        "{}",
+        all_output(&out)
+    );
     let out = logforce(&path, "stat", &["--salvage", "--scan"]);
     assert!(
-        out.status.success() && told(&out).contains("missing"),
+        out.status.success() && all_output(&out).contains("missing"),
         "{}",
-        told(&out)
+        all_output(&out)
     );
     // No opening recovers it.
     for part in ["the next opening refuses it", "logforce salvage", "UNKNOWN"] {
-        assert!(told(&out).contains(part), "no '{part}' in {}", told(&out));
+        assert!(
+            all_output(&out).contains(part),
+            "no '{part}' in {}",
+            all_output(&out)
+        );
     }
     for part in ["the next opening recovers", "scans at most"] {
-        assert!(!told(&out).contains(part), "'{part}' in {}", told(&out));
+        assert!(
+            !all_output(&out).contains(part),
+            "'{part}' in {}",
+            all_output(&out)
+        );
     }
     let out = logforce(&path, "dump", &["--salvage", "--records"]);
     assert!(text(&out.stderr).contains("truncated at the front"));
@@ -297,10 +340,14 @@ fn hostile_bytes_are_survived() {
             for arguments in [&[][..], &["--salvage"]] {
                 let out = logforce(path, command, arguments);
                 let code = out.status.code().unwrap();
-                assert!(code == 0 || code == 1, "{code} {}", told(&out));
-                assert!(!told(&out).contains("panicked"), "{}", told(&out));
+                assert!(code == 0 || code == 1, "{code} {}", all_output(&out));
+                assert!(
+                    !all_output(&out).contains("panicked"),
+                    "{}",
+                    all_output(&out)
+                );
                 if path == &junk {
-                    assert_eq!(code, 1, "{}", told(&out));
+                    assert_eq!(code, 1, "{}", all_output(&out));
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! `dump`, `verify` and `stat` where the system gives them no log, or takes no output.
 
 use crate::common::place;
-use crate::logs::{filled, logforce, told};
+use crate::logs::{all_output, filled, logforce};
 use logforce_testkit::process::Start;
 use std::fs;
 use std::process::{Command, Stdio};
@@ -26,16 +26,20 @@ fn what_is_no_log_is_told() {
                 out.status.code(),
                 Some(1),
                 "{command} {name}: {}",
-                told(&out)
+                all_output(&out)
             );
-            assert!(told(&out).contains(why), "{command} {name}: {}", told(&out));
+            assert!(
+                all_output(&out).contains(why),
+                "{command} {name}: {}",
+                all_output(&out)
+            );
             assert!(out.stdout.is_empty());
             let out = logforce(&at(name), command, &["--salvage"]);
             assert_eq!(
                 out.status.code(),
                 Some(1),
                 "{command} {name}: {}",
-                told(&out)
+                all_output(&out)
             );
         }
     }
@@ -45,7 +49,7 @@ fn what_is_no_log_is_told() {
         &["--from", "x"],
     ] {
         let out = logforce(&at("empty"), "dump", arguments);
-        assert_eq!(out.status.code(), Some(2), "{}", told(&out));
+        assert_eq!(out.status.code(), Some(2), "{}", all_output(&out));
     }
 }
 
@@ -73,11 +77,16 @@ fn unreadable_files_are_told() {
             }
             // Where the build itself is closed to others nothing can be shown.
             let Ok(out) = command.to_end() else { return };
-            assert_eq!(out.status.code(), Some(1), "{name} {what}: {}", told(&out));
-            let told = told(&out);
+            assert_eq!(
+                out.status.code(),
+                Some(1),
+                "{name} {what}: {}",
+                all_output(&out)
+            );
+            let printed = all_output(&out);
             assert!(
-                told.contains(what) && told.contains("ermission denied"),
-                "{name} {what}: {told}"
+                printed.contains(what) && printed.contains("ermission denied"),
+                "{name} {what}: {printed}"
             );
         }
     }
@@ -97,17 +106,17 @@ fn a_file_that_somebody_has_open_for_himself_is_told() {
         let theirs = how.read(true).share_mode(0).open(path.join(what)).unwrap();
         for name in ["verify", "dump", "stat"] {
             let out = logforce(&path, name, &[]);
-            let told = told(&out);
-            assert_eq!(out.status.code(), Some(1), "{name} {what}: {told}");
+            let printed = all_output(&out);
+            assert_eq!(out.status.code(), Some(1), "{name} {what}: {printed}");
             assert!(
-                told.contains(what) && told.contains("os error 32"),
-                "{name} {what}: {told}"
+                printed.contains(what) && printed.contains("os error 32"),
+                "{name} {what}: {printed}"
             );
-            assert!(!told.contains("DAMAGE"), "{name} {what}: {told}");
+            assert!(!printed.contains("DAMAGE"), "{name} {what}: {printed}");
         }
         drop(theirs);
         let out = logforce(&path, "verify", &[]);
-        assert_eq!(out.status.code(), Some(0), "{what}: {}", told(&out));
+        assert_eq!(out.status.code(), Some(0), "{what}: {}", all_output(&out));
     }
 }
 
@@ -133,11 +142,16 @@ fn a_closed_pipe_is_no_panic() {
             .unwrap();
         drop(child.stdout.take());
         let out = child.wait_with_output().unwrap();
-        assert_eq!(out.status.code(), Some(0), "{arguments:?}: {}", told(&out));
+        assert_eq!(
+            out.status.code(),
+            Some(0),
+            "{arguments:?}: {}",
+            all_output(&out)
+        );
         assert!(
-            !told(&out).contains("panicked") && !told(&out).contains("error"),
+            !all_output(&out).contains("panicked") && !all_output(&out).contains("error"),
             "{}",
-            told(&out)
+            all_output(&out)
         );
     }
 }
@@ -156,12 +170,12 @@ fn a_full_disk_is_told() {
                 out.status.code(),
                 Some(1),
                 "{command} {flag}: {}",
-                told(&out)
+                all_output(&out)
             );
             assert!(
-                told(&out).contains("cannot write /dev/full"),
+                all_output(&out).contains("cannot write /dev/full"),
                 "{}",
-                told(&out)
+                all_output(&out)
             );
         }
     }

@@ -74,15 +74,19 @@ fn saved(src: &Path, new: &Path, more: &[&str]) -> (Vec<u32>, Value, String) {
     let before = contents(src);
     let (out, json) = salvage(src, new, more);
     assert_eq!(before, contents(src), "the source is only read");
-    let told = text(&out.stderr);
+    let printed = text(&out.stderr);
     let complete = json["complete"] == true;
-    assert_eq!(out.status.code(), Some(i32::from(!complete)), "{told}");
-    let missing = ["IS MISSING", "MAY BE MISSING"].map(|words| told.contains(words));
-    assert_eq!(missing.contains(&true), !complete, "{told}");
-    assert_eq!(told.contains("nothing is missing\n"), complete, "{told}");
-    assert!(!told.contains("no record is missing"), "{told}");
+    assert_eq!(out.status.code(), Some(i32::from(!complete)), "{printed}");
+    let missing = ["IS MISSING", "MAY BE MISSING"].map(|words| printed.contains(words));
+    assert_eq!(missing.contains(&true), !complete, "{printed}");
+    assert_eq!(
+        printed.contains("nothing is missing\n"),
+        complete,
+        "{printed}"
+    );
+    assert!(!printed.contains("no record is missing"), "{printed}");
     let found = numbers(new);
-    assert_eq!(json["records"], found.len(), "{told}");
+    assert_eq!(json["records"], found.len(), "{printed}");
     assert!(
         found.is_sorted_by(|a, b| a < b) || !more.is_empty(),
         "{found:?}"
@@ -98,7 +102,7 @@ fn saved(src: &Path, new: &Path, more: &[&str]) -> (Vec<u32>, Value, String) {
         })
         .collect();
     assert!(left.is_empty());
-    (found, json, told)
+    (found, json, printed)
 }
 
 fn contents(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
@@ -140,10 +144,10 @@ fn a_whole_log_is_saved_whole() {
         &dir.path().join("neither"),
         &["--map", dir.path().to_str().unwrap()],
     );
-    let told = text(&out.stderr);
+    let printed = text(&out.stderr);
     assert!(
-        out.status.code() == Some(1) && told.contains("--map"),
-        "{told}"
+        out.status.code() == Some(1) && printed.contains("--map"),
+        "{printed}"
     );
     assert!(!dir.path().join("neither").exists());
     let out = Command::new(env!("CARGO_BIN_EXE_logforce"))
@@ -167,11 +171,11 @@ fn a_lost_control_file() {
     let dir = place();
     let log = written(dir.path());
     fs::remove_file(log.join("control")).unwrap();
-    let (found, json, told) = saved(&log, &dir.path().join("new"), &[]);
-    assert_eq!(found, (0..RECORDS).collect::<Vec<_>>(), "{told}");
+    let (found, json, printed) = saved(&log, &dir.path().join("new"), &[]);
+    assert_eq!(found, (0..RECORDS).collect::<Vec<_>>(), "{printed}");
     // The metadata lay in it.
-    assert_eq!(json["metadata_saved"], false, "{told}");
-    assert_eq!(json["complete"], false, "{told}");
+    assert_eq!(json["metadata_saved"], false, "{printed}");
+    assert_eq!(json["complete"], false, "{printed}");
 }
 
 /// All that is there is whole. Whether it is all there was, only the control file said.
@@ -202,9 +206,13 @@ fn without_a_control_file_nobody_knows_what_is_missing() {
         }
         let left = logforce::salvage(&src).unwrap().summary();
         assert!(!left.bounds_known);
-        let (found, json, told) = saved(&src, &dir.path().join(format!("new{n}")), &[]);
+        let (found, json, printed) = saved(&src, &dir.path().join(format!("new{n}")), &[]);
         let known = (&json["complete"], &json["bounds_known"], &json["damages"]);
-        assert_eq!(known, (&false.into(), &false.into(), &0.into()), "{told}");
+        assert_eq!(
+            known,
+            (&false.into(), &false.into(), &0.into()),
+            "{printed}"
+        );
         let from = left.segments[0].start;
         let to = left.segments.last().map(|s| s.start.plus(s.len)).unwrap();
         let mut parts = vec![
@@ -217,7 +225,7 @@ fn without_a_control_file_nobody_knows_what_is_missing() {
             "may have been truncated at the front".to_owned(),
         ];
         for part in &parts {
-            assert!(told.contains(part), "no '{part}' in {told}");
+            assert!(printed.contains(part), "no '{part}' in {printed}");
         }
         match n {
             0 => assert_eq!(
@@ -225,22 +233,25 @@ fn without_a_control_file_nobody_knows_what_is_missing() {
                 (0, end),
                 "what was truncated is there again"
             ),
-            1 => assert!(found[0] > 30 && from > front, "{told}"),
-            _ => assert!(found[found.len() - 1] < RECORDS - 1 && to < end, "{told}"),
+            1 => assert!(found[0] > 30 && from > front, "{printed}"),
+            _ => assert!(
+                found[found.len() - 1] < RECORDS - 1 && to < end,
+                "{printed}"
+            ),
         }
         let out = Command::new(env!("CARGO_BIN_EXE_logforce"))
             .args(["verify", "--salvage"])
             .arg(&src)
             .output()
             .unwrap();
-        let told = text(&out.stdout);
-        assert_eq!(out.status.code(), Some(1), "{told}");
+        let printed = text(&out.stdout);
+        assert_eq!(out.status.code(), Some(1), "{printed}");
         parts[0] = "front UNKNOWN".to_owned();
         for part in &parts {
-            assert!(told.contains(part), "no '{part}' in {told}");
+            assert!(printed.contains(part), "no '{part}' in {printed}");
         }
         for part in ["front at LSN", "not closed cleanly"] {
-            assert!(!told.contains(part), "{told}");
+            assert!(!printed.contains(part), "{printed}");
         }
     }
     // What the control file says is known.
@@ -258,11 +269,11 @@ fn lost_metadata_is_missing() {
         bytes[slot + 20] ^= 1;
     }
     fs::write(log.join("control"), bytes).unwrap();
-    let (found, json, told) = saved(&log, &dir.path().join("new"), &[]);
+    let (found, json, printed) = saved(&log, &dir.path().join("new"), &[]);
     assert_eq!(found.len(), RECORDS as usize);
-    assert!(told.contains("NOT SAVED"), "{told}");
+    assert!(printed.contains("NOT SAVED"), "{printed}");
     let known = (&json["complete"], &json["bounds_known"]);
-    assert_eq!(known, (&false.into(), &true.into()), "{told}");
+    assert_eq!(known, (&false.into(), &true.into()), "{printed}");
 }
 
 #[test]
@@ -271,14 +282,17 @@ fn a_lost_segment() {
     let log = written(dir.path());
     let lost = segments(&log).remove(1);
     fs::remove_file(&lost).unwrap();
-    let (found, json, told) = saved(&log, &dir.path().join("new"), &[]);
-    assert!(json["damages"].as_u64().unwrap() >= 1, "{told}");
+    let (found, json, printed) = saved(&log, &dir.path().join("new"), &[]);
+    assert!(json["damages"].as_u64().unwrap() >= 1, "{printed}");
     assert!(
-        told.contains(lost.file_name().unwrap().to_str().unwrap()),
-        "{told}"
+        printed.contains(lost.file_name().unwrap().to_str().unwrap()),
+        "{printed}"
     );
     let (from, to) = (&json["damage"][0]["lsn"], &json["damage"][0]["to"]);
-    assert!(told.contains(&format!("at LSN {from} to {to}, ")), "{told}");
+    assert!(
+        printed.contains(&format!("at LSN {from} to {to}, ")),
+        "{printed}"
+    );
     let lost = to.as_u64().unwrap() - from.as_u64().unwrap();
     assert!((256 << 10..300 << 10).contains(&lost), "{json}");
     // About 120 records fit into a segment, and those that lie across its edges are lost as well.
@@ -297,14 +311,14 @@ fn a_damaged_header() {
     let mut bytes = fs::read(&hit).unwrap();
     bytes[20] ^= 1;
     fs::write(&hit, bytes).unwrap();
-    let (found, json, told) = saved(&log, &dir.path().join("new"), &[]);
-    assert_eq!(found, (0..RECORDS).collect::<Vec<_>>(), "{told}");
+    let (found, json, printed) = saved(&log, &dir.path().join("new"), &[]);
+    assert_eq!(found, (0..RECORDS).collect::<Vec<_>>(), "{printed}");
     assert_eq!(
         (&json["damages"], &json["damage"][0]["file"]),
         (&1.into(), &name.clone().into())
     );
     for part in ["segment header checksum", "nothing is missing"] {
-        assert!(told.contains(part), "{told}");
+        assert!(printed.contains(part), "{printed}");
     }
 
     let truncating = options().on_damage(OnDamage::Truncate);
@@ -323,14 +337,18 @@ fn a_damaged_header() {
         .arg(&log)
         .output()
         .unwrap();
-    let told = text(&out.stdout);
-    assert!(out.status.success(), "{told}");
+    let printed = text(&out.stdout);
+    assert!(out.status.success(), "{printed}");
     assert!(
-        told.lines().next().unwrap().contains("GIVEN UP at damage"),
-        "{told}"
+        printed
+            .lines()
+            .next()
+            .unwrap()
+            .contains("GIVEN UP at damage"),
+        "{printed}"
     );
-    let (found, json, told) = saved(&log, &dir.path().join("given-up"), &["--given-up"]);
-    assert_eq!(found, (0..RECORDS).collect::<Vec<_>>(), "{told}");
+    let (found, json, printed) = saved(&log, &dir.path().join("given-up"), &["--given-up"]);
+    assert_eq!(found, (0..RECORDS).collect::<Vec<_>>(), "{printed}");
     assert_eq!(json["given_up"][0]["records"], RECORDS as usize - before);
     assert_eq!(json["given_up"][0]["file"], name);
 }
@@ -343,18 +361,18 @@ fn a_damaged_middle() {
     let mut bytes = fs::read(&first).unwrap();
     bytes[100_000] ^= 0x40;
     fs::write(&first, bytes).unwrap();
-    let (found, json, told) = saved(&log, &dir.path().join("new"), &[]);
-    assert_eq!(json["damages"], 1, "{told}");
+    let (found, json, printed) = saved(&log, &dir.path().join("new"), &[]);
+    assert_eq!(json["damages"], 1, "{printed}");
     let (from, to) = (&json["damage"][0]["lsn"], &json["damage"][0]["to"]);
     let lost = to.as_u64().unwrap() - from.as_u64().unwrap();
     assert_eq!(json["damage"][0]["bytes"], lost, "{json}");
     assert!((2000..10_000).contains(&lost), "{json}");
     assert!(
-        told.contains(&format!("NOT SAVED: damaged at LSN {from} to {to}, ")),
-        "{told}"
+        printed.contains(&format!("NOT SAVED: damaged at LSN {from} to {to}, ")),
+        "{printed}"
     );
     // One batch of one record.
-    assert_eq!(found.len(), RECORDS as usize - 1, "{told}");
+    assert_eq!(found.len(), RECORDS as usize - 1, "{printed}");
 }
 
 #[test]
@@ -369,8 +387,11 @@ fn what_must_not_be() {
     ] {
         let (out, _) = salvage(src, new, &[]);
         assert!(!out.status.success());
-        let told = text(&out.stderr);
-        assert!(told.contains(word) || told.contains("cannot"), "{told}");
+        let printed = text(&out.stderr);
+        assert!(
+            printed.contains(word) || printed.contains("cannot"),
+            "{printed}"
+        );
     }
     // Left by one that was killed.
     fs::create_dir(dir.path().join("new.partial")).unwrap();
@@ -449,10 +470,10 @@ fn what_was_given_up_is_kept() {
     fs::remove_file(again.join(&went_on.name)).unwrap();
     let e = logforce::open_existing(&again, options()).unwrap_err();
     assert_eq!(e.kind(), logforce::ErrorKind::Damaged);
-    let (found, _, told) = saved(&again, &dir.path().join("again-saved"), &[]);
+    let (found, _, printed) = saved(&again, &dir.path().join("again-saved"), &[]);
     assert!(
         found.iter().filter(|n| **n < 10_000).count() == before,
-        "{told}"
+        "{printed}"
     );
     let log = logforce::open_existing(&again, options().on_damage(OnDamage::Truncate)).unwrap();
     let old = numbers_of(&log).into_iter().filter(|n| *n < 10_000).count();
@@ -460,20 +481,23 @@ fn what_was_given_up_is_kept() {
     log.close().unwrap();
 
     // It is shown, and saved if that is asked for.
-    let (found, json, told) = saved(&crashed, &dir.path().join("without"), &[]);
+    let (found, json, printed) = saved(&crashed, &dir.path().join("without"), &[]);
     assert_eq!(found, whole);
-    assert!(told.contains("NOT SAVED without --given-up"), "{told}");
+    assert!(
+        printed.contains("NOT SAVED without --given-up"),
+        "{printed}"
+    );
     let readable = json["given_up"][0]["records"].as_u64().unwrap();
     assert_eq!(
         readable as usize,
         count as usize - before - 1,
         "all but the damaged one"
     );
-    let (found, _, told) = saved(&crashed, &dir.path().join("with"), &["--given-up"]);
+    let (found, _, printed) = saved(&crashed, &dir.path().join("with"), &["--given-up"]);
     assert_eq!(
         found.len(),
         whole.len() + count as usize - before - 1,
-        "{told}"
+        "{printed}"
     );
     assert!(found.is_sorted(), "where it lay");
     for words in [&["verify"][..], &["dump", "--salvage"]] {
@@ -482,16 +506,16 @@ fn what_was_given_up_is_kept() {
             .arg(&crashed)
             .output()
             .unwrap();
-        let told = text(&out.stdout) + &text(&out.stderr);
+        let printed = text(&out.stdout) + &text(&out.stderr);
         assert!(
-            out.status.success() && told.contains("gave up LSN"),
-            "{told}"
+            out.status.success() && printed.contains("gave up LSN"),
+            "{printed}"
         );
         if words.len() > 1 {
             assert_eq!(
-                told.matches("given-up  ").count() as u64,
+                printed.matches("given-up  ").count() as u64,
                 readable,
-                "{told}"
+                "{printed}"
             );
         }
     }
@@ -510,8 +534,8 @@ fn what_was_given_up_is_kept() {
         log.commit(&record(n)).unwrap();
     }
     log.close().unwrap();
-    let (_, json, told) = saved(&crashed, &dir.path().join("later"), &["--given-up"]);
-    assert_eq!(json["given_up"][0]["records"], readable, "{told}");
+    let (_, json, printed) = saved(&crashed, &dir.path().join("later"), &["--given-up"]);
+    assert_eq!(json["given_up"][0]["records"], readable, "{printed}");
 
     // Until it is discarded.
     let log = logforce::open_existing(&crashed, options()).unwrap();

@@ -1,8 +1,8 @@
 //! What the command says: numbers with the right word, ends that are normal called so, errors that
-//! say what to do, and nothing as Rust shows it to whoever debugs.
+//! say what to do, and nothing in a debug form.
 
 use crate::common::{place, text};
-use crate::logs::{copy, filled, flip, logforce, segments, told};
+use crate::logs::{all_output, copy, filled, flip, logforce, segments};
 use logforce_testkit::process::Start;
 use std::fs::{self, File};
 use std::path::Path;
@@ -41,15 +41,15 @@ fn one_is_one_and_two_are_two() {
         let (log, _) = filled(&path, count);
         log.close().unwrap();
         for (command, arguments) in LOOKING {
-            let said = told(&logforce(&path, command, arguments));
+            let said = all_output(&logforce(&path, command, arguments));
             assert_eq!(wrong_plurals(&said), [""; 0], "{command}: {said}");
         }
     }
-    let one = told(&logforce(&dir.path().join("1"), "verify", &[]));
+    let one = all_output(&logforce(&dir.path().join("1"), "verify", &[]));
     for part in ["1 record (", "healthy"] {
         assert!(one.contains(part), "no '{part}' in {one}");
     }
-    let two = told(&logforce(&dir.path().join("2"), "verify", &[]));
+    let two = all_output(&logforce(&dir.path().join("2"), "verify", &[]));
     assert!(two.contains("2 records ("), "{two}");
 }
 
@@ -73,7 +73,7 @@ fn an_end_that_is_normal_is_called_so() {
     flip(&last, at as u64 + 100);
     for (path, ends) in [(&path, "clean-end"), (&torn, "torn-end")] {
         for (command, arguments) in &LOOKING[..3] {
-            let said = told(&logforce(path, command, arguments));
+            let said = all_output(&logforce(path, command, arguments));
             let line = said.lines().find(|l| l.contains(ends));
             let line = line.unwrap_or_else(|| panic!("no {ends} by {command}: {said}"));
             assert!(line.contains("normal"), "{command}: {line}");
@@ -104,7 +104,7 @@ fn numbers_that_are_none() {
     ] {
         let out = logforce(dir.path(), command, arguments);
         assert_eq!(out.status.code(), Some(2), "{arguments:?}");
-        let said = told(&out);
+        let said = all_output(&out);
         assert!(said.contains(part), "{arguments:?}: {said}");
         assert!(!said.contains("found in string"), "{arguments:?}: {said}");
     }
@@ -136,7 +136,7 @@ fn numbers_out_of_range_name_the_range() {
         let dir = place();
         let mut call = Command::new(env!("CARGO_BIN_EXE_logforce"));
         let out = call.current_dir(dir.path()).args(arguments).to_end();
-        let said = told(&out.unwrap());
+        let said = all_output(&out.unwrap());
         assert!(said.contains(part), "{arguments:?}: {said}");
         assert!(!said.contains("found in string"), "{said}");
         assert_eq!(
@@ -157,7 +157,7 @@ fn metadata_that_was_never_set_is_not_lost() {
     let control = path.join("control");
     fs::remove_file(&control).unwrap();
     for command in ["verify", "stat"] {
-        let said = told(&logforce(&path, command, &["--salvage"]));
+        let said = all_output(&logforce(&path, command, &["--salvage"]));
         assert!(!said.contains("LOST"), "{command}: {said}");
         assert!(
             said.contains("whether any was ever set"),
@@ -167,9 +167,13 @@ fn metadata_that_was_never_set_is_not_lost() {
     }
     // What the segments hold is whole, and yet no program can open the log.
     let out = logforce(&path, "verify", &["--salvage"]);
-    assert_eq!(out.status.code(), Some(1), "{}", told(&out));
+    assert_eq!(out.status.code(), Some(1), "{}", all_output(&out));
     for part in ["cannot be opened", "logforce salvage"] {
-        assert!(told(&out).contains(part), "no '{part}' in {}", told(&out));
+        assert!(
+            all_output(&out).contains(part),
+            "no '{part}' in {}",
+            all_output(&out)
+        );
     }
     // What was there and is not any more is.
     let path = dir.path().join("other");
@@ -180,12 +184,12 @@ fn metadata_that_was_never_set_is_not_lost() {
     for slot in [128 << 10, 192 << 10] {
         flip(&control, slot + 20);
     }
-    let said = told(&logforce(&path, "verify", &[]));
+    let said = all_output(&logforce(&path, "verify", &[]));
     assert!(said.contains("LOST"), "{said}");
     // Salvaged, it is lost as well if the slots are there and damaged.
     let control = File::options().write(true).open(control).unwrap();
     control.set_len(256 << 10).unwrap();
-    let said = told(&logforce(&path, "verify", &["--salvage"]));
+    let said = all_output(&logforce(&path, "verify", &["--salvage"]));
     assert!(said.contains("LOST"), "{said}");
 }
 
@@ -207,7 +211,7 @@ fn places_that_are_no_log() {
             let mut call = Command::new(env!("CARGO_BIN_EXE_logforce"));
             let call = call.current_dir(dir.path()).arg(command).arg(name);
             let out = call.args(arguments).to_end().unwrap();
-            let said = told(&out);
+            let said = all_output(&out);
             assert_eq!(out.status.code(), Some(1), "{command} {name}: {said}");
             assert!(said.contains(part), "{command} {name}: {said}");
             assert!(!said.contains("Some(") && !said.contains('{'), "{said}");
@@ -247,13 +251,13 @@ fn looking_takes_the_right_to_read() {
         let Some(out) = as_nobody("stat", &path) else {
             return;
         };
-        let said = told(&out);
+        let said = all_output(&out);
         assert!(said.contains(part), "{files_are:o}: {said}");
         assert!(!said.contains("writable"), "{said}");
     }
     mode(&path, 0o700).unwrap();
     for command in ["stat", "verify", "dump", "facts"] {
-        let said = told(&as_nobody(command, &path).unwrap());
+        let said = all_output(&as_nobody(command, &path).unwrap());
         assert!(said.contains("must be allowed to read it"), "{said}");
         assert!(!said.contains("writable"), "{said}");
     }

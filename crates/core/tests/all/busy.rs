@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What happens in whoever looks at the log, before it gets to see what it asked for.
+/// What happens in a reader of the log, before it gets to see what it asked for.
 type Meanwhile = Arc<dyn Fn(Event) + Send + Sync>;
 
 /// What was asked for.
@@ -159,7 +159,7 @@ fn what_comes_and_goes_meanwhile_is_neither_missed_nor_waited_for() {
     });
 }
 
-/// What the writer does between two reads of whoever looks.
+/// What the writer does between two reads of a reader.
 #[derive(Debug, Clone, Copy)]
 enum Writes {
     /// Some records.

@@ -137,13 +137,13 @@ fn noticed_though_nothing_more_is_committed() {
             log.commit_with(b"one", policy).unwrap();
             pause(system, Duration::from_millis(900));
             assert_displaced(log.append(b"two"), "deleted");
-            // Whoever follows is told as well.
-            let told = loop {
+            // A follower gets the error as well.
+            let reported = loop {
                 if let Err(e) = follower.next_blocking().expect("an end with a reason") {
                     break e;
                 }
             };
-            assert_displaced(Err::<(), _>(told), "deleted");
+            assert_displaced(Err::<(), _>(reported), "deleted");
             disk.displace("/log", Whereabouts::Here);
             drop(log);
         }

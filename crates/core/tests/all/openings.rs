@@ -140,12 +140,12 @@ fn a_listing_that_is_short_loses_nothing() {
                     let disk = SimDisk::new(SimOptions::default(), 1);
                     disk.restore(&filled);
                     let left = Arc::new(AtomicI64::new(nth));
-                    let told = left.clone();
+                    let reported = left.clone();
                     let failed = SimRuntime::run(nth as u64, |rt| {
                         let shy = Shy {
                             inner: disk.system(rt),
                             how,
-                            left: told,
+                            left: reported,
                             for_good,
                         };
                         let options = options().on_damage(on_damage);
@@ -331,13 +331,13 @@ fn a_missing_control_file_is_what_is_named_missing() {
             panic!("opened");
         };
         assert_eq!(e.kind(), ErrorKind::NoLog);
-        let told = e.to_string();
+        let reported = e.to_string();
         for part in [
             "'control' is missing",
             "restore 'control' from a copy",
             "logforce salvage",
         ] {
-            assert!(told.contains(part), "{told}");
+            assert!(reported.contains(part), "{reported}");
         }
     });
 }

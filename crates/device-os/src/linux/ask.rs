@@ -3,7 +3,7 @@
 //! What is not found is not there. Every other error is passed on: to take it for "not there" would
 //! let a process that has run out of descriptors or memory believe in a better disk than it has.
 
-use super::error::{at, patient};
+use super::error::{at, uninterrupted_io};
 use logforce_device::planted;
 use rustix::fs::{Dir, Mode, OFlags};
 use std::fs;
@@ -39,7 +39,7 @@ pub fn found<T>(answer: io::Result<T>, doing: &str, path: &Path) -> io::Result<O
 
 /// All bytes of a file.
 pub fn bytes(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    found(patient(|| fs::read(path)), "read", path)
+    found(uninterrupted_io(|| fs::read(path)), "read", path)
 }
 
 /// A file of one line; `None` if it is missing or empty.
@@ -64,17 +64,22 @@ pub fn names(dir: &Path) -> io::Result<Option<Vec<String>>> {
         names.sort();
         Ok(names)
     };
-    found(patient(list), "list", dir)
+    found(uninterrupted_io(list), "list", dir)
 }
 
 /// Whether there is something of that name.
 pub fn exists(path: &Path) -> io::Result<bool> {
-    found(patient(|| fs::symlink_metadata(path)), "look at", path).map(|m| m.is_some())
+    found(
+        uninterrupted_io(|| fs::symlink_metadata(path)),
+        "look at",
+        path,
+    )
+    .map(|m| m.is_some())
 }
 
 /// Where a path leads, without links.
 pub fn real(path: &Path) -> io::Result<Option<PathBuf>> {
-    found(patient(|| fs::canonicalize(path)), "find", path)
+    found(uninterrupted_io(|| fs::canonicalize(path)), "find", path)
 }
 
 #[cfg(test)]
@@ -84,8 +89,8 @@ mod tests {
     #[test]
     fn only_what_is_not_found_is_not_there() {
         for kind in [io::ErrorKind::PermissionDenied, io::ErrorKind::Other] {
-            let told = found(Err::<(), _>(kind.into()), "read", Path::new("/proc/x"));
-            assert_eq!(told.map_err(|e| e.kind()), Err(kind));
+            let answer = found(Err::<(), _>(kind.into()), "read", Path::new("/proc/x"));
+            assert_eq!(answer.map_err(|e| e.kind()), Err(kind));
         }
         let temp = tempfile::tempdir().unwrap();
         let file = temp.path().join("file");
@@ -98,7 +103,7 @@ mod tests {
         assert_eq!(real(&nowhere).unwrap(), None);
         assert!(!exists(&nowhere).unwrap());
         let below = file.join("below");
-        for told in [
+        for answer in [
             line(&below).unwrap_err(),
             names(&file).unwrap_err(),
             real(&below).unwrap_err(),
@@ -106,7 +111,7 @@ mod tests {
             line(temp.path()).unwrap_err(),
         ] {
             assert!(
-                told.to_string().contains("file") || told.kind() == io::ErrorKind::IsADirectory
+                answer.to_string().contains("file") || answer.kind() == io::ErrorKind::IsADirectory
             );
         }
     }

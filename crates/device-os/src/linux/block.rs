@@ -1,7 +1,7 @@
 //! The block device below a filesystem, from `/sys`.
 
 use super::ask::{self, Roots};
-use super::error::patient;
+use super::error::uninterrupted_io;
 use super::mounts::Mount;
 use logforce_device::{BlockDevice, WriteCache};
 use std::fs;
@@ -52,7 +52,7 @@ pub fn by_path(source: &str, filesystem: &str, roots: &Roots) -> io::Result<Belo
         Some(name) => roots.dev.join(name),
         None => PathBuf::from(source),
     };
-    let stat = ask::found(patient(|| fs::metadata(&path)), "look at", &path)?;
+    let stat = ask::found(uninterrupted_io(|| fs::metadata(&path)), "look at", &path)?;
     let Some(stat) = stat.filter(|s| s.file_type().is_block_device()) else {
         // A container has its own `/dev`; the kernel's name is good enough where btrfs has it.
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -126,12 +126,12 @@ impl Located {
     /// believe (`queue/write_cache` can be written to); `None` where it has no such file.
     pub fn driver_says_volatile(&self) -> io::Result<Option<bool>> {
         // virtio; and disks that speak SCSI, SATA among them.
-        let mut told = self.line("cache_type")?;
+        let mut answer = self.line("cache_type")?;
         let disks = self.whole.join("device/scsi_disk");
         for disk in ask::names(&disks)?.unwrap_or_default() {
-            told = told.or(ask::line(&disks.join(disk).join("cache_type"))?);
+            answer = answer.or(ask::line(&disks.join(disk).join("cache_type"))?);
         }
-        Ok(told.map(|t| t.starts_with("write back")))
+        Ok(answer.map(|t| t.starts_with("write back")))
     }
 
     /// What the device says of itself.

@@ -2,7 +2,7 @@
 
 use super::ask::{self, Roots};
 use super::block::{self, Below};
-use super::error::{at, patient, uninterrupted};
+use super::error::{at, uninterrupted, uninterrupted_io};
 use super::mounts;
 use rustix::fs::{Mode, OFlags};
 use std::fs::File;
@@ -76,7 +76,8 @@ impl Counter {
             ));
         }
         let stat = located.whole.join("stat");
-        let file = patient(|| File::open(&stat)).map_err(|e| at(e, "read the counters", &stat))?;
+        let file = uninterrupted_io(|| File::open(&stat))
+            .map_err(|e| at(e, "read the counters", &stat))?;
         Ok(Counter {
             device: located.whole_name(),
             file,
@@ -98,7 +99,7 @@ impl Counter {
     /// What the system says; `InvalidData` if the counters are not in the known form.
     pub fn sample(&self) -> io::Result<DeviceCounters> {
         let mut buf = [0u8; 512];
-        let n = patient(|| self.file.read_at(&mut buf, 0))
+        let n = uninterrupted_io(|| self.file.read_at(&mut buf, 0))
             .map_err(|e| at(e, "read the counters", &self.path))?;
         let text = String::from_utf8_lossy(&buf[..n]);
         let (writes, sectors_written, flushes) = parse(&text).ok_or_else(|| {

@@ -40,7 +40,7 @@ pub fn ask(file: BorrowedFd<'_>) -> rustix::io::Result<Told> {
 pub fn flags(file: BorrowedFd<'_>) -> rustix::io::Result<IFlags> {
     match uninterrupted(|| rustix::fs::ioctl_getflags(file)) {
         Err(Errno::NOTTY | Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS) => Ok(IFlags::empty()),
-        told => told,
+        answer => answer,
     }
 }
 

@@ -187,8 +187,8 @@ mod tests {
     #[test]
     fn ext4_options() {
         let parsed = |text, jbd2| {
-            let told = parse_ext4(text, jbd2);
-            (told.data_journal, told.barriers, told.journal)
+            let answer = parse_ext4(text, jbd2);
+            (answer.data_journal, answer.barriers, answer.journal)
         };
         let plain = "rw\nbarrier\ndata=ordered\n";
         assert_eq!(parsed(plain, true), (false, Some(true), Journal::Own));

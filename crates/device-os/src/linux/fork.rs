@@ -1,10 +1,10 @@
 //! Telling a process from the children it forks, on every commit, without a system call.
 //!
 //! A page of memory holds the process's number and is marked `MADV_WIPEONFORK`: in a child the
-//! kernel hands it out zeroed, whoever forked (also a raw `clone` or `fork` that runs none of
-//! libc's handlers, which a counter bumped by `pthread_atfork` would miss). A process that reads
-//! zero is a new one and gives itself a new number. Only a child that shares the memory itself
-//! (`vfork`, `CLONE_VM`) cannot be told apart; it *is* the same memory.
+//! kernel hands it out zeroed, however the process forked (also a raw `clone` or `fork` that runs
+//! none of libc's handlers, which a counter bumped by `pthread_atfork` would miss). A process that
+//! reads zero is a new one and gives itself a new number. Only a child that shares the memory
+//! itself (`vfork`, `CLONE_VM`) cannot be told apart; it *is* the same memory.
 
 #![allow(unsafe_code)]
 

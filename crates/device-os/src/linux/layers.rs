@@ -6,7 +6,7 @@
 
 use super::ask::{self, Roots};
 use super::block::{self, Below, Located};
-use super::error::{at, patient, uninterrupted};
+use super::error::{at, uninterrupted, uninterrupted_io};
 use super::stack;
 use logforce_device::{Assessment, Barrier, FileState, FilesystemKind, ForceBy, Guarantee};
 use logforce_device::{Layer, Plan, Verdict, WriteCache};
@@ -49,14 +49,14 @@ impl Walk<'_> {
             self.layers.push(leaf);
             return Ok(());
         }
-        let told;
+        let why;
         let dropped = match (dropped, device.write_cache()?) {
             (None, WriteCache::Through) => {
-                told = format!(
+                why = format!(
                     "{name} says `write through` (/sys/block/{name}/queue/write_cache), so the kernel \
                      drops the flushes that have to come to what lies below it"
                 );
-                Some(told.as_str())
+                Some(why.as_str())
             }
             (None, WriteCache::Unknown) => {
                 self.layers.push(Layer {
@@ -123,7 +123,8 @@ impl Walk<'_> {
             self.layers.push(in_memory(&held, "the file is in memory"));
             return Ok(());
         }
-        let Some(stat) = reachable(patient(|| fs::metadata(file)), "look at", file)? else {
+        let Some(stat) = reachable(uninterrupted_io(|| fs::metadata(file)), "look at", file)?
+        else {
             self.unseen(
                 &held,
                 "the file is not to be found, or not to be looked at, here",
@@ -142,14 +143,15 @@ impl Walk<'_> {
                 }
             };
         }
-        // The path is the one of whoever attached the file: in a container another file may have it.
+        // The path is the one of the process that attached the file: in a container another file
+        // may have it.
         let sectors: u64 = device.number("size")?.unwrap_or(0);
         let offset: u64 = device.number("loop/offset")?.unwrap_or(0);
         let is_it = stat.is_file() && stat.len() >= offset.saturating_add(sectors << 9);
         let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let open = || rustix::fs::open(file, flags, Mode::empty()).map_err(io::Error::from);
         let opened = match is_it {
-            true => reachable(patient(open), "open", file)?,
+            true => reachable(uninterrupted_io(open), "open", file)?,
             false => None,
         };
         let Some(opened) = opened else {
@@ -187,9 +189,9 @@ impl Walk<'_> {
                 },
                 None => through_the_cache(held),
             });
-        let told = below.notes.into_iter();
+        let notes = below.notes.into_iter();
         self.notes
-            .extend(told.map(|n| format!("Below {name}: {n}")));
+            .extend(notes.map(|n| format!("Below {name}: {n}")));
         Ok(())
     }
 
@@ -261,9 +263,9 @@ impl Walk<'_> {
                 written: Guarantee::ProcessCrash,
             });
         }
-        let told = below.notes.into_iter();
+        let notes = below.notes.into_iter();
         self.notes
-            .extend(told.map(|n| format!("Below the overlay: {n}")));
+            .extend(notes.map(|n| format!("Below the overlay: {n}")));
         Ok(())
     }
 
@@ -308,7 +310,7 @@ fn open_upper(
         let real = upper.join(part);
         let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
         let open = || rustix::fs::open(&real, flags, Mode::empty()).map_err(io::Error::from);
-        let Some(fd) = reachable(patient(open), "open", &real)? else {
+        let Some(fd) = reachable(uninterrupted_io(open), "open", &real)? else {
             continue;
         };
         let shown = mount.mount_point.join(part);
@@ -316,7 +318,8 @@ fn open_upper(
         for _ in 0..3 {
             let there =
                 uninterrupted(|| rustix::fs::fstat(&fd)).map_err(|e| at(e, "look at", &real))?;
-            let Some(here) = ask::found(patient(|| fs::metadata(&shown)), "look at", &shown)?
+            let Some(here) =
+                ask::found(uninterrupted_io(|| fs::metadata(&shown)), "look at", &shown)?
             else {
                 return Ok(None);
             };
@@ -355,7 +358,7 @@ fn reachable<T>(answer: io::Result<T>, doing: &str, path: &Path) -> io::Result<O
 fn leaf(device: &Located, dropped: Dropped<'_>) -> io::Result<Layer> {
     let name = device.whole_name();
     let cache = device.write_cache()?;
-    let told = |guarantee, verdict, evidence: String, written| Layer {
+    let layer = |guarantee, verdict, evidence: String, written| Layer {
         name: name.clone(),
         synced: assessment(guarantee, verdict, evidence),
         written,
@@ -374,7 +377,7 @@ fn leaf(device: &Located, dropped: Dropped<'_>) -> io::Result<Layer> {
             (Some(_), WriteCache::Through) | (None, _) => Guarantee::PowerLoss,
             (Some(_), _) => Guarantee::OsCrash,
         };
-        return Ok(told(
+        return Ok(layer(
             guarantee,
             Verdict::Unknown,
             why.to_owned(),
@@ -383,7 +386,7 @@ fn leaf(device: &Located, dropped: Dropped<'_>) -> io::Result<Layer> {
     }
     let driver = device.driver_says_volatile()?;
     Ok(match (cache, dropped) {
-        (WriteCache::Through, _) if driver == Some(true) => told(
+        (WriteCache::Through, _) if driver == Some(true) => layer(
             Guarantee::OsCrash,
             Verdict::Contradicted,
             format!(
@@ -393,31 +396,31 @@ fn leaf(device: &Located, dropped: Dropped<'_>) -> io::Result<Layer> {
             ),
             Guarantee::OsCrash,
         ),
-        (WriteCache::Through, _) => told(
+        (WriteCache::Through, _) => layer(
             Guarantee::PowerLoss,
             Verdict::Declared,
             "the device says that it has no volatile cache".to_owned(),
             Guarantee::PowerLoss,
         ),
-        (WriteCache::Back, None) => told(
+        (WriteCache::Back, None) => layer(
             Guarantee::PowerLoss,
             Verdict::Declared,
             "the device has a volatile cache and the system flushes it".to_owned(),
             Guarantee::OsCrash,
         ),
-        (WriteCache::Back, Some(why)) => told(
+        (WriteCache::Back, Some(why)) => layer(
             Guarantee::OsCrash,
             Verdict::Contradicted,
             format!("it has a volatile cache that nothing flushes: {why}"),
             Guarantee::OsCrash,
         ),
-        (WriteCache::Unknown, None) => told(
+        (WriteCache::Unknown, None) => layer(
             Guarantee::PowerLoss,
             Verdict::Unknown,
             "whether the device has a volatile cache is not known".to_owned(),
             Guarantee::OsCrash,
         ),
-        (_, why) => told(
+        (_, why) => layer(
             Guarantee::OsCrash,
             Verdict::Unknown,
             format!(

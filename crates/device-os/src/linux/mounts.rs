@@ -55,8 +55,10 @@ pub fn id(fd: BorrowedFd<'_>, path: &Path) -> io::Result<Option<u64>> {
     match uninterrupted(ask) {
         // QEMU's user emulation (7.2) hands on the kernel's mask and not the number, which then is 0.
         // That is the kernel's first root at most, which the path finds as well.
-        Ok(told) if told.stx_mask & StatxFlags::MNT_ID.bits() != 0 && told.stx_mnt_id != 0 => {
-            Ok(Some(told.stx_mnt_id))
+        Ok(answer)
+            if answer.stx_mask & StatxFlags::MNT_ID.bits() != 0 && answer.stx_mnt_id != 0 =>
+        {
+            Ok(Some(answer.stx_mnt_id))
         }
         Ok(_) | Err(Errno::NOSYS) => Ok(None),
         Err(e) => Err(at(e, "ask for the mount of", path)),

@@ -133,8 +133,8 @@ fn ext(
     roots: &Roots,
     depth: u32,
 ) -> io::Result<()> {
-    let told = filesystem::ext4(&located.name, roots)?;
-    let Some(told) = told.filter(|t| t.barriers.is_some()) else {
+    let answer = filesystem::ext4(&located.name, roots)?;
+    let Some(answer) = answer.filter(|t| t.barriers.is_some()) else {
         // The kernel's old driver of ext2 has no such options.
         if name != "ext2" && *barriers {
             let (at_most, then) = unflushed_device(located, roots, depth)?;
@@ -150,15 +150,15 @@ fn ext(
         }
         return Ok(());
     };
-    let off = told.barriers == Some(false);
-    for (is, option) in [(told.data_journal, "data=journal"), (off, "nobarrier")] {
+    let off = answer.barriers == Some(false);
+    for (is, option) in [(answer.data_journal, "data=journal"), (off, "nobarrier")] {
         if is && !filesystem::has_option(options, option) {
             options.push(',');
             options.push_str(option);
         }
     }
     *barriers &= !off;
-    match told.journal {
+    match answer.journal {
         Journal::Own => {}
         Journal::None => notes.push(format!(
             "This {name} has no journal: after a power cut it must be checked (e2fsck) before it is mounted."

@@ -1,7 +1,7 @@
 //! What tells a filesystem from every other, also after a restart.
 
 use super::ask::{self, Roots};
-use super::error::patient;
+use super::error::uninterrupted_io;
 use std::fs;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -51,7 +51,7 @@ fn of_btrfs(device: &str, roots: &Roots) -> io::Result<Option<String>> {
 }
 
 fn is_device(path: &Path, number: &str) -> io::Result<bool> {
-    let stat = ask::found(patient(|| fs::metadata(path)), "look at", path)?;
+    let stat = ask::found(uninterrupted_io(|| fs::metadata(path)), "look at", path)?;
     Ok(stat.is_some_and(|stat| {
         let id = stat.rdev();
         let (major, minor) = (rustix::fs::major(id), rustix::fs::minor(id));

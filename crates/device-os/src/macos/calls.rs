@@ -60,20 +60,20 @@ pub fn volume_uuid(file: BorrowedFd<'_>) -> Option<String> {
         fileattr: 0,
         forkattr: 0,
     };
-    let mut told = [0; UUID_ANSWER];
+    let mut bytes = [0; UUID_ANSWER];
     // SAFETY: the descriptor is open; the call reads one such structure, and writes no more bytes
     // than the length says that there are; both are live locals.
     let done = unsafe {
         libc::fgetattrlist(
             file.as_raw_fd(),
             (&raw mut wanted).cast(),
-            told.as_mut_ptr().cast(),
-            told.len(),
+            bytes.as_mut_ptr().cast(),
+            bytes.len(),
             0,
         )
     };
     answer(done).ok()?;
-    attributes::uuid(&told)
+    attributes::uuid(&bytes)
 }
 
 fn answer(result: libc::c_int) -> io::Result<()> {

@@ -11,8 +11,8 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
 
-/// Somebody who only asks whether the lock is held holds it for a moment, shared. Whoever wants it
-/// tries again for so long.
+/// A process that only asks whether the lock is held holds it for a moment, shared. One that wants
+/// it tries again for so long.
 const ATTEMPTS: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(3);
 

@@ -21,7 +21,7 @@ pub fn uninterrupted<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rust
 
 /// The same for the standard library's calls.
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
-pub fn patient<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+pub fn uninterrupted_io<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match call() {
             Err(e) if e.kind() == io::ErrorKind::Interrupted && !planted!("signal-is-an-error") => {
@@ -55,6 +55,6 @@ mod tests {
         let mut answers = vec![Ok(7), Err(Errno::INTR), Err(Errno::INTR)];
         assert_eq!(uninterrupted(|| answers.pop().unwrap()), Ok(7));
         let mut answers = vec![Ok(7), Err(Errno::INTR.into()), Err(Errno::INTR.into())];
-        assert_eq!(patient(|| answers.pop().unwrap()).unwrap(), 7);
+        assert_eq!(uninterrupted_io(|| answers.pop().unwrap()).unwrap(), 7);
     }
 }

@@ -303,7 +303,7 @@ impl Directory for OsDirectory {
         let open = &self.open;
         let (wide, path) = (open.wide_path_of(name), open.path_of(name));
         let lock = take(open.identity, &path, || lock::take(&wide, &path))?;
-        // What a crash left between two steps of ours. Whoever writes here now is us.
+        // What a crash left between two steps of ours. We are the writer now.
         names::clean(&open.wide, &open.std_path());
         Ok(Box::new(lock))
     }

@@ -1,7 +1,7 @@
 //! What follows from the answers of the disk below a volume.
 //!
-//! Whoever is asked is behind [`Ask`], so that made-up answers go the same way as a driver's: Wine
-//! answers hardly one of the questions.
+//! The driver that is asked is behind [`Ask`], so that made-up answers go the same way as a
+//! driver's: Wine answers hardly one of the questions.
 
 use super::{protocol, storage};
 use crate::nvme;
@@ -103,8 +103,8 @@ fn describe(disk: &impl Ask, notes: &mut Vec<String>) -> (BlockDevice, bool) {
     };
     if storage::is_nvme(&about) {
         let is_off = cache.is_some_and(|c| c.is_off);
-        let told = disk.identify();
-        match told.map(|t| protocol::data(&t).and_then(nvme::controller)) {
+        let answer = disk.identify();
+        match answer.map(|t| protocol::data(&t).and_then(nvme::controller)) {
             Ok(Some(controller)) => nvme::weigh(&controller, &mut device, is_off, notes),
             Ok(None) => {
                 notes.push("The NVMe controller's answer on what it is makes no sense.".to_owned())

@@ -3,7 +3,7 @@ use super::error::at;
 use super::handle::{self, How, SHARE_ALL};
 use super::in_flight::InFlight;
 use super::overlapped::{self, Writer};
-use super::patience::patiently;
+use super::retry::while_busy_or_denied;
 use super::security::Owner;
 use super::{control, flush, in_place, machine, path, volume};
 use crate::checks;
@@ -76,7 +76,11 @@ impl OsFile {
             };
             handle::open(&wide, how).map_err(|e| at(e, if new { "make" } else { "open" }, &path))
         };
-        let cached = Arc::new(if new { open()? } else { patiently(open)? });
+        let cached = Arc::new(if new {
+            open()?
+        } else {
+            while_busy_or_denied(open)?
+        });
         let writer = if how.direct {
             let flags = FILE_FLAG_OVERLAPPED | FILE_FLAG_NO_BUFFERING;
             match handle::reopen(&cached, access, flags) {
@@ -265,8 +269,8 @@ impl File for OsFile {
         let fail = |e| at(e, "flush", &self.path);
         let handle = self.flush_handle().map_err(fail)?;
         let data_only = barrier == Barrier::Data;
-        let settled = self.in_place && self.extent.is_settled();
-        if data_only && settled && flush::data(handle).map_err(fail)? {
+        let flushed = self.in_place && self.extent.is_flushed();
+        if data_only && flushed && flush::data(handle).map_err(fail)? {
             return Ok(());
         }
         let before = self.extent.before_flush();
@@ -283,7 +287,7 @@ impl File for OsFile {
     /// Setting the size makes NTFS allocate the clusters (files are not sparse unless asked to be),
     /// so that space is there afterwards. `SetFileValidData`, which would spare the zeroes that the
     /// log fills in next, is not used: it shows what lay on the disk there before, other people's
-    /// deleted files, to whoever can read the file.
+    /// deleted files, to every reader of the file.
     fn reserve(&self, len: u64) -> io::Result<bool> {
         checks::end(len, 0)?;
         let set = || handle::set_len(&self.cached, len);

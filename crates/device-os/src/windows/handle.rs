@@ -197,8 +197,8 @@ pub fn rename_over(handle: &OwnedHandle, to: &[u16]) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes the name of the open file (`DELETE` rights) at once, whoever has it open. Since Windows
-/// 10, on NTFS.
+/// Removes the name of the open file (`DELETE` rights) at once, also where others have it open.
+/// Since Windows 10, on NTFS.
 pub fn remove_name(handle: &OwnedHandle) -> io::Result<()> {
     let info = fs::FILE_DISPOSITION_INFO_EX {
         Flags: fs::FILE_DISPOSITION_FLAG_DELETE | fs::FILE_DISPOSITION_FLAG_POSIX_SEMANTICS,

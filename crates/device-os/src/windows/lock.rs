@@ -27,8 +27,8 @@ use windows_sys::Win32::System::IO::OVERLAPPED;
 /// Which byte is locked: half of the upper part of its offset.
 const PLACE: u32 = 0x4000_0000;
 
-/// Somebody who only asks whether the lock is held holds it for a moment, shared. Whoever wants it
-/// tries again for so long.
+/// A process that only asks whether the lock is held holds it for a moment, shared. One that wants
+/// it tries again for so long.
 const ATTEMPTS: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(3);
 

@@ -72,7 +72,7 @@ pub fn is_running(pid: u32) -> bool {
     }
     // SAFETY: the call has just opened it, and nothing else owns it.
     let process = unsafe { OwnedHandle::from_raw_handle(process) };
-    // It may have ended, and be kept by whoever has it open.
+    // It may have ended, and be kept by a process that has it open.
     // SAFETY: the handle is open, with the right to wait.
     unsafe { WaitForSingleObject(process.as_raw_handle(), 0) == WAIT_TIMEOUT }
 }

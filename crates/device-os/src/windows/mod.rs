@@ -47,7 +47,7 @@ mod names;
 #[cfg(windows)]
 mod overlapped;
 #[cfg(windows)]
-mod patience;
+mod retry;
 #[cfg(windows)]
 pub(crate) mod runtime;
 #[cfg(windows)]

@@ -9,7 +9,7 @@
 use super::directory::is_refusal;
 use super::handle::{self, How, SHARE_ALL};
 use super::path;
-use super::patience::while_busy;
+use super::retry::while_busy;
 use std::io;
 use std::os::windows::io::OwnedHandle;
 use std::path::Path;

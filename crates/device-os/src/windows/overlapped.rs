@@ -58,8 +58,8 @@ impl Event {
 
 impl Drop for Event {
     fn drop(&mut self) {
-        // Whoever starts the next operation with it resets it: the system does. A signal of this one
-        // may still come after that: see `wait_over`.
+        // The start of the next operation with it resets it: the system does that. A signal of this
+        // one may still come after that: see `wait_over`.
         let mut kept = EVENTS.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() < EVENTS_KEPT {
             kept.extend(self.0.take());
@@ -80,11 +80,11 @@ fn overlapped_at(offset: u64, event: &Event) -> OVERLAPPED {
 /// Waits until the operation is over, whatever happens, and gives the number of bytes.
 ///
 /// The status in the `OVERLAPPED` alone says that it is over; the event says only when to look. An
-/// event may be set though its present operation is not over: whoever saw the status of the one
-/// before did not have to wait for its signal, which the system gives *after* it has written the
-/// status. That signal may come when the event has long been through the pool and serves another
-/// operation, on another thread. `GetOverlappedResult` would take it for the end of that one, and
-/// memory would be freed that the system still works on.
+/// event may be set though its present operation is not over: a thread that saw the status of the
+/// one before did not have to wait for its signal, which the system gives *after* it has written
+/// the status. That signal may come when the event has long been through the pool and serves
+/// another operation, on another thread. `GetOverlappedResult` would take it for the end of that
+/// one, and memory would be freed that the system still works on.
 ///
 /// A signal that came too early is reset, and the status looked at once more before the next
 /// wait. No end is missed by that: the system writes the status, then sets the event. If the status

@@ -161,8 +161,8 @@ mod tests {
             assert_eq!(cache.write_through, means);
         }
         // A `bool` that is none.
-        let told = cache(&property(2, 2, 0, [255, 2, 1])).unwrap();
-        assert!(told.flush && told.told_protected && told.nv_cache);
+        let answer = cache(&property(2, 2, 0, [255, 2, 1])).unwrap();
+        assert!(answer.flush && answer.told_protected && answer.nv_cache);
         let is_off = |kind, enabled| {
             cache(&property(kind, enabled, 0, [1, 0, 0]))
                 .unwrap()

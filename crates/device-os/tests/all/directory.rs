@@ -1,6 +1,6 @@
 //! Names: making, opening, renaming, removing, listing, and what is refused.
 
-use crate::common::{again, on_disk, told};
+use crate::common::{again, in_second_process, on_disk};
 use logforce_device::{Access, OpenFile, ReadSource, System, Write};
 use logforce_device_os::OsSystem;
 use logforce_testkit::process::Start;
@@ -53,7 +53,7 @@ fn files_are_made_listed_renamed_and_removed() {
     dir.sync().unwrap();
     dir.remove("b").unwrap();
     dir.sync().unwrap();
-    // A removed file can be read by whoever has it open.
+    // A removed file can be read through an open handle.
     let mut buf = [0; 3];
     assert_eq!(file.read_at(0, &mut buf, ReadSource::Cache).unwrap(), 3);
     assert_eq!(&buf, b"one");
@@ -265,7 +265,7 @@ fn an_unprivileged_user_is_refused_with_the_path() {
 
 #[test]
 fn as_the_unprivileged_user() {
-    let Some(home) = told(UNPRIVILEGED) else {
+    let Some(home) = in_second_process(UNPRIVILEGED) else {
         return;
     };
     let path = home.join("log");

@@ -258,7 +258,7 @@ fn an_overlay_is_worth_its_upper_directory() {
         }
         // In the upper directory, and not: nothing was ever written below `a`.
         sub(&merged, "new");
-        let told = ["", "new", "a/b"].map(|dir| facts(&merged.join(dir)));
+        let answer = ["", "new", "a/b"].map(|dir| facts(&merged.join(dir)));
         // What has its path now is another directory: as in a container.
         let moved = shm.path().join("moved");
         std::fs::rename(&upper, &moved).unwrap();
@@ -267,7 +267,7 @@ fn an_overlay_is_worth_its_upper_directory() {
         std::fs::remove_dir(&upper).unwrap();
         let gone = facts(&merged);
         loopfs::unmount(&merged).unwrap();
-        for f in told {
+        for f in answer {
             let a = f.assess(Method::Fdatasync, FileState::Zeroed).unwrap();
             assert_eq!(a.guarantee, Guarantee::ProcessCrash, "{f:#?}");
             assert!(a.evidence.contains(upper.to_str().unwrap()), "{a:?}");
@@ -279,24 +279,24 @@ fn an_overlay_is_worth_its_upper_directory() {
     });
 }
 
-/// Whoever may write to `/sys` can tell a loop device to drop flushes. Nothing empties the caches
-/// below it then.
+/// A process that may write to `/sys` can tell a loop device to drop flushes. Nothing empties the
+/// caches below it then.
 #[test]
 fn a_loop_device_told_to_write_through_promises_nothing() {
     on_each(&[("ext4", 32)], |_, fs| {
-        let told = format!("/sys/block/{}/queue/write_cache", fs.device());
+        let attribute = format!("/sys/block/{}/queue/write_cache", fs.device());
         assert_eq!(
             assess(&facts(fs.path()), Method::DirectDsync),
             (Guarantee::PowerLoss, Verdict::Declared),
             "{:#?}",
             facts(fs.path())
         );
-        if let Err(e) = std::fs::write(&told, "write through") {
-            return logforce_testkit::skip!("{told}: {e}");
+        if let Err(e) = std::fs::write(&attribute, "write through") {
+            return logforce_testkit::skip!("{attribute}: {e}");
         }
         let f = facts(fs.path());
         // The device outlives this test, perhaps.
-        std::fs::write(&told, "write back").unwrap();
+        std::fs::write(&attribute, "write back").unwrap();
         let a = f.assess(Method::DirectDsync, FileState::Zeroed).unwrap();
         let worth = (a.guarantee, a.verdict);
         assert_eq!(worth, (Guarantee::ProcessCrash, Verdict::Contradicted));

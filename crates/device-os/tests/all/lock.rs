@@ -1,6 +1,6 @@
 //! One writer: against this process, against another, and after a fork.
 
-use crate::common::{again, on_disk, told};
+use crate::common::{again, in_second_process, on_disk};
 use logforce_device::System;
 use logforce_device_os::OsSystem;
 use logforce_testkit::process::Start;
@@ -72,7 +72,9 @@ fn holder(dir: &Path) -> Child {
 
 #[test]
 fn hold() {
-    let Some(path) = told(HOLDER) else { return };
+    let Some(path) = in_second_process(HOLDER) else {
+        return;
+    };
     let dir = OsSystem::new().directory(&path).unwrap();
     let _lock = dir.lock("lock").unwrap();
     println!("held");

@@ -1,6 +1,6 @@
 //! Whether a process is there.
 
-use crate::common::{again, told};
+use crate::common::{again, in_second_process};
 use logforce_device_os::is_running;
 use logforce_testkit::process::Start;
 use std::io::Read;
@@ -11,7 +11,7 @@ const WAITER: &str = "LOGFORCE_TEST_WAITER";
 
 #[test]
 fn a_process_is_there_until_it_ends() {
-    if told(WAITER).is_some() {
+    if in_second_process(WAITER).is_some() {
         // Until it is killed.
         let _ = std::io::stdin().read(&mut [0]);
         return;

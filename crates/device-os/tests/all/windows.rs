@@ -61,7 +61,7 @@ fn every_method_writes_what_every_reader_sees() {
         assert_eq!(first_bytes(&*reader, ReadSource::Cache), [3, 4, 2, 0]);
         dir.remove("renamed").unwrap();
         assert!(dir.entries().unwrap().is_empty());
-        // Whoever has it open keeps it, and the name is free at once.
+        // An open handle keeps it, and the name is free at once.
         let again = dir.open("renamed", OpenFile::CREATE).unwrap();
         assert_eq!(first_bytes(&*reader, ReadSource::Cache), [3, 4, 2, 0]);
         drop(again);

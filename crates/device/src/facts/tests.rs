@@ -140,11 +140,11 @@ fn the_default_of_windows_is_a_flush_whatever_the_device_says_of_write_through()
     let os = (Guarantee::OsCrash, Verdict::Declared);
     assert_eq!(of(&back, Method::NoBuffering), os);
     // The user has told Windows that the cache needs no flushes, which proves nothing.
-    let mut told = back;
-    told.barriers = false;
+    let mut configured = back;
+    configured.barriers = false;
     let dropped = (Guarantee::OsCrash, Verdict::Contradicted);
     for method in [Method::Flush, Method::FlushData, Method::WriteThrough] {
-        assert_eq!(of(&told, method), dropped);
+        assert_eq!(of(&configured, method), dropped);
     }
     // Where the device has no cache there is nothing to flush.
     let mut none = facts(Platform::Windows, WriteCache::Through, None);
@@ -153,7 +153,7 @@ fn the_default_of_windows_is_a_flush_whatever_the_device_says_of_write_through()
         assert_eq!(of(&none, method), durable);
     }
     // Each in the words of its own system.
-    for mut facts in [told, none] {
+    for mut facts in [configured, none] {
         let evidence = |facts: &Facts| {
             let flush = facts.default_method();
             facts.assess(flush, FileState::Zeroed).unwrap().evidence

@@ -153,7 +153,7 @@ fn threads_with_a_bare_block_on() {
     check(&log, 8, 100);
 }
 
-/// A future that is polled in one go with others wakes this task whoever is ready first.
+/// A future that is polled in one go with others wakes this task whichever is ready first.
 #[test]
 fn cancelled_by_select() {
     let (_dir, log) = open(tight());
@@ -272,7 +272,7 @@ fn handles_dropped_in_every_state() {
         }
     }
     log.force(log.tail_lsn()).unwrap();
-    // Whoever is gone is not woken any more.
+    // A future that was dropped is not woken any more.
     let woken = count.0.load(SeqCst);
     assert!(woken <= expected, "{woken} wakes");
     log.commit(b"one more").unwrap();
@@ -481,13 +481,13 @@ fn a_follower_is_awaited() {
             seen
         });
         // One that is cancelled again and again misses nothing.
-        let mut impatient = log.follow(log.front_lsn()).unwrap();
+        let mut follower = log.follow(log.front_lsn()).unwrap();
         let mut seen = 0;
         for n in 0..500 {
             let handle = log.submit_async(record(n, 100)).await.unwrap();
             tokio::select! {
                 biased;
-                found = impatient.next() => {
+                found = follower.next() => {
                     assert!(found.unwrap().unwrap().data == record(seen, 100));
                     seen += 1;
                 }
@@ -495,7 +495,7 @@ fn a_follower_is_awaited() {
             }
         }
         log.close().unwrap();
-        while let Some(found) = impatient.next().await {
+        while let Some(found) = follower.next().await {
             assert!(found.unwrap().data == record(seen, 100));
             seen += 1;
         }

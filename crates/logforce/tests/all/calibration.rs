@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-const LEFTOVER: &str = "calibration-0123456789abcdef.tmp";
+const STALE_FILE: &str = "calibration-0123456789abcdef.tmp";
 
 /// In one process one opening measures at a time, and others give up after a while: the tests take
 /// turns.
@@ -206,11 +206,11 @@ fn what_a_crashed_trial_left_is_no_foreign_file() {
     let Some(home) = place() else { return };
     let dir = home.path().join("log");
     fs::create_dir(&dir).unwrap();
-    fs::write(dir.join(LEFTOVER), [7; 100]).unwrap();
+    fs::write(dir.join(STALE_FILE), [7; 100]).unwrap();
     fs::write(dir.join("calibration"), "rubbish").unwrap();
     logforce::create_new(&dir, options()).unwrap();
     assert!(
-        !names(&dir).contains(&LEFTOVER.to_owned()),
+        !names(&dir).contains(&STALE_FILE.to_owned()),
         "it is cleared away"
     );
     calibration::measured(&dir, None, Duration::from_millis(50)).unwrap();

@@ -25,7 +25,7 @@ fn roomy(method: Method) -> Options {
         .method(method)
 }
 
-fn open_and_settle(dir: &Path, options: Options) -> Log {
+fn open_and_wait(dir: &Path, options: Options) -> Log {
     let log = logforce::create_new(dir, options).unwrap();
     log.commit(b"the first").unwrap();
     // The next segment is prepared in the background: not while we count.
@@ -72,11 +72,11 @@ fn calls_between(trace: &str) -> Vec<(&str, &str)> {
 
 #[test]
 fn system_calls_of_a_commit() {
-    if let Some(dir) = told(DIR) {
+    if let Some(dir) = in_second_process(DIR) {
         let method = Method::from_str(&std::env::var(METHOD).unwrap()).unwrap();
         let live = std::env::var(LIVE).is_ok();
         let way = Way::named(&std::env::var(WAY).unwrap());
-        let log = open_and_settle(&dir, roomy(method).live_stats(live));
+        let log = open_and_wait(&dir, roomy(method).live_stats(live));
         let begun = way.begin(&log);
         let _ = std::fs::metadata(BEGIN);
         for _ in 0..COMMITS {
@@ -234,7 +234,7 @@ fn flushes_of_a_commit() {
                 _ => 1,
             };
             let dir = fs.path().join(method.name());
-            let log = open_and_settle(&dir, roomy(method));
+            let log = open_and_wait(&dir, roomy(method));
             let begun = way.begin(&log);
             // What the preparation left to be written back is written now.
             rustix::fs::sync();

@@ -1,4 +1,4 @@
-//! What power cuts have shown is heeded by whoever opens a log there.
+//! What power cuts have shown is heeded by every opening of a log there.
 
 use crate::common::{assert_error, options, record};
 use logforce::cuts::{self, CutRun, NAME, Place};

@@ -178,9 +178,12 @@ fn a_segment_is_there_twice() {
             panic!("{e}")
         };
         assert!(!damage.truncatable, "{e}");
-        let told = e.to_string();
-        assert!(told.contains("OnDamage::Truncate fails here too"), "{told}");
-        assert!(!told.contains("opening with Options"), "{told}");
+        let reported = e.to_string();
+        assert!(
+            reported.contains("OnDamage::Truncate fails here too"),
+            "{reported}"
+        );
+        assert!(!reported.contains("opening with Options"), "{reported}");
     }
     fs::remove_file(&copy).unwrap();
     // A copy under a name that is none of ours is nobody's business.
@@ -449,19 +452,22 @@ fn a_bit_flipped_below_the_anchor_is_told_by_reading_and_by_verify() {
     assert!(within.contains(&at), "{damage:?} {at}");
     check_the_rest(&log);
     log.close().unwrap();
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let seen = logforce::inspect(dir.path()).unwrap();
     let found = seen
         .walk(&mut |v| {
             if let Visit::Damage(d) = v {
-                told.push(d.clone());
+                reported.push(d.clone());
             }
             true
         })
         .unwrap();
     // Record 20 is gone, one more was added.
     assert_eq!((found.damages, found.records), (1, RECORDS));
-    assert_eq!((told[0].lsn, told[0].offset), (damage.lsn, damage.offset));
+    assert_eq!(
+        (reported[0].lsn, reported[0].offset),
+        (damage.lsn, damage.offset)
+    );
 }
 
 /// The log with damage below its anchor goes on.
@@ -475,7 +481,7 @@ fn a_bit_flipped_above_the_anchor_is_refused_and_can_be_cut() {
     // The process died; nothing says where the log ended but the stamps.
     const DIR: &str = "LOGFORCE_TEST_DIR";
     let name_of_this = "a_bit_flipped_above_the_anchor_is_refused_and_can_be_cut";
-    if let Some(dir) = told(DIR) {
+    if let Some(dir) = in_second_process(DIR) {
         let log = logforce::create_new(&dir, options().segment_size(8 << 20)).unwrap();
         if log.guarantee() < logforce::Guarantee::PowerLoss {
             tell("weak");

@@ -53,7 +53,7 @@ fn missing() {
     logforce::open_or_create(home.path().join("other"), options()).unwrap();
 }
 
-/// What is no path, whoever asks for it.
+/// What is no path, by every function that takes one.
 #[test]
 fn paths_that_are_none() {
     for (path, words) in [("", "it is empty"), ("a\0b", "NUL")] {
@@ -74,7 +74,7 @@ fn paths_that_are_none() {
     }
 }
 
-/// Whoever is refused finds no empty directory afterwards, which the next one would take for a log
+/// A refused opening leaves no empty directory, which the next one would take for a log
 /// that was emptied; one that was there before stays.
 #[test]
 fn a_refused_opening_leaves_nothing() {
@@ -276,7 +276,7 @@ fn a_control_file_being_made_is_removed() {
     small_log(dir.path());
     let left = dir.path().join("control.tmp");
     fs::copy(dir.path().join("control"), &left).unwrap();
-    // Whoever only looks changes nothing.
+    // Reading changes nothing.
     logforce::inspect(dir.path()).unwrap();
     assert!(left.exists());
     let log = logforce::open_existing(dir.path(), options()).unwrap();
@@ -405,7 +405,7 @@ fn a_path_that_is_not_unicode() {
 fn relative_and_then_the_working_directory_changes() {
     const HOME: &str = "LOGFORCE_TEST_HOME";
     // The working directory is the process's: this test has one of its own.
-    let Some(home) = told(HOME) else {
+    let Some(home) = in_second_process(HOME) else {
         let home = temp();
         let name = "relative_and_then_the_working_directory_changes";
         assert_passed(&again(name, HOME, home.path()).to_end().unwrap());
@@ -492,7 +492,7 @@ fn by_other_names_of_it() {
 #[test]
 fn not_allowed() {
     const HOME: &str = "LOGFORCE_TEST_HOME";
-    if let Some(home) = told(HOME) {
+    if let Some(home) = in_second_process(HOME) {
         let denied = |name: &str, open: Opener, words: &[&str]| {
             let words = [
                 words,

@@ -15,7 +15,7 @@ fn quiet() -> Options {
         .live_stats(false)
 }
 
-fn settled(dir: &Path) -> Log {
+fn idle_log(dir: &Path) -> Log {
     let log = logforce::create_new(dir, quiet()).unwrap();
     log.commit(b"the first").unwrap();
     while log.stats().counters.segments_prepared == 0 {
@@ -100,7 +100,7 @@ fn taken_away_it_acknowledges_nothing_more() {
             let parent = home.path().join("home");
             fs::create_dir(&parent).unwrap();
             let dir = parent.join("log");
-            let log = settled(&dir);
+            let log = idle_log(&dir);
             take(&dir);
             if !closing {
                 assert_displaced(&commit_until_refused(&log), &dir, words);
@@ -133,7 +133,7 @@ fn deleted_while_it_fills() {
 fn moved_away_it_is_whole_where_it_is() {
     let home = temp();
     let dir = home.path().join("log");
-    let log = settled(&dir);
+    let log = idle_log(&dir);
     fs::rename(&dir, moved(&dir)).unwrap();
     let second = logforce::open_existing(moved(&dir), quiet());
     assert_error(second, ErrorKind::Locked, &[]);
@@ -159,7 +159,7 @@ fn a_link_that_leads_elsewhere() {
     let (link, real) = (home.path().join("link"), home.path().join("real"));
     fs::create_dir(&real).unwrap();
     std::os::unix::fs::symlink(&real, &link).unwrap();
-    let log = settled(&link);
+    let log = idle_log(&link);
     log.commit(b"by the link").unwrap();
     fs::remove_file(&link).unwrap();
     fs::create_dir(home.path().join("other")).unwrap();
@@ -191,9 +191,9 @@ fn run(mut child: Command) {
 #[test]
 fn a_process_that_changes_its_working_directory() {
     let name = "a_process_that_changes_its_working_directory";
-    if let Some(home) = told(HOME) {
+    if let Some(home) = in_second_process(HOME) {
         std::env::set_current_dir(&home).unwrap();
-        let log = settled(Path::new("log"));
+        let log = idle_log(Path::new("log"));
         std::env::set_current_dir("/").unwrap();
         goes_on(&log);
         // And it is that path which counts.
@@ -216,7 +216,7 @@ fn a_path_of_a_descriptor() {
     fs::create_dir(&dir).unwrap();
     let descriptor = fs::File::open(&dir).unwrap();
     let path = PathBuf::from(format!("/proc/self/fd/{}", descriptor.as_raw_fd()));
-    let log = settled(&path);
+    let log = idle_log(&path);
     drop(descriptor);
     goes_on(&log);
     fs::remove_dir_all(&dir).unwrap();
@@ -228,9 +228,9 @@ fn a_path_of_a_descriptor() {
 #[test]
 fn a_process_that_changes_its_root() {
     let name = "a_process_that_changes_its_root";
-    if let Some(home) = told(HOME) {
+    if let Some(home) = in_second_process(HOME) {
         let dir = home.join("log");
-        let log = settled(&dir);
+        let log = idle_log(&dir);
         let jail = home.join("jail");
         fs::create_dir(&jail).unwrap();
         let outside = fs::File::open(&home).unwrap();

@@ -26,8 +26,8 @@ fn help_is_help_and_no_log() {
     for name in ["till", "kv", "replica"] {
         let out = run(name, home.path(), &["--help"]);
         assert_eq!(out.status.code(), Some(0), "{name}: {}", said(&out));
-        let told = String::from_utf8(out.stdout).unwrap();
-        assert!(told.starts_with(&format!("usage: {name}")), "{told}");
+        let printed = String::from_utf8(out.stdout).unwrap();
+        assert!(printed.starts_with(&format!("usage: {name}")), "{printed}");
     }
     assert_eq!(files(home.path()), 0);
 }
@@ -57,9 +57,13 @@ fn unusable_arguments_make_nothing() {
         ("replica", &["--wait"]),
     ] {
         let out = run(name, home.path(), arguments);
-        let told = said(&out);
-        assert_eq!(out.status.code(), Some(2), "{name} {arguments:?}: {told}");
-        assert!(told.starts_with(&format!("usage: {name}")), "{told}");
+        let printed = said(&out);
+        assert_eq!(
+            out.status.code(),
+            Some(2),
+            "{name} {arguments:?}: {printed}"
+        );
+        assert!(printed.starts_with(&format!("usage: {name}")), "{printed}");
         assert_eq!(files(home.path()), 0, "{name} {arguments:?}");
     }
 }
@@ -81,10 +85,13 @@ fn errors_are_sentences() {
         ),
     ] {
         let out = run(name, home.path(), arguments);
-        let told = said(&out);
-        assert_eq!(out.status.code(), Some(1), "{name}: {told}");
-        assert!(told.contains(words), "{name}: {told}");
-        assert!(!told.contains('{') && !told.contains('"'), "{name}: {told}");
+        let printed = said(&out);
+        assert_eq!(out.status.code(), Some(1), "{name}: {printed}");
+        assert!(printed.contains(words), "{name}: {printed}");
+        assert!(
+            !printed.contains('{') && !printed.contains('"'),
+            "{name}: {printed}"
+        );
         assert!(!home.path().join("copy").exists(), "{name} {arguments:?}");
     }
     let waits = run("replica", home.path(), &["--wait", "gone", "copy", "0.1"]);

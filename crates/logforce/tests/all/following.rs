@@ -68,7 +68,7 @@ fn write(dir: &Path) {
 #[test]
 fn a_writer_in_another_process_is_killed_again_and_again() {
     let name = "a_writer_in_another_process_is_killed_again_and_again";
-    if let Some(dir) = told(DIR) {
+    if let Some(dir) = in_second_process(DIR) {
         return write(&dir);
     }
     let home = temp();
@@ -143,7 +143,7 @@ fn a_remote_follower_and_truncation() {
     for n in 0..10 {
         assert!(next(&mut follower).data == record(n, 100));
     }
-    // Taken back twice, further down the second time; then it goes on.
+    // Truncated at the back twice, further down the second time; then it goes on.
     for from in [6, 3] {
         log.truncate_back(placed[from].start).unwrap();
         let e = follower.next_blocking(Some(LONG)).unwrap_err();
@@ -153,7 +153,7 @@ fn a_remote_follower_and_truncation() {
         assert!(at == placed[from].start && to <= log.tail_lsn(), "{e}");
         assert_eq!(follower.position(), at);
     }
-    // Whoever starts there again goes on behind the range; above it has to be undone first.
+    // A follower that starts there again goes on behind the range; above it has to be undone first.
     let mut second = remote(dir.path(), follower.position()).unwrap();
     let voided = remote(dir.path(), placed[8].start).map(drop);
     assert_error(voided, ErrorKind::Voided, &[]);

@@ -17,7 +17,7 @@ const IN_PLACE: [(&str, u64); 3] = [("ext4", 32), ("ext4-nojournal", 16), ("xfs"
 /// Runs `subject` with a directory on a small filesystem of each kind: by root and by a user who
 /// is not.
 fn on_each(disks: &[(&str, u64)], name: &str, subject: fn(&Path)) {
-    if let Some(dir) = told(DIR) {
+    if let Some(dir) = in_second_process(DIR) {
         return subject(&dir);
     }
     for (kind, mib) in disks {
@@ -296,7 +296,7 @@ fn closed_opened_and_truncated_while_full() {
                 log = opened(&dir);
                 assert_holds(&log, front, n, LEN);
             }
-            // Taken back at the end, too.
+            // Truncated at the back, too.
             let last = log
                 .read_from(log.front_lsn())
                 .unwrap()
@@ -326,7 +326,7 @@ impl Filler {
 fn a_process_dies_while_full() {
     const NAME: &str = "a_process_dies_while_full";
     const DIES: &str = "LOGFORCE_TEST_DIES";
-    if let Some(dir) = told(DIES) {
+    if let Some(dir) = in_second_process(DIES) {
         let log = opened(&dir);
         let (n, e) = fill_up(&log, read_all(&log).len() as u64, LEN);
         assert_eq!(e.kind(), ErrorKind::NoSpace);

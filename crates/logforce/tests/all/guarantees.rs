@@ -108,13 +108,13 @@ fn a_loop_device_that_drops_flushes_is_refused() {
     let log = opened(&dir, sized(SEGMENT)).unwrap();
     assert_eq!(log.guarantee(), Guarantee::PowerLoss);
     log.close().unwrap();
-    let told = format!("/sys/block/{}/queue/write_cache", fs.device());
-    if let Err(e) = std::fs::write(&told, "write through") {
-        return logforce_testkit::skip!("{told}: {e}");
+    let attribute = format!("/sys/block/{}/queue/write_cache", fs.device());
+    if let Err(e) = std::fs::write(&attribute, "write through") {
+        return logforce_testkit::skip!("{attribute}: {e}");
     }
     let refused = opened(&dir, sized(SEGMENT));
     let less = opened(&dir, sized(SEGMENT).require(Guarantee::ProcessCrash));
-    std::fs::write(&told, "write back").unwrap();
+    std::fs::write(&attribute, "write back").unwrap();
     let says = format!("{} says `write through`", fs.device());
     let words = [
         &*says,

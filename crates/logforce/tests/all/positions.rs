@@ -288,7 +288,7 @@ fn prepared_segments_of_other_sizes_are_used_up_first() {
         .segment_size(16 << 10)
         .max_batch(8 << 10)
         .buffer_size(4 << 20);
-    if let Some(dir) = told(DIR) {
+    if let Some(dir) = in_second_process(DIR) {
         let log = logforce::create_new(dir, small).unwrap();
         // Space for all of it is prepared before it is accepted; little of it gets used.
         log.append(&record(0, 2 << 20)).unwrap();

@@ -146,9 +146,9 @@ fn a_replica_and_its_primary_are_killed() {
         child.arg(&primary).arg(count.to_string());
         Killed(child.stdout(Stdio::null()).start().unwrap())
     };
-    let start_replica = |patience: &str| {
+    let start_replica = |timeout: &str| {
         let mut child = Command::new(&replica);
-        child.arg("--wait").args([&primary, &copy]).arg(patience);
+        child.arg("--wait").args([&primary, &copy]).arg(timeout);
         Killed(child.stdout(Stdio::piped()).start().unwrap())
     };
     let mut sales = start_till(1_000_000);

@@ -1,4 +1,4 @@
-//! One writer at a time, whoever it is; and what a process that dies leaves behind.
+//! One writer at a time, in this process or another; and what a process that dies leaves behind.
 
 use crate::common::*;
 use logforce::ErrorKind;
@@ -68,7 +68,7 @@ fn start(name: &str, dir: &Path, until: &str) -> (Killed, BufReader<impl Read>, 
 #[test]
 fn a_second_opener_in_another_process_and_a_killed_holder() {
     let name = "a_second_opener_in_another_process_and_a_killed_holder";
-    if let Some(dir) = told(DIR) {
+    if let Some(dir) = in_second_process(DIR) {
         let log = logforce::open_or_create(dir, options()).unwrap();
         log.commit(b"held").unwrap();
         tell("\nopen");
@@ -104,7 +104,7 @@ fn what_was_acknowledged_survives_a_kill_under_every_method() {
 #[test]
 fn inspecting_beside_a_writer() {
     let name = "inspecting_beside_a_writer";
-    if let Some(dir) = told(DIR) {
+    if let Some(dir) = in_second_process(DIR) {
         let log = logforce::open_or_create(dir, options()).unwrap();
         tell("\nopen");
         for n in 0.. {

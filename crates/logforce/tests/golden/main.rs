@@ -2,23 +2,23 @@
 //! they were, and opened here, whatever system this is. So a log that was written on one system
 //! opens on the other, and one that was written then opens now.
 //!
-//! Each is kept beside what its writer was told (`NAME.told`). `LOGFORCE_BLESS=1` makes those of the
-//! system that the tests run on anew.
+//! Each is kept beside what was acknowledged to its writer (`NAME.acknowledged`).
+//! `LOGFORCE_BLESS=1` makes those of the system that the tests run on anew.
 #![cfg(any(target_os = "linux", target_os = "macos", windows))]
 
+mod acknowledged;
 #[path = "../all/common/mod.rs"]
 mod common;
 mod packed;
-mod told;
 mod writer;
 
+use acknowledged::{Event, State};
 use common::{options, record, segments, temp};
 use logforce::{ErrorKind, Inspector, Log, Lsn, Record, Visit};
 use packed::File;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 use tempfile::TempDir;
-use told::{Event, State};
 
 /// The smallest there is.
 const SEGMENT: u64 = 64 << 10;
@@ -53,7 +53,11 @@ fn bless() {
             let dir = place.path().join("log");
             let events = write(&dir);
             std::fs::write(home.join(format!("{name}.hex")), packed::pack(&dir)).unwrap();
-            std::fs::write(home.join(format!("{name}.told")), told::print(&events)).unwrap();
+            std::fs::write(
+                home.join(format!("{name}.acknowledged")),
+                acknowledged::print(&events),
+            )
+            .unwrap();
         }
     });
 }
@@ -61,7 +65,7 @@ fn bless() {
 /// The test that is a writer in the second process.
 const SECOND_PROCESS: &str = "golden_logs_have_something_of_everything";
 
-/// A golden log, and what its writer was told.
+/// A golden log, and what was acknowledged to its writer.
 struct Golden {
     name: String,
     files: Vec<File>,
@@ -79,7 +83,7 @@ impl Golden {
         Golden {
             name: format!("{system}/{name}"),
             files: packed::unpack(&text("hex")),
-            events: told::parse(&text("told")),
+            events: acknowledged::parse(&text("acknowledged")),
         }
     }
 
@@ -101,18 +105,22 @@ impl Golden {
     }
 }
 
-/// What differs between what is there and what its writer was told.
-fn compare(told: &State, found: &[Record], meta: Option<&[u8]>) -> Result<(), String> {
-    let expected: Vec<String> = told.records.iter().map(Event::to_string).collect();
+/// What differs between what is there and what was acknowledged.
+fn compare(acknowledged: &State, found: &[Record], meta: Option<&[u8]>) -> Result<(), String> {
+    let expected: Vec<String> = acknowledged.records.iter().map(Event::to_string).collect();
     let found: Vec<String> = found.iter().map(|e| Event::of(e).to_string()).collect();
     if let Some(n) = (0..expected.len().max(found.len())).find(|&n| expected.get(n) != found.get(n))
     {
         let (expected, found) = (expected.get(n), found.get(n));
-        return Err(format!("record {n}: told {expected:?}, found {found:?}"));
+        return Err(format!(
+            "record {n}: acknowledged {expected:?}, found {found:?}"
+        ));
     }
-    let expected = told.meta.as_deref().map(str::as_bytes);
+    let expected = acknowledged.meta.as_deref().map(str::as_bytes);
     if meta != expected {
-        return Err(format!("metadata: told {expected:?}, found {meta:?}"));
+        return Err(format!(
+            "metadata: acknowledged {expected:?}, found {meta:?}"
+        ));
     }
     Ok(())
 }
@@ -142,13 +150,24 @@ fn golden_logs_have_something_of_everything() {
     }
     for golden in Golden::all() {
         let name = &golden.name;
-        let told = State::after(&golden.events);
-        let lengths: Vec<u64> = told.records.iter().filter_map(Event::record_len).collect();
+        let acknowledged = State::after(&golden.events);
+        let lengths: Vec<u64> = acknowledged
+            .records
+            .iter()
+            .filter_map(Event::record_len)
+            .collect();
         assert!(lengths.len() >= 30, "{name}: {} records", lengths.len());
         assert!(lengths.contains(&0), "{name}: an empty record");
         assert!(lengths.iter().any(|&l| l > SEGMENT), "{name}: {lengths:?}");
-        assert!(told.front > Lsn(SEGMENT), "{name}: {:?}", told.front);
-        assert!(told.voided.len() >= 2 && told.meta.is_some(), "{name}");
+        assert!(
+            acknowledged.front > Lsn(SEGMENT),
+            "{name}: {:?}",
+            acknowledged.front
+        );
+        assert!(
+            acknowledged.voided.len() >= 2 && acknowledged.meta.is_some(),
+            "{name}"
+        );
         let summary = {
             let dir = golden.copy();
             logforce::inspect(dir.path()).unwrap().summary()
@@ -170,14 +189,14 @@ fn golden_logs_have_something_of_everything() {
 fn a_golden_log_is_healthy_and_holds_what_its_writer_was_told() {
     for golden in Golden::all() {
         let (name, dir) = (&golden.name, golden.copy());
-        let told = State::after(&golden.events);
+        let acknowledged = State::after(&golden.events);
         let seen = logforce::inspect(dir.path()).unwrap();
         let (found, records) = look(&seen);
         println!("{name}: {found:?}");
         let meta = seen.meta().unwrap();
-        compare(&told, &records, meta.as_deref()).unwrap_or_else(|e| panic!("{name}: {e}"));
+        compare(&acknowledged, &records, meta.as_deref()).unwrap_or_else(|e| panic!("{name}: {e}"));
         assert_eq!(found.damages, 0, "{name}");
-        assert_eq!(seen.summary().front, told.front, "{name}");
+        assert_eq!(seen.summary().front, acknowledged.front, "{name}");
         // Nothing was changed by looking.
         for file in &golden.files {
             let now = std::fs::read(dir.path().join(&file.name)).unwrap();
@@ -190,16 +209,17 @@ fn a_golden_log_is_healthy_and_holds_what_its_writer_was_told() {
 fn a_golden_log_is_opened_and_goes_on() {
     for golden in Golden::all() {
         let (name, dir) = (&golden.name, golden.copy());
-        let mut told = State::after(&golden.events);
+        let mut acknowledged = State::after(&golden.events);
         // By this system's own default method.
         let options = options().segment_size(SEGMENT);
         let log = logforce::open_existing(dir.path(), options.clone()).unwrap();
         println!("{name}: {} {:?}", log.method(), log.recovered());
         assert_eq!(log.recovered().clean, golden.was_closed(), "{name}");
         let meta = log.meta();
-        compare(&told, &records(&log), meta.as_deref()).unwrap_or_else(|e| panic!("{name}: {e}"));
-        for &(from, _) in &told.voided {
-            if from >= told.front {
+        compare(&acknowledged, &records(&log), meta.as_deref())
+            .unwrap_or_else(|e| panic!("{name}: {e}"));
+        for &(from, _) in &acknowledged.voided {
+            if from >= acknowledged.front {
                 let gone = log.read_at(from).unwrap_err();
                 assert_eq!(gone.kind(), ErrorKind::Voided, "{name}: {gone}");
             }
@@ -212,20 +232,23 @@ fn a_golden_log_is_opened_and_goes_on() {
             let data = record(len as u64, len);
             let at = log.commit(&data).unwrap();
             assert!(at.start >= used, "{name}: {at:?} was used, up to {used}");
-            told.records.push(Event::record(at.start, at.end, &data));
+            acknowledged
+                .records
+                .push(Event::record(at.start, at.end, &data));
         }
         log.set_meta(b"gone on").unwrap();
-        told.meta = Some("gone on".to_owned());
+        acknowledged.meta = Some("gone on".to_owned());
         log.close().unwrap();
 
         let log = logforce::open_existing(dir.path(), options).unwrap();
         assert!(log.recovered().clean, "{name}");
         let meta = log.meta();
-        compare(&told, &records(&log), meta.as_deref()).unwrap_or_else(|e| panic!("{name}: {e}"));
+        compare(&acknowledged, &records(&log), meta.as_deref())
+            .unwrap_or_else(|e| panic!("{name}: {e}"));
         log.close().unwrap();
         let (found, records) = look(&logforce::inspect(dir.path()).unwrap());
         assert_eq!(found.damages, 0, "{name}: {found:?}");
-        compare(&told, &records, meta.as_deref()).unwrap_or_else(|e| panic!("{name}: {e}"));
+        compare(&acknowledged, &records, meta.as_deref()).unwrap_or_else(|e| panic!("{name}: {e}"));
     }
 }
 
@@ -235,22 +258,22 @@ fn a_golden_log_is_opened_and_goes_on() {
 fn a_change_of_a_golden_log_or_of_its_list_is_told() {
     for golden in Golden::all() {
         let (name, dir) = (&golden.name, golden.copy());
-        let told = State::after(&golden.events);
+        let acknowledged = State::after(&golden.events);
         let seen = logforce::inspect(dir.path()).unwrap();
         let (_, records) = look(&seen);
         let meta = seen.meta().unwrap();
-        for n in 0..told.records.len() {
-            let mut other = told.clone();
+        for n in 0..acknowledged.records.len() {
+            let mut other = acknowledged.clone();
             other.records.remove(n);
             compare(&other, &records, meta.as_deref()).unwrap_err();
             compare(
-                &told,
+                &acknowledged,
                 &[&records[..n], &records[n + 1..]].concat(),
                 meta.as_deref(),
             )
             .unwrap_err();
         }
-        compare(&told, &records, None).unwrap_err();
+        compare(&acknowledged, &records, None).unwrap_err();
 
         // A bit of a record in the middle.
         let middle = &records[records.len() / 2..];

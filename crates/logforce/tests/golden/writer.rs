@@ -2,8 +2,8 @@
 //! truncations at both ends, and metadata.
 
 use crate::SEGMENT;
-use crate::common::{Killed, again, sized, tell, told, with_suffix};
-use crate::told::{Event, parse_line};
+use crate::acknowledged::{Event, parse_line};
+use crate::common::{Killed, again, in_second_process, sized, tell, with_suffix};
 use logforce::{Guarantee, Log, Lsn, Options, Policy};
 use logforce_testkit::process::Start;
 use std::io::{BufRead, BufReader};
@@ -31,7 +31,7 @@ fn content(n: u64, len: usize) -> Vec<u8> {
     data
 }
 
-/// A log at work, which says all that it is told.
+/// A log at work, which says all that is acknowledged to it.
 struct Worker<'s> {
     log: Log,
     next: u64,
@@ -170,11 +170,11 @@ pub fn killed(dir: &Path, name: &str) -> Vec<Event> {
 }
 
 pub fn is_second_process() -> bool {
-    told(DIR).is_some()
+    in_second_process(DIR).is_some()
 }
 
 pub fn work_until_killed() {
-    let dir = told(DIR).unwrap();
+    let dir = in_second_process(DIR).unwrap();
     let log = logforce::open_existing(&dir, options().idle_stamp(Duration::MAX)).unwrap();
     let opening = if log.recovered().clean {
         "second"

@@ -82,7 +82,7 @@ impl Row {
     /// From all slices of a case.
     pub fn measured(series: &Series) -> Row {
         let rate = series.spread(|p| p.rate);
-        let (latencies, tally) = (&series.latencies, series.tally);
+        let (latencies, counts) = (&series.latencies, series.counts);
         let by = |n: u64, of: u64| (of > 0).then(|| n as f64 / of as f64);
         let commits = series.commits();
         Row {
@@ -95,9 +95,9 @@ impl Row {
             p99_us: Some(latencies.quantile_us(0.99)),
             p999_us: Some(latencies.quantile_us(0.999)),
             max_us: Some(latencies.max_us()),
-            records_per_write: by(commits, tally.writes),
-            bytes_per_write: by(tally.bytes, tally.writes),
-            forces_per_commit: by(tally.forces(), commits),
+            records_per_write: by(commits, counts.writes),
+            bytes_per_write: by(counts.bytes, counts.writes),
+            forces_per_commit: by(counts.forces(), commits),
             device_writes_per_commit: series.device.and_then(|d| by(d.writes, commits)),
             device_flushes_per_commit: series
                 .device

@@ -2,7 +2,7 @@
 
 use crate::Recorder;
 use crate::counters::Delta;
-use crate::counting::Tally;
+use crate::counting::CallCounts;
 use crate::recorder::Latencies;
 use crate::stats::{Spread, spread};
 use std::time::Duration;
@@ -11,17 +11,17 @@ use std::time::Duration;
 pub struct Taken {
     latencies: Latencies,
     time: Duration,
-    tally: Tally,
+    counts: CallCounts,
     device: Option<Delta>,
 }
 
 impl Taken {
     /// From a recorder of one slice.
-    pub fn new(recorder: &Recorder, tally: Tally) -> Self {
+    pub fn new(recorder: &Recorder, counts: CallCounts) -> Self {
         Taken {
             latencies: recorder.latencies().clone(),
             time: recorder.time(),
-            tally,
+            counts,
             device: recorder.device(),
         }
     }
@@ -51,7 +51,7 @@ pub struct Series {
     /// Of all slices.
     pub latencies: Latencies,
     /// What the system was handed.
-    pub tally: Tally,
+    pub counts: CallCounts,
     /// What the device did.
     pub device: Option<Delta>,
     /// Of all slices.
@@ -68,7 +68,7 @@ impl Series {
             p99: taken.latencies.quantile_us(0.99),
         });
         self.latencies.merge(&taken.latencies);
-        self.tally += taken.tally;
+        self.counts += taken.counts;
         self.time += taken.time;
         self.device = match (self.device, taken.device) {
             (Some(sum), Some(more)) => Some(sum.plus(more)),

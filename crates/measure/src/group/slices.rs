@@ -2,7 +2,7 @@
 
 use super::Taken;
 use crate::counters::CounterSource;
-use crate::counting::{CountingSystem, Tally};
+use crate::counting::{CallCounts, CountingSystem};
 use crate::library::{self, LogSetup, SharedLog};
 use crate::progress::Progress;
 use crate::space::Space;
@@ -27,7 +27,7 @@ pub struct Setup {
     pub counters: Rc<dyn CounterSource>,
     /// The flag that ends everything.
     pub interrupt: Interrupt,
-    /// Who is told how far it is.
+    /// Receives progress.
     pub progress: Rc<dyn Progress>,
 }
 
@@ -98,7 +98,7 @@ impl Slices {
         &self.setup.interrupt
     }
 
-    /// Who is told how far it is.
+    /// Receives progress.
     pub fn progress(&self) -> &Rc<dyn Progress> {
         &self.setup.progress
     }
@@ -116,10 +116,11 @@ impl Slices {
         SharedLog::new(setup, self.setup.interrupt.clone(), progress).through(system)
     }
 
-    /// One slice. `body` is called until the time is over; what it counts goes to the tally.
+    /// One slice. `body` is called until the time is over; what it counts is added to the counts
+    /// that it is given.
     pub fn slice(
         &self,
-        mut body: impl FnMut(&Limit, &mut Recorder, &mut Tally) -> Result<(), MeasureError>,
+        mut body: impl FnMut(&Limit, &mut Recorder, &mut CallCounts) -> Result<(), MeasureError>,
     ) -> Result<Taken, MeasureError> {
         let interrupt = self.setup.interrupt.clone();
         let mut recorder = Recorder::new(Rc::clone(&self.setup.counters), interrupt);
@@ -127,24 +128,24 @@ impl Slices {
             commits: u64::MAX,
             time: Some(self.length),
         };
-        let mut tally = Tally::default();
+        let mut counts = CallCounts::default();
         recorder.begin_slice();
         while recorder.more(&limit) {
-            body(&limit, &mut recorder, &mut tally)?;
+            body(&limit, &mut recorder, &mut counts)?;
         }
         self.setup.interrupt.check()?;
-        Ok(Taken::new(&recorder, tally))
+        Ok(Taken::new(&recorder, counts))
     }
 
     /// Counts what goes to the device meanwhile.
     pub fn counted<T>(
         &self,
-        tally: &mut Tally,
+        counts: &mut CallCounts,
         body: impl FnOnce() -> Result<T, MeasureError>,
     ) -> Result<T, MeasureError> {
-        let before = self.system.tally();
+        let before = self.system.counts();
         let result = body();
-        *tally += self.system.tally() - before;
+        *counts += self.system.counts() - before;
         result
     }
 
@@ -156,7 +157,7 @@ impl Slices {
         threads: u32,
         room: u64,
     ) -> Result<Taken, MeasureError> {
-        let taken = self.slice(|limit, recorder, tally| {
+        let taken = self.slice(|limit, recorder, counts| {
             let log = shared.ready()?;
             let job = library::Job {
                 log: &log,
@@ -164,7 +165,7 @@ impl Slices {
                 threads,
                 until: log.tail_lsn().plus(room),
             };
-            let last = self.counted(tally, || job.together(limit, recorder))?;
+            let last = self.counted(counts, || job.together(limit, recorder))?;
             shared.used_to(last);
             Ok(())
         })?;

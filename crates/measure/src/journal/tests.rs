@@ -185,12 +185,12 @@ fn the_rows_are_the_methods_of_the_system_that_is_measured() {
             states: vec![FileState::Zeroed],
             ..options()
         };
-        let lanes = lanes(&asked, &setup, &facts, 1 << 20);
+        let planned = planned(&asked, &setup, &facts, 1 << 20);
         let mut offered = Vec::new();
-        for lane in &lanes {
-            match lane {
-                Lane::Run(subject) => offered.push(subject.key().method),
-                Lane::NotOffered { key, reason } => assert_eq!(
+        for row in &planned {
+            match row {
+                Planned::Run(subject) => offered.push(subject.key().method),
+                Planned::NotOffered { key, reason } => assert_eq!(
                     *reason,
                     format!("{} is no method of {platform}", key.method)
                 ),
@@ -199,6 +199,6 @@ fn the_rows_are_the_methods_of_the_system_that_is_measured() {
         let has = |m: &Method| m.is_of(platform);
         let expected: Vec<Method> = Method::ALL.into_iter().filter(has).collect();
         assert_eq!(offered, expected, "{platform}");
-        assert_eq!(lanes.len(), Method::ALL.len());
+        assert_eq!(planned.len(), Method::ALL.len());
     }
 }

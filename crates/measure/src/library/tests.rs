@@ -66,7 +66,7 @@ fn every_commit_is_counted_and_the_disk_does_not_fill() {
         subject.prepare().unwrap();
         recorder.begin_slice();
         subject.run(&limit, &mut recorder).unwrap();
-        subject.settle().unwrap();
+        subject.finish().unwrap();
         assert_eq!(recorder.commits(), 300);
         assert_eq!(recorder.latencies().count(), 300);
         assert!(recorder.time() > Duration::ZERO);

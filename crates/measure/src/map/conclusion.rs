@@ -18,9 +18,9 @@ pub fn conclude(rows: &[Row]) -> String {
         rows.iter()
             .find(|r| r.method == method && r.file_bytes == size && r.ms_per_commit.is_some())
     };
-    let mut told = Vec::new();
+    let mut sentences = Vec::new();
     if let Some(all) = of(MapMethod::MsyncAll, largest) {
-        told.push(mapped(all, of(MapMethod::MsyncAll, least)));
+        sentences.push(mapped(all, of(MapMethod::MsyncAll, least)));
     }
     let raw = [
         MapMethod::InFlightThrough,
@@ -29,7 +29,7 @@ pub fn conclude(rows: &[Row]) -> String {
     ];
     // As was published, where the system has it.
     if let Some(written) = raw.iter().find_map(|m| of(*m, largest)) {
-        told.extend(against_published(written));
+        sentences.extend(against_published(written));
     }
     let best = |is_wanted: fn(MapMethod) -> bool| {
         let wanted = rows
@@ -39,29 +39,29 @@ pub fn conclude(rows: &[Row]) -> String {
         measured.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, r)| r)
     };
     if let (Some(ours), Some(raw)) = (best(MapMethod::is_ours), best(|m| !m.is_ours())) {
-        told.extend(ours_and_raw(ours, raw));
+        sentences.extend(ours_and_raw(ours, raw));
     }
-    match told.is_empty() {
+    match sentences.is_empty() {
         true => "Too little was measured to compare the methods.".to_owned(),
-        false => told.join(" "),
+        false => sentences.join(" "),
     }
 }
 
 fn mapped(all: &Row, least: Option<&Row>) -> String {
     let ms = all.ms_per_commit.unwrap_or_default();
-    let mut told = format!(
+    let mut sentence = format!(
         "A commit that syncs the whole mapping of {} takes {} ms",
         bytes(all.file_bytes),
         short(ms, 2)
     );
     if let Some(system) = all.system_us_per_commit {
         let share = system / 10.0 / ms.max(f64::MIN_POSITIVE);
-        told.push_str(&format!(
+        sentence.push_str(&format!(
             ", {share:.0} % of that processor time of the system"
         ));
     }
     let Some(least) = least.filter(|l| l.file_bytes < all.file_bytes) else {
-        return told + ".";
+        return sentence + ".";
     };
     let grown = |of: fn(&Row) -> Option<f64>| {
         let (before, after) = (of(least)?, of(all)?);
@@ -73,7 +73,7 @@ fn mapped(all: &Row, least: Option<&Row>) -> String {
         _ => "the same as".to_owned(),
     };
     if let Some(time) = grown(|r| r.ms_per_commit) {
-        told.push_str(&format!(
+        sentence.push_str(&format!(
             "; that is {} what it takes of {}",
             words(time),
             bytes(least.file_bytes)
@@ -84,9 +84,9 @@ fn mapped(all: &Row, least: Option<&Row>) -> String {
             same if same.starts_with("the same") => "the same".to_owned(),
             words => format!("{words} it"),
         };
-        told.push_str(&format!(", and its processor time is {grown}"));
+        sentence.push_str(&format!(", and its processor time is {grown}"));
     }
-    told + "."
+    sentence + "."
 }
 
 /// How many times less, or more.

@@ -2,7 +2,7 @@
 
 use super::{Mapping, PAGE};
 use crate::MeasureError;
-use crate::counting::{CountingSystem, Tally};
+use crate::counting::{CallCounts, CountingSystem};
 use crate::in_flight::InFlight;
 use logforce::pages::PageFile;
 use logforce_device::{
@@ -111,7 +111,7 @@ pub(super) trait Committer {
     /// Changes these pages, in ascending order, all or nothing; durable when it returns.
     fn commit(&mut self, pages: &[u64], number: u64) -> Result<(), MeasureError>;
     /// Does what commits have left to be done later.
-    fn settle(&mut self) -> Result<(), MeasureError> {
+    fn finish(&mut self) -> Result<(), MeasureError> {
         Ok(())
     }
     /// What was asked of the system so far.
@@ -280,12 +280,12 @@ impl Committer for Raw {
     }
 
     fn calls(&self) -> Calls {
-        let Tally {
+        let CallCounts {
             writes,
             through,
             barriers,
             ..
-        } = self.system.tally();
+        } = self.system.counts();
         Calls {
             writes,
             through,
@@ -335,7 +335,7 @@ impl Committer for Ours {
     }
 
     /// A commit of a logged file has not written its pages to their places.
-    fn settle(&mut self) -> Result<(), MeasureError> {
+    fn finish(&mut self) -> Result<(), MeasureError> {
         match self.method {
             MapMethod::Logged => self.file.checkpoint().map_err(failed),
             _ => Ok(()),

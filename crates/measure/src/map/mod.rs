@@ -256,7 +256,7 @@ impl Case {
         };
         recorder.begin_slice();
         let (before, calls) = ((setup.os.times)(), committer.calls());
-        let mut settled = Duration::ZERO;
+        let mut finishing = Duration::ZERO;
         recorder.timed(|laps| {
             while laps.more(&limit) {
                 let pages = random.pages(options.pages, self.size / PAGE);
@@ -264,15 +264,15 @@ impl Case {
                 laps.commit();
             }
             let start = Instant::now();
-            committer.settle()?;
-            settled = start.elapsed();
+            committer.finish()?;
+            finishing = start.elapsed();
             Ok(())
         })?;
         let times = before.zip((setup.os.times)());
         setup.base.interrupt.check()?;
         Ok(Point::new(
             &recorder,
-            settled,
+            finishing,
             times,
             committer.calls() - calls,
         ))

@@ -31,7 +31,7 @@ pub const P4: Published = Published {
 
 impl Published {
     /// In a sentence.
-    pub fn told(&self) -> String {
+    pub fn sentence(&self) -> String {
         format!(
             "Published ({}): a commit that flushes the whole mapping of {} takes over {:.0} ms, most \
              of it processor time of the system and growing with the size; sorted gathered writes in \

@@ -241,7 +241,7 @@ pub fn notes(outcome: &Outcome) -> Vec<String> {
             row.survives()
         ));
     }
-    notes.push(P4.told());
+    notes.push(P4.sentence());
     notes
 }
 

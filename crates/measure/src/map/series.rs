@@ -26,7 +26,7 @@ impl Point {
     /// From a recorder of one slice.
     pub(super) fn new(
         recorder: &Recorder,
-        settled: Duration,
+        finishing: Duration,
         times: Option<(CpuTimes, CpuTimes)>,
         calls: Calls,
     ) -> Point {
@@ -36,7 +36,7 @@ impl Point {
         });
         Point {
             commits: recorder.commits(),
-            time: recorder.time() + settled,
+            time: recorder.time() + finishing,
             cpu,
             calls,
             latencies: recorder.latencies().clone(),

@@ -91,14 +91,14 @@ fn what_cannot_be_had_is_told_in_its_rows() {
     };
     let outcome = run(&options(), no_mapping).unwrap();
     for row in &outcome.rows {
-        let told = row.error.as_deref().unwrap_or_default();
+        let words = row.error.as_deref().unwrap_or_default();
         match row.method {
             MapMethod::MsyncAll | MapMethod::MsyncRanges => {
-                assert!(told.contains("no mapping today"), "{row:?}");
+                assert!(words.contains("no mapping today"), "{row:?}");
             }
-            MapMethod::InFlightThrough => assert!(told.contains("macOS"), "{row:?}"),
+            MapMethod::InFlightThrough => assert!(words.contains("macOS"), "{row:?}"),
             _ => assert!(
-                told.is_empty() && row.system_us_per_commit.is_none(),
+                words.is_empty() && row.system_us_per_commit.is_none(),
                 "{row:?}"
             ),
         }
@@ -162,7 +162,7 @@ fn made_up(figures: &[(MapMethod, f64, f64)]) -> Vec<Row> {
 #[test]
 fn the_conclusion_flips_with_the_figures() {
     use MapMethod::{CopyOnWrite, InFlightThrough, Logged, MsyncAll};
-    let told = conclude(&made_up(&[
+    let words = conclude(&made_up(&[
         (MsyncAll, 100.0, 90_000.0),
         (InFlightThrough, 20.0, 1500.0),
         (CopyOnWrite, 12.0, 100.0),
@@ -174,9 +174,9 @@ fn the_conclusion_flips_with_the_figures() {
         "By in-flight+write-through it is 5.0 times faster, with 60 times less processor time of the system (published: 5 times faster, 50 to 100 times less).",
         "The faster of our page files at 2 GiB is logged with 2.00 ms, 10 times faster than the fastest of the others, in-flight+write-through with 20.0 ms.",
     ] {
-        assert!(told.contains(part), "{part}\n{told}");
+        assert!(words.contains(part), "{part}\n{words}");
     }
-    let told = conclude(&made_up(&[
+    let words = conclude(&made_up(&[
         (MsyncAll, 1.0, 90.0),
         (InFlightThrough, 4.0, 180.0),
         (CopyOnWrite, 2.0, 100.0),
@@ -186,7 +186,7 @@ fn the_conclusion_flips_with_the_figures() {
         "it is 4.0 times slower, with 2.0 times more processor time",
         "is copy-on-write with 2.00 ms, 2.0 times slower than the fastest of the others, msync-all",
     ] {
-        assert!(told.contains(part), "{part}\n{told}");
+        assert!(words.contains(part), "{part}\n{words}");
     }
     assert!(conclude(&[]).is_empty());
 }
@@ -200,12 +200,12 @@ fn the_text_has_the_growth_of_each_method() {
     let report = Report {
         head: head(SCHEMA, VERSION),
         conclusion: conclude(&rows),
-        notes: vec![P4.told()],
+        notes: vec![P4.sentence()],
         rows,
     };
-    let told = text(&report, 120);
-    assert!(told.lines().all(|l| l.chars().count() <= 120), "{told}");
-    let (_, behind) = told.split_once("By the size of the file:").unwrap();
+    let words = text(&report, 120);
+    assert!(words.lines().all(|l| l.chars().count() <= 120), "{words}");
+    let (_, behind) = words.split_once("By the size of the file:").unwrap();
     let line = behind.lines().find(|l| l.starts_with("msync-all")).unwrap();
     let cells: Vec<&str> = line.split_whitespace().skip(1).collect();
     assert_eq!(
@@ -213,5 +213,5 @@ fn the_text_has_the_growth_of_each_method() {
         ["20.00", "100.0", "5.00", "4500", "90000", "20.0"],
         "{line}"
     );
-    assert!(told.contains("file of 2 GiB:") && told.contains("LMDB, ITS#9017"));
+    assert!(words.contains("file of 2 GiB:") && words.contains("LMDB, ITS#9017"));
 }

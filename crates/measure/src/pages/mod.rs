@@ -180,8 +180,8 @@ fn rounds(
             if case.error.is_some() {
                 continue;
             }
-            let slice = slices.slice(|limit, recorder, tally| {
-                slices.counted(tally, || {
+            let slice = slices.slice(|limit, recorder, counts| {
+                slices.counted(counts, || {
                     recorder.timed(|laps| {
                         while laps.more(limit) {
                             number += 1;

@@ -118,7 +118,7 @@ impl Row {
         assessment: Option<&Assessment>,
     ) -> Row {
         let rate = series.spread(|p| p.rate);
-        let (latencies, tally, commits) = (&series.latencies, series.tally, series.commits());
+        let (latencies, counts, commits) = (&series.latencies, series.counts, series.commits());
         let by = |n: u64| (commits > 0).then(|| n as f64 / commits as f64);
         Row {
             slices: series.points.len() as u64,
@@ -132,9 +132,9 @@ impl Row {
             ratio: ratio.map(|s| s.median),
             ratio_p10: ratio.map(|s| s.p10),
             ratio_p90: ratio.map(|s| s.p90),
-            writes_per_commit: by(tally.writes),
-            through_per_commit: by(tally.through),
-            barriers_per_commit: by(tally.barriers),
+            writes_per_commit: by(counts.writes),
+            through_per_commit: by(counts.through),
+            barriers_per_commit: by(counts.barriers),
             device_writes_per_commit: series.device.and_then(|d| by(d.writes)),
             device_flushes_per_commit: series.device.and_then(|d| d.flushes).and_then(by),
             guarantee: assessment.map(|a| a.guarantee),
@@ -269,16 +269,16 @@ pub fn notes(outcome: &Outcome) -> Vec<String> {
             notes.push(format!("{way} survives {}: {evidence}.", row.survives()));
         }
     }
-    let mut told: Vec<String> = Vec::new();
+    let mut missing: Vec<String> = Vec::new();
     for row in &outcome.rows {
         if let Some(error) = &row.error {
             let line = format!("{} n/a: {error}.", row.way);
-            if !told.contains(&line) {
-                told.push(line);
+            if !missing.contains(&line) {
+                missing.push(line);
             }
         }
     }
-    notes.extend(told);
+    notes.extend(missing);
     notes.push(remark());
     notes
 }

@@ -49,10 +49,10 @@ fn what_the_system_does_not_have_is_said_and_not_imitated() {
         let is_barrier = row.way == Way::Barrier;
         assert_eq!(row.error.is_none(), is_barrier, "{row:?}");
     }
-    let told = notes(&outcome).join(" ");
+    let words = notes(&outcome).join(" ");
     assert!(
-        told.contains("macOS has no write that is durable by itself"),
-        "{told}"
+        words.contains("macOS has no write that is durable by itself"),
+        "{words}"
     );
     assert!(conclude(&outcome.rows).contains("Nothing can be written through here"));
 }
@@ -106,7 +106,7 @@ fn figures(contiguous: [f64; 3], scattered: [f64; 3]) -> Vec<Row> {
 
 #[test]
 fn the_conclusion_flips_with_the_figures() {
-    let told = conclude(&figures([0.5, 0.8, 1.5], [2.0, 3.0, 9.0]));
+    let words = conclude(&figures([0.5, 0.8, 1.5], [2.0, 3.0, 9.0]));
     for part in [
         "Contiguous pages, written through one by one, are cheaper up to 10 pages, one barrier from 80 on (1.5 times the barrier's time at 80).",
         "Contiguous pages, gathered and written through, are never dearer than one barrier beyond the noise, up to 80 pages (0.75 of the barrier's time at 80).",
@@ -114,16 +114,16 @@ fn the_conclusion_flips_with_the_figures() {
         "Scattered pages, gathered and written through, cost the same as one barrier below 10 pages, and more from there on (4.5 times",
         "Published: they cross between 40 and 80 pages.",
     ] {
-        assert!(told.contains(part), "{part}\n{told}");
+        assert!(words.contains(part), "{part}\n{words}");
     }
-    let told = conclude(&figures([2.0, 3.0, 9.0], [0.5, 0.8, 1.5]));
+    let words = conclude(&figures([2.0, 3.0, 9.0], [0.5, 0.8, 1.5]));
     assert!(
-        told.contains("Contiguous pages, written through one by one, cost more than"),
-        "{told}"
+        words.contains("Contiguous pages, written through one by one, cost more than"),
+        "{words}"
     );
     assert!(
-        told.contains("Scattered pages, written through one by one, are cheaper up to 10"),
-        "{told}"
+        words.contains("Scattered pages, written through one by one, are cheaper up to 10"),
+        "{words}"
     );
     assert!(conclude(&[]).starts_with("Nothing can be written through"));
 }
@@ -137,10 +137,10 @@ fn the_table_has_the_published_figures_beside_ours() {
         notes: Vec::new(),
         rows,
     };
-    let told = text(&report, 120);
-    assert!(told.lines().all(|l| l.chars().count() <= 120), "{told}");
+    let words = text(&report, 120);
+    assert!(words.lines().all(|l| l.chars().count() <= 120), "{words}");
     let line = |from: &str, start: &str| {
-        let (_, behind) = told.split_once(from).unwrap();
+        let (_, behind) = words.split_once(from).unwrap();
         let mut lines = behind.lines().map(str::trim);
         lines.find(|l| l.starts_with(start)).unwrap().to_owned()
     };

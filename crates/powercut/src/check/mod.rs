@@ -106,7 +106,7 @@ pub fn check(dir: &Path, opening: Opening, promises: &mut Promises) -> Result<Ou
     let survivor = read(&log, &mut outcome);
     rules::compare(promises, claims, &survivor, &mut outcome);
     outcome.present = survivor.present.len() as u64;
-    promises.settle(survivor);
+    promises.replace_by(survivor);
     if let Err(e) = log.close() {
         outcome.breaks(format!("the recovered log does not close: {e}"));
     }

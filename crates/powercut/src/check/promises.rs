@@ -14,7 +14,7 @@ pub type Ranges = Vec<(u64, u64)>;
 pub struct Session {
     /// Its number.
     pub number: u64,
-    /// The entries of each lane that were there before the cut: claims.
+    /// The entries of each thread that were there before the cut: claims.
     pub claimed: Vec<Vec<Entry>>,
     /// All entries: what was begun in the instant of the cut may have come to pass as well.
     pub all: Vec<Vec<Entry>>,
@@ -37,20 +37,20 @@ impl Session {
     /// The records whose positions are known, by their starts.
     pub fn records(&self) -> BTreeMap<u64, Present> {
         let mut records = BTreeMap::new();
-        for (lane, entries) in self.all.iter().enumerate() {
+        for (thread, entries) in self.all.iter().enumerate() {
             for e in entries {
                 if matches!(e.kind, Kind::RecordRange | Kind::Acked) {
-                    records.insert(e.start, self.record(lane, e));
+                    records.insert(e.start, self.record(thread, e));
                 }
             }
         }
         records
     }
 
-    fn record(&self, lane: usize, entry: &Entry) -> Present {
+    fn record(&self, thread: usize, entry: &Entry) -> Present {
         let identity = Identity {
             session: self.number,
-            lane: lane as u64,
+            thread: thread as u64,
             sequence: entry.sequence,
             // Unknown to the ledger; only whose record it is gets compared.
             first: entry.sequence,
@@ -65,10 +65,10 @@ impl Session {
     /// The records that were acknowledged with a guarantee of that rank at least.
     fn required(&self, rank: u64) -> BTreeMap<u64, Present> {
         let mut required = BTreeMap::new();
-        for (lane, entries) in self.claimed.iter().enumerate() {
+        for (thread, entries) in self.claimed.iter().enumerate() {
             for e in entries {
                 if e.kind == Kind::Acked && e.guarantee >= rank {
-                    required.insert(e.start, self.record(lane, e));
+                    required.insert(e.start, self.record(thread, e));
                 }
             }
         }
@@ -149,7 +149,7 @@ impl Promises {
     }
 
     /// From now on this is what was promised.
-    pub fn settle(&mut self, survivor: Survivor) {
+    pub fn replace_by(&mut self, survivor: Survivor) {
         self.base = Some(survivor);
         self.sessions.clear();
     }

@@ -65,15 +65,15 @@ fn lost(
         outcome.lost += 1;
         let id = wanted.identity;
         outcome.breaks(format!(
-            "lost: record {} of lane {} of session {}, acknowledged at LSN {start}",
-            id.sequence, id.lane, id.session
+            "lost: record {} of thread {} of session {}, acknowledged at LSN {start}",
+            id.sequence, id.thread, id.session
         ));
     }
 }
 
 /// Whether it is that record.
 fn same(there: &Present, wanted: &Present) -> bool {
-    let key = |p: &Present| (p.identity.session, p.identity.lane, p.identity.sequence);
+    let key = |p: &Present| (p.identity.session, p.identity.thread, p.identity.sequence);
     key(there) == key(wanted) && there.end == wanted.end
 }
 
@@ -102,7 +102,7 @@ fn places(promises: &Promises, survivor: &Survivor, outcome: &mut Outcome) {
         }
         for (start, record) in session.records() {
             let id = record.identity;
-            where_appended.insert((id.session, id.lane, id.sequence), start);
+            where_appended.insert((id.session, id.thread, id.sequence), start);
             if start < opened {
                 outcome.breaks(format!("LSN {start} was used twice"));
             }
@@ -116,7 +116,7 @@ fn places(promises: &Promises, survivor: &Survivor, outcome: &mut Outcome) {
     }
     for (start, there) in &survivor.present {
         let id = there.identity;
-        let appended = where_appended.get(&(id.session, id.lane, id.sequence));
+        let appended = where_appended.get(&(id.session, id.thread, id.sequence));
         if appended.is_some_and(|at| at != start) {
             outcome.breaks(format!(
                 "{id:?} was appended elsewhere, and is at LSN {start}"
@@ -148,22 +148,22 @@ fn gaps(
             if !there && !within(*start, done) && !within(*start, begun) {
                 let id = record.identity;
                 outcome.breaks(format!(
-                    "a gap: record {} of lane {} of session {} at LSN {start} is missing, \
+                    "a gap: record {} of thread {} of session {} at LSN {start} is missing, \
                      and one at {last} is there",
-                    id.sequence, id.lane, id.session
+                    id.sequence, id.thread, id.session
                 ));
             }
         }
     }
 }
 
-/// A lane's records are in the order in which it appended them, each once.
+/// A thread's records are in the order in which it appended them, each once.
 fn order(survivor: &Survivor, outcome: &mut Outcome) {
     let mut last: HashMap<(u64, u64), u64> = HashMap::new();
     let mut end = 0;
     for (start, there) in &survivor.present {
         let id = there.identity;
-        let before = last.insert((id.session, id.lane), id.sequence);
+        let before = last.insert((id.session, id.thread), id.sequence);
         if before.is_some_and(|b| b >= id.sequence) {
             outcome.breaks(format!("out of order at LSN {start}: {id:?}"));
         }
@@ -179,10 +179,12 @@ fn groups(survivor: &Survivor, outcome: &mut Outcome) {
     let mut members: BTreeMap<(u64, u64, u64), u64> = BTreeMap::new();
     let grouped = survivor.present.values().map(|p| p.identity);
     for id in grouped.clone() {
-        *members.entry((id.session, id.lane, id.first)).or_default() += 1;
+        *members
+            .entry((id.session, id.thread, id.first))
+            .or_default() += 1;
     }
     for id in grouped.filter(|id| id.sequence == id.first || id.count > 1) {
-        let there = members[&(id.session, id.lane, id.first)];
+        let there = members[&(id.session, id.thread, id.first)];
         if there != id.count {
             outcome.breaks(format!("{there} of {} that are one: {id:?}", id.count));
         }

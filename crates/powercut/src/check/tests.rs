@@ -11,7 +11,7 @@ const POWER_LOSS: u64 = 3;
 fn record(session: u64, sequence: u64, first: u64, count: u64, end: u64) -> Present {
     let identity = Identity {
         session,
-        lane: 0,
+        thread: 0,
         sequence,
         first,
         count,
@@ -46,12 +46,12 @@ fn whole() -> (Promises, Survivor) {
         meta(Kind::MetaDone, 1),
         meta(Kind::MetaIntent, 2),
     ];
-    let lanes = vec![records, control];
+    let entries = vec![records, control];
     let mut promises = Promises::default();
     promises.add(Session {
         number: 7,
-        claimed: lanes.clone(),
-        all: lanes,
+        claimed: entries.clone(),
+        all: entries,
     });
     let mut present = BTreeMap::new();
     for n in 0..3 {
@@ -86,9 +86,9 @@ fn says(outcome: &Outcome, what: &str) -> bool {
 }
 
 /// Both what was claimed and what was done.
-fn also(promises: &mut Promises, lane: usize, entry: Entry) {
-    promises.sessions[0].claimed[lane].push(entry);
-    promises.sessions[0].all[lane].push(entry);
+fn also(promises: &mut Promises, thread: usize, entry: Entry) {
+    promises.sessions[0].claimed[thread].push(entry);
+    promises.sessions[0].all[thread].push(entry);
 }
 
 #[test]
@@ -233,7 +233,7 @@ fn metadata_goes_neither_back_nor_wrong() {
 #[test]
 fn what_an_opening_showed_is_promised() {
     let (mut promises, survivor) = whole();
-    promises.settle(survivor.clone());
+    promises.replace_by(survivor.clone());
     assert!(compared(&promises, &survivor).broken.is_empty());
     let mut shorter = survivor;
     shorter.present.remove(&140);

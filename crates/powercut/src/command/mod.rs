@@ -114,7 +114,7 @@ fn enclosed(
     run: impl FnOnce(&Path) -> Result<ExitCode>,
 ) -> Result<ExitCode> {
     if enclosure::is_inside() {
-        let home = enclosure::settle()?;
+        let home = enclosure::enter()?;
         return run(&home);
     }
     let missing = needs::missing(filesystems);

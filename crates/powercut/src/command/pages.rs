@@ -3,7 +3,7 @@
 use super::suite::share;
 use anyhow::{Context, Result};
 use clap::Args as ClapArgs;
-use logforce_powercut::pages::{self, MODES, Tally};
+use logforce_powercut::pages::{self, Counts, MODES};
 use logforce_powercut::subject::seam::Fault;
 use logforce_powercut::testbed::Filesystem;
 use logforce_testkit::Rng;
@@ -90,7 +90,7 @@ struct Row {
     part: Part,
     filesystem: String,
     mode: &'static str,
-    tally: Tally,
+    counts: Counts,
     seconds: f64,
 }
 
@@ -117,7 +117,7 @@ pub fn run(args: &Args, home: &Path) -> Result<ExitCode> {
     share(threads, all, |(part, filesystem, mode, cow, seed)| {
         let began = Instant::now();
         let wanted = part.wanted(args);
-        let tally = match part {
+        let counts = match part {
             Part::CutsWithoutForces => {
                 pages::cuts(filesystem, cow, Fault::Forgetful, wanted, home, seed)?
             }
@@ -132,7 +132,7 @@ pub fn run(args: &Args, home: &Path) -> Result<ExitCode> {
             part,
             filesystem: filesystem.to_string(),
             mode,
-            tally,
+            counts,
             seconds: began.elapsed().as_secs_f64(),
         };
         println!("    {}", line(&row));
@@ -147,12 +147,12 @@ pub fn run(args: &Args, home: &Path) -> Result<ExitCode> {
     }
     let mut failed = false;
     for row in &rows {
-        let found = !row.tally.broken.is_empty();
-        let too_few = row.tally.counted < row.part.wanted(args) && !found;
-        let lost = row.tally.filesystem_lost > 3 + row.tally.counted / 20;
+        let found = !row.counts.broken.is_empty();
+        let too_few = row.counts.counted < row.part.wanted(args) && !found;
+        let lost = row.counts.filesystem_lost > 3 + row.counts.counted / 20;
         if found != row.part.has_fault() || (too_few && !row.part.has_fault()) || lost {
             println!("FAILED: {}", line(row));
-            row.tally.broken.iter().for_each(|b| println!("    {b}"));
+            row.counts.broken.iter().for_each(|b| println!("    {b}"));
             failed = true;
         }
     }
@@ -170,13 +170,13 @@ fn is_left_out(part: Part, filesystem: Filesystem, is_logged: bool) -> bool {
 }
 
 fn line(row: &Row) -> String {
-    let Tally {
+    let Counts {
         counted,
         empty,
         filesystem_lost,
         acknowledged,
         broken,
-    } = &row.tally;
+    } = &row.counts;
     let what = match (row.part, broken.first()) {
         (part, Some(why)) if part.has_fault() => format!("caught: {why}"),
         (_, Some(why)) => format!("BROKEN: {why}"),

@@ -3,7 +3,7 @@
 use super::suite::Section;
 use comfy_table::{Table, presets};
 use logforce_powercut::own::OwnRun;
-use logforce_powercut::report::{Row, Tallied};
+use logforce_powercut::report::{Counts, Row};
 use logforce_powercut::selfcheck::Checked;
 
 /// A self-check, in a line.
@@ -43,7 +43,7 @@ pub fn unexpected(c: &Checked) -> String {
 pub fn too_few(name: &str, row: &Row, least: u64) -> String {
     format!(
         "{name}: {} {}: {} count, fewer than {least}",
-        row.filesystem, row.method, row.tallied.cycles
+        row.filesystem, row.method, row.counts.cycles
     )
 }
 
@@ -51,12 +51,12 @@ pub fn too_few(name: &str, row: &Row, least: u64) -> String {
 pub fn too_many_lost(name: &str, row: &Row) -> String {
     format!(
         "{name}: {} {}: the filesystem itself was lost {} times of {}",
-        row.filesystem, row.method, row.tallied.filesystem_lost, row.tallied.cycles
+        row.filesystem, row.method, row.counts.filesystem_lost, row.counts.cycles
     )
 }
 
 /// A sum, in a line.
-pub fn total(t: &Tallied) -> String {
+pub fn total(t: &Counts) -> String {
     format!(
         "{} count ({} met nothing unflushed or acknowledged, {} tore the filesystem itself), {} acknowledged, {} lost; \
          at the cut {} sectors unflushed and {} writes in flight (medians)",
@@ -85,7 +85,7 @@ pub fn section(name: &str, section: &Section) {
         "in flight",
     ]);
     for row in &section.rows {
-        let t = &row.tallied;
+        let t = &row.counts;
         table.add_row([
             row.filesystem.to_owned(),
             row.method.to_owned(),

@@ -6,7 +6,7 @@ use clap::Args as ClapArgs;
 use logforce_device::Method;
 use logforce_powercut::live::{Cell, DURABLE, cells};
 use logforce_powercut::own::{self, OwnRun};
-use logforce_powercut::report::{Coverage, Row, Sink, Tallied};
+use logforce_powercut::report::{Counts, Coverage, Row, Sink};
 use logforce_powercut::selfcheck::{self, Checked};
 use logforce_powercut::testbed::Filesystem;
 use logforce_powercut::{live, replay};
@@ -90,7 +90,7 @@ const MANY: usize = 50;
 #[derive(Debug, Serialize)]
 pub struct Section {
     /// The sum.
-    pub total: Tallied,
+    pub total: Counts,
     /// By filesystem and method.
     pub rows: Vec<Row>,
     /// What happened in the sessions that were cut.
@@ -306,11 +306,11 @@ fn section(
     // By the clock each has to have met something; else all that was asked for.
     let least = if until.is_none() { least } else { 1 };
     for row in &section.rows {
-        if row.tallied.cycles < least {
+        if row.counts.cycles < least {
             broken.push(print::too_few(name, row, least));
         }
         // A tear inside of its own blocks is rare: more is something else.
-        if row.tallied.filesystem_lost > 3 + row.tallied.cycles / 20 {
+        if row.counts.filesystem_lost > 3 + row.counts.cycles / 20 {
             broken.push(print::too_many_lost(name, row));
         }
     }

@@ -64,7 +64,7 @@ const KINDS: [Kind; 16] = [
 pub struct Entry {
     /// What it says.
     pub kind: Kind,
-    /// The number of the record in its lane, or of the metadata.
+    /// The number of the thread's record, or of the metadata.
     pub sequence: u64,
     /// An LSN.
     pub start: u64,

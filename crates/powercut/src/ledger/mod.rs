@@ -1,9 +1,9 @@
 //! What the subject was promised, written where a cut of the disk cannot reach it.
 //!
 //! A ledger lies in memory that the subject, the disk and the suite share by path. Each thread of
-//! the subject has a *lane* of entries, and a counter of how many there are: an entry is there
-//! before its counter says so. The disk samples all counters *before* it freezes, so an entry below
-//! a sampled counter was written before the cut: what it acknowledges must survive.
+//! the subject has a part of it for its entries, and a counter of how many there are: an entry is
+//! there before its counter says so. The disk samples all counters *before* it freezes, so an entry
+//! below a sampled counter was written before the cut: what it acknowledges must survive.
 
 mod entry;
 
@@ -17,18 +17,18 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// Threads of a subject that may write.
-pub const LANES: usize = 16;
+pub const MAX_THREADS: usize = 16;
 
-/// Entries that a lane holds. It is memory only as far as it is used.
+/// Entries that a thread may write. It is memory only as far as it is used.
 pub const ENTRIES: u64 = 1 << 17;
 
-/// How many entries each lane had.
-pub type Counters = [u64; LANES];
+/// How many entries each thread had written.
+pub type Counters = [u64; MAX_THREADS];
 
 const COUNTERS_LEN: u64 = 4096;
 
-fn place(lane: usize, number: u64) -> u64 {
-    COUNTERS_LEN + (lane as u64 * ENTRIES + number) * entry::LEN as u64
+fn place(thread: usize, number: u64) -> u64 {
+    COUNTERS_LEN + (thread as u64 * ENTRIES + number) * entry::LEN as u64
 }
 
 /// The suite's side.
@@ -43,7 +43,7 @@ impl Ledger {
     /// # Errors
     /// Where the system refuses memory files.
     pub fn new() -> io::Result<Ledger> {
-        let image = Image::new(place(LANES, 0))?;
+        let image = Image::new(place(MAX_THREADS, 0))?;
         Ok(Ledger { image })
     }
 
@@ -74,18 +74,18 @@ impl Ledger {
         counters(self.image.file())
     }
 
-    /// The first so many entries of each lane.
+    /// The first so many entries of each thread.
     ///
     /// # Errors
     /// Of the system, or if an entry is none.
     pub fn entries(&self, upto: &Counters) -> Result<Vec<Vec<Entry>>> {
-        (0..LANES)
-            .map(|lane| {
-                let count = upto[lane].min(ENTRIES) as usize;
+        (0..MAX_THREADS)
+            .map(|thread| {
+                let count = upto[thread].min(ENTRIES) as usize;
                 let mut bytes = vec![0; count * entry::LEN];
                 self.image
                     .file()
-                    .read_exact_at(&mut bytes, place(lane, 0))?;
+                    .read_exact_at(&mut bytes, place(thread, 0))?;
                 bytes
                     .chunks(entry::LEN)
                     .map(|b| Entry::decode(b).context("an entry of the ledger is none"))
@@ -100,34 +100,34 @@ impl Ledger {
 /// # Errors
 /// Of the system.
 pub fn counters(file: &File) -> io::Result<Counters> {
-    let mut bytes = [0; LANES * 8];
+    let mut bytes = [0; MAX_THREADS * 8];
     file.read_exact_at(&mut bytes, 0)?;
-    let mut counters = [0; LANES];
+    let mut counters = [0; MAX_THREADS];
     for (counter, bytes) in counters.iter_mut().zip(bytes.chunks(8)) {
         *counter = u64::from_le_bytes(bytes.try_into().unwrap_or_default());
     }
     Ok(counters)
 }
 
-/// The subject's side of a lane.
+/// The subject's side: what one of its threads writes.
 #[derive(Debug)]
-pub struct Lane {
+pub struct LedgerWriter {
     file: File,
-    lane: usize,
+    thread: usize,
     count: u64,
 }
 
-impl Lane {
-    /// Opens lane number `lane` of an empty ledger.
+impl LedgerWriter {
+    /// Opens the part of thread number `thread` in an empty ledger.
     ///
     /// # Errors
     /// Of the system.
-    pub fn open(ledger: &Path, lane: usize) -> io::Result<Lane> {
-        assert!(lane < LANES);
+    pub fn open(ledger: &Path, thread: usize) -> io::Result<LedgerWriter> {
+        assert!(thread < MAX_THREADS);
         let file = OpenOptions::new().read(true).write(true).open(ledger)?;
-        Ok(Lane {
+        Ok(LedgerWriter {
             file,
-            lane,
+            thread,
             count: 0,
         })
     }
@@ -149,11 +149,11 @@ impl Lane {
     pub fn put(&mut self, entry: Entry) {
         assert!(!self.is_full(), "the ledger is full");
         self.file
-            .write_all_at(&entry.encode(), place(self.lane, self.count))
+            .write_all_at(&entry.encode(), place(self.thread, self.count))
             .expect("the ledger can be written");
         self.count += 1;
         self.file
-            .write_all_at(&self.count.to_le_bytes(), self.lane as u64 * 8)
+            .write_all_at(&self.count.to_le_bytes(), self.thread as u64 * 8)
             .expect("the ledger can be written");
     }
 }
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn entries_are_there_as_far_as_the_counters_say() {
         let ledger = Ledger::new().unwrap();
-        let mut lane = Lane::open(&ledger.path(), 3).unwrap();
+        let mut writer = LedgerWriter::open(&ledger.path(), 3).unwrap();
         let entry = |n| Entry {
             kind: Kind::Acked,
             sequence: n,
@@ -174,7 +174,7 @@ mod tests {
             guarantee: 3,
         };
         for n in 0..5 {
-            lane.put(entry(n));
+            writer.put(entry(n));
         }
         let mut counters = ledger.counters().unwrap();
         assert_eq!(counters[3], 5);

@@ -24,8 +24,8 @@ pub struct Promises {
 impl Promises {
     /// What a session was promised: `claimed` before the cut, `all` whenever.
     pub fn add(&mut self, claimed: &[Vec<Entry>], all: &[Vec<Entry>]) {
-        let of_kind = |lane: Option<&Vec<Entry>>, kind| {
-            let entries = lane.into_iter().flatten();
+        let of_kind = |entries: Option<&Vec<Entry>>, kind| {
+            let entries = entries.into_iter().flatten();
             let stamps = entries.filter(|e| e.kind == kind).map(|e| e.sequence);
             stamps.max().unwrap_or(0)
         };

@@ -1,7 +1,7 @@
 //! SIGKILL at random points: while starting, while recovering what the last kill left, and while the
 //! threads commit.
 
-use super::{Job, Promises, Tally, check};
+use super::{Counts, Job, Promises, check};
 use crate::process::{Role, Started, User, ledger_path};
 use crate::subject::seam::Fault;
 use crate::testbed::{Filesystem, Mounted};
@@ -23,14 +23,17 @@ pub fn kills(
     wanted: u64,
     home: &Path,
     seed: u64,
-) -> Result<Tally> {
+) -> Result<Counts> {
     let image = filesystem.make()?;
     let mounted = Mounted::image(filesystem, &image, home)?;
     let mut rng = Rng::new(seed);
-    let mut tally = Tally::default();
+    let mut counts = Counts::default();
     let mut number = 0;
     let most = 10 * wanted + 50;
-    while tally.counted < wanted && tally.counted + tally.empty < most && tally.broken.is_empty() {
+    while counts.counted < wanted
+        && counts.counted + counts.empty < most
+        && counts.broken.is_empty()
+    {
         let dir = mounted.path().join(number.to_string());
         number += 1;
         let mut promises = Promises::default();
@@ -41,16 +44,16 @@ pub fn kills(
                 fault,
                 &mut promises,
                 &mut rng,
-                &mut tally,
+                &mut counts,
             )?;
-            if !tally.broken.is_empty() {
+            if !counts.broken.is_empty() {
                 break;
             }
         }
         std::fs::remove_dir_all(&dir)?;
     }
     mounted.unmount()?;
-    Ok(tally)
+    Ok(counts)
 }
 
 fn session(
@@ -59,7 +62,7 @@ fn session(
     fault: Fault,
     promises: &mut Promises,
     rng: &mut Rng,
-    tally: &mut Tally,
+    counts: &mut Counts,
 ) -> Result<()> {
     let job = Job {
         dir: dir.to_owned(),
@@ -69,11 +72,11 @@ fn session(
         fault,
     };
     let mut subject = Started::new(Role::PageWork, &job, User::Root)?;
-    tally.broken.extend(subject.kill_anywhere(rng, 200)?);
+    counts.broken.extend(subject.kill_anywhere(rng, 200)?);
     let entries = subject.entries()?;
     promises.add(&entries, &entries);
     std::fs::create_dir_all(dir)?;
     let found = check(dir, copy_on_write, promises);
-    tally.take(found, entries.iter().any(|lane| !lane.is_empty()), 4096);
+    counts.take(found, entries.iter().any(|thread| !thread.is_empty()), 4096);
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Live cuts: the plug is pulled while the subject commits, mounts or recovers.
 
 use super::check::survivor;
-use super::{Job, Promises, Tally};
+use super::{Counts, Job, Promises};
 use crate::disk::{Command, Cut, Settings, Survival};
 use crate::ledger::Ledger;
 use crate::live::spawn;
@@ -35,7 +35,7 @@ pub fn cuts(
     wanted: u64,
     home: &Path,
     seed: u64,
-) -> Result<Tally> {
+) -> Result<Counts> {
     let place = Place {
         filesystem,
         home,
@@ -46,31 +46,31 @@ pub fn cuts(
     let image = || Image::new(filesystem.size());
     let (stable, current, scratch) = (image()?, image()?, image()?);
     let mut rng = Rng::new(seed);
-    let mut tally = Tally::default();
+    let mut counts = Counts::default();
     // A subject that cannot work never makes a cut count.
     let most = 10 * wanted + 50;
-    while tally.counted < wanted && tally.counted + tally.empty < most {
+    while counts.counted < wanted && counts.counted + counts.empty < most {
         stable.copy_from(&template)?;
         let mut promises = Promises::default();
         for session in 0..CHAIN {
-            let lost = tally.filesystem_lost;
+            let lost = counts.filesystem_lost;
             cycle(
                 place,
                 [&stable, &current, &scratch],
                 session > 0,
                 &mut promises,
                 &mut rng,
-                &mut tally,
+                &mut counts,
             )?;
-            if !tally.broken.is_empty() {
-                return Ok(tally);
+            if !counts.broken.is_empty() {
+                return Ok(counts);
             }
-            if tally.filesystem_lost > lost || tally.counted >= wanted {
+            if counts.filesystem_lost > lost || counts.counted >= wanted {
                 break;
             }
         }
     }
-    Ok(tally)
+    Ok(counts)
 }
 
 fn cycle(
@@ -79,7 +79,7 @@ fn cycle(
     may_be_early: bool,
     promises: &mut Promises,
     rng: &mut Rng,
-    tally: &mut Tally,
+    counts: &mut Counts,
 ) -> Result<()> {
     let ledger = Ledger::new()?;
     let grain = rng.pick(place.filesystem.grains());
@@ -122,20 +122,19 @@ fn cycle(
         };
         spawn("page-work", &serde_json::to_string(&job)?)
     })?;
-    tally.broken.extend(outcome.broken);
+    counts.broken.extend(outcome.broken);
     promises.add(&outcome.claimed, &outcome.all);
     // In place, or in a copy: then the next session recovers, and its plug is pulled too.
-    let in_place = rng.one_in(2);
     let mut copy = promises.clone();
-    let (image, promises) = match in_place {
+    let (image, promises) = match rng.one_in(2) {
         true => (stable, promises),
-        false => (scratch, &mut copy),
+        false => {
+            scratch.copy_from(stable)?;
+            (scratch, &mut copy)
+        }
     };
-    if !in_place {
-        scratch.copy_from(stable)?;
-    }
     let (filesystem, home, copy_on_write) = (place.filesystem, place.home, place.copy_on_write);
     let found = survivor(filesystem, image, home, copy_on_write, promises)?;
-    tally.take(found, outcome.report.met.unflushed_sectors > 0, grain);
+    counts.take(found, outcome.report.met.unflushed_sectors > 0, grain);
     Ok(())
 }

@@ -69,7 +69,7 @@ fn value_of(page: &[u8]) -> Option<u64> {
 
 /// What was counted of one kind of fault.
 #[derive(Debug, Default, Clone, Serialize)]
-pub struct Tally {
+pub struct Counts {
     /// Cuts, states or kills that met acknowledged commits, and something that could be lost.
     pub counted: u64,
     /// Those that did not.
@@ -82,7 +82,7 @@ pub struct Tally {
     pub broken: Vec<String>,
 }
 
-impl Tally {
+impl Counts {
     fn take(&mut self, found: check::Found, could_lose: bool, grain: u64) {
         if let Some(why) = found.filesystem_lost {
             match grain < 4096 {
@@ -100,7 +100,7 @@ impl Tally {
     }
 
     /// Adds another's counts.
-    pub fn add(&mut self, other: Tally) {
+    pub fn add(&mut self, other: Counts) {
         self.counted += other.counted;
         self.empty += other.empty;
         self.filesystem_lost += other.filesystem_lost;

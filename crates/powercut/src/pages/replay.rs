@@ -1,7 +1,7 @@
 //! Crash states of a recorded run: each prefix with a part of what was not flushed in it.
 
 use super::check::survivor;
-use super::{Job, Promises, Tally};
+use super::{Counts, Job, Promises};
 use crate::live::spawn;
 use crate::replay::disk::{ReplayedDisk, places, survival};
 use crate::replay::recorded::{Length, Recorded};
@@ -48,14 +48,14 @@ pub fn states(
     wanted: u64,
     home: &Path,
     seed: u64,
-) -> Result<Tally> {
+) -> Result<Counts> {
     let mut rng = Rng::new(seed);
     let template = filesystem.make()?;
-    let mut tally = Tally::default();
+    let mut counts = Counts::default();
     let most = 10 * wanted + 5 * OF_ONE;
-    while tally.counted < wanted && tally.counted + tally.empty < most {
+    while counts.counted < wanted && counts.counted + counts.empty < most {
         let run = record(filesystem, &template, copy_on_write, &mut rng, home)?;
-        let some = OF_ONE.min(wanted - tally.counted);
+        let some = OF_ONE.min(wanted - counts.counted);
         let some = of_one(
             filesystem,
             &template,
@@ -65,12 +65,12 @@ pub fn states(
             home,
             &mut rng,
         )?;
-        tally.add(some);
-        if !tally.broken.is_empty() {
+        counts.add(some);
+        if !counts.broken.is_empty() {
             break;
         }
     }
-    Ok(tally)
+    Ok(counts)
 }
 
 /// Goes through a recording once, and builds states on the way.
@@ -82,8 +82,8 @@ fn of_one(
     wanted: u64,
     home: &Path,
     rng: &mut Rng,
-) -> Result<Tally> {
-    let mut tally = Tally::default();
+) -> Result<Counts> {
+    let mut counts = Counts::default();
     let mut disk = ReplayedDisk::new(start)?;
     let events = &run.recording.events;
     let mut at = places(events, wanted, rng).into_iter().peekable();
@@ -99,12 +99,12 @@ fn of_one(
             let mut promises = Promises::default();
             promises.add(&entries, &entries);
             let found = survivor(filesystem, left, home, copy_on_write, &mut promises)?;
-            tally.take(found, disk.met().unflushed_sectors > 0, survival.grain);
-            if !tally.broken.is_empty() {
-                return Ok(tally);
+            counts.take(found, disk.met().unflushed_sectors > 0, survival.grain);
+            if !counts.broken.is_empty() {
+                return Ok(counts);
             }
         }
         disk.apply(event)?;
     }
-    Ok(tally)
+    Ok(counts)
 }

@@ -1,7 +1,7 @@
 //! The threads that commit.
 
 use super::{ACCOUNTS, Job, PAGE, THREADS, page_of, stamp_pages, value_of};
-use crate::ledger::{Entry, Kind, Lane};
+use crate::ledger::{Entry, Kind, LedgerWriter};
 use crate::subject::seam::Faulty;
 use anyhow::{Context, Result, bail};
 use logforce::pages::{CommitMode, ErrorKind, Options, PageFile};
@@ -43,8 +43,8 @@ pub(super) fn open(
 /// # Errors
 /// If it cannot be opened. That is how it ends where the cut came before or while opening.
 pub fn run(job: &Job) -> Result<()> {
-    let lanes = (0..THREADS)
-        .map(|n| Lane::open(&job.ledger, n))
+    let ledgers = (0..THREADS)
+        .map(|n| LedgerWriter::open(&job.ledger, n))
         .collect::<std::io::Result<Vec<_>>>()
         .context("the ledger")?;
     let system = Faulty::new(job.fault);
@@ -52,9 +52,9 @@ pub fn run(job: &Job) -> Result<()> {
     let file = open(&job.dir, job.copy_on_write, job.seed, &system, how)?;
     system.opened();
     std::thread::scope(|scope| {
-        for (thread, lane) in lanes.into_iter().enumerate() {
+        for (thread, ledger) in ledgers.into_iter().enumerate() {
             let (file, seed) = (&file, job.seed ^ (thread as u64 + 1) << 40);
-            scope.spawn(move || work(file, thread, lane, seed));
+            scope.spawn(move || work(file, thread, ledger, seed));
         }
     });
     // One that failed says so; what matters is in the ledger.
@@ -63,15 +63,15 @@ pub fn run(job: &Job) -> Result<()> {
 }
 
 /// Commits until the first failure.
-fn work(file: &PageFile, thread: usize, mut lane: Lane, seed: u64) {
+fn work(file: &PageFile, thread: usize, mut ledger: LedgerWriter, seed: u64) {
     let mut rng = Rng::new(seed);
     let Ok(mut last) = last_stamp(file, thread) else {
         return;
     };
     let mut held = Vec::new();
-    while !lane.is_nearly_full() {
+    while !ledger.is_nearly_full() {
         let stamp = last + 1;
-        lane.put(Entry {
+        ledger.put(Entry {
             sequence: stamp,
             ..Entry::of(Kind::RecordRange)
         });
@@ -79,7 +79,7 @@ fn work(file: &PageFile, thread: usize, mut lane: Lane, seed: u64) {
             Ok(guarantee) => {
                 last = stamp;
                 if guarantee == Guarantee::PowerLoss {
-                    lane.put(Entry {
+                    ledger.put(Entry {
                         sequence: stamp,
                         ..Entry::of(Kind::Acked)
                     });
@@ -90,7 +90,7 @@ fn work(file: &PageFile, thread: usize, mut lane: Lane, seed: u64) {
                 std::thread::sleep(Duration::from_millis(2));
             }
             Err(_) => {
-                lane.put(Entry::of(Kind::Failed));
+                ledger.put(Entry::of(Kind::Failed));
                 return;
             }
         }

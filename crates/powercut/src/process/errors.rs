@@ -174,8 +174,8 @@ impl<'a> Testbed<'a> {
         if let Some(bad) = &ended.bad {
             run.breaks(format!("{named}: {bad}"));
         }
-        for lane in &ended.session.all {
-            if acknowledged_after_failure(lane) {
+        for entries in &ended.session.all {
+            if acknowledged_after_failure(entries) {
                 run.breaks(format!("{named}: a thread went on after the log failed"));
             }
         }
@@ -219,10 +219,10 @@ fn met(session: &Session) -> &'static str {
 }
 
 /// Whether a thread was promised something by a log that it had seen fail.
-fn acknowledged_after_failure(lane: &[Entry]) -> bool {
-    let failed = lane.iter().position(|e| e.kind == Kind::Failed);
+fn acknowledged_after_failure(entries: &[Entry]) -> bool {
+    let failed = entries.iter().position(|e| e.kind == Kind::Failed);
     let acked = |e: &Entry| matches!(e.kind, Kind::Acked | Kind::Forced);
-    failed.is_some_and(|at| lane[at..].iter().any(acked))
+    failed.is_some_and(|at| entries[at..].iter().any(acked))
 }
 
 /// Each filesystem; a row for each.
@@ -312,8 +312,8 @@ mod tests {
 
     #[test]
     fn a_promise_after_a_failure_is_seen() {
-        let lane = |kinds: &[Kind]| kinds.iter().map(|k| Entry::of(*k)).collect::<Vec<_>>();
-        let after = |kinds: &[Kind]| acknowledged_after_failure(&lane(kinds));
+        let entries = |kinds: &[Kind]| kinds.iter().map(|k| Entry::of(*k)).collect::<Vec<_>>();
+        let after = |kinds: &[Kind]| acknowledged_after_failure(&entries(kinds));
         assert!(!after(&[Kind::Acked, Kind::Failed]));
         assert!(!after(&[Kind::Acked, Kind::RecordRange]));
         assert!(after(&[Kind::Acked, Kind::Failed, Kind::Acked]));

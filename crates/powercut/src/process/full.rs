@@ -252,7 +252,7 @@ fn killed(
         };
         counted.take(&scenario.run()?);
         fs::remove_dir_all(&own)?;
-        settle(mounted.path(), empty)?;
+        wait_until_freed(mounted.path(), empty)?;
     }
     mounted.unmount()?;
     Ok(counted)
@@ -266,7 +266,7 @@ fn free(disk: &Path) -> Result<u64> {
 
 /// xfs gives the blocks of removed files back in the background: waits until the disk is about as
 /// empty as it was.
-fn settle(disk: &Path, empty: u64) -> Result<()> {
+fn wait_until_freed(disk: &Path, empty: u64) -> Result<()> {
     let until = Instant::now() + TIMEOUT / 8;
     while free(disk)? < empty / 4 * 3 && Instant::now() < until {
         let _ = rustix::fs::syncfs(&fs::File::open(disk)?);

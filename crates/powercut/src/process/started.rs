@@ -203,8 +203,8 @@ impl Started {
         Ok(())
     }
 
-    /// Ends it at a random point: while it starts and recovers, or when up to `most` entries are there.
-    /// Returns what was wrong before.
+    /// Ends it at a random point: while it starts and recovers, or when up to `most` entries are
+    /// there. Returns what was wrong before.
     ///
     /// # Errors
     /// Of the system.

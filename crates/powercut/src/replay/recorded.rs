@@ -28,8 +28,8 @@ pub(crate) struct Length {
 }
 
 impl Recorded {
-    /// Records what a subject does on a disk that begins as `start`. `spawn` starts it, in a directory
-    /// and with a ledger.
+    /// Records what a subject does on a disk that begins as `start`. `spawn` starts it, in a
+    /// directory and with a ledger.
     ///
     /// # Errors
     /// Of the machine, and if the subject ends badly.

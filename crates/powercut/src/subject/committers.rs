@@ -1,7 +1,7 @@
 //! The threads that append.
 
 use super::{Identity, Work, rank};
-use crate::ledger::{Entry, Kind, Lane};
+use crate::ledger::{Entry, Kind, LedgerWriter};
 use logforce::{CommitHandle, Committed, Guarantee, Policy};
 use logforce_testkit::Rng;
 use std::collections::VecDeque;
@@ -14,17 +14,17 @@ const WINDOW: usize = 12;
 struct Writer<'a> {
     work: &'a Work<'a>,
     number: usize,
-    lane: Lane,
+    ledger: LedgerWriter,
     rng: Rng,
     next: u64,
 }
 
 impl<'a> Writer<'a> {
-    fn new(work: &'a Work<'a>, number: usize, lane: Lane) -> Self {
+    fn new(work: &'a Work<'a>, number: usize, ledger: LedgerWriter) -> Self {
         Writer {
             work,
             number,
-            lane,
+            ledger,
             rng: Rng::new(work.job.seed ^ (number as u64 + 1) << 48),
             next: 0,
         }
@@ -49,7 +49,7 @@ impl<'a> Writer<'a> {
                 let len = self.len();
                 let identity = Identity {
                     session: self.work.job.session,
-                    lane: self.number as u64,
+                    thread: self.number as u64,
                     sequence,
                     first,
                     count,
@@ -71,7 +71,7 @@ impl<'a> Writer<'a> {
     }
 
     fn acked(&mut self, sequence: u64, done: &Committed) {
-        self.lane.put(Entry {
+        self.ledger.put(Entry {
             kind: Kind::Acked,
             sequence,
             start: done.start.0,
@@ -102,7 +102,7 @@ impl<'a> Writer<'a> {
                 let sequence = self.next;
                 let record = &self.records(1)[0];
                 let at = work.log.append(record)?;
-                self.lane.put(Entry {
+                self.ledger.put(Entry {
                     sequence,
                     ..Entry::range(Kind::RecordRange, at.start.0, at.end.0)
                 });
@@ -149,7 +149,7 @@ impl<'a> Writer<'a> {
         let sequence = self.next;
         let record = &self.records(1)[0];
         let submitted = work.log.submit_with(record, policy)?;
-        self.lane.put(Entry {
+        self.ledger.put(Entry {
             sequence,
             ..Entry::range(Kind::RecordRange, submitted.start().0, submitted.end().0)
         });
@@ -158,11 +158,11 @@ impl<'a> Writer<'a> {
 }
 
 /// Commits one after the other, each waiting for what it asked for.
-pub(super) fn blocking(work: &Work<'_>, number: usize, lane: Lane) {
-    let mut writer = Writer::new(work, number, lane);
-    while work.goes_on(&writer.lane) {
+pub(super) fn blocking(work: &Work<'_>, number: usize, ledger: LedgerWriter) {
+    let mut writer = Writer::new(work, number, ledger);
+    while work.goes_on(&writer.ledger) {
         if let Err(e) = writer.step()
-            && !work.survives(&e, &mut writer.lane)
+            && !work.survives(&e, &mut writer.ledger)
         {
             return;
         }
@@ -170,14 +170,14 @@ pub(super) fn blocking(work: &Work<'_>, number: usize, lane: Lane) {
 }
 
 /// Submits several, and waits for the oldest.
-pub(super) fn submitting(work: &Work<'_>, number: usize, lane: Lane) {
-    let mut writer = Writer::new(work, number, lane);
+pub(super) fn submitting(work: &Work<'_>, number: usize, ledger: LedgerWriter) {
+    let mut writer = Writer::new(work, number, ledger);
     let mut under_way: VecDeque<(u64, CommitHandle)> = VecDeque::new();
-    while work.goes_on(&writer.lane) {
+    while work.goes_on(&writer.ledger) {
         if under_way.len() < WINDOW {
             match writer.submit() {
                 Ok(submitted) => under_way.push_back(submitted),
-                Err(e) if work.survives(&e, &mut writer.lane) => {}
+                Err(e) if work.survives(&e, &mut writer.ledger) => {}
                 Err(_) => return,
             }
             if !writer.rng.one_in(4) {
@@ -192,7 +192,7 @@ pub(super) fn submitting(work: &Work<'_>, number: usize, lane: Lane) {
                 writer.acked(sequence, &done);
                 writer.boundary(&done);
             }
-            Err(e) if work.survives(&e, &mut writer.lane) => {}
+            Err(e) if work.survives(&e, &mut writer.ledger) => {}
             Err(_) => return,
         }
     }

@@ -1,7 +1,7 @@
 //! The thread that truncates at both ends, sets the metadata, and claims what is durable.
 
 use super::{Space, Work, rank};
-use crate::ledger::{Entry, Kind, Lane};
+use crate::ledger::{Entry, Kind, LedgerWriter};
 use logforce::Lsn;
 use logforce_testkit::Rng;
 use std::sync::PoisonError;
@@ -32,23 +32,23 @@ pub fn read_metadata(bytes: &[u8]) -> Option<(u64, u64)> {
     (metadata(session, number) == bytes).then_some((session, number))
 }
 
-pub(super) fn control(work: &Work<'_>, mut lane: Lane) {
+pub(super) fn control(work: &Work<'_>, mut ledger: LedgerWriter) {
     let mut rng = Rng::new(work.job.seed ^ 0xC0_47_01);
     let mut metas = 0;
-    while work.goes_on(&lane) {
+    while work.goes_on(&ledger) {
         std::thread::sleep(Duration::from_micros(500 + rng.below(8000)));
         let done = match rng.below(20) {
-            0..9 => front(work, &mut lane),
-            9..12 => back(work, &mut lane, &mut rng),
+            0..9 => front(work, &mut ledger),
+            9..12 => back(work, &mut ledger, &mut rng),
             12..16 => {
                 metas += 1;
-                meta(work, &mut lane, metas)
+                meta(work, &mut ledger, metas)
             }
-            16..18 => force(work, &mut lane),
+            16..18 => force(work, &mut ledger),
             _ => {
                 // Everything below the durable LSN is promised, whichever thread forced it.
                 let durable = work.log.durable_lsn();
-                lane.put(Entry {
+                ledger.put(Entry {
                     guarantee: rank(work.log.guarantee()),
                     ..Entry::range(Kind::Forced, 0, durable.0)
                 });
@@ -56,7 +56,7 @@ pub(super) fn control(work: &Work<'_>, mut lane: Lane) {
             }
         };
         if let Err(e) = done
-            && !work.survives(&e, &mut lane)
+            && !work.survives(&e, &mut ledger)
         {
             return;
         }
@@ -64,7 +64,7 @@ pub(super) fn control(work: &Work<'_>, mut lane: Lane) {
 }
 
 /// Moves the front up to what is to be kept.
-fn front(work: &Work<'_>, lane: &mut Lane) -> logforce::Result<()> {
+fn front(work: &Work<'_>, ledger: &mut LedgerWriter) -> logforce::Result<()> {
     let front = {
         let starts = work.starts();
         let below = |upto: u64| starts.iter().copied().filter(|s| *s <= upto).max();
@@ -79,16 +79,16 @@ fn front(work: &Work<'_>, lane: &mut Lane) -> logforce::Result<()> {
     let Some(front) = front.filter(|f| *f > work.log.front_lsn().0) else {
         return Ok(());
     };
-    lane.put(Entry::range(Kind::FrontIntent, front, front));
+    ledger.put(Entry::range(Kind::FrontIntent, front, front));
     work.log.truncate_front(Lsn(front))?;
-    lane.put(Entry::range(Kind::FrontDone, front, front));
+    ledger.put(Entry::range(Kind::FrontDone, front, front));
     work.refused.store(0, Ordering::Relaxed);
     work.starts().retain(|s| *s >= front);
     Ok(())
 }
 
 /// Voids the last few records.
-fn back(work: &Work<'_>, lane: &mut Lane, rng: &mut Rng) -> logforce::Result<()> {
+fn back(work: &Work<'_>, ledger: &mut LedgerWriter, rng: &mut Rng) -> logforce::Result<()> {
     // No thread appends meanwhile, so what is voided is known exactly.
     let _alone = work
         .appending
@@ -101,28 +101,28 @@ fn back(work: &Work<'_>, lane: &mut Lane, rng: &mut Rng) -> logforce::Result<()>
         return Ok(());
     };
     let tail = work.log.tail_lsn().0;
-    lane.put(Entry::range(Kind::BackIntent, from, tail));
+    ledger.put(Entry::range(Kind::BackIntent, from, tail));
     work.log.truncate_back(Lsn(from))?;
-    lane.put(Entry::range(Kind::BackDone, from, tail));
+    ledger.put(Entry::range(Kind::BackDone, from, tail));
     work.starts().retain(|s| *s < from);
     Ok(())
 }
 
-fn meta(work: &Work<'_>, lane: &mut Lane, number: u64) -> logforce::Result<()> {
+fn meta(work: &Work<'_>, ledger: &mut LedgerWriter, number: u64) -> logforce::Result<()> {
     let entry = |kind| Entry {
         sequence: number,
         ..Entry::of(kind)
     };
-    lane.put(entry(Kind::MetaIntent));
+    ledger.put(entry(Kind::MetaIntent));
     work.log.set_meta(&metadata(work.job.session, number))?;
-    lane.put(entry(Kind::MetaDone));
+    ledger.put(entry(Kind::MetaDone));
     Ok(())
 }
 
-fn force(work: &Work<'_>, lane: &mut Lane) -> logforce::Result<()> {
+fn force(work: &Work<'_>, ledger: &mut LedgerWriter) -> logforce::Result<()> {
     let end = work.log.tail_lsn();
     let guarantee = work.log.force(end)?;
-    lane.put(Entry {
+    ledger.put(Entry {
         guarantee: rank(guarantee),
         ..Entry::range(Kind::Forced, 0, end.0)
     });

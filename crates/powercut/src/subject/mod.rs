@@ -10,7 +10,7 @@ pub mod seam;
 pub use controller::{metadata, read_metadata};
 pub use record::Identity;
 
-use crate::ledger::{Entry, Kind, Lane};
+use crate::ledger::{Entry, Kind, LedgerWriter};
 use anyhow::{Context, Result};
 use logforce::{ErrorKind, Guarantee, Log, Method, OpenMode, Options};
 use logforce_testkit::Rng;
@@ -26,7 +26,7 @@ use std::time::Duration;
 pub const BLOCKING: usize = 6;
 /// Threads that submit and wait later.
 pub const SUBMITTING: usize = 3;
-/// The lane of the thread that truncates and sets the metadata.
+/// The number of the thread that truncates and sets the metadata.
 pub const CONTROL: usize = BLOCKING + SUBMITTING;
 
 /// What a subject is to do.
@@ -85,9 +85,9 @@ impl Work<'_> {
         self.starts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn goes_on(&self, lane: &Lane) -> bool {
+    fn goes_on(&self, ledger: &LedgerWriter) -> bool {
         // Room for what one step writes.
-        !self.stop.load(Ordering::Relaxed) && !lane.is_nearly_full()
+        !self.stop.load(Ordering::Relaxed) && !ledger.is_nearly_full()
     }
 
     /// A durable record or group is there.
@@ -107,11 +107,11 @@ impl Work<'_> {
     }
 
     /// Whether the thread goes on after an error. After one of the device it does not.
-    fn survives(&self, error: &logforce::Error, lane: &mut Lane) -> bool {
+    fn survives(&self, error: &logforce::Error, ledger: &mut LedgerWriter) -> bool {
         match error.kind() {
             // No room on the disk just now.
             ErrorKind::NoSpace => {
-                lane.put(Entry::of(Kind::Refused));
+                ledger.put(Entry::of(Kind::Refused));
                 self.refused.fetch_add(1, Ordering::Relaxed);
                 std::thread::sleep(Duration::from_millis(2));
                 true
@@ -122,7 +122,7 @@ impl Work<'_> {
                 true
             }
             _ => {
-                lane.put(Entry::of(Kind::Failed));
+                ledger.put(Entry::of(Kind::Failed));
                 self.stop.store(true, Ordering::Relaxed);
                 false
             }
@@ -161,15 +161,15 @@ fn options(job: &Job, method: Method) -> Options {
 /// If the log cannot be opened. That is how it ends where the cut came before or while opening.
 pub fn run(job: &Job, space: Space) -> Result<()> {
     let method: Method = job.method.parse()?;
-    let mut lanes = (0..=CONTROL)
-        .map(|n| Lane::open(&job.ledger, n))
+    let mut ledgers = (0..=CONTROL)
+        .map(|n| LedgerWriter::open(&job.ledger, n))
         .collect::<std::io::Result<Vec<_>>>()
         .context("the ledger")?;
     let options = options(job, method);
     let system = Faulty::new(job.fault);
     let log = Log::open(&system, &job.dir, OpenMode::OpenOrCreate, options)?;
     system.opened();
-    let mut control = lanes.pop().context("lanes")?;
+    let mut control = ledgers.pop().context("no ledger")?;
     control.put(Entry {
         guarantee: rank(log.guarantee()),
         ..Entry::range(Kind::Opened, log.front_lsn().0, log.recovered().end.0)
@@ -186,12 +186,12 @@ pub fn run(job: &Job, space: Space) -> Result<()> {
     };
     std::thread::scope(|scope| {
         let work = &work;
-        for (number, lane) in lanes.into_iter().enumerate() {
+        for (number, ledger) in ledgers.into_iter().enumerate() {
             scope.spawn(move || {
                 if number < BLOCKING {
-                    committers::blocking(work, number, lane);
+                    committers::blocking(work, number, ledger);
                 } else {
-                    committers::submitting(work, number, lane);
+                    committers::submitting(work, number, ledger);
                 }
             });
         }

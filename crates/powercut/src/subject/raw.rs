@@ -2,9 +2,9 @@
 //! each the same program done right. They show what the disk and the filesystems can take from a
 //! program, so that a suite which finds nothing has looked.
 //!
-//! Each writes numbered blocks in order and acknowledges each in lane 0 of the ledger.
+//! Each writes numbered blocks in order and acknowledges each as thread 0 of the ledger.
 
-use crate::ledger::{Entry, Kind, Lane};
+use crate::ledger::{Entry, Kind, LedgerWriter};
 use crate::testbed::Filesystem;
 use anyhow::{Context, Result, bail};
 use logforce_device::AlignedBuf;
@@ -165,9 +165,9 @@ fn prepare(job: &RawJob) -> Result<()> {
 /// When the disk fails: that is how it ends.
 pub fn run(job: &RawJob) -> Result<()> {
     prepare(job)?;
-    let mut lane = Lane::open(&job.ledger, 0)?;
+    let mut ledger = LedgerWriter::open(&job.ledger, 0)?;
     if job.program.renames() {
-        return rename(job, &mut lane);
+        return rename(job, &mut ledger);
     }
     let mut open = OpenOptions::new();
     open.write(true);
@@ -177,7 +177,7 @@ pub fn run(job: &RawJob) -> Result<()> {
     let file = open.open(data(&job.dir))?;
     let write = |number: u64| file.write_all_at(&contents(number), number * BLOCK as u64);
     let mut ack = |number: u64| {
-        lane.put(Entry {
+        ledger.put(Entry {
             sequence: number,
             ..Entry::of(Kind::Acked)
         });
@@ -242,7 +242,7 @@ fn overlap(file: &File, mut ack: impl FnMut(u64)) -> Result<()> {
     })
 }
 
-fn rename(job: &RawJob, lane: &mut Lane) -> Result<()> {
+fn rename(job: &RawJob, ledger: &mut LedgerWriter) -> Result<()> {
     for number in 1.. {
         let new = job.dir.join("new");
         let mut file = File::create(&new)?;
@@ -255,7 +255,7 @@ fn rename(job: &RawJob, lane: &mut Lane) -> Result<()> {
         if job.program == Program::SyncedName {
             fs::remove_file(slot(job, number - 1))?;
         }
-        lane.put(Entry {
+        ledger.put(Entry {
             sequence: number,
             ..Entry::of(Kind::Acked)
         });

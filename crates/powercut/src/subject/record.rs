@@ -16,8 +16,8 @@ pub struct Identity {
     /// The subject's process that wrote it.
     pub session: u64,
     /// Its thread.
-    pub lane: u64,
-    /// Its number in the lane, without gaps.
+    pub thread: u64,
+    /// Its number of the thread, without gaps.
     pub sequence: u64,
     /// The first of those that were appended atomically with it.
     pub first: u64,
@@ -32,7 +32,7 @@ impl Identity {
         let words = [
             MAGIC,
             self.session,
-            self.lane,
+            self.thread,
             self.sequence,
             self.first,
             self.count,
@@ -53,7 +53,7 @@ impl Identity {
     }
 
     fn seed(&self) -> u64 {
-        self.session << 40 ^ self.lane << 32 ^ self.sequence
+        self.session << 40 ^ self.thread << 32 ^ self.sequence
     }
 
     /// Reads the identity off a record, and checks every byte of it.
@@ -66,10 +66,10 @@ impl Identity {
             let eight = bytes.get(i * 8..i * 8 + 8).and_then(|b| b.try_into().ok());
             *word = u64::from_le_bytes(eight.ok_or("shorter than any record")?);
         }
-        let [magic, session, lane, sequence, first, count, len] = words;
+        let [magic, session, thread, sequence, first, count, len] = words;
         let identity = Identity {
             session,
-            lane,
+            thread,
             sequence,
             first,
             count,
@@ -92,7 +92,7 @@ mod tests {
     fn every_byte_counts() {
         let identity = Identity {
             session: 3,
-            lane: 2,
+            thread: 2,
             sequence: 9,
             first: 8,
             count: 2,

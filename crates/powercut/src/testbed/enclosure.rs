@@ -145,7 +145,7 @@ fn suite_is_over(suite: &str, own: &str) -> bool {
 ///
 /// # Errors
 /// If nothing can be mounted.
-pub fn settle() -> Result<PathBuf> {
+pub fn enter() -> Result<PathBuf> {
     std::thread::spawn(|| {
         let mut byte = [0];
         let _ = std::io::stdin().read(&mut byte);

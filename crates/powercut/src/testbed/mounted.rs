@@ -142,7 +142,7 @@ impl Drop for Mounted {
     }
 }
 
-/// Unmounts, with patience: a process that was just killed may still be closing its files.
+/// Unmounts, again while it is busy: a process that was just killed may still be closing its files.
 pub(super) fn unmount(at: &Path) -> Result<()> {
     for attempt in 0..400 {
         match rustix::mount::unmount(at, UnmountFlags::empty()) {

@@ -91,7 +91,7 @@ pub const PAGES: &[KnownBug] = &[
     ).found_by(38),
     bug(
         "cow-taken-back-base",
-        "a transaction that saw a commit taken back may commit",
+        "a transaction that saw a commit that was rolled back may commit",
     ).found_by(884),
     bug(
         "page-one-look",

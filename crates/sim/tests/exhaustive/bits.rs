@@ -33,7 +33,7 @@ struct Ways {
 /// - The zeroes that a slot's checksum covers are opened for one bit of each byte: the slot is
 ///   rejected before any of it is read as a field.
 /// - Void bytes are flipped 64 at a time, the same bit of each, and one of the 64 alone; an opening
-///   looks at one of the eight groups. Whoever compared them with anything, zeroes or a checksum,
+///   looks at one of the eight groups. Code that compared them with anything, zeroes or a checksum,
 ///   would see 64 changed bits if it saw one: a checksum of 32 bits sees all such bursts but for
 ///   one in four billion.
 /// - Of those three, outside of a deep run, only the one bit of each byte, and the one group of eight,
@@ -234,9 +234,9 @@ fn flip_everything(fixture: &Fixture, files: fn(&str) -> bool) -> Count {
         image: fixture.image.clone(),
         count: Count::default(),
     };
-    let crew = share(pieces.len(), begin, |flipper, n| flipper.piece(&pieces[n]));
+    let workers = share(pieces.len(), begin, |flipper, n| flipper.piece(&pieces[n]));
     let mut count = Count::default();
-    for flipper in crew {
+    for flipper in workers {
         assert!(flipper.image == fixture.image, "all is flipped back");
         count += flipper.count;
     }

@@ -181,10 +181,10 @@ fn every_call(fixture: &Fixture) {
         calm.unwrap_or_else(|e| panic!("{way:?}, and nothing fails: {e}"));
         let calls = memory.calls();
         assert!(calls.len() > 20, "{} calls", calls.len());
-        let crew = share(calls.len(), Count::default, |count, number| {
+        let workers = share(calls.len(), Count::default, |count, number| {
             fail(fixture, way, &calls, number, count);
         });
-        let sum = |of: fn(&Count) -> u64| crew.iter().map(of).sum::<u64>();
+        let sum = |of: fn(&Count) -> u64| workers.iter().map(of).sum::<u64>();
         let (failed, errors) = (sum(|c| c.failed), sum(|c| c.errors));
         println!(
             "exhaustive errors ({}, {way:?}): {} calls failed in {failed} ways: {errors} errors, {} \

@@ -271,12 +271,12 @@ fn cut_everything(fixture: &Fixture, second: bool) {
     let cuts = lengths(fixture, second);
     let whole: usize = fixture.image.files.values().map(|f| f.len() + 12).sum();
     const PIECE: usize = 256;
-    let crew = share(cuts.len().div_ceil(PIECE), Count::default, |count, n| {
+    let workers = share(cuts.len().div_ceil(PIECE), Count::default, |count, n| {
         for (file, length, opens) in &cuts[n * PIECE..cuts.len().min((n + 1) * PIECE)] {
             Cut::new(fixture, file, *length).check(*opens, count);
         }
     });
-    let sum = |of: fn(&Count) -> u64| crew.iter().map(of).sum::<u64>();
+    let sum = |of: fn(&Count) -> u64| workers.iter().map(of).sum::<u64>();
     assert_eq!(sum(|c| c.lengths), cuts.len() as u64);
     assert_eq!(
         sum(|c| c.detected + c.other_slot + c.no_effect),

@@ -104,11 +104,11 @@ impl Case {
         whole.work(1, &[steps()]).expect("nothing fails");
         let ops = whole.disk.ops();
         let points = (ops as usize).div_ceil(stride);
-        let crew = share(points, Count::default, |count, n| {
+        let workers = share(points, Count::default, |count, n| {
             self.at((n * stride) as u64, count);
         });
-        let sum = |of: fn(&Count) -> u64| crew.iter().map(of).sum::<u64>();
-        let most = crew.iter().map(|c| c.most).max();
+        let sum = |of: fn(&Count) -> u64| workers.iter().map(of).sum::<u64>();
+        let most = workers.iter().map(|c| c.most).max();
         println!(
             "exhaustive names ({}): {} crash points, {} subsets of up to {} changes, {} different \
              states with data lost and kept",

@@ -156,17 +156,17 @@ fn every_pair_of_crashes() {
     // What recovery must force first, and else in no order, so that a bug is met soon.
     let mut rng = Rng::new(0);
     todo.sort_by_cached_key(|(_, kind)| (kind.first != Failure::Process, rng.bits()));
-    let crew = share(todo.len(), Count::default, |count, n| {
+    let workers = share(todo.len(), Count::default, |count, n| {
         let (first, kind) = todo[n];
         from(first, kind, count);
     });
     let mut pairs = BTreeMap::<_, u64>::new();
-    for (kind, n) in crew.iter().flat_map(|c| &c.pairs) {
+    for (kind, n) in workers.iter().flat_map(|c| &c.pairs) {
         *pairs.entry(kind).or_default() += n;
     }
     println!(
         "exhaustive pairs: {} first crashes, {} pairs, by the kind of the first: {pairs:?}",
-        crew.iter().map(|c| c.firsts).sum::<u64>(),
+        workers.iter().map(|c| c.firsts).sum::<u64>(),
         pairs.values().sum::<u64>(),
     );
     assert_eq!(pairs.len(), 3, "a kind of crash was left out");

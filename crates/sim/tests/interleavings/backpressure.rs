@@ -133,14 +133,14 @@ fn a_callback_fills_up() {
         let log = world.open(narrow());
         let inner = log.clone();
         let called = Word::new(&world);
-        let told = called.clone();
+        let counter = called.clone();
         let submitted = log.submit_then(&record(1, 40), move |done| {
             done.expect("nothing fails");
             for n in 0..3 {
                 inner.append(&record(10 + n, 5_000)).expect("nothing fails");
             }
             drop(inner);
-            told.add();
+            counter.add();
         });
         submitted.expect("there is room");
         log.append(&record(2, 5_000)).expect("nothing fails");

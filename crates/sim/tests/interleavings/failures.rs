@@ -183,8 +183,8 @@ fn failing_in_flight_writes() {
                 })
             })
             .collect();
-        let told = called.clone();
-        let submitted = log.submit_then(&record(99, 40), move |_| told.add());
+        let counter = called.clone();
+        let submitted = log.submit_then(&record(99, 40), move |_| counter.add());
         if submitted.is_ok() && one_in(2) {
             called.reaches(1);
         }

@@ -15,7 +15,7 @@ fn poll_once(world: &World, handle: &mut CommitHandle) -> Poll<Result<Committed,
 }
 
 /// Ends a handle in one of the ways there are.
-fn settle(world: &World, log: &Log, mut handle: CommitHandle, data: &[u8]) {
+fn finish(world: &World, log: &Log, mut handle: CommitHandle, data: &[u8]) {
     let done = match below(6) {
         0 => handle.wait(),
         1 => world.block_on(handle),
@@ -62,7 +62,7 @@ fn handles() {
                         open.push((log.submit(&data).expect("there is room"), data));
                     }
                     for (handle, data) in open {
-                        settle(world, &log, handle, &data);
+                        finish(world, &log, handle, &data);
                     }
                 })
             })
@@ -134,7 +134,7 @@ fn handles_and_committers() {
                 for i in 10..12 {
                     let data = record(i, 40);
                     let handle = log.submit(&data).expect("there is room");
-                    settle(world, &log, handle, &data);
+                    finish(world, &log, handle, &data);
                 }
             })
         };
@@ -213,10 +213,10 @@ fn a_callback_beside_committers() {
             })
             .collect();
         let called = Word::new(&world);
-        let told = called.clone();
+        let counter = called.clone();
         let submitted = log.submit_then(&record(9, 40), move |done| {
             done.expect("nothing fails");
-            told.add();
+            counter.add();
         });
         submitted.expect("there is room");
         called.reaches(1);

@@ -422,7 +422,7 @@ fn a_woken_task_holds_the_last_clone() {
             if let Poll::Ready(done) = polled {
                 done.expect("nothing fails");
             }
-            // Ends with the log, which is closed by whoever drops the waker.
+            // Ends with the log, which is closed by the thread that drops the waker.
             while let Some(record) = follower.next_blocking() {
                 assert_eq!(record.expect("nothing fails").data, b"first");
             }
@@ -502,7 +502,7 @@ fn a_panic_under_the_log_wakes_every_thread() {
     assert!(unwound > 10 && failed > 10, "{unwound} {failed}");
 }
 
-/// A callback comes when its record is durable, whoever wrote it, with no clock to help.
+/// A callback comes when its record is durable, whichever thread wrote it, with no clock to help.
 #[test]
 fn a_callback_needs_no_clock() {
     for seed in 0..200 {

@@ -112,7 +112,7 @@ impl Fixture {
         self.is_prefix_but(shown, false);
     }
 
-    /// `void_lost`: nobody knows any more what was taken back, so that may be there again.
+    /// `void_lost`: nobody knows any more what was voided, so that may be there again.
     fn is_prefix_but(&self, shown: &[Record], void_lost: bool) {
         let live = |e: &&Record| !void_lost || self.live.iter().any(|(lsn, _)| *lsn == e.start);
         let shown: Vec<&Record> = shown.iter().filter(live).collect();

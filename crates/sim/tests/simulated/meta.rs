@@ -19,7 +19,7 @@ type Value = Option<Vec<u8>>;
 #[derive(Debug, Clone, Default)]
 struct Known {
     /// Acknowledged, or shown by an opening.
-    settled: Value,
+    durable: Value,
     /// Asked for and not answered, or answered with an error.
     open: Vec<Value>,
 }
@@ -27,10 +27,10 @@ struct Known {
 impl Known {
     fn check(&mut self, found: Value, when: &str) {
         assert!(
-            found == self.settled || self.open.contains(&found),
+            found == self.durable || self.open.contains(&found),
             "{when}: {found:?} is there, {self:?}"
         );
-        self.settled = found;
+        self.durable = found;
         self.open.clear();
     }
 }
@@ -49,9 +49,9 @@ fn value(n: u64) -> Vec<u8> {
 fn set(log: &Log, known: &mut Known, n: u64) -> Result<(), Error> {
     known.open.push(Some(value(n)));
     log.set_meta(&value(n))?;
-    known.settled = Some(value(n));
+    known.durable = Some(value(n));
     known.open.clear();
-    assert_eq!(log.meta(), known.settled);
+    assert_eq!(log.meta(), known.durable);
     Ok(())
 }
 

@@ -23,8 +23,8 @@ fn follow(disk: &SimDisk, rt: &SimRuntime, from: Lsn) -> ReadOnlyFollower {
 /// What comes within a second.
 fn all(follower: &mut ReadOnlyFollower) -> Vec<Vec<u8>> {
     let mut seen = Vec::new();
-    let patience = Some(Duration::from_secs(1));
-    while let Some(record) = follower.next_blocking(patience).unwrap() {
+    let timeout = Some(Duration::from_secs(1));
+    while let Some(record) = follower.next_blocking(timeout).unwrap() {
         seen.push(record.data);
     }
     seen
@@ -83,7 +83,7 @@ fn a_coarser_write_unit() {
 }
 
 /// A segment is lost, and an opening cuts the log there, under the feet of followers before it and
-/// behind it. Whoever had what is gone is told; in the end all have what the log has.
+/// behind it. Each follower that had what is gone is notified; in the end all have what the log has.
 #[test]
 fn a_cut_at_damage() {
     for taken in [0, 1, 6, 7, 8, 14, 20] {
@@ -141,7 +141,7 @@ fn a_cut_at_damage() {
     }
 }
 
-/// A truncation that is seen before it is durable, and that a failure takes back: what it covered
+/// A truncation that is seen before it is durable, and that a failure undoes: what it covered
 /// is not lost on the follower.
 #[test]
 fn a_truncation_that_never_was() {
@@ -233,8 +233,8 @@ fn another_log_in_its_place() {
         for name in disk.stable_names(PATH) {
             disk.remove_file(PATH, &name);
         }
-        let patience = Some(Duration::from_secs(1));
-        let gone = follower.next_blocking(patience).unwrap_err();
+        let timeout = Some(Duration::from_secs(1));
+        let gone = follower.next_blocking(timeout).unwrap_err();
         assert_eq!(gone.kind(), ErrorKind::Io, "{gone}");
         let mut follower = {
             let log = opened(&disk, rt, small());
@@ -248,7 +248,7 @@ fn another_log_in_its_place() {
             disk.remove_file(PATH, &name);
         }
         let log = opened(&disk, rt, small());
-        let other = follower.next_blocking(patience).unwrap_err();
+        let other = follower.next_blocking(timeout).unwrap_err();
         assert_eq!(other.kind(), ErrorKind::NoLog, "{other}");
         log.close().unwrap();
     });

@@ -189,16 +189,16 @@ fn a_tail_that_an_unknown_void_range_may_hold_is_not_shown() {
     given_up(&disk, Some(b"later"));
 }
 
-/// One batch of the list of void ranges is damaged. What the others have taken back stays taken
-/// back, and of what this one may have taken back nothing is called proven.
+/// One batch of the list of void ranges is damaged. What the others have voided stays
+/// void, and of what this one may have voided nothing is called proven.
 #[test]
 fn one_lost_void_range_brings_back_no_more_than_its_own() {
     let disk = SimDisk::new(SimOptions::default(), 1);
     let kept = live(&disk, |log| {
         for round in 0..3_u8 {
             log.commit(&[round; 100]).expect("commit");
-            let taken_back = log.commit(&[round + 100; 100]).expect("commit").start;
-            log.truncate_back(taken_back).expect("truncate");
+            let voided = log.commit(&[round + 100; 100]).expect("commit").start;
+            log.truncate_back(voided).expect("truncate");
         }
         log.commit(&[3; 100]).expect("commit");
         read(log, log.front_lsn())
@@ -237,18 +237,18 @@ fn one_lost_void_range_brings_back_no_more_than_its_own() {
     }
 }
 
-/// A truncation that another one goes beyond. The batch of the first is damaged: what it took back is
+/// A truncation that another one goes beyond. The batch of the first is damaged: what it voided is
 /// known all the same, and nothing is refused or given up for it.
 #[test]
 fn a_void_range_within_another_can_be_done_without() {
     let disk = SimDisk::new(SimOptions::default(), 1);
     live(&disk, |log| {
         log.commit(FIRST).expect("commit");
-        let taken_back = log.commit(b"taken back").expect("commit").start;
-        let first = log.commit(b"taken back first").expect("commit").start;
+        let voided = log.commit(b"voided").expect("commit").start;
+        let first = log.commit(b"voided first").expect("commit").start;
         log.truncate_back(first).expect("truncate");
-        log.commit(b"taken back with it").expect("commit");
-        log.truncate_back(taken_back).expect("truncate");
+        log.commit(b"voided with it").expect("commit");
+        log.truncate_back(voided).expect("truncate");
         log.commit(b"later").expect("commit");
         // So that the anchor lies behind all of it.
         log.clone().close().expect("close");

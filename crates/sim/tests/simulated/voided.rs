@@ -21,7 +21,7 @@ fn a_truncation_at_damage_brings_nothing_back() {
         let system = disk.system(rt);
         let log = open(&*system, small());
         log.commit(b"kept").expect("nothing fails");
-        let back = log.commit(b"taken back").expect("nothing fails");
+        let back = log.commit(b"voided").expect("nothing fails");
         let commit = |len| log.commit(&vec![7; len]).expect("nothing fails");
         commit(20_000);
         let middle = commit(20_000);
@@ -93,8 +93,8 @@ fn segments_that_can_be_read_again_stay_given_up() {
     assert_eq!(shown(4, small()), truncated);
 }
 
-/// A marker names a range up to where no segment was ever announced: no opening has gone on there,
-/// and nothing is given up.
+/// A marker names a range up to where the control file never had a segment: no opening has gone on
+/// there, and nothing is given up.
 #[test]
 fn a_marker_beyond_the_prepared_end_gives_nothing_up() {
     let disk = SimDisk::new(SimOptions::default(), 1);

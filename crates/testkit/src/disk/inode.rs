@@ -306,12 +306,12 @@ impl Inode {
     /// The device's volatile bytes of a sector reach the medium.
     fn commit(&mut self, n: u64) {
         if let Some(version) = self.device.remove(&n).and_then(|mut v| v.pop()) {
-            self.settle(n, version.data);
+            self.store_on_medium(n, version.data);
         }
     }
 
     /// A sector changes on the medium.
-    pub fn settle(&mut self, n: u64, data: Sector) {
+    pub fn store_on_medium(&mut self, n: u64, data: Sector) {
         if let Some(before) = self.stable.insert(n, data) {
             self.before.insert(n, before);
         }
@@ -321,7 +321,7 @@ impl Inode {
     pub fn commit_all(&mut self) {
         for (n, mut versions) in std::mem::take(&mut self.device) {
             let last = versions.pop().expect("never empty");
-            self.settle(n, last.data);
+            self.store_on_medium(n, last.data);
         }
     }
 

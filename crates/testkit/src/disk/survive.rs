@@ -105,14 +105,14 @@ impl Survivors {
                 && let Some(held) = versions.iter().rposition(|v| v.placed)
             {
                 // The device has its power; only what it never got can be lost.
-                inode.settle(n, versions[held].data.clone());
+                inode.store_on_medium(n, versions[held].data.clone());
                 open = &versions[held + 1..];
             }
             let Some(last) = open.last() else { continue };
             let chosen = self.choose(open, rng);
             fates.note(last.write, chosen.is_some_and(|v| v.write == last.write));
             if let Some(version) = chosen {
-                inode.settle(n, version.data.clone());
+                inode.store_on_medium(n, version.data.clone());
             }
         }
         set_size(inode, size);

@@ -83,8 +83,8 @@ fn the_device_s_word_on_write_through_is_the_answer() {
             (Some(false), ("no", "contradicted")),
             (None, ("unknown", "unknown")),
         ] {
-            let told = through(facts(platform, fua));
-            assert_eq!((told.0, told.1), answer, "{platform}");
+            let reported = through(facts(platform, fua));
+            assert_eq!((reported.0, reported.1), answer, "{platform}");
         }
     }
 }

@@ -34,13 +34,13 @@ pub fn logforce(dir: &Path, command: &str, arguments: &[&str]) -> Output {
 }
 
 /// What it printed: standard output, then standard error.
-pub fn told(out: &Output) -> String {
+pub fn all_output(out: &Output) -> String {
     text(&out.stdout) + &text(&out.stderr)
 }
 
 /// What it printed to standard output, as JSON.
 pub fn json(out: &Output) -> Value {
-    serde_json::from_slice(&out.stdout).unwrap_or_else(|e| panic!("{e}: {}", told(out)))
+    serde_json::from_slice(&out.stdout).unwrap_or_else(|e| panic!("{e}: {}", all_output(out)))
 }
 
 /// A log of `count` records `record <n>` with 1000 bytes each, committed one by one.

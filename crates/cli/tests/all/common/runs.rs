@@ -38,8 +38,8 @@ pub struct Measured {
 }
 
 /// Runs a scenario whose `section` of docs/NAME.md names every field of the report and of its first
-/// row. Its text fits a terminal, its CSV has every row, and it leaves nothing. `None` where the disk has
-/// no space for it.
+/// row. Its text fits a terminal, its CSV has every row, and it leaves nothing. `None` where the
+/// disk has no space for it.
 pub fn measured(arguments: &[&str], document: &str, section: &str) -> Option<Measured> {
     let (dir, results) = (place(), place());
     let csv = results.path().join("rows.csv");
@@ -76,8 +76,8 @@ fn assert_documented(document: &str, section: &str, report: &Value) {
     }
 }
 
-/// Each of these arguments is refused as unusable, for a reason that contains these words, and nothing
-/// is left.
+/// Each of these arguments is refused as unusable, for a reason that contains these words, and
+/// nothing is left.
 pub fn assert_unusable(dir: &Path, cases: &[(&[&str], &str)]) {
     let before = fs::read_dir(dir).unwrap().count();
     for (arguments, why) in cases {

@@ -111,7 +111,7 @@ impl Inspector {
             let mut listing = list(&dir, loaded.control.log_id)?;
             let before = loaded.control;
             loaded = ControlFile::load(&dir)?;
-            let is_settled =
+            let is_unchanged =
                 loaded.control.sequence == before.sequence && listing.vanished.is_none();
             // Waiting for a quiet moment could take long: on some systems, listing takes longer
             // than a busy writer needs to truncate again. Truncated segments are not needed, and
@@ -119,7 +119,7 @@ impl Inspector {
             // another segment.
             let same = loaded.control.epoch == before.epoch;
             let whole = same && find_added(&mut listing.segments, &dir, &loaded.control)?;
-            if is_settled || whole || attempts == LIST_RETRIES {
+            if is_unchanged || whole || attempts == LIST_RETRIES {
                 break listing;
             }
             attempts += 1;

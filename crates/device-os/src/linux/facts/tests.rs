@@ -275,7 +275,7 @@ fn without_privilege<T: Send>(run: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-/// Whoever is not allowed to see how the mount was made must not come to believe that it is a better
+/// A process that may not see how the mount was made must not come to believe that it is a better
 /// one: `EACCES` is an error, and the opening fails.
 #[test]
 fn what_may_not_be_looked_at_is_not_missing() {
@@ -320,7 +320,7 @@ fn a_flush_that_is_dropped_on_the_way_is_worth_nothing_below() {
     world.link("sys/class/block/sda1", &format!("{place}/sda1"));
     world.part("dm-0", "sda1");
     world.is(PowerLoss, Declared, &["the system flushes it"]);
-    // As whoever may write to /sys can have it.
+    // As a process that may write to /sys can have it.
     world.put("sys/devices/dm-0/queue/write_cache", THROUGH);
     world.is(
         OsCrash,

@@ -11,18 +11,24 @@ fn noted(facts: &Facts, what: &str) -> usize {
 #[test]
 fn what_the_disk_says_reaches_the_verdict() {
     let (_temp, dir) = opened();
-    let told = over(dir.opened(), None, None, Some(Ok(&told_protected()))).unwrap();
-    assert!(!told.barriers);
-    assert_eq!(told.mount_options, "write-cache buffer flushing turned off");
-    assert_eq!(told.device.as_ref().unwrap().write_cache, WriteCache::Back);
+    let answer = over(dir.opened(), None, None, Some(Ok(&told_protected()))).unwrap();
+    assert!(!answer.barriers);
+    assert_eq!(
+        answer.mount_options,
+        "write-cache buffer flushing turned off"
+    );
+    assert_eq!(
+        answer.device.as_ref().unwrap().write_cache,
+        WriteCache::Back
+    );
     for method in [Method::Flush, Method::FlushData, Method::WriteThrough] {
-        let a = told.assess(method, FileState::Zeroed).unwrap();
+        let a = answer.assess(method, FileState::Zeroed).unwrap();
         let dropped = (Guarantee::OsCrash, Verdict::Contradicted);
         assert_eq!((a.guarantee, a.verdict), dropped, "{method}");
         assert!(!a.evidence.contains("mounted"), "{}", a.evidence);
     }
     let wine = usize::from(machine::is_wine());
-    assert_eq!(noted(&told, "This is Wine"), wine, "{:?}", told.notes);
+    assert_eq!(noted(&answer, "This is Wine"), wine, "{:?}", answer.notes);
 }
 
 #[test]

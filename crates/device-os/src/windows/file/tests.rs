@@ -79,16 +79,16 @@ fn a_file_that_is_read_can_be_flushed_and_openings_share_its_ends() {
     write(&file, 0, 1, false);
     let reader = OsFile::open(dir.opened(), "a", OpenFile::READ).unwrap();
     assert!(Arc::ptr_eq(&file.extent, &reader.extent));
-    assert!(!reader.extent.is_settled());
+    assert!(!reader.extent.is_flushed());
     reader.barrier(Barrier::Data).unwrap();
-    assert!(file.extent.is_settled());
+    assert!(file.extent.is_flushed());
     write(&file, 0, 2, false);
-    assert!(file.extent.is_settled(), "overwritten in place");
+    assert!(file.extent.is_flushed(), "overwritten in place");
     file.barrier(Barrier::Data).unwrap();
     write(&file, 4096, 3, false);
-    assert!(!file.extent.is_settled(), "the file has grown");
+    assert!(!file.extent.is_flushed(), "the file has grown");
     file.barrier(Barrier::Full).unwrap();
-    assert!(file.extent.is_settled());
+    assert!(file.extent.is_flushed());
     // Gone with the last opening.
     let extent = Arc::downgrade(&file.extent);
     drop((file, reader));
@@ -97,7 +97,7 @@ fn a_file_that_is_read_can_be_flushed_and_openings_share_its_ends() {
 }
 
 #[test]
-fn a_flush_settles_nothing_of_a_write_that_is_in_flight() {
+fn a_flush_covers_nothing_of_a_write_that_is_in_flight() {
     let (_temp, _dir, file) = made(false);
     let ticket = file.submit(Write {
         offset: 0,
@@ -108,9 +108,9 @@ fn a_flush_settles_nothing_of_a_write_that_is_in_flight() {
     file.barrier(Barrier::Full).unwrap();
     file.complete(ticket).result.unwrap();
     assert!(
-        !file.extent.is_settled(),
+        !file.extent.is_flushed(),
         "it may have moved the ends since"
     );
     file.barrier(Barrier::Data).unwrap();
-    assert!(file.extent.is_settled());
+    assert!(file.extent.is_flushed());
 }

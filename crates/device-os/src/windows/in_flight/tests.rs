@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// What the fake is told to do with a call, in the order of the calls.
 #[derive(Debug, Clone, Copy)]
-enum Told {
+enum Step {
     /// All of it, at once.
     Do,
     /// Refused when it is started.
@@ -21,7 +21,7 @@ enum Told {
 /// A file in memory whose writes end when and how the test says.
 #[derive(Default)]
 struct Fake {
-    script: Mutex<Vec<Told>>,
+    script: Mutex<Vec<Step>>,
     shared: Arc<Shared>,
     calls: AtomicU64,
 }
@@ -48,7 +48,7 @@ impl Shared {
 
 struct Operation {
     call: u64,
-    told: Told,
+    step: Step,
     request: Option<Request>,
     shared: Arc<Shared>,
 }
@@ -56,17 +56,17 @@ struct Operation {
 impl Operation {
     fn end(&mut self) -> Option<Ended> {
         let request = self.request.take()?;
-        if matches!(self.told, Told::Hold) {
+        if matches!(self.step, Step::Hold) {
             let mut released = self.shared.released.lock().unwrap();
             while !released.contains(&self.call) {
                 released = self.shared.changed.wait(released).unwrap();
             }
         }
-        let len = match self.told {
-            Told::Short(n) => n,
+        let len = match self.step {
+            Step::Short(n) => n,
             _ => request.range.len(),
         };
-        let written = if matches!(self.told, Told::Fail) {
+        let written = if matches!(self.step, Step::Fail) {
             Err(io::Error::from(io::ErrorKind::StorageFull))
         } else {
             let mut bytes = self.shared.bytes.lock().unwrap();
@@ -97,11 +97,11 @@ impl Starter for Fake {
 
     fn start(&self, request: Request) -> Result<Operation, Ended> {
         let call = self.calls.fetch_add(1, Ordering::SeqCst);
-        let told = {
+        let step = {
             let script = self.script.lock().unwrap();
-            script.get(call as usize).copied().unwrap_or(Told::Do)
+            script.get(call as usize).copied().unwrap_or(Step::Do)
         };
-        if matches!(told, Told::Refuse) {
+        if matches!(step, Step::Refuse) {
             return Err(Ended {
                 buf: request.buf,
                 written: Err(io::ErrorKind::PermissionDenied.into()),
@@ -110,7 +110,7 @@ impl Starter for Fake {
         self.shared.held.fetch_add(1, Ordering::SeqCst);
         Ok(Operation {
             call,
-            told,
+            step,
             request: Some(request),
             shared: Arc::clone(&self.shared),
         })
@@ -121,7 +121,7 @@ impl Starter for Fake {
     }
 }
 
-fn told(script: &[Told]) -> (InFlight<Fake>, Arc<Shared>) {
+fn scripted(script: &[Step]) -> (InFlight<Fake>, Arc<Shared>) {
     let fake = Fake {
         script: Mutex::new(script.to_vec()),
         ..Fake::default()
@@ -142,7 +142,7 @@ fn submit(file: &InFlight<Fake>, offset: u64, byte: u8) -> Ticket {
 
 #[test]
 fn completions_come_in_any_order_and_bring_their_own_memory() {
-    let (file, shared) = told(&[Told::Hold; 4]);
+    let (file, shared) = scripted(&[Step::Hold; 4]);
     let tickets: Vec<Ticket> = (0..4).map(|i| submit(&file, i * 4096, i as u8)).collect();
     assert_eq!(shared.held(), 4, "all are under way together");
     for call in [2, 0, 3, 1] {
@@ -158,7 +158,7 @@ fn completions_come_in_any_order_and_bring_their_own_memory() {
 
 #[test]
 fn a_late_write_keeps_nobody_waiting_but_its_own() {
-    let (file, shared) = told(&[Told::Hold, Told::Do]);
+    let (file, shared) = scripted(&[Step::Hold, Step::Do]);
     let late = submit(&file, 0, 1);
     let early = submit(&file, 4096, 2);
     let (send, receive): (Sender<u8>, Receiver<u8>) = channel();
@@ -179,7 +179,7 @@ fn a_late_write_keeps_nobody_waiting_but_its_own() {
 
 #[test]
 fn a_failure_is_its_own_writes_and_the_memory_comes_back() {
-    let (file, shared) = told(&[Told::Do, Told::Fail, Told::Refuse, Told::Do]);
+    let (file, shared) = scripted(&[Step::Do, Step::Fail, Step::Refuse, Step::Do]);
     let tickets: Vec<Ticket> = (0..4).map(|i| submit(&file, i * 4096, 7)).collect();
     let kinds: Vec<_> = tickets
         .into_iter()
@@ -199,7 +199,7 @@ fn a_failure_is_its_own_writes_and_the_memory_comes_back() {
 
 #[test]
 fn short_writes_are_continued() {
-    let (file, shared) = told(&[Told::Short(512), Told::Short(1024)]);
+    let (file, shared) = scripted(&[Step::Short(512), Step::Short(1024)]);
     let mut buf = AlignedBuf::zeroed(8192, 4096);
     for (i, byte) in buf.iter_mut().enumerate() {
         *byte = (i / 512) as u8;
@@ -216,12 +216,12 @@ fn short_writes_are_continued() {
 fn what_cannot_be_continued_is_an_error_and_never_a_success() {
     for (script, unit) in [
         // Ends off the sector of an unbuffered handle.
-        (vec![Told::Short(700)], 512),
-        (vec![Told::Short(0)], 1),
-        (vec![Told::Short(512), Told::Fail], 512),
-        (vec![Told::Short(512), Told::Refuse], 512),
+        (vec![Step::Short(700)], 512),
+        (vec![Step::Short(0)], 1),
+        (vec![Step::Short(512), Step::Fail], 512),
+        (vec![Step::Short(512), Step::Refuse], 512),
     ] {
-        let (file, shared) = told(&script);
+        let (file, shared) = scripted(&script);
         let ticket = file.submit(0, filled(4096, 1), 0..4096, false, unit);
         let (done, end) = file.complete(ticket).unwrap();
         assert!(done.result.is_err(), "{script:?}");
@@ -232,7 +232,7 @@ fn what_cannot_be_continued_is_an_error_and_never_a_success() {
 
 #[test]
 fn dropping_waits_for_what_nobody_completed() {
-    let (file, shared) = told(&[Told::Hold, Told::Do]);
+    let (file, shared) = scripted(&[Step::Hold, Step::Do]);
     let _ = submit(&file, 0, 1);
     let _ = submit(&file, 4096, 2);
     let releasing = Arc::clone(&shared);
@@ -249,7 +249,7 @@ fn dropping_waits_for_what_nobody_completed() {
 
 #[test]
 fn a_panic_between_submit_and_complete_frees_nothing_early() {
-    let (file, shared) = told(&[Told::Hold]);
+    let (file, shared) = scripted(&[Step::Hold]);
     let releasing = Arc::clone(&shared);
     let thread = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(20));
@@ -266,7 +266,7 @@ fn a_panic_between_submit_and_complete_frees_nothing_early() {
 
 #[test]
 fn foreign_and_ready_tickets() {
-    let (file, _) = told(&[]);
+    let (file, _) = scripted(&[]);
     assert!(file.complete(Ticket { id: 9, done: None }).is_none());
     let empty = file.submit(0, filled(4096, 1), 7..7, false, 512);
     file.complete(empty).unwrap().0.result.unwrap();

@@ -66,6 +66,6 @@ pub fn again(name: &str, variable: &str, value: &Path) -> Command {
 }
 
 /// The value of that variable, in the second process.
-pub fn told(variable: &str) -> Option<PathBuf> {
+pub fn in_second_process(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable).map(PathBuf::from)
 }

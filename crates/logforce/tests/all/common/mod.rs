@@ -94,7 +94,7 @@ pub fn occupy_writer(log: &Log) -> Sender<()> {
     release
 }
 
-/// A directory of the test's own. Whoever asks for the first one limits what the process may have
+/// A directory of the test's own. The first call limits what the process may have
 /// open to 64 files for each test that runs at the same time: a log needs no more, however long it is.
 pub fn temp() -> TempDir {
     #[cfg(unix)]
@@ -127,8 +127,9 @@ pub fn limit_descriptors(to: u64) {
 
 #[cfg(unix)]
 fn tests_at_once() -> u64 {
-    let told = std::env::var("RUST_TEST_THREADS").ok();
-    told.and_then(|n| n.parse().ok())
+    let value = std::env::var("RUST_TEST_THREADS").ok();
+    value
+        .and_then(|n| n.parse().ok())
         .or_else(|| {
             std::thread::available_parallelism()
                 .ok()
@@ -228,7 +229,7 @@ fn same_test(program: PathBuf, name: &str, variable: &str, value: impl AsRef<OsS
 }
 
 /// The value of that variable, in the second process.
-pub fn told(variable: &str) -> Option<PathBuf> {
+pub fn in_second_process(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable).map(PathBuf::from)
 }
 
@@ -244,7 +245,7 @@ pub fn assert_passed(output: &Output) {
     assert!(all.contains("1 passed"), "the second process ran no test");
 }
 
-/// Prints a line that gets through to whoever reads this process's output.
+/// Prints a line that gets through to the reader of this process's output.
 pub fn tell(line: &str) {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{line}").unwrap();
@@ -307,7 +308,7 @@ const LEN: usize = 5000;
 /// The second process of [`survives_kills`]: commits until it is killed. Returns at once in the
 /// first.
 pub fn commit_until_killed() {
-    let Some(dir) = told(DIR) else {
+    let Some(dir) = in_second_process(DIR) else {
         return;
     };
     let method = std::env::var(METHOD).unwrap().parse().unwrap();

@@ -36,7 +36,7 @@ impl Store {
         Ok(())
     }
 
-    /// Where the log is as long as it may get, whoever finds it so makes room.
+    /// Where the log is as long as it may get, the thread that finds it so makes room.
     fn set_at_the_cap(&self, key: u64, value: u64) -> Result<()> {
         loop {
             match self.set(key, value) {

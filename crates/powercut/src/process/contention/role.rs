@@ -1,6 +1,6 @@
 //! A process that opens a log again and again, while others do the same.
 
-use crate::ledger::{Entry, Kind, Lane};
+use crate::ledger::{Entry, Kind, LedgerWriter};
 use crate::process::TIMEOUT;
 use crate::subject::seam::{Fault, Faulty};
 use crate::subject::{Identity, rank};
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 pub struct Contending {
     /// The log's directory.
     pub dir: PathBuf,
-    /// Where it writes what it was promised, in lane 0.
+    /// Where it writes what it was promised, as thread 0.
     pub ledger: PathBuf,
     /// The process's own number.
     pub number: u64,
@@ -42,11 +42,11 @@ pub fn session(number: u64, round: u64) -> u64 {
 /// If it is refused by anything but `Locked`, or finds another process in the log.
 pub fn role_contention(json: &str) -> Result<()> {
     let job: Contending = serde_json::from_str(json)?;
-    let mut lane = Lane::open(&job.ledger, 0).context("the ledger")?;
+    let mut ledger = LedgerWriter::open(&job.ledger, 0).context("the ledger")?;
     let mut rng = Rng::new(job.seed);
     let system = Faulty::new(job.fault);
     let mut round = 0;
-    while !job.stop.exists() && !lane.is_nearly_full() {
+    while !job.stop.exists() && !ledger.is_nearly_full() {
         let options = Options::new()
             .method(rng.pick(&Method::LINUX))
             .require(logforce::Guarantee::Nothing)
@@ -57,13 +57,13 @@ pub fn role_contention(json: &str) -> Result<()> {
             Ok(log) => {
                 round += 1;
                 let marker = Marker::set(&job.marker)?;
-                work(&log, &mut lane, session(job.number, round), &mut rng)?;
+                work(&log, &mut ledger, session(job.number, round), &mut rng)?;
                 marker.remove()?;
                 if rng.one_in(2) {
                     log.close()?;
                 }
             }
-            Err(e) if e.kind() == ErrorKind::Locked => lane.put(Entry::of(Kind::Refused)),
+            Err(e) if e.kind() == ErrorKind::Locked => ledger.put(Entry::of(Kind::Refused)),
             Err(e) => return Err(e).context("refused by something else than the lock"),
         }
         std::thread::sleep(Duration::from_micros(100 + rng.below(3000)));
@@ -72,21 +72,21 @@ pub fn role_contention(json: &str) -> Result<()> {
 }
 
 /// A few commits of one opening.
-fn work(log: &Log, lane: &mut Lane, session: u64, rng: &mut Rng) -> Result<()> {
-    lane.put(Entry {
+fn work(log: &Log, ledger: &mut LedgerWriter, session: u64, rng: &mut Rng) -> Result<()> {
+    ledger.put(Entry {
         sequence: session,
         ..Entry::range(Kind::Opened, log.front_lsn().0, log.recovered().end.0)
     });
     for sequence in 0..1 + rng.below(12) {
         let identity = Identity {
             session,
-            lane: 0,
+            thread: 0,
             sequence,
             first: sequence,
             count: 1,
         };
         let done = log.commit(&identity.record(100 + rng.below(3000) as usize))?;
-        lane.put(Entry {
+        ledger.put(Entry {
             kind: Kind::Acked,
             sequence,
             start: done.start.0,
@@ -94,7 +94,7 @@ fn work(log: &Log, lane: &mut Lane, session: u64, rng: &mut Rng) -> Result<()> {
             guarantee: rank(done.guarantee),
         });
     }
-    lane.put(Entry::of(Kind::Closing));
+    ledger.put(Entry::of(Kind::Closing));
     Ok(())
 }
 

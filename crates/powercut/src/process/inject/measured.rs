@@ -2,7 +2,7 @@
 //! memory is no slower for it: an error is no answer, and is not kept as one.
 
 use super::message::{Message, messages_in};
-use super::scene::{Files, Run, Scene, leftovers, wrong_messages};
+use super::scene::{Files, Run, Scene, unexpected_files, wrong_messages};
 use super::sessions::{Base, subject};
 use super::subject::{End, Job, Opening, Task};
 use crate::subject::seam::Fault;
@@ -99,7 +99,7 @@ impl Scene for MeasureScene {
             found.push("measuring has changed the log".to_owned());
         }
         if run.ended.crashed().is_none() && !run.cannot_clean() {
-            found.extend(leftovers(&dir, &self.files)?);
+            found.extend(unexpected_files(&dir, &self.files)?);
         }
         Ok(found)
     }

@@ -198,7 +198,7 @@ impl Files {
 ///
 /// # Errors
 /// Of the machine.
-pub fn leftovers(dir: &Path, there: &Files) -> Result<Vec<String>> {
+pub fn unexpected_files(dir: &Path, there: &Files) -> Result<Vec<String>> {
     let Ok(entries) = fs::read_dir(dir) else {
         return Ok(Vec::new());
     };

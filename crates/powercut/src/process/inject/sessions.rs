@@ -1,7 +1,7 @@
 //! Logs that are made, worked, opened again and read while calls fail.
 
 use super::message::{Message, entries, messages_in};
-use super::scene::{Files, Run, Scene, leftovers, wrong_messages};
+use super::scene::{Files, Run, Scene, unexpected_files, wrong_messages};
 use super::subject::{End, Job, Opening, Task};
 use super::tracer;
 use crate::check::{self, Promises, Session};
@@ -119,7 +119,7 @@ impl Base {
                 job.steps = 6;
             })
         };
-        // Where a segment was announced behind the damage, the next opening begins above it.
+        // Where the control file has a segment behind the damage, the next opening begins above it.
         let cut = (0..50)
             .map(|_| small()?.cut("cut", home))
             .find_map(Result::transpose);
@@ -166,14 +166,14 @@ impl Base {
         let mut promises = Promises::default();
         promises.add(after);
         cut.promises = promises;
-        // A log that is looked at now is settled: what the cut left counts as shown.
+        // What a log shows when it is looked at now counts as shown.
         let place = home.join("look");
         cut.files.write(&place)?;
-        let mut settled = Promises::default();
-        let outcome = check::check(&place, opening(), &mut settled)?;
+        let mut shown = Promises::default();
+        let outcome = check::check(&place, opening(), &mut shown)?;
         fs::remove_dir_all(&place)?;
         ensure!(outcome.opened, "{name}: {:?}", outcome.broken);
-        let base = settled.base.get_or_insert_default();
+        let base = shown.base.get_or_insert_default();
         // What was under way when it ended is there or is not; only what was shown or promised
         // counts.
         base.end = base.present.values().map(|p| p.end).max().unwrap_or(0);
@@ -182,17 +182,17 @@ impl Base {
         let first = cut.sessions;
         base.present
             .retain(|start, p| p.identity.session != first || own(start));
-        cut.promises = settled;
+        cut.promises = shown;
         Ok(Some(cut))
     }
 }
 
 fn session(number: u64, messages: &[Message]) -> Session {
-    let lane: Vec<Entry> = entries(messages);
+    let all: Vec<Entry> = entries(messages);
     Session {
         number,
-        claimed: vec![lane.clone()],
-        all: vec![lane],
+        claimed: vec![all.clone()],
+        all: vec![all],
     }
 }
 
@@ -326,7 +326,7 @@ impl SessionScene {
         let outcome = check::check(dir, opening(), &mut promises)?;
         let mut found: Vec<String> = outcome.broken;
         found.extend(outcome.filesystem_lost);
-        found.extend(leftovers(dir, &self.base.files)?);
+        found.extend(unexpected_files(dir, &self.base.files)?);
         Ok(found)
     }
 }

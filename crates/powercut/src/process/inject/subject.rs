@@ -221,7 +221,7 @@ impl Worker<'_> {
         self.next += 1;
         Identity {
             session: self.job.session,
-            lane: 0,
+            thread: 0,
             sequence: self.next - 1,
             first,
             count,

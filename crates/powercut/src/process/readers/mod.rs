@@ -112,7 +112,7 @@ fn beside(
         let reading = Reading {
             dir: scenario.dir.clone(),
             ledger: ledger_path(),
-            lane: 0,
+            thread: 0,
             how,
             fault,
             stop: stop.clone(),
@@ -234,7 +234,7 @@ fn cut(
     let reading = Reading {
         dir,
         ledger: ledger_path(),
-        lane: CONTROL + 1,
+        thread: CONTROL + 1,
         how: How::Follow,
         fault: Fault::None,
         stop: stop.clone(),

@@ -85,7 +85,11 @@ impl Replica {
 fn records_of(log: &Survivor) -> BTreeMap<u64, Record> {
     let record = |p: &crate::check::Present| {
         let id = p.identity;
-        (super::role::owner(id.session, id.lane), id.sequence, p.end)
+        (
+            super::role::owner(id.session, id.thread),
+            id.sequence,
+            p.end,
+        )
     };
     log.present.iter().map(|(s, p)| (*s, record(p))).collect()
 }
@@ -99,7 +103,7 @@ impl Places {
     pub fn add(&mut self, session: &Session) {
         for (start, record) in session.records() {
             let id = record.identity;
-            let owner = super::role::owner(id.session, id.lane);
+            let owner = super::role::owner(id.session, id.thread);
             self.0.insert((owner, id.sequence), (start, record.end));
         }
     }
@@ -142,7 +146,7 @@ mod tests {
         let present = starts.iter().map(|start| {
             let identity = Identity {
                 session: 1,
-                lane: 0,
+                thread: 0,
                 sequence: start / 10,
                 first: start / 10,
                 count: 1,

@@ -1,6 +1,6 @@
 //! The process that reads a log while others write it.
 
-use crate::ledger::{Entry, Kind, Lane};
+use crate::ledger::{Entry, Kind, LedgerWriter};
 use crate::subject::Identity;
 use crate::subject::seam::{Fault, Faulty};
 use anyhow::{Context, Result, bail};
@@ -37,8 +37,8 @@ pub struct Reading {
     pub dir: PathBuf,
     /// Where it records what it is shown.
     pub ledger: PathBuf,
-    /// In which lane.
-    pub lane: usize,
+    /// As which thread.
+    pub thread: usize,
     /// How it reads.
     pub how: How,
     /// What is wrong with its system.
@@ -53,14 +53,14 @@ pub struct Reading {
 const LAGS: u32 = 4;
 
 /// What the number of a shown record's owner is made of.
-pub fn owner(session: u64, lane: u64) -> u64 {
-    session << 8 | lane
+pub fn owner(session: u64, thread: u64) -> u64 {
+    session << 8 | thread
 }
 
 struct Reader<'a> {
     reading: &'a Reading,
     system: Faulty,
-    lane: Lane,
+    ledger: LedgerWriter,
     rng: Rng,
     /// How often it may still let the front pass.
     lags: u32,
@@ -74,7 +74,7 @@ pub fn role_read(json: &str) -> Result<()> {
     let reading: Reading = serde_json::from_str(json)?;
     let mut reader = Reader {
         system: Faulty::new(reading.fault),
-        lane: Lane::open(&reading.ledger, reading.lane).context("the ledger")?,
+        ledger: LedgerWriter::open(&reading.ledger, reading.thread).context("the ledger")?,
         rng: Rng::new(reading.seed),
         reading: &reading,
         lags: LAGS,
@@ -88,14 +88,14 @@ pub fn role_read(json: &str) -> Result<()> {
 
 impl Reader<'_> {
     fn continues(&self) -> bool {
-        !self.lane.is_nearly_full() && !self.reading.stop.exists()
+        !self.ledger.is_nearly_full() && !self.reading.stop.exists()
     }
 
     fn shown(&mut self, record: &logforce::Record) -> Result<Identity> {
         let id = authentic(record)?;
-        self.lane.put(Entry {
+        self.ledger.put(Entry {
             sequence: id.sequence,
-            guarantee: owner(id.session, id.lane),
+            guarantee: owner(id.session, id.thread),
             ..Entry::range(Kind::Shown, record.start.0, record.end.0)
         });
         Ok(id)
@@ -168,11 +168,12 @@ impl Reader<'_> {
     fn expected_error(&mut self, e: &Error) -> Result<Lsn> {
         match e {
             Error::Voided { from, to, .. } => {
-                self.lane.put(Entry::range(Kind::Voided, from.0, to.0));
+                self.ledger.put(Entry::range(Kind::Voided, from.0, to.0));
                 Ok(*from)
             }
             Error::Truncated { front, .. } => {
-                self.lane.put(Entry::range(Kind::Passed, front.0, front.0));
+                self.ledger
+                    .put(Entry::range(Kind::Passed, front.0, front.0));
                 Ok(*front)
             }
             e => bail!("a reader got an error: {e}"),
@@ -182,7 +183,7 @@ impl Reader<'_> {
     fn repeat(&mut self, read: fn(&mut Self) -> Result<u64>) -> Result<()> {
         while self.continues() {
             let records = read(self)?;
-            self.lane.put(Entry {
+            self.ledger.put(Entry {
                 sequence: records,
                 ..Entry::of(Kind::Closing)
             });
@@ -292,7 +293,7 @@ mod tests {
     fn a_group_is_whole() {
         let id = |sequence, first, count| Identity {
             session: 1,
-            lane: 2,
+            thread: 2,
             sequence,
             first,
             count,

@@ -25,12 +25,12 @@ fn fail_at(subject: &Subject, fault: Fault, op: u64) -> (bool, bool) {
         SimRuntime::run(3, |rt| (subject.work(&disk, rt), disk.ops()));
     let what = format!("{:?}, {fault:?}, operation {op}: {error:?}", subject.mode);
     if let Some(e) = &error {
-        let is_told = match e.kind() {
+        let is_reported = match e.kind() {
             ErrorKind::Io | ErrorKind::Poisoned => true,
             ErrorKind::NoSpace => fault == Fault::NoSpace,
             _ => false,
         };
-        assert!(is_told, "{what}");
+        assert!(is_reported, "{what}");
     }
     disk.reboot(op);
     // A commit that was refused for lack of space and one that came after it are both there or not.
@@ -46,24 +46,24 @@ fn every_failing_operation_of_a_page_file() {
             todo.push((subject.clone(), fault));
         }
     }
-    let told = share(
+    let reported = share(
         todo.len(),
         || 0,
-        |told, n| {
+        |reported, n| {
             let (subject, fault) = &todo[n];
             let step = if thorough() { 1 } else { 2 };
             for op in (n as u64 % step..).step_by(step as usize) {
-                let (is_there, is_told) = fail_at(subject, *fault, op);
-                *told += u64::from(is_told);
+                let (is_there, is_reported) = fail_at(subject, *fault, op);
+                *reported += u64::from(is_reported);
                 if !is_there {
                     return;
                 }
             }
         },
     );
-    let told: u64 = told.iter().sum();
-    println!("exhaustive page file: {told} failing operations were reported");
-    assert!(told > 80, "{told}");
+    let reported: u64 = reported.iter().sum();
+    println!("exhaustive page file: {reported} failing operations were reported");
+    assert!(reported > 80, "{reported}");
 }
 
 /// The system panics in the middle of a call, in whatever thread. Returns whether there is such an

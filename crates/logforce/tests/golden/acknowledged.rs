@@ -1,5 +1,5 @@
-//! What the writer of a golden log was told, one line for each answer, and what has to be there
-//! after all of it.
+//! What was acknowledged to the writer of a golden log, one line for each answer, and what has to
+//! be there after all of it.
 
 use logforce::{Lsn, Record};
 use std::fmt;
@@ -16,7 +16,7 @@ pub enum Event {
         len: u64,
         crc: u32,
     },
-    /// What lies there was taken back.
+    /// What lies there is void.
     Voided(Lsn, Lsn),
     /// What lies below is gone.
     Front(Lsn),

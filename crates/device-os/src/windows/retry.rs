@@ -14,7 +14,7 @@ const BUSY: Duration = Duration::from_millis(250);
 const DENIED: Duration = Duration::from_millis(10);
 
 /// Calls again where the file is not shared, or access is denied.
-pub fn patiently<T>(call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+pub fn while_busy_or_denied<T>(call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     again(call, DENIED)
 }
 
@@ -31,12 +31,12 @@ fn again<T>(mut call: impl FnMut() -> io::Result<T>, denied: Duration) -> io::Re
             Ok(done) => return Ok(done),
             Err(e) => e,
         };
-        let patience = match kind(&error) {
+        let timeout = match kind(&error) {
             io::ErrorKind::ResourceBusy => BUSY,
             io::ErrorKind::PermissionDenied => denied,
             _ => Duration::ZERO,
         };
-        if waited >= patience {
+        if waited >= timeout {
             return Err(error);
         }
         std::thread::sleep(pause);
@@ -67,8 +67,8 @@ mod tests {
         (answer.err().map(|e| kind(&e)), asked)
     }
 
-    fn patient(call: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {
-        patiently(call)
+    fn both(call: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {
+        while_busy_or_denied(call)
     }
 
     fn busy(call: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {
@@ -81,11 +81,11 @@ mod tests {
         let unshared: fn() -> io::Error = || io::Error::from_raw_os_error(SHARING_VIOLATION);
         let gone: fn() -> io::Result<()> = || Err(NotFound.into());
         let done: fn() -> io::Result<()> = || Ok(());
-        assert_eq!(asked(patient, 0, denied, gone), (Some(NotFound), 1));
-        assert_eq!(asked(patient, 3, denied, gone), (Some(NotFound), 4));
-        assert_eq!(asked(patient, 9, unshared, done), (None, 10));
+        assert_eq!(asked(both, 0, denied, gone), (Some(NotFound), 1));
+        assert_eq!(asked(both, 3, denied, gone), (Some(NotFound), 4));
+        assert_eq!(asked(both, 9, unshared, done), (None, 10));
         assert_eq!(asked(busy, 9, unshared, done), (None, 10));
-        let (kind, times) = asked(patient, u32::MAX, denied, done);
+        let (kind, times) = asked(both, u32::MAX, denied, done);
         assert!(kind == Some(PermissionDenied) && (3..=10).contains(&times));
         let (kind, times) = asked(busy, u32::MAX, unshared, done);
         assert!(kind == Some(ResourceBusy) && (10..=30).contains(&times));
