@@ -1,6 +1,6 @@
 //! `logforce dump`.
 
-mod data;
+pub mod data;
 mod line;
 
 use crate::exit::{End, Usage};
@@ -8,6 +8,7 @@ use crate::look::{
     LogArgs, LogInfo, explain, given_up_words, is_overtaken, parse_lsn, places_of, unknown_bounds,
 };
 use crate::output::{Sink, Writer, complain};
+use crate::pages;
 use anyhow::bail;
 use data::Data;
 use line::{Line, Places};
@@ -20,9 +21,12 @@ Prints a line for each batch and each record, in the order of the log, and one f
 is damaged. Logs of any size are listed as they are read. With --json or --csv the lines go there
 instead. A log may be listed while it is being written.
 
+Of a page file: its header slots, the nodes of its page table, and every page that was written, with
+its place and whether it is whole; with --redo the commits in its log.
+
 Exit status: 0 listed, 1 damaged or not to be read, 2 unusable arguments.";
 
-/// Lists a log.
+/// Lists a log or a page file.
 #[derive(Debug, clap::Args)]
 #[command(after_help = MORE)]
 pub struct Args {
@@ -43,9 +47,9 @@ pub struct Args {
     /// Only records
     #[arg(long)]
     records: bool,
-    /// How to show the bytes of records
-    #[arg(long, value_enum, default_value_t = Data::Text)]
-    data: Data,
+    /// How to show the bytes of records [default: text]
+    #[arg(long, value_enum)]
+    data: Option<Data>,
     /// Show no more bytes of a record than this [default: 64; all in JSON and CSV]
     #[arg(long, value_name = "N", value_parser = arguments::count)]
     data_bytes: Option<u64>,
@@ -53,6 +57,32 @@ pub struct Args {
     #[arg(long, value_name = "LSN", value_parser = parse_lsn,
           conflicts_with_all = ["from", "to", "limit", "batches", "records", "json", "csv"])]
     raw: Option<Lsn>,
+    /// Of a page file: list the redo records of its log as well
+    #[arg(long)]
+    redo: bool,
+    /// Of a page file: show the bytes of page N, and where they come from
+    #[arg(long, value_name = "N", value_parser = arguments::count,
+          conflicts_with_all = ["redo", "limit", "csv"])]
+    page: Option<u64>,
+}
+
+impl Args {
+    /// The first flag that is of no use with a page file.
+    fn only_for_logs(&self) -> Option<&'static str> {
+        let flags = [
+            ("--from", self.from.is_some()),
+            ("--to", self.to.is_some()),
+            ("--batches", self.batches),
+            ("--records", self.records),
+            ("--data", self.data.is_some()),
+            ("--data-bytes", self.data_bytes.is_some()),
+            ("--raw", self.raw.is_some()),
+        ];
+        flags
+            .into_iter()
+            .find(|(_, set)| *set)
+            .map(|(flag, _)| flag)
+    }
 }
 
 /// Bytes of a record that a line shows.
@@ -60,6 +90,19 @@ const SHOWN: usize = 64;
 
 /// Lists.
 pub fn run(args: Args) -> anyhow::Result<End> {
+    if pages::is_there(&args.log.dir) {
+        if let Some(flag) = args.only_for_logs() {
+            bail!(pages::only_for_logs(&args.log.dir, flag));
+        }
+        return match args.page {
+            Some(page) => pages::page::run(&args.log, page),
+            None => pages::dump::run(&args.log, args.redo, args.limit),
+        };
+    }
+    if args.redo || args.page.is_some() {
+        let flag = if args.redo { "--redo" } else { "--page" };
+        bail!(pages::only_for_page_files(&args.log.dir, flag));
+    }
     if let Some(lsn) = args.raw {
         return raw(&args.log, lsn);
     }
@@ -85,6 +128,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     };
     out.begin(&LogInfo::new(&args.log.dir, &summary))?;
     let places = Places::new(&summary.segments);
+    let data = args.data.unwrap_or(Data::Text);
     let shown = match args.data_bytes {
         Some(n) => usize::try_from(n).unwrap_or(usize::MAX),
         None if to_person => SHOWN,
@@ -109,10 +153,8 @@ pub fn run(args: Args) -> anyhow::Result<End> {
             Visit::Record { .. } | Visit::Part(_) if args.batches => return true,
             Visit::Damage(d) if summary.in_use && is_overtaken(&args.log.dir, d) => return true,
             Visit::Batch(b) => Line::batch(b),
-            Visit::Record { record, proven } => {
-                Line::record(record, proven, &places, args.data, shown)
-            }
-            Visit::Part(record) => Line::part(record, &places, args.data, shown),
+            Visit::Record { record, proven } => Line::record(record, proven, &places, data, shown),
+            Visit::Part(record) => Line::part(record, &places, data, shown),
             Visit::Damage(d) => {
                 damages += 1;
                 Line::damage(d)
@@ -136,7 +178,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
                     return false;
                 }
                 if wanted {
-                    result = out.line(&Line::given_up(record, proven, args.data, shown));
+                    result = out.line(&Line::given_up(record, proven, data, shown));
                 }
                 result.is_ok()
             })?;

@@ -2,6 +2,7 @@
 
 use crate::exit::Usage;
 use crate::output::{Sink, Target, Writer};
+use crate::pages;
 use anyhow::bail;
 use logforce::{Damage, Error, GivenUp, Inspector, LogSummary, Lsn, RecoveryCase, SegmentInfo};
 use logforce_measure::numbers::count;
@@ -11,8 +12,8 @@ use std::path::{Path, PathBuf};
 /// The log, and where results go.
 #[derive(Debug, clap::Args)]
 pub struct LogArgs {
-    /// The log's directory; nothing in it is locked or changed
-    #[arg(value_name = "LOGDIR")]
+    /// The directory of the log or the page file; nothing in it is locked or changed
+    #[arg(value_name = "DIR")]
     pub dir: PathBuf,
     /// Where the control file is missing or damaged, go by what the segments hold
     #[arg(long)]
@@ -45,6 +46,9 @@ impl LogArgs {
                 )
             }
             Err(e) if matches!(e, Error::Damaged(_)) => bail!(refusal(&e)),
+            Err(Error::NoLog { .. }) if pages::has_log(&self.dir) => {
+                bail!(pages::without_data(&self.dir))
+            }
             Err(e) => Err(e.into()),
         }
     }

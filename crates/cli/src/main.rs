@@ -10,6 +10,7 @@ mod facts;
 mod live;
 mod look;
 mod output;
+mod pages;
 mod powercut;
 mod progress;
 mod salvage;
@@ -20,7 +21,8 @@ mod verify;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
-/// Measure what a commit costs on a disk and what it is worth; inspect, check and repair logs.
+/// Measure what a commit costs on a disk and what it is worth; inspect, check and repair logs and page
+/// files.
 #[derive(Debug, Parser)]
 #[command(name = "logforce", version, arg_required_else_help = true, after_help = EXAMPLES)]
 struct Cli {
@@ -51,15 +53,15 @@ enum Command {
     /// Show what the system says of a disk, whether it honours write-through, and what each method
     /// guarantees there; measures and writes nothing.
     Facts(facts::Args),
-    /// List the batches and records of a log, and what is damaged.
+    /// List the batches and records of a log, or the pages of a page file, and what is damaged.
     Dump(dump::Args),
-    /// Read and check a whole log; exits with 1 if something is damaged.
+    /// Read and check a whole log or page file; exits with 1 if something is damaged.
     Verify(verify::Args),
     /// Test with real power cuts whether this disk keeps what a log acknowledged.
     Powercut(powercut::Args),
     /// Copy all records that can be read of a damaged log into a new one.
     Salvage(salvage::Args),
-    /// Show a log's state, size and statistics, without reading its records.
+    /// Show the state, size and statistics of a log or page file, without reading its contents.
     Stat(stat::Args),
 }
 

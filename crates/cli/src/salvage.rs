@@ -3,6 +3,7 @@
 use crate::exit::{End, Usage};
 use crate::look::{DamageInfo, because_of, metadata, unknown_bounds};
 use crate::output::{Sink, Target, complain, print};
+use crate::pages;
 use crate::progress::Bar;
 use anyhow::{Context, bail};
 use logforce::{
@@ -225,6 +226,13 @@ impl Made<'_> {
 
 /// Saves what can be read.
 pub fn run(args: Args) -> anyhow::Result<End> {
+    if pages::is_there(&args.src) {
+        bail!(Usage(format!(
+            "{0} holds a page file, and `logforce salvage` saves logs: `logforce verify {0}` lists what is damaged; \
+             restore the file from a backup",
+            args.src.display()
+        )));
+    }
     if args.new.symlink_metadata().is_ok() {
         bail!(Usage(format!(
             "{} exists: name a directory that does not",

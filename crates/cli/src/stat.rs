@@ -9,6 +9,7 @@ use crate::look::{
     unknown_bounds,
 };
 use crate::output::{complain, print};
+use crate::pages;
 use logforce::{LogSummary, Lsn, Visit, calibration};
 use logforce_measure::layout::{WIDTH, wrap};
 use logforce_measure::numbers::{bytes, count};
@@ -19,17 +20,17 @@ use std::path::Path;
 const MORE: &str = "\
 Without --scan it reads only the control file, the headers of the segments, and the page of statistics
 that a running log writes about once a second. It locks nothing. --json writes one object, --csv one
-line for each file of the log.
+line for each file of the log. Of a page file it reads the header and the log's control file.
 
 Exit status: 0 summarised, 1 damaged (which only --scan finds) or not to be read, 2 unusable arguments.";
 
-/// Summarises a log.
+/// Summarises a log or a page file.
 #[derive(Debug, clap::Args)]
 #[command(after_help = MORE)]
 pub struct Args {
     #[command(flatten)]
     log: LogArgs,
-    /// Read the log as well: how many records it has, the oldest and the newest, where it ends
+    /// Read all of it as well: how many records or pages it has, and what is damaged
     #[arg(long)]
     scan: bool,
 }
@@ -72,6 +73,9 @@ struct Scan {
 /// Summarises.
 pub fn run(args: Args) -> anyhow::Result<End> {
     let (scan, args) = (args.scan, args.log);
+    if pages::is_there(&args.dir) {
+        return pages::stat::run(&args, scan);
+    }
     let sinks = args.sinks()?;
     let inspector = args.inspector()?;
     let summary = inspector.summary();

@@ -6,6 +6,7 @@ use crate::look::{
     refusal, unknown_bounds,
 };
 use crate::output::print;
+use crate::pages;
 use crate::progress::Bar;
 use logforce::{Damage, Error, ErrorKind, GivenUp, LogSummary, VerifyReport, Visit};
 use logforce_measure::numbers::{bytes, count};
@@ -27,10 +28,13 @@ the batch before it and its records are checked. What was truncated is no damage
 is what a crash left behind the last acknowledged record. A log may be checked while it is being
 written.
 
+Of a page file: its header, its page table or map, every page, and of a logged one the log. Beside a
+process that writes it, pages that are being written are not checked, and the report says how many.
+
 Exit status: 0 healthy (also where something was given up at damage before: the first line says so),
 1 damaged or not to be read, 2 unusable arguments.";
 
-/// Checks a log.
+/// Checks a log or a page file.
 #[derive(Debug, clap::Args)]
 #[command(after_help = MORE)]
 pub struct Args {
@@ -74,6 +78,9 @@ struct Report<'a> {
 /// Checks and reports.
 pub fn run(args: Args) -> anyhow::Result<End> {
     let args = args.log;
+    if pages::is_there(&args.dir) {
+        return pages::verify::run(&args);
+    }
     let sinks = args.sinks()?;
     let mut looks = 0;
     let look = loop {

@@ -35,8 +35,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use logforce_pages::{
-    CommitHandle, CommitMode, Committed, Error, ErrorKind, Options, Page, PageFile, Result,
-    Snapshot, Stats, Transaction, WriteThrough,
+    ChangeInfo, ChangeKind, CommitHandle, CommitMode, Committed, CopyOnWriteRoot, Damage, Error,
+    ErrorKind, FileSummary, FoundPage, HeaderSlot, Held, Inspector, LoggedState, NextOpening,
+    NodeInfo, Options, Page, PageFile, PageFileHeader, PageFileId, PageFileKind, PageHeaderReject,
+    PageInfo, PageSource, RedoInfo, RedoSummary, Result, Snapshot, Stats, TableSummary,
+    Transaction, VerifyReport, Visit, WriteThrough,
 };
 
 /// With advisors that measure: for the log, where the user named no method, and for a copy-on-write file,
@@ -69,4 +72,10 @@ pub fn open_existing(path: impl AsRef<Path>, options: Options) -> Result<PageFil
 /// there is one.
 pub fn create_new(path: impl AsRef<Path>, options: Options) -> Result<PageFile> {
     open(path.as_ref(), OpenMode::CreateNew, options)
+}
+
+/// Opens the page file in the directory `path` for inspection: nothing is locked, changed or forced, and
+/// another process may be writing it.
+pub fn inspect(path: impl AsRef<Path>) -> Result<Inspector> {
+    Inspector::open(Arc::new(logforce_device_os::OsSystem::new()), path)
 }

@@ -23,7 +23,7 @@ pub(crate) const VERSIONS: &str = "versions";
 /// The log of a logged file: a directory.
 pub(crate) const LOG: &str = "log";
 /// The lock of the only opener.
-const LOCK: &str = "lock";
+pub(crate) const LOCK: &str = "lock";
 
 /// An opened directory of a page file, locked.
 pub(crate) struct Place {

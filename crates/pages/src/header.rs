@@ -3,13 +3,13 @@
 use crate::error::{Error, Result};
 use crate::files::{DATA, DATA_NEW, Place};
 use crate::reads::{Got, attempts, read};
-use logforce_device::{AlignedBuf, Barrier, File, OpenFile, ReadSource, Write};
+use logforce_device::{AlignedBuf, Barrier, Facts, File, OpenFile, ReadSource, Write};
 use logforce_format::{
     FORMAT_VERSION, PAGE_DATA_OFFSET, PAGE_HEADER_LEN, PAGE_HEADER_OFFSETS, PageFileHeader,
     PageHeaderReject, newest_page_header,
 };
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The header slots. Each update overwrites and forces the older one, so a crash leaves the newer
@@ -64,35 +64,14 @@ impl HeaderSlots {
     /// cache may hold a slot that the medium never got.
     pub(crate) fn load(place: &Place, file: Arc<dyn File>) -> Result<HeaderSlots> {
         let path = place.path_of(DATA);
-        let slots = [
-            read_slot(place, &*file, PAGE_HEADER_OFFSETS[0], &path)?,
-            read_slot(place, &*file, PAGE_HEADER_OFFSETS[1], &path)?,
-        ];
-        let newer = slots.iter().find_map(|s| match s {
-            Err(PageHeaderReject::Version(v)) if *v > FORMAT_VERSION => Some(*v),
-            _ => None,
-        });
-        if let Some(version) = newer {
-            return Err(Error::NewerFormat { path, version });
-        }
-        match newest_page_header(slots) {
-            Ok((newest, header)) => Ok(HeaderSlots {
-                file,
-                path,
-                older: 1 - newest,
-                header,
-            }),
-            Err([PageHeaderReject::Magic, PageHeaderReject::Magic]) => Err(Error::NotAPageFile {
-                path,
-                why: "it does not begin as a page file does".to_owned(),
-            }),
-            Err([a, b]) => Err(Error::Damaged {
-                path,
-                what: "header".to_owned(),
-                offset: PAGE_HEADER_OFFSETS[0],
-                found: format!("both slots are unusable ({a}; {b})"),
-            }),
-        }
+        let slots = read_slots(&place.facts, &*file, &path)?;
+        let (newest, header) = in_force(slots, &path)?;
+        Ok(HeaderSlots {
+            file,
+            path,
+            older: 1 - newest,
+            header,
+        })
     }
 
     /// Writes the header into the older slot and forces it. What it names must be durable before.
@@ -118,17 +97,47 @@ impl HeaderSlots {
     }
 }
 
+/// A slot as it was read.
+pub(crate) type Slot = std::result::Result<PageFileHeader, PageHeaderReject>;
+
+/// Both slots.
+pub(crate) fn read_slots(facts: &Facts, file: &dyn File, path: &Path) -> Result<[Slot; 2]> {
+    Ok([
+        read_slot(facts, file, PAGE_HEADER_OFFSETS[0], path)?,
+        read_slot(facts, file, PAGE_HEADER_OFFSETS[1], path)?,
+    ])
+}
+
+/// The one of two slots that counts, with its index.
+pub(crate) fn in_force(slots: [Slot; 2], path: &Path) -> Result<(usize, PageFileHeader)> {
+    let path = path.to_owned();
+    let newer = slots.iter().find_map(|s| match s {
+        Err(PageHeaderReject::Version(v)) if *v > FORMAT_VERSION => Some(*v),
+        _ => None,
+    });
+    if let Some(version) = newer {
+        return Err(Error::NewerFormat { path, version });
+    }
+    newest_page_header(slots).map_err(|rejects| match rejects {
+        [PageHeaderReject::Magic, PageHeaderReject::Magic] => Error::NotAPageFile {
+            path,
+            why: "it does not begin as a page file does".to_owned(),
+        },
+        [a, b] => Error::Damaged {
+            path,
+            what: "header".to_owned(),
+            offset: PAGE_HEADER_OFFSETS[0],
+            found: format!("both slots are unusable ({a}; {b})"),
+        },
+    })
+}
+
 /// One slot. What the medium does not give, however often it is asked, is a damaged slot, and the other
 /// one may be whole. Once would not do: the next header would overwrite the slot in force.
-fn read_slot(
-    place: &Place,
-    file: &dyn File,
-    offset: u64,
-    path: &PathBuf,
-) -> Result<std::result::Result<PageFileHeader, PageHeaderReject>> {
-    let unit = place.facts.write_unit() as usize;
+fn read_slot(facts: &Facts, file: &dyn File, offset: u64, path: &Path) -> Result<Slot> {
+    let unit = facts.write_unit() as usize;
     let mut buf = AlignedBuf::zeroed(PAGE_HEADER_LEN.max(unit), unit.max(PAGE_HEADER_LEN));
-    let source = match place.facts.reads_medium() {
+    let source = match facts.reads_medium() {
         true => ReadSource::Medium,
         false => ReadSource::Cache,
     };

@@ -12,7 +12,7 @@
 //! to the operating system.
 //!
 //! To read: `transaction` and `snapshot` (what users call), then `logged/commit.rs` or
-//! `cow/commit.rs`.
+//! `cow/commit.rs`; `inspect` looks into a file without opening it.
 
 #![forbid(unsafe_code)]
 // In a user's process an error is returned, never a panic.
@@ -28,6 +28,7 @@ mod cow;
 mod error;
 mod files;
 mod header;
+mod inspect;
 mod logged;
 mod options;
 mod page;
@@ -40,6 +41,14 @@ mod transaction;
 mod write_out;
 
 pub use error::{Error, ErrorKind, Result};
+pub use inspect::Inspector;
+pub use inspect::info::{
+    ChangeInfo, ChangeKind, Damage, FileSummary, FoundPage, HeaderSlot, Held, NextOpening,
+    NodeInfo, PageInfo, PageSource, RedoInfo, RedoSummary, TableSummary, VerifyReport, Visit,
+};
+pub use logforce_format::{
+    CopyOnWriteRoot, LoggedState, PageFileHeader, PageFileId, PageFileKind, PageHeaderReject,
+};
 pub use options::{CommitMode, Options, ThroughAdvisor, ThroughQuestion, WriteThrough};
 pub use page::Page;
 pub use page_file::{CommitHandle, Committed, PageFile, Stats};

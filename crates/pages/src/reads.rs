@@ -1,9 +1,11 @@
 //! Reading bytes that must exist, and telling what the medium has lost from errors of this process.
 
+use crate::error::{Error, Result as PageResult};
 use logforce_device::failure::is_of_medium;
 use logforce_device::{File, ReadSource};
 use logforce_format::planted;
 use std::io;
+use std::ops::Range;
 
 /// How often a read is tried that fails with an error of the medium, or whose bytes are not what was
 /// written: what a drive or a transfer got wrong once is no damage.
@@ -20,6 +22,38 @@ pub(crate) enum Got {
     Bytes(usize),
     /// The medium does not give them.
     Lost(io::Error),
+}
+
+/// Looks at a range of the file, again if that shows damage. What the system's cache holds of it is
+/// dropped before each further look.
+pub(crate) fn looked<T>(
+    file: &dyn File,
+    range: Range<u64>,
+    mut look: impl FnMut() -> PageResult<T>,
+) -> PageResult<T> {
+    let mut result = look();
+    for _ in 1..attempts() {
+        if !matches!(result, Err(Error::Damaged { .. })) {
+            break;
+        }
+        file.drop_cache(range.clone());
+        result = look();
+    }
+    result
+}
+
+/// Fills all of `buf` from `offset` on, in one attempt; why not, in words, where the file or the medium
+/// does not give it. An error is about this process.
+pub(crate) fn read_all(
+    file: &dyn File,
+    offset: u64,
+    buf: &mut [u8],
+) -> io::Result<Result<(), String>> {
+    Ok(match read(file, offset, buf, ReadSource::Cache)? {
+        Got::Bytes(read) if read == buf.len() => Ok(()),
+        Got::Bytes(read) => Err(format!("the file ends at byte {}", offset + read as u64)),
+        Got::Lost(e) => Err(format!("the medium does not give it back ({e})")),
+    })
 }
 
 /// Fills `buf` from `offset` on, in one attempt. An error is about this process, and never counts as

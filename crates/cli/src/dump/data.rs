@@ -29,7 +29,7 @@ impl Data {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len() * 2);
     for b in bytes {
         let _ = write!(text, "{b:02x}");

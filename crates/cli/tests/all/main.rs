@@ -24,6 +24,7 @@ mod mutated;
 #[path = "../../../logforce/tests/golden/packed.rs"]
 #[allow(dead_code)]
 mod packed;
+mod pages;
 #[path = "common/runs.rs"]
 mod runs;
 mod salvage;

@@ -4,9 +4,9 @@ use crate::cache::Cache;
 use crate::changes::Image;
 use crate::cow::tree::Nodes;
 use crate::error::{Error, Result};
-use crate::reads::{self, Got};
+use crate::reads;
 use crate::sync::Event;
-use logforce_device::{File, ReadSource, Runtime};
+use logforce_device::{File, Runtime};
 use logforce_format::{TableEntry, check_table_node, place_crc, place_offset, planted};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -150,16 +150,10 @@ impl Medium {
 
     /// Reads a place. Further looks decide whether it is damaged: what a transfer got wrong once is no
     /// damage of the medium.
-    fn read(&self, what: What, at: TableEntry, buf: &mut [u8]) -> Result<()> {
-        let mut result = self.read_once(what, at, buf);
-        for _ in 1..reads::attempts() {
-            if !matches!(result, Err(Error::Damaged { .. })) {
-                break;
-            }
-            let start = self.offset(at).unwrap_or(0);
-            self.file.drop_cache(start..start + buf.len() as u64);
-            result = self.read_once(what, at, buf);
-        }
+    pub(crate) fn read(&self, what: What, at: TableEntry, buf: &mut [u8]) -> Result<()> {
+        let start = self.offset(at).unwrap_or(0);
+        let range = start..start.saturating_add(buf.len() as u64);
+        let result = reads::looked(&*self.file, range, || self.read_once(what, at, buf));
         if result.is_err() {
             // Nothing of it is given out.
             buf.fill(0);
@@ -172,14 +166,9 @@ impl Medium {
         let Some(offset) = self.offset(at) else {
             return Err(self.damaged(what, at, "no place of a file".to_owned()));
         };
-        let got = reads::read(&*self.file, offset, buf, ReadSource::Cache);
-        match got.map_err(Error::io("read", &self.path))? {
-            Got::Bytes(read) if read == buf.len() => {}
-            Got::Bytes(read) => {
-                let found = format!("the file ends at byte {}", offset + read as u64);
-                return Err(self.damaged(what, at, found));
-            }
-            Got::Lost(e) => return Err(self.damaged(what, at, format!("it cannot be read: {e}"))),
+        let read = reads::read_all(&*self.file, offset, buf);
+        if let Err(found) = read.map_err(Error::io("read", &self.path))? {
+            return Err(self.damaged(what, at, found));
         }
         let is_checked = match what {
             What::Page(_) if planted!("page-checksum-unverified") => false,
@@ -192,7 +181,7 @@ impl Medium {
         Ok(())
     }
 
-    fn offset(&self, at: TableEntry) -> Option<u64> {
+    pub(crate) fn offset(&self, at: TableEntry) -> Option<u64> {
         place_offset(self.page_size, at.place)
     }
 

@@ -24,15 +24,15 @@ mod commit;
 mod conflicts;
 mod force;
 mod lifecycle;
-mod medium;
+pub(crate) mod medium;
 mod pins;
 mod places;
 mod plan;
 mod state;
 mod store;
-mod tree;
+pub(crate) mod tree;
 mod view;
-mod walk;
+pub(crate) mod walk;
 
 pub(crate) use commit::CowCommit;
 pub(crate) use store::CowStore;

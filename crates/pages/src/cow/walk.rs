@@ -20,26 +20,106 @@ pub(crate) fn free_places(
     root: &CopyOnWriteRoot,
     granule: u64,
 ) -> Result<Places> {
-    let len = medium.file.len();
-    let len = len.map_err(Error::io("ask for the length of", &medium.path))?;
-    let there = len.saturating_sub(PAGE_DATA_OFFSET) / u64::from(medium.page_size);
-    if root.places_end > there {
-        return Err(Error::Damaged {
+    let there = Length::of(medium)?;
+    there.check(medium, root)?;
+    let used = walk(medium, header, root, there, &mut Opening { medium })?;
+    Ok(used.free(granule))
+}
+
+/// How long the file is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Length {
+    bytes: u64,
+    /// Whole places.
+    places: u64,
+}
+
+impl Length {
+    pub(crate) fn of(medium: &Medium) -> Result<Length> {
+        let bytes = medium.file.len();
+        let bytes = bytes.map_err(Error::io("ask for the length of", &medium.path))?;
+        let places = bytes.saturating_sub(PAGE_DATA_OFFSET) / u64::from(medium.page_size);
+        Ok(Length { bytes, places })
+    }
+
+    /// Whether that is enough for all places in use.
+    pub(crate) fn check(self, medium: &Medium, root: &CopyOnWriteRoot) -> Result<()> {
+        let Length { bytes, places } = self;
+        if root.places_end <= places {
+            return Ok(());
+        }
+        Err(Error::Damaged {
             path: medium.path.clone(),
             what: "file".to_owned(),
-            offset: len,
+            offset: bytes,
             found: format!(
-                "it ends here, with {there} pages, and its header tells of {}",
+                "it ends here, with {places} pages, and its header tells of {}",
                 root.places_end
             ),
-        });
+        })
     }
+}
+
+/// The first damage ends an opening.
+struct Opening<'a> {
+    medium: &'a Medium,
+}
+
+impl Visitor for Opening<'_> {
+    fn node(&mut self, node: &Node, image: &Image) {
+        self.medium.cache.insert(node.at.place, image.clone());
+    }
+
+    fn page(&mut self, _: u64, _: TableEntry) -> Result<()> {
+        Ok(())
+    }
+
+    fn damaged(&mut self, error: Error, _: (u64, u64)) -> Result<()> {
+        Err(error)
+    }
+}
+
+/// A node of the table.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Node {
+    pub(crate) at: TableEntry,
+    /// 0 is the lowest.
+    pub(crate) level: u32,
+    /// The first page that it leads to, and the last.
+    pub(crate) pages: (u64, u64),
+}
+
+/// What a walk finds, in the order of pages. An error ends the walk.
+pub(crate) trait Visitor {
+    /// Whether to look at what leads to these pages, first and last.
+    fn wants(&self, _pages: (u64, u64)) -> bool {
+        true
+    }
+    /// A node, read and verified.
+    fn node(&mut self, node: &Node, image: &Image);
+    /// Where a page lies; it is not read.
+    fn page(&mut self, page: u64, at: TableEntry) -> Result<()>;
+    /// What leads to these pages is damaged.
+    fn damaged(&mut self, error: Error, pages: (u64, u64)) -> Result<()>;
+}
+
+/// Walks the table of a header. Gives the places that it reaches.
+pub(crate) fn walk(
+    medium: &Medium,
+    header: &PageFileHeader,
+    root: &CopyOnWriteRoot,
+    there: Length,
+    visitor: &mut dyn Visitor,
+) -> Result<Used> {
     let mut walk = Walk {
         medium,
         page_count: header.page_count,
-        places_end: root.places_end,
-        // A bit for each place that is there: no more than the file's length allows.
-        used: vec![0; root.places_end.div_ceil(64) as usize],
+        visitor,
+        used: Used {
+            end: root.places_end,
+            // A bit for each place that is there: no more than the file's length allows.
+            bits: vec![0; root.places_end.min(there.places).div_ceil(64) as usize],
+        },
     };
     if let Some(place) = root.place {
         let at = TableEntry {
@@ -48,26 +128,43 @@ pub(crate) fn free_places(
         };
         walk.node(at, root.depth.saturating_sub(1), 0)?;
     }
-    Ok(walk.places(granule))
+    Ok(walk.used)
 }
 
-struct Walk<'a> {
+struct Walk<'a, 'v> {
     medium: &'a Medium,
     page_count: u64,
-    places_end: u64,
-    used: Vec<u64>,
+    used: Used,
+    visitor: &'v mut dyn Visitor,
 }
 
-impl Walk<'_> {
+impl Walk<'_, '_> {
     /// A node of this level, whose first page is `first`. The header bounds the levels, and no place
     /// is visited twice.
     fn node(&mut self, at: TableEntry, level: u32, first: u64) -> Result<()> {
-        let image: Image = self.medium.read_node(at, self.places_end)?;
-        if !self.mark(at.place) {
-            return Err(self.damaged(at, format!("place {} has two owners", at.place)));
-        }
-        self.medium.cache.insert(at.place, image.clone());
         let bits = fan_out(self.medium.page_size).ilog2();
+        let last = match 1u64.checked_shl(bits * (level + 1)) {
+            Some(pages) => first.saturating_add(pages - 1),
+            None => u64::MAX,
+        };
+        let node = Node {
+            at,
+            level,
+            pages: (first, last),
+        };
+        if !self.visitor.wants(node.pages) {
+            return Ok(());
+        }
+        let image = match self.medium.read_node(at, self.used.end) {
+            Ok(image) => image,
+            Err(e @ Error::Damaged { .. }) => return self.visitor.damaged(e, node.pages),
+            Err(e) => return Err(e),
+        };
+        if self.used.mark(at.place) == Marked::Again {
+            let found = format!("place {} has two owners", at.place);
+            return self.damaged(&node, found, node.pages);
+        }
+        self.visitor.node(&node, &image);
         let span = 1u64.checked_shl(bits * level);
         for (index, child) in table_entries(&image) {
             let page = match index {
@@ -81,43 +178,79 @@ impl Walk<'_> {
                     "entry {index} is of a page that is not below the number of pages, {}",
                     self.page_count
                 );
-                return Err(self.damaged(at, found));
+                return self.damaged(&node, found, node.pages);
             };
             if level > 0 {
                 self.node(child, level - 1, page)?;
-            } else if !self.mark(child.place) {
-                let found = format!("place {}, of page {page}, has two owners", child.place);
-                return Err(self.damaged(at, found));
+                continue;
+            }
+            if !self.visitor.wants((page, page)) {
+                continue;
+            }
+            match self.used.mark(child.place) {
+                Marked::Again => {
+                    let found = format!("place {}, of page {page}, has two owners", child.place);
+                    self.damaged(&node, found, (page, page))?;
+                }
+                Marked::Now | Marked::Beyond => self.visitor.page(page, child)?,
             }
         }
         Ok(())
     }
 
-    /// Marks a place as used; `false` if it was, or if there is none.
-    fn mark(&mut self, place: u64) -> bool {
+    fn damaged(&mut self, node: &Node, found: String, pages: (u64, u64)) -> Result<()> {
+        let error = self.medium.damaged(What::Node, node.at, found);
+        self.visitor.damaged(error, pages)
+    }
+}
+
+/// The places that a table reaches.
+pub(crate) struct Used {
+    /// Places in use are below this one.
+    pub(crate) end: u64,
+    bits: Vec<u64>,
+}
+
+/// What marking a place shows.
+#[derive(Debug, PartialEq, Eq)]
+enum Marked {
+    Now,
+    Again,
+    /// The file is too short to have it: reading it says so.
+    Beyond,
+}
+
+impl Used {
+    fn mark(&mut self, place: u64) -> Marked {
         let bit = 1 << (place % 64);
-        match self.used.get_mut((place / 64) as usize) {
+        match self.bits.get_mut((place / 64) as usize) {
             Some(word) if *word & bit == 0 => {
                 *word |= bit;
-                true
+                Marked::Now
             }
-            _ => false,
+            Some(_) => Marked::Again,
+            None => Marked::Beyond,
         }
     }
 
-    fn damaged(&self, at: TableEntry, found: String) -> Error {
-        self.medium.damaged(What::Node, at, found)
+    /// How many there are.
+    pub(crate) fn count(&self) -> u64 {
+        self.bits
+            .iter()
+            .map(|word| u64::from(word.count_ones()))
+            .sum()
     }
 
-    fn places(&self, granule: u64) -> Places {
-        let mut places = Places::new(granule, self.places_end);
+    /// The places below the end that it does not reach.
+    fn free(&self, granule: u64) -> Places {
+        let mut places = Places::new(granule, self.end);
         let mut start = 0;
         let mut free = |from: u64, to: u64| {
             if from < to {
                 places.free(from..to);
             }
         };
-        for (n, word) in self.used.iter().enumerate() {
+        for (n, word) in self.bits.iter().enumerate() {
             let first = n as u64 * 64;
             if *word == 0 {
                 continue;
@@ -129,7 +262,7 @@ impl Walk<'_> {
                 }
             }
         }
-        free(start, self.places_end);
+        free(start, self.end);
         places
     }
 }

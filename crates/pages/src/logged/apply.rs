@@ -9,7 +9,7 @@ use super::stats::add;
 use crate::changes::Image;
 use crate::error::{Error, Result};
 use crate::header::HeaderSlots;
-use logforce_format::{Lsn, planted};
+use logforce_format::{Lsn, MAX_PAGES, planted};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Duration;
@@ -146,7 +146,7 @@ impl LoggedStore {
     fn drop_pages(&self, forced: Forced, at: Lsn, pages: &[u64], from: u64) -> Result<()> {
         let rewritten = pages.partition_point(|page| *page < from);
         self.keep_bases(forced, &pages[rewritten..])?;
-        let mut present = self.data.map.present_from(from)?;
+        let mut present = self.data.map.present_in(from..MAX_PAGES)?;
         {
             // What the data file holds may be newer: written again since, and applied already.
             let state = self.state();

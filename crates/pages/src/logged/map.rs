@@ -12,6 +12,7 @@ use logforce_device::{AlignedBuf, Barrier, File, OpenFile, ReadSource, Write};
 use logforce_format::{MAP_SECTOR_ENTRIES, MAP_SECTOR_LEN, MapEntry, MapSector, planted};
 use std::collections::{BTreeSet, HashMap};
 use std::io;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
@@ -19,7 +20,7 @@ use std::sync::{Arc, PoisonError};
 const LONGEST_WRITE: usize = 2048;
 
 /// The map. What was read of it stays in memory: 8 bytes a page.
-pub(super) struct PageMap {
+pub(crate) struct PageMap {
     file: Arc<dyn File>,
     path: PathBuf,
     checksums: bool,
@@ -55,12 +56,18 @@ impl PageMap {
     }
 
     pub(super) fn open(place: &Place, checksums: bool) -> Result<PageMap> {
-        Ok(PageMap {
-            file: place.open_file(MAP, false)?,
-            path: place.path_of(MAP),
+        let file = place.open_file(MAP, false)?;
+        Ok(PageMap::of(file, place.path_of(MAP), checksums))
+    }
+
+    /// The map in this file.
+    pub(crate) fn of(file: Arc<dyn File>, path: PathBuf, checksums: bool) -> PageMap {
+        PageMap {
+            file,
+            path,
             checksums,
             cached: Mutex::default(),
-        })
+        }
     }
 
     fn cached(&self) -> logforce_device::sync::MutexGuard<'_, Cached> {
@@ -84,30 +91,30 @@ impl PageMap {
         }
     }
 
-    fn read(&self, sector: u64) -> Result<MapSector> {
+    /// A sector as the file has it.
+    pub(crate) fn read(&self, sector: u64) -> Result<MapSector> {
         let offset = sector * MAP_SECTOR_LEN as u64;
-        let mut found = String::new();
-        for _ in 0..reads::attempts() {
+        let range = offset..offset + MAP_SECTOR_LEN as u64;
+        reads::looked(&*self.file, range, || {
             let mut buf = [0; MAP_SECTOR_LEN];
             // Behind the end of the file nothing was written.
             let got = reads::read(&*self.file, offset, &mut buf, ReadSource::Cache);
-            found = match got.map_err(Error::io("read", &self.path))? {
+            let found = match got.map_err(Error::io("read", &self.path))? {
                 Got::Bytes(_) => match MapSector::decode(&buf, sector) {
                     Ok(sector) => return Ok(sector),
                     Err(reject) => reject.to_string(),
                 },
                 Got::Lost(e) => format!("the medium does not give it back ({e})"),
             };
-            self.file.drop_cache(offset..offset + MAP_SECTOR_LEN as u64);
-        }
-        Err(Error::Damaged {
-            path: self.path.clone(),
-            what: format!(
-                "sector of the page map, for the pages from {}",
-                sector * MAP_SECTOR_ENTRIES as u64
-            ),
-            offset,
-            found,
+            Err(Error::Damaged {
+                path: self.path.clone(),
+                what: format!(
+                    "sector of the page map, for the pages from {}",
+                    sector * MAP_SECTOR_ENTRIES as u64
+                ),
+                offset,
+                found,
+            })
         })
     }
 
@@ -141,39 +148,49 @@ impl PageMap {
         Ok(())
     }
 
-    /// The pages from `from` on that were written, ascending. Reads the whole rest of the map; what a
-    /// sparse file leaves out costs little.
-    pub(super) fn present_from(&self, from: u64) -> Result<Vec<u64>> {
-        let first = Self::place_of(from).0;
+    /// The pages in `range` that were written, ascending. Reads that part of the map; what a sparse file
+    /// leaves out costs little.
+    pub(super) fn present_in(&self, range: Range<u64>) -> Result<Vec<u64>> {
+        if range.is_empty() {
+            return Ok(Vec::new());
+        }
+        let wanted = Self::place_of(range.start).0..Self::place_of(range.end - 1).0 + 1;
+        let mut sectors = self.used_sectors(wanted.clone())?;
+        sectors.extend(self.cached().sectors.keys().filter(|s| wanted.contains(s)));
+        let mut pages = Vec::new();
+        for sector in sectors {
+            for at in 0..MAP_SECTOR_ENTRIES as u64 {
+                let page = sector * MAP_SECTOR_ENTRIES as u64 + at;
+                if range.contains(&page) && self.entry(page)? != MapEntry::Absent {
+                    pages.push(page);
+                }
+            }
+        }
+        Ok(pages)
+    }
+
+    /// Of these sectors those that the file holds and that are not all zeroes, or cannot be read.
+    pub(crate) fn used_sectors(&self, wanted: Range<u64>) -> Result<BTreeSet<u64>> {
         let read_error = |e| Error::io("read", &self.path)(e);
         let end = self.file.len().map_err(read_error)?;
-        let end = end.div_ceil(MAP_SECTOR_LEN as u64);
-        let mut sectors: BTreeSet<u64> = self.cached().sectors.keys().copied().collect();
+        let end = end.div_ceil(MAP_SECTOR_LEN as u64).min(wanted.end);
+        let mut sectors = BTreeSet::new();
         let mut buf = vec![0; LONGEST_WRITE * MAP_SECTOR_LEN];
-        for start in (first..end).step_by(LONGEST_WRITE) {
+        for start in (wanted.start..end).step_by(LONGEST_WRITE) {
+            let next = end.min(start + LONGEST_WRITE as u64);
             let offset = start * MAP_SECTOR_LEN as u64;
-            let got = reads::read(&*self.file, offset, &mut buf, ReadSource::Cache);
-            let sector_numbers = start..end.min(start + LONGEST_WRITE as u64);
-            match got.map_err(read_error)? {
+            let buf = &mut buf[..(next - start) as usize * MAP_SECTOR_LEN];
+            match reads::read(&*self.file, offset, buf, ReadSource::Cache).map_err(read_error)? {
                 Got::Bytes(read) => {
                     let used = |(_, sector): &(u64, &[u8])| sector.iter().any(|b| *b != 0);
                     let read = (start..).zip(buf[..read].chunks(MAP_SECTOR_LEN));
                     sectors.extend(read.filter(used).map(|(n, _)| n));
                 }
                 // Each is looked at by itself, and says which is damaged.
-                Got::Lost(_) => sectors.extend(sector_numbers),
+                Got::Lost(_) => sectors.extend(start..next),
             }
         }
-        let mut pages = Vec::new();
-        for sector in sectors.range(first..) {
-            for at in 0..MAP_SECTOR_ENTRIES as u64 {
-                let page = sector * MAP_SECTOR_ENTRIES as u64 + at;
-                if page >= from && self.entry(page)? != MapEntry::Absent {
-                    pages.push(page);
-                }
-            }
-        }
-        Ok(pages)
+        Ok(sectors)
     }
 
     /// Writes what has changed.

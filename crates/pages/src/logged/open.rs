@@ -31,7 +31,8 @@ use std::sync::{Arc, PoisonError};
 /// What the log's metadata says: the page file that it belongs to.
 const META: &[u8] = b"page file ";
 
-fn meta_of(id: PageFileId) -> Vec<u8> {
+/// The metadata of the log of this page file.
+pub(crate) fn meta_of(id: PageFileId) -> Vec<u8> {
     [META, &id.0].concat()
 }
 

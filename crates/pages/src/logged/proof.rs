@@ -5,13 +5,14 @@
 //! only those are written to the data file → [`Synced`] → [`Checkpointed`] → the log is truncated.
 
 use super::map::PageMap;
+use super::read::page_offset;
 use crate::changes::Image;
 use crate::error::{Error, Result};
 use crate::header::HeaderSlots;
 use crate::write_out::{Run, Writers, gather};
 use logforce_core::Log;
 use logforce_device::{Barrier, File};
-use logforce_format::{LoggedState, Lsn, PAGE_DATA_OFFSET, PageFileHeader, PageFileKind, planted};
+use logforce_format::{LoggedState, Lsn, PageFileHeader, PageFileKind, planted};
 use std::io;
 use std::sync::Arc;
 
@@ -66,7 +67,7 @@ pub(super) struct Checkpointed(Lsn);
 impl DataFile {
     /// Where a page lies, bytes.
     pub(super) fn offset(&self, page: u64) -> u64 {
-        PAGE_DATA_OFFSET + page * u64::from(self.page_size)
+        page_offset(self.page_size as usize, page)
     }
 
     /// Writes pages, which come in ascending order. Returns how many writes that took.

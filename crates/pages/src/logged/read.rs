@@ -7,10 +7,11 @@ use super::state::Point;
 use crate::changes::Image;
 use crate::error::{Error, Result};
 use crate::files::DATA;
-use crate::reads::{self, Got};
+use crate::reads;
 use logforce_core::ErrorKind as LogErrorKind;
-use logforce_device::ReadSource;
-use logforce_format::{Lsn, MapEntry, PageChange, Redo, page_crc, planted};
+use logforce_device::File;
+use logforce_format::{Lsn, MapEntry, PAGE_DATA_OFFSET, PageChange, Redo, page_crc, planted};
+use std::path::Path;
 use std::sync::Arc;
 
 /// A committed state that somebody reads. Clones share it.
@@ -167,53 +168,24 @@ impl LoggedStore {
     /// A page as the data file holds it, with its checksum verified. Further looks decide whether it is
     /// damaged: what a transfer got wrong once is no damage of the medium.
     pub(super) fn read_data(&self, page: u64) -> Result<Image> {
-        let mut result = self.read_data_once(page);
-        for _ in 1..reads::attempts() {
-            if !matches!(result, Err(Error::Damaged { .. })) {
-                break;
-            }
-            let offset = self.data.offset(page);
-            let range = offset..offset + self.page_size() as u64;
-            self.data.file.drop_cache(range);
-            result = self.read_data_once(page);
-        }
-        result
-    }
-
-    fn read_data_once(&self, page: u64) -> Result<Image> {
-        let path = || self.place.path_of(DATA);
-        let crc = match self.data.map.entry(page)? {
-            MapEntry::Absent => return Ok(vec![0; self.page_size()].into()),
-            MapEntry::Present { crc } => crc,
-        };
-        let mut bytes = vec![0; self.page_size()];
         let offset = self.data.offset(page);
-        let damaged = |found: String| Error::Damaged {
-            path: path(),
-            what: format!("page {page}"),
-            offset,
-            found,
-        };
-        let got = reads::read(&*self.data.file, offset, &mut bytes, ReadSource::Cache);
-        match got.map_err(Error::io("read", path()))? {
-            Got::Bytes(read) if read == bytes.len() => {}
-            Got::Bytes(read) => {
-                return Err(damaged(format!("the file ends after {read} bytes of it")));
-            }
-            Got::Lost(e) => {
-                return Err(damaged(format!("the medium does not give it back ({e})")));
-            }
-        }
-        if self.header.checksums {
-            let found = page_crc(page, &bytes);
-            let fits = planted!("page-checksum-unverified", true, else found == crc);
-            if !fits {
-                return Err(damaged(format!(
-                    "its checksum is {found:08x}, {crc:08x} was written"
-                )));
-            }
-        }
-        Ok(bytes.into())
+        let range = offset..offset + self.page_size() as u64;
+        reads::looked(&*self.data.file, range, || {
+            let crc = match self.data.map.entry(page)? {
+                MapEntry::Absent => return Ok(vec![0; self.page_size()].into()),
+                MapEntry::Present { crc } => crc,
+            };
+            let mut bytes = vec![0; self.page_size()];
+            let crc = self.header.checksums.then_some(crc);
+            read_page(
+                &*self.data.file,
+                &self.place.path_of(DATA),
+                page,
+                crc,
+                &mut bytes,
+            )?;
+            Ok(bytes.into())
+        })
     }
 
     /// A version from the records that hold it: an image, and ranges on top.
@@ -243,8 +215,41 @@ impl LoggedStore {
     }
 }
 
+/// Where a page of a logged file lies in the data file, bytes.
+pub(crate) fn page_offset(page_size: usize, page: u64) -> u64 {
+    PAGE_DATA_OFFSET.saturating_add(page.saturating_mul(page_size as u64))
+}
+
+/// A page as the data file holds it, in one attempt; `crc` is what the map says of it, if pages have
+/// checksums.
+pub(crate) fn read_page(
+    file: &dyn File,
+    path: &Path,
+    page: u64,
+    crc: Option<u32>,
+    buf: &mut [u8],
+) -> Result<()> {
+    let offset = page_offset(buf.len(), page);
+    let damaged = |found: String| Error::Damaged {
+        path: path.to_owned(),
+        what: format!("page {page}"),
+        offset,
+        found,
+    };
+    let read = reads::read_all(file, offset, buf).map_err(Error::io("read", path))?;
+    read.map_err(damaged)?;
+    let found = page_crc(page, buf);
+    let fits = planted!("page-checksum-unverified", true, else crc.is_none_or(|crc| crc == found));
+    match (fits, crc) {
+        (false, Some(crc)) => Err(damaged(format!(
+            "its checksum is {found:08x}, {crc:08x} was written"
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// Puts changed ranges into a page; they lie within it, which decoding has checked.
-pub(super) fn put_ranges(page: &mut [u8], ranges: &[(u32, &[u8])]) {
+pub(crate) fn put_ranges(page: &mut [u8], ranges: &[(u32, &[u8])]) {
     for (offset, bytes) in ranges {
         let at = *offset as usize;
         page[at..at + bytes.len()].copy_from_slice(bytes);

@@ -5,9 +5,9 @@
 use crate::changes::Image;
 use crate::error::{Error, Result};
 use crate::files::{Place, VERSIONS};
-use crate::reads::{self, Got};
+use crate::reads;
 use logforce_device::sync::Mutex;
-use logforce_device::{AlignedBuf, File, OpenFile, ReadSource, Write};
+use logforce_device::{AlignedBuf, File, OpenFile, Write};
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
@@ -78,21 +78,18 @@ impl Spill {
     pub(super) fn read(&self, slot: u64) -> Result<Image> {
         let mut buf = vec![0; self.page_size as usize];
         let offset = slot * u64::from(self.page_size);
-        let mut found = String::new();
-        for _ in 0..reads::attempts() {
-            let got = reads::read(&*self.file, offset, &mut buf, ReadSource::Cache);
-            found = match got.map_err(Error::io("read", &self.path))? {
-                Got::Bytes(read) if read == buf.len() => return Ok(buf.into()),
-                Got::Bytes(read) => format!("the file ends after {read} bytes of it"),
-                Got::Lost(e) => format!("the medium does not give it back ({e})"),
-            };
-        }
-        Err(Error::Damaged {
-            path: self.path.clone(),
-            what: "older version of a page".to_owned(),
-            offset,
-            found,
-        })
+        let range = offset..offset + buf.len() as u64;
+        reads::looked(&*self.file, range, || {
+            let read = reads::read_all(&*self.file, offset, &mut buf);
+            let read = read.map_err(Error::io("read", &self.path))?;
+            read.map_err(|found| Error::Damaged {
+                path: self.path.clone(),
+                what: "older version of a page".to_owned(),
+                offset,
+                found,
+            })
+        })?;
+        Ok(buf.into())
     }
 
     pub(super) fn free(&self, slots: impl IntoIterator<Item = u64>) {

@@ -4,10 +4,16 @@
 use std::process::Command;
 
 /// The list `PAGES_BY_TEST` of `sim/src/known_bugs/pages.rs`, and the tests.
-const SUSPECTS: [(&str, &str); 1] = [(
-    "map-change-forgotten",
-    "space::dropped_pages_stay_dropped_where_a_write_met_a_full_disk",
-)];
+const SUSPECTS: [(&str, &str); 3] = [
+    (
+        "map-change-forgotten",
+        "space::dropped_pages_stay_dropped_where_a_write_met_a_full_disk",
+    ),
+    ("inspected-table-believed", BESIDE_A_WRITER),
+    ("inspected-map-believed", BESIDE_A_WRITER),
+];
+
+const BESIDE_A_WRITER: &str = "inspect::beside_a_writer_nothing_is_called_damage_but_what_is";
 
 #[test]
 fn planted_bugs_are_caught() {

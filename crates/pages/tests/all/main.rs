@@ -9,6 +9,7 @@ mod cow_basics;
 mod cow_places;
 mod cow_trouble;
 mod damage;
+mod inspect;
 #[cfg(planted)]
 mod known_bugs;
 mod reading;

@@ -7,9 +7,10 @@ use logforce_testkit::{Fault, SimRuntime};
 #[test]
 fn dropped_pages_stay_dropped_where_a_write_met_a_full_disk() {
     let mut refused = 0;
-    for op in 0..16 {
+    // In several orders of the threads: the failing call is another one in each.
+    for (seed, op) in (0..8).flat_map(|seed| (0..16).map(move |op| (seed, op))) {
         let disk = disk(1);
-        SimRuntime::run(1, |rt| {
+        SimRuntime::run(seed, |rt| {
             let file = open(rt, &disk, options(CommitMode::Logged)).unwrap();
             let mut txn = file.begin().unwrap();
             (0..10).for_each(|n| txn.write(n, &page(n + 1)).unwrap());

@@ -1,0 +1,295 @@
+//! `logforce dump` of a page file.
+
+use super::info::FileInfo;
+use crate::exit::End;
+use crate::look::{LogArgs, places_of};
+use crate::output::{Sink, Writer, complain};
+use logforce::pages::{
+    ChangeInfo, Damage, HeaderSlot, NodeInfo, PageInfo, RedoInfo, VerifyReport, Visit,
+};
+use logforce_measure::numbers::{bytes, count};
+use serde::Serialize;
+use std::io::{self, Write};
+
+/// A line. What does not apply is `None`: left out of JSON, empty in CSV.
+#[derive(Debug, Default, Serialize)]
+struct Line {
+    what: &'static str,
+    page: Option<u64>,
+    file: Option<String>,
+    offset: Option<u64>,
+    place: Option<u64>,
+    crc: Option<String>,
+    held: Option<&'static str>,
+    level: Option<u32>,
+    last: Option<u64>,
+    entries: Option<u32>,
+    sequence: Option<u64>,
+    in_force: Option<bool>,
+    commit: Option<u64>,
+    page_count: Option<u64>,
+    lsn: Option<u64>,
+    end: Option<u64>,
+    kind: Option<&'static str>,
+    bytes: Option<u64>,
+    drop_from: Option<u64>,
+    at_least: Option<u64>,
+    found: Option<String>,
+    #[serde(skip)]
+    text: String,
+}
+
+const DATA: &str = "pages";
+
+impl Line {
+    fn header(slot: &HeaderSlot) -> Line {
+        let header = slot.header.ok();
+        let found = slot.header.err().map(|e| e.to_string());
+        let state = match (header, &found) {
+            (Some(h), _) => format!(
+                "sequence {}, commit {}, {}{}",
+                h.sequence,
+                h.commit,
+                count(h.page_count, "page"),
+                if slot.in_force { ", in force" } else { "" }
+            ),
+            (None, found) => format!("cannot be used: {}", found.as_deref().unwrap_or("?")),
+        };
+        Line {
+            what: "header",
+            file: Some(DATA.to_owned()),
+            offset: Some(slot.offset),
+            sequence: header.map(|h| h.sequence),
+            in_force: Some(slot.in_force),
+            commit: header.map(|h| h.commit),
+            page_count: header.map(|h| h.page_count),
+            text: format!("slot at byte {}: {state}", slot.offset),
+            found,
+            ..Line::default()
+        }
+    }
+
+    fn redo(redo: &RedoInfo) -> Line {
+        let mut text = format!(
+            "commit {}, LSN {} to {}: {}",
+            redo.commit,
+            redo.start,
+            redo.end,
+            count(redo.changes.len() as u64, "page")
+        );
+        if let Some(from) = redo.drop_from {
+            text.push_str(&format!(", drops the pages from {from} on"));
+        }
+        if redo.at_least > 0 {
+            text.push_str(&format!(", at least {}", count(redo.at_least, "page")));
+        }
+        Line {
+            what: "redo",
+            commit: Some(redo.commit),
+            lsn: Some(redo.start.0),
+            end: Some(redo.end.0),
+            drop_from: redo.drop_from,
+            at_least: (redo.at_least > 0).then_some(redo.at_least),
+            text,
+            ..Line::default()
+        }
+    }
+
+    fn change(redo: &RedoInfo, change: &ChangeInfo) -> Line {
+        Line {
+            what: "change",
+            page: Some(change.page),
+            commit: Some(redo.commit),
+            lsn: Some(redo.start.0),
+            kind: Some(change.kind.name()),
+            bytes: Some(change.bytes),
+            text: format!(
+                "page {}: {}, {}",
+                change.page,
+                change.kind.name(),
+                bytes(change.bytes)
+            ),
+            ..Line::default()
+        }
+    }
+
+    fn node(node: &NodeInfo) -> Line {
+        Line {
+            what: "node",
+            page: Some(node.first),
+            last: Some(node.last),
+            file: Some(DATA.to_owned()),
+            offset: Some(node.offset),
+            place: Some(node.place),
+            crc: Some(format!("{:08x}", node.crc)),
+            level: Some(node.level),
+            entries: Some(node.entries),
+            text: format!(
+                "level {}, pages {} to {}, place {}, checksum {:08x}, {}",
+                node.level,
+                node.first,
+                node.last,
+                node.place,
+                node.crc,
+                count(node.entries, "entry")
+            ),
+            ..Line::default()
+        }
+    }
+
+    fn page(page: &PageInfo) -> Line {
+        let mut text = format!("{}, ", page.page);
+        if let Some(place) = page.place {
+            text.push_str(&format!("place {place}, "));
+        }
+        text.push_str(&format!("byte {}", page.offset));
+        if let Some(crc) = page.crc {
+            text.push_str(&format!(", checksum {crc:08x}"));
+        }
+        text.push_str(&format!(", {}", page.held.name()));
+        Line {
+            what: "page",
+            page: Some(page.page),
+            file: Some(DATA.to_owned()),
+            offset: Some(page.offset),
+            place: page.place,
+            crc: page.crc.map(|crc| format!("{crc:08x}")),
+            held: Some(page.held.name()),
+            text,
+            ..Line::default()
+        }
+    }
+
+    fn damage(damage: &Damage) -> Line {
+        Line {
+            what: "damage",
+            page: damage.page,
+            file: Some(damage.file.clone()),
+            offset: Some(damage.offset),
+            found: Some(damage.found.clone()),
+            text: damage.to_string(),
+            ..Line::default()
+        }
+    }
+
+    fn json(&self) -> io::Result<String> {
+        let mut value = serde_json::to_value(self)?;
+        if let Some(fields) = value.as_object_mut() {
+            fields.retain(|_, v| !v.is_null());
+        }
+        Ok(value.to_string())
+    }
+}
+
+struct Outputs {
+    json: Option<Writer>,
+    csv: Option<csv::Writer<Writer>>,
+    lines: Option<Writer>,
+    written: u64,
+    limit: u64,
+}
+
+impl Outputs {
+    /// Whether there may be more.
+    fn line(&mut self, line: &Line) -> anyhow::Result<bool> {
+        if self.written >= self.limit {
+            return Ok(false);
+        }
+        if let Some(json) = &mut self.json {
+            json.write_all(if self.written > 0 { b",\n" } else { b"\n" })?;
+            json.write_all(line.json()?.as_bytes())?;
+        }
+        if let Some(csv) = &mut self.csv {
+            csv.serialize(line)?;
+        }
+        if let Some(lines) = &mut self.lines {
+            let what = match line.what {
+                "damage" => "DAMAGE",
+                other => other,
+            };
+            writeln!(lines, "{what:<6}  {}", line.text)?;
+        }
+        self.written += 1;
+        Ok(true)
+    }
+
+    fn visit(&mut self, visit: &Visit<'_>, redo: bool) -> anyhow::Result<bool> {
+        match visit {
+            Visit::Header(slot) => self.line(&Line::header(slot)),
+            Visit::Redo(_) if !redo => Ok(true),
+            Visit::Redo(record) => {
+                let mut more = self.line(&Line::redo(record))?;
+                for change in &record.changes {
+                    more = more && self.line(&Line::change(record, change))?;
+                }
+                Ok(more)
+            }
+            Visit::Node(node) => self.line(&Line::node(node)),
+            Visit::Page(page) => self.line(&Line::page(page)),
+            Visit::Damage(damage) => self.line(&Line::damage(damage)),
+        }
+    }
+
+    fn finish(mut self, report: &VerifyReport) -> anyhow::Result<()> {
+        if let Some(json) = &mut self.json {
+            writeln!(
+                json,
+                "\n],\n\"in_use\":{},\"damages\":{}}}",
+                report.in_use, report.damages
+            )?;
+            json.flush()?;
+        }
+        if let Some(csv) = &mut self.csv {
+            csv.flush()?;
+        }
+        if let Some(lines) = &mut self.lines {
+            lines.flush()?;
+        }
+        Ok(())
+    }
+}
+
+/// Lists.
+pub fn run(args: &LogArgs, redo: bool, limit: Option<u64>) -> anyhow::Result<End> {
+    let sinks = args.sinks()?;
+    let to_person = sinks.json.is_none() && sinks.csv.is_none();
+    let inspector = super::inspector(args)?;
+    let file = FileInfo::new(&args.dir, &inspector.summary()?);
+    let mut out = Outputs {
+        json: sinks.json,
+        csv: sinks.csv.map(csv::Writer::from_writer),
+        lines: match to_person {
+            true => Some(Sink::Stdout.writer()?),
+            false => None,
+        },
+        written: 0,
+        limit: limit.unwrap_or(u64::MAX),
+    };
+    if let Some(json) = &mut out.json {
+        let file = serde_json::to_string(&file).map_err(io::Error::from)?;
+        write!(
+            json,
+            "{{\"schema\":\"logforce-pages-dump\",\"version\":1,\n\"file\":{file},\n\"entries\":["
+        )?;
+    }
+    let mut result = Ok(true);
+    let report = inspector.walk(&mut |visit| {
+        result = out.visit(&visit, redo);
+        matches!(result, Ok(true))
+    })?;
+    result?;
+    out.finish(&report)?;
+    if report.in_use > 0 {
+        complain(&format!(
+            "IN USE: {} being written, not checked",
+            count(report.in_use, "place")
+        ));
+    }
+    Ok(match report.damages {
+        0 => End::Done,
+        n => {
+            complain(&format!("DAMAGED in {}", places_of(n)));
+            End::Damaged
+        }
+    })
+}

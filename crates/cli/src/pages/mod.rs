@@ -1,0 +1,68 @@
+//! What `verify`, `dump` and `stat` say of a page file.
+
+pub mod dump;
+mod info;
+pub mod page;
+pub mod stat;
+pub mod verify;
+
+use crate::exit::Usage;
+use crate::look::LogArgs;
+use anyhow::bail;
+use logforce::pages::{Error, Inspector};
+use std::path::Path;
+
+/// Whether the directory holds a page file, by the names in it. What they are is said by opening it.
+pub fn is_there(dir: &Path) -> bool {
+    dir.join("pages").is_file() && !dir.join("control").exists()
+}
+
+/// Whether it holds the log of a page file.
+pub fn has_log(dir: &Path) -> bool {
+    dir.join("log").join("control").is_file()
+}
+
+/// What to say of a log of a page file whose data file is missing.
+pub fn without_data(dir: &Path) -> String {
+    format!(
+        "{0} holds no log, and no page file: the log of one is in {0}/log, and its file 'pages' is missing beside \
+         it. Restore all of it from a backup; `logforce dump {0}/log` lists the log",
+        dir.display()
+    )
+}
+
+/// What to say of a flag that a page file has no use for.
+pub fn only_for_logs(dir: &Path, flag: &str) -> Usage {
+    Usage(format!(
+        "{flag} is for logs, and {} holds a page file",
+        dir.display()
+    ))
+}
+
+/// What to say of a flag that a log has no use for.
+pub fn only_for_page_files(dir: &Path, flag: &str) -> Usage {
+    Usage(format!(
+        "{flag} is for page files, and {} holds none",
+        dir.display()
+    ))
+}
+
+/// Opens the page file.
+fn inspector(args: &LogArgs) -> anyhow::Result<Inspector> {
+    if args.salvage {
+        bail!(only_for_logs(&args.dir, "--salvage"));
+    }
+    match logforce::pages::inspect(&args.dir) {
+        // Without the library's advice, which is to look at it with the command that is doing that.
+        Err(Error::Damaged {
+            path,
+            what,
+            offset,
+            found,
+        }) => bail!(
+            "damaged page file: {what} in {} at byte {offset}: {found}. Restore it from a backup",
+            path.display()
+        ),
+        opened => Ok(opened?),
+    }
+}

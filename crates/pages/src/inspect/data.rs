@@ -1,0 +1,249 @@
+//! The pages and the map of a logged file.
+//!
+//! A page whose newest version is in the log counts as that, whatever the data file holds. Beside a writer
+//! more of them are being written there than the log showed when it was read: what does not fit is looked
+//! at again, the log is read after that, and if the header is the same before and after, no checkpoint
+//! ended in between. So the log still had each page that was being written, and what it had not is damage.
+
+use super::info::{Damage, Held, NextOpening, PageInfo, VerifyReport, Visit};
+use super::redo::{self, InLog};
+use super::{Inspector, Out, ROUNDS};
+use crate::error::{Error, Result};
+use crate::files::{DATA, MAP};
+use crate::logged::map::PageMap;
+use crate::logged::read::{page_offset, read_page};
+use crate::reads;
+use logforce_format::{MAP_SECTOR_ENTRIES, MAP_SECTOR_LEN, MAX_PAGES, MapEntry, page_crc, planted};
+use std::collections::BTreeSet;
+
+const ENTRIES: u64 = MAP_SECTOR_ENTRIES as u64;
+
+pub(super) fn walk(inspector: &Inspector, out: &mut Out<'_>) -> Result<VerifyReport> {
+    let in_log = redo::read(inspector, out, true, &mut |_| {})?;
+    let summary = in_log.summary();
+    let mut report = VerifyReport {
+        commit: in_log.commit(),
+        page_count: in_log.page_count,
+        present: 0,
+        checked_bytes: 0,
+        in_use: 0,
+        unreachable: 0,
+        redo: Some(summary),
+        table: None,
+        damages: 0,
+        next_opening: match summary.commits {
+            0 => NextOpening::Ready,
+            commits => NextOpening::Redoes {
+                commits,
+                bytes: summary.to.0 - summary.from.0,
+            },
+        },
+    };
+    let Some(file) = inspector.open_map()? else {
+        out.damage(&Damage {
+            what: "the page map".to_owned(),
+            page: None,
+            file: MAP.to_owned(),
+            offset: 0,
+            found: "the file is missing".to_owned(),
+            refused: true,
+        });
+        return Ok(report);
+    };
+    let data = Data {
+        inspector,
+        map: PageMap::of(file, inspector.path.join(MAP), inspector.header.checksums),
+    };
+    let mut sectors = data.map.used_sectors(0..MAX_PAGES.div_ceil(ENTRIES))?;
+    sectors.extend(in_log.pages.keys().map(|page| page / ENTRIES));
+    let mut unsettled = BTreeSet::new();
+    for sector in sectors {
+        if out.stopped {
+            break;
+        }
+        let mut pages = Vec::new();
+        let checked = data.check(sector, &|page| in_log.newest(page), &mut pages)?;
+        report.checked_bytes += checked.bytes;
+        let is_settled = checked.damages.is_empty() || data.is_settled()?;
+        for page in &mut pages {
+            match page.held {
+                Held::Dropped => {}
+                _ if page.page >= in_log.page_count => {
+                    report.unreachable += 1;
+                    continue;
+                }
+                Held::Damaged if !is_settled => {
+                    page.held = Held::InUse;
+                    report.present += 1;
+                }
+                _ => report.present += 1,
+            }
+            out.visit(Visit::Page(page));
+        }
+        match is_settled {
+            true => checked.damages.iter().for_each(|d| out.damage(d)),
+            false => drop(unsettled.insert(sector)),
+        }
+    }
+    report.in_use = data.settle(unsettled, out)?;
+    Ok(report)
+}
+
+/// The data file and its map.
+pub(super) struct Data<'a> {
+    pub(super) inspector: &'a Inspector,
+    pub(super) map: PageMap,
+}
+
+/// What looking at the pages of a sector of the map gave.
+struct Checked {
+    damages: Vec<Damage>,
+    /// Bytes that were verified.
+    bytes: u64,
+}
+
+impl Data<'_> {
+    /// Nobody had the file open since it was opened for inspection, or had it only before the last
+    /// header.
+    fn is_settled(&self) -> Result<bool> {
+        let inspector = self.inspector;
+        let is_quiet = !inspector.in_use && !inspector.is_locked()?;
+        let is_same = is_quiet && inspector.header_now()?.sequence == inspector.header.sequence;
+        Ok(planted!("inspected-map-believed", true, else is_same))
+    }
+
+    /// Looks at the pages of a sector. `newest` says of a page whether its newest version is in the log, and
+    /// has contents.
+    fn check(
+        &self,
+        sector: u64,
+        newest: &dyn Fn(u64) -> Option<bool>,
+        pages: &mut Vec<PageInfo>,
+    ) -> Result<Checked> {
+        let inspector = self.inspector;
+        let mut checked = Checked {
+            damages: Vec::new(),
+            bytes: 0,
+        };
+        let entries = match self.map.read(sector) {
+            Ok(read) => {
+                checked.bytes += MAP_SECTOR_LEN as u64;
+                read.entries
+            }
+            Err(e) => {
+                checked.damages.push(inspector.damage(e, None, false)?);
+                [MapEntry::Absent; MAP_SECTOR_ENTRIES]
+            }
+        };
+        let checksums = inspector.header.checksums;
+        let first = pages.len();
+        for (page, entry) in (sector * ENTRIES..).zip(entries) {
+            let crc = match entry {
+                MapEntry::Absent => None,
+                MapEntry::Present { crc } => Some(crc),
+            };
+            let held = match (newest(page), crc) {
+                (Some(true), _) => Held::InLog,
+                (Some(false), Some(_)) => Held::Dropped,
+                (None, Some(_)) if checksums => Held::Whole,
+                (None, Some(_)) => Held::Unverified,
+                (_, None) => continue,
+            };
+            pages.push(PageInfo {
+                page,
+                place: None,
+                offset: page_offset(inspector.header.page_size as usize, page),
+                crc: crc.filter(|_| checksums),
+                held,
+            });
+        }
+        let is_read = |p: &PageInfo| matches!(p.held, Held::Whole | Held::Unverified);
+        let follows = |a: &PageInfo, b: &PageInfo| b.page == a.page + 1 && is_read(a) && is_read(b);
+        for run in pages[first..].chunk_by_mut(follows) {
+            if run.first().is_some_and(is_read) {
+                self.check_run(run, &mut checked)?;
+            }
+        }
+        Ok(checked)
+    }
+
+    /// Reads pages that follow each other, all at once; those that do not fit are looked at by themselves.
+    fn check_run(&self, run: &mut [PageInfo], checked: &mut Checked) -> Result<()> {
+        let inspector = self.inspector;
+        let size = inspector.header.page_size as usize;
+        let Some(start) = run.first().map(|p| p.offset) else {
+            return Ok(());
+        };
+        let mut bytes = vec![0; run.len() * size];
+        let read = reads::read_all(&*inspector.data, start, &mut bytes);
+        let is_read = read.map_err(Error::io("read", inspector.path.join(DATA)))?;
+        for (page, bytes) in run.iter_mut().zip(bytes.chunks_mut(size)) {
+            let fits = page.crc.is_none_or(|crc| crc == page_crc(page.page, bytes));
+            if is_read.is_ok() && fits {
+                checked.bytes += size as u64;
+                continue;
+            }
+            match self.read(page, bytes)? {
+                None => checked.bytes += size as u64,
+                Some(damage) => {
+                    page.held = Held::Damaged;
+                    checked.damages.push(damage);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A page as the data file has it, and what is damaged of it.
+    pub(super) fn read(&self, page: &PageInfo, buf: &mut [u8]) -> Result<Option<Damage>> {
+        let inspector = self.inspector;
+        let range = page.offset..page.offset.saturating_add(buf.len() as u64);
+        let path = inspector.path.join(DATA);
+        let read = reads::looked(&*inspector.data, range, || {
+            read_page(&*inspector.data, &path, page.page, page.crc, buf)
+        });
+        match read {
+            Ok(()) => Ok(None),
+            Err(e) => Ok(Some(inspector.damage(e, Some(page.page), false)?)),
+        }
+    }
+
+    /// Decides of sectors in which something does not fit what is damage. Returns how many pages and
+    /// sectors nobody can tell of.
+    fn settle(&self, mut sectors: BTreeSet<u64>, out: &mut Out<'_>) -> Result<u64> {
+        let inspector = self.inspector;
+        let mut left = 0;
+        for _ in 0..ROUNDS {
+            if sectors.is_empty() || out.stopped {
+                return Ok(0);
+            }
+            let before = inspector.header_now()?;
+            let mut bad = Vec::new();
+            for sector in std::mem::take(&mut sectors) {
+                let checked = self.check(sector, &|_| None, &mut Vec::new())?;
+                bad.extend(checked.damages.into_iter().map(|d| (sector, d)));
+            }
+            let in_log = self.log_now(out)?;
+            bad.retain(|(_, d)| d.page.is_none_or(|page| in_log.newest(page).is_none()));
+            let is_same = |now: u64| now == before.sequence && now == in_log.header.sequence;
+            if is_same(inspector.header_now()?.sequence) {
+                bad.iter().for_each(|(_, damage)| out.damage(damage));
+                return Ok(0);
+            }
+            left = bad.len() as u64;
+            sectors.extend(bad.iter().map(|(sector, _)| *sector));
+        }
+        Ok(left)
+    }
+
+    /// The log as it is now; what is wrong with it has been told.
+    fn log_now(&self, out: &mut Out<'_>) -> Result<InLog> {
+        let mut quiet = Out {
+            visit: &mut |_| true,
+            stopped: out.stopped,
+            damages: 0,
+            refused: None,
+        };
+        redo::read(self.inspector, &mut quiet, false, &mut |_| {})
+    }
+}

@@ -1,0 +1,236 @@
+//! Inspecting a page file without opening it for writing. It locks, changes and forces nothing, and another
+//! process may be writing the file.
+//!
+//! Beside a writer the files may be ahead of and behind each other. What does not fit is looked at again,
+//! and by the header decided whether it was being written (`table`, `data` say how). What cannot be decided
+//! is reported as in use, never as damage.
+
+mod data;
+pub(crate) mod info;
+mod one;
+mod redo;
+mod table;
+
+use crate::error::{Error, Result};
+use crate::files::{DATA, LOCK, LOG, MAP};
+use crate::header::{Slot, in_force, read_slots};
+use info::{Damage, FileSummary, FoundPage, HeaderSlot, NextOpening, VerifyReport, Visit};
+use logforce_core::{Error as LogError, Inspector as LogInspector};
+use logforce_device::{Directory, Facts, File, OpenFile, System};
+use logforce_format::{PAGE_HEADER_OFFSETS, PageFileHeader, PageFileKind};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// How often something is looked at again beside a writer.
+const ROUNDS: usize = 5;
+
+/// A page file opened for inspection.
+pub struct Inspector {
+    system: Arc<dyn System>,
+    dir: Arc<dyn Directory>,
+    path: PathBuf,
+    facts: Facts,
+    data: Arc<dyn File>,
+    slots: [Slot; 2],
+    /// Which of them counts.
+    newest: usize,
+    header: PageFileHeader,
+    in_use: bool,
+}
+
+/// Where findings go, until the visitor has seen enough.
+struct Out<'v> {
+    visit: &'v mut dyn FnMut(Visit<'_>) -> bool,
+    stopped: bool,
+    damages: u64,
+    /// The first reason for which an opening fails.
+    refused: Option<String>,
+}
+
+impl Out<'_> {
+    fn visit(&mut self, what: Visit<'_>) {
+        if !self.stopped && !(self.visit)(what) {
+            self.stopped = true;
+        }
+    }
+
+    fn damage(&mut self, damage: &Damage) {
+        self.damages += 1;
+        if damage.refused && self.refused.is_none() {
+            self.refused = Some(damage.to_string());
+        }
+        self.visit(Visit::Damage(damage));
+    }
+}
+
+impl Inspector {
+    /// Opens the page file in the directory `path` for inspection.
+    ///
+    /// # Errors
+    /// [`NoPageFile`](Error::NoPageFile), [`NotAPageFile`](Error::NotAPageFile),
+    /// [`NewerFormat`](Error::NewerFormat), and [`Damaged`](Error::Damaged) if no header slot can be used.
+    pub fn open(system: Arc<dyn System>, path: impl AsRef<Path>) -> Result<Inspector> {
+        let path = path.as_ref().to_owned();
+        let missing = |why: &str| Error::NoPageFile {
+            path: path.clone(),
+            why: why.to_owned(),
+        };
+        let dir = system.directory(&path).map_err(|e| match e.kind() {
+            ErrorKind::NotFound => missing("there is no such directory"),
+            _ => Error::io("open", &path)(e),
+        })?;
+        let data = dir.open(DATA, OpenFile::READ).map_err(|e| match e.kind() {
+            ErrorKind::NotFound => missing(&format!("its file '{DATA}' is missing")),
+            _ => Error::io("open", path.join(DATA))(e),
+        })?;
+        let facts = dir.facts().map_err(Error::io("look at", &path))?;
+        let slots = read_slots(&facts, &*data, &path.join(DATA))?;
+        let (newest, header) = in_force(slots, &path.join(DATA))?;
+        let inspector = Inspector {
+            system,
+            dir,
+            facts,
+            data,
+            slots,
+            newest,
+            header,
+            in_use: false,
+            path,
+        };
+        let in_use = inspector.is_locked()?;
+        Ok(Inspector {
+            in_use,
+            ..inspector
+        })
+    }
+
+    /// What the header, the lengths of files, and the log's control file say.
+    pub fn summary(&self) -> Result<FileSummary> {
+        let log = match self.header.kind {
+            PageFileKind::CopyOnWrite(_) => None,
+            PageFileKind::Logged(_) => match self.open_log() {
+                Ok(log) => Some(Ok(log.summary())),
+                Err(e @ LogError::Io { .. }) => return Err(e.into()),
+                Err(e) => Some(Err(e.into())),
+            },
+        };
+        let bytes = self.data.len();
+        Ok(FileSummary {
+            slots: self.header_slots(),
+            header: self.header,
+            in_use: self.in_use,
+            bytes: bytes.map_err(Error::io("ask for the length of", self.path.join(DATA)))?,
+            map_bytes: match (log.is_some(), self.open_map()?) {
+                (true, Some(map)) => {
+                    let len = map.len();
+                    Some(len.map_err(Error::io("ask for the length of", self.path.join(MAP)))?)
+                }
+                _ => None,
+            },
+            log,
+        })
+    }
+
+    /// Reads the whole file and checks every byte that counts: header, page table or map, pages, and of a
+    /// logged file the log. `visit` returns `false` to stop.
+    ///
+    /// # Errors
+    /// About this process and the system; damage is visited.
+    pub fn walk(&self, visit: &mut dyn FnMut(Visit<'_>) -> bool) -> Result<VerifyReport> {
+        let mut out = Out {
+            visit,
+            stopped: false,
+            damages: 0,
+            refused: None,
+        };
+        for slot in self.header_slots() {
+            out.visit(Visit::Header(&slot));
+        }
+        let mut report = match self.header.kind {
+            PageFileKind::CopyOnWrite(root) => table::walk(self, &root, &mut out)?,
+            PageFileKind::Logged(_) => data::walk(self, &mut out)?,
+        };
+        report.damages = out.damages;
+        if let Some(why) = out.refused {
+            report.next_opening = NextOpening::Refused(why);
+        }
+        Ok(report)
+    }
+
+    /// One page, and where its contents come from.
+    ///
+    /// # Errors
+    /// [`OutOfRange`](Error::OutOfRange), and errors about this process; damage is returned.
+    pub fn page(&self, page: u64) -> Result<FoundPage> {
+        match self.header.kind {
+            PageFileKind::CopyOnWrite(_) => one::by_table(self, page),
+            PageFileKind::Logged(_) => one::by_map(self, page),
+        }
+    }
+
+    fn header_slots(&self) -> [HeaderSlot; 2] {
+        [0, 1].map(|n| HeaderSlot {
+            offset: PAGE_HEADER_OFFSETS[n],
+            header: self.slots[n],
+            in_force: n == self.newest,
+        })
+    }
+
+    /// The header in force now.
+    fn header_now(&self) -> Result<PageFileHeader> {
+        let path = self.path.join(DATA);
+        let slots = read_slots(&self.facts, &*self.data, &path)?;
+        Ok(in_force(slots, &path)?.1)
+    }
+
+    fn is_locked(&self) -> Result<bool> {
+        let locked = self.dir.is_locked(LOCK);
+        locked.map_err(Error::io("ask for the lock on", self.path.join(LOCK)))
+    }
+
+    fn open_log(&self) -> logforce_core::Result<LogInspector> {
+        LogInspector::open(&*self.system, self.path.join(LOG))
+    }
+
+    /// `None` if it is missing.
+    fn open_map(&self) -> Result<Option<Arc<dyn File>>> {
+        match self.dir.open(MAP, OpenFile::READ) {
+            Ok(map) => Ok(Some(map)),
+            Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(Error::io("open", self.path.join(MAP))(e)),
+        }
+    }
+
+    /// What an error tells of; another error than damage is passed on.
+    fn damage(&self, error: Error, page: Option<u64>, refused: bool) -> Result<Damage> {
+        match error {
+            Error::Damaged {
+                path,
+                what,
+                offset,
+                found,
+            } => {
+                let file = path.strip_prefix(&self.path).unwrap_or(&path);
+                Ok(Damage {
+                    what,
+                    page,
+                    file: file.display().to_string(),
+                    offset,
+                    found,
+                    refused,
+                })
+            }
+            other => Err(other),
+        }
+    }
+}
+
+impl std::fmt::Debug for Inspector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Inspector")
+            .field("path", &self.path)
+            .field("id", &self.header.id)
+            .finish_non_exhaustive()
+    }
+}

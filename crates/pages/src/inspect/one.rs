@@ -1,0 +1,228 @@
+//! One page, and where its contents come from.
+
+use super::data::Data;
+use super::info::{FoundPage, Held, PageInfo, PageSource};
+use super::{Inspector, Out, ROUNDS, redo, table};
+use crate::cow::medium::What;
+use crate::cow::tree::{Found, Link, Tree};
+use crate::error::{Error, Result};
+use crate::files::MAP;
+use crate::logged::map::PageMap;
+use crate::logged::read::{page_offset, put_ranges};
+use logforce_core::Record;
+use logforce_format::{
+    Lsn, MAP_SECTOR_ENTRIES, MAX_PAGES, MapEntry, PageChange, PageFileHeader, PageFileKind, Redo,
+    TableEntry,
+};
+
+const ABSENT: FoundPage = FoundPage {
+    source: PageSource::Absent,
+    bytes: None,
+    damage: None,
+};
+
+fn check_range(page: u64, page_count: u64) -> Result<()> {
+    let page_count = page_count.min(MAX_PAGES);
+    match page < page_count {
+        true => Ok(()),
+        false => Err(Error::OutOfRange { page, page_count }),
+    }
+}
+
+/// Of a copy-on-write file.
+pub(super) fn by_table(inspector: &Inspector, page: u64) -> Result<FoundPage> {
+    let mut header = inspector.header;
+    for _ in 0..ROUNDS {
+        let found = in_table(inspector, &header, page)?;
+        let now = inspector.header_now()?;
+        // As in `table`: what a later header may have let go of may be written over.
+        if found.damage.is_none() || now.sequence <= header.sequence.saturating_add(1) {
+            return Ok(found);
+        }
+        header = now;
+    }
+    in_table(inspector, &header, page)
+}
+
+fn in_table(inspector: &Inspector, header: &PageFileHeader, page: u64) -> Result<FoundPage> {
+    check_range(page, header.page_count)?;
+    let PageFileKind::CopyOnWrite(root) = header.kind else {
+        return Ok(ABSENT);
+    };
+    let medium = table::medium(inspector);
+    let crc = root.crc;
+    let link = |place| Link::Stored(TableEntry { place, crc });
+    let tree = Tree {
+        root: root.place.map_or(Link::None, link),
+        depth: root.depth,
+    };
+    let at = match tree.find(&medium, header.page_size, page) {
+        Ok(Found::Stored(at)) => at,
+        Ok(_) => return Ok(ABSENT),
+        Err(e) => {
+            return Ok(FoundPage {
+                damage: Some(inspector.damage(e, None, true)?),
+                ..ABSENT
+            });
+        }
+    };
+    let mut bytes = vec![0; header.page_size as usize];
+    let damage = match medium.read(What::Page(page), at, &mut bytes) {
+        Ok(()) => None,
+        Err(e) => Some(inspector.damage(e, Some(page), false)?),
+    };
+    let held = match (&damage, medium.checksums) {
+        (Some(_), _) => Held::Damaged,
+        (None, true) => Held::Whole,
+        (None, false) => Held::Unverified,
+    };
+    Ok(FoundPage {
+        source: PageSource::Data(PageInfo {
+            page,
+            place: Some(at.place),
+            offset: medium.offset(at).unwrap_or(u64::MAX),
+            crc: medium.checksums.then_some(at.crc),
+            held,
+        }),
+        bytes: damage.is_none().then_some(bytes),
+        damage,
+    })
+}
+
+/// A page as the records of the log leave it.
+#[derive(Default)]
+struct Rebuilt {
+    /// `None` while the log holds nothing of it.
+    bytes: Option<Vec<u8>>,
+    records: Vec<Lsn>,
+    is_dropped: bool,
+}
+
+impl Rebuilt {
+    /// Records that cannot be read end the walk before this.
+    fn add(&mut self, record: &Record, page: u64, page_size: u32) {
+        let Ok(redo) = Redo::decode(&record.data, page_size) else {
+            return;
+        };
+        if redo.resize.drop_from <= page {
+            self.drop_it();
+        }
+        match redo.pages.iter().find(|(p, _)| *p == page).map(|(_, c)| c) {
+            Some(PageChange::Image(image)) => {
+                self.bytes = Some(image.to_vec());
+                self.records = vec![record.start];
+                self.is_dropped = false;
+            }
+            Some(PageChange::Ranges(ranges)) => {
+                if let Some(bytes) = &mut self.bytes {
+                    put_ranges(bytes, ranges);
+                }
+                self.records.push(record.start);
+            }
+            Some(PageChange::Discard) => self.drop_it(),
+            None => {}
+        }
+    }
+
+    fn drop_it(&mut self) {
+        *self = Rebuilt {
+            is_dropped: true,
+            ..Rebuilt::default()
+        };
+    }
+}
+
+/// Of a logged file.
+pub(super) fn by_map(inspector: &Inspector, page: u64) -> Result<FoundPage> {
+    let mut found = ABSENT;
+    for _ in 0..ROUNDS {
+        let mut damage = None;
+        let mut rebuilt = Rebuilt::default();
+        let mut visit = |visit: super::Visit<'_>| {
+            if let super::Visit::Damage(d) = visit {
+                damage.get_or_insert(d.clone());
+            }
+            true
+        };
+        let mut out = Out {
+            visit: &mut visit,
+            stopped: false,
+            damages: 0,
+            refused: None,
+        };
+        let page_size = inspector.header.page_size;
+        let in_log = redo::read(inspector, &mut out, false, &mut |record| {
+            rebuilt.add(record, page, page_size);
+        })?;
+        if let Some(damage) = damage {
+            return Ok(FoundPage {
+                damage: Some(damage),
+                ..ABSENT
+            });
+        }
+        check_range(page, in_log.page_count)?;
+        if rebuilt.is_dropped && rebuilt.bytes.is_none() {
+            return Ok(ABSENT);
+        }
+        if let Some(bytes) = rebuilt.bytes {
+            return Ok(FoundPage {
+                source: PageSource::Log(rebuilt.records),
+                bytes: Some(bytes),
+                damage: None,
+            });
+        }
+        found = in_data(inspector, page)?;
+        // A checkpoint may have ended since the log was read, or a commit may be in the data file that the
+        // log did not hold yet.
+        if found.damage.is_none() || !inspector.is_locked()? {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+fn in_data(inspector: &Inspector, page: u64) -> Result<FoundPage> {
+    let Some(file) = inspector.open_map()? else {
+        return Err(Error::Damaged {
+            path: inspector.path.join(MAP),
+            what: "page map".to_owned(),
+            offset: 0,
+            found: "the file is missing".to_owned(),
+        });
+    };
+    let map = PageMap::of(file, inspector.path.join(MAP), inspector.header.checksums);
+    let entries = MAP_SECTOR_ENTRIES as u64;
+    let entry = match map.read(page / entries) {
+        Ok(sector) => sector.entries[(page % entries) as usize],
+        Err(e) => {
+            return Ok(FoundPage {
+                damage: Some(inspector.damage(e, None, false)?),
+                ..ABSENT
+            });
+        }
+    };
+    let MapEntry::Present { crc } = entry else {
+        return Ok(ABSENT);
+    };
+    let checksums = inspector.header.checksums;
+    let mut bytes = vec![0; inspector.header.page_size as usize];
+    let info = PageInfo {
+        page,
+        place: None,
+        offset: page_offset(bytes.len(), page),
+        crc: checksums.then_some(crc),
+        held: Held::Whole,
+    };
+    let data = Data { inspector, map };
+    let damage = data.read(&info, &mut bytes)?;
+    let held = match (&damage, checksums) {
+        (Some(_), _) => Held::Damaged,
+        (None, true) => Held::Whole,
+        (None, false) => Held::Unverified,
+    };
+    Ok(FoundPage {
+        source: PageSource::Data(PageInfo { held, ..info }),
+        bytes: damage.is_none().then_some(bytes),
+        damage,
+    })
+}

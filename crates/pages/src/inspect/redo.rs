@@ -1,0 +1,268 @@
+//! What the log of a logged file holds beyond the data file.
+
+use super::info::{ChangeInfo, ChangeKind, Damage, RedoInfo, RedoSummary};
+use super::{Inspector, Out, ROUNDS};
+use crate::error::Result;
+use crate::files::LOG;
+use crate::logged::open::meta_of;
+use logforce_core::Visit as LogVisit;
+use logforce_core::{Damage as LogDamage, Error as LogError, Inspector as LogInspector, Record};
+use logforce_format::{LoggedState, Lsn, PageChange, PageFileHeader, PageFileKind, Redo};
+use std::collections::BTreeMap;
+
+/// The pages that the log changes, and how the file ends.
+pub(super) struct InLog {
+    /// The header with which the log was read.
+    pub(super) header: PageFileHeader,
+    from: Lsn,
+    to: Lsn,
+    commits: u64,
+    bytes: u64,
+    pub(super) page_count: u64,
+    /// Whether the newest version of a page has contents, by page.
+    pub(super) pages: BTreeMap<u64, bool>,
+    /// Of the pages that are not in `pages`, those from this one on are dropped.
+    pub(super) dropped_from: u64,
+}
+
+impl InLog {
+    fn new(header: PageFileHeader, from: Lsn) -> InLog {
+        InLog {
+            header,
+            from,
+            to: from,
+            commits: 0,
+            bytes: 0,
+            page_count: header.page_count,
+            pages: BTreeMap::new(),
+            dropped_from: u64::MAX,
+        }
+    }
+
+    pub(super) fn commit(&self) -> u64 {
+        self.header.commit.saturating_add(self.commits)
+    }
+
+    /// What the newest version of a page is, if the log holds it: whether it has contents.
+    pub(super) fn newest(&self, page: u64) -> Option<bool> {
+        let dropped = (page >= self.dropped_from).then_some(false);
+        self.pages.get(&page).copied().or(dropped)
+    }
+
+    pub(super) fn summary(&self) -> RedoSummary {
+        RedoSummary {
+            from: self.from,
+            to: self.to,
+            commits: self.commits,
+            bytes: self.bytes,
+            pages: self.pages.values().filter(|written| **written).count() as u64,
+        }
+    }
+
+    /// Applies a record; why not, in words.
+    fn add(&mut self, record: &Record) -> std::result::Result<RedoInfo, String> {
+        let redo = Redo::decode(&record.data, self.header.page_size).map_err(|e| e.to_string())?;
+        let drop_from = redo.resize.drop_from;
+        if drop_from < u64::MAX {
+            self.dropped_from = self.dropped_from.min(drop_from);
+            for (_, written) in self.pages.range_mut(drop_from..) {
+                *written = false;
+            }
+        }
+        let mut last_written = None;
+        let mut changes = Vec::with_capacity(redo.pages.len());
+        for (page, change) in &redo.pages {
+            let (kind, bytes) = match change {
+                PageChange::Image(image) => (ChangeKind::Image, image.len()),
+                PageChange::Ranges(ranges) => {
+                    let bytes = ranges.iter().map(|(_, bytes)| bytes.len()).sum();
+                    (ChangeKind::Ranges, bytes)
+                }
+                PageChange::Discard => (ChangeKind::Discard, 0),
+            };
+            if kind == ChangeKind::Ranges && self.pages.get(page) != Some(&true) {
+                return Err(format!(
+                    "it changes parts of page {page}, of which the log holds no image"
+                ));
+            }
+            let is_written = kind != ChangeKind::Discard;
+            if is_written {
+                last_written = Some(*page);
+            }
+            self.pages.insert(*page, is_written);
+            changes.push(ChangeInfo {
+                page: *page,
+                kind,
+                bytes: bytes as u64,
+            });
+        }
+        self.page_count = redo.resize.page_count(self.page_count, last_written);
+        self.commits += 1;
+        self.bytes += record.data.len() as u64;
+        Ok(RedoInfo {
+            commit: self.commit(),
+            start: record.start,
+            end: record.end,
+            drop_from: (drop_from < u64::MAX).then_some(drop_from),
+            at_least: redo.resize.at_least,
+            changes,
+        })
+    }
+}
+
+/// Reads the records that the data file may not hold. What is wrong with the log, or keeps an opening from
+/// using it, goes to `out`.
+pub(super) fn read(
+    inspector: &Inspector,
+    out: &mut Out<'_>,
+    is_shown: bool,
+    each: &mut dyn FnMut(&Record),
+) -> Result<InLog> {
+    let mut attempts = 0;
+    let (header, log, from) = loop {
+        attempts += 1;
+        let header = inspector.header_now()?;
+        let PageFileKind::Logged(state) = header.kind else {
+            return Ok(InLog::new(header, Lsn::ORIGIN));
+        };
+        match open(inspector, &header, &state)? {
+            Ok(log) => break (header, log, state.redo_from),
+            // The log was truncated after the header was read, which a new header preceded.
+            Err(_) if attempts < ROUNDS && inspector.header_now()?.sequence != header.sequence => {}
+            Err(found) => {
+                out.damage(&of_log(found, 0));
+                return Ok(InLog::new(header, state.redo_from));
+            }
+        }
+    };
+    let mut found = InLog::new(header, from);
+    let mut wrong = None;
+    let mut damages: Vec<LogDamage> = Vec::new();
+    let report = log.walk(&mut |visit| {
+        match visit {
+            LogVisit::Record { record, .. } if record.start >= from => match found.add(record) {
+                Ok(info) => {
+                    each(record);
+                    if is_shown {
+                        out.visit(super::Visit::Redo(&info));
+                    }
+                }
+                Err(why) => {
+                    wrong = Some((record.start, why));
+                    return false;
+                }
+            },
+            LogVisit::Damage(damage) => damages.push(damage.clone()),
+            _ => {}
+        }
+        !out.stopped
+    })?;
+    if let Some((at, why)) = wrong {
+        out.damage(&of_log(format!("the redo record at LSN {at}: {why}"), 0));
+        return Ok(found);
+    }
+    if out.stopped {
+        return Ok(found);
+    }
+    found.to = report.end.max(from);
+    let damages = decided(inspector, damages)?;
+    for damage in &damages {
+        let file = damage.file.as_deref().map(|file| format!("{LOG}/{file}"));
+        out.damage(&Damage {
+            what: format!("the log from LSN {} on", damage.lsn),
+            page: None,
+            file: file.unwrap_or_else(|| LOG.to_owned()),
+            offset: damage.offset,
+            found: damage.found.clone(),
+            refused: true,
+        });
+    }
+    if damages.is_empty() && report.end < from && !inspector.is_locked()? {
+        let why = format!(
+            "the data file needs the log up to LSN {from}, and it ends at {}: the log is older than the data file",
+            report.end
+        );
+        out.damage(&of_log(why, 0));
+    }
+    Ok(found)
+}
+
+/// The log, if it is the one that an opening with this header takes; why not, in words.
+fn open(
+    inspector: &Inspector,
+    header: &PageFileHeader,
+    state: &LoggedState,
+) -> Result<std::result::Result<LogInspector, String>> {
+    let log = match inspector.open_log() {
+        Ok(log) => log,
+        Err(e @ LogError::Io { .. }) => return Err(e.into()),
+        Err(LogError::NoLog { why, .. }) => return Ok(Err(format!("the log is missing: {why}"))),
+        Err(LogError::Damaged(damage)) => {
+            return Ok(Err(format!("the log cannot be opened: {damage}")));
+        }
+        Err(e) => return Ok(Err(format!("the log cannot be opened: {e}"))),
+    };
+    let summary = log.summary();
+    if summary.log_id != state.log_id {
+        return Ok(Err(format!(
+            "the data file names the log {}, and the log there is {}",
+            state.log_id, summary.log_id
+        )));
+    }
+    match log.meta() {
+        // A creation that a crash cut short; the opening completes it.
+        Ok(None) => {}
+        Ok(Some(meta)) if meta == meta_of(header.id) => {}
+        Ok(Some(_)) => {
+            return Ok(Err(format!(
+                "the log belongs to another page file than {}",
+                header.id
+            )));
+        }
+        Err(e @ LogError::Io { .. }) => return Err(e.into()),
+        Err(e) => return Ok(Err(format!("the log cannot be opened: {e}"))),
+    }
+    if summary.front > state.redo_from {
+        return Ok(Err(format!(
+            "the data file needs the log from LSN {} on, and it begins at {}: the data file is older than the log",
+            state.redo_from, summary.front
+        )));
+    }
+    Ok(Ok(log))
+}
+
+/// Of what looked like damage in the log: what is damage. Of a log that is being written, what was
+/// truncated since is none, and neither is what is whole at a further look.
+fn decided(inspector: &Inspector, mut damages: Vec<LogDamage>) -> Result<Vec<LogDamage>> {
+    for _ in 0..ROUNDS {
+        if damages.is_empty() || !inspector.is_locked()? {
+            break;
+        }
+        let log = match inspector.open_log() {
+            Ok(log) => log,
+            Err(e @ LogError::Io { .. }) => return Err(e.into()),
+            Err(_) => continue,
+        };
+        let first = log.summary().segments.first().map(|s| s.start);
+        let mut still = Vec::new();
+        log.walk(&mut |visit| {
+            if let LogVisit::Damage(damage) = visit {
+                still.push(damage.lsn);
+            }
+            true
+        })?;
+        damages.retain(|d| first.is_none_or(|first| d.lsn >= first) && still.contains(&d.lsn));
+    }
+    Ok(damages)
+}
+
+fn of_log(found: String, offset: u64) -> Damage {
+    Damage {
+        what: "the log".to_owned(),
+        page: None,
+        file: LOG.to_owned(),
+        offset,
+        found,
+        refused: true,
+    }
+}
