@@ -29,7 +29,7 @@
 //! where pages get new places and nothing is written twice. `docs/guide/pages.md` says when to choose
 //! which.
 
-use crate::OpenMode;
+use crate::{Guarantee, OpenMode};
 use logforce_device::Directory;
 use std::path::Path;
 use std::sync::Arc;
@@ -72,6 +72,13 @@ pub fn open_existing(path: impl AsRef<Path>, options: Options) -> Result<PageFil
 /// there is one.
 pub fn create_new(path: impl AsRef<Path>, options: Options) -> Result<PageFile> {
     open(path.as_ref(), OpenMode::CreateNew, options)
+}
+
+/// Makes a backup of a committed state in the directory `to`, which must be missing or empty: a page file of
+/// its own, complete, durable and closed. Commits go on meanwhile; see [`Snapshot::copy_to`]. To restore,
+/// open it.
+pub fn backup(snapshot: &Snapshot, to: impl AsRef<Path>, require: Guarantee) -> Result<()> {
+    snapshot.copy_to(&logforce_device_os::OsSystem::new(), to, require)
 }
 
 /// Opens the page file in the directory `path` for inspection: nothing is locked, changed or forced, and

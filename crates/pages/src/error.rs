@@ -39,6 +39,12 @@ pub enum Error {
         /// The directory.
         path: PathBuf,
     },
+    /// A backup was to be made in a directory that is not empty, or in something else than a directory.
+    #[error("{} exists and is not an empty directory: a backup is made in a new one", path.display())]
+    DestinationExists {
+        /// The directory.
+        path: PathBuf,
+    },
     /// The directory or the file holds something else.
     #[error("{} is not a page file: {why}", path.display())]
     NotAPageFile {
@@ -202,7 +208,7 @@ pub enum ErrorKind {
     Io,
     /// There is no page file.
     NoPageFile,
-    /// There is a page file already.
+    /// There is a page file already, or something else where a backup was to be made.
     AlreadyExists,
     /// Other files, another format, other options, another log, or too weak a guarantee.
     Unsuitable,
@@ -238,7 +244,9 @@ impl Error {
                 _ => ErrorKind::Io,
             },
             Error::NoPageFile { .. } => ErrorKind::NoPageFile,
-            Error::AlreadyExists { .. } => ErrorKind::AlreadyExists,
+            Error::AlreadyExists { .. } | Error::DestinationExists { .. } => {
+                ErrorKind::AlreadyExists
+            }
             Error::NotAPageFile { .. }
             | Error::NewerFormat { .. }
             | Error::OtherOption { .. }

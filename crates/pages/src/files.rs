@@ -1,7 +1,6 @@
 //! The files of a page file: their names, and what opening them needs.
 
 use crate::error::{Error, Result};
-use crate::options::Options;
 use logforce_core::{Guarantee, OpenMode};
 use logforce_device::sync::Mutex;
 use logforce_device::{
@@ -16,6 +15,8 @@ use std::sync::{Arc, PoisonError};
 pub(crate) const DATA: &str = "pages";
 /// The data file before it is complete.
 pub(crate) const DATA_NEW: &str = "pages.tmp";
+/// The data file of a backup before it is complete.
+pub(crate) const BACKUP_NEW: &str = "backup.tmp";
 /// Which pages of a logged file were ever written, and their checksums.
 pub(crate) const MAP: &str = "map";
 /// Older versions of pages that readers still need; nothing in it outlives the opening.
@@ -82,15 +83,20 @@ impl Place {
     /// Whether there is a data file. Not by a listing: one that is short would have a new file made in
     /// place of the old one.
     pub(crate) fn has_data(&self) -> Result<bool> {
+        self.has_file(DATA)
+    }
+
+    /// Whether there is a file with this name.
+    pub(crate) fn has_file(&self, name: &str) -> Result<bool> {
         if planted!("page-listing-believed") {
             let entries = self.dir.entries();
             let entries = entries.map_err(Error::io("list", &self.path))?;
-            return Ok(entries.iter().any(|e| e.name == DATA));
+            return Ok(entries.iter().any(|e| e.name == name));
         }
-        match self.dir.open(DATA, OpenFile::READ) {
+        match self.dir.open(name, OpenFile::READ) {
             Ok(_) => Ok(true),
             Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
-            Err(e) => Err(Error::io("open", self.path_of(DATA))(e)),
+            Err(e) => Err(Error::io("open", self.path_of(name))(e)),
         }
     }
 
@@ -137,7 +143,7 @@ impl Place {
     }
 
     /// What a barrier on the data file is worth here; an error if less than required.
-    pub(crate) fn guarantee(&self, options: &Options) -> Result<Guarantee> {
+    pub(crate) fn guarantee(&self, require: Guarantee) -> Result<Guarantee> {
         let plan = Plan {
             direct: false,
             force: ForceBy::Barrier(Barrier::Data),
@@ -147,10 +153,10 @@ impl Place {
             Some(a) => (a.guarantee, a.evidence),
             None => (Guarantee::Nothing, "nothing is known of it".to_owned()),
         };
-        if got < options.require {
+        if got < require {
             return Err(Error::Guarantee {
                 path: self.path.clone(),
-                wanted: options.require,
+                wanted: require,
                 got,
                 evidence,
             });

@@ -1,12 +1,12 @@
 //! The two header slots of the data file.
 
 use crate::error::{Error, Result};
-use crate::files::{DATA, DATA_NEW, Place};
+use crate::files::{BACKUP_NEW, DATA, DATA_NEW, Place};
 use crate::reads::{Got, attempts, read};
 use logforce_device::{AlignedBuf, Barrier, Facts, File, OpenFile, ReadSource, Write};
 use logforce_format::{
     FORMAT_VERSION, PAGE_DATA_OFFSET, PAGE_HEADER_LEN, PAGE_HEADER_OFFSETS, PageFileHeader,
-    PageHeaderReject, newest_page_header,
+    PageHeaderReject, newest_page_header, planted,
 };
 use std::io;
 use std::path::{Path, PathBuf};
@@ -27,15 +27,33 @@ impl HeaderSlots {
     /// Creates the data file. It gets its name when it is complete and forced: a crash before leaves
     /// a directory without a page file.
     pub(crate) fn create(place: &Place, header: &PageFileHeader) -> Result<()> {
-        let path = place.path_of(DATA_NEW);
-        match place.dir.remove(DATA_NEW) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => {
-                return Err(Error::io("remove", &path)(e));
-            }
-            _ => {}
+        if place.has_file(BACKUP_NEW)? && !planted!("unfinished-backup-taken") {
+            return Err(Error::NoPageFile {
+                path: place.path.clone(),
+                why: "a backup was begun in it and did not end: remove the directory".to_owned(),
+            });
         }
-        let file = place.dir.open(DATA_NEW, OpenFile::CREATE);
-        let file = file.map_err(Error::io("create", &path))?;
+        let create = || place.dir.open(DATA_NEW, OpenFile::CREATE);
+        let file = create().or_else(|e| match e.kind() {
+            // A creation that was not finished.
+            io::ErrorKind::AlreadyExists => {
+                place.dir.remove(DATA_NEW)?;
+                create()
+            }
+            _ => Err(e),
+        });
+        let file = file.map_err(Error::io("create", place.path_of(DATA_NEW)))?;
+        HeaderSlots::complete(place, &*file, DATA_NEW, header)
+    }
+
+    /// Writes both slots of a new file, forces it, and gives it the data file's name.
+    pub(crate) fn complete(
+        place: &Place,
+        file: &dyn File,
+        name: &str,
+        header: &PageFileHeader,
+    ) -> Result<()> {
+        let path = place.path_of(name);
         // Both slots, so that the file is not lost with one block of the medium.
         let mut buf = AlignedBuf::zeroed(PAGE_DATA_OFFSET as usize, PAGE_HEADER_LEN);
         for at in PAGE_HEADER_OFFSETS {
@@ -55,7 +73,7 @@ impl HeaderSlots {
             .map_err(Error::io("sync", &path))?;
         place
             .dir
-            .rename(DATA_NEW, DATA)
+            .rename(name, DATA)
             .map_err(Error::io("rename", &path))?;
         place.sync_names()
     }

@@ -21,6 +21,7 @@
     warn(clippy::unwrap_used, clippy::expect_used, clippy::panic)
 )]
 
+mod backup;
 mod by_page;
 mod cache;
 mod changes;

@@ -1,8 +1,12 @@
 //! Reading a committed state.
 
+use crate::backup;
 use crate::error::{Error, Result};
 use crate::page::Page;
 use crate::store::View;
+use logforce_core::Guarantee;
+use logforce_device::System;
+use std::path::Path;
 
 /// A committed state, which stays as it is however much is committed meanwhile. It blocks no writer;
 /// while it is there, what it shows takes space.
@@ -39,6 +43,26 @@ impl Snapshot {
             self.page_size,
         )?;
         Ok(Page::new(self.view.image(page)?))
+    }
+
+    /// Makes a backup: a page file of its own in the directory `path` of `system`, which must be missing or
+    /// empty, that holds this state: the same commit, page size and way of committing, under another id. It
+    /// is durable, complete and closed when this returns. Commits go on meanwhile, and do not wait.
+    ///
+    /// What is made survives at least what `require` says, or nothing is made. Pages that are zeroes take no
+    /// space in it.
+    ///
+    /// # Errors
+    /// Nothing is left then, as far as it can be removed, and what a crash leaves is refused by every
+    /// opening. [`DestinationExists`](Error::DestinationExists), [`NoSpace`](Error::NoSpace),
+    /// [`Guarantee`](Error::Guarantee), and those of [`Snapshot::read`].
+    pub fn copy_to(
+        &self,
+        system: &dyn System,
+        path: impl AsRef<Path>,
+        require: Guarantee,
+    ) -> Result<()> {
+        backup::make(&self.view, system, path.as_ref(), require)
     }
 
     /// Reads a page. One that was never written is zeroes.

@@ -44,7 +44,7 @@ impl Store {
     ) -> Result<Store> {
         options.check()?;
         let place = Place::open(system, path, mode)?;
-        let guarantee = place.guarantee(&options)?;
+        let guarantee = place.guarantee(options.require)?;
         if !place.has_data()? {
             if mode == OpenMode::OpenExisting {
                 return Err(Error::NoPageFile {
@@ -193,6 +193,22 @@ impl View {
         match self {
             View::Cow(view) => view.page_count(),
             View::Logged(view) => view.page_count(),
+        }
+    }
+
+    /// Of the file that it is a state of.
+    pub(crate) fn header(&self) -> PageFileHeader {
+        match self {
+            View::Cow(view) => view.header(),
+            View::Logged(view) => view.header(),
+        }
+    }
+
+    /// Visits each page that may be something else than zeroes, ascending.
+    pub(crate) fn each_page(&self, visit: &mut dyn FnMut(u64, &Image) -> Result<()>) -> Result<()> {
+        match self {
+            View::Cow(view) => view.each_page(visit),
+            View::Logged(view) => view.each_page(visit),
         }
     }
 

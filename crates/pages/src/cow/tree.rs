@@ -6,7 +6,7 @@
 //! header is in memory ([`Link::Page`], [`Link::Node`]).
 
 use crate::changes::Image;
-use logforce_format::{TableEntry, table_depth, table_entries, table_entry, table_index};
+use logforce_format::{TableEntry, fan_out, table_depth, table_entries, table_entry, table_index};
 use std::sync::{Arc, OnceLock};
 
 /// What an entry of a node leads to.
@@ -194,6 +194,19 @@ impl Tree {
         })
     }
 
+    /// Visits the pages that have contents, ascending.
+    pub(crate) fn each_page<N: Nodes>(
+        &self,
+        nodes: &N,
+        page_size: u32,
+        visit: &mut dyn FnMut(u64) -> Result<(), N::Error>,
+    ) -> Result<(), N::Error> {
+        match self.depth.checked_sub(1) {
+            Some(level) => each_page(nodes, page_size, self.root.clone(), (level, 0), visit),
+            None => Ok(()),
+        }
+    }
+
     /// This state with other contents of some pages, which come in ascending order.
     pub(crate) fn with<N: Nodes>(
         &self,
@@ -256,6 +269,34 @@ impl Tree {
             _ => self,
         }
     }
+}
+
+/// Visits the pages of a node; `at` is its level, and its number among those of the level.
+fn each_page<N: Nodes>(
+    nodes: &N,
+    page_size: u32,
+    link: Link,
+    (level, number): (u32, u64),
+    visit: &mut dyn FnMut(u64) -> Result<(), N::Error>,
+) -> Result<(), N::Error> {
+    if matches!(link, Link::None) {
+        return Ok(());
+    }
+    let node = Draft::of(nodes, link)?;
+    let in_base = node.base.iter().flat_map(|bytes| table_entries(bytes));
+    let changed = node.changes.iter().map(|(at, _)| usize::from(*at));
+    let mut entries: Vec<usize> = in_base.map(|(at, _)| at).chain(changed).collect();
+    entries.sort_unstable();
+    entries.dedup();
+    for at in entries {
+        let child = number * fan_out(page_size) + at as u64;
+        match (node.link(at), level) {
+            (Link::None, _) => {}
+            (_, 0) => visit(child)?,
+            (link, level) => each_page(nodes, page_size, link, (level - 1, child), visit)?,
+        }
+    }
+    Ok(())
 }
 
 /// The node of this level with other contents of some of its pages.

@@ -5,6 +5,7 @@ use crate::cow::state::Version;
 use crate::cow::store::CowStore;
 use crate::cow::tree::Found;
 use crate::error::Result;
+use logforce_format::PageFileHeader;
 use std::sync::Arc;
 
 /// A committed state, which stays as it is: what it reaches in the file is not written over while it
@@ -89,6 +90,21 @@ impl CowView {
         store.medium.check_open()?;
         let tree = &self.version().tree;
         tree.find(&store.medium, store.medium.page_size, page)
+    }
+
+    pub(crate) fn header(&self) -> PageFileHeader {
+        self.pinned.store.header()
+    }
+
+    pub(crate) fn each_page(&self, visit: &mut dyn FnMut(u64, &Image) -> Result<()>) -> Result<()> {
+        let medium = &self.pinned.store.medium;
+        let page_size = medium.page_size;
+        self.version()
+            .tree
+            .each_page(medium, page_size, &mut |page| {
+                self.pinned.store.check_process()?;
+                visit(page, &self.image(page)?)
+            })
     }
 
     pub(crate) fn image(&self, page: u64) -> Result<Image> {

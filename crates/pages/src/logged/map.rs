@@ -155,10 +155,8 @@ impl PageMap {
             return Ok(Vec::new());
         }
         let wanted = Self::place_of(range.start).0..Self::place_of(range.end - 1).0 + 1;
-        let mut sectors = self.used_sectors(wanted.clone())?;
-        sectors.extend(self.cached().sectors.keys().filter(|s| wanted.contains(s)));
         let mut pages = Vec::new();
-        for sector in sectors {
+        for sector in self.known_sectors(wanted)? {
             for at in 0..MAP_SECTOR_ENTRIES as u64 {
                 let page = sector * MAP_SECTOR_ENTRIES as u64 + at;
                 if range.contains(&page) && self.entry(page)? != MapEntry::Absent {
@@ -167,6 +165,14 @@ impl PageMap {
             }
         }
         Ok(pages)
+    }
+
+    /// Of these sectors those that tell of pages, or did.
+    pub(super) fn known_sectors(&self, wanted: Range<u64>) -> Result<BTreeSet<u64>> {
+        // What is in the file is read first: what is read meanwhile for others is in memory then.
+        let mut sectors = self.used_sectors(wanted.clone())?;
+        sectors.extend(self.cached().sectors.keys().filter(|s| wanted.contains(s)));
+        Ok(sectors)
     }
 
     /// Of these sectors those that the file holds and that are not all zeroes, or cannot be read.
@@ -179,11 +185,11 @@ impl PageMap {
         for start in (wanted.start..end).step_by(LONGEST_WRITE) {
             let next = end.min(start + LONGEST_WRITE as u64);
             let offset = start * MAP_SECTOR_LEN as u64;
-            let buf = &mut buf[..(next - start) as usize * MAP_SECTOR_LEN];
-            match reads::read(&*self.file, offset, buf, ReadSource::Cache).map_err(read_error)? {
+            let got = reads::read(&*self.file, offset, &mut buf, ReadSource::Cache);
+            match got.map_err(read_error)? {
                 Got::Bytes(read) => {
                     let used = |(_, sector): &(u64, &[u8])| sector.iter().any(|b| *b != 0);
-                    let read = (start..).zip(buf[..read].chunks(MAP_SECTOR_LEN));
+                    let read = (start..next).zip(buf[..read].chunks(MAP_SECTOR_LEN));
                     sectors.extend(read.filter(used).map(|(n, _)| n));
                 }
                 // Each is looked at by itself, and says which is damaged.

@@ -10,7 +10,10 @@ use crate::files::DATA;
 use crate::reads;
 use logforce_core::ErrorKind as LogErrorKind;
 use logforce_device::File;
-use logforce_format::{Lsn, MapEntry, PAGE_DATA_OFFSET, PageChange, Redo, page_crc, planted};
+use logforce_format::{
+    Lsn, MAP_SECTOR_ENTRIES, MapEntry, PAGE_DATA_OFFSET, PageChange, PageFileHeader, Redo,
+    page_crc, planted,
+};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -267,6 +270,27 @@ impl LoggedView {
 
     pub(crate) fn page_count(&self) -> u64 {
         self.registered.at.page_count
+    }
+
+    pub(crate) fn header(&self) -> PageFileHeader {
+        self.registered.store.header
+    }
+
+    pub(crate) fn each_page(&self, visit: &mut dyn FnMut(u64, &Image) -> Result<()>) -> Result<()> {
+        let store = &self.registered.store;
+        // In this order: what is in no version now is in the data file, and so in the map. What is dropped
+        // there from now on gets a version, since this state is read; its sector of the map stays.
+        let changed: Vec<u64> = store.state().chains.keys().copied().collect();
+        let entries = MAP_SECTOR_ENTRIES as u64;
+        let count = self.page_count();
+        let mut sectors = store.data.map.known_sectors(0..count.div_ceil(entries))?;
+        sectors.extend(changed.into_iter().map(|page| page / entries));
+        for sector in sectors {
+            for page in sector * entries..((sector + 1) * entries).min(count) {
+                visit(page, &self.image(page)?)?;
+            }
+        }
+        Ok(())
     }
 
     pub(crate) fn image(&self, page: u64) -> Result<Image> {

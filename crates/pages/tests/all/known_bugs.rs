@@ -4,14 +4,18 @@
 use std::process::Command;
 
 /// The list `PAGES_BY_TEST` of `sim/src/known_bugs/pages.rs`, and the tests.
-const SUSPECTS: [(&str, &str); 3] = [
+const SUSPECTS: [(&str, &str); 5] = [
     (
         "map-change-forgotten",
         "space::dropped_pages_stay_dropped_where_a_write_met_a_full_disk",
     ),
     ("inspected-table-believed", BESIDE_A_WRITER),
     ("inspected-map-believed", BESIDE_A_WRITER),
+    ("backup-named-early", CUT_BACKUP),
+    ("unfinished-backup-taken", CUT_BACKUP),
 ];
+
+const CUT_BACKUP: &str = "backup::a_cut_leaves_the_whole_backup_or_none";
 
 const BESIDE_A_WRITER: &str = "inspect::beside_a_writer_nothing_is_called_damage_but_what_is";
 

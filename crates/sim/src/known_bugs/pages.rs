@@ -147,4 +147,12 @@ pub const PAGES_BY_TEST: &[KnownBug] = &[
         "inspected-map-believed",
         "the inspector takes a page that was being written for a damaged one",
     ),
+    bug(
+        "backup-named-early",
+        "a backup has the name of a page file before it is durable",
+    ),
+    bug(
+        "unfinished-backup-taken",
+        "what a crash left of a backup is opened as a new, empty page file",
+    ),
 ];

@@ -3,7 +3,9 @@
 use super::Result;
 use crate::common::examples::too_weak;
 use crate::common::*;
-use logforce::pages::{Error, Options};
+use logforce::Guarantee;
+use logforce::pages::{Error, ErrorKind, Options, PageFile};
+use std::path::Path;
 
 #[test]
 fn pages() -> Result<()> {
@@ -28,5 +30,18 @@ fn pages() -> Result<()> {
     let file = logforce::pages::open_existing(dir, Options::new())?;
     file.snapshot()?.read(3, &mut page)?;
     assert_eq!(&page[..5], b"-2.50");
+    let to = &home.path().join("backup");
+    assert_eq!(back_up(&file, to)?, 1);
+    let copy = logforce::pages::open_existing(to, Options::new())?;
+    copy.snapshot()?.read(9, &mut page)?;
+    assert_eq!(&page[..5], b"+2.50");
+    let error = back_up(&file, to).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::AlreadyExists, "{error}");
     Ok(())
+}
+
+fn back_up(file: &PageFile, to: &Path) -> logforce::pages::Result<u64> {
+    let state = file.snapshot()?; // what is durable now
+    logforce::pages::backup(&state, to, Guarantee::PowerLoss)?;
+    Ok(state.commit()) // everything up to this commit is in it
 }

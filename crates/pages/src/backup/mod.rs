@@ -1,0 +1,196 @@
+//! A backup: a committed state as a page file of its own.
+//!
+//! The data file is written under a name of its own and gets the right one when all of it, and all beside
+//! it, is durable. What a crash leaves before has no data file, and `backup.tmp`, or a log with the name of
+//! a page file in its metadata, says that it is not the beginning of a new one: no opening takes it.
+
+mod places;
+mod sectors;
+mod stream;
+
+use crate::error::{Error, Result};
+use crate::files::{BACKUP_NEW, DATA, LOCK, LOG, MAP, Place};
+use crate::header::HeaderSlots;
+use crate::logged::open::meta_of;
+use crate::store::View;
+use crate::write_out::is_no_space;
+use logforce_core::{ErrorKind as LogErrorKind, Guarantee, Log, OpenMode};
+use logforce_device::{Barrier, OpenFile, System};
+use logforce_format::{LoggedState, PageFileHeader, PageFileId, PageFileKind, planted};
+use places::PlaceWriter;
+use sectors::SectorWriter;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::Arc;
+use stream::Stream;
+
+/// Size of the segments of a backup's log: nobody appends to it before it is opened, with the segments that
+/// its owner wants.
+const SEGMENT: u64 = 1 << 20;
+/// Its longest batch.
+const BATCH: u32 = 256 << 10;
+
+/// Makes one in a directory that is missing or empty.
+pub(crate) fn make(
+    view: &View,
+    system: &dyn System,
+    path: &Path,
+    require: Guarantee,
+) -> Result<()> {
+    let exists = || Error::DestinationExists {
+        path: path.to_owned(),
+    };
+    match system.directory(path) {
+        Ok(dir) => {
+            let entries = dir.entries().map_err(Error::io("list", path))?;
+            if !entries.is_empty() {
+                return Err(exists());
+            }
+        }
+        Err(e) if e.kind() == ErrorKind::NotFound => {}
+        Err(e) if e.kind() == ErrorKind::NotADirectory => return Err(exists()),
+        Err(e) => return Err(Error::io("open", path)(e)),
+    }
+    let place = Place::open(system, path, OpenMode::CreateNew)?;
+    // Once more with the lock: another backup may have ended there in between.
+    let entries = place.dir.entries().map_err(Error::io("list", path))?;
+    if entries.iter().any(|e| e.name != LOCK) {
+        return Err(exists());
+    }
+    let made = place
+        .guarantee(require)
+        .and_then(|_| write(view, system, &place, require));
+    match made {
+        Ok(()) => {
+            place.release();
+            Ok(())
+        }
+        Err(e) => {
+            remove(system, place);
+            Err(as_no_space(e, path, view.header().page_size))
+        }
+    }
+}
+
+fn write(view: &View, system: &dyn System, place: &Place, require: Guarantee) -> Result<()> {
+    let path = place.path_of(BACKUP_NEW);
+    let file = place.dir.open(BACKUP_NEW, OpenFile::CREATE);
+    let file = file.map_err(Error::io("create", &path))?;
+    // From now on the directory says what is in it.
+    place.sync_names()?;
+    let source = view.header();
+    let mut id = [0; 16];
+    id[..8].copy_from_slice(&place.runtime.random().to_le_bytes());
+    id[8..].copy_from_slice(&place.runtime.random().to_le_bytes());
+    let id = PageFileId(id);
+    let data = Stream::new(file.clone(), path, place.alignment());
+    let kind = match source.kind {
+        PageFileKind::CopyOnWrite(_) => {
+            let mut places = PlaceWriter::new(data, &source, view.page_count());
+            view.each_page(&mut |page, image| match is_zero(image) {
+                true => Ok(()),
+                false => places.page(page, image),
+            })?;
+            PageFileKind::CopyOnWrite(places.finish()?)
+        }
+        PageFileKind::Logged(_) => {
+            let map = place.dir.open(MAP, OpenFile::CREATE);
+            let map = map.map_err(Error::io("create", place.path_of(MAP)))?;
+            let stream = Stream::new(map.clone(), place.path_of(MAP), place.alignment());
+            let mut sectors = SectorWriter::new(data, stream, &source);
+            view.each_page(&mut |page, image| match is_zero(image) {
+                true => Ok(()),
+                false => sectors.page(page, image),
+            })?;
+            sectors.finish()?;
+            let synced = map.barrier(Barrier::Full);
+            synced.map_err(Error::io("sync", place.path_of(MAP)))?;
+            PageFileKind::Logged(make_log(system, place, require, id)?)
+        }
+    };
+    let header = PageFileHeader {
+        id,
+        sequence: 1,
+        page_count: view.page_count(),
+        commit: view.commit(),
+        kind,
+        ..source
+    };
+    if planted!("backup-named-early") {
+        let renamed = place.dir.rename(BACKUP_NEW, DATA);
+        renamed.map_err(Error::io("rename", &place.path))?;
+        place.sync_names()?;
+        return HeaderSlots::complete(place, &*file, DATA, &header);
+    }
+    // The names of the other files, before the one by which they count.
+    place.sync_names()?;
+    HeaderSlots::complete(place, &*file, BACKUP_NEW, &header)
+}
+
+fn is_zero(image: &[u8]) -> bool {
+    image.iter().all(|b| *b == 0)
+}
+
+/// The log of a backup: empty, and the page file's from the beginning.
+fn make_log(
+    system: &dyn System,
+    place: &Place,
+    require: Guarantee,
+    id: PageFileId,
+) -> Result<LoggedState> {
+    let log_options = logforce_core::Options::new()
+        .require(require)
+        .calibrate(false)
+        .live_stats(false)
+        .segment_size(SEGMENT)
+        .max_batch(BATCH)
+        .buffer_size(BATCH as usize)
+        .max_spare_segments(0);
+    let log = Log::open(system, place.path_of(LOG), OpenMode::CreateNew, log_options)?;
+    let state = LoggedState {
+        log_id: log.id(),
+        redo_from: log.tail_lsn(),
+    };
+    log.set_meta(&meta_of(id))?;
+    log.close()?;
+    Ok(state)
+}
+
+/// Removes what was made, as far as that goes: an error on the way is why it is removed.
+fn remove(system: &dyn System, place: Place) {
+    // What would be taken for a page file first, what says that it is none last: a crash may bring back
+    // what was removed last.
+    let _ = place.dir.remove(DATA);
+    let _ = place.dir.sync();
+    let _ = place.dir.remove(MAP);
+    let log = place.path_of(LOG);
+    if let Ok(dir) = system.directory(&log) {
+        for entry in dir.entries().unwrap_or_default() {
+            let _ = dir.remove(&entry.name);
+        }
+        let _ = system.remove_empty_directory(&log);
+    }
+    let _ = place.dir.remove(BACKUP_NEW);
+    place.release();
+    let _ = place.dir.remove(LOCK);
+    let _ = place.dir.sync();
+    let _ = system.remove_empty_directory(&place.path);
+}
+
+/// A lack of space, as one.
+fn as_no_space(error: Error, path: &Path, page_size: u32) -> Error {
+    let need = page_size.into();
+    match error {
+        Error::Io { source, .. } if is_no_space(&source) => Error::NoSpace {
+            path: path.to_owned(),
+            need,
+            source,
+        },
+        Error::Log(e) if e.kind() == LogErrorKind::NoSpace => Error::NoSpace {
+            path: path.join(LOG),
+            need,
+            source: Arc::new(std::io::Error::new(ErrorKind::StorageFull, e.to_string())),
+        },
+        other => other,
+    }
+}
