@@ -46,7 +46,7 @@ impl LogArgs {
                 )
             }
             Err(e) if matches!(e, Error::Damaged(_)) => bail!(refusal(&e)),
-            Err(Error::NoLog { .. }) if pages::has_log(&self.dir) => {
+            Err(Error::NoLog { .. }) if pages::is_part_there(&self.dir) => {
                 bail!(pages::without_data(&self.dir))
             }
             Err(e) => Err(e.into()),

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod backup;
 mod bench;
 mod calibrate;
 mod dump;
@@ -40,12 +41,14 @@ Examples:
   logforce dump sales.log --limit 20  what is in it?
   logforce salvage sales.log saved    copy what can be read of a damaged log into a new one
 
-A program may have the log open meanwhile: no command locks or changes it.
+A program may have the log or page file open meanwhile: no command but `backup` locks or changes it.
 Exit status: 0 done, 1 failed or damage found, 2 unusable arguments, 3 inconclusive (powercut),
 130 interrupted.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Copy a page file that no program has open into a new one.
+    Backup(backup::Args),
     /// Measure what each commit method costs on this disk, and what it is worth.
     Bench(bench::Args),
     /// Show which commit method logs use on this disk, and why; measure where that is not known.
@@ -68,6 +71,7 @@ enum Command {
 fn main() -> ExitCode {
     // Unusable arguments end the process here, with status 2.
     let result = match Cli::parse().command {
+        Command::Backup(args) => backup::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Calibrate(args) => calibrate::run(args),
         Command::Facts(args) => facts::run(args),

@@ -62,7 +62,8 @@ pub struct Args {
     json: Option<Target>,
 }
 
-fn parse_guarantee(text: &str) -> Result<Guarantee, String> {
+/// A guarantee by its name.
+pub fn parse_guarantee(text: &str) -> Result<Guarantee, String> {
     let all = [
         Guarantee::ProcessCrash,
         Guarantee::OsCrash,

@@ -17,13 +17,23 @@ pub fn is_there(dir: &Path) -> bool {
     dir.join("pages").is_file() && !dir.join("control").exists()
 }
 
-/// Whether it holds the log of a page file.
-pub fn has_log(dir: &Path) -> bool {
-    dir.join("log").join("control").is_file()
+/// Whether it holds a part of a page file, by the names in it.
+pub fn is_part_there(dir: &Path) -> bool {
+    has_begun_backup(dir) || dir.join("log").join("control").is_file()
 }
 
-/// What to say of a log of a page file whose data file is missing.
+fn has_begun_backup(dir: &Path) -> bool {
+    dir.join("backup.tmp").is_file()
+}
+
+/// What to say of a part of a page file, which has no data file.
 pub fn without_data(dir: &Path) -> String {
+    if has_begun_backup(dir) {
+        return format!(
+            "{} holds no page file: a backup was begun in it and did not end. Remove the directory",
+            dir.display()
+        );
+    }
     format!(
         "{0} holds no log, and no page file: the log of one is in {0}/log, and its file 'pages' is missing beside \
          it. Restore all of it from a backup; `logforce dump {0}/log` lists the log",

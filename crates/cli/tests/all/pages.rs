@@ -325,3 +325,51 @@ fn what_is_for_the_other_kind_is_refused() {
     // The log by itself is a log.
     assert!(said(&file.join("log"), "verify", &[], 0).contains("healthy"));
 }
+
+#[test]
+fn a_closed_file_is_backed_up() {
+    let dir = place();
+    for mode in [CommitMode::Logged, CommitMode::CopyOnWrite] {
+        let (path, to) = (
+            dir.path().join(format!("{mode:?}")),
+            dir.path().join(format!("to{mode:?}")),
+        );
+        made(&path, mode);
+        let arguments = [to.to_str().unwrap(), "--require", "process-crash"];
+        let made = said(&path, "backup", &arguments, 0);
+        assert!(
+            made.contains("holds 10 pages of 4 KiB of DIR, up to commit 3"),
+            "{made}"
+        );
+        let verified = said(&to, "verify", &[], 0);
+        for part in [
+            "healthy",
+            "6 of 10 pages written, up to commit 3",
+            "has nothing to redo",
+        ] {
+            assert!(verified.contains(part), "no '{part}' in {verified}");
+        }
+        for n in 0..10 {
+            let n = n.to_string();
+            let page = |path: &Path| json(&logforce(path, "dump", &["--page", &n, "--json", "-"]));
+            assert_eq!(page(&path)["data"], page(&to)["data"], "page {n}");
+        }
+        let refused = said(&path, "backup", &arguments, 1);
+        assert!(refused.contains("is not an empty directory"), "{refused}");
+        let file = logforce::pages::open_existing(&path, options(mode)).unwrap();
+        let other = dir.path().join("other");
+        let refused = said(&path, "backup", &[other.to_str().unwrap()], 1);
+        assert!(refused.contains("is open in a program"), "{refused}");
+        assert!(!other.exists());
+        file.close().unwrap();
+        fs::rename(to.join("pages"), to.join("backup.tmp")).unwrap();
+        let refused = said(&to, "verify", &[], 1);
+        assert!(refused.contains("did not end"), "{refused}");
+        let opened = logforce::pages::open_or_create(&to, options(mode));
+        assert!(opened.is_err());
+    }
+    let log = dir.path().join("log");
+    filled(&log, 2).0.close().unwrap();
+    let refused = said(&log, "backup", &[dir.path().join("x").to_str().unwrap()], 2);
+    assert!(refused.contains("holds a log"), "{refused}");
+}
