@@ -13,7 +13,7 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 /// So many places are reported one by one.
-const TOLD: usize = 10_000;
+const REPORTED: usize = 10_000;
 /// The bar moves after so many pages.
 const STEP: u64 = 1024;
 
@@ -46,7 +46,7 @@ pub fn run(args: &LogArgs) -> anyhow::Result<End> {
                     bar.fraction(page.offset as f64 / summary.bytes.max(1) as f64);
                 }
             }
-            Visit::Damage(damage) if damages.len() < TOLD => damages.push(damage.clone()),
+            Visit::Damage(damage) if damages.len() < REPORTED => damages.push(damage.clone()),
             _ => {}
         }
         true

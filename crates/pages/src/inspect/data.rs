@@ -236,7 +236,7 @@ impl Data<'_> {
         Ok(left)
     }
 
-    /// The log as it is now; what is wrong with it has been told.
+    /// The log as it is now; what is wrong with it has been reported.
     fn log_now(&self, out: &mut Out<'_>) -> Result<InLog> {
         let mut quiet = Out {
             visit: &mut |_| true,

@@ -18,6 +18,7 @@ pub(super) struct InLog {
     to: Lsn,
     commits: u64,
     bytes: u64,
+    given_up: u64,
     pub(super) page_count: u64,
     /// Whether the newest version of a page has contents, by page.
     pub(super) pages: BTreeMap<u64, bool>,
@@ -33,6 +34,7 @@ impl InLog {
             to: from,
             commits: 0,
             bytes: 0,
+            given_up: 0,
             page_count: header.page_count,
             pages: BTreeMap::new(),
             dropped_from: u64::MAX,
@@ -56,6 +58,7 @@ impl InLog {
             commits: self.commits,
             bytes: self.bytes,
             pages: self.pages.values().filter(|written| **written).count() as u64,
+            given_up: self.given_up,
         }
     }
 
@@ -135,6 +138,7 @@ pub(super) fn read(
             }
         }
     };
+    let anchor = log.summary().anchor;
     let mut found = InLog::new(header, from);
     let mut wrong = None;
     let mut damages: Vec<LogDamage> = Vec::new();
@@ -165,6 +169,7 @@ pub(super) fn read(
         return Ok(found);
     }
     found.to = report.end.max(from);
+    found.given_up = log.given_up()?.len() as u64;
     let damages = decided(inspector, damages)?;
     for damage in &damages {
         let file = damage.file.as_deref().map(|file| format!("{LOG}/{file}"));
@@ -174,7 +179,8 @@ pub(super) fn read(
             file: file.unwrap_or_else(|| LOG.to_owned()),
             offset: damage.offset,
             found: damage.found.clone(),
-            refused: true,
+            // An opening reads from the earlier of the two on.
+            refused: damage.lsn >= from.min(anchor),
         });
     }
     if damages.is_empty() && report.end < from && !inspector.is_locked()? {

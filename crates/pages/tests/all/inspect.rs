@@ -2,44 +2,44 @@
 //! named by its page; and nothing that is only being written is called damage.
 
 use crate::common::{MODES, PAGE, PATH, disk, open, options, page};
-use logforce_core::OpenMode;
-use logforce_device::Runtime;
+use logforce_core::{OnDamage, OpenMode};
+use logforce_device::{Method, Runtime};
 use logforce_format::{Lsn, MapEntry, MapSector};
 use logforce_pages::{
     CommitMode, CopyOnWriteRoot, Damage, Error, ErrorKind, Held, Inspector, LoggedState,
     NextOpening, PageFile, PageFileHeader, PageFileKind, PageSource, VerifyReport, Visit,
 };
-use logforce_testkit::{Failure, Rng, SimDisk, SimRuntime};
+use logforce_testkit::{Failure, Rng, SimDisk, SimRuntime, Survival};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const DATA: u64 = 128 << 10;
 
-/// What a walk told.
+/// What a walk visited.
 #[derive(Default)]
-struct Told {
+struct Seen {
     pages: BTreeMap<u64, Held>,
     nodes: u64,
     commits: u64,
     damages: Vec<Damage>,
 }
 
-fn look(inspector: &Inspector) -> (VerifyReport, Told) {
-    let mut told = Told::default();
+fn look(inspector: &Inspector) -> (VerifyReport, Seen) {
+    let mut seen = Seen::default();
     let report = inspector.walk(&mut |visit| {
         match visit {
-            Visit::Page(p) => assert!(told.pages.insert(p.page, p.held).is_none(), "{p:?}"),
-            Visit::Node(_) => told.nodes += 1,
-            Visit::Redo(_) => told.commits += 1,
-            Visit::Damage(d) => told.damages.push(d.clone()),
+            Visit::Page(p) => assert!(seen.pages.insert(p.page, p.held).is_none(), "{p:?}"),
+            Visit::Node(_) => seen.nodes += 1,
+            Visit::Redo(_) => seen.commits += 1,
+            Visit::Damage(d) => seen.damages.push(d.clone()),
             Visit::Header(_) => {}
         }
         true
     });
     let report = report.unwrap();
-    assert_eq!(report.damages, told.damages.len() as u64);
-    (report, told)
+    assert_eq!(report.damages, seen.damages.len() as u64);
+    (report, seen)
 }
 
 fn inspect(rt: &SimRuntime, disk: &SimDisk) -> logforce_pages::Result<Inspector> {
@@ -102,10 +102,10 @@ fn it_shows_what_an_opening_shows_after_any_crash() {
         SimRuntime::run(seed + 1, |rt| {
             let before = disk.ops();
             let inspector = inspect(rt, &disk).unwrap();
-            let (report, told) = look(&inspector);
+            let (report, seen) = look(&inspector);
             let summary = inspector.summary().unwrap();
             assert!(!summary.in_use);
-            assert_eq!(told.damages, [], "seed {seed}");
+            assert_eq!(seen.damages, [], "seed {seed}");
             let shown: Vec<_> = (0..report.page_count)
                 .map(|n| inspector.page(n).unwrap())
                 .collect();
@@ -113,10 +113,10 @@ fn it_shows_what_an_opening_shows_after_any_crash() {
             let kind = inspector.page(report.page_count).unwrap_err().kind();
             assert_eq!(kind, ErrorKind::InvalidInput);
             match report.next_opening {
-                NextOpening::Ready => assert_eq!(told.commits, 0),
+                NextOpening::Ready => assert_eq!(seen.commits, 0),
                 NextOpening::Redoes { commits, .. } => {
                     redone += 1;
-                    assert_eq!(told.commits, commits);
+                    assert_eq!(seen.commits, commits);
                 }
                 NextOpening::Refused(why) => panic!("seed {seed}: {why}"),
             }
@@ -131,7 +131,7 @@ fn it_shows_what_an_opening_shows_after_any_crash() {
             for (n, found) in (0..).zip(&shown) {
                 let read = snapshot.page(n).unwrap();
                 assert_eq!(found.damage, None);
-                let held = told.pages.get(&n).copied();
+                let held = seen.pages.get(&n).copied();
                 match &found.source {
                     PageSource::Absent => {
                         assert!(found.bytes.is_none() && read.iter().all(|b| *b == 0));
@@ -179,9 +179,9 @@ fn written(mode: CommitMode) -> SimDisk {
     disk
 }
 
-/// What a walk of this disk tells, and whether an opening fails.
-fn checked(disk: &SimDisk, mode: CommitMode) -> (VerifyReport, Told) {
-    let (report, told) = SimRuntime::run(2, |rt| look(&inspect(rt, disk).unwrap()));
+/// What a walk of this disk visits, and whether an opening fails.
+fn checked(disk: &SimDisk, mode: CommitMode) -> (VerifyReport, Seen) {
+    let (report, seen) = SimRuntime::run(2, |rt| look(&inspect(rt, disk).unwrap()));
     let is_refused = SimRuntime::run(3, |rt| {
         let file = PageFile::open(
             &*disk.system(rt),
@@ -196,13 +196,13 @@ fn checked(disk: &SimDisk, mode: CommitMode) -> (VerifyReport, Told) {
         is_refused,
         "{report:?}"
     );
-    (report, told)
+    (report, seen)
 }
 
 #[track_caller]
-fn only(told: &Told) -> &Damage {
-    assert_eq!(told.damages.len(), 1, "{:?}", told.damages);
-    &told.damages[0]
+fn only(seen: &Seen) -> &Damage {
+    assert_eq!(seen.damages.len(), 1, "{:?}", seen.damages);
+    &seen.damages[0]
 }
 
 /// The offset of each page, and of the nodes.
@@ -233,12 +233,12 @@ fn a_damaged_page_is_named_and_the_others_are_whole() {
                 true => assert!(disk.make_unreadable(PATH, "pages", offset)),
                 false => assert!(disk.flip_bit(PATH, "pages", offset + 100, 3)),
             }
-            let (report, told) = checked(&disk, mode);
-            let damage = only(&told);
+            let (report, seen) = checked(&disk, mode);
+            let damage = only(&seen);
             assert_eq!((damage.page, damage.offset), (Some(4), offset));
             assert_eq!((&damage.file[..], damage.refused), ("pages", false));
             assert_eq!((report.present, report.in_use), (10, 0));
-            for (n, held) in &told.pages {
+            for (n, held) in &seen.pages {
                 let expected = if *n == 4 { Held::Damaged } else { Held::Whole };
                 assert_eq!(*held, expected, "page {n}");
             }
@@ -258,8 +258,8 @@ fn damage_of_the_table_is_named_and_keeps_the_file_closed() {
     let disk = written(CommitMode::CopyOnWrite);
     let root = places(&disk).1[0];
     assert!(disk.flip_bit(PATH, "pages", root + 3, 1));
-    let (report, told) = checked(&disk, CommitMode::CopyOnWrite);
-    let damage = only(&told);
+    let (report, seen) = checked(&disk, CommitMode::CopyOnWrite);
+    let damage = only(&seen);
     assert_eq!((damage.page, damage.offset), (None, root));
     assert!(
         damage.refused && damage.what.contains("page table"),
@@ -270,24 +270,24 @@ fn damage_of_the_table_is_named_and_keeps_the_file_closed() {
     let disk = written(CommitMode::CopyOnWrite);
     let bytes = disk.file_bytes(PATH, "pages").unwrap();
     disk.put_file(PATH, "pages", &bytes[..DATA as usize + 700]);
-    let (_, told) = checked(&disk, CommitMode::CopyOnWrite);
-    assert!(told.damages[0].what == "file" && told.damages[0].refused);
-    assert!(told.damages.len() > 1);
+    let (_, seen) = checked(&disk, CommitMode::CopyOnWrite);
+    assert!(seen.damages[0].what == "file" && seen.damages[0].refused);
+    assert!(seen.damages.len() > 1);
 }
 
 #[test]
 fn damage_of_the_map_is_named() {
     let disk = written(CommitMode::Logged);
     assert!(disk.flip_bit(PATH, "map", 12, 3));
-    let (_, told) = checked(&disk, CommitMode::Logged);
-    let damage = only(&told);
+    let (_, seen) = checked(&disk, CommitMode::Logged);
+    let damage = only(&seen);
     assert_eq!((&damage.file[..], damage.offset), ("map", 0));
     assert!(damage.what.contains("pages from 0"), "{damage}");
 
     let disk = written(CommitMode::Logged);
     assert!(disk.remove_file(PATH, "map"));
-    let (_, told) = checked(&disk, CommitMode::Logged);
-    assert!(only(&told).refused && only(&told).found.contains("missing"));
+    let (_, seen) = checked(&disk, CommitMode::Logged);
+    assert!(only(&seen).refused && only(&seen).found.contains("missing"));
 }
 
 #[test]
@@ -326,7 +326,7 @@ fn one_slot_of_the_header_is_enough_and_none_is_damage() {
 }
 
 #[test]
-fn a_log_that_does_not_belong_there_is_told() {
+fn a_log_that_does_not_belong_there_is_reported() {
     const LOG: &str = "/file/log";
     let refusals = |disk: &SimDisk| checked(disk, CommitMode::Logged).1.damages;
     let (disk, other) = (written(CommitMode::Logged), disk(99));
@@ -374,12 +374,12 @@ fn what_the_log_holds_of_a_damaged_page_counts() {
         file.close().unwrap();
     });
     assert!(disk.flip_bit(PATH, "pages", DATA + 4 * PAGE as u64 + 9, 1));
-    let (report, told) = SimRuntime::run(2, |rt| {
+    let (report, seen) = SimRuntime::run(2, |rt| {
         let inspector = inspect(rt, &disk).unwrap();
         assert_eq!(inspector.page(4).unwrap().bytes, Some(page(44)));
         look(&inspector)
     });
-    assert_eq!((told.damages, told.pages[&4]), (vec![], Held::InLog));
+    assert_eq!((seen.damages, seen.pages[&4]), (vec![], Held::InLog));
     assert_eq!(report.redo.unwrap().pages, 1);
 }
 
@@ -423,8 +423,8 @@ fn beside_a_writer_nothing_is_called_damage_but_what_is() {
             for _ in 0..3 {
                 let inspector = inspect(rt, &disk).unwrap();
                 assert!(inspector.summary().unwrap().in_use);
-                let (report, told) = look(&inspector);
-                assert_eq!(told.damages, [], "seed {seed}, {mode:?}");
+                let (report, seen) = look(&inspector);
+                assert_eq!(seen.damages, [], "seed {seed}, {mode:?}");
                 assert!(!matches!(report.next_opening, NextOpening::Refused(_)));
                 looks += 1;
                 in_use += report.in_use;
@@ -457,14 +457,68 @@ fn beside_a_writer_nothing_is_called_damage_but_what_is() {
                 panic!("seed {seed}: {offset:?}");
             };
             assert!(disk.flip_bit(PATH, "pages", offset + 9, 1));
-            let (_, told) = look(&inspect(rt, &disk).unwrap());
-            assert_eq!(only(&told).page, Some(4));
+            let (_, seen) = look(&inspect(rt, &disk).unwrap());
+            assert_eq!(only(&seen).page, Some(4));
             drop(file.close());
         });
     }
     // That may be, and is not the rule.
     assert!(in_use < looks * 20, "{looks} looks, {in_use} places in use");
     println!("{looks} looks, {in_use} places in use");
+}
+
+#[test]
+fn what_an_opening_gave_up_is_reported() {
+    const LOG: &str = "/file/log";
+    let disk = disk(1);
+    let truncating = || {
+        let log = logforce_core::Options::new()
+            .method(Method::DirectDsync)
+            .segment_size(64 << 10)
+            .max_batch(16 << 10)
+            .buffer_size(16 << 10)
+            .live_stats(false)
+            .on_damage(OnDamage::Truncate);
+        options(CommitMode::Logged).log(log)
+    };
+    SimRuntime::run(1, |rt| {
+        let file = open(rt, &disk, truncating()).unwrap();
+        for tag in 1..9 {
+            let mut txn = file.begin().unwrap();
+            txn.write(tag, &page(tag)).unwrap();
+            txn.commit().unwrap();
+        }
+        // An opening reads the log from where it was closed.
+        disk.cut();
+        drop(file.close());
+    });
+    disk.crash(Failure::Process, Some(Survival::Kept), 1);
+    let (name, at) = disk
+        .names(LOG)
+        .into_keys()
+        .find_map(|name| {
+            let bytes = disk.file_bytes(LOG, &name)?;
+            let at = bytes.windows(PAGE).position(|w| w == page(5))?;
+            Some((name, at as u64))
+        })
+        .unwrap();
+    assert!(disk.flip_bit(LOG, &name, at + 9, 1));
+    SimRuntime::run(2, |rt| {
+        let (report, seen) = look(&inspect(rt, &disk).unwrap());
+        assert!(
+            only(&seen).file.starts_with("log/"),
+            "{seen:?}",
+            seen = seen.damages
+        );
+        assert!(matches!(report.next_opening, NextOpening::Refused(_)));
+        let file = open(rt, &disk, truncating()).unwrap();
+        assert_eq!(file.snapshot().unwrap().commit(), 4);
+        file.checkpoint().unwrap();
+        file.close().unwrap();
+        let (report, seen) = look(&inspect(rt, &disk).unwrap());
+        assert_eq!((seen.damages, report.commit), (vec![], 4));
+        assert_eq!(report.redo.unwrap().given_up, 1);
+    });
 }
 
 /// Whatever the bytes are: an answer, and neither a panic nor an endless walk.
@@ -535,8 +589,8 @@ fn no_bytes_make_it_panic() {
             };
             opened += 1;
             inspector.summary().unwrap();
-            let (report, told) = look(&inspector);
-            damaged += u64::from(!told.damages.is_empty());
+            let (report, seen) = look(&inspector);
+            damaged += u64::from(!seen.damages.is_empty());
             for n in [0, 4, report.page_count.saturating_sub(1), u64::MAX] {
                 let _ = inspector.page(n);
             }
