@@ -31,11 +31,16 @@ thread_local! {
 
 /// Runs `body` in as many schedules as are wanted.
 pub fn explore(test: &'static str, body: fn()) {
+    explore_by(test, SCHEDULES, body);
+}
+
+/// The same of a test with long schedules, of which a change runs fewer: `usual` if nobody says how many.
+pub fn explore_by(test: &'static str, usual: u64, body: fn()) {
     install_hook();
     let blocks = match from_env("LOGFORCE_SEED") {
         Some(seed) => seed..seed + 1,
         None => {
-            let wanted = from_env("LOGFORCE_SCHEDULES").unwrap_or(SCHEDULES);
+            let wanted = from_env("LOGFORCE_SCHEDULES").unwrap_or(usual);
             let from = from_env("LOGFORCE_FROM").unwrap_or(0);
             from..from + wanted.div_ceil(BLOCK as u64)
         }

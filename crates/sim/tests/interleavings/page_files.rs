@@ -1,6 +1,6 @@
 //! Threads that commit to a page file, one that holds a snapshot, and checkpoints.
 
-use crate::harness::explore;
+use crate::harness::explore_by;
 use crate::world::{World, below, one_in, options, pick};
 use logforce_core::{Guarantee, Method, OpenMode};
 use logforce_pages::{CommitMode, ErrorKind, Options, PageFile, Snapshot, WriteThrough};
@@ -9,6 +9,8 @@ use std::sync::{Arc, Mutex};
 
 const PATH: &str = "/file";
 const PAGE: usize = 512;
+/// Schedules of a test by default: each is some times as long as one of the log's.
+const USUAL: u64 = 200;
 
 /// What was acknowledged, with the disk of that moment: the page, its tag, and the commit.
 type Acknowledged = Arc<Mutex<Vec<(u64, u64, u64, Image)>>>;
@@ -143,11 +145,13 @@ fn work(mode: CommitMode) {
 /// Through the log: with the thread that applies.
 #[test]
 fn logged_page_files() {
-    explore("logged_page_files", || work(CommitMode::Logged));
+    explore_by("logged_page_files", USUAL, || work(CommitMode::Logged));
 }
 
 /// By copy-on-write: with the thread that forces what nobody waits for.
 #[test]
 fn copy_on_write_page_files() {
-    explore("copy_on_write_page_files", || work(CommitMode::CopyOnWrite));
+    explore_by("copy_on_write_page_files", USUAL, || {
+        work(CommitMode::CopyOnWrite)
+    });
 }

@@ -68,9 +68,9 @@ fn bits(disk: &SimDisk) -> Vec<Bit> {
                 let some = match (is_header || is_entry, *byte != 0) {
                     (true, _) => 1,
                     (false, true) if thorough() => 1,
-                    (false, true) => 17,
+                    (false, true) => 37,
                     (false, false) if thorough() => 61,
-                    (false, false) => 1201,
+                    (false, false) => 4801,
                 };
                 all.extend(
                     (0..8)

@@ -45,7 +45,7 @@ fn crash_at(subject: &Subject, options: &SimOptions, op: u64, pairs: &mut u64) {
         disk.crash(failure, Some(survival), op * 31 + n);
         let crashed = disk.snapshot();
         subject.check(&disk, acknowledged, &what);
-        if !thorough() && !(op + n).is_multiple_of(16) {
+        if !thorough() && !(op + n).is_multiple_of(24) {
             continue;
         }
         for second in 0.. {
@@ -75,7 +75,7 @@ fn every_crash_of_a_page_file_and_every_pair() {
         for disk in disks() {
             let all = operations(&subject, &disk);
             assert!(all > 40, "{all}");
-            let some = if thorough() { 1 } else { 5 };
+            let some = if thorough() { 1 } else { 7 };
             let skipped = todo.len() as u64 % some;
             let ops = (skipped..all).step_by(some as usize);
             todo.extend(ops.map(|op| (subject.clone(), disk.clone(), op)));
