@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::files::{BACKUP_NEW, DATA, DATA_NEW, Place};
-use crate::reads::{Got, attempts, read};
+use crate::reads::{ReadResult, attempts, read};
 use logforce_device::{AlignedBuf, Barrier, Facts, File, OpenFile, ReadSource, Write};
 use logforce_format::{
     FORMAT_VERSION, PAGE_DATA_OFFSET, PAGE_HEADER_LEN, PAGE_HEADER_OFFSETS, PageFileHeader,
@@ -163,8 +163,8 @@ fn read_slot(facts: &Facts, file: &dyn File, offset: u64, path: &Path) -> Result
     for _ in 0..attempts() {
         let got = read(file, offset, &mut buf, source).map_err(Error::io("read", path))?;
         slot = match got {
-            Got::Bytes(n) => PageFileHeader::decode(&buf[..n.min(PAGE_HEADER_LEN)]),
-            Got::Lost(_) => Err(PageHeaderReject::Checksum),
+            ReadResult::Bytes(n) => PageFileHeader::decode(&buf[..n.min(PAGE_HEADER_LEN)]),
+            ReadResult::Lost(_) => Err(PageHeaderReject::Checksum),
         };
         if slot.is_ok() {
             break;

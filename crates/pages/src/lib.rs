@@ -28,6 +28,7 @@ mod changes;
 mod cow;
 mod error;
 mod files;
+mod growth;
 mod header;
 mod inspect;
 mod logged;

@@ -17,7 +17,7 @@ pub(crate) fn attempts() -> usize {
 }
 
 /// What a read gave.
-pub(crate) enum Got {
+pub(crate) enum ReadResult {
     /// So many bytes: all, or those before the end of the file.
     Bytes(usize),
     /// The medium does not give them.
@@ -50,9 +50,9 @@ pub(crate) fn read_all(
     buf: &mut [u8],
 ) -> io::Result<Result<(), String>> {
     Ok(match read(file, offset, buf, ReadSource::Cache)? {
-        Got::Bytes(read) if read == buf.len() => Ok(()),
-        Got::Bytes(read) => Err(format!("the file ends at byte {}", offset + read as u64)),
-        Got::Lost(e) => Err(format!("the medium does not give it back ({e})")),
+        ReadResult::Bytes(read) if read == buf.len() => Ok(()),
+        ReadResult::Bytes(read) => Err(format!("the file ends at byte {}", offset + read as u64)),
+        ReadResult::Lost(e) => Err(format!("the medium does not give it back ({e})")),
     })
 }
 
@@ -63,10 +63,10 @@ pub(crate) fn read(
     offset: u64,
     buf: &mut [u8],
     source: ReadSource,
-) -> io::Result<Got> {
+) -> io::Result<ReadResult> {
     match fill(file, offset, buf, source) {
-        Ok(read) => Ok(Got::Bytes(read)),
-        Err(Failed::Read(e)) if is_of_medium(&e) => Ok(Got::Lost(e)),
+        Ok(read) => Ok(ReadResult::Bytes(read)),
+        Err(Failed::Read(e)) if is_of_medium(&e) => Ok(ReadResult::Lost(e)),
         Err(Failed::Read(e) | Failed::Len(e)) => Err(e),
     }
 }

@@ -22,7 +22,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.pieces.iter().map(|p| p.len()).sum()
     }
 
@@ -50,11 +50,11 @@ pub(crate) fn gather(pieces: impl IntoIterator<Item = (u64, Image)>) -> Vec<Run>
 
 /// Threads that write runs, so that several are in flight where a write blocks its thread.
 pub(crate) struct Writers {
-    shared: Arc<Shared>,
+    pool: Arc<Pool>,
     threads: Vec<Box<dyn JoinHandle>>,
 }
 
-struct Shared {
+struct Pool {
     runtime: Arc<dyn Runtime>,
     alignment: usize,
     queue: Mutex<Queue>,
@@ -95,7 +95,7 @@ impl Writers {
         alignment: usize,
     ) -> io::Result<Writers> {
         let mut writers = Writers {
-            shared: Arc::new(Shared {
+            pool: Arc::new(Pool {
                 runtime: runtime.clone(),
                 alignment,
                 queue: Mutex::default(),
@@ -104,8 +104,8 @@ impl Writers {
             threads: Vec::new(),
         };
         for _ in 0..count {
-            let shared = writers.shared.clone();
-            let body = Box::new(move || shared.work());
+            let pool = writers.pool.clone();
+            let body = Box::new(move || pool.work());
             match runtime.spawn("logforce-pages", body) {
                 Ok(thread) => writers.threads.push(thread),
                 Err(e) => {
@@ -138,15 +138,15 @@ impl Writers {
                 through,
                 set: set.clone(),
             });
-            lock(&self.shared.queue).jobs.extend(jobs);
-            self.shared.work.notify(&*self.shared.runtime);
+            lock(&self.pool.queue).jobs.extend(jobs);
+            self.pool.work.notify(&*self.pool.runtime);
         }
-        let result = self.shared.write_run(file, &own, through);
+        let result = self.pool.write_run(file, &own, through);
         loop {
             // What is left is done by whoever comes first, this thread included.
-            let job = lock(&self.shared.queue).jobs.pop_front();
+            let job = lock(&self.pool.queue).jobs.pop_front();
             match job {
-                Some(job) => self.shared.carry_out(job),
+                Some(job) => self.pool.carry_out(job),
                 None => break,
             }
         }
@@ -161,14 +161,14 @@ impl Writers {
                 };
             }
             drop(state);
-            set.done.wait(&*self.shared.runtime, seen, None);
+            set.done.wait(&*self.pool.runtime, seen, None);
         }
     }
 
     /// Ends the threads.
     pub(crate) fn stop(&mut self) {
-        lock(&self.shared.queue).closed = true;
-        self.shared.work.notify(&*self.shared.runtime);
+        lock(&self.pool.queue).closed = true;
+        self.pool.work.notify(&*self.pool.runtime);
         for thread in self.threads.drain(..) {
             // A thread that panicked has reported it, and its job's set has failed.
             let _ = thread.join();
@@ -182,7 +182,7 @@ impl Drop for Writers {
     }
 }
 
-impl Shared {
+impl Pool {
     fn work(&self) {
         loop {
             let seen = self.work.observe();
@@ -203,7 +203,7 @@ impl Shared {
 
     fn carry_out(&self, job: Job) {
         let mut ended = Ended {
-            shared: self,
+            pool: self,
             set: job.set,
             result: Some(Err(io::Error::other("the thread that wrote panicked"))),
         };
@@ -229,7 +229,7 @@ impl Shared {
 
 /// Counts a job as done, also when it unwinds: its caller would wait for ever.
 struct Ended<'a> {
-    shared: &'a Shared,
+    pool: &'a Pool,
     set: Arc<Set>,
     result: Option<io::Result<()>>,
 }
@@ -245,7 +245,7 @@ impl Drop for Ended<'_> {
             });
         }
         drop(state);
-        self.set.done.notify(&*self.shared.runtime);
+        self.set.done.notify(&*self.pool.runtime);
     }
 }
 

@@ -7,7 +7,7 @@ use crate::unix::file;
 use logforce_device::{
     Access, Barrier, Completion, DirectAlignment, File, OpenFile, ReadSource, Ticket, Write,
 };
-use rustix::fs::{Advice, AtFlags, FallocateFlags, Mode, OFlags};
+use rustix::fs::{Advice, AtFlags, FallocateFlags, Mode, OFlags, Timespec, Timestamps, UTIME_NOW};
 use rustix::io::{Errno, ReadWriteFlags};
 use std::io::{self, IoSlice};
 use std::num::NonZeroU64;
@@ -134,6 +134,24 @@ impl OsFile {
         Ok((fd.as_fd(), alignment))
     }
 
+    /// Has the kernel know that the inode is changed.
+    ///
+    /// Until Linux 7.0 ("ext4: fix fsync(2) for nojournal mode", of February 2026) an `fsync` on ext4
+    /// without a journal leaves out an inode of which only the places of blocks were changed: a cut of
+    /// power after it leaves holes, or a file without contents.
+    fn touch(&self) {
+        let now = Timespec {
+            tv_sec: 0,
+            tv_nsec: UTIME_NOW,
+        };
+        let times = Timestamps {
+            last_access: now,
+            last_modification: now,
+        };
+        // Where it is refused, nothing else is lost by it.
+        let _ = rustix::fs::futimens(&self.cached, &times);
+    }
+
     fn write(&self, write: &Write) -> io::Result<()> {
         let bytes = checks::bytes(write, self.writable, &self.path)?;
         let offset = write.offset;
@@ -250,10 +268,12 @@ impl File for OsFile {
         // interrupted call has promised nothing and lost no error.
         match barrier {
             Barrier::Data => uninterrupted(|| rustix::fs::fdatasync(&self.cached)),
-            // `fsync` is as much, and there is no call that only orders.
-            Barrier::Full | Barrier::Fsync | Barrier::Order => {
+            Barrier::Full => {
+                self.touch();
                 uninterrupted(|| rustix::fs::fsync(&self.cached))
             }
+            // `fsync` is as much, and there is no call that only orders.
+            Barrier::Fsync | Barrier::Order => uninterrupted(|| rustix::fs::fsync(&self.cached)),
         }
         .map_err(|e| at(e, "sync", &self.path))
     }

@@ -40,13 +40,13 @@ impl Batch {
         self.state().outcome.clone()
     }
 
-    /// Decides it. [`Batch::announce`] has to follow, without a lock held.
+    /// Decides it. [`Batch::notify`] has to follow, without a lock held.
     pub(crate) fn decide(&self, outcome: Result<()>) {
         self.state().outcome.get_or_insert(outcome);
     }
 
     /// Wakes all that wait for it.
-    pub(crate) fn announce(&self, runtime: &dyn Runtime) {
+    pub(crate) fn notify(&self, runtime: &dyn Runtime) {
         self.done.notify(runtime);
         let wakers = std::mem::take(&mut self.state().wakers);
         for waker in wakers.into_values() {

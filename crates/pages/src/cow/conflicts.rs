@@ -111,8 +111,8 @@ impl Conflicts {
         }
     }
 
-    /// Forgets commits above `commit`, which were taken back.
-    pub(crate) fn take_back(&mut self, commit: u64) {
+    /// Forgets commits above `commit`, which were rolled back.
+    pub(crate) fn roll_back(&mut self, commit: u64) {
         while self.commits.back().is_some_and(|done| done.commit > commit) {
             let taken = self.commits.pop_back();
             self.tracked -= taken.map_or(0, |done| done.pages.len());
@@ -181,8 +181,8 @@ mod tests {
         assert_eq!(c.find(2, &pages(&[2, 7])), Some(7));
         assert_eq!(c.find(2, &pages(&[2, 6])), None);
         assert_eq!(c.find(2, &count(100, None)), Some(7));
-        // What was taken back is no conflict, and what it hid is there again.
-        c.take_back(1);
+        // What was rolled back is no conflict, and what it hid is there again.
+        c.roll_back(1);
         assert_eq!(c.find(0, &pages(&[5])), Some(5));
         assert_eq!(c.find(1, &pages(&[5])), None);
         c.unpin(0);

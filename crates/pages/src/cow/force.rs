@@ -1,13 +1,15 @@
 //! Making what is committed durable: one thread at a time, for everybody.
 
+use crate::changes::Image;
 use crate::cow::batch::Batch;
 use crate::cow::plan::{Placed, Plan};
 use crate::cow::state::{State, Turn, Version};
 use crate::cow::store::{Counts, CowStore};
 use crate::error::{Error, Result};
+use crate::growth::{next_end, zeroes};
 use crate::write_out::{Run, gather, is_no_space};
 use logforce_device::Barrier;
-use logforce_format::{CopyOnWriteRoot, PageFileHeader, PageFileKind, planted};
+use logforce_format::{CopyOnWriteRoot, PageFileHeader, PageFileKind, place_offset, planted};
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,6 +23,15 @@ struct Leader<'a> {
     from: Version,
     to: Version,
     header: PageFileHeader,
+}
+
+impl Turn {
+    fn write(&self, store: &CowStore, runs: Vec<Run>, through: bool) -> io::Result<()> {
+        let bytes = runs.iter().map(|run| run.len() as u64).sum();
+        Counts::add(&store.counts.writes, runs.len() as u64);
+        Counts::add(&store.counts.bytes_written, bytes);
+        self.writers.write(&store.medium.file, runs, through)
+    }
 }
 
 /// Why a force failed.
@@ -57,7 +68,7 @@ impl CowStore {
         if let Some(error) = &state.failed {
             return Err(error.clone());
         }
-        // Somebody has to learn of commits that were accepted and taken back.
+        // Somebody has to learn of commits that were accepted and rolled back.
         state.untold.take().map_or(Ok(()), Err)
     }
 
@@ -116,7 +127,7 @@ impl<'a> Leader<'a> {
             Ok(forced) => self.publish(forced),
             Err(Trouble::NoSpace(error)) => {
                 let mut state = self.store.lock();
-                let (ended, gone) = state.take_back(&error);
+                let (ended, gone) = state.roll_back(&error);
                 self.give_back(&mut state);
                 drop(state);
                 drop(gone);
@@ -131,7 +142,7 @@ impl<'a> Leader<'a> {
         };
         let took = self.store.runtime().now().saturating_sub(began);
         self.store.lock().note_force(took);
-        self.announce(&ended);
+        self.notify(&ended);
     }
 
     /// Writes what is new, forces it, then the header that reaches it.
@@ -165,14 +176,14 @@ impl<'a> Leader<'a> {
             }),
             ..self.header
         };
-        let runs = gather(std::mem::take(&mut placed.pieces));
+        let pieces = std::mem::take(&mut placed.pieces);
         if planted!("page-header-before-pages") {
             self.store_header(header)?;
-            self.write(runs, bytes, &places)?;
+            self.write(pieces, places_end, &places)?;
         } else {
             // A crash between the two leaves the header before, and nothing that it reaches was
             // written over.
-            self.write(runs, bytes, &places)?;
+            self.write(pieces, places_end, &places)?;
             self.store_header(header)?;
         }
         // Before anything reaches these places, see `Cache`.
@@ -187,22 +198,41 @@ impl<'a> Leader<'a> {
         })
     }
 
-    /// Writes runs to places that nothing reaches, and makes them durable.
+    /// Writes to places that nothing reaches, and makes what it wrote durable. All places lie below
+    /// `places_end`: if the file ends before that, it grows by a step.
     fn write(
-        &self,
-        runs: Vec<Run>,
-        bytes: u64,
+        &mut self,
+        pieces: Vec<(u64, Image)>,
+        places_end: u64,
         places: &[Range<u64>],
     ) -> std::result::Result<(), Trouble> {
         let (store, medium) = (self.store, &self.store.medium);
-        let (Some(turn), false) = (&self.turn, runs.is_empty()) else {
+        let (Some(turn), false) = (&mut self.turn, pieces.is_empty()) else {
             return Ok(());
         };
-        let through = store.forces_by_write_through(runs.len(), bytes);
-        Counts::add(&store.counts.writes, runs.len() as u64);
-        Counts::add(&store.counts.bytes_written, bytes);
-        match turn.writers.write(&medium.file, runs, through) {
-            Ok(()) => {}
+        let end = place_offset(medium.page_size, places_end).unwrap_or(u64::MAX);
+        let mut runs = gather(pieces.iter().cloned());
+        let bytes = runs.iter().map(|run| run.len() as u64).sum();
+        let mut through = store.forces_by_write_through(runs.len(), bytes);
+        let mut barrier = Barrier::Data;
+        if end > turn.len {
+            // New blocks need records of the filesystem as well: one barrier for all.
+            (through, barrier) = (false, Barrier::Full);
+            let target = next_end(turn.len, end, medium.page_size);
+            let zeroes = zeroes(end..target, &medium.zeroes);
+            let grown = gather(pieces.into_iter().chain(zeroes));
+            match turn.write(store, grown, false) {
+                Ok(()) => {
+                    turn.len = target;
+                    runs.clear();
+                }
+                // There may be enough for the pages alone.
+                Err(e) if is_no_space(&e) => {}
+                Err(e) => return Err(self.fatal("write", e)),
+            }
+        }
+        match turn.write(store, runs, through) {
+            Ok(()) => turn.len = turn.len.max(end),
             // What was written of it lies where nothing is, and will be written again before
             // anything is.
             Err(e) if is_no_space(&e) => return Err(self.no_space(places, bytes, e)),
@@ -211,12 +241,12 @@ impl<'a> Leader<'a> {
         if through || planted!("cow-barrier-left-out") {
             return Ok(());
         }
-        self.barrier()
+        self.barrier(barrier)
     }
 
-    fn barrier(&self) -> std::result::Result<(), Trouble> {
+    fn barrier(&self, barrier: Barrier) -> std::result::Result<(), Trouble> {
         Counts::add(&self.store.counts.barriers, 1);
-        match self.store.medium.file.barrier(Barrier::Data) {
+        match self.store.medium.file.barrier(barrier) {
             Err(e) if !planted!("cow-failed-barrier-forgotten") => Err(self.fatal("sync", e)),
             _ => Ok(()),
         }
@@ -232,7 +262,7 @@ impl<'a> Leader<'a> {
         Counts::add(&self.store.counts.barriers, 1);
         match self.store.is_through_enough {
             true => Ok(()),
-            false => self.barrier(),
+            false => self.barrier(Barrier::Data),
         }
     }
 
@@ -259,7 +289,7 @@ impl<'a> Leader<'a> {
             ..self.to
         };
         if planted!("cow-settled-early") {
-            forced.placed.settle();
+            forced.placed.publish_places();
             self.store.runtime().now();
         }
         let mut state = self.store.lock();
@@ -275,7 +305,7 @@ impl<'a> Leader<'a> {
             drop(state);
             self.store.runtime().now();
         }
-        forced.placed.settle();
+        forced.placed.publish_places();
         let mut state = self.store.lock();
         state.flying = None;
         self.batch.decide(Ok(()));
@@ -290,10 +320,10 @@ impl<'a> Leader<'a> {
     }
 
     /// Without the mutex: it wakes threads and tasks.
-    fn announce(&self, ended: &[Arc<Batch>]) {
+    fn notify(&self, ended: &[Arc<Batch>]) {
         let runtime = self.store.runtime();
         for batch in ended {
-            batch.announce(runtime);
+            batch.notify(runtime);
         }
         let open = self.store.lock().open.clone();
         // Any of those that wait for it can be the next leader.
@@ -314,6 +344,6 @@ impl Drop for Leader<'_> {
         let ended = state.fail(error);
         self.give_back(&mut state);
         drop(state);
-        self.announce(&ended);
+        self.notify(&ended);
     }
 }

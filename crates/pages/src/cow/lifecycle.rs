@@ -100,7 +100,12 @@ impl CowStore {
         let writers = writers.map_err(Error::io("start threads for", &medium.path))?;
         let version = version_of(&header, &root);
         let header = slots.header;
-        let turn = Box::new(Turn { slots, writers });
+        let len = medium.file.len();
+        let turn = Box::new(Turn {
+            slots,
+            writers,
+            len: len.map_err(Error::io("look at", &medium.path))?,
+        });
         let store = Arc::new(CowStore {
             medium,
             policy: options.policy,

@@ -42,7 +42,7 @@ impl Pins {
             _ => {
                 self.pinned.remove(&generation);
                 for freed in self.waiting.remove(&generation).unwrap_or_default() {
-                    self.settle(freed, &mut free);
+                    self.free_or_keep(freed, &mut free);
                 }
                 self.forget_births();
             }
@@ -70,7 +70,7 @@ impl Pins {
     /// The generation `until` no longer reaches the place: `free` gets it once no pinned one does.
     pub(crate) fn retire(&mut self, place: u64, until: u64, mut free: impl FnMut(u64)) {
         let born = self.born.get(&place).copied().unwrap_or(0);
-        self.settle(Freed { place, born, until }, &mut free);
+        self.free_or_keep(Freed { place, born, until }, &mut free);
     }
 
     /// How many places wait.
@@ -79,7 +79,7 @@ impl Pins {
         self.waiting.values().map(Vec::len).sum()
     }
 
-    fn settle(&mut self, freed: Freed, free: &mut impl FnMut(u64)) {
+    fn free_or_keep(&mut self, freed: Freed, free: &mut impl FnMut(u64)) {
         // The newest of them: with the views that come and go it is gone soonest.
         let reached_by = self.pinned.range(freed.born..freed.until).next_back();
         match reached_by.map(|(generation, _)| *generation) {

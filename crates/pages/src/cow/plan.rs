@@ -174,7 +174,7 @@ impl Placed {
     /// Tells what is shared with later states where it lies now. Only once a header in force reaches
     /// it, and views are known to be of that header's generation: a view of an earlier one would not
     /// keep these places.
-    pub(crate) fn settle(&self) {
+    pub(crate) fn publish_places(&self) {
         for home in &self.homes {
             // Each has one place: only what has none is planned for.
             let _ = match home {

@@ -28,6 +28,8 @@ pub(crate) struct Version {
 pub(crate) struct Turn {
     pub(crate) slots: HeaderSlots,
     pub(crate) writers: Writers,
+    /// Bytes of the data file: what is written below needs no new blocks.
+    pub(crate) len: u64,
 }
 
 pub(crate) struct State {
@@ -40,16 +42,16 @@ pub(crate) struct State {
     /// Counts the headers since opening.
     pub(crate) generation: u64,
     /// The number of the next commit. None is given twice while the file is open, so a number tells
-    /// whether its commit was taken back.
+    /// whether its commit was rolled back.
     pub(crate) next_commit: u64,
     pub(crate) places: Places,
     pub(crate) pins: Pins,
     pub(crate) conflicts: Conflicts,
     /// The generations that the header slots hold, the older one first.
     slots: VecDeque<u64>,
-    /// Commits that were taken back for lack of space, oldest first.
-    taken_back: VecDeque<(Range<u64>, Error)>,
-    /// Commits were taken back that somebody took for accepted, and nobody was told yet.
+    /// Commits that were rolled back for lack of space, oldest first.
+    rolled_back: VecDeque<(Range<u64>, Error)>,
+    /// Commits were rolled back that somebody took for accepted, and nobody was told yet.
     pub(crate) untold: Option<Error>,
     /// The commits that the next header makes durable.
     pub(crate) open: Arc<Batch>,
@@ -90,7 +92,7 @@ impl State {
             pins,
             conflicts: Conflicts::default(),
             slots: [0, 0].into(),
-            taken_back: VecDeque::new(),
+            rolled_back: VecDeque::new(),
             untold: None,
             open: Arc::default(),
             flying: None,
@@ -114,12 +116,12 @@ impl State {
         }
     }
 
-    /// Refuses what is built on a commit that was taken back.
+    /// Refuses what is built on a commit that was rolled back.
     pub(crate) fn check_base(&self, commit: u64) -> Result<()> {
         if planted!("cow-taken-back-base") {
             return Ok(());
         }
-        let gone = self.taken_back.iter().find(|(c, _)| c.contains(&commit));
+        let gone = self.rolled_back.iter().find(|(c, _)| c.contains(&commit));
         match gone {
             Some((_, error)) => Err(error.clone()),
             None => Ok(()),
@@ -181,11 +183,11 @@ impl State {
             self.conflicts.unpin(commit);
             let oldest = self.conflicts.oldest();
             while self
-                .taken_back
+                .rolled_back
                 .front()
                 .is_some_and(|(c, _)| c.end <= oldest)
             {
-                self.taken_back.pop_front();
+                self.rolled_back.pop_front();
             }
         }
     }
@@ -230,13 +232,13 @@ impl State {
         [std::mem::replace(&mut self.durable, version), latest]
     }
 
-    /// Takes back everything committed since the last header: there is no space for it. Gives the
+    /// Rolls back everything committed since the last header: there is no space for it. Gives the
     /// batches that end so, and what the caller drops.
-    pub(crate) fn take_back(&mut self, why: &Error) -> (Vec<Arc<Batch>>, Version) {
+    pub(crate) fn roll_back(&mut self, why: &Error) -> (Vec<Arc<Batch>>, Version) {
         let first = self.durable.commit + 1;
-        self.taken_back
+        self.rolled_back
             .push_back((first..self.next_commit, why.clone()));
-        self.conflicts.take_back(self.durable.commit);
+        self.conflicts.roll_back(self.durable.commit);
         let gone = match planted!("cow-taken-back-kept") {
             true => Version::default(),
             false => std::mem::replace(&mut self.latest, self.durable.clone()),

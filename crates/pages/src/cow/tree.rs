@@ -77,7 +77,7 @@ fn base_link(base: Option<&Image>, index: usize) -> Link {
 
 impl Link {
     /// The same, named by its place in the file if it has one by now.
-    fn settled(self) -> Link {
+    fn stored_if_known(self) -> Link {
         match &self {
             Link::Page(page) => page.home.get().map(|at| Link::Stored(*at)),
             Link::Node(node) => node
@@ -98,11 +98,11 @@ struct Draft {
 
 impl Draft {
     fn of<N: Nodes>(nodes: &N, link: Link) -> Result<Draft, N::Error> {
-        let (base, changes) = match link.settled() {
+        let (base, changes) = match link.stored_if_known() {
             Link::None | Link::Page(_) => (None, Vec::new()),
             Link::Stored(at) => (Some(nodes.node(at)?), Vec::new()),
             Link::Node(node) => {
-                let settled = |(at, link): &(u16, Link)| (*at, link.clone().settled());
+                let settled = |(at, link): &(u16, Link)| (*at, link.clone().stored_if_known());
                 let changes = node.changes.iter().map(settled).collect();
                 (node.base.clone(), changes)
             }

@@ -1,9 +1,10 @@
 //! A commit: check for conflicts, encode, append to the log, which decides the order; then wait.
 
 use super::LoggedStore;
+use super::admission::Admission;
 use super::diff;
 use super::read::LoggedView;
-use super::state::{Admission, Planned};
+use super::state::Planned;
 use super::stats::add;
 use crate::changes::{Change, Changes};
 use crate::error::{Error, Result};
@@ -22,10 +23,10 @@ const LOG_OVERHEAD: usize = 64;
 /// A commit whose place in the order is decided.
 pub(crate) struct LoggedCommit {
     commit: u64,
-    how: How,
+    wait: Wait,
 }
 
-enum How {
+enum Wait {
     /// Nothing was changed: there is nothing to wait for.
     Nothing(Committed),
     /// The waiting thread forces the log itself.
@@ -54,7 +55,7 @@ impl LoggedStore {
             self.state().check()?;
             return Ok(LoggedCommit {
                 commit: view.commit(),
-                how: How::Nothing(Committed {
+                wait: Wait::Nothing(Committed {
                     commit: view.commit(),
                     guarantee: self.guarantee(),
                 }),
@@ -118,16 +119,16 @@ impl LoggedStore {
         self.spill.free(slots);
         self.count(changes, &encoded);
         self.after_commit();
-        let how = match handle {
-            Some(handle) => How::Submitted(handle),
-            None => How::Force {
+        let wait = match handle {
+            Some(handle) => Wait::Submitted(handle),
+            None => Wait::Force {
                 log: self.log.clone(),
                 end: point.end,
             },
         };
         Ok(LoggedCommit {
             commit: point.commit,
-            how,
+            wait,
         })
     }
 
@@ -252,24 +253,24 @@ impl LoggedCommit {
 
     pub(crate) fn wait(self) -> Result<Committed> {
         let commit = self.commit;
-        let guarantee = match self.how {
-            How::Nothing(committed) => return Ok(committed),
-            How::Force { log, end } => log.force(end)?,
-            How::Submitted(handle) => handle.wait()?.guarantee,
+        let guarantee = match self.wait {
+            Wait::Nothing(committed) => return Ok(committed),
+            Wait::Force { log, end } => log.force(end)?,
+            Wait::Submitted(handle) => handle.wait()?.guarantee,
         };
         Ok(Committed { commit, guarantee })
     }
 
     pub(crate) fn poll(&mut self, waker: &Waker) -> Option<Result<Committed>> {
         let commit = self.commit;
-        match &mut self.how {
-            How::Nothing(committed) => Some(Ok(*committed)),
+        match &mut self.wait {
+            Wait::Nothing(committed) => Some(Ok(*committed)),
             // Only a commit that is waited for in its thread is one of these.
-            How::Force { log, end } => Some(match log.force(*end) {
+            Wait::Force { log, end } => Some(match log.force(*end) {
                 Ok(guarantee) => Ok(Committed { commit, guarantee }),
                 Err(e) => Err(Error::Log(e)),
             }),
-            How::Submitted(handle) => {
+            Wait::Submitted(handle) => {
                 match Pin::new(handle).poll(&mut Context::from_waker(waker)) {
                     Poll::Pending => None,
                     Poll::Ready(Ok(done)) => Some(Ok(Committed {

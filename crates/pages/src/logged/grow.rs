@@ -4,62 +4,92 @@
 use super::LoggedStore;
 use crate::error::{Error, Result};
 use crate::files::DATA;
-use logforce_device::{AlignedBuf, Write};
+use crate::growth::{next_end, zeroes};
+use crate::write_out::{gather, is_no_space};
+use logforce_device::Barrier;
 use std::io::{self, ErrorKind};
+use std::ops::Range;
 use std::sync::Arc;
 
-/// Bytes by which the data file grows at least.
-const STEP: u64 = 1 << 20;
+/// How far the data file reaches.
+#[derive(Debug, Default)]
+pub(super) struct Room {
+    /// It has room for so many pages.
+    pub(super) reached: u64,
+    /// A thread makes it larger.
+    is_growing: bool,
+}
 
 impl LoggedStore {
-    /// Makes the data file large enough for `page_count` pages. The last one of them is written, so a
-    /// file that grows far is sparse.
+    /// Makes the data file large enough for `page_count` pages.
+    ///
+    /// It grows by a step of zeroes. Where the pages begin beyond that, only the last one of them is
+    /// written: a file that grows far at once is sparse.
     pub(super) fn reach(&self, page_count: u64) -> Result<()> {
-        let step = (STEP / u64::from(self.header.page_size)).max(1);
-        loop {
+        let reached = loop {
             let seen = self.progress.observe();
             {
                 let mut state = self.state();
-                if page_count <= state.reached {
+                if page_count <= state.room.reached {
                     return Ok(());
                 }
-                if !state.is_growing {
-                    state.is_growing = true;
-                    break;
+                if !state.room.is_growing {
+                    state.room.is_growing = true;
+                    break state.room.reached;
                 }
             }
             self.progress.wait(self.runtime(), seen, None);
-        }
-        let target = page_count.next_multiple_of(step);
-        let written = self.write_last(target);
+        };
+        let grown = self.grow(reached, page_count);
         {
             let mut state = self.state();
-            state.is_growing = false;
-            if written.is_ok() {
-                state.reached = target;
+            state.room.is_growing = false;
+            if let Ok(reached) = grown {
+                state.room.reached = reached;
             }
         }
         self.progress.notify(self.runtime());
         let path = || self.place.path_of(DATA);
-        written.map_err(|e| match e.kind() {
+        grown.map(drop).map_err(|e| match e.kind() {
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Error::NoSpace {
                 path: path(),
-                need: target * u64::from(self.header.page_size),
+                need: page_count * u64::from(self.header.page_size),
                 source: Arc::new(e),
             },
             _ => Error::io("make room for more pages in", path())(e),
         })
     }
 
-    /// No commit can have written that page: it would have come here first, and waited.
-    fn write_last(&self, page_count: u64) -> io::Result<()> {
-        let len = self.page_size();
-        let ticket = self.data.file.submit(Write {
-            offset: self.data.offset(page_count - 1),
-            buf: AlignedBuf::zeroed(len, self.place.alignment()),
-            range: 0..len,
-            through: false,
-        });
-        self.data.file.complete(ticket).result
+    /// Writes from the page `reached` on: no commit can have written one of those, since it would have
+    /// come here first, and waited. Returns how many pages there is room for.
+    fn grow(&self, reached: u64, page_count: u64) -> io::Result<u64> {
+        let page_size = self.header.page_size;
+        let (len, needed) = (self.data.offset(reached), self.data.offset(page_count));
+        let step_end = next_end(len, len, page_size);
+        if needed > step_end {
+            self.extend(self.data.offset(page_count - 1)..needed, page_count)?;
+            return Ok(page_count);
+        }
+        let target = self.data.page_at(step_end);
+        match self.extend(len..step_end, target) {
+            Ok(()) => Ok(target),
+            // It may be enough for these pages.
+            Err(e) if is_no_space(&e) => {
+                self.extend(len..needed, page_count)?;
+                Ok(page_count)
+            }
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Writes to the new end of the data file, which holds `page_count` pages then, and has the map reach
+    /// as far.
+    fn extend(&self, offsets: Range<u64>, page_count: u64) -> io::Result<()> {
+        self.data.map.extend(page_count)?;
+        let runs = gather(zeroes(offsets, &self.zeroes));
+        self.writers.write(&self.data.file, runs, false)?;
+        // At once: as long as a filesystem without a journal has only parts of the new tree of blocks on the
+        // medium, a cut of power loses the whole file.
+        self.data.file.barrier(Barrier::Full)
     }
 }

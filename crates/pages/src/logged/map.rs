@@ -6,7 +6,7 @@
 use crate::changes::Image;
 use crate::error::{Error, Result};
 use crate::files::{MAP, Place};
-use crate::reads::{self, Got};
+use crate::reads::{self, ReadResult};
 use logforce_device::sync::Mutex;
 use logforce_device::{AlignedBuf, Barrier, File, OpenFile, ReadSource, Write};
 use logforce_format::{MAP_SECTOR_ENTRIES, MAP_SECTOR_LEN, MapEntry, MapSector, planted};
@@ -18,6 +18,8 @@ use std::sync::{Arc, PoisonError};
 
 /// Sectors that are written by one write at most.
 const LONGEST_WRITE: usize = 2048;
+/// Bytes by which the file grows at least: a block of the usual filesystem.
+const STEP: u64 = 4096;
 
 /// The map. What was read of it stays in memory: 8 bytes a page.
 pub(crate) struct PageMap {
@@ -25,6 +27,8 @@ pub(crate) struct PageMap {
     path: PathBuf,
     checksums: bool,
     cached: Mutex<Cached>,
+    /// Sectors that may be in use end here.
+    end: Mutex<u64>,
 }
 
 #[derive(Default)]
@@ -57,7 +61,11 @@ impl PageMap {
 
     pub(super) fn open(place: &Place, checksums: bool) -> Result<PageMap> {
         let file = place.open_file(MAP, false)?;
-        Ok(PageMap::of(file, place.path_of(MAP), checksums))
+        let path = place.path_of(MAP);
+        let len = file.len().map_err(Error::io("look at", &path))?;
+        let map = PageMap::of(file, path, checksums);
+        map.covers(len.next_multiple_of(MAP_SECTOR_LEN as u64));
+        Ok(map)
     }
 
     /// The map in this file.
@@ -67,6 +75,7 @@ impl PageMap {
             path,
             checksums,
             cached: Mutex::default(),
+            end: Mutex::default(),
         }
     }
 
@@ -100,11 +109,11 @@ impl PageMap {
             // Behind the end of the file nothing was written.
             let got = reads::read(&*self.file, offset, &mut buf, ReadSource::Cache);
             let found = match got.map_err(Error::io("read", &self.path))? {
-                Got::Bytes(_) => match MapSector::decode(&buf, sector) {
+                ReadResult::Bytes(_) => match MapSector::decode(&buf, sector) {
                     Ok(sector) => return Ok(sector),
                     Err(reject) => reject.to_string(),
                 },
-                Got::Lost(e) => format!("the medium does not give it back ({e})"),
+                ReadResult::Lost(e) => format!("the medium does not give it back ({e})"),
             };
             Err(Error::Damaged {
                 path: self.path.clone(),
@@ -187,16 +196,57 @@ impl PageMap {
             let offset = start * MAP_SECTOR_LEN as u64;
             let got = reads::read(&*self.file, offset, &mut buf, ReadSource::Cache);
             match got.map_err(read_error)? {
-                Got::Bytes(read) => {
+                ReadResult::Bytes(read) => {
                     let used = |(_, sector): &(u64, &[u8])| sector.iter().any(|b| *b != 0);
                     let read = (start..next).zip(buf[..read].chunks(MAP_SECTOR_LEN));
                     sectors.extend(read.filter(used).map(|(n, _)| n));
                 }
                 // Each is looked at by itself, and says which is damaged.
-                Got::Lost(_) => sectors.extend(start..next),
+                ReadResult::Lost(_) => sectors.extend(start..next),
             }
         }
         Ok(sectors)
+    }
+
+    /// Writes zeroes behind the end of the file, for so many pages, which says nothing about them: what is
+    /// applied later needs no new blocks. Where they begin far behind it, it is left sparse. One thread
+    /// at a time calls this.
+    pub(super) fn extend(&self, page_count: u64) -> io::Result<()> {
+        let (end, needed) = (self.end(), Self::len_for(page_count));
+        if needed <= end {
+            return Ok(());
+        }
+        let target = (end + end / 8).next_multiple_of(STEP) + STEP;
+        if needed <= target {
+            let longest = (LONGEST_WRITE * MAP_SECTOR_LEN) as u64;
+            for at in (end..target).step_by(longest as usize) {
+                let len = longest.min(target - at) as usize;
+                self.write_run(at / MAP_SECTOR_LEN as u64, &vec![0; len])?;
+            }
+        }
+        self.covers(needed.max(target));
+        Ok(())
+    }
+
+    /// So many pages may be committed without more room: their sectors are written when they are applied,
+    /// and zeroes must not be written over them. After a crash the file may be shorter.
+    pub(super) fn covers_pages(&self, page_count: u64) {
+        self.covers(Self::len_for(page_count));
+    }
+
+    fn end(&self) -> u64 {
+        *self.end.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn covers(&self, len: u64) {
+        let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        *end = len.max(*end);
+    }
+
+    /// Bytes of the sectors for so many pages.
+    fn len_for(page_count: u64) -> u64 {
+        let sectors = page_count.div_ceil(MAP_SECTOR_ENTRIES as u64);
+        sectors.saturating_mul(MAP_SECTOR_LEN as u64)
     }
 
     /// Writes what has changed.
@@ -235,7 +285,7 @@ impl PageMap {
 
     /// Makes durable what was written.
     pub(super) fn sync(&self) -> io::Result<()> {
-        self.file.barrier(Barrier::Data)
+        self.file.barrier(Barrier::Full)
     }
 }
 

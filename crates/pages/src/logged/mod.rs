@@ -1,9 +1,11 @@
 //! Logged commit: changes go to a log first, and to the pages' own places later, sorted.
 //!
-//! `commit` decides the order and appends; `state` is what the mutex guards, `chain` the versions of one
-//! page, `clean` what the data file holds, in memory, `newest` what most readers see; `grow` makes room for new pages; `read` finds a version; `apply` is the thread that brings generations of commits into the data
-//! file, `proof` the order in which it must; `open` creates and recovers.
+//! `commit` decides the order and appends, `admission` when it may; `state` is what the mutex guards, `chain` the versions of
+//! one page, `clean` what the data file holds, in memory, `newest` what most readers see; `grow` makes
+//! room for new pages; `read` finds a version; `apply` is the thread that brings generations of commits
+//! into the data file, `proof` the order in which it must; `open` creates and recovers.
 
+mod admission;
 mod apply;
 mod chain;
 mod clean;
@@ -22,6 +24,7 @@ mod stats;
 pub(crate) use commit::LoggedCommit;
 pub(crate) use read::LoggedView;
 
+use crate::changes::Image;
 use crate::error::{Error, Result};
 use crate::files::Place;
 use crate::options::Options;
@@ -49,6 +52,8 @@ pub(crate) struct LoggedStore {
     header: PageFileHeader,
     log: Log,
     data: DataFile,
+    /// A page of zeroes.
+    zeroes: Image,
     newest: Newest,
     spill: Spill,
     writers: Writers,
@@ -112,7 +117,9 @@ impl LoggedStore {
                 if state.applied >= target {
                     return Ok(());
                 }
-                state.end_generation();
+                if state.front < target {
+                    state.end_generation();
+                }
             }
             self.work.notify(self.runtime());
             self.progress.wait(self.runtime(), seen, None);

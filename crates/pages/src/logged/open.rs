@@ -23,8 +23,7 @@ use logforce_core::{
 use logforce_device::System;
 use logforce_device::sync::Mutex;
 use logforce_format::{
-    LoggedState, Lsn, PAGE_DATA_OFFSET, PageChange, PageFileHeader, PageFileId, PageFileKind, Redo,
-    planted,
+    LoggedState, Lsn, PageChange, PageFileHeader, PageFileId, PageFileKind, Redo, planted,
 };
 use std::sync::{Arc, PoisonError};
 
@@ -122,7 +121,7 @@ impl LoggedStore {
             .file
             .len()
             .map_err(Error::io("look at", place.path_of(DATA)))?;
-        state.reached = len.saturating_sub(PAGE_DATA_OFFSET) / u64::from(page_size);
+        state.room.reached = data.page_at(len);
         let limit = options.changed_cache() / page_size as usize;
         Recovery {
             log: &log,
@@ -131,15 +130,15 @@ impl LoggedStore {
             state: &mut state,
         }
         .run(redo_from)?;
-        // The file may have lost its new end in the crash, and the log has pages there: room for more is
-        // made above all of them, for it is made by writing.
+        // Room is made durable before it is used. A disk that has lost it all the same has pages in the log above
+        // the file's end: more room is made above all of them, for it is made by writing.
         let recovered = state.chains.keys().max().map_or(0, |page| page + 1);
-        if !planted!("room-over-recovered-pages") {
-            state.reached = state.reached.max(recovered);
-        }
+        state.room.reached = state.room.reached.max(recovered);
+        data.map.covers_pages(state.room.reached.max(recovered));
         let store = Arc::new(LoggedStore {
             header,
             data,
+            zeroes: vec![0; page_size as usize].into(),
             newest: Newest::new(options.newest_cache(), page_size as usize),
             spill,
             writers,

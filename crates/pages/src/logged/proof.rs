@@ -12,7 +12,7 @@ use crate::header::HeaderSlots;
 use crate::write_out::{Run, Writers, gather};
 use logforce_core::Log;
 use logforce_device::{Barrier, File};
-use logforce_format::{LoggedState, Lsn, PageFileHeader, PageFileKind, planted};
+use logforce_format::{LoggedState, Lsn, PAGE_DATA_OFFSET, PageFileHeader, PageFileKind, planted};
 use std::io;
 use std::sync::Arc;
 
@@ -70,6 +70,11 @@ impl DataFile {
         page_offset(self.page_size as usize, page)
     }
 
+    /// How many pages lie before this offset.
+    pub(super) fn page_at(&self, offset: u64) -> u64 {
+        offset.saturating_sub(PAGE_DATA_OFFSET) / u64::from(self.page_size)
+    }
+
     /// Writes pages, which come in ascending order. Returns how many writes that took.
     pub(super) fn write(&self, writers: &Writers, pages: Vec<Applicable>) -> io::Result<u64> {
         self.map
@@ -81,11 +86,13 @@ impl DataFile {
         Ok(count)
     }
 
-    /// Makes durable what was written, the map as well.
+    /// Makes durable what was written, the map as well. With all of their metadata: before Linux got
+    /// "ext4: fix fsync(2) for nojournal mode", ext4 without a journal left where blocks lie out of a data
+    /// sync, and a cut of power left holes (docs/bugs-found.md).
     pub(super) fn sync(&self) -> io::Result<Synced> {
         self.map.write()?;
         if !planted!("data-file-unsynced") {
-            self.file.barrier(Barrier::Data)?;
+            self.file.barrier(Barrier::Full)?;
         }
         self.map.sync()?;
         Ok(Synced(()))

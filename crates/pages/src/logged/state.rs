@@ -1,6 +1,8 @@
-//! What the mutex of a logged page file guards: versions, readers, generations. Pure memory.
+//! What the mutex of a logged page file guards: versions and who reads them. Pure memory.
 
+use super::admission::{Closed, Generation};
 use super::chain::{Bytes, Chain, LONGEST_REDO, Pruned, Readers, Version};
+use super::grow::Room;
 use crate::by_page::ByPage;
 use crate::cache::Clock;
 use crate::changes::{Change, Changes, Image};
@@ -21,41 +23,18 @@ pub(super) struct Point {
 
 /// All pages from a number on were dropped by a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Drop {
+pub(super) struct DroppedRange {
     pub(super) end: Lsn,
     pub(super) from: u64,
-}
-
-/// The commits since the last checkpoint began: their pages are logged as whole images first.
-#[derive(Debug, Default)]
-pub(super) struct Generation {
-    pub(super) number: u64,
-    /// Bytes of log that it has filled.
-    pub(super) bytes: u64,
-    /// Pages changed in it.
-    pub(super) pages: Vec<u64>,
-    /// Commits that were encoded for it and are being appended.
-    appending: usize,
-    /// It ends as soon as those are appended; new commits wait for the next one.
-    is_ending: bool,
-}
-
-/// A generation that has ended and is being applied to the data file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Closed {
-    /// The state at its end.
-    pub(super) at: Point,
-    /// Pages to write.
-    pub(super) pages: usize,
-    /// Of those, the pages that are written.
-    pub(super) applied: usize,
 }
 
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) latest: Point,
-    /// The data file holds every commit that ends at or below, durably.
+    /// The data file holds every commit that ends at or below, durably, and the log does not.
     pub(super) applied: Lsn,
+    /// The log is or will be truncated below: no version may leave memory for there.
+    pub(super) front: Lsn,
     /// The newest state known to be durable.
     pub(super) durable: Point,
     /// The states after that one, ascending.
@@ -63,7 +42,7 @@ pub(super) struct State {
     pub(super) chains: ByPage<Chain>,
     pub(super) readers: Readers,
     /// Drops that a reader may be older than, or that the map does not have yet.
-    pub(super) drops: Vec<Drop>,
+    pub(super) drops: Vec<DroppedRange>,
     /// The last commit that set the number of pages.
     resized: Lsn,
     /// Of the commit that sets it and is being appended: all pages from this one on are dropped.
@@ -84,22 +63,7 @@ pub(super) struct State {
     pub(super) stalled: Option<Error>,
     /// Pages as the data file holds them.
     pub(super) clean: Clock,
-    /// The data file has room for so many pages.
-    pub(super) reached: u64,
-    /// A thread makes the data file larger.
-    pub(super) is_growing: bool,
-}
-
-/// Pages that a generation may change whatever the memory: a checkpoint for fewer is not worth its
-/// barriers.
-const LEAST_GENERATION: usize = 64;
-
-/// Whether a commit may be appended now.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Admission {
-    Go,
-    /// Something has to happen first; notified by the event of progress.
-    Wait,
+    pub(super) room: Room,
 }
 
 /// How a page's change is logged.
@@ -117,6 +81,7 @@ impl State {
         State {
             latest: at,
             applied: at.end,
+            front: at.end,
             durable: at,
             unforced: VecDeque::new(),
             chains: ByPage::default(),
@@ -124,10 +89,7 @@ impl State {
             drops: Vec::new(),
             resized: Lsn::ORIGIN,
             resizing: None,
-            open: Generation {
-                number: 1,
-                ..Generation::default()
-            },
+            open: Generation::new(1),
             closed: None,
             to_apply: Vec::new(),
             applies: 0,
@@ -137,8 +99,7 @@ impl State {
             is_closing: false,
             stalled: None,
             clean: Clock::new(clean),
-            reached: 0,
-            is_growing: false,
+            room: Room::default(),
         }
     }
 
@@ -148,40 +109,6 @@ impl State {
             (Some(e), _) => Err(e.clone()),
             (None, true) => Err(Error::Closed),
             (None, false) => Ok(()),
-        }
-    }
-
-    /// Whether the open generation takes a commit now. It may end up to one commit above `distance`, or
-    /// above so many changed `pages`: more would leave memory before they are applied, and each would be
-    /// read back with the whole record of its commit.
-    ///
-    /// The applier sets the pace: the open generation may be as full as the closed one is applied,
-    /// and an eighth ahead. So a commit waits for a few pages often instead of for all of them at
-    /// the end.
-    pub(super) fn admit(&mut self, distance: u64, pages: usize) -> Result<Admission> {
-        let pages = pages.max(LEAST_GENERATION) as u128;
-        if self.open.is_ending {
-            return Ok(Admission::Wait);
-        }
-        let whole = u128::from(distance);
-        let of_memory = whole * self.open.pages.len() as u128 / pages;
-        let filled = u128::from(self.open.bytes).max(of_memory);
-        let Some(closed) = self.closed else {
-            if filled >= whole {
-                self.end_generation();
-                return Ok(Admission::Wait);
-            }
-            return Ok(Admission::Go);
-        };
-        let (applied, pages) = (closed.applied as u128, closed.pages.max(1) as u128);
-        let allowed = whole * (8 * applied + pages) / (8 * pages);
-        // The first commit of a generation goes always: it may be larger than all that is allowed.
-        if self.open.bytes == 0 || filled < allowed.min(whole) {
-            return Ok(Admission::Go);
-        }
-        match &self.stalled {
-            Some(e) => Err(e.clone()),
-            None => Ok(Admission::Wait),
         }
     }
 
@@ -217,7 +144,7 @@ impl State {
 
     /// Keeps the pages for this commit until it is appended, and says how each is to be logged.
     pub(super) fn reserve(&mut self, changes: &Changes) -> Vec<Planned> {
-        self.open.appending += 1;
+        self.open.append_begins(changes);
         if changes.resize != Resize::NONE {
             self.resizing = changes.end();
         }
@@ -274,7 +201,7 @@ impl State {
         if changes.resize != Resize::NONE {
             self.resizing = None;
         }
-        self.appended();
+        self.appended(changes);
     }
 
     /// Puts a commit into the order: it was appended from `start` to `end`. `below` are the records of each
@@ -316,7 +243,7 @@ impl State {
             };
             self.add_version(*page, Version { end, bytes, redo }, &mut pruned);
         }
-        self.appended();
+        self.appended(changes);
         (self.latest, pruned)
     }
 
@@ -330,7 +257,7 @@ impl State {
     /// entry in `drops`.
     fn drop_pages(&mut self, changes: &Changes, end: Lsn, pruned: &mut Pruned) {
         let from = changes.resize.drop_from;
-        self.drops.push(Drop { end, from });
+        self.drops.push(DroppedRange { end, from });
         let written = |page: &u64| changes.pages.contains_key(page);
         let dropped: Vec<u64> = self.chains.keys().copied().collect();
         for page in dropped.into_iter().filter(|p| *p >= from && !written(p)) {
@@ -373,44 +300,6 @@ impl State {
         });
     }
 
-    /// A commit that was encoded for the open generation is in the log, or was given up.
-    fn appended(&mut self) {
-        self.open.appending -= 1;
-        if self.open.is_ending && self.open.appending == 0 {
-            self.begin_generation();
-        }
-    }
-
-    /// Ends the open generation as soon as nothing is being appended: what was encoded for it must lie
-    /// in the log before the place where the next one's redo begins.
-    pub(super) fn end_generation(&mut self) {
-        if self.closed.is_some() || self.open.is_ending {
-            return;
-        }
-        self.open.is_ending = true;
-        if self.open.appending == 0 {
-            self.begin_generation();
-        }
-    }
-
-    fn begin_generation(&mut self) {
-        let number = self.open.number + 1;
-        let ended = std::mem::replace(
-            &mut self.open,
-            Generation {
-                number,
-                ..Generation::default()
-            },
-        );
-        self.to_apply = ended.pages;
-        self.to_apply.sort_unstable();
-        self.closed = Some(Closed {
-            at: self.latest,
-            pages: self.to_apply.len(),
-            applied: 0,
-        });
-    }
-
     /// When the page was dropped, with all above some number, after the version in the data file.
     pub(super) fn dropped_since(&self, page: u64, base: Lsn) -> Option<Lsn> {
         let drops = self.drops.iter();
@@ -427,11 +316,6 @@ impl State {
     pub(super) fn was_applied_since(&self, page: u64, seen: u64) -> bool {
         let chain = self.chains.get(&page);
         chain.is_some_and(|c| c.applied_at > seen)
-    }
-
-    /// Whether there is something that a checkpoint would bring into the data file.
-    pub(super) fn is_dirty(&self) -> bool {
-        self.closed.is_some() || self.open.bytes > 0 || self.open.is_ending
     }
 
     /// Everything below `end` is durable.
@@ -468,7 +352,7 @@ impl State {
             if version
                 .redo
                 .first()
-                .is_some_and(|first| *first >= self.applied)
+                .is_some_and(|first| *first >= self.front)
             {
                 version.bytes = Bytes::Log(version.redo.clone());
                 self.images -= 1;
@@ -496,16 +380,24 @@ impl State {
     }
 
     /// Versions, beside those that were written to the data file, that somebody reads and that lie only
-    /// in the log below `front`.
-    pub(super) fn leaving(&self, front: Lsn, written: &[(u64, Lsn)]) -> Vec<(u64, Lsn, Bytes)> {
+    /// in the log below `front`. All that was ever written is at or below `forced`.
+    pub(super) fn leaving(
+        &self,
+        front: Lsn,
+        forced: Lsn,
+        written: &[(u64, Lsn)],
+    ) -> Vec<(u64, Lsn, Bytes)> {
         let mut leaving = Vec::new();
+        // The usual case, and the others look at every page.
+        if self.readers.oldest().is_none_or(|oldest| oldest >= forced) {
+            return leaving;
+        }
         let written: std::collections::HashMap<u64, Lsn> = written.iter().copied().collect();
         for (page, chain) in &self.chains {
             // A page whose newest version was written with the generation before is not written again,
             // and has older ones all the same.
             let applied = match written.get(page) {
                 Some(applied) => *applied,
-                None if planted!("version-left-in-the-log") => continue,
                 None => chain.base,
             };
             for (i, version) in chain.versions.iter().enumerate() {
@@ -538,11 +430,11 @@ impl State {
         }
     }
 
-    /// The data file holds the closed generation, each of the pages `written` in that version. Returns
-    /// the slots in the file of older versions that are free now.
-    pub(super) fn finish(&mut self, closed: Closed, written: &[(u64, Lsn)]) -> Vec<u64> {
+    /// The data file holds these versions of pages durably. Returns the slots in the file of older
+    /// versions that are free now.
+    pub(super) fn written(&mut self, written: &[(u64, Lsn)]) -> Vec<u64> {
+        self.keep_written(written);
         let mut pruned = Pruned::default();
-        let durable = self.durable.end;
         for (page, applied) in written {
             let Some(chain) = self.chains.get_mut(page) else {
                 continue;
@@ -553,25 +445,43 @@ impl State {
                 pruned.add(&chain.versions.remove(at).bytes);
             }
         }
+        self.images -= pruned.images;
+        pruned.slots
+    }
+
+    /// Forgets the versions of these pages that nobody can read any more. Returns the slots in the file
+    /// of older versions that are free now.
+    pub(super) fn prune(&mut self, pages: &[u64]) -> Vec<u64> {
+        let mut pruned = Pruned::default();
+        let durable = self.durable.end;
         let oldest = self.readers.oldest().unwrap_or(Lsn(u64::MAX));
-        let (open, readers) = (self.open.number, &self.readers);
-        self.chains.retain(|_, chain| {
-            let gone = chain.prune(readers, durable);
+        for page in pages {
+            let Some(chain) = self.chains.get_mut(page) else {
+                continue;
+            };
+            let gone = chain.prune(&self.readers, durable);
             pruned.images += gone.images;
             pruned.slots.extend(gone.slots);
             // A transaction that began before the page's last change must learn of it.
-            !chain.versions.is_empty()
+            let is_needed = !chain.versions.is_empty()
                 || chain.reserved
-                || chain.generation == open
+                || chain.generation == self.open.number
                 || chain.newest() > oldest
-        });
+                // Without its chain the page would count as dropped.
+                || self.drops.iter().any(|d| d.from <= *page && d.end <= chain.newest());
+            if !is_needed {
+                self.chains.remove(page);
+            }
+        }
         self.images -= pruned.images;
+        pruned.slots
+    }
+
+    /// Forgets the drops that the map has and no reader is older than.
+    pub(super) fn forget_drops(&mut self, closed: Closed) {
+        let oldest = self.readers.oldest().unwrap_or(Lsn(u64::MAX));
         self.drops
             .retain(|d| d.end > closed.at.end || d.end > oldest);
-        self.applied = closed.at.end;
-        self.closed = None;
-        self.to_apply = Vec::new();
-        pruned.slots
     }
 }
 
@@ -579,23 +489,37 @@ impl State {
 mod tests {
     use super::*;
 
+    /// A page that the checkpoint before has written, in a version of what was then the open generation, is
+    /// not written again: its older versions leave with the log all the same.
     #[test]
-    fn a_generation_ends_where_its_pages_fill_the_memory() {
+    fn a_version_that_is_read_does_not_go_with_the_log() {
         let origin = Point {
             end: Lsn::ORIGIN,
             commit: 0,
-            page_count: 1000,
+            page_count: 10,
         };
-        let admitted = |changed: u64, room: usize| {
-            let mut state = State::new(origin, 0);
-            state.open.bytes = 1;
-            state.open.pages = (0..changed).collect();
-            let admission = state.admit(1 << 30, room).unwrap();
-            assert_eq!(state.closed.is_some(), admission == Admission::Wait);
-            admission == Admission::Go
+        let mut state = State::new(origin, 0);
+        let version = |end: u64| Version {
+            end: Lsn(end),
+            bytes: Bytes::Log(vec![Lsn(end - 5)]),
+            redo: vec![Lsn(end - 5)],
         };
-        assert!(admitted(99, 100) && !admitted(100, 100));
-        // However little memory there is, a checkpoint is for some pages.
-        assert!(admitted(63, 1) && !admitted(64, 1));
+        let chain = state.chains.entry(7).or_default();
+        chain.base = Lsn(30);
+        chain.versions = vec![version(10), version(60)];
+        let leaving = |state: &State, written: &[(u64, Lsn)]| {
+            let leaving = state.leaving(Lsn(40), Lsn(50), written);
+            leaving.iter().map(|l| (l.0, l.1.0)).collect::<Vec<_>>()
+        };
+        assert_eq!(leaving(&state, &[]), []);
+        state.readers.add(Lsn(50));
+        assert_eq!(
+            leaving(&state, &[]),
+            [],
+            "nobody is older than what was written"
+        );
+        state.readers.add(Lsn(29));
+        assert_eq!(leaving(&state, &[]), [(7, 10)]);
+        assert_eq!(leaving(&state, &[(7, Lsn(30))]), [(7, 10)]);
     }
 }

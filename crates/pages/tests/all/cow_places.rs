@@ -39,9 +39,11 @@ fn a_commit_costs_one_write_of_what_is_contiguous_one_barrier_and_the_header() {
     ] {
         on_disk(|disk, rt| {
             let file = create(disk, rt, options().write_through(upto));
+            // The file has room from then on.
+            (1..5).for_each(|stamp| write_all(&file, 0..pages, stamp));
             let before = disk.counters();
             let stats = file.stats();
-            write_all(&file, 0..pages, 1);
+            write_all(&file, 0..pages, 5);
             let now = disk.counters();
             let cost = (
                 now.writes - before.writes,
@@ -60,7 +62,8 @@ fn a_commit_costs_one_write_of_what_is_contiguous_one_barrier_and_the_header() {
             assert_eq!(did.headers - stats.headers, 1);
             // The header is forced by itself.
             assert_eq!(did.barriers - stats.barriers, expected.2 + 1);
-            assert_eq!((did.commits, did.pages_committed), (1, pages));
+            assert_eq!(did.commits - stats.commits, 1);
+            assert_eq!(did.pages_committed - stats.pages_committed, pages);
             // Not even that for nothing.
             file.checkpoint().unwrap();
             file.begin().unwrap().commit().unwrap();
@@ -89,6 +92,34 @@ fn commits_of_many_threads_share_forces() {
         let stats = file.stats();
         assert_eq!((stats.commits, stats.conflicts), (320, 0));
         assert!(stats.headers < 160, "{stats:?}");
+    });
+}
+
+/// A file that grows by each commit would have the filesystem write its own records for each: it grows
+/// by steps, which grow with it.
+#[test]
+fn a_file_grows_by_steps() {
+    on_disk(|disk, rt| {
+        let file = create(disk, rt, options());
+        let (mut grown, mut len) = (0, file_len(disk));
+        for page in 0..1000 {
+            let written = disk.counters().bytes;
+            write_all(&file, page..page + 1, 1);
+            let now = file_len(disk);
+            grown += u32::from(now > len);
+            let most = 64 * 4096 + now / 16;
+            assert!(disk.counters().bytes - written < most, "page {page}");
+            assert!(now >= len && now - len <= most, "page {page}");
+            len = now;
+        }
+        assert!((20..90).contains(&grown), "{grown} steps");
+        // The bytes behind the pages are there, and say nothing.
+        file.close().unwrap();
+        let file = reopen(disk, rt);
+        assert_eq!(file_len(disk), len);
+        let mut last = vec![0; 4096];
+        file.snapshot().unwrap().read(999, &mut last).unwrap();
+        assert_eq!(last, contents(999, 1, 4096));
     });
 }
 
@@ -250,7 +281,10 @@ fn where_no_option_says_it_the_advisor_is_asked_once_for_each_opening() {
             if let Some(named) = named {
                 with = with.write_through(named);
             }
-            create(disk, rt, with.clone()).close().unwrap();
+            let file = create(disk, rt, with.clone());
+            // It has room from then on.
+            (1..5).for_each(|stamp| write_all(&file, 0..1, stamp));
+            file.close().unwrap();
             let path = "/db";
             let file =
                 PageFile::open(&*disk.system(rt), path, OpenMode::OpenExisting, with).unwrap();

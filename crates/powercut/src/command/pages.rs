@@ -162,8 +162,8 @@ pub fn run(args: &Args, home: &Path) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(failed)))
 }
 
-/// On ext4 without a journal a state of some hundred lost the whole data file of a logged page file, which
-/// grows there with holes (docs/test-results.md): not understood, and not demanded till then.
+/// On ext4 without a journal one state of a thousand loses the whole data file of a logged page file while
+/// that grows, and no program can keep it from doing so (docs/durability.md, A8).
 fn is_left_out(part: Part, filesystem: Filesystem, is_logged: bool) -> bool {
     let is_cut = matches!(part, Part::Cuts | Part::States);
     is_cut && is_logged && filesystem == Filesystem::Ext4NoJournal

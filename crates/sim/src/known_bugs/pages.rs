@@ -64,7 +64,7 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "table-checksum-unverified",
         "a damaged node of the page table is believed",
-    ).found_by(434),
+    ).found_by(5703),
     bug(
         "cow-conflict-missed",
         "two transactions that write one page both commit",
@@ -80,11 +80,11 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "cow-settled-early",
         "a page is taken for written while an older version of it is in flight",
-    ).found_by(3717),
+    ).found_by(1127),
     bug(
         "cow-settled-late",
         "a snapshot of what is in flight changes when it is written",
-    ).found_by(202),
+    ).found_by(1062),
     bug(
         "cow-taken-back-kept",
         "a commit that was refused for lack of space is shown",
@@ -92,7 +92,7 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "cow-taken-back-base",
         "a transaction that saw a commit that was rolled back may commit",
-    ).found_by(884),
+    ).found_by(26050),
     bug(
         "page-one-look",
         "what the medium does not give just once counts as damage: a commit is lost with its header",
@@ -116,16 +116,7 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "redo-looked-up-late",
         "a version is to be rebuilt from ranges alone",
-    ).found_by(706),
-    bug(
-        "room-over-recovered-pages",
-        "room for new pages is made over a page that the log has brought back",
-    ).found_by(1920),
-    bug(
-        "version-left-in-the-log",
-        "a version that somebody reads goes with the part of the log that is truncated",
-    )
-    .found_by(2002217),
+    ).found_by(1193),
     bug(
         "torn-page-not-repaired",
         "what recovery redid is not written before the log is truncated",
