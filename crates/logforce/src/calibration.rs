@@ -96,9 +96,9 @@ pub fn known(path: impl AsRef<Path>, cache: Option<&Path>) -> Result<Report> {
     Ok(Report { through, ..report })
 }
 
-/// What is known of the directory `path`; measured where nothing is, for at most 300 ms, and for half a
-/// second more what page files write through. The
-/// result is kept in `cache`, and beside the log if `path` is one's directory.
+/// What is known of the directory `path`. What is not known is measured: the log's method for at most
+/// 300 ms, and up to how much page files write through for half a second more. The result is kept in
+/// `cache`, and beside the log if `path` is one's directory.
 ///
 /// # Errors
 /// If `path` is no directory that can be looked at. Measuring that fails is no error: the report
@@ -111,8 +111,8 @@ pub fn chosen(path: impl AsRef<Path>, cache: Option<&Path>) -> Result<Report> {
     Ok(Report { through, ..report })
 }
 
-/// Measures the directory `path` anew, for `budget`, and for as much again, at most 2 s, what page files
-/// write through; otherwise like [`chosen`].
+/// Measures the directory `path` anew for `budget`; then the write-through limit of page files for up
+/// to `budget`, at most 2 s. Otherwise like [`chosen`].
 ///
 /// # Errors
 /// As of [`chosen`].

@@ -24,7 +24,7 @@
 //! # }
 //! ```
 //!
-//! Two ways to commit, fixed when a file is created ([`Options::mode`]): *logged* (the default), where
+//! Two commit modes, fixed when a file is created ([`Options::mode`]): *logged* (the default), where
 //! a commit is one sequential write to a log and pages go to their places later; and *copy-on-write*,
 //! where pages get new places and nothing is written twice. `docs/guide/pages.md` says when to choose
 //! which.
@@ -42,8 +42,8 @@ pub use logforce_pages::{
     Transaction, VerifyReport, Visit, WriteThrough,
 };
 
-/// With advisors that measure: for the log, where the user named no method, and for a copy-on-write file,
-/// up to how much its commits are written through.
+/// With advisors that measure: for the log, where the user named no method; and for a copy-on-write
+/// file, up to how much its commits are written through.
 fn open(path: &Path, mode: OpenMode, options: Options) -> Result<PageFile> {
     let advisor = Arc::new(crate::calibration::Calibrator);
     let options = options
@@ -74,15 +74,15 @@ pub fn create_new(path: impl AsRef<Path>, options: Options) -> Result<PageFile> 
     open(path.as_ref(), OpenMode::CreateNew, options)
 }
 
-/// Makes a backup of a committed state in the directory `to`, which must be missing or empty: a page file of
-/// its own, complete, durable and closed. Commits go on meanwhile; see [`Snapshot::copy_to`]. To restore,
-/// open it.
+/// Makes a backup of a committed state in the directory `to`, which must be missing or empty: a page
+/// file of its own, complete, durable and closed. Commits go on meanwhile; see [`Snapshot::copy_to`].
+/// To restore, open it.
 pub fn backup(snapshot: &Snapshot, to: impl AsRef<Path>, require: Guarantee) -> Result<()> {
     snapshot.copy_to(&logforce_device_os::OsSystem::new(), to, require)
 }
 
-/// Opens the page file in the directory `path` for inspection: nothing is locked, changed or forced, and
-/// another process may be writing it.
+/// Opens the page file in the directory `path` for inspection: nothing is locked, changed or forced,
+/// and another process may be writing it.
 pub fn inspect(path: impl AsRef<Path>) -> Result<Inspector> {
     Inspector::open(Arc::new(logforce_device_os::OsSystem::new()), path)
 }

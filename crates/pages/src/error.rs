@@ -61,8 +61,7 @@ pub enum Error {
         /// Its version.
         version: u16,
     },
-    /// The file has another page size, commits in another way, or differs in its checksums from what
-    /// was asked for.
+    /// The file differs in page size, commit mode or checksums from what was asked for.
     #[error("{} was created with {option} {is}, and {wanted} was asked for: {option} is fixed when a page file is created", path.display())]
     OtherOption {
         /// The directory.
@@ -100,12 +99,12 @@ pub enum Error {
         /// Why.
         evidence: String,
     },
-    /// No space for the commit. It was not accepted; what was durable before stays, and the page
-    /// file goes on once there is space.
+    /// No space for the commit. It was not accepted; what is durable stays, and the page file goes on
+    /// once there is space.
     ///
     /// In a copy-on-write file space is looked for when commits are forced. With
     /// [`Policy::Write`](logforce_core::Policy::Write) and
-    /// [`Policy::Interval`](logforce_core::Policy::Interval) a commit that has returned may be taken
+    /// [`Policy::Interval`](logforce_core::Policy::Interval) a commit that has returned may be rolled
     /// back then; the next checkpoint, or closing, returns this error, and so does the commit of a
     /// transaction that was built on it.
     #[error("no space for {need} more bytes in {}: free some ({source})", path.display())]
@@ -214,7 +213,9 @@ pub enum ErrorKind {
     Unsuitable,
     /// Open already.
     Locked,
-    /// No space; everything committed stays.
+    /// No space. What is durable stays; of a copy-on-write file, commits that had returned under
+    /// [`Policy::Write`](logforce_core::Policy::Write) or
+    /// [`Policy::Interval`](logforce_core::Policy::Interval) may be gone: see [`Error::NoSpace`].
     NoSpace,
     /// Something stored is damaged.
     Damaged,

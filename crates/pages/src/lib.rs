@@ -1,6 +1,6 @@
 //! A page file: commit a set of dirty pages of a data file all or nothing.
 //!
-//! Two ways to commit behind one handle, [`PageFile`]:
+//! Two commit modes behind one handle, [`PageFile`]:
 //!
 //! - **Copy-on-write** ([`CommitMode::CopyOnWrite`]): each written page gets a new place; when all of
 //!   them are durable, one header that reaches them is written and forced. No log, no recovery.

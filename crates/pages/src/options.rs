@@ -38,7 +38,7 @@ impl WriteThrough {
     };
 }
 
-/// A place where nothing says up to how much commits are written through.
+/// What the advisor is asked: the directory, its facts, and whether the file is new.
 pub struct ThroughQuestion<'a> {
     /// The page file's directory. Files with names that the advisor keeps for itself
     /// (`calibration-pages`, `calibration-<16 hexadecimal digits>.tmp`) may be created in it.
@@ -126,6 +126,10 @@ impl Options {
     }
 
     /// What a commit waits for, unless the call names a policy. Default [`Policy::Force`].
+    ///
+    /// A copy-on-write file has nothing that it could write before it forces, so it treats
+    /// [`Policy::Write`] like [`Policy::Interval`]: the commit returns with [`Guarantee::Nothing`], and
+    /// until it is forced a crash of the process loses it, and a full disk rolls it back.
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self

@@ -32,8 +32,8 @@ struct Handle {
 /// A commit that has what its policy promises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Committed {
-    /// Its number: commits are numbered in their order, from 1. A number whose commit was refused for
-    /// lack of space after it was given is left out.
+    /// Its number: commits are numbered in their order, from 1. A number given to a commit that is then
+    /// refused for lack of space is skipped.
     pub commit: u64,
     /// What it survives.
     pub guarantee: Guarantee,
@@ -145,8 +145,12 @@ impl PageFile {
         self.store().guarantee()
     }
 
-    /// Makes everything committed durable, and brings it into the data file, so that opening has
-    /// nothing to redo.
+    /// Makes everything committed durable, and checkpoints: the data file holds all of it then, and
+    /// opening has nothing to redo.
+    ///
+    /// # Errors
+    /// [`Error::NoSpace`](crate::Error::NoSpace): of a copy-on-write file, also where commits that had
+    /// returned were rolled back since.
     pub fn checkpoint(&self) -> Result<()> {
         self.store().checkpoint()
     }
@@ -157,7 +161,8 @@ impl PageFile {
     }
 
     /// Makes everything committed durable, and closes the page file. Other clones return
-    /// [`Error::Closed`](crate::Error::Closed) from then on.
+    /// [`Error::Closed`](crate::Error::Closed) from then on. A logged file is not checkpointed: the next
+    /// opening redoes what the data file does not hold.
     ///
     /// Dropping the last clone does the same, but cannot report a failure.
     pub fn close(self) -> Result<()> {

@@ -45,16 +45,17 @@ impl Snapshot {
         Ok(Page::new(self.view.image(page)?))
     }
 
-    /// Makes a backup: a page file of its own in the directory `path` of `system`, which must be missing or
-    /// empty, that holds this state: the same commit, page size and way of committing, under another id. It
-    /// is durable, complete and closed when this returns. Commits go on meanwhile, and do not wait.
+    /// Makes a backup: a page file of its own that holds this state, in the directory `path` of
+    /// `system`, which must be missing or empty. It has the same commit number, page size and commit
+    /// mode, and another id. It is durable, complete and closed when this returns. Commits go on
+    /// meanwhile, and do not wait.
     ///
-    /// What is made survives at least what `require` says, or nothing is made. Pages that are zeroes take no
-    /// space in it.
+    /// What is made survives at least what `require` says, or nothing is made. Pages that are zeroes
+    /// take no space in it.
     ///
     /// # Errors
-    /// Nothing is left then, as far as it can be removed, and what a crash leaves is refused by every
-    /// opening. [`DestinationExists`](Error::DestinationExists), [`NoSpace`](Error::NoSpace),
+    /// After an error nothing is left, as far as it can be removed. What a crash leaves is refused by
+    /// every opening. [`DestinationExists`](Error::DestinationExists), [`NoSpace`](Error::NoSpace),
     /// [`Guarantee`](Error::Guarantee), and those of [`Snapshot::read`].
     pub fn copy_to(
         &self,

@@ -202,7 +202,8 @@ impl Transaction {
     ///
     /// # Errors
     /// [`Error::Conflict`] if another transaction has changed one of the pages since this one began:
-    /// begin again. [`Error::NoSpace`]: nothing was accepted. [`Error::Poisoned`]: whether the
+    /// begin again. [`Error::NoSpace`]: this commit was not accepted; of a copy-on-write file, commits
+    /// that had returned and were not forced yet may be gone as well. [`Error::Poisoned`]: whether the
     /// commit is durable is known only after opening again.
     pub fn commit(self) -> Result<Committed> {
         let policy = self.store.policy();
@@ -210,6 +211,11 @@ impl Transaction {
     }
 
     /// As [`Transaction::commit`], with a policy of its own.
+    ///
+    /// With [`Policy::Write`] a logged commit survives the end of the process when this returns. A
+    /// copy-on-write commit does not: there [`Policy::Write`] is treated like [`Policy::Interval`], and
+    /// the commit returns with [`Guarantee::Nothing`](logforce_core::Guarantee::Nothing), unless a force
+    /// took it along.
     pub fn commit_with(self, policy: Policy) -> Result<Committed> {
         self.decide(policy, true)?.wait()
     }

@@ -82,7 +82,7 @@ pub struct PageFileHeader {
     /// The commit that this header is of. In a logged file, the last one that is in the data file
     /// whole.
     pub commit: u64,
-    /// The way of committing, with its own fields.
+    /// The commit mode, with its own fields.
     pub kind: PageFileKind,
 }
 

@@ -1,8 +1,8 @@
 //! A backup: a committed state as a page file of its own.
 //!
-//! The data file is written under a name of its own and gets the right one when all of it, and all beside
-//! it, is durable. What a crash leaves before has no data file, and `backup.tmp`, or a log with the name of
-//! a page file in its metadata, says that it is not the beginning of a new one: no opening takes it.
+//! The data file is written under a name of its own, and gets the right one when it and all beside it
+//! are durable. What a crash leaves before that has no data file. `backup.tmp`, or a log that names a
+//! page file in its metadata, says that it is not a creation that was begun: no opening takes it.
 
 mod places;
 mod sectors;
@@ -24,8 +24,8 @@ use std::path::Path;
 use std::sync::Arc;
 use stream::Stream;
 
-/// Size of the segments of a backup's log: nobody appends to it before it is opened, with the segments that
-/// its owner wants.
+/// Size of the segments of a backup's log. Nobody appends to it before its owner opens it, whose
+/// options say how large later segments are.
 const SEGMENT: u64 = 1 << 20;
 /// Its longest batch.
 const BATCH: u32 = 256 << 10;

@@ -43,7 +43,7 @@ pub struct Job {
     pub fault: Fault,
 }
 
-/// The ways of committing, with their names.
+/// The commit modes, with their names.
 pub const MODES: [(&str, CommitMode); 2] = [
     ("logged", CommitMode::Logged),
     ("copy-on-write", CommitMode::CopyOnWrite),

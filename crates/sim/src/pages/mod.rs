@@ -1,4 +1,4 @@
-//! Random runs of a page file, each determined by a seed: both ways of committing, threads, options,
+//! Random runs of a page file, each determined by a seed: both commit modes, threads, options,
 //! disks, failures, crashes inside recovery, and what the file shows of a corrupted copy.
 //!
 //! The model ([`model`]) knows only the answers of the calls. From them it says which state the file

@@ -1,4 +1,4 @@
-//! A short workload of a page file, by both ways of committing: every crash, every pair of crashes,
+//! A short workload of a page file, in both commit modes: every crash, every pair of crashes,
 //! every failing operation, every bit.
 
 mod bits;
@@ -56,7 +56,7 @@ fn log_options(disk: &SimOptions) -> logforce_core::Options {
         .live_stats(false)
 }
 
-/// Both ways of committing; copy-on-write by barriers and by writing through.
+/// Both commit modes; copy-on-write by barriers and by writing through.
 fn subjects() -> Vec<Subject> {
     vec![
         subject(CommitMode::Logged, 0, true),
