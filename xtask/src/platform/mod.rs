@@ -13,9 +13,6 @@ use private::Private;
 use report::Report;
 use std::path::{Path, PathBuf};
 
-/// Where reports are sent.
-const SEND_TO: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/issues/new");
-
 /// The command. True if no test failed and everything could be asked and measured.
 pub fn command(options: &Options) -> Result<bool> {
     let workspace = Workspace::find()?;
@@ -55,7 +52,7 @@ pub fn command(options: &Options) -> Result<bool> {
         println!("{line}");
     }
     println!(
-        "\nWritten to {}\nRead it, and send it to {SEND_TO}\nPaths of this checkout and of your home folder are left out; the names of disk, volume and mount point\nare in it, and --dir as you gave it.",
+        "\nWritten to {}\nRead it, and send it to those who gave you Logforce.\nPaths of this checkout and of your home folder are left out; the names of disk, volume and mount point\nare in it, and --dir as you gave it.",
         file.display()
     );
     Ok(report.wrong().is_empty())
