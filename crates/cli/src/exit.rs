@@ -10,7 +10,7 @@ use std::process::ExitCode;
 pub enum End {
     /// All done.
     Done,
-    /// The log is damaged; that has been printed.
+    /// The log or page file is damaged; that has been printed.
     Damaged,
     /// The result is inconclusive; that has been printed.
     Inconclusive,

@@ -22,8 +22,8 @@ mod verify;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
-/// Measure what a commit costs on a disk and what it is worth; inspect, check and repair logs and page
-/// files.
+/// Measure what a commit costs on a disk and what it is worth; inspect and check logs and page
+/// files, back up a page file, salvage a damaged log.
 #[derive(Debug, Parser)]
 #[command(name = "logforce", version, arg_required_else_help = true, after_help = EXAMPLES)]
 struct Cli {
@@ -41,7 +41,9 @@ Examples:
   logforce dump sales.log --limit 20  what is in it?
   logforce salvage sales.log saved    copy what can be read of a damaged log into a new one
 
-A program may have the log or page file open meanwhile: no command but `backup` locks or changes it.
+`stat`, `verify`, `dump` and `salvage` neither lock nor change what they read: a program may have the
+log or page file open meanwhile. `backup` needs a page file that is closed. `facts` writes nothing;
+`calibrate` stores its result; `bench` and `powercut` write to the directory that they are given.
 Exit status: 0 done, 1 failed or damage found, 2 unusable arguments, 3 inconclusive (powercut),
 130 interrupted.";
 
