@@ -32,7 +32,8 @@ mod tests {
         assert_eq!(next_end(32 << 20, 33 << 20, 4096), 35 << 20);
         assert_eq!(next_end(1 << 30, 1 << 30, 4096), (1 << 30) + (4 << 20));
         // Nothing overflows at the end of what a file can be.
-        assert!(next_end(0, u64::MAX / 65536 * 65536 - 65536, 65536) % 65536 == 0);
+        let end = next_end(0, u64::MAX / 65536 * 65536 - 65536, 65536);
+        assert!(end.is_multiple_of(65536));
     }
 
     #[test]

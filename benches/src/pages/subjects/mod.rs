@@ -3,6 +3,7 @@
 mod keyed;
 #[cfg(feature = "lmdb")]
 mod lmdb;
+mod mapped;
 mod ours;
 mod plain;
 #[cfg(feature = "redb")]
@@ -17,6 +18,7 @@ pub use plain::NAME as PLAIN;
 pub fn all() -> Vec<Box<dyn PageStore>> {
     vec![
         Box::new(plain::Plain),
+        Box::new(mapped::Mapped),
         Box::new(ours::Ours::logged()),
         Box::new(ours::Ours::copy_on_write()),
         #[cfg(feature = "lmdb")]

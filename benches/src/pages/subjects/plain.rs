@@ -34,23 +34,35 @@ impl PageStore for Plain {
 
     fn open(&self, dir: &Path, layout: Layout) -> Result<Box<dyn OpenStore>> {
         let path = dir.join("pages");
-        if !path.exists() {
-            let mut file = File::create(&path)?;
-            let block = vec![1; 256 * PAGE];
-            let mut left = (layout.pages + 1) * PAGE as u64;
-            while left > 0 {
-                let len = left.min(block.len() as u64);
-                file.write_all(&block[..len as usize])?;
-                left -= len;
-            }
-            file.sync_all()?;
-        }
+        fill(&path, layout)?;
         let through = open(&path, OFlags::WRONLY | OFlags::DSYNC, Mode::empty())?;
         Ok(Box::new(Open {
             pages: OpenOptions::new().write(true).open(&path)?,
             header: Mutex::new((through.into(), 0)),
         }))
     }
+}
+
+/// Bytes of the file: a header, and the pages.
+pub fn len(layout: Layout) -> u64 {
+    (layout.pages + 1) * PAGE as u64
+}
+
+/// Makes the file, if it is not there, and writes all of it.
+pub fn fill(path: &Path, layout: Layout) -> Result<()> {
+    if path.exists() {
+        return Ok(());
+    }
+    let mut file = File::create(path)?;
+    let block = vec![1; 256 * PAGE];
+    let mut left = len(layout);
+    while left > 0 {
+        let len = left.min(block.len() as u64);
+        file.write_all(&block[..len as usize])?;
+        left -= len;
+    }
+    file.sync_all()?;
+    Ok(())
 }
 
 struct Open {
