@@ -13,11 +13,12 @@ use std::process::Command;
 
 /// Our crates that know more than one system, the simulation with what it is made of, and this
 /// program.
-const CRATES: [&str; 12] = [
+const CRATES: [&str; 13] = [
     "logforce-format",
     "logforce-device",
     "logforce-device-os",
     "logforce-core",
+    "logforce-pages",
     "logforce-calibrate",
     "logforce",
     "logforce-measure",
@@ -38,11 +39,11 @@ pub const BACKENDS: &[&str] = &["logforce-device-os"];
 /// Those whose tests are made into programs. Not the simulation and its disk: they make no call of
 /// the system but to their threads, and take several times as long as everything else there. Not
 /// xtask: its tests run other programs of this system.
-pub const TESTED: &[&str] = CRATES.split_at(9).0;
+pub const TESTED: &[&str] = CRATES.split_at(10).0;
 
 /// The same and the simulation: together, since another list of crates may give those they share
 /// other features, and have them compiled again.
-pub const SIMULATED: &[&str] = CRATES.split_at(10).0;
+pub const SIMULATED: &[&str] = CRATES.split_at(11).0;
 
 /// A program or file, and the package that brings it.
 pub type Needed = (&'static str, &'static str);

@@ -33,6 +33,8 @@ mod guide;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod options;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
+mod page_files;
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod positions;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod retain;
