@@ -14,6 +14,7 @@ pub fn run(setting: &Setting) -> Result<Outcome> {
     build.args(["build", "--bin", "logforce-powercut"]);
     // Its own test of the command needs the command, beside it.
     build.args(["--bin", "logforce"]);
+    build.args(host::AS_FOR_TESTS);
     build.args(host::parts(setting.tier));
     let built = host::one_command(setting, Stage::Powercut, &mut build)?;
     if built.counts.failed > 0 {

@@ -16,6 +16,7 @@ const DEEP: &str = "10000";
 pub fn run(setting: &Setting) -> Result<Outcome> {
     let mut build = host::cargo_command(setting);
     build.args(["build", "--bin", "logforce-sim"]);
+    build.args(host::AS_FOR_TESTS);
     build.args(host::parts(setting.tier));
     let built = host::one_command(setting, Stage::Simulation, &mut build)?;
     if built.counts.failed > 0 {

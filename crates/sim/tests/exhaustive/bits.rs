@@ -39,7 +39,9 @@ struct Ways {
 /// - Of those three, outside of a deep run, only the one bit of each byte, and the one group of eight,
 ///   at which most is done: nothing reads a single bit of them. Of the zeroes of a slot one in eight
 ///   of those is opened.
-fn ways(region: Region, byte: usize, bit: u8) -> Option<Ways> {
+/// - Of all other bits, outside of a deep run, the closed log's every second, and the crashed log's others
+///   (`half`): both have the same fields.
+fn ways(region: Region, byte: usize, bit: u8, half: Option<usize>) -> Option<Ways> {
     let one = all() || byte % 8 == usize::from(bit);
     let every = Ways {
         look: true,
@@ -74,8 +76,11 @@ fn ways(region: Region, byte: usize, bit: u8) -> Option<Ways> {
         }
         // An opening that truncates meets the damage in the same code as one that refuses.
         _ => {
-            return Some(Ways {
+            let half = half.filter(|_| !thorough());
+            let is_here = half.is_none_or(|half| (byte + usize::from(bit)) % 2 == half);
+            return is_here.then_some(Ways {
                 truncate: one || thorough(),
+                stands_for: if half.is_some() { 2 } else { 1 },
                 ..every
             });
         }
@@ -121,6 +126,7 @@ impl AddAssign for Count {
 
 struct Flipper<'a> {
     fixture: &'a Fixture,
+    half: Option<usize>,
     image: FileImage,
     count: Count,
 }
@@ -183,8 +189,9 @@ impl Flipper<'_> {
 
     fn piece(&mut self, piece: &Part) {
         let bytes: Vec<usize> = piece.bytes.clone().collect();
+        let half = self.half;
         for bit in 0..8 {
-            let ways = |byte| ways(piece.region, byte, bit);
+            let ways = |byte| ways(piece.region, byte, bit, half);
             if all() || !matches!(piece.region, Region::Void | Region::Live) {
                 for byte in &bytes {
                     if let Some(ways) = ways(*byte) {
@@ -227,11 +234,12 @@ fn pieces(fixture: &Fixture) -> Vec<Part> {
     pieces
 }
 
-fn flip_everything(fixture: &Fixture, files: fn(&str) -> bool) -> Count {
+fn flip_everything(fixture: &Fixture, half: Option<usize>, files: fn(&str) -> bool) -> Count {
     let mut pieces = pieces(fixture);
     pieces.retain(|p| files(&p.file));
     let begin = || Flipper {
         fixture,
+        half,
         image: fixture.image.clone(),
         count: Count::default(),
     };
@@ -279,7 +287,7 @@ fn unprovable(fixture: &Fixture) -> u64 {
 #[test]
 fn every_bit_of_a_closed_log() {
     let fixture = logs::closed();
-    let count = flip_everything(&fixture, |_| true);
+    let count = flip_everything(&fixture, Some(0), |_| true);
     // A close in order leaves nothing that rot could pass off as a torn tail.
     assert_eq!(count.fates.get(&Fate::AboveStamp), None);
     assert_eq!(unprovable(&fixture), 0);
@@ -288,7 +296,7 @@ fn every_bit_of_a_closed_log() {
 #[test]
 fn every_bit_of_a_crashed_log() {
     let fixture = logs::crashed();
-    let count = flip_everything(&fixture, |_| true);
+    let count = flip_everything(&fixture, Some(1), |_| true);
     let above = count.fates.get(&Fate::AboveStamp).copied();
     assert_eq!(above, Some(unprovable(&fixture)));
     // While commits follow each other, it is the last batch, and no more.
@@ -304,7 +312,7 @@ fn every_bit_of_a_crashed_log() {
 #[test]
 fn every_bit_of_a_torn_log() {
     let fixture = logs::torn();
-    let count = flip_everything(&fixture, |file| file.ends_with(".seg"));
+    let count = flip_everything(&fixture, None, |file| file.ends_with(".seg"));
     assert_eq!(unprovable(&fixture), 0);
     assert_eq!(count.fates.get(&Fate::AboveStamp), None);
 }
