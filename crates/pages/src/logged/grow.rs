@@ -6,7 +6,6 @@ use crate::error::{Error, Result};
 use crate::files::DATA;
 use crate::growth::{next_end, zeroes};
 use crate::write_out::{gather, is_no_space};
-use logforce_device::Barrier;
 use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::sync::Arc;
@@ -87,9 +86,8 @@ impl LoggedStore {
     fn extend(&self, offsets: Range<u64>, page_count: u64) -> io::Result<()> {
         self.data.map.extend(page_count)?;
         let runs = gather(zeroes(offsets, &self.zeroes));
-        self.writers.write(&self.data.file, runs, false)?;
-        // At once: as long as a filesystem without a journal has only parts of the new tree of blocks on the
-        // medium, a cut of power loses the whole file.
-        self.data.file.barrier(Barrier::Full)
+        // No barrier: one that failed here might lose what the applier has written, and the applier's own
+        // would not tell. Its checkpoint makes this durable with everything else.
+        self.writers.write(&self.data.file, runs, false)
     }
 }

@@ -130,8 +130,8 @@ impl LoggedStore {
             state: &mut state,
         }
         .run(redo_from)?;
-        // Room is made durable before it is used. A disk that has lost it all the same has pages in the log above
-        // the file's end: more room is made above all of them, for it is made by writing.
+        // The file may have lost its new end in the crash, and the log has pages there: room for more is
+        // made above all of them, for it is made by writing.
         let recovered = state.chains.keys().max().map_or(0, |page| page + 1);
         state.room.reached = state.room.reached.max(recovered);
         data.map.covers_pages(state.room.reached.max(recovered));

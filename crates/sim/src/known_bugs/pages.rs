@@ -116,7 +116,7 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "redo-looked-up-late",
         "a version is to be rebuilt from ranges alone",
-    ).found_by(1193),
+    ).found_by(409),
     bug(
         "torn-page-not-repaired",
         "what recovery redid is not written before the log is truncated",

@@ -2,6 +2,7 @@
 
 use logforce_core::{Guarantee, Method, Options};
 use logforce_sim::model::{lock, small};
+use logforce_sim::stride;
 use logforce_sim::workload::{Step, World};
 use logforce_testkit::{Failure, SimOptions, Survival};
 
@@ -209,10 +210,11 @@ fn every_durable_method_survives() {
                 .method(method)
                 .require(guarantee);
             // Together they visit every operation; each of them alone would take a while.
-            let first = (method as usize + n) % 5;
-            case.crash_at(Failure::Power, 1, first, 5);
+            let every = stride(5);
+            let first = (3 * method as usize + n) % every;
+            case.crash_at(Failure::Power, 1, first, every);
             if n < 2 && guarantee < Guarantee::PowerLoss {
-                case.crash_at(Failure::Process, 1, first, 5);
+                case.crash_at(Failure::Process, 1, first, every);
                 case.crash_at(Failure::Os, 1, first, 5);
             }
         }
