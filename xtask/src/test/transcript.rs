@@ -152,8 +152,8 @@ impl Transcript {
         sum
     }
 
-    /// How many tests the runner itself left out: an `#[ignore]` switches a test off on every
-    /// machine. No test has one now.
+    /// How many tests the runner itself left out, by an attribute, which switches a test off on every
+    /// machine.
     pub fn ignored(&self) -> u64 {
         let counts = self.suites.iter().filter_map(|s| s.counts);
         counts.map(|c| c.skipped).sum()

@@ -13,6 +13,7 @@ use logforce_device::sync::AtomicU32;
 use logforce_format::{Lsn, MAX_PAGES, planted};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Bytes of pages that are written at once, and runs of them: enough for several writes in flight, and so
@@ -125,7 +126,8 @@ impl LoggedStore {
             }
             let mut state = self.state();
             if let Some(closed) = &mut state.closed {
-                closed.applied = written.len();
+                // Also those that needed no write: the checkpoint before had written their newest version.
+                closed.applied = pages.len() - left.len();
             }
             state.stalled = None;
             drop(state);
@@ -137,9 +139,14 @@ impl LoggedStore {
         if planted!("log-truncated-early") {
             self.log.truncate_front(closed.at.end).map_err(Error::Log)?;
         }
+        let map = Error::io("write", self.place.path_of(crate::files::MAP));
+        self.data.map.write().map_err(map)?;
         let synced = self.data.sync();
         add(&self.counts.barriers, 2);
-        let synced = synced.map_err(Error::io("sync", slots.path().clone()))?;
+        // Whatever it failed for, a full disk included: the system may have dropped what was written, and a
+        // second sync would answer with success.
+        let failed = |e| Error::Poisoned(Arc::new(Error::io("sync", slots.path().clone())(e)));
+        let synced = synced.map_err(failed)?;
         let (commit, page_count) = (closed.at.commit, closed.at.page_count);
         let checkpoint = synced.checkpoint(slots, closed.at.end, commit, page_count);
         let checkpoint = checkpoint.map_err(write)?;

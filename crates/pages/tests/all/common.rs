@@ -36,7 +36,7 @@ pub fn open(rt: &SimRuntime, disk: &SimDisk, options: Options) -> Result<PageFil
     PageFile::open(&*disk.system(rt), PATH, OpenMode::OpenOrCreate, options)
 }
 
-/// Runs `body` on a disk of its own, for each way of committing.
+/// Runs `body` on a disk of its own, for each commit mode.
 pub fn with_file(body: impl Fn(&PageFile)) {
     for mode in MODES {
         let disk = disk(1);

@@ -15,7 +15,7 @@ use std::time::Instant;
 
 #[derive(Debug, ClapArgs)]
 pub struct Args {
-    /// Live cuts that count, of each way of committing on each filesystem.
+    /// Live cuts that count, of each commit mode on each filesystem.
     #[arg(long, default_value_t = 60)]
     cycles: u64,
     /// Replayed crash states that count, of each.

@@ -1,6 +1,7 @@
 //! What a page file shows of a copy on which something rotted: the right bytes or the damage's place.
 
-use super::model::{History, Image, State};
+use super::model::{Image, State, Universe};
+use super::workload::Notes;
 use super::{PATH, Run};
 use logforce_core::OpenMode;
 use logforce_format::PageFileHeader;
@@ -26,7 +27,7 @@ enum Place {
 }
 
 /// Damages one kind of place of the crashed disk, opens it, and looks at every page.
-pub(super) fn corrupt_and_look(run: &mut Run, history: &History, commit: u64, found: &State) {
+pub(super) fn corrupt_and_look(run: &mut Run, notes: &Notes, commit: u64, found: &State) {
     let schedule = run.rng.bits();
     // A slot may be torn by the crash; of two whole ones the other is enough.
     let has_two_slots = slots_of(&run.disk) == 2;
@@ -56,9 +57,11 @@ pub(super) fn corrupt_and_look(run: &mut Run, history: &History, commit: u64, fo
         );
         let expected = match shown == commit {
             true => found.clone(),
-            false if shown >= history.base_commit => history.at(shown, &run.fixed.universe),
-            // Of a boot before: nobody knows any more.
-            false => return false,
+            false => match before(notes, &snapshot, shown, &run.fixed.universe) {
+                Some(expected) => expected,
+                // Of a boot before: nobody knows any more.
+                None => return false,
+            },
         };
         let damaged = compare(run, &snapshot, &expected, place);
         drop(snapshot);
@@ -66,6 +69,21 @@ pub(super) fn corrupt_and_look(run: &mut Run, history: &History, commit: u64, fo
         damaged
     });
     run.coverage.damages += u64::from(damaged);
+}
+
+/// What the snapshot of an older commit must show, which is what it shows if the notes explain it: a
+/// commit of unknown outcome may be this one or a later one. `None` for a commit of a boot before.
+fn before(notes: &Notes, snapshot: &Snapshot, shown: u64, universe: &Universe) -> Option<State> {
+    if shown < notes.history.base_commit {
+        return None;
+    }
+    let state = State::of(snapshot, universe).unwrap_or_else(|e| panic!("one slot: {e}"));
+    let seen = notes.seen.iter().map(|seen| (seen.commit, &seen.state));
+    let known = &notes.history;
+    match known.explain(&notes.unknown, (shown, &state), seen, universe) {
+        Some(_) => Some(state),
+        None => Some(known.at(shown, universe)),
+    }
 }
 
 /// Reads every page. Returns whether damage was reported.

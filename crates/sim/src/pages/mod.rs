@@ -272,7 +272,7 @@ impl Run {
         let _report = self.report(&format!("boot {boot}, after {failure:?}"));
         let (schedule, closes) = (self.rng.bits(), self.rng.one_in(2));
         let universe = self.fixed.universe.clone();
-        let (history, commit, found) = SimRuntime::run(schedule, |rt| {
+        let (commit, found) = SimRuntime::run(schedule, |rt| {
             let file = self
                 .open(rt)
                 .unwrap_or_else(|e| panic!("{}: {e}", self.name));
@@ -281,7 +281,7 @@ impl Run {
             let found = State::of(&snapshot, &universe);
             let found = found.unwrap_or_else(|e| panic!("{}: {e}", self.name));
             assert_eq!(file.latest().expect("it is open").commit(), commit);
-            let history = self.compare(&notes, commit, &found);
+            self.compare(&notes, commit, &found);
             drop(snapshot);
             match closes {
                 true => file
@@ -289,7 +289,7 @@ impl Run {
                     .unwrap_or_else(|e| panic!("{}: {e}", self.name)),
                 false => self.disk.cut(),
             }
-            (history, commit, found)
+            (commit, found)
         });
         if !closes {
             let failure = self.rng.pick(&[Failure::Power, Failure::Process]);
@@ -299,7 +299,7 @@ impl Run {
         if self.rng.one_in(3) && commit > 0 {
             let recovered = self.disk.snapshot();
             self.disk.restore(&crashed);
-            damage::corrupt_and_look(self, &history, commit, &found);
+            damage::corrupt_and_look(self, &notes, commit, &found);
             self.disk.restore(&recovered);
         }
         self.coverage.openings += 1;
@@ -312,8 +312,8 @@ impl Run {
         (self.base, self.base_commit) = (found, commit);
     }
 
-    /// Compares what was found with the notes. Returns the history that led to it.
-    fn compare(&mut self, notes: &Notes, commit: u64, found: &State) -> History {
+    /// Compares what was found with the notes.
+    fn compare(&mut self, notes: &Notes, commit: u64, found: &State) {
         let universe = &self.fixed.universe;
         assert!(
             commit >= notes.acknowledged.max(self.base_commit),
@@ -323,7 +323,7 @@ impl Run {
         let known = &notes.history;
         let seen = notes.seen.iter().map(|seen| (seen.commit, &seen.state));
         let explained = known.explain(&notes.unknown, (commit, found), seen, universe);
-        let Some(mut history) = explained else {
+        let Some(history) = explained else {
             let difference = known.at(commit, universe).difference(found);
             let why = difference.map(|d| format!("expected, and found: {d}"));
             panic!(
@@ -353,8 +353,6 @@ impl Run {
                 self.coverage.snapshots += 1;
             }
         }
-        history.done.retain(|number, _| *number <= commit);
-        history
     }
 }
 

@@ -5,6 +5,7 @@ use logforce_core::{
     BatchInfo, BatchKind, Damage, Error, ErrorKind, Inspector, Log, Lsn, OnDamage, OpenMode,
     Options, Record, RecoveryCase, Visit,
 };
+use logforce_sim::is_deep;
 use logforce_sim::model::{Known, PATH, lock, read, small};
 use logforce_sim::workload::{Image, Step, World};
 use logforce_testkit::{Failure, SimOptions, SimRuntime, Survival};
@@ -265,10 +266,12 @@ fn flip_everywhere(closed: bool) {
     let mut silent = 0;
     for (n, b) in fixture.batches.iter().enumerate() {
         let payload = (b.payload_len > 0).then_some(128 + u64::from(b.payload_len) / 2);
-        for at in [Some(0), Some(20), Some(84), Some(100), payload]
-            .into_iter()
-            .flatten()
-        {
+        let places = [Some(0), Some(20), Some(84), Some(100), payload];
+        for (field, at) in places.into_iter().flatten().enumerate() {
+            // What is left out in this batch is done in its neighbours.
+            if closed && !is_deep() && (n + field) % 2 == 1 {
+                continue;
+            }
             fixture.world.restore(&fixture.image);
             let flipped = fixture
                 .world

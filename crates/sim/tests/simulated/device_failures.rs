@@ -138,7 +138,7 @@ fn an_error_where_nothing_reads_past_the_cache() {
             ..SimOptions::default()
         };
         case.options = small().method(method);
-        case.fail_everywhere(Fault::Io, 3);
+        case.fail_everywhere(Fault::Io, stride(3));
     }
 }
 
@@ -147,14 +147,14 @@ fn an_error_under_other_methods() {
     for method in [Method::Fsync, Method::DirectFdatasync] {
         let mut case = case("eio", vec![spanning()]);
         case.options = small().method(method);
-        case.fail_everywhere(Fault::Io, 3);
+        case.fail_everywhere(Fault::Io, stride(3));
     }
 }
 
 #[test]
 fn no_space_at_any_operation() {
-    let coverage = case("enospc", vec![truncation()]).fail_everywhere(Fault::NoSpace, 2);
-    assert!(coverage.poisoned > 20, "{coverage:?}");
+    let coverage = case("enospc", vec![truncation()]).fail_everywhere(Fault::NoSpace, stride(2));
+    assert!(coverage.poisoned > 40 / stride(2), "{coverage:?}");
 }
 
 /// A disk that fills up: refused before acceptance, and on again once there is space.
@@ -205,7 +205,7 @@ fn a_crash_on_a_full_disk() {
         whole.work_through(1, &case.threads[0]),
         Outcome::Refused(_)
     ));
-    for op in (0..whole.disk.ops()).step_by(2) {
+    for op in (0..whole.disk.ops()).step_by(stride(2)) {
         let world = case.world(&format!("cut at {op}"));
         world.disk.cut_at(op);
         world.work_through(1, &case.threads[0]);

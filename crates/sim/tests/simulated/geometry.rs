@@ -2,6 +2,7 @@
 
 use logforce_core::{Method, Options};
 use logforce_sim::model::{lock, small};
+use logforce_sim::stride;
 use logforce_sim::workload::{Outcome, Step, World};
 use logforce_testkit::{Failure, SimOptions};
 
@@ -34,7 +35,7 @@ fn the_write_unit_changes() {
         // There the tail is written again, past the cache only where that was its unit.
         (4096, 16384, direct, false),
     ] {
-        for op in (40..220).step_by(4) {
+        for op in (40..220).step_by(stride(4)) {
             let name = format!("{first} to {second}, cut at {op}");
             let disk = SimOptions {
                 physical_sector: first,

@@ -156,6 +156,10 @@ fn a_crash_at_every_operation() {
                 let _ = SimRuntime::run(1, |rt| work(&disk, rt, &options, &mut known));
                 let image = disk.snapshot();
                 for (n, survival) in Survival::ALL.into_iter().enumerate() {
+                    // What is left out after this cut is done after its neighbours.
+                    if !is_deep() && (n + op as usize) % 2 == 1 {
+                        continue;
+                    }
                     let what = format!("{kind:?}, old {old}, cut at {op}, {survival:?}");
                     disk.restore(&image);
                     let failure = if n == 0 {
