@@ -43,14 +43,15 @@ pub const SUBJECTS: [Subject; 2] = [
     },
 ];
 
-/// Makes cargo run the program.
-pub const RUN: [&str; 6] = ["run", "--quiet", "--locked", "-p", "logforce-sim", "--"];
+/// Makes cargo run the program; its own words follow a `--`.
+pub const RUN: [&str; 5] = ["run", "--quiet", "--locked", "-p", "logforce-sim"];
 
 /// `cargo xtask sim`: random runs.
 pub fn runs(words: &[String]) -> Result<bool> {
     let workspace = Workspace::find()?;
     let mut command = Command::new(cargo());
-    command.current_dir(&workspace.root).args(RUN).args(words);
+    command.current_dir(&workspace.root);
+    command.args(RUN).arg("--").args(words);
     ended_well(command)
 }
 
@@ -58,7 +59,7 @@ pub fn runs(words: &[String]) -> Result<bool> {
 pub fn planted(words: &[String]) -> Result<bool> {
     let workspace = Workspace::find()?;
     let mut command = with_bugs(&workspace);
-    command.args(RUN).arg("planted").args(words);
+    command.args(RUN).args(["--", "planted"]).args(words);
     ended_well(command)
 }
 

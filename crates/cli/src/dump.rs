@@ -4,17 +4,18 @@ pub mod data;
 mod line;
 
 use crate::exit::{End, Usage};
+use crate::listing::Listing;
 use crate::look::{
     LogArgs, LogInfo, explain, given_up_words, is_overtaken, parse_lsn, places_of, unknown_bounds,
 };
-use crate::output::{Sink, Writer, complain};
+use crate::output::{Sink, complain};
 use crate::pages;
 use anyhow::bail;
 use data::Data;
 use line::{Line, Places};
 use logforce::{Lsn, Visit};
 use logforce_measure::arguments;
-use std::io::{self, Write};
+use std::io::Write;
 
 const MORE: &str = "\
 Prints a line for each batch and each record, in the order of the log, and one for each place that
@@ -113,20 +114,12 @@ pub fn run(args: Args) -> anyhow::Result<End> {
             "--from {from} and --to {to} leave nothing to list: --to must be above --from"
         )));
     }
-    let sinks = args.log.sinks()?;
-    let to_person = sinks.json.is_none() && sinks.csv.is_none();
+    let mut out = Listing::open(&args.log, args.limit)?;
+    let to_person = out.is_text();
     let inspector = args.log.inspector()?;
     let summary = inspector.summary();
-    let mut out = Outputs {
-        json: sinks.json,
-        csv: sinks.csv.map(csv::Writer::from_writer),
-        lines: match to_person {
-            true => Some(Sink::Stdout.writer()?),
-            false => None,
-        },
-        written: 0,
-    };
-    out.begin(&LogInfo::new(&args.log.dir, &summary))?;
+    let log = LogInfo::new(&args.log.dir, &summary);
+    out.begin("logforce-dump", "log", &log)?;
     let places = Places::new(&summary.segments);
     let data = args.data.unwrap_or(Data::Text);
     let shown = match args.data_bytes {
@@ -141,7 +134,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
             Visit::Record { record, .. } | Visit::Part(record) => record.start,
             Visit::Damage(d) => d.lsn,
         };
-        if args.to.is_some_and(|to| at >= to) || args.limit.is_some_and(|n| out.written >= n) {
+        if args.to.is_some_and(|to| at >= to) || out.is_full() {
             whole = false;
             return false;
         }
@@ -160,7 +153,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
                 Line::damage(d)
             }
         };
-        result = out.line(&line);
+        result = out.line(&line).map(drop);
         result.is_ok()
     })?;
     result?;
@@ -174,11 +167,13 @@ pub fn run(args: Args) -> anyhow::Result<End> {
                 };
                 let wanted = args.from.is_none_or(|from| record.start >= from)
                     && args.to.is_none_or(|to| record.start < to);
-                if args.limit.is_some_and(|n| out.written >= n) {
+                if out.is_full() {
                     return false;
                 }
                 if wanted {
-                    result = out.line(&Line::given_up(record, proven, data, shown));
+                    result = out
+                        .line(&Line::given_up(record, proven, data, shown))
+                        .map(drop);
                 }
                 result.is_ok()
             })?;
@@ -186,7 +181,14 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         }
     }
     let end = whole.then_some((finding.end, finding.case));
-    out.finish(end, damages)?;
+    // Only if all was read.
+    let (lsn, case) = match end {
+        Some((lsn, case)) => (lsn.to_string(), format!("\"{}\"", case.label())),
+        None => ("null".to_owned(), "null".to_owned()),
+    };
+    out.finish(&format!(
+        "\"end\":{lsn},\"case\":{case},\"damages\":{damages}"
+    ))?;
     for range in &given_up {
         complain(&given_up_words(range));
     }
@@ -247,67 +249,5 @@ fn raw(args: &LogArgs, lsn: Lsn) -> anyhow::Result<End> {
             "no record begins at LSN {lsn}, or it was voided: `logforce dump --records` lists those that \
              there are"
         ),
-    }
-}
-
-/// Where lines go.
-struct Outputs {
-    json: Option<Writer>,
-    csv: Option<csv::Writer<Writer>>,
-    lines: Option<Writer>,
-    written: u64,
-}
-
-impl Outputs {
-    fn begin(&mut self, log: &LogInfo) -> anyhow::Result<()> {
-        if let Some(json) = &mut self.json {
-            let log = serde_json::to_string(log).map_err(io::Error::from)?;
-            write!(
-                json,
-                "{{\"schema\":\"logforce-dump\",\"version\":1,\n\"log\":{log},\n\"entries\":["
-            )?;
-        }
-        Ok(())
-    }
-
-    fn line(&mut self, line: &Line) -> anyhow::Result<()> {
-        if let Some(json) = &mut self.json {
-            json.write_all(if self.written > 0 { b",\n" } else { b"\n" })?;
-            json.write_all(line.json()?.as_bytes())?;
-        }
-        if let Some(csv) = &mut self.csv {
-            csv.serialize(line)?;
-        }
-        if let Some(lines) = &mut self.lines {
-            writeln!(lines, "{line}")?;
-        }
-        self.written += 1;
-        Ok(())
-    }
-
-    /// `end` only if all was read.
-    fn finish(
-        mut self,
-        end: Option<(Lsn, logforce::RecoveryCase)>,
-        damages: u64,
-    ) -> anyhow::Result<()> {
-        if let Some(json) = &mut self.json {
-            let (lsn, case) = match end {
-                Some((lsn, case)) => (lsn.to_string(), format!("\"{}\"", case.label())),
-                None => ("null".to_owned(), "null".to_owned()),
-            };
-            writeln!(
-                json,
-                "\n],\n\"end\":{lsn},\"case\":{case},\"damages\":{damages}}}"
-            )?;
-            json.flush()?;
-        }
-        if let Some(csv) = &mut self.csv {
-            csv.flush()?;
-        }
-        if let Some(lines) = &mut self.lines {
-            lines.flush()?;
-        }
-        Ok(())
     }
 }

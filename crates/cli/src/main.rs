@@ -8,6 +8,7 @@ mod calibrate;
 mod dump;
 mod exit;
 mod facts;
+mod listing;
 mod live;
 mod look;
 mod output;

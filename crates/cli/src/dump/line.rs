@@ -6,7 +6,6 @@ use logforce_measure::numbers::count;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io;
 
 /// A batch, a record or a damaged place. What does not apply is `None`: left out of JSON, empty in
 /// CSV.
@@ -150,15 +149,6 @@ impl Line {
             text: d.to_string(),
             ..Line::default()
         }
-    }
-
-    /// As an object in one line.
-    pub fn json(&self) -> io::Result<String> {
-        let mut value = serde_json::to_value(self)?;
-        if let Some(fields) = value.as_object_mut() {
-            fields.retain(|_, v| !v.is_null());
-        }
-        Ok(value.to_string())
     }
 }
 

@@ -2,14 +2,13 @@
 
 use super::info::FileInfo;
 use crate::exit::End;
+use crate::listing::Listing;
 use crate::look::{LogArgs, places_of};
-use crate::output::{Sink, Writer, complain};
-use logforce::pages::{
-    ChangeInfo, Damage, HeaderSlot, NodeInfo, PageInfo, RedoInfo, VerifyReport, Visit,
-};
+use crate::output::complain;
+use logforce::pages::{ChangeInfo, Damage, HeaderSlot, NodeInfo, PageInfo, RedoInfo, Visit};
 use logforce_measure::numbers::{bytes, count};
 use serde::Serialize;
-use std::io::{self, Write};
+use std::fmt;
 
 /// A line. What does not apply is `None`: left out of JSON, empty in CSV.
 #[derive(Debug, Default, Serialize)]
@@ -171,114 +170,52 @@ impl Line {
             ..Line::default()
         }
     }
+}
 
-    fn json(&self) -> io::Result<String> {
-        let mut value = serde_json::to_value(self)?;
-        if let Some(fields) = value.as_object_mut() {
-            fields.retain(|_, v| !v.is_null());
-        }
-        Ok(value.to_string())
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.what {
+            "damage" => "DAMAGE",
+            other => other,
+        };
+        write!(f, "{what:<6}  {}", self.text)
     }
 }
 
-struct Outputs {
-    json: Option<Writer>,
-    csv: Option<csv::Writer<Writer>>,
-    lines: Option<Writer>,
-    written: u64,
-    limit: u64,
-}
-
-impl Outputs {
-    /// Whether there may be more.
-    fn line(&mut self, line: &Line) -> anyhow::Result<bool> {
-        if self.written >= self.limit {
-            return Ok(false);
-        }
-        if let Some(json) = &mut self.json {
-            json.write_all(if self.written > 0 { b",\n" } else { b"\n" })?;
-            json.write_all(line.json()?.as_bytes())?;
-        }
-        if let Some(csv) = &mut self.csv {
-            csv.serialize(line)?;
-        }
-        if let Some(lines) = &mut self.lines {
-            let what = match line.what {
-                "damage" => "DAMAGE",
-                other => other,
-            };
-            writeln!(lines, "{what:<6}  {}", line.text)?;
-        }
-        self.written += 1;
-        Ok(true)
-    }
-
-    fn visit(&mut self, visit: &Visit<'_>, redo: bool) -> anyhow::Result<bool> {
-        match visit {
-            Visit::Header(slot) => self.line(&Line::header(slot)),
-            Visit::Redo(_) if !redo => Ok(true),
-            Visit::Redo(record) => {
-                let mut more = self.line(&Line::redo(record))?;
-                for change in &record.changes {
-                    more = more && self.line(&Line::change(record, change))?;
-                }
-                Ok(more)
+/// Whether there may be more.
+fn list(out: &mut Listing, visit: &Visit<'_>, redo: bool) -> anyhow::Result<bool> {
+    match visit {
+        Visit::Header(slot) => out.line(&Line::header(slot)),
+        Visit::Redo(_) if !redo => Ok(true),
+        Visit::Redo(record) => {
+            let mut more = out.line(&Line::redo(record))?;
+            for change in &record.changes {
+                more = more && out.line(&Line::change(record, change))?;
             }
-            Visit::Node(node) => self.line(&Line::node(node)),
-            Visit::Page(page) => self.line(&Line::page(page)),
-            Visit::Damage(damage) => self.line(&Line::damage(damage)),
+            Ok(more)
         }
-    }
-
-    fn finish(mut self, report: &VerifyReport) -> anyhow::Result<()> {
-        if let Some(json) = &mut self.json {
-            writeln!(
-                json,
-                "\n],\n\"in_use\":{},\"damages\":{}}}",
-                report.in_use, report.damages
-            )?;
-            json.flush()?;
-        }
-        if let Some(csv) = &mut self.csv {
-            csv.flush()?;
-        }
-        if let Some(lines) = &mut self.lines {
-            lines.flush()?;
-        }
-        Ok(())
+        Visit::Node(node) => out.line(&Line::node(node)),
+        Visit::Page(page) => out.line(&Line::page(page)),
+        Visit::Damage(damage) => out.line(&Line::damage(damage)),
     }
 }
 
 /// Lists.
 pub fn run(args: &LogArgs, redo: bool, limit: Option<u64>) -> anyhow::Result<End> {
-    let sinks = args.sinks()?;
-    let to_person = sinks.json.is_none() && sinks.csv.is_none();
+    let mut out = Listing::open(args, limit)?;
     let inspector = super::inspector(args)?;
     let file = FileInfo::new(&args.dir, &inspector.summary()?);
-    let mut out = Outputs {
-        json: sinks.json,
-        csv: sinks.csv.map(csv::Writer::from_writer),
-        lines: match to_person {
-            true => Some(Sink::Stdout.writer()?),
-            false => None,
-        },
-        written: 0,
-        limit: limit.unwrap_or(u64::MAX),
-    };
-    if let Some(json) = &mut out.json {
-        let file = serde_json::to_string(&file).map_err(io::Error::from)?;
-        write!(
-            json,
-            "{{\"schema\":\"logforce-pages-dump\",\"version\":1,\n\"file\":{file},\n\"entries\":["
-        )?;
-    }
+    out.begin("logforce-pages-dump", "file", &file)?;
     let mut result = Ok(true);
     let report = inspector.walk(&mut |visit| {
-        result = out.visit(&visit, redo);
+        result = list(&mut out, &visit, redo);
         matches!(result, Ok(true))
     })?;
     result?;
-    out.finish(&report)?;
+    out.finish(&format!(
+        "\"in_use\":{},\"damages\":{}",
+        report.in_use, report.damages
+    ))?;
     if report.in_use > 0 {
         complain(&format!(
             "IN USE: {} being written, not checked",

@@ -29,13 +29,11 @@ impl CowStore {
             if state.is_closed {
                 return;
             }
-            let is_due = state.is_wanted || state.deadline.is_some_and(|at| at <= now);
-            let left = state.deadline.map(|at| at.saturating_sub(now));
-            let batch = state.last_batch();
+            let (is_due, left) = state.schedule.is_due(now);
+            let batch = state.batches.last();
             if is_due && batch.is_none() {
                 // It is durable by now.
-                state.is_wanted = false;
-                state.deadline = None;
+                state.schedule.clear();
             }
             drop(state);
             match batch {

@@ -1,13 +1,13 @@
 //! Commits that become durable together.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::sync::Event;
 use logforce_device::Runtime;
 use logforce_device::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, PoisonError};
 use std::task::Waker;
 
 /// The commits that one header makes durable, or none of them. Who waits for one of them waits for
@@ -95,5 +95,61 @@ impl Batch {
 
     pub(crate) fn is_trusted(&self) -> bool {
         self.is_trusted.load(SeqCst)
+    }
+}
+
+/// The batches that have no outcome yet.
+#[derive(Default)]
+pub(crate) struct Batches {
+    /// The commits that the next header makes durable.
+    pub(crate) open: Arc<Batch>,
+    /// Those that the leader is writing.
+    in_flight: Option<Arc<Batch>>,
+    /// Commits were rolled back that somebody took for accepted, and nobody has heard of it yet.
+    unreported: Option<Error>,
+}
+
+impl Batches {
+    /// The one whose outcome is that of everything committed so far; `None` if all is durable.
+    pub(crate) fn last(&self) -> Option<Arc<Batch>> {
+        match self.open.is_empty() {
+            true => self.in_flight.clone(),
+            false => Some(self.open.clone()),
+        }
+    }
+
+    /// Bytes of pages that are committed and not written.
+    pub(crate) fn dirty_bytes(&self) -> u64 {
+        self.open.bytes() + self.in_flight.as_ref().map_or(0, |batch| batch.bytes())
+    }
+
+    /// The leader takes the open one.
+    pub(crate) fn begin_force(&mut self) -> Arc<Batch> {
+        let batch = std::mem::take(&mut self.open);
+        self.in_flight = Some(batch.clone());
+        batch
+    }
+
+    /// The leader is done with it.
+    pub(crate) fn end_force(&mut self) {
+        self.in_flight = None;
+    }
+
+    /// Decides all of them. [`Batch::notify`] has to follow for each, without a lock held.
+    pub(crate) fn end(&mut self, outcome: &Result<()>) -> Vec<Arc<Batch>> {
+        let open = std::mem::take(&mut self.open);
+        let batches: Vec<_> = self.in_flight.take().into_iter().chain([open]).collect();
+        for batch in &batches {
+            if batch.is_trusted() {
+                self.unreported = outcome.clone().err();
+            }
+            batch.decide(outcome.clone());
+        }
+        batches
+    }
+
+    /// The error of commits that were taken for accepted, once.
+    pub(crate) fn report(&mut self) -> Result<()> {
+        self.unreported.take().map_or(Ok(()), Err)
     }
 }

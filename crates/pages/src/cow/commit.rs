@@ -185,18 +185,15 @@ impl CowStore {
             version.commit = commit;
             let before = std::mem::replace(&mut state.latest, version);
             state.conflicts.record(commit, &changes);
-            let batch = state.open.clone();
+            let batch = state.batches.open.clone();
             batch.add(draft.bytes);
             let mut calls = false;
             match (within, now) {
                 (Some(within), Some(now)) => {
                     batch.trust();
-                    calls = state.force_by(now, within);
+                    calls = state.schedule.force_by(now, within);
                 }
-                _ if !is_awaited => {
-                    calls = !state.is_wanted;
-                    state.is_wanted = true;
-                }
+                _ if !is_awaited => calls = state.schedule.want(),
                 _ => {}
             }
             drop(state);
@@ -247,9 +244,11 @@ impl CowStore {
         let mut state = self.lock();
         state.check()?;
         state.check_base(view.commit())?;
-        let (commit, batch) = (state.latest.commit, state.last_batch());
-        let calls = batch.is_some() && is_forced && !is_awaited && !state.open.is_empty();
-        state.is_wanted |= calls;
+        let (commit, batch) = (state.latest.commit, state.batches.last());
+        let calls = batch.is_some() && is_forced && !is_awaited && !state.batches.open.is_empty();
+        if calls {
+            state.schedule.want();
+        }
         drop(state);
         if calls {
             self.work.notify(self.runtime());
@@ -267,10 +266,10 @@ impl CowStore {
     fn wait_for_room(&self) -> Result<()> {
         loop {
             let state = self.lock();
-            if state.dirty_bytes() < self.most_dirty {
+            if state.batches.dirty_bytes() < self.most_dirty {
                 return Ok(());
             }
-            let batch = state.last_batch();
+            let batch = state.batches.last();
             drop(state);
             Counts::add(&self.counts.waits, 1);
             match batch {

@@ -60,7 +60,7 @@ impl CowStore {
 
     /// As [`CowStore::force`], also when it is being closed.
     pub(crate) fn force_all(&self) -> Result<()> {
-        let batch = self.lock().last_batch();
+        let batch = self.lock().batches.last();
         if let Some(batch) = batch {
             self.wait_for(&batch)?;
         }
@@ -69,7 +69,7 @@ impl CowStore {
             return Err(error.clone());
         }
         // Somebody has to learn of commits that were accepted and rolled back.
-        state.untold.take().map_or(Ok(()), Err)
+        state.batches.report()
     }
 
     /// Waits for the outcome of a batch, and leads it if nobody does.
@@ -106,11 +106,9 @@ impl<'a> Leader<'a> {
     /// Takes the turn, if it is there, and everything committed so far.
     fn begin(store: &'a CowStore, state: &mut State) -> Option<Leader<'a>> {
         let turn = state.turn.take()?;
-        let batch = std::mem::take(&mut state.open);
-        state.flying = Some(batch.clone());
+        let batch = state.batches.begin_force();
         // All that was asked for is in this batch.
-        state.deadline = None;
-        state.is_wanted = false;
+        state.schedule.clear();
         Some(Leader {
             store,
             turn: Some(turn),
@@ -141,7 +139,7 @@ impl<'a> Leader<'a> {
             }
         };
         let took = self.store.runtime().now().saturating_sub(began);
-        self.store.lock().note_force(took);
+        self.store.lock().schedule.note_force(took);
         self.notify(&ended);
     }
 
@@ -307,7 +305,7 @@ impl<'a> Leader<'a> {
         }
         forced.placed.publish_places();
         let mut state = self.store.lock();
-        state.flying = None;
+        state.batches.end_force();
         self.batch.decide(Ok(()));
         self.give_back(&mut state);
         vec![self.batch.clone()]
@@ -325,7 +323,7 @@ impl<'a> Leader<'a> {
         for batch in ended {
             batch.notify(runtime);
         }
-        let open = self.store.lock().open.clone();
+        let open = self.store.lock().batches.open.clone();
         // Any of those that wait for it can be the next leader.
         open.done.notify_one(runtime);
         self.store.turn_ended.notify(runtime);

@@ -16,7 +16,7 @@
 //! | `conflicts` | who has changed a page last |
 //! | `cache`, `medium` | contents of places in memory; reading them, verified |
 //! | `batch`, `state`, `store` | commits that get durable together; what the mutex guards; all parts |
-//! | `view`, `commit`, `force`, `background`, `walk`, `lifecycle` | what is done with them |
+//! | `view`, `commit`, `force`, `background`, `schedule`, `walk`, `lifecycle` | what is done with them |
 
 mod background;
 mod batch;
@@ -28,6 +28,7 @@ pub(crate) mod medium;
 mod pins;
 mod places;
 mod plan;
+mod schedule;
 mod state;
 mod store;
 pub(crate) mod tree;

@@ -1,9 +1,10 @@
 //! What the mutex of a copy-on-write store guards: pure memory.
 
-use crate::cow::batch::Batch;
+use crate::cow::batch::{Batch, Batches};
 use crate::cow::conflicts::Conflicts;
 use crate::cow::pins::Pins;
 use crate::cow::places::Places;
+use crate::cow::schedule::Schedule;
 use crate::cow::tree::Tree;
 use crate::error::{Error, Result};
 use crate::header::HeaderSlots;
@@ -12,7 +13,6 @@ use logforce_format::{PageFileHeader, planted};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// A committed state.
 #[derive(Debug, Clone, Default)]
@@ -51,20 +51,10 @@ pub(crate) struct State {
     slots: VecDeque<u64>,
     /// Commits that were rolled back for lack of space, oldest first.
     rolled_back: VecDeque<(Range<u64>, Error)>,
-    /// Commits were rolled back that somebody took for accepted, and nobody was told yet.
-    pub(crate) untold: Option<Error>,
-    /// The commits that the next header makes durable.
-    pub(crate) open: Arc<Batch>,
-    /// Those that the leader is writing.
-    pub(crate) flying: Option<Arc<Batch>>,
+    pub(crate) batches: Batches,
     /// `None` while there is a leader, and after closing.
     pub(crate) turn: Option<Box<Turn>>,
-    /// When the thread in the background has to begin to force, by the runtime's clock.
-    pub(crate) deadline: Option<Duration>,
-    /// Somebody waits, and leaves it to the thread in the background to force.
-    pub(crate) is_wanted: bool,
-    /// Moving average of what a force takes.
-    pub(crate) usual_force: Option<Duration>,
+    pub(crate) schedule: Schedule,
     /// The first failure after which nothing that is written may be believed.
     pub(crate) failed: Option<Error>,
     pub(crate) is_closed: bool,
@@ -93,13 +83,9 @@ impl State {
             conflicts: Conflicts::default(),
             slots: [0, 0].into(),
             rolled_back: VecDeque::new(),
-            untold: None,
-            open: Arc::default(),
-            flying: None,
+            batches: Batches::default(),
             turn: Some(turn),
-            deadline: None,
-            is_wanted: false,
-            usual_force: None,
+            schedule: Schedule::default(),
             failed: None,
             is_closed: false,
         }
@@ -126,39 +112,6 @@ impl State {
             Some((_, error)) => Err(error.clone()),
             None => Ok(()),
         }
-    }
-
-    /// The batch whose outcome is that of everything committed so far; `None` if all is durable.
-    pub(crate) fn last_batch(&self) -> Option<Arc<Batch>> {
-        match self.open.is_empty() {
-            true => self.flying.clone(),
-            false => Some(self.open.clone()),
-        }
-    }
-
-    /// Bytes of pages that are committed and not written.
-    pub(crate) fn dirty_bytes(&self) -> u64 {
-        self.open.bytes() + self.flying.as_ref().map_or(0, |batch| batch.bytes())
-    }
-
-    /// What is committed has to be durable `within` of `now`. Returns whether the thread in the
-    /// background has to be told.
-    pub(crate) fn force_by(&mut self, now: Duration, within: Duration) -> bool {
-        // In time to be done by then. Before the first force nobody knows how long one takes.
-        let usual = self.usual_force.unwrap_or(within);
-        let lead = usual.saturating_mul(4).min(within / 2);
-        let begin = now.saturating_add(within - lead);
-        let is_sooner = self.deadline.is_none_or(|deadline| begin < deadline);
-        if is_sooner {
-            self.deadline = Some(begin);
-        }
-        is_sooner
-    }
-
-    /// Adds what a force took to the average.
-    pub(crate) fn note_force(&mut self, took: Duration) {
-        let usual = self.usual_force.unwrap_or(took);
-        self.usual_force = Some((usual * 3 + took) / 4);
     }
 
     /// A view begins. `is_latest`: a transaction may be built on it.
@@ -254,16 +207,7 @@ impl State {
     }
 
     fn end_batches(&mut self, outcome: Result<()>) -> Vec<Arc<Batch>> {
-        let open = std::mem::take(&mut self.open);
-        let batches: Vec<_> = self.flying.take().into_iter().chain([open]).collect();
-        for batch in &batches {
-            if batch.is_trusted() {
-                self.untold = outcome.clone().err();
-            }
-            batch.decide(outcome.clone());
-        }
-        self.deadline = None;
-        self.is_wanted = false;
-        batches
+        self.schedule.clear();
+        self.batches.end(&outcome)
     }
 }

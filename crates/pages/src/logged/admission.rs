@@ -1,9 +1,10 @@
 //! Generations: the commits from one checkpoint to the next. When the open one takes a commit, and when it
 //! ends: the pace of commits and checkpoints.
 
-use super::state::{Point, State};
+use super::state::Point;
 use crate::changes::{Change, Changes};
-use crate::error::Result;
+use crate::error::{Error, Result};
+use logforce_format::Lsn;
 
 /// The commits since the last checkpoint began: their pages are logged as whole images first.
 #[derive(Debug, Default)]
@@ -90,8 +91,35 @@ pub(super) enum Admission {
     Wait,
 }
 
-impl State {
-    /// Whether the open generation takes a commit now. It may end up to one commit above `distance`, or
+/// The generation that takes commits, the one before it, and how far the data file is.
+#[derive(Debug)]
+pub(super) struct Generations {
+    pub(super) open: Generation,
+    pub(super) closed: Option<Closed>,
+    /// The pages of `closed`, until the applier takes them.
+    pub(super) to_apply: Vec<u64>,
+    /// The data file holds every commit that ends at or below, durably, and the log does not.
+    pub(super) applied: Lsn,
+    /// The log is or will be truncated below: no version may leave memory for there.
+    pub(super) front: Lsn,
+    /// Why the data file could not be written for now, such as a full disk.
+    pub(super) stalled: Option<Error>,
+}
+
+impl Generations {
+    /// Of a file that holds every commit up to `at`.
+    pub(super) fn new(at: Lsn) -> Generations {
+        Generations {
+            open: Generation::new(1),
+            closed: None,
+            to_apply: Vec::new(),
+            applied: at,
+            front: at,
+            stalled: None,
+        }
+    }
+
+    /// Whether the open generation takes a commit now, after the last one that ends at `latest`. It may end up to one commit above `distance`, or
     /// above so many changed `pages`: more would leave memory before they are applied, and each would be
     /// read back with the whole record of its commit.
     ///
@@ -99,7 +127,12 @@ impl State {
     /// commit waits for a few pages often instead of for many of them at the end. It begins a sixteenth
     /// ahead, and three sixteenths are left for when all is written: syncing and forgetting takes time as
     /// well.
-    pub(super) fn admit(&mut self, distance: u64, pages: usize) -> Result<Admission> {
+    pub(super) fn admit(
+        &mut self,
+        latest: Point,
+        distance: u64,
+        pages: usize,
+    ) -> Result<Admission> {
         let pages = pages.max(LEAST_GENERATION) as u128;
         if self.open.is_ending {
             return Ok(Admission::Wait);
@@ -109,7 +142,7 @@ impl State {
         let filled = u128::from(self.open.bytes_at_most()).max(of_memory);
         let Some(closed) = self.closed else {
             if filled >= whole {
-                self.end_generation();
+                self.end(latest);
                 return Ok(Admission::Wait);
             }
             return Ok(Admission::Go);
@@ -130,32 +163,32 @@ impl State {
     }
 
     /// A commit that was encoded for the open generation is in the log, or was given up.
-    pub(super) fn appended(&mut self, changes: &Changes) {
+    pub(super) fn appended(&mut self, changes: &Changes, latest: Point) {
         self.open.append_ended(changes);
         if self.open.is_ending && self.open.appending == 0 {
-            self.begin_generation();
+            self.begin(latest);
         }
     }
 
     /// Ends the open generation as soon as nothing is being appended: what was encoded for it must lie
     /// in the log before the place where the next one's redo begins.
-    pub(super) fn end_generation(&mut self) {
+    pub(super) fn end(&mut self, latest: Point) {
         if self.closed.is_some() || self.open.is_ending {
             return;
         }
         self.open.is_ending = true;
         if self.open.appending == 0 {
-            self.begin_generation();
+            self.begin(latest);
         }
     }
 
-    fn begin_generation(&mut self) {
+    fn begin(&mut self, latest: Point) {
         let number = self.open.number + 1;
         let ended = std::mem::replace(&mut self.open, Generation::new(number));
         self.to_apply = ended.pages;
         self.to_apply.sort_unstable();
         self.closed = Some(Closed {
-            at: self.latest,
+            at: latest,
             pages: self.to_apply.len(),
             applied: 0,
         });
@@ -173,12 +206,18 @@ impl State {
         let is_finishing = self.applied < self.front;
         is_finishing || self.closed.is_some() || self.open.bytes > 0 || self.open.is_ending
     }
+
+    /// Pages that the log holds and the data file does not.
+    pub(super) fn dirty_pages(&self) -> u64 {
+        let closed = self.closed.map_or(0, |c| c.pages.saturating_sub(c.applied));
+        (closed + self.open.pages.len()) as u64
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use logforce_format::Lsn;
+    use crate::logged::state::State;
 
     #[test]
     fn a_generation_ends_where_its_pages_fill_the_memory() {
@@ -189,10 +228,13 @@ mod tests {
         };
         let admitted = |changed: u64, room: usize| {
             let mut state = State::new(origin, 0);
-            state.open.bytes = 1;
-            state.open.pages = (0..changed).collect();
-            let admission = state.admit(1 << 30, room).unwrap();
-            assert_eq!(state.closed.is_some(), admission == Admission::Wait);
+            state.generations.open.bytes = 1;
+            state.generations.open.pages = (0..changed).collect();
+            let admission = state.generations.admit(origin, 1 << 30, room).unwrap();
+            assert_eq!(
+                state.generations.closed.is_some(),
+                admission == Admission::Wait
+            );
             admission == Admission::Go
         };
         assert!(admitted(99, 100) && !admitted(100, 100));
@@ -217,7 +259,7 @@ mod tests {
             changes
         };
         let mut admitted = Vec::new();
-        while state.admit(40_960, 1 << 20).unwrap() == Admission::Go {
+        while state.generations.admit(origin, 40_960, 1 << 20).unwrap() == Admission::Go {
             let changes = commit(admitted.len() as u64);
             state.reserve(&changes);
             admitted.push(changes);
@@ -225,14 +267,17 @@ mod tests {
         }
         assert_eq!(admitted.len(), 10);
         assert!(
-            state.closed.is_none(),
+            state.generations.closed.is_none(),
             "it ends when all of them have ended"
         );
         for changes in &admitted {
             state.release(changes);
         }
-        assert!(state.closed.is_some());
+        assert!(state.generations.closed.is_some());
         // The next one is as empty as at the beginning.
-        assert_eq!(state.admit(40_960, 1 << 20).unwrap(), Admission::Go);
+        assert_eq!(
+            state.generations.admit(origin, 40_960, 1 << 20).unwrap(),
+            Admission::Go
+        );
     }
 }

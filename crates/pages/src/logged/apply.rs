@@ -61,7 +61,7 @@ impl LoggedStore {
                 if state.is_closing || state.failure.is_some() {
                     return;
                 }
-                state.closed
+                state.generations.closed
             };
             let Some(closed) = closed else {
                 self.work.wait(self.runtime(), seen, None);
@@ -69,13 +69,13 @@ impl LoggedStore {
             };
             match self.apply(slots, closed) {
                 Ok(()) => {
-                    self.state().stalled = None;
+                    self.state().generations.stalled = None;
                     self.progress.notify(self.runtime());
                 }
                 Err(Stopped::Closing) => return,
                 // Nothing that was committed is lost: it is in the log.
                 Err(Stopped::Failed(e)) if is_no_space(&e) => {
-                    self.state().stalled = Some(self.no_space(e));
+                    self.state().generations.stalled = Some(self.no_space(e));
                     self.progress.notify(self.runtime());
                     let seen = self.work.observe();
                     self.work.wait(self.runtime(), seen, Some(RETRY));
@@ -94,14 +94,14 @@ impl LoggedStore {
             let mut state = self.state();
             // A reader of the durable state that comes from now on gets one that is as new as what is
             // written below.
-            state.forced(forced.end());
+            state.points.forced(forced.end());
             let drops: Vec<u64> = state
                 .drops
                 .iter()
                 .filter(|d| d.end <= closed.at.end)
                 .map(|d| d.from)
                 .collect();
-            (state.to_apply.clone(), drops)
+            (state.generations.to_apply.clone(), drops)
         };
         let write = Error::io("write", self.place.path_of(crate::files::DATA));
         if let Some(from) = drops.into_iter().min() {
@@ -125,11 +125,11 @@ impl LoggedStore {
                 }
             }
             let mut state = self.state();
-            if let Some(closed) = &mut state.closed {
+            if let Some(closed) = &mut state.generations.closed {
                 // Also those that needed no write: the checkpoint before had written their newest version.
                 closed.applied = pages.len() - left.len();
             }
-            state.stalled = None;
+            state.generations.stalled = None;
             drop(state);
             self.progress.notify(self.runtime());
         }
@@ -154,11 +154,11 @@ impl LoggedStore {
         // Before the log is truncated: a reader that finds a version in the log must be able to
         // read it there.
         self.keep_leaving(closed, forced, &written)?;
-        self.state().finishing();
+        self.state().generations.finishing();
         self.progress.notify(self.runtime());
         self.finish(closed, &written);
         checkpoint.truncate(&self.log)?;
-        self.state().applied = closed.at.end;
+        self.state().generations.applied = closed.at.end;
         Ok(())
     }
 
@@ -321,7 +321,7 @@ impl LoggedStore {
 
     /// Keeps older versions that somebody reads and that are only in the part of the log that goes.
     fn keep_leaving(&self, closed: Closed, forced: Forced, written: &[(u64, Lsn)]) -> Result<()> {
-        self.state().front = closed.at.end;
+        self.state().generations.front = closed.at.end;
         loop {
             let leaving = {
                 let state = self.state();

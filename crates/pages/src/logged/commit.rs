@@ -70,7 +70,7 @@ impl LoggedStore {
                     if matches!(e.kind(), LogErrorKind::NoSpace | LogErrorKind::Full) && !freed =>
                 {
                     freed = true;
-                    if !self.state().is_dirty() {
+                    if !self.state().generations.is_dirty() {
                         return Err(Error::Log(e));
                     }
                     self.checkpoint()?;
@@ -146,7 +146,8 @@ impl LoggedStore {
                     add(&self.counts.conflicts, 1);
                     return Err(e);
                 }
-                if state.admit(self.options.checkpoint_distance, pages)? == Admission::Go {
+                let (latest, distance) = (state.points.latest, self.options.checkpoint_distance);
+                if state.generations.admit(latest, distance, pages)? == Admission::Go {
                     return Ok(state.reserve(changes));
                 }
             }
@@ -215,11 +216,11 @@ impl LoggedStore {
         let durable = self.log.durable_lsn();
         let has_work = {
             let mut state = self.state();
-            state.forced(durable);
+            state.points.forced(durable);
             if state.images > limit {
                 state.evict(limit);
             }
-            state.closed.is_some_and(|c| c.applied == 0)
+            state.generations.closed.is_some_and(|c| c.applied == 0)
         };
         if has_work {
             self.work.notify(self.runtime());

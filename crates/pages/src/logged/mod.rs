@@ -104,21 +104,22 @@ impl LoggedStore {
         let target = {
             let state = self.state();
             state.check()?;
-            state.latest.end
+            state.points.latest.end
         };
         loop {
             let seen = self.progress.observe();
             {
                 let mut state = self.state();
                 state.check()?;
-                if let Some(e) = &state.stalled {
+                if let Some(e) = &state.generations.stalled {
                     return Err(e.clone());
                 }
-                if state.applied >= target {
+                if state.generations.applied >= target {
                     return Ok(());
                 }
-                if state.front < target {
-                    state.end_generation();
+                if state.generations.front < target {
+                    let latest = state.points.latest;
+                    state.generations.end(latest);
                 }
             }
             self.work.notify(self.runtime());
@@ -131,7 +132,7 @@ impl LoggedStore {
             let state = self.state();
             let memory = state.images as u64 * u64::from(self.header.page_size);
             let memory = memory + state.clean.bytes() + self.newest.bytes();
-            (memory, state.dirty_pages())
+            (memory, state.generations.dirty_pages())
         };
         self.counts.stats(memory, dirty_pages)
     }

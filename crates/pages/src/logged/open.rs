@@ -229,15 +229,16 @@ impl Recovery<'_> {
             let redo = Redo::decode(&record.data, self.page_size)
                 .map_err(|e| self.damaged(record.start, e.to_string()))?;
             self.publish(&redo, record.start, record.end)?;
-            self.state.forced(record.end);
+            self.state.points.forced(record.end);
             self.state.evict(self.limit);
         }
         // The first change of each page after this is an image again.
-        if self.state.open.bytes > 0 {
-            self.state.end_generation();
+        let generations = &mut self.state.generations;
+        if generations.open.bytes > 0 {
+            generations.end(self.state.points.latest);
         }
         if planted!("torn-page-not-repaired") {
-            self.state.to_apply.clear();
+            generations.to_apply.clear();
         }
         Ok(())
     }

@@ -54,7 +54,7 @@ impl LoggedStore {
         if state.is_closing {
             return Err(Error::Closed);
         }
-        let at = state.latest;
+        let at = state.points.latest;
         state.readers.add(at.end);
         drop(state);
         Ok(self.view(at))
@@ -69,8 +69,8 @@ impl LoggedStore {
             return Err(Error::Closed);
         }
         // Never an older state than one that was given out or applied: its versions may be gone.
-        state.forced(durable);
-        let at = state.durable;
+        state.points.forced(durable);
+        let at = state.points.durable;
         state.readers.add(at.end);
         drop(state);
         Ok(self.view(at))

@@ -1,6 +1,6 @@
 //! What the mutex of a logged page file guards: versions and who reads them. Pure memory.
 
-use super::admission::{Closed, Generation};
+use super::admission::{Closed, Generations};
 use super::chain::{Bytes, Chain, LONGEST_REDO, Pruned, Readers, Version};
 use super::grow::Room;
 use crate::by_page::ByPage;
@@ -28,17 +28,43 @@ pub(super) struct DroppedRange {
     pub(super) from: u64,
 }
 
+/// The states that may be read now.
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct Points {
     pub(super) latest: Point,
-    /// The data file holds every commit that ends at or below, durably, and the log does not.
-    pub(super) applied: Lsn,
-    /// The log is or will be truncated below: no version may leave memory for there.
-    pub(super) front: Lsn,
     /// The newest state known to be durable.
     pub(super) durable: Point,
     /// The states after that one, ascending.
     unforced: VecDeque<Point>,
+}
+
+impl Points {
+    fn new(at: Point) -> Points {
+        Points {
+            latest: at,
+            durable: at,
+            unforced: VecDeque::new(),
+        }
+    }
+
+    fn add(&mut self, point: Point) {
+        self.latest = point;
+        self.unforced.push_back(point);
+    }
+
+    /// Everything below `end` is durable.
+    pub(super) fn forced(&mut self, end: Lsn) {
+        while let Some(point) = self.unforced.front().filter(|p| p.end <= end) {
+            self.durable = *point;
+            self.unforced.pop_front();
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) points: Points,
+    pub(super) generations: Generations,
     pub(super) chains: ByPage<Chain>,
     pub(super) readers: Readers,
     /// Drops that a reader may be older than, or that the map does not have yet.
@@ -47,10 +73,6 @@ pub(super) struct State {
     resized: Lsn,
     /// Of the commit that sets it and is being appended: all pages from this one on are dropped.
     resizing: Option<u64>,
-    pub(super) open: Generation,
-    pub(super) closed: Option<Closed>,
-    /// The pages of `closed`, until the applier takes them.
-    pub(super) to_apply: Vec<u64>,
     /// Counts the moments at which pages were about to be written to the data file.
     pub(super) applies: u64,
     /// Versions in memory.
@@ -59,8 +81,6 @@ pub(super) struct State {
     pub(super) recency: VecDeque<(u64, Lsn)>,
     pub(super) failure: Option<Error>,
     pub(super) is_closing: bool,
-    /// Why the data file could not be written for now, such as a full disk.
-    pub(super) stalled: Option<Error>,
     /// Pages as the data file holds them.
     pub(super) clean: Clock,
     pub(super) room: Room,
@@ -79,25 +99,18 @@ impl State {
     /// With `clean` for so many bytes of pages as the data file holds them.
     pub(super) fn new(at: Point, clean: usize) -> State {
         State {
-            latest: at,
-            applied: at.end,
-            front: at.end,
-            durable: at,
-            unforced: VecDeque::new(),
+            points: Points::new(at),
+            generations: Generations::new(at.end),
             chains: ByPage::default(),
             readers: Readers::default(),
             drops: Vec::new(),
             resized: Lsn::ORIGIN,
             resizing: None,
-            open: Generation::new(1),
-            closed: None,
-            to_apply: Vec::new(),
             applies: 0,
             images: 0,
             recency: VecDeque::new(),
             failure: None,
             is_closing: false,
-            stalled: None,
             clean: Clock::new(clean),
             room: Room::default(),
         }
@@ -132,7 +145,7 @@ impl State {
         };
         if self.resized > at || self.resizing.is_some() {
             return Err(Error::Conflict {
-                page: self.latest.page_count,
+                page: self.points.latest.page_count,
             });
         }
         let newer = |(page, c): &(&u64, &Chain)| **page >= from && (c.reserved || c.newest() > at);
@@ -144,11 +157,11 @@ impl State {
 
     /// Keeps the pages for this commit until it is appended, and says how each is to be logged.
     pub(super) fn reserve(&mut self, changes: &Changes) -> Vec<Planned> {
-        self.open.append_begins(changes);
+        self.generations.open.append_begins(changes);
         if changes.resize != Resize::NONE {
             self.resizing = changes.end();
         }
-        let generation = self.open.number;
+        let generation = self.generations.open.number;
         let mut planned = Vec::with_capacity(changes.pages.len());
         for (page, change) in &changes.pages {
             let chain = self.chains.entry(*page).or_default();
@@ -201,7 +214,7 @@ impl State {
         if changes.resize != Resize::NONE {
             self.resizing = None;
         }
-        self.appended(changes);
+        self.generations.appended(changes, self.points.latest);
     }
 
     /// Puts a commit into the order: it was appended from `start` to `end`. `below` are the records of each
@@ -215,13 +228,13 @@ impl State {
         (start, end): (Lsn, Lsn),
     ) -> (Point, Pruned) {
         let mut pruned = Pruned::default();
-        self.latest = Point {
+        let latest = self.points.latest;
+        self.points.add(Point {
             end,
-            commit: self.latest.commit + 1,
-            page_count: changes.page_count(self.latest.page_count),
-        };
-        self.unforced.push_back(self.latest);
-        self.open.bytes += end.0 - start.0;
+            commit: latest.commit + 1,
+            page_count: changes.page_count(latest.page_count),
+        });
+        self.generations.open.bytes += end.0 - start.0;
         if changes.resize != Resize::NONE {
             self.resized = end;
             self.resizing = None;
@@ -243,8 +256,8 @@ impl State {
             };
             self.add_version(*page, Version { end, bytes, redo }, &mut pruned);
         }
-        self.appended(changes);
-        (self.latest, pruned)
+        self.generations.appended(changes, self.points.latest);
+        (self.points.latest, pruned)
     }
 
     /// The records that hold the newest version of a page, if the data file does not.
@@ -273,9 +286,9 @@ impl State {
     fn add_version(&mut self, page: u64, version: Version, pruned: &mut Pruned) {
         let chain = self.chains.entry(page).or_default();
         chain.reserved = false;
-        if chain.generation != self.open.number {
-            chain.generation = self.open.number;
-            self.open.pages.push(page);
+        if chain.generation != self.generations.open.number {
+            chain.generation = self.generations.open.number;
+            self.generations.open.pages.push(page);
         }
         if let Bytes::Memory(_) = version.bytes {
             self.images += 1;
@@ -287,7 +300,7 @@ impl State {
         }
         let chain = self.chains.entry(page).or_default();
         chain.versions.push(version);
-        let gone = chain.prune(&self.readers, self.durable.end);
+        let gone = chain.prune(&self.readers, self.points.durable.end);
         self.images -= gone.images;
         pruned.slots.extend(gone.slots);
     }
@@ -318,14 +331,6 @@ impl State {
         chain.is_some_and(|c| c.applied_at > seen)
     }
 
-    /// Everything below `end` is durable.
-    pub(super) fn forced(&mut self, end: Lsn) {
-        while let Some(point) = self.unforced.front().filter(|p| p.end <= end) {
-            self.durable = *point;
-            self.unforced.pop_front();
-        }
-    }
-
     /// Moves versions out of memory until it holds `limit` of them; the oldest first. Only those that
     /// are durable: the others cannot be read back.
     pub(super) fn evict(&mut self, limit: usize) {
@@ -343,7 +348,7 @@ impl State {
             if !matches!(version.bytes, Bytes::Memory(_)) {
                 continue;
             }
-            if end > self.durable.end {
+            if end > self.points.durable.end {
                 // Nor can any later one.
                 self.recency.push_front((page, end));
                 return;
@@ -352,7 +357,7 @@ impl State {
             if version
                 .redo
                 .first()
-                .is_some_and(|first| *first >= self.front)
+                .is_some_and(|first| *first >= self.generations.front)
             {
                 version.bytes = Bytes::Log(version.redo.clone());
                 self.images -= 1;
@@ -371,12 +376,6 @@ impl State {
             self.images += 1;
             self.recency.push_back((page, end));
         }
-    }
-
-    /// Pages that the log holds and the data file does not.
-    pub(super) fn dirty_pages(&self) -> u64 {
-        let closed = self.closed.map_or(0, |c| c.pages.saturating_sub(c.applied));
-        (closed + self.open.pages.len()) as u64
     }
 
     /// Versions, beside those that were written to the data file, that somebody reads and that lie only
@@ -453,7 +452,7 @@ impl State {
     /// of older versions that are free now.
     pub(super) fn prune(&mut self, pages: &[u64]) -> Vec<u64> {
         let mut pruned = Pruned::default();
-        let durable = self.durable.end;
+        let durable = self.points.durable.end;
         let oldest = self.readers.oldest().unwrap_or(Lsn(u64::MAX));
         for page in pages {
             let Some(chain) = self.chains.get_mut(page) else {
@@ -465,7 +464,7 @@ impl State {
             // A transaction that began before the page's last change must learn of it.
             let is_needed = !chain.versions.is_empty()
                 || chain.reserved
-                || chain.generation == self.open.number
+                || chain.generation == self.generations.open.number
                 || chain.newest() > oldest
                 // Without its chain the page would count as dropped.
                 || self.drops.iter().any(|d| d.from <= *page && d.end <= chain.newest());

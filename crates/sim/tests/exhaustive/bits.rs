@@ -39,9 +39,9 @@ struct Ways {
 /// - Of those three, outside of a deep run, only the one bit of each byte, and the one group of eight,
 ///   at which most is done: nothing reads a single bit of them. Of the zeroes of a slot one in eight
 ///   of those is opened.
-/// - Of all other bits, outside of a deep run, the closed log's every second, and the crashed log's others
-///   (`half`): both have the same fields.
-fn ways(region: Region, byte: usize, bit: u8, half: Option<usize>) -> Option<Ways> {
+/// - Of all other bits, outside of a deep run, every second of the closed and of the torn log, and the
+///   others of the crashed log (`half`): all have the same fields.
+fn ways(region: Region, byte: usize, bit: u8, half: usize) -> Option<Ways> {
     let one = all() || byte % 8 == usize::from(bit);
     let every = Ways {
         look: true,
@@ -76,11 +76,10 @@ fn ways(region: Region, byte: usize, bit: u8, half: Option<usize>) -> Option<Way
         }
         // An opening that truncates meets the damage in the same code as one that refuses.
         _ => {
-            let half = half.filter(|_| !thorough());
-            let is_here = half.is_none_or(|half| (byte + usize::from(bit)) % 2 == half);
+            let is_here = thorough() || (byte + usize::from(bit)) % 2 == half;
             return is_here.then_some(Ways {
                 truncate: one || thorough(),
-                stands_for: if half.is_some() { 2 } else { 1 },
+                stands_for: if thorough() { 1 } else { 2 },
                 ..every
             });
         }
@@ -126,7 +125,7 @@ impl AddAssign for Count {
 
 struct Flipper<'a> {
     fixture: &'a Fixture,
-    half: Option<usize>,
+    half: usize,
     image: FileImage,
     count: Count,
 }
@@ -234,7 +233,7 @@ fn pieces(fixture: &Fixture) -> Vec<Part> {
     pieces
 }
 
-fn flip_everything(fixture: &Fixture, half: Option<usize>, files: fn(&str) -> bool) -> Count {
+fn flip_everything(fixture: &Fixture, half: usize, files: fn(&str) -> bool) -> Count {
     let mut pieces = pieces(fixture);
     pieces.retain(|p| files(&p.file));
     let begin = || Flipper {
@@ -287,7 +286,7 @@ fn unprovable(fixture: &Fixture) -> u64 {
 #[test]
 fn every_bit_of_a_closed_log() {
     let fixture = logs::closed();
-    let count = flip_everything(&fixture, Some(0), |_| true);
+    let count = flip_everything(&fixture, 0, |_| true);
     // A close in order leaves nothing that rot could pass off as a torn tail.
     assert_eq!(count.fates.get(&Fate::AboveStamp), None);
     assert_eq!(unprovable(&fixture), 0);
@@ -296,7 +295,7 @@ fn every_bit_of_a_closed_log() {
 #[test]
 fn every_bit_of_a_crashed_log() {
     let fixture = logs::crashed();
-    let count = flip_everything(&fixture, Some(1), |_| true);
+    let count = flip_everything(&fixture, 1, |_| true);
     let above = count.fates.get(&Fate::AboveStamp).copied();
     assert_eq!(above, Some(unprovable(&fixture)));
     // While commits follow each other, it is the last batch, and no more.
@@ -312,7 +311,7 @@ fn every_bit_of_a_crashed_log() {
 #[test]
 fn every_bit_of_a_torn_log() {
     let fixture = logs::torn();
-    let count = flip_everything(&fixture, None, |file| file.ends_with(".seg"));
+    let count = flip_everything(&fixture, 0, |file| file.ends_with(".seg"));
     assert_eq!(unprovable(&fixture), 0);
     assert_eq!(count.fates.get(&Fate::AboveStamp), None);
 }

@@ -129,7 +129,7 @@ fn every_subset_of_names() {
         options: small().segment_size(16 << 10),
         torn: false,
     }
-    .everywhere(1);
+    .everywhere(if thorough() { 1 } else { 2 });
 }
 
 #[test]
