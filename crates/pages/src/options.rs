@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::files::Place;
 use logforce_core::{Advisor, Guarantee, Policy};
-use logforce_device::{Directory, Facts, Runtime};
+use logforce_device::{Directory, Facts, Platform, Runtime};
 use logforce_format::{MAX_PAGE_SIZE, MIN_PAGE_SIZE};
 use std::fmt::Debug;
 use std::path::Path;
@@ -72,6 +72,7 @@ pub struct Options {
     pub(crate) cache: usize,
     pub(crate) checkpoint_distance: u64,
     pub(crate) writers: usize,
+    pub(crate) direct: Option<bool>,
     pub(crate) through: Option<WriteThrough>,
     pub(crate) through_advisor: Option<Arc<dyn ThroughAdvisor>>,
     pub(crate) log: logforce_core::Options,
@@ -91,6 +92,7 @@ impl Default for Options {
             cache: 256 << 20,
             checkpoint_distance: 256 << 20,
             writers: 8,
+            direct: None,
             through: None,
             through_advisor: None,
             log: logforce_core::Options::new(),
@@ -165,6 +167,16 @@ impl Options {
         self
     }
 
+    /// Logged files: whether pages go to the data file past the system's cache. Default: on Windows, where
+    /// such writes overlap; elsewhere they go through the cache, a few hundred before each sync, which is
+    /// several times as fast as single pages past it (docs/decisions/0020-page-file.md). The cache
+    /// then holds a second copy of pages that are read often, and gives the memory back when it is needed
+    /// elsewhere.
+    pub fn direct(mut self, direct: bool) -> Self {
+        self.direct = Some(direct);
+        self
+    }
+
     /// Copy-on-write files: up to how much a commit writes through, where that is faster than a barrier
     /// after the writes. Default: what the advisor of the crate `logforce` has measured; without one, one
     /// contiguous run of at most 1 MiB.
@@ -193,6 +205,12 @@ impl Options {
     pub fn default_advisor(mut self, advisor: Arc<dyn Advisor>) -> Self {
         self.log = self.log.default_advisor(advisor);
         self
+    }
+
+    /// Whether pages are applied past the system's cache where their size allows that.
+    pub(crate) fn applies_direct(&self, place: &Place) -> bool {
+        self.direct
+            .unwrap_or(place.facts.platform == Platform::Windows)
     }
 
     /// Of the cache of a logged file, bytes for contents that the data file does not hold yet.

@@ -165,6 +165,13 @@ impl Writers {
         }
     }
 
+    /// Writes all runs in the caller's thread, one after the other: for a file whose writes go into the
+    /// system's cache, where each takes less than to wake a thread.
+    pub(crate) fn write_in_turn(&self, file: &Arc<dyn File>, runs: &[Run]) -> io::Result<()> {
+        runs.iter()
+            .try_for_each(|run| self.pool.write_run(file, run, false))
+    }
+
     /// Ends the threads.
     pub(crate) fn stop(&mut self) {
         lock(&self.pool.queue).closed = true;

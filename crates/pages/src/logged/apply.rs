@@ -21,6 +21,8 @@ use std::time::Duration;
 /// they lie together, and a twentieth of a second as a thousand pages here and there.
 const CHUNK: usize = 4 << 20;
 const CHUNK_RUNS: usize = 128;
+/// The same where they go through the system's cache: a sync follows, which is worth its time for more.
+const CHUNK_RUNS_CACHED: usize = 512;
 /// Pages that are dealt with at once with the state locked.
 const FINISH_PAGES: usize = 512;
 /// A little more than waking a thread takes.
@@ -108,12 +110,16 @@ impl LoggedStore {
             self.drop_pages(forced, closed.at.end, &pages, from)?;
         }
         let most = (CHUNK / self.page_size()).max(1);
+        let most_runs = match self.data.is_direct {
+            true => CHUNK_RUNS,
+            false => CHUNK_RUNS_CACHED,
+        };
         let mut written = Vec::with_capacity(pages.len());
         let mut failed = None;
         let mut left = &pages[..];
         while !left.is_empty() {
             let chunk;
-            (chunk, left) = left.split_at(chunk_len(left, most));
+            (chunk, left) = left.split_at(chunk_len(left, most, most_runs));
             if self.state().is_closing {
                 return Err(Stopped::Closing);
             }
@@ -124,6 +130,11 @@ impl LoggedStore {
                     break;
                 }
             }
+            let flushed = match self.data.flush() {
+                Err(_) if planted!("failed-flush-forgotten") => true,
+                flushed => flushed.map_err(|e| self.lost(e))?,
+            };
+            add(&self.counts.barriers, u64::from(flushed));
             let mut state = self.state();
             if let Some(closed) = &mut state.generations.closed {
                 // Also those that needed no write: the checkpoint before had written their newest version.
@@ -143,10 +154,7 @@ impl LoggedStore {
         self.data.map.write().map_err(map)?;
         let synced = self.data.sync();
         add(&self.counts.barriers, 2);
-        // Whatever it failed for, a full disk included: the system may have dropped what was written, and a
-        // second sync would answer with success.
-        let failed = |e| Error::Poisoned(Arc::new(Error::io("sync", slots.path().clone())(e)));
-        let synced = synced.map_err(failed)?;
+        let synced = synced.map_err(|e| self.lost(e))?;
         let (commit, page_count) = (closed.at.commit, closed.at.page_count);
         let checkpoint = synced.checkpoint(slots, closed.at.end, commit, page_count);
         let checkpoint = checkpoint.map_err(write)?;
@@ -376,6 +384,13 @@ impl LoggedStore {
 }
 
 impl LoggedStore {
+    /// A sync failed, whatever for, a full disk included: the system may have dropped what was written, and
+    /// a second sync would answer with success. The log has everything: the next opening redoes it.
+    fn lost(&self, error: io::Error) -> Error {
+        let error = Error::io("sync", self.place.path_of(crate::files::DATA))(error);
+        Error::Poisoned(Arc::new(error))
+    }
+
     /// As users see it: a commit is refused for now, and nothing is lost.
     fn no_space(&self, error: Error) -> Error {
         match error {
@@ -389,12 +404,13 @@ impl LoggedStore {
     }
 }
 
-/// How many of the pages, which come in ascending order, are written at once.
-fn chunk_len(pages: &[u64], most: usize) -> usize {
+/// How many of the pages, which come in ascending order, are written at once: no more than `most`, in no
+/// more runs than `most_runs`.
+fn chunk_len(pages: &[u64], most: usize, most_runs: usize) -> usize {
     let mut runs = 1;
     for (at, pair) in pages.windows(2).enumerate() {
         runs += usize::from(pair[1] != pair[0] + 1);
-        if runs > CHUNK_RUNS || at + 1 == most {
+        if runs > most_runs || at + 1 == most {
             return at + 1;
         }
     }
@@ -420,13 +436,13 @@ mod tests {
     #[test]
     fn a_chunk_ends_by_pages_or_by_runs() {
         let together: Vec<u64> = (0..3000).collect();
-        assert_eq!(chunk_len(&together, 1024), 1024);
-        assert_eq!(chunk_len(&together[..500], 1024), 500);
+        assert_eq!(chunk_len(&together, 1024, CHUNK_RUNS), 1024);
+        assert_eq!(chunk_len(&together[..500], 1024, CHUNK_RUNS), 500);
         let apart: Vec<u64> = (0..3000).map(|n| 2 * n).collect();
-        assert_eq!(chunk_len(&apart, 1024), CHUNK_RUNS);
-        assert_eq!(chunk_len(&apart, 1), 1);
-        assert_eq!(chunk_len(&[7], 1), 1);
+        assert_eq!(chunk_len(&apart, 1024, CHUNK_RUNS), CHUNK_RUNS);
+        assert_eq!(chunk_len(&apart, 1, CHUNK_RUNS), 1);
+        assert_eq!(chunk_len(&[7], 1, CHUNK_RUNS), 1);
         let pairs: Vec<u64> = (0..3000).map(|n| n / 2 * 3 + n % 2).collect();
-        assert_eq!(chunk_len(&pairs, 1024), 2 * CHUNK_RUNS);
+        assert_eq!(chunk_len(&pairs, 1024, CHUNK_RUNS), 2 * CHUNK_RUNS);
     }
 }

@@ -103,8 +103,10 @@ impl LoggedStore {
         let redo_from = check_log(&place, &header, &log)?;
         let io = |e| Error::io("start a thread for", &place.path)(e);
         let page_size = header.page_size;
+        let is_direct = place.is_direct(page_size) && options.applies_direct(&place);
         let data = DataFile {
-            file: place.open_file(DATA, place.is_direct(page_size))?,
+            file: place.open_file(DATA, is_direct)?,
+            is_direct,
             map: PageMap::open(&place, header.checksums)?,
             page_size,
         };

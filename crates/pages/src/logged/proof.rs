@@ -54,6 +54,8 @@ pub(super) struct DataFile {
     pub(super) file: Arc<dyn File>,
     pub(super) map: PageMap,
     pub(super) page_size: u32,
+    /// Pages go past the system's cache.
+    pub(super) is_direct: bool,
 }
 
 /// The data file and its map are durable as far as they were written.
@@ -82,8 +84,22 @@ impl DataFile {
         let pages = pages.into_iter().map(|p| (self.offset(p.page), p.image));
         let runs: Vec<Run> = gather(pages);
         let count = runs.len() as u64;
-        writers.write(&self.file, runs, false)?;
+        match self.is_direct {
+            true => writers.write(&self.file, runs, false)?,
+            false => writers.write_in_turn(&self.file, &runs)?,
+        }
         Ok(count)
+    }
+
+    /// Has the system write what it has cached of the pages: a checkpoint's sync then finds little left to
+    /// do, and commits that wait for pages to be applied wait for the device and not for its cache.
+    /// Returns whether there was anything to do.
+    pub(super) fn flush(&self) -> io::Result<bool> {
+        if self.is_direct {
+            return Ok(false);
+        }
+        self.file.barrier(Barrier::Data)?;
+        Ok(true)
     }
 
     /// Makes durable what was written, the map as well. With all of their metadata: before Linux got "ext4:

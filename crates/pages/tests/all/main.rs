@@ -3,6 +3,7 @@
 //!
 //! One program: to link each file by itself took longer than to run it.
 
+mod applying;
 mod backup;
 mod basics;
 mod common;

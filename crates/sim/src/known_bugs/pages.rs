@@ -11,7 +11,11 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "data-file-unsynced",
         "the log is truncated before the data file is synced",
-    ).found_by(2),
+    ).found_by(29),
+    bug(
+        "failed-flush-forgotten",
+        "a sync between two parts of a checkpoint fails, and counts as done",
+    ).found_by(5624),
     bug(
         "log-truncated-early",
         "the log is truncated before the header says where redo begins",
@@ -44,7 +48,7 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "page-map-checksum-ignored",
         "a damaged sector of the map is believed",
-    ).found_by(748),
+    ).found_by(76),
     bug(
         "page-header-before-pages",
         "the header is written before the pages that it reaches are durable",

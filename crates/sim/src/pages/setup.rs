@@ -50,6 +50,8 @@ impl Fixed {
             .checksums(self.checksums)
             .cache(rng.pick(&[0, 4, 64, 4096]) * self.page_size as usize)
             .writers(rng.pick(&[1, 2, 4]))
+            // Drawn aside: what else a seed means stays.
+            .direct(Rng::new(rng.clone().bits() ^ 0x5d1e).one_in(2))
             .checkpoint_distance(page * rng.pick(&[16, 16, 64, 4096]))
             .log(log_options(rng, disk, page));
         if rng.one_in(2) {

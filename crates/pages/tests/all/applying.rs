@@ -1,0 +1,88 @@
+//! How a checkpoint of a logged file writes pages: how many calls it takes, and what a sync that fails
+//! in the middle means.
+
+use crate::common::{disk, open, options};
+use logforce_pages::{CommitMode, ErrorKind, Options, PageFile};
+use logforce_testkit::{Call, FailingCalls, Failure, Refusal, SimDisk, SimRuntime};
+
+const PAGE: usize = 4096;
+/// Every second page of the file: no two lie together.
+const SCATTERED: u64 = 1300;
+
+fn large(direct: bool) -> Options {
+    options(CommitMode::Logged)
+        .page_size(PAGE as u32)
+        .checkpoint_distance(64 << 20)
+        .cache(64 << 20)
+        .direct(direct)
+}
+
+fn write_scattered(file: &PageFile, byte: u8) {
+    let mut txn = file.begin().unwrap();
+    for n in 0..SCATTERED {
+        txn.write(2 * n, &[byte; PAGE]).unwrap();
+    }
+    txn.commit().unwrap();
+}
+
+/// Opens a file in which every second page is written and applied.
+fn filled(rt: &SimRuntime, disk: &SimDisk, direct: bool) -> PageFile {
+    let file = open(rt, disk, large(direct)).unwrap();
+    write_scattered(&file, 1);
+    file.checkpoint().unwrap();
+    file
+}
+
+#[test]
+fn a_checkpoint_syncs_after_some_hundred_pages_in_the_cache_and_once_past_it() {
+    let did = [true, false].map(|direct| {
+        let disk = disk(1);
+        SimRuntime::run(1, |rt| {
+            let file = filled(rt, &disk, direct);
+            write_scattered(&file, 2);
+            let before = (disk.counters(), file.stats());
+            file.checkpoint().unwrap();
+            let (now, stats) = (disk.counters(), file.stats());
+            assert_eq!(stats.writes - before.1.writes, SCATTERED);
+            file.close().unwrap();
+            let barriers = now.barriers - before.0.barriers;
+            (barriers, stats.barriers - before.1.barriers)
+        })
+    });
+    let [(direct, counted), (cached, counted_cached)] = did;
+    // 512 pages each time.
+    assert_eq!(cached - direct, 3, "{did:?}");
+    assert_eq!(counted_cached - counted, 3, "{did:?}");
+}
+
+/// What a failed sync has dropped, no later one brings back.
+#[test]
+fn a_sync_between_pages_that_fails_stops_the_file_and_loses_nothing() {
+    // After each of the three parts, and the last one, of all.
+    for after in 0..4 {
+        let disk = disk(1);
+        SimRuntime::run(1, |rt| {
+            let file = filled(rt, &disk, false);
+            write_scattered(&file, 2);
+            disk.fail_calls(FailingCalls {
+                calls: vec![Call::Barrier],
+                how: Refusal::Medium,
+                after,
+                failing: 1,
+            });
+            let error = file.checkpoint().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Poisoned, "{error}");
+            disk.stop_failing_calls();
+            assert_eq!(file.checkpoint().unwrap_err().kind(), ErrorKind::Poisoned);
+            disk.cut();
+        });
+        disk.crash(Failure::Power, None, 1);
+        SimRuntime::run(1, |rt| {
+            let file = open(rt, &disk, large(false)).unwrap();
+            let snapshot = file.snapshot().unwrap();
+            for n in 0..SCATTERED {
+                assert_eq!(*snapshot.page(2 * n).unwrap(), [2; PAGE][..], "page {n}");
+            }
+        });
+    }
+}
