@@ -30,6 +30,7 @@ fn compare(flags: &Flags, interrupt: &Interrupt) -> Result<bool> {
     let layout = Layout {
         pages: flags.size / PAGE as u64,
         distance: flags.distance,
+        cache: flags.cache,
     };
     println!(
         "{} of {:?} each, {}",

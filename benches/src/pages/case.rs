@@ -23,7 +23,7 @@ pub enum Access {
 pub enum Duration {
     /// So many seconds as the flags say; what is put off meanwhile is done within the time.
     Sustained,
-    /// As many commits as fit into the log between two checkpoints. What is put off is done after
+    /// As many commits as fit between two checkpoints of a logged page file. What is put off is done after
     /// the time.
     Burst,
 }

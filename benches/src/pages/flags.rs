@@ -21,6 +21,10 @@ pub struct Flags {
     #[arg(long, default_value = "256MiB", value_parser = arguments::size)]
     pub distance: u64,
 
+    /// Bytes of memory of our page files; a checkpoint begins where a quarter of it has changed
+    #[arg(long, default_value = "256MiB", value_parser = arguments::size)]
+    pub cache: u64,
+
     /// Seconds that each commits at a time
     #[arg(long, default_value = "20", value_parser = arguments::seconds)]
     pub seconds: Duration,

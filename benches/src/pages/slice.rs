@@ -57,7 +57,7 @@ pub fn run(
         },
         Kind::Burst => Limit {
             // With the log's own headers.
-            commits: layout.distance * 3 / 4 / (case.pages * (PAGE + 64)) as u64,
+            commits: layout.burst() / (case.pages * (PAGE + 64)) as u64,
             time: None,
         },
     };

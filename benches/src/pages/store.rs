@@ -12,6 +12,16 @@ pub struct Layout {
     pub pages: u64,
     /// Bytes of log between two checkpoints, where that can be chosen.
     pub distance: u64,
+    /// Bytes of memory, where they can be chosen and are not the system's.
+    pub cache: u64,
+}
+
+impl Layout {
+    /// Bytes of pages that are committed before a logged page file begins a checkpoint, with some to
+    /// spare for the log's own headers.
+    pub fn burst(&self) -> u64 {
+        self.distance.min(self.cache / 4) / 4 * 3
+    }
 }
 
 /// What a commit does.

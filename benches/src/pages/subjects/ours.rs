@@ -32,10 +32,8 @@ impl PageStore for Ours {
 
     fn settings(&self) -> String {
         match self.0 {
-            CommitMode::Logged => "logforce::pages, logged; defaults (256 MiB of cache, checksums)",
-            CommitMode::CopyOnWrite => {
-                "logforce::pages, copy-on-write; defaults (256 MiB of cache, checksums)"
-            }
+            CommitMode::Logged => "logforce::pages, logged; checksums",
+            CommitMode::CopyOnWrite => "logforce::pages, copy-on-write; checksums",
         }
         .to_owned()
     }
@@ -43,7 +41,8 @@ impl PageStore for Ours {
     fn open(&self, dir: &Path, layout: Layout) -> Result<Box<dyn OpenStore>> {
         let options = Options::new()
             .mode(self.0)
-            .checkpoint_distance(layout.distance);
+            .checkpoint_distance(layout.distance)
+            .cache(usize::try_from(layout.cache)?);
         let file = open_or_create(dir.join("file"), options)?;
         let page = vec![1; PAGE];
         let mut next = file.latest()?.page_count();
