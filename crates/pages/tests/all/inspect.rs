@@ -389,7 +389,7 @@ const MANY: u64 = 500;
 #[test]
 fn beside_a_writer_nothing_is_called_damage_but_what_is() {
     let (mut looks, mut in_use) = (0, 0);
-    for seed in 0..8 {
+    for seed in 0..32 {
         let mode = MODES[seed as usize % 2];
         let disk = disk(seed);
         SimRuntime::run(seed, |rt| {
