@@ -394,7 +394,9 @@ fn assert_not_submitted_again(log: &Log, submitting: &mut (impl Future + Unpin))
 
 #[test]
 fn a_submission_polled_after_completion_appends_nothing() {
-    let (_dir, log) = open(tight().policy(Policy::Interval { within: LONG }));
+    // Without stamps of a pause, which move the end of the log as well.
+    let quiet = tight().policy(Policy::Interval { within: LONG });
+    let (_dir, log) = open(quiet.idle_stamp(LONG));
     // At once.
     let data = record(0, 1000);
     let mut first = log.submit_async(&data);
