@@ -11,8 +11,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Makes random runs of the log and of the page file on a simulated disk with fresh seeds, until it is
-/// stopped. Appends its progress to target/soak/soak.txt, and seeds that fail to crates/sim/seeds.txt or
-/// page-seeds.txt, so that every later test runs them again; prints the command that repeats each.
+/// stopped. Appends its progress to target/soak/soak.txt, and seeds that fail to crates/sim/seeds.txt
+/// or page-seeds.txt, so that every later test runs them again; prints the command that repeats each.
 #[derive(Debug, clap::Args)]
 pub struct Options {
     /// Ends after so many minutes.

@@ -23,8 +23,8 @@ pub enum Access {
 pub enum Duration {
     /// So many seconds as the flags say; what is put off meanwhile is done within the time.
     Sustained,
-    /// As many commits as fit between two checkpoints of a logged page file. What is put off is done after
-    /// the time.
+    /// As many commits as fit between two checkpoints of a logged page file. What is put off is done
+    /// after the time.
     Burst,
 }
 

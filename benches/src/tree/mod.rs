@@ -1,5 +1,5 @@
-//! The example tree beside embedded stores that are trees, too: the same keys, in the same run, each put
-//! durable when it returns.
+//! The example tree beside embedded stores that are trees, too: the same keys, in the same run, each
+//! put durable when it returns.
 //!
 //! - `stores/` has one file for each: how it is opened with its best durable settings, and what each
 //!   operation is with it.

@@ -38,8 +38,8 @@ pub fn operations(flags: &Flags) -> Vec<Operation> {
     operations
 }
 
-/// Runs all rounds, each with fresh stores. The interrupt ends it; rounds that are not complete then are
-/// left out.
+/// Runs all rounds, each with fresh stores. The interrupt ends it; rounds that are not complete then
+/// are left out.
 ///
 /// # Errors
 /// Where no place can be made.

@@ -164,8 +164,8 @@ fn held(dir: &Arc<dyn Directory>) -> io::Result<Held> {
 /// A loss that is there stays.
 ///
 /// # Errors
-/// If the run could show nothing, or not be read back. Of the device; also if what is there cannot be read or understood, which is left alone. The file
-/// is then as it was.
+/// If the run could show nothing, or not be read back. Of the device; also if what is there cannot be
+/// read or understood, which is left alone. The file is then as it was.
 pub fn record(dir: &Arc<dyn Directory>, runtime: &dyn Runtime, run: &CutRun) -> io::Result<()> {
     if !stored::can_be_kept(run) {
         let why = format!(

@@ -151,8 +151,8 @@ impl Extents {
         }
     }
 
-    /// What is left has no batch behind it, or was reported when all was read: a segment that is missing
-    /// ends where the next one begins, or where the log was prepared to.
+    /// What is left has no batch behind it, or was reported when all was read: a segment that is
+    /// missing ends where the next one begins, or where the log was prepared to.
     fn reported(self, summary: &LogSummary) -> Vec<NotSaved> {
         let Extents {
             places, end, files, ..

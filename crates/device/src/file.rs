@@ -98,9 +98,10 @@ pub trait File: Send + Sync {
     /// Waits for a write that this file's `submit` began.
     fn complete(&self, ticket: Ticket) -> Completion;
 
-    /// Makes everything durable that *completed* before this call: data in the system's cache
-    /// and in the device's ([`Barrier::Fsync`] and [`Barrier::Order`] promise less). A write still in flight is not covered. After an error nothing that
-    /// was written since the last successful barrier may be believed, whatever a retry says.
+    /// Makes everything durable that *completed* before this call: data in the system's cache and in
+    /// the device's ([`Barrier::Fsync`] and [`Barrier::Order`] promise less). A write still in flight
+    /// is not covered. After an error nothing that was written since the last successful barrier may be
+    /// believed, whatever a retry says.
     fn barrier(&self, barrier: Barrier) -> io::Result<()>;
 
     /// Reserves blocks for the first `len` bytes and grows the file to at least that size.

@@ -1,5 +1,5 @@
-//! How often a commit allocates memory, in each way to commit. Alone in its program: the allocator that counts is the
-//! process'.
+//! How often a commit allocates memory, in each way to commit. Alone in its program: the allocator that
+//! counts is the process'.
 #![cfg(target_os = "linux")]
 
 #[path = "all/common/mod.rs"]

@@ -430,8 +430,8 @@ fn not_believed(rows: &[&Row]) -> Option<String> {
     ))
 }
 
-/// A write-through that no flush completes and no device declares: a device that drops it is the fastest
-/// of all. Calibration leaves it out for the same reason.
+/// A write-through that no flush completes and no device declares: a device that drops it is the
+/// fastest of all. Calibration leaves it out for the same reason.
 fn is_unvouched(row: &Row, platform: Platform) -> bool {
     row.method.plan().force == ForceBy::Through
         && !platform.completes_write_through()

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A map by page number, or by place. It is looked into for each page that is read, under a lock: so the
-/// hash is a multiplication. Page numbers are the embedding program's own, nobody chooses them to
+/// A map by page number, or by place. It is looked into for each page that is read, under a lock: so
+/// the hash is a multiplication. Page numbers are the embedding program's own, nobody chooses them to
 /// collide.
 pub(crate) type ByPage<T> = HashMap<u64, T, BuildHasherDefault<PageHasher>>;
 

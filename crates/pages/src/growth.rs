@@ -1,8 +1,8 @@
 //! How the data file grows: by zeroes, written in steps ahead of what needs them.
 //!
 //! A file that grows with each commit makes the filesystem write its own records with each force, and
-//! on ext4 without a journal a cut of power between those loses the whole file (docs/bugs-found.md). What
-//! is written once has its blocks: later writes there change nothing but bytes.
+//! on ext4 without a journal a cut of power between those loses the whole file (docs/bugs-found.md).
+//! What is written once has its blocks: later writes there change nothing but bytes.
 
 use crate::changes::Image;
 use std::ops::Range;

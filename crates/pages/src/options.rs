@@ -56,8 +56,8 @@ pub struct ThroughQuestion<'a> {
 /// Knows up to how much a commit of a copy-on-write file is written through. It is about speed only:
 /// it is not asked where a write through is worth less than a barrier.
 pub trait ThroughAdvisor: Debug + Send + Sync {
-    /// The answer, if it is known. Called once by the thread that opens the file, with its lock held. It
-    /// may take time, but must return.
+    /// The answer, if it is known. Called once by the thread that opens the file, with its lock held.
+    /// It may take time, but must return.
     fn write_through(&self, question: &ThroughQuestion<'_>) -> Option<WriteThrough>;
 }
 
@@ -160,26 +160,27 @@ impl Options {
         self
     }
 
-    /// Threads that write pages to the data file, so many writes are in flight at once: 1 to 64.
+    /// Threads that write pages to the data file, so many writes are in flight at once: 1 to 64. A logged
+    /// file whose pages go through the system's cache ([`direct`](Self::direct)) needs and starts none.
     /// Default 8.
     pub fn writers(mut self, count: usize) -> Self {
         self.writers = count;
         self
     }
 
-    /// Logged files: whether pages go to the data file past the system's cache. Default: on Windows, where
-    /// such writes overlap; elsewhere they go through the cache, a few hundred before each sync, which is
-    /// several times as fast as single pages past it (docs/decisions/0020-page-file.md). The cache
-    /// then holds a second copy of pages that are read often, and gives the memory back when it is needed
-    /// elsewhere.
+    /// Logged files: whether pages go to the data file past the system's cache. Default: on Windows,
+    /// where such writes overlap; elsewhere they go through the cache, a few hundred before each sync,
+    /// which is several times as fast as single pages past it (docs/decisions/0020-page-file.md). The
+    /// cache then holds a second copy of pages that are read often, and gives the memory back when it
+    /// is needed elsewhere.
     pub fn direct(mut self, direct: bool) -> Self {
         self.direct = Some(direct);
         self
     }
 
     /// Copy-on-write files: up to how much a commit writes through, where that is faster than a barrier
-    /// after the writes. Default: what the advisor of the crate `logforce` has measured; without one, one
-    /// contiguous run of at most 1 MiB.
+    /// after the writes. Default: what the advisor of the crate `logforce` has measured; without one,
+    /// one contiguous run of at most 1 MiB.
     pub fn write_through(mut self, upto: WriteThrough) -> Self {
         self.through = Some(upto);
         self

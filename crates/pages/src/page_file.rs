@@ -77,9 +77,9 @@ impl PageFile {
     ///
     /// # Errors
     /// [`Locked`](crate::Error::Locked), [`NoPageFile`](crate::Error::NoPageFile),
-    /// [`AlreadyExists`](crate::Error::AlreadyExists); [`OtherOption`](crate::Error::OtherOption) if the
-    /// file differs in what is fixed at its creation; [`Guarantee`](crate::Error::Guarantee) if the place
-    /// cannot give what [`Options::require`] asks for; [`Damaged`](crate::Error::Damaged),
+    /// [`AlreadyExists`](crate::Error::AlreadyExists); [`OtherOption`](crate::Error::OtherOption) if
+    /// the file differs in what is fixed at its creation; [`Guarantee`](crate::Error::Guarantee) if the
+    /// place cannot give what [`Options::require`] asks for; [`Damaged`](crate::Error::Damaged),
     /// [`ForeignLog`](crate::Error::ForeignLog).
     pub fn open(
         system: &dyn System,
@@ -161,8 +161,8 @@ impl PageFile {
     }
 
     /// Makes everything committed durable, and closes the page file. Other clones return
-    /// [`Error::Closed`](crate::Error::Closed) from then on. A logged file is not checkpointed: the next
-    /// opening redoes what the data file does not hold.
+    /// [`Error::Closed`](crate::Error::Closed) from then on. A logged file is not checkpointed: the
+    /// next opening redoes what the data file does not hold.
     ///
     /// Dropping the last clone does the same, but cannot report a failure.
     pub fn close(self) -> Result<()> {

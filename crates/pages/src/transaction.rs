@@ -214,8 +214,8 @@ impl Transaction {
     ///
     /// With [`Policy::Write`] a logged commit survives the end of the process when this returns. A
     /// copy-on-write commit does not: there [`Policy::Write`] is treated like [`Policy::Interval`], and
-    /// the commit returns with [`Guarantee::Nothing`](logforce_core::Guarantee::Nothing), unless a force
-    /// took it along.
+    /// the commit returns with [`Guarantee::Nothing`](logforce_core::Guarantee::Nothing), unless a
+    /// force took it along.
     pub fn commit_with(self, policy: Policy) -> Result<Committed> {
         self.decide(policy, true)?.wait()
     }

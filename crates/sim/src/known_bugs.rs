@@ -513,6 +513,10 @@ pub const EXHAUSTIVE: &[KnownBug] = &[
         "listing-believed",
         "a listing that is short is all there is",
     ),
+    bug(
+        "recovered-drop-believed",
+        "pages that were dropped come back: a failed sync left that in the cache only",
+    ),
 ];
 
 /// Caught by fuzzing: `cargo xtask fuzz --planted` shows it.

@@ -485,8 +485,8 @@ impl Model {
         }
     }
 
-    /// Checks that the inspector sees the same records, and no damage. `crashed`: the log was not opened
-    /// since a crash, and may hold an unfinished append.
+    /// Checks that the inspector sees the same records, and no damage. `crashed`: the log was not
+    /// opened since a crash, and may hold an unfinished append.
     pub fn check_walk(&self, system: &dyn System, found: &[Record], crashed: bool) {
         let inspector = Inspector::open(system, PATH).expect("a healthy log can be inspected");
         let mut seen = Vec::new();

@@ -84,9 +84,9 @@ fn recipe(kind: &str) -> Option<(&'static str, &'static [&'static str], &'static
 
 impl LoopFs {
     /// Makes and mounts a filesystem of `kind` (`ext4`, `ext4-nojournal`, `ext4-datajournal`,
-    /// `ext4-nobarrier`, `ext4-nodelalloc`, `xfs`, `btrfs`) of `size_mib` MiB, its image in a new directory under
-    /// `dir`. Everybody may write to its root. xfs needs 300 MiB and btrfs 110; the image takes
-    /// only the space that is written to.
+    /// `ext4-nobarrier`, `ext4-nodelalloc`, `xfs`, `btrfs`) of `size_mib` MiB, its image in a new
+    /// directory under `dir`. Everybody may write to its root. xfs needs 300 MiB and btrfs 110; the
+    /// image takes only the space that is written to.
     ///
     /// # Errors
     /// [`Skip`] names what this machine lacks; nothing is left behind.

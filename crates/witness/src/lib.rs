@@ -115,7 +115,8 @@ impl CutError {
     }
 }
 
-/// This boot of the system, where it has an identifier (Linux does): it shows whether the machine was restarted.
+/// This boot of the system, where it has an identifier (Linux does): it shows whether the machine was
+/// restarted.
 pub fn boot() -> String {
     // Not under Wine, which shows the files of the system below it.
     if !cfg!(target_os = "linux") {

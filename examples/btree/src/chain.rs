@@ -23,8 +23,8 @@ pub(crate) fn part_len(page_size: usize) -> usize {
     page_size - HEADER
 }
 
-/// Visits the pages of a chain with a value of `len` bytes: each with its number and its part. Ends with
-/// the value, so also where pages point in a circle.
+/// Visits the pages of a chain with a value of `len` bytes: each with its number and its part. Ends
+/// with the value, so also where pages point in a circle.
 pub(crate) fn walk(
     source: &impl Source,
     first: u64,

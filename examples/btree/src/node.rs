@@ -319,8 +319,8 @@ pub(crate) fn fill(bytes: &mut [u8], level: u8, first_child: u64, cells: &[&[u8]
         .all(|(i, cell)| put_cell(bytes, i, cell))
 }
 
-/// Puts a cell in front of cell `i` into the gap; false if that is too small. The page is a node that was
-/// parsed.
+/// Puts a cell in front of cell `i` into the gap; false if that is too small. The page is a node that
+/// was parsed.
 fn put_cell(bytes: &mut [u8], i: usize, cell: &[u8]) -> bool {
     let count = usize::from(u16_at(bytes, 2).unwrap_or(0));
     let begin = usize::from(u16_at(bytes, 4).unwrap_or(0));

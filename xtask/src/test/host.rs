@@ -43,8 +43,9 @@ pub fn parts(tier: Tier) -> &'static [&'static str] {
     }
 }
 
-/// With these a program is built of the libraries that the tests were built with: without a test among what
-/// is built, cargo leaves out the features that only tests ask for, and compiles all of them again.
+/// With these a program is built of the libraries that the tests were built with: without a test among
+/// what is built, cargo leaves out the features that only tests ask for, and compiles all of them
+/// again.
 pub const AS_FOR_TESTS: [&str; 2] = ["--test", "exhaustive"];
 
 /// Looks at the format of both workspaces.

@@ -20,9 +20,9 @@ const HOST: [Stage; 8] = [
     Stage::Simulation,
 ];
 
-/// The stages with target folders of their own, or that compile nothing. Power cuts wait for the disk most of the time, so a
-/// stage that keeps the processors busy comes after them. The packages have their own worker, because
-/// they wait for the network and the disk.
+/// The stages with target folders of their own, or that compile nothing. Power cuts wait for the disk
+/// most of the time, so a stage that keeps the processors busy comes after them. The packages have
+/// their own worker, because they wait for the network and the disk.
 const BESIDE: [Stage; 9] = [
     Stage::Windows,
     Stage::Macos,

@@ -26,7 +26,8 @@ pub fn run(setting: &Setting) -> Result<Outcome> {
     let watch = leaks::Watch::start(setting, &temp);
     let mut tests = host::cargo_command(setting);
     setting.tier.set_env(&mut tests);
-    // Those on filesystems of their own wait for the disk half of the time: as many again run meanwhile.
+    // Those on filesystems of their own wait for the disk half of the time: as many again run
+    // meanwhile.
     let threads = 2 * std::thread::available_parallelism().map_or(1, NonZero::get);
     let ended = child::run(
         tests

@@ -1,5 +1,6 @@
-//! What LMDB's `MDB_WRITEMAP` does to pages, without anything else of it: they are changed in a mapping, which
-//! is synced, then the header's. A crash in the middle leaves some of the pages: as with the plain writes.
+//! What LMDB's `MDB_WRITEMAP` does to pages, without anything else of it: they are changed in a
+//! mapping, which is synced, then the header's. A crash in the middle leaves some of the pages: as with
+//! the plain writes.
 
 use super::plain;
 use crate::pages::case::PAGE;

@@ -136,9 +136,9 @@ impl OsFile {
 
     /// Has the kernel know that the inode is changed.
     ///
-    /// Before "ext4: fix fsync(2) for nojournal mode" (Linux, February 2026) an `fsync` on ext4 without a
-    /// journal leaves out an inode of which only the places of blocks were changed: a cut of
-    /// power after it leaves holes, or a file without contents.
+    /// Before "ext4: fix fsync(2) for nojournal mode" (Linux, February 2026) an `fsync` on ext4 without
+    /// a journal leaves out an inode of which only the places of blocks were changed: a cut of power
+    /// after it leaves holes, or a file without contents.
     fn touch(&self) {
         let now = Timespec {
             tv_sec: 0,

@@ -66,8 +66,9 @@ pub fn all(handle: &OwnedHandle) -> io::Result<()> {
 }
 
 /// The file's data and the device's cache (`FLUSH_FLAGS_FILE_DATA_SYNC_ONLY`). Microsoft's page says
-/// that it includes the metadata needed to retrieve the data; nothing here relies on that. `Ok(false)` where the system or the filesystem (others than
-/// NTFS) has no such call: then nothing was flushed, and nothing was lost either.
+/// that it includes the metadata needed to retrieve the data; nothing here relies on that. `Ok(false)`
+/// where the system or the filesystem (others than NTFS) has no such call: then nothing was flushed,
+/// and nothing was lost either.
 pub fn data(handle: &OwnedHandle) -> io::Result<bool> {
     let Some(flush) = flush_ex() else {
         return Ok(false);

@@ -1,4 +1,5 @@
-//! How many calls and flushes a commit costs, in each way to commit. Counts, no times: they are the same on every machine.
+//! How many calls and flushes a commit costs, in each way to commit. Counts, no times: they are the
+//! same on every machine.
 
 use crate::common::*;
 use logforce::{Log, Method, Options};

@@ -10,8 +10,8 @@ pub struct Published {
     pub size: u64,
     /// A commit by flushing the whole mapping takes longer than this, milliseconds.
     pub flush_ms: f64,
-    /// Gathered writes in flight, written through, are so many times as fast where pages were changed in
-    /// the mapping before.
+    /// Gathered writes in flight, written through, are so many times as fast where pages were changed
+    /// in the mapping before.
     pub faster_mapped: f64,
     /// The same where pages were written before.
     pub faster_written: f64,

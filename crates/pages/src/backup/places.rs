@@ -1,5 +1,5 @@
-//! A copy-on-write file from its pages: they come in ascending order and lie in that order, each node of the
-//! table behind the last page to which it leads.
+//! A copy-on-write file from its pages: they come in ascending order and lie in that order, each node
+//! of the table behind the last page to which it leads.
 
 use super::stream::Stream;
 use crate::error::{Error, Result};

@@ -149,7 +149,7 @@ impl Batches {
     }
 
     /// The error of commits that were taken for accepted, once.
-    pub(crate) fn report(&mut self) -> Result<()> {
+    pub(crate) fn take_unreported(&mut self) -> Result<()> {
         self.unreported.take().map_or(Ok(()), Err)
     }
 }

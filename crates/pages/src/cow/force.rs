@@ -69,7 +69,7 @@ impl CowStore {
             return Err(error.clone());
         }
         // Somebody has to learn of commits that were accepted and rolled back.
-        state.batches.report()
+        state.batches.take_unreported()
     }
 
     /// Waits for the outcome of a batch, and leads it if nobody does.

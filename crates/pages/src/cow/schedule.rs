@@ -25,7 +25,8 @@ impl Schedule {
         !std::mem::replace(&mut self.is_wanted, true)
     }
 
-    /// What is committed has to be durable `within` of `now`. Returns whether the thread has to be told.
+    /// What is committed has to be durable `within` of `now`. Returns whether the thread has to be
+    /// told.
     pub(crate) fn force_by(&mut self, now: Duration, within: Duration) -> bool {
         // In time to be done by then. Before the first force nobody knows how long one takes.
         let usual = self.usual_force.unwrap_or(within);

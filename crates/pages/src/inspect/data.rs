@@ -1,9 +1,10 @@
 //! The pages and the map of a logged file.
 //!
-//! A page whose newest version is in the log counts as that, whatever the data file holds. Beside a writer
-//! more of them are being written there than the log showed when it was read: what does not fit is looked
-//! at again, the log is read after that, and if the header is the same before and after, no checkpoint
-//! ended in between. So the log still had each page that was being written, and what it had not is damage.
+//! A page whose newest version is in the log counts as that, whatever the data file holds. Beside a
+//! writer more of them are being written there than the log showed when it was read: what does not fit
+//! is looked at again, the log is read after that, and if the header is the same before and after, no
+//! checkpoint ended in between. So the log still had each page that was being written, and what it had
+//! not is damage.
 
 use super::info::{Damage, Held, NextOpening, PageInfo, VerifyReport, Visit};
 use super::redo::{self, InLog};
@@ -112,8 +113,8 @@ impl Data<'_> {
         Ok(planted!("inspected-map-believed", true, else is_same))
     }
 
-    /// Looks at the pages of a sector. `newest` says of a page whether its newest version is in the log, and
-    /// has contents.
+    /// Looks at the pages of a sector. `newest` says of a page whether its newest version is in the
+    /// log, and has contents.
     fn check(
         &self,
         sector: u64,
@@ -167,7 +168,8 @@ impl Data<'_> {
         Ok(checked)
     }
 
-    /// Reads pages that follow each other, all at once; those that do not fit are looked at by themselves.
+    /// Reads pages that follow each other, all at once; those that do not fit are looked at by
+    /// themselves.
     fn check_run(&self, run: &mut [PageInfo], checked: &mut Checked) -> Result<()> {
         let inspector = self.inspector;
         let size = inspector.header.page_size as usize;

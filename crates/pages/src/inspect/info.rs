@@ -251,7 +251,8 @@ pub struct VerifyReport {
     pub present: u64,
     /// Bytes of pages, nodes and sectors that were read and verified.
     pub checked_bytes: u64,
-    /// Pages, nodes and sectors that another process was writing while they were looked at: not checked.
+    /// Pages, nodes and sectors that another process was writing while they were looked at: not
+    /// checked.
     pub in_use: u64,
     /// What is in the file and no part of its state: pages at or above the number of pages.
     pub unreachable: u64,

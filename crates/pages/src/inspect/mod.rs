@@ -1,9 +1,9 @@
-//! Inspecting a page file without opening it for writing. It locks, changes and forces nothing, and another
-//! process may be writing the file.
+//! Inspecting a page file without opening it for writing. It locks, changes and forces nothing, and
+//! another process may be writing the file.
 //!
-//! Beside a writer the files may be ahead of and behind each other. What does not fit is looked at again,
-//! and by the header decided whether it was being written (`table`, `data` say how). What cannot be decided
-//! is reported as in use, never as damage.
+//! Beside a writer the files may be ahead of and behind each other. What does not fit is looked at
+//! again, and by the header decided whether it was being written (`table`, `data` say how). What cannot
+//! be decided is reported as in use, never as damage.
 
 mod data;
 pub(crate) mod info;
@@ -69,7 +69,8 @@ impl Inspector {
     ///
     /// # Errors
     /// [`NoPageFile`](Error::NoPageFile), [`NotAPageFile`](Error::NotAPageFile),
-    /// [`NewerFormat`](Error::NewerFormat), and [`Damaged`](Error::Damaged) if no header slot can be used.
+    /// [`NewerFormat`](Error::NewerFormat), and [`Damaged`](Error::Damaged) if no header slot can be
+    /// used.
     pub fn open(system: Arc<dyn System>, path: impl AsRef<Path>) -> Result<Inspector> {
         let path = path.as_ref().to_owned();
         let missing = |why: &str| Error::NoPageFile {
@@ -132,8 +133,8 @@ impl Inspector {
         })
     }
 
-    /// Reads the whole file and checks every byte that counts: header, page table or map, pages, and of a
-    /// logged file the log. `visit` returns `false` to stop.
+    /// Reads the whole file and checks every byte that counts: header, page table or map, pages, and of
+    /// a logged file the log. `visit` returns `false` to stop.
     ///
     /// # Errors
     /// About this process and the system; damage is visited.

@@ -172,8 +172,8 @@ pub(super) fn by_map(inspector: &Inspector, page: u64) -> Result<FoundPage> {
             });
         }
         found = in_data(inspector, page)?;
-        // A checkpoint may have ended since the log was read, or a commit may be in the data file that the
-        // log did not hold yet.
+        // A checkpoint may have ended since the log was read, or a commit may be in the data file that
+        // the log did not hold yet.
         if found.damage.is_none() || !inspector.is_locked()? {
             break;
         }

@@ -113,8 +113,8 @@ impl InLog {
     }
 }
 
-/// Reads the records that the data file may not hold. What is wrong with the log, or keeps an opening from
-/// using it, goes to `out`.
+/// Reads the records that the data file may not hold. What is wrong with the log, or keeps an opening
+/// from using it, goes to `out`.
 pub(super) fn read(
     inspector: &Inspector,
     out: &mut Out<'_>,

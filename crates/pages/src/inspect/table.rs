@@ -1,8 +1,9 @@
 //! The page table of a copy-on-write file, and all that it reaches.
 //!
-//! Beside a writer: a place that a header reaches is written again only when both slots hold later ones.
-//! So what does not fit is damage if the header that is in force afterwards is at most one later than the
-//! one whose table is walked; otherwise it is looked for again in the table of the header of now.
+//! Beside a writer: a place that a header reaches is written again only when both slots hold later
+//! ones. So what does not fit is damage if the header that is in force afterwards is at most one later
+//! than the one whose table is walked; otherwise it is looked for again in the table of the header of
+//! now.
 
 use super::info::{
     Damage, Held, NextOpening, NodeInfo, PageInfo, TableSummary, VerifyReport, Visit,

@@ -1,5 +1,5 @@
-//! Generations: the commits from one checkpoint to the next. When the open one takes a commit, and when it
-//! ends: the pace of commits and checkpoints.
+//! Generations: the commits from one checkpoint to the next. When the open one takes a commit, and when
+//! it ends: the pace of commits and checkpoints.
 
 use super::state::Point;
 use crate::changes::{Change, Changes};
@@ -119,14 +119,14 @@ impl Generations {
         }
     }
 
-    /// Whether the open generation takes a commit now, after the last one that ends at `latest`. It may end up to one commit above `distance`, or
-    /// above so many changed `pages`: more would leave memory before they are applied, and each would be
-    /// read back with the whole record of its commit.
+    /// Whether the open generation takes a commit now, after the last one that ends at `latest`. It may
+    /// end up to one commit above `distance`, or above so many changed `pages`: more would leave memory
+    /// before they are applied, and each would be read back with the whole record of its commit.
     ///
-    /// The applier sets the pace: the open generation may be about as full as the closed one is applied, so a
-    /// commit waits for a few pages often instead of for many of them at the end. It begins a sixteenth
-    /// ahead, and three sixteenths are left for when all is written: syncing and forgetting takes time as
-    /// well.
+    /// The applier sets the pace: the open generation may be about as full as the closed one is
+    /// applied, so a commit waits for a few pages often instead of for many of them at the end. It
+    /// begins a sixteenth ahead, and three sixteenths are left for when all is written: syncing and
+    /// forgetting takes time as well.
     pub(super) fn admit(
         &mut self,
         latest: Point,
@@ -194,8 +194,8 @@ impl Generations {
         });
     }
 
-    /// The data file holds the closed generation, and its header says so. What is in memory and in the log
-    /// of it may go, and the next generation may end.
+    /// The data file holds the closed generation, and its header says so. What is in memory and in the
+    /// log of it may go, and the next generation may end.
     pub(super) fn finishing(&mut self) {
         self.closed = None;
         self.to_apply = Vec::new();
@@ -242,7 +242,8 @@ mod tests {
         assert!(admitted(63, 1) && !admitted(64, 1));
     }
 
-    /// Many threads may be appending at once: what they were admitted for counts before it is in the log.
+    /// Many threads may be appending at once: what they were admitted for counts before it is in the
+    /// log.
     #[test]
     fn what_is_being_appended_counts() {
         let origin = Point {

@@ -8,6 +8,7 @@ use super::proof::{Applicable, Forced};
 use super::stats::add;
 use crate::changes::Image;
 use crate::error::{Error, Result};
+use crate::files::{DATA, MAP};
 use crate::header::HeaderSlots;
 use logforce_device::sync::AtomicU32;
 use logforce_format::{Lsn, MAX_PAGES, planted};
@@ -16,9 +17,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bytes of pages that are written at once, and runs of them: enough for several writes in flight, and so
-/// few that commits that wait for the applier are let go often. Writing 4 MiB takes milliseconds where
-/// they lie together, and a twentieth of a second as a thousand pages here and there.
+/// Bytes of pages that are written at once, and runs of them: enough for several writes in flight, and
+/// so few that commits that wait for the applier are let go often. Writing 4 MiB takes milliseconds
+/// where they lie together, and a twentieth of a second as a thousand pages here and there.
 const CHUNK: usize = 4 << 20;
 const CHUNK_RUNS: usize = 128;
 /// The same where they go through the system's cache: a sync follows, which is worth its time for more.
@@ -97,17 +98,19 @@ impl LoggedStore {
             // A reader of the durable state that comes from now on gets one that is as new as what is
             // written below.
             state.points.forced(forced.end());
-            let drops: Vec<u64> = state
-                .drops
-                .iter()
-                .filter(|d| d.end <= closed.at.end)
-                .map(|d| d.from)
-                .collect();
+            let mut drops = state.drops.clone();
+            drops.retain(|d| d.end <= closed.at.end);
             (state.generations.to_apply.clone(), drops)
         };
-        let write = Error::io("write", self.place.path_of(crate::files::DATA));
-        if let Some(from) = drops.into_iter().min() {
+        let write = Error::io("write", self.place.path_of(DATA));
+        if let Some(from) = drops.iter().map(|d| d.from).min() {
             self.drop_pages(forced, closed.at.end, &pages, from)?;
+        }
+        let redone = drops.iter().filter(|d| d.end <= self.recovered);
+        if let Some(from) = redone.map(|d| d.from).min() {
+            // The run before may have dropped them, and its sync have failed: then the system's cache
+            // shows what the medium lacks, and takes it for written.
+            self.data.map.rewrite_from(from)?;
         }
         let most = (CHUNK / self.page_size()).max(1);
         let most_runs = match self.data.is_direct {
@@ -132,12 +135,13 @@ impl LoggedStore {
             }
             let flushed = match self.data.flush() {
                 Err(_) if planted!("failed-flush-forgotten") => true,
-                flushed => flushed.map_err(|e| self.lost(e))?,
+                flushed => flushed.map_err(|e| self.lost(DATA, e))?,
             };
             add(&self.counts.barriers, u64::from(flushed));
             let mut state = self.state();
             if let Some(closed) = &mut state.generations.closed {
-                // Also those that needed no write: the checkpoint before had written their newest version.
+                // Also those that needed no write: the checkpoint before had written their newest
+                // version.
                 closed.applied = pages.len() - left.len();
             }
             state.generations.stalled = None;
@@ -150,11 +154,11 @@ impl LoggedStore {
         if planted!("log-truncated-early") {
             self.log.truncate_front(closed.at.end).map_err(Error::Log)?;
         }
-        let map = Error::io("write", self.place.path_of(crate::files::MAP));
+        let map = Error::io("write", self.place.path_of(MAP));
         self.data.map.write().map_err(map)?;
         let synced = self.data.sync();
         add(&self.counts.barriers, 2);
-        let synced = synced.map_err(|e| self.lost(e))?;
+        let synced = synced.map_err(|(file, e)| self.lost(file, e))?;
         let (commit, page_count) = (closed.at.commit, closed.at.page_count);
         let checkpoint = synced.checkpoint(slots, closed.at.end, commit, page_count);
         let checkpoint = checkpoint.map_err(write)?;
@@ -195,7 +199,7 @@ impl LoggedStore {
             .data
             .map
             .set(present.into_iter().map(|page| (page, None)));
-        dropped.map_err(Error::io("write", self.place.path_of(crate::files::MAP)))
+        dropped.map_err(Error::io("write", self.place.path_of(MAP)))
     }
 
     /// From now on readers of the data file know that the pages are being dropped: what they find in
@@ -353,8 +357,8 @@ impl LoggedStore {
     /// The data file holds the generation durably: its versions are not needed in memory or in the log
     /// any more, but for readers of older states.
     ///
-    /// A few pages at a time: commits and readers wait for the mutex meanwhile. Nothing here can fail: the
-    /// next generation may have ended already.
+    /// A few pages at a time: commits and readers wait for the mutex meanwhile. Nothing here can fail:
+    /// the next generation may have ended already.
     fn finish(&self, closed: Closed, written: &[(u64, Lsn)]) {
         for some in written.chunks(FINISH_PAGES) {
             let freed = self.state().written(some);
@@ -373,8 +377,8 @@ impl LoggedStore {
         }
     }
 
-    /// After some pages: a mutex is not fair, and a thread that takes it again at once keeps those waiting
-    /// that it has just woken.
+    /// After some pages: a mutex is not fair, and a thread that takes it again at once keeps those
+    /// waiting that it has just woken.
     fn let_others_in<T>(&self, some: &[T]) {
         if some.len() == FINISH_PAGES {
             let word = AtomicU32::new(0);
@@ -384,10 +388,10 @@ impl LoggedStore {
 }
 
 impl LoggedStore {
-    /// A sync failed, whatever for, a full disk included: the system may have dropped what was written, and
-    /// a second sync would answer with success. The log has everything: the next opening redoes it.
-    fn lost(&self, error: io::Error) -> Error {
-        let error = Error::io("sync", self.place.path_of(crate::files::DATA))(error);
+    /// A sync failed, whatever for, a full disk included: the system may have dropped what was written,
+    /// and a second sync would answer with success. The log has everything: the next opening redoes it.
+    fn lost(&self, file: &str, error: io::Error) -> Error {
+        let error = Error::io("sync", self.place.path_of(file))(error);
         Error::Poisoned(Arc::new(error))
     }
 
@@ -404,8 +408,8 @@ impl LoggedStore {
     }
 }
 
-/// How many of the pages, which come in ascending order, are written at once: no more than `most`, in no
-/// more runs than `most_runs`.
+/// How many of the pages, which come in ascending order, are written at once: no more than `most`, in
+/// no more runs than `most_runs`.
 fn chunk_len(pages: &[u64], most: usize, most_runs: usize) -> usize {
     let mut runs = 1;
     for (at, pair) in pages.windows(2).enumerate() {

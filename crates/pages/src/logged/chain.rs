@@ -139,8 +139,8 @@ impl Pruned {
     }
 }
 
-/// The states that readers and transactions hold, ascending, with how many hold each. Most come and go at
-/// the end of the list: it costs no allocation.
+/// The states that readers and transactions hold, ascending, with how many hold each. Most come and go
+/// at the end of the list: it costs no allocation.
 #[derive(Debug, Default)]
 pub(super) struct Readers(Vec<(Lsn, usize)>);
 

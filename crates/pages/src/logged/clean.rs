@@ -1,9 +1,9 @@
 //! Pages as the data file holds them, in memory: reading one again asks no device.
 //!
-//! They are part of the state, under its mutex. A page is looked up in the same moment in which the state
-//! says that the data file has the version that a reader sees, and forgotten in the moment from which on
-//! readers of the data file know that the page is being overwritten: so what is here of a page is what
-//! the data file holds.
+//! They are part of the state, under its mutex. A page is looked up in the same moment in which the
+//! state says that the data file has the version that a reader sees, and forgotten in the moment from
+//! which on readers of the data file know that the page is being overwritten: so what is here of a page
+//! is what the data file holds.
 
 use super::chain::Bytes;
 use super::state::State;

@@ -35,7 +35,8 @@ enum Wait {
     Submitted(CommitHandle),
 }
 
-/// A redo record, and of each of its pages the records below its ranges: none if its whole image is in it.
+/// A redo record, and of each of its pages the records below its ranges: none if its whole image is in
+/// it.
 struct Encoded {
     record: Vec<u8>,
     below: Vec<Vec<Lsn>>,

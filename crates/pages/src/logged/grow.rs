@@ -81,13 +81,13 @@ impl LoggedStore {
         }
     }
 
-    /// Writes to the new end of the data file, which holds `page_count` pages then, and has the map reach
-    /// as far.
+    /// Writes to the new end of the data file, which holds `page_count` pages then, and has the map
+    /// reach as far.
     fn extend(&self, offsets: Range<u64>, page_count: u64) -> io::Result<()> {
         self.data.map.extend(page_count)?;
         let runs = gather(zeroes(offsets, &self.zeroes));
-        // No barrier: one that failed here might lose what the applier has written, and the applier's own
-        // would not tell. Its checkpoint makes this durable with everything else.
+        // No barrier: one that failed here might lose what the applier has written, and the applier's
+        // own would not tell. Its checkpoint makes this durable with everything else.
         self.writers.write(&self.data.file, runs, false)
     }
 }

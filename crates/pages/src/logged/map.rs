@@ -39,8 +39,8 @@ struct Cached {
 }
 
 impl PageMap {
-    /// Creates the file, empty, and makes it and its name durable: before the data file has its name, for
-    /// a crash may keep a later name and lose an earlier one.
+    /// Creates the file, empty, and makes it and its name durable: before the data file has its name,
+    /// for a crash may keep a later name and lose an earlier one.
     pub(super) fn create(place: &Place) -> Result<()> {
         let path = place.path_of(MAP);
         match place.dir.remove(MAP) {
@@ -157,8 +157,24 @@ impl PageMap {
         Ok(())
     }
 
-    /// The pages in `range` that were written, ascending. Reads that part of the map; what a sparse file
-    /// leaves out costs little.
+    /// Has [`write`](Self::write) write all sectors that tell of pages from this one on, or did,
+    /// whether they change or not.
+    pub(super) fn rewrite_from(&self, page: u64) -> Result<()> {
+        if planted!("recovered-drop-believed") {
+            return Ok(());
+        }
+        for sector in self.known_sectors(Self::place_of(page).0..u64::MAX)? {
+            self.with_sector(sector, |cached| {
+                cached.sectors.get(&sector)?;
+                cached.dirty.insert(sector);
+                Some(())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The pages in `range` that were written, ascending. Reads that part of the map; what a sparse
+    /// file leaves out costs little.
     pub(super) fn present_in(&self, range: Range<u64>) -> Result<Vec<u64>> {
         if range.is_empty() {
             return Ok(Vec::new());
@@ -208,9 +224,9 @@ impl PageMap {
         Ok(sectors)
     }
 
-    /// Writes zeroes behind the end of the file, for so many pages, which says nothing about them: what is
-    /// applied later needs no new blocks. Where they begin far behind it, it is left sparse. One thread
-    /// at a time calls this.
+    /// Writes zeroes behind the end of the file, for so many pages, which says nothing about them: what
+    /// is applied later needs no new blocks. Where they begin far behind it, it is left sparse. One
+    /// thread at a time calls this.
     pub(super) fn extend(&self, page_count: u64) -> io::Result<()> {
         let (end, needed) = (self.end(), Self::len_for(page_count));
         if needed <= end {
@@ -228,8 +244,8 @@ impl PageMap {
         Ok(())
     }
 
-    /// So many pages may be committed without more room: their sectors are written when they are applied,
-    /// and zeroes must not be written over them. After a crash the file may be shorter.
+    /// So many pages may be committed without more room: their sectors are written when they are
+    /// applied, and zeroes must not be written over them. After a crash the file may be shorter.
     pub(super) fn covers_pages(&self, page_count: u64) {
         self.covers(Self::len_for(page_count));
     }

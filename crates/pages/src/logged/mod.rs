@@ -1,9 +1,10 @@
 //! Logged commit: changes go to a log first, and to the pages' own places later, sorted.
 //!
-//! `commit` decides the order and appends, `admission` when it may; `state` is what the mutex guards, `chain` the versions of
-//! one page, `clean` what the data file holds, in memory, `newest` what most readers see; `grow` makes
-//! room for new pages; `read` finds a version; `apply` is the thread that brings generations of commits
-//! into the data file, `proof` the order in which it must; `open` creates and recovers.
+//! `commit` decides the order and appends, `admission` when it may; `state` is what the mutex guards,
+//! `chain` the versions of one page, `clean` what the data file holds, in memory, `newest` what most
+//! readers see; `grow` makes room for new pages; `read` finds a version; `apply` is the thread that
+//! brings generations of commits into the data file, `proof` the order in which it must; `open` creates
+//! and recovers.
 
 mod admission;
 mod apply;
@@ -34,7 +35,7 @@ use crate::write_out::Writers;
 use logforce_core::{Guarantee, Log, Policy};
 use logforce_device::JoinHandle;
 use logforce_device::sync::{Mutex, MutexGuard};
-use logforce_format::PageFileHeader;
+use logforce_format::{Lsn, PageFileHeader};
 use newest::Newest;
 use proof::DataFile;
 use spill::Spill;
@@ -51,6 +52,8 @@ pub(crate) struct LoggedStore {
     /// As it was when the file was opened: for what never changes.
     header: PageFileHeader,
     log: Log,
+    /// Commits that end up to here were read from the log when the file was opened.
+    recovered: Lsn,
     data: DataFile,
     /// A page of zeroes.
     zeroes: Image,
@@ -137,8 +140,8 @@ impl LoggedStore {
         self.counts.stats(memory, dirty_pages)
     }
 
-    /// Forces the log and ends the threads. What is in the log and not in the data file is redone by the
-    /// next opening.
+    /// Forces the log and ends the threads. What is in the log and not in the data file is redone by
+    /// the next opening.
     pub(crate) fn close(&self) -> Result<()> {
         // The parent goes on; its threads are not in this process.
         if self.place.check_process().is_err() {

@@ -1,10 +1,10 @@
-//! The newest committed version of pages, beside the state and its mutex: threads that read pages which do
-//! not change at the moment do not wait for each other, nor for commits.
+//! The newest committed version of pages, beside the state and its mutex: threads that read pages which
+//! do not change at the moment do not wait for each other, nor for commits.
 //!
-//! A page is put here, or replaced, with the state locked, and with the version that is the newest then. A
-//! reader's state is registered under the same lock. So what is here of a page, and is not newer than the
-//! reader's state, is the version that the reader sees: of a later one up to that state this place would
-//! know.
+//! A page is put here, or replaced, with the state locked, and with the version that is the newest
+//! then. A reader's state is registered under the same lock. So what is here of a page, and is not
+//! newer than the reader's state, is the version that the reader sees: of a later one up to that state
+//! this place would know.
 
 use super::state::State;
 use crate::cache::{Clock, Contents};

@@ -111,8 +111,9 @@ impl LoggedStore {
             page_size,
         };
         let spill = Spill::create(&place, page_size)?;
-        let writers =
-            Writers::start(&place.runtime, options.writers, place.alignment()).map_err(io)?;
+        // What goes through the system's cache is written by the applier alone.
+        let threads = if is_direct { options.writers } else { 0 };
+        let writers = Writers::start(&place.runtime, threads, place.alignment()).map_err(io)?;
         let at = Point {
             end: redo_from,
             commit: header.commit,
@@ -132,13 +133,14 @@ impl LoggedStore {
             state: &mut state,
         }
         .run(redo_from)?;
-        // The file may have lost its new end in the crash, and the log has pages there: room for more is
-        // made above all of them, for it is made by writing.
+        // The file may have lost its new end in the crash, and the log has pages there: room for more
+        // is made above all of them, for it is made by writing.
         let recovered = state.chains.keys().max().map_or(0, |page| page + 1);
         state.room.reached = state.room.reached.max(recovered);
         data.map.covers_pages(state.room.reached.max(recovered));
         let store = Arc::new(LoggedStore {
             header,
+            recovered: state.points.latest.end,
             data,
             zeroes: vec![0; page_size as usize].into(),
             newest: Newest::new(options.newest_cache(), page_size as usize),

@@ -8,6 +8,7 @@ use super::map::PageMap;
 use super::read::page_offset;
 use crate::changes::Image;
 use crate::error::{Error, Result};
+use crate::files::{DATA, MAP};
 use crate::header::HeaderSlots;
 use crate::write_out::{Run, Writers, gather};
 use logforce_core::Log;
@@ -91,8 +92,8 @@ impl DataFile {
         Ok(count)
     }
 
-    /// Has the system write what it has cached of the pages: a checkpoint's sync then finds little left to
-    /// do, and commits that wait for pages to be applied wait for the device and not for its cache.
+    /// Has the system write what it has cached of the pages: a checkpoint's sync then finds little left
+    /// to do, and commits that wait for pages to be applied wait for the device and not for its cache.
     /// Returns whether there was anything to do.
     pub(super) fn flush(&self) -> io::Result<bool> {
         if self.is_direct {
@@ -102,14 +103,18 @@ impl DataFile {
         Ok(true)
     }
 
-    /// Makes durable what was written, the map as well. With all of their metadata: before Linux got "ext4:
-    /// fix fsync(2) for nojournal mode" (February 2026), ext4 without a journal left where blocks lie out of a data
-    /// sync, and a cut of power left holes (docs/bugs-found.md).
-    pub(super) fn sync(&self) -> io::Result<Synced> {
+    /// Makes durable what was written, the map as well. With all of their metadata: before Linux got
+    /// "ext4: fix fsync(2) for nojournal mode" (February 2026), ext4 without a journal left where
+    /// blocks lie out of a data sync, and a cut of power left holes (docs/bugs-found.md).
+    ///
+    /// # Errors
+    /// With the name of the file that could not be synced.
+    pub(super) fn sync(&self) -> std::result::Result<Synced, (&'static str, io::Error)> {
         if !planted!("data-file-unsynced") {
-            self.file.barrier(Barrier::Full)?;
+            let synced = self.file.barrier(Barrier::Full);
+            synced.map_err(|e| (DATA, e))?;
         }
-        self.map.sync()?;
+        self.map.sync().map_err(|e| (MAP, e))?;
         Ok(Synced(()))
     }
 }
@@ -133,8 +138,8 @@ impl Synced {
             kind: PageFileKind::Logged(LoggedState { redo_from, ..state }),
             ..slots.header
         };
-        // Both slots, one after the other: the older header needs a part of the log that goes now, so if
-        // the newer slot rotted, nothing could be opened.
+        // Both slots, one after the other: the older header needs a part of the log that goes now, so
+        // if the newer slot rotted, nothing could be opened.
         slots.store(header)?;
         slots.store(header)?;
         Ok(Checkpointed(redo_from))

@@ -278,8 +278,9 @@ impl LoggedView {
 
     pub(crate) fn each_page(&self, visit: &mut dyn FnMut(u64, &Image) -> Result<()>) -> Result<()> {
         let store = &self.registered.store;
-        // In this order: what is in no version now is in the data file, and so in the map. What is dropped
-        // there from now on gets a version, since this state is read; its sector of the map stays.
+        // In this order: what is in no version now is in the data file, and so in the map. What is
+        // dropped there from now on gets a version, since this state is read; its sector of the map
+        // stays.
         let changed: Vec<u64> = store.state().chains.keys().copied().collect();
         let entries = MAP_SECTOR_ENTRIES as u64;
         let count = self.page_count();

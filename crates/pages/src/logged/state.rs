@@ -217,10 +217,10 @@ impl State {
         self.generations.appended(changes, self.points.latest);
     }
 
-    /// Puts a commit into the order: it was appended from `start` to `end`. `below` are the records of each
-    /// page on whose contents its ranges are put; none if its whole contents were logged. They are those
-    /// of when the page was reserved: since then the applier may have written the version below, which
-    /// is then the data file's. Returns the new state.
+    /// Puts a commit into the order: it was appended from `start` to `end`. `below` are the records of
+    /// each page on whose contents its ranges are put; none if its whole contents were logged. They are
+    /// those of when the page was reserved: since then the applier may have written the version below,
+    /// which is then the data file's. Returns the new state.
     pub(super) fn publish(
         &mut self,
         changes: &Changes,
@@ -488,8 +488,8 @@ impl State {
 mod tests {
     use super::*;
 
-    /// A page that the checkpoint before has written, in a version of what was then the open generation, is
-    /// not written again: its older versions leave with the log all the same.
+    /// A page that the checkpoint before has written, in a version of what was then the open
+    /// generation, is not written again: its older versions leave with the log all the same.
     #[test]
     fn a_version_that_is_read_does_not_go_with_the_log() {
         let origin = Point {

@@ -1,5 +1,5 @@
-//! Backups: a copy of a state is that state, however much is committed meanwhile; and what a crash, a full
-//! disk or a failure leaves of one is nothing that opens.
+//! Backups: a copy of a state is that state, however much is committed meanwhile; and what a crash, a
+//! full disk or a failure leaves of one is nothing that opens.
 
 use crate::common::{MODES, PAGE, PATH, disk, open, options, page};
 use logforce_core::{Guarantee, OpenMode};
@@ -171,8 +171,8 @@ fn commits_go_on_while_a_backup_is_made() {
     }
 }
 
-/// What opens after `what` has befallen each operation of a backup in turn: the whole, or nothing. Returns
-/// how often it was which.
+/// What opens after `what` has befallen each operation of a backup in turn: the whole, or nothing.
+/// Returns how often it was which.
 fn after_each_operation(
     mode: CommitMode,
     (step, round): (usize, usize),

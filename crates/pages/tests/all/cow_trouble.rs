@@ -470,7 +470,8 @@ fn a_full_disk_refuses_and_goes_on() {
 }
 
 /// Where overwriting takes space as well, it may be missing for the header, when nobody can tell which
-/// one a crash would leave: the file stops. What was acknowledged is there, and goes on with more space.
+/// one a crash would leave: the file stops. What was acknowledged is there, and goes on with more
+/// space.
 #[test]
 fn a_full_disk_that_relocates_may_poison() {
     let mut poisoned = 0;

@@ -1,5 +1,5 @@
-//! Rot, lost and foreign files: damage is reported with its place and never served, and files that do not
-//! belong together are refused.
+//! Rot, lost and foreign files: damage is reported with its place and never served, and files that do
+//! not belong together are refused.
 
 use crate::common::{PAGE, PATH, disk, open, options, page};
 use logforce_core::OpenMode;

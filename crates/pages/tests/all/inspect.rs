@@ -1,5 +1,5 @@
-//! The inspector: what it says of a file is what an opening shows, whatever a crash left of it; damage is
-//! named by its page; and nothing that is only being written is called damage.
+//! The inspector: what it says of a file is what an opening shows, whatever a crash left of it; damage
+//! is named by its page; and nothing that is only being written is called damage.
 
 use crate::common::{MODES, PAGE, PATH, disk, open, options, page};
 use logforce_core::{OnDamage, OpenMode};

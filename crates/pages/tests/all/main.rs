@@ -1,5 +1,5 @@
-//! Page files on a simulated disk: what each call does, and to what it answers an error. Random runs, crashes
-//! and every kind of failure are in `crates/sim`, against a model.
+//! Page files on a simulated disk: what each call does, and to what it answers an error. Random runs,
+//! crashes and every kind of failure are in `crates/sim`, against a model.
 //!
 //! One program: to link each file by itself took longer than to run it.
 

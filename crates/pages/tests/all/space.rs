@@ -1,4 +1,5 @@
-//! A disk that is full for one call while pages are applied: what could not be written is written later.
+//! A disk that is full for one call while pages are applied: what could not be written is written
+//! later.
 
 use crate::common::{PAGE, disk, open, options, page};
 use logforce_pages::{CommitMode, ErrorKind};

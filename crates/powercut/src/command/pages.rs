@@ -162,8 +162,8 @@ pub fn run(args: &Args, home: &Path) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(failed)))
 }
 
-/// On ext4 without a journal one state of a thousand loses the whole data file of a logged page file while
-/// that grows, and no program can keep it from doing so (docs/durability.md, A8).
+/// On ext4 without a journal one state of a thousand loses the whole data file of a logged page file
+/// while that grows, and no program can keep it from doing so (docs/durability.md, A8).
 fn is_left_out(part: Part, filesystem: Filesystem, is_logged: bool) -> bool {
     let is_cut = matches!(part, Part::Cuts | Part::States);
     is_cut && is_logged && filesystem == Filesystem::Ext4NoJournal

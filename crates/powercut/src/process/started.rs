@@ -241,8 +241,8 @@ impl Started {
         String::from_utf8_lossy(&bytes).trim().replace('\n', " / ")
     }
 
-    /// What is wrong with how it ended by itself: a panic, a signal that the suite did not send, or, if it
-    /// had to succeed, any failure.
+    /// What is wrong with how it ended by itself: a panic, a signal that the suite did not send, or, if
+    /// it had to succeed, any failure.
     pub fn ended_badly(&self, must_succeed: bool) -> Option<String> {
         let status = self.status?;
         let crashed = status.signal().is_some() || status.code() == Some(101);

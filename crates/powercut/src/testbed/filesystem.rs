@@ -80,8 +80,8 @@ impl Filesystem {
     }
 
     fn mkfs_arguments(self) -> &'static [&'static str] {
-        // Blocks as on larger disks; mkfs would make smaller ones. A small journal comes round within one run. Without lazy initialisation a kernel
-        // thread does not go on writing beside the log.
+        // Blocks as on larger disks; mkfs would make smaller ones. A small journal comes round within
+        // one run. Without lazy initialisation a kernel thread does not go on writing beside the log.
         const JOURNAL: &[&str] = &[
             "-q",
             "-F",

@@ -206,8 +206,8 @@ pub(super) fn write(
 }
 
 impl Written {
-    /// Checks that the next opening shows all that the first one showed, and what was committed after it.
-    /// Also of a forged log: the opening accepted it, so it must be kept.
+    /// Checks that the next opening shows all that the first one showed, and what was committed after
+    /// it. Also of a forged log: the opening accepted it, so it must be kept.
     pub(super) fn check(&self) {
         let before = &self.before;
         let Some((new, again)) = &self.after else {

@@ -73,7 +73,7 @@ impl<'b> Case<'b> {
 
     /// Whether something has a right checksum that the log never wrote. The fuzzer sees what a checksum
     /// is compared with, and may forge one by chance.
-    fn is_forged(&self) -> bool {
+    pub(super) fn is_forged(&self) -> bool {
         self.m.kinds.forged || forged_by_chance(self.base(), &self.m.files)
     }
 

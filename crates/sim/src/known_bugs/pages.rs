@@ -15,7 +15,7 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "failed-flush-forgotten",
         "a sync between two parts of a checkpoint fails, and counts as done",
-    ).found_by(5624),
+    ).found_by(4674),
     bug(
         "log-truncated-early",
         "the log is truncated before the header says where redo begins",
@@ -120,15 +120,15 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "redo-looked-up-late",
         "a version is to be rebuilt from ranges alone",
-    ).found_by(409),
+    ).found_by(279),
     bug(
         "torn-page-not-repaired",
         "what recovery redid is not written before the log is truncated",
     ).found_by(4),
 ];
 
-/// Caught by a test of `crates/pages` (`tests/all/known_bugs.rs`): random runs hardly meet them, or do not
-/// inspect.
+/// Caught by a test of `crates/pages` (`tests/all/known_bugs.rs`): random runs hardly meet them, or do
+/// not inspect.
 pub const PAGES_BY_TEST: &[KnownBug] = &[
     bug(
         "map-change-forgotten",

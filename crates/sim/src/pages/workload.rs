@@ -51,8 +51,8 @@ pub struct Work {
     pub disk: SimDisk,
     /// The disk may be full.
     pub may_be_full: bool,
-    /// Policies that do not force may be used: a full disk can take such commits of a copy-on-write file
-    /// back, and nobody learns which.
+    /// Policies that do not force may be used: a full disk can take such commits of a copy-on-write
+    /// file back, and nobody learns which.
     pub may_be_weak: bool,
     /// Calls may fail.
     pub may_fail: bool,

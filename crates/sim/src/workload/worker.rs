@@ -121,8 +121,8 @@ impl Worker {
                 Ok(())
             }
             Step::Read => {
-                // Force first: a record that becomes durable meanwhile would show in one read and not in
-                // another.
+                // Force first: a record that becomes durable meanwhile would show in one read and not
+                // in another.
                 self.force()?;
                 let model = lock(&self.model).clone();
                 unless_cut(&self.disk, || model.check_readable(self.log()))?;

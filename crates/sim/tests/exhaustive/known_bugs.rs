@@ -4,7 +4,7 @@ use logforce_sim::known_bugs::EXHAUSTIVE;
 use std::process::Command;
 
 /// The tests that are asked, by bug: the others would take their time over nothing.
-const SUSPECTS: [(&str, &str); 18] = [
+const SUSPECTS: [(&str, &str); 19] = [
     (
         "header-checksum-ignored",
         "bits::every_bit_of_a_crashed_log",
@@ -52,6 +52,10 @@ const SUSPECTS: [(&str, &str); 18] = [
     (
         "listing-believed",
         "failing_calls::every_call_on_a_closed_log",
+    ),
+    (
+        "recovered-drop-believed",
+        "page_file::failures::every_failing_operation_then_an_opening_and_a_cut",
     ),
 ];
 

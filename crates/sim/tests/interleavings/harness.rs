@@ -34,7 +34,8 @@ pub fn explore(test: &'static str, body: fn()) {
     explore_by(test, SCHEDULES, body);
 }
 
-/// The same of a test with long schedules, of which a change runs fewer: `usual` if nobody says how many.
+/// The same of a test with long schedules, of which a change runs fewer: `usual` if nobody says how
+/// many.
 pub fn explore_by(test: &'static str, usual: u64, body: fn()) {
     install_hook();
     let blocks = match from_env("LOGFORCE_SEED") {

@@ -16,8 +16,8 @@ struct Coverage {
 }
 
 impl Case {
-    /// Makes every `stride`th operation fail once. The log either goes on or stops, and tells which; whatever
-    /// the next opening shows is on the medium.
+    /// Makes every `stride`th operation fail once. The log either goes on or stops, and tells which;
+    /// whatever the next opening shows is on the medium.
     fn fail_everywhere(&self, fault: Fault, every: usize) -> Coverage {
         let [steps] = &self.threads[..] else {
             panic!("one thread")

@@ -1,5 +1,5 @@
-//! Pages that hold something else than a tree's, with a right checksum: errors, never a panic or a hang,
-//! and the checker finds them.
+//! Pages that hold something else than a tree's, with a right checksum: errors, never a panic or a
+//! hang, and the checker finds them.
 
 use crate::common::{PAGE, open_simulated};
 use logforce_btree::{Error, Tree};

@@ -1,5 +1,5 @@
-//! Power cuts at any operation of the simulated disk: what is there afterwards is the state after one of
-//! the commits, none older than the last that was acknowledged.
+//! Power cuts at any operation of the simulated disk: what is there afterwards is the state after one
+//! of the commits, none older than the last that was acknowledged.
 
 use crate::common::{Map, open_simulated, try_shown};
 use logforce_btree::{Result, Tree};

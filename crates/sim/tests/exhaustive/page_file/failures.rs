@@ -1,11 +1,12 @@
 //! Each operation of the workload fails once, or panics: it is reported, nobody hangs, and what was
 //! acknowledged is there afterwards.
 
-use super::{Subject, subjects};
+use super::{Subject, disks, subjects};
 use crate::exhaustive::workers::{share, thorough};
 use logforce_core::OpenMode;
 use logforce_pages::ErrorKind;
-use logforce_testkit::{Fault, SimDisk, SimOptions, SimRuntime};
+use logforce_sim::pages::model::{Done, Step};
+use logforce_testkit::{Failure, Fault, SimDisk, SimOptions, SimRuntime, Survival};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
@@ -64,6 +65,73 @@ fn every_failing_operation_of_a_page_file() {
     let reported: u64 = reported.iter().sum();
     println!("exhaustive page file: {reported} failing operations were reported");
     assert!(reported > 80, "{reported}");
+}
+
+/// Fails operation `op`, opens the file again in the same boot, where the system's cache shows what a
+/// sync that failed has lost, grows it over all that was ever dropped, closes it, and cuts the power.
+/// Returns whether there is such an operation, and whether the file was there to be opened.
+fn fail_at_and_reopen(subject: &Subject, options: &SimOptions, op: u64) -> (bool, bool) {
+    let disk = SimDisk::new(options.clone(), 5);
+    disk.fail_at(op, Fault::Io);
+    let ((acknowledged, error), ops) =
+        SimRuntime::run(3, |rt| (subject.work(&disk, rt), disk.ops()));
+    let what = format!("{:?}, operation {op}: {error:?}", subject.mode);
+    disk.crash(Failure::Process, Some(Survival::Kept), op);
+    if acknowledged == 0 {
+        return (op < ops, false);
+    }
+    let expected = SimRuntime::run(7, |rt| {
+        let file = subject.open(&disk, rt, OpenMode::OpenExisting);
+        let file = file.unwrap_or_else(|e| panic!("{what}, opened again: {e}"));
+        let (commit, mut state) = subject.look(&file).expect("it is open");
+        let difference = subject.states()[commit as usize].difference(&state);
+        assert_eq!(difference, None, "{what}, opened again");
+        let count = subject.universe.pages().last().map_or(0, |page| page + 1);
+        let done = Done::new(100, vec![Step::Grow(count)]);
+        state.apply(&done, &subject.universe);
+        let went_on = subject.commit(&file, &done);
+        let went_on = went_on.and_then(|_| file.checkpoint());
+        went_on.unwrap_or_else(|e| panic!("{what}, going on: {e}"));
+        disk.cut();
+        state
+    });
+    disk.crash(Failure::Power, Some(Survival::Lost), op);
+    SimRuntime::run(9, |rt| {
+        let file = subject.open(&disk, rt, OpenMode::OpenExisting);
+        let found = file.and_then(|f| subject.look(&f));
+        let (_, found) = found.unwrap_or_else(|e| panic!("{what}, after the cut: {e}"));
+        let difference = expected.difference(&found);
+        assert_eq!(difference, None, "{what}, after the cut\n{}", disk.log());
+    });
+    (op < ops, true)
+}
+
+#[test]
+fn every_failing_operation_then_an_opening_and_a_cut() {
+    let mut todo = Vec::new();
+    for subject in subjects() {
+        for disk in disks() {
+            todo.push((subject.clone(), disk));
+        }
+    }
+    let opened = share(
+        todo.len(),
+        || 0,
+        |opened, n| {
+            let (subject, disk) = &todo[n];
+            let step = if thorough() { 1 } else { 2 };
+            for op in (n as u64 % step..).step_by(step as usize) {
+                let (is_there, is_opened) = fail_at_and_reopen(subject, disk, op);
+                *opened += u64::from(is_opened);
+                if !is_there {
+                    return;
+                }
+            }
+        },
+    );
+    let opened: u64 = opened.iter().sum();
+    println!("exhaustive page file: opened again after {opened} failing operations");
+    assert!(opened > 80, "{opened}");
 }
 
 /// The system panics in the middle of a call, in whatever thread. Returns whether there is such an

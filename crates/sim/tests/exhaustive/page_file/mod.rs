@@ -21,7 +21,8 @@ struct Subject {
     universe: Universe,
 }
 
-/// With small pages and short distances, so that a short workload has checkpoints and uses places again.
+/// With small pages and short distances, so that a short workload has checkpoints and uses places
+/// again.
 fn subject(mode: CommitMode, through: usize, checksums: bool) -> Subject {
     let last = match mode {
         CommitMode::CopyOnWrite => 1 << 40,
@@ -144,8 +145,8 @@ impl Subject {
         Ok((snapshot.commit(), State::of(&snapshot, &self.universe)?))
     }
 
-    /// Opens what a crash has left: a state not before the last acknowledged one, and no later than that
-    /// which was under way; then goes on from there. Returns the commits that were there.
+    /// Opens what a crash has left: a state not before the last acknowledged one, and no later than
+    /// that which was under way; then goes on from there. Returns the commits that were there.
     fn check(&self, disk: &SimDisk, acknowledged: u64, what: &str) -> u64 {
         let states = self.states();
         SimRuntime::run(7, |rt| {
