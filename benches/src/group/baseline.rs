@@ -111,7 +111,7 @@ impl Baseline {
                 return Err(MeasureError::NotOffered("a buffer was lost".to_owned()));
             };
             state.writing = true;
-            let upto = state.last;
+            let up_to = state.last;
             let used = std::mem::take(&mut state.used);
             state.staged = state.spare.take();
             let padded = used.next_multiple_of(self.unit);
@@ -127,7 +127,7 @@ impl Baseline {
             state.spare = Some(buf);
             state.writing = false;
             match result {
-                Ok(()) => state.durable = upto,
+                Ok(()) => state.durable = up_to,
                 Err(e) => state.failed = Some(format!("the baseline's write: {e}")),
             }
             self.changed.notify_all();

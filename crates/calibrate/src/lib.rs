@@ -5,7 +5,7 @@
 //! budget of time) → [`decide`] (the default, unless another wins by more than a tenth beyond the
 //! noise) → a [`Calibration`], kept in [`Memory`] and in the file [`store::NAME`] of a directory.
 //! Beside it lies what power cuts have shown: [`verdicts`].
-//! Another file holds up to how much page files write through: [`choose_through`].
+//! Another file holds up to how much page files write through: [`choose_write_through`].
 //! [`choose`] is all of that; [`observe`] gives it what commits cost in real use.
 
 #![forbid(unsafe_code)]
@@ -25,9 +25,9 @@ mod samples;
 mod scratch;
 mod shortlist;
 pub mod store;
-mod through;
 mod trial;
 pub mod verdicts;
+mod write_through;
 
 pub use calibration::{Calibration, Live};
 pub use choose::{Choice, Origin, Site, choose, measure_anew, observe};
@@ -36,8 +36,9 @@ pub use key::ValidFor;
 pub use memory::Memory;
 pub use samples::{Samples, Turn};
 pub use shortlist::{LeftOut, Shortlist, Skip, shortlist, skip};
-pub use through::{
-    Decided, THROUGH_NAME, ThroughCalibration, ThroughFigure, ThroughMemory, ThroughSite, Upto,
-    choose_through, known_through, measure_through,
-};
 pub use trial::{Limits, Trial, measure};
+pub use write_through::{
+    Decided, WRITE_THROUGH_NAME, WriteThroughCalibration, WriteThroughFigure, WriteThroughLimit,
+    WriteThroughMemory, WriteThroughSite, choose_write_through, known_write_through,
+    measure_write_through,
+};

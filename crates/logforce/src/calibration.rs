@@ -7,14 +7,14 @@
 //! [`Options::calibrate`]: crate::Options::calibrate
 
 pub use logforce_calibrate::{
-    Calibration, Decided, Decision, Figure, Interval, LeftOut, Live, Origin, Skip,
-    ThroughCalibration, ThroughFigure, Upto, ValidFor,
+    Calibration, Decided, Decision, Figure, Interval, LeftOut, Live, Origin, Skip, ValidFor,
+    WriteThroughCalibration, WriteThroughFigure, WriteThroughLimit,
 };
 
-use crate::{Error, Facts, Guarantee, Result, through};
+use crate::{Error, Facts, Guarantee, Result, write_through};
 use logforce_calibrate::{
-    Choice, Limits, Memory, Site, ThroughSite, choose, choose_through, known_through, measure_anew,
-    measure_through, shortlist, skip,
+    Choice, Limits, Memory, Site, WriteThroughSite, choose, choose_write_through,
+    known_write_through, measure_anew, measure_write_through, shortlist, skip,
 };
 use logforce_core::{Advisor, Observation, Question};
 use logforce_device::{CutEvidence, Directory, Method, Runtime, System};
@@ -44,9 +44,9 @@ pub struct Report {
     /// The methods that are not measured here, and why.
     pub left_out: Vec<LeftOut>,
     /// Up to how much a copy-on-write page file writes through, where that was measured.
-    pub through: Option<ThroughCalibration>,
+    pub write_through: Option<WriteThroughCalibration>,
     /// Why it was not measured, if it was asked for.
-    pub through_missing: Option<String>,
+    pub write_through_missing: Option<String>,
     /// The files that hold the evidence.
     pub stored_in: Vec<PathBuf>,
     /// The file that could not be used, and why.
@@ -91,9 +91,12 @@ pub fn known(path: impl AsRef<Path>, cache: Option<&Path>) -> Result<Report> {
         Decision::undecided(default, why)
     });
     let origin = known.is_some().then_some(Origin::Known);
-    let through = known_through(&place.through());
+    let write_through = known_write_through(&place.write_through());
     let report = place.report(decision, known, origin, list.left_out);
-    Ok(Report { through, ..report })
+    Ok(Report {
+        write_through,
+        ..report
+    })
 }
 
 /// What is known of the directory `path`. What is not known is measured: the log's method for at most
@@ -106,9 +109,12 @@ pub fn known(path: impl AsRef<Path>, cache: Option<&Path>) -> Result<Report> {
 pub fn chosen(path: impl AsRef<Path>, cache: Option<&Path>) -> Result<Report> {
     let place = Place::open(path.as_ref(), cache, true)?;
     let chosen = choose(&place.site(), Limits::AT_OPENING);
-    let through = choose_through(&place.through(), through::AT_CREATION);
+    let write_through = choose_write_through(&place.write_through(), write_through::AT_CREATION);
     let report = place.report_of(chosen);
-    Ok(Report { through, ..report })
+    Ok(Report {
+        write_through,
+        ..report
+    })
 }
 
 /// Measures the directory `path` anew for `budget`; then the write-through limit of page files for up
@@ -123,15 +129,16 @@ pub fn measured(path: impl AsRef<Path>, cache: Option<&Path>, budget: Duration) 
         turns: usize::MAX,
     };
     let chosen = measure_anew(&place.site(), limits);
-    let through = measure_through(&place.through(), budget.min(through::LONGEST));
+    let write_through =
+        measure_write_through(&place.write_through(), budget.min(write_through::LONGEST));
     let report = place.report_of(chosen);
-    let (through, through_missing) = match through {
+    let (write_through, write_through_missing) = match write_through {
         Ok(measured) => (Some(measured), None),
         Err(why) => (None, Some(why)),
     };
     Ok(Report {
-        through,
-        through_missing,
+        write_through,
+        write_through_missing,
         ..report
     })
 }
@@ -143,7 +150,7 @@ struct Place {
     facts: Facts,
     stores: Vec<Arc<dyn Directory>>,
     /// Of what page files write through; never a log's own directory.
-    through_stores: Vec<Arc<dyn Directory>>,
+    write_through_stores: Vec<Arc<dyn Directory>>,
     not_stored: Option<String>,
 }
 
@@ -170,11 +177,11 @@ impl Place {
                 Err(e) => not_stored = Some(e.to_string()),
             }
         }
-        let mut through_stores = stores.clone();
+        let mut write_through_stores = stores.clone();
         if crate::inspect(path).is_ok() {
             stores.push(dir.clone());
         } else if crate::pages::is_there(&*dir) {
-            through_stores.push(dir.clone());
+            write_through_stores.push(dir.clone());
         }
         let evidence = crate::cuts::evidence(Some(&dir), cache, &facts);
         facts.heed(evidence);
@@ -183,7 +190,7 @@ impl Place {
             runtime: system.runtime(),
             facts,
             stores,
-            through_stores,
+            write_through_stores,
             not_stored,
         })
     }
@@ -200,13 +207,13 @@ impl Place {
         }
     }
 
-    fn through(&self) -> ThroughSite<'_> {
-        ThroughSite {
+    fn write_through(&self) -> WriteThroughSite<'_> {
+        WriteThroughSite {
             dir: &self.dir,
             runtime: &self.runtime,
             facts: &self.facts,
-            stores: &self.through_stores,
-            memory: &through::MEMORY,
+            stores: &self.write_through_stores,
+            memory: &write_through::MEMORY,
         }
     }
 
@@ -243,8 +250,8 @@ impl Place {
             calibration,
             origin,
             left_out,
-            through: None,
-            through_missing: None,
+            write_through: None,
+            write_through_missing: None,
             not_stored: self.not_stored,
         }
     }

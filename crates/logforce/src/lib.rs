@@ -35,7 +35,7 @@
 pub mod calibration;
 pub mod cuts;
 pub mod pages;
-mod through;
+mod write_through;
 
 use std::path::Path;
 use std::sync::Arc;

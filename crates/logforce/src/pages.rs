@@ -39,7 +39,7 @@ pub use logforce_pages::{
     ErrorKind, FileSummary, FoundPage, HeaderSlot, Held, Inspector, LoggedState, NextOpening,
     NodeInfo, Options, Page, PageFile, PageFileHeader, PageFileId, PageFileKind, PageHeaderReject,
     PageInfo, PageSource, RedoInfo, RedoSummary, Result, Snapshot, Stats, TableSummary,
-    Transaction, VerifyReport, Visit, WriteThrough,
+    Transaction, VerifyReport, Visit, WriteThroughLimit,
 };
 
 /// With advisors that measure: for the log, where the user named no method; and for a copy-on-write
@@ -48,7 +48,7 @@ fn open(path: &Path, mode: OpenMode, options: Options) -> Result<PageFile> {
     let advisor = Arc::new(crate::calibration::Calibrator);
     let options = options
         .default_advisor(advisor.clone())
-        .default_through_advisor(advisor);
+        .default_write_through_advisor(advisor);
     PageFile::open(&logforce_device_os::OsSystem::new(), path, mode, options)
 }
 

@@ -27,7 +27,7 @@ pub(crate) const LOG: &str = "log";
 pub(crate) const LOCK: &str = "lock";
 
 /// An opened directory of a page file, locked.
-pub(crate) struct Place {
+pub(crate) struct DataDir {
     pub(crate) path: PathBuf,
     pub(crate) dir: Arc<dyn Directory>,
     pub(crate) runtime: Arc<dyn Runtime>,
@@ -38,9 +38,9 @@ pub(crate) struct Place {
     lock: Mutex<Option<Box<dyn Send + Sync>>>,
 }
 
-impl Place {
+impl DataDir {
     /// Opens the directory, makes it where `mode` allows that, and takes its lock.
-    pub(crate) fn open(system: &dyn System, path: &Path, mode: OpenMode) -> Result<Place> {
+    pub(crate) fn open(system: &dyn System, path: &Path, mode: OpenMode) -> Result<DataDir> {
         let dir = match mode {
             OpenMode::OpenExisting => system.directory(path).map_err(|e| match e.kind() {
                 ErrorKind::NotFound => Error::NoPageFile {
@@ -61,7 +61,7 @@ impl Place {
         })?;
         let facts = dir.facts().map_err(Error::io("look at", path))?;
         let runtime = system.runtime();
-        Ok(Place {
+        Ok(DataDir {
             path: path.to_owned(),
             process: runtime.process(),
             dir,

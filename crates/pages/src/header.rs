@@ -1,8 +1,8 @@
 //! The two header slots of the data file.
 
 use crate::error::{Error, Result};
-use crate::files::{BACKUP_NEW, DATA, DATA_NEW, Place};
-use crate::reads::{ReadResult, attempts, read};
+use crate::file_read::{ReadResult, attempts, read};
+use crate::files::{BACKUP_NEW, DATA, DATA_NEW, DataDir};
 use logforce_device::{AlignedBuf, Barrier, Facts, File, OpenFile, ReadSource, Write};
 use logforce_format::{
     FORMAT_VERSION, PAGE_DATA_OFFSET, PAGE_HEADER_LEN, PAGE_HEADER_OFFSETS, PageFileHeader,
@@ -26,34 +26,34 @@ pub(crate) struct HeaderSlots {
 impl HeaderSlots {
     /// Creates the data file. It gets its name when it is complete and forced: a crash before leaves
     /// a directory without a page file.
-    pub(crate) fn create(place: &Place, header: &PageFileHeader) -> Result<()> {
-        if place.has_file(BACKUP_NEW)? && !planted!("unfinished-backup-taken") {
+    pub(crate) fn create(data_dir: &DataDir, header: &PageFileHeader) -> Result<()> {
+        if data_dir.has_file(BACKUP_NEW)? && !planted!("unfinished-backup-taken") {
             return Err(Error::NoPageFile {
-                path: place.path.clone(),
+                path: data_dir.path.clone(),
                 why: "a backup was begun in it and did not end: remove the directory".to_owned(),
             });
         }
-        let create = || place.dir.open(DATA_NEW, OpenFile::CREATE);
+        let create = || data_dir.dir.open(DATA_NEW, OpenFile::CREATE);
         let file = create().or_else(|e| match e.kind() {
             // A creation that was not finished.
             io::ErrorKind::AlreadyExists => {
-                place.dir.remove(DATA_NEW)?;
+                data_dir.dir.remove(DATA_NEW)?;
                 create()
             }
             _ => Err(e),
         });
-        let file = file.map_err(Error::io("create", place.path_of(DATA_NEW)))?;
-        HeaderSlots::complete(place, &*file, DATA_NEW, header)
+        let file = file.map_err(Error::io("create", data_dir.path_of(DATA_NEW)))?;
+        HeaderSlots::complete(data_dir, &*file, DATA_NEW, header)
     }
 
     /// Writes both slots of a new file, forces it, and gives it the data file's name.
     pub(crate) fn complete(
-        place: &Place,
+        data_dir: &DataDir,
         file: &dyn File,
         name: &str,
         header: &PageFileHeader,
     ) -> Result<()> {
-        let path = place.path_of(name);
+        let path = data_dir.path_of(name);
         // Both slots, so that the file is not lost with one block of the medium.
         let mut buf = AlignedBuf::zeroed(PAGE_DATA_OFFSET as usize, PAGE_HEADER_LEN);
         for at in PAGE_HEADER_OFFSETS {
@@ -71,18 +71,18 @@ impl HeaderSlots {
             .map_err(Error::io("write", &path))?;
         file.barrier(Barrier::Full)
             .map_err(Error::io("sync", &path))?;
-        place
+        data_dir
             .dir
             .rename(name, DATA)
             .map_err(Error::io("rename", &path))?;
-        place.sync_names()
+        data_dir.sync_names()
     }
 
     /// Reads the slots, past the system's cache where that is possible: after a failed write the
     /// cache may hold a slot that the medium never got.
-    pub(crate) fn load(place: &Place, file: Arc<dyn File>) -> Result<HeaderSlots> {
-        let path = place.path_of(DATA);
-        let slots = read_slots(&place.facts, &*file, &path)?;
+    pub(crate) fn load(data_dir: &DataDir, file: Arc<dyn File>) -> Result<HeaderSlots> {
+        let path = data_dir.path_of(DATA);
+        let slots = read_slots(&data_dir.facts, &*file, &path)?;
         let (newest, header) = in_force(slots, &path)?;
         Ok(HeaderSlots {
             file,

@@ -26,7 +26,10 @@ mod by_page;
 mod cache;
 mod changes;
 mod cow;
+mod dispatch;
 mod error;
+mod event;
+mod file_read;
 mod files;
 mod growth;
 mod header;
@@ -35,10 +38,7 @@ mod logged;
 mod options;
 mod page;
 mod page_file;
-mod reads;
 mod snapshot;
-mod store;
-mod sync;
 mod transaction;
 mod write_out;
 
@@ -51,7 +51,9 @@ pub use inspect::info::{
 pub use logforce_format::{
     CopyOnWriteRoot, LoggedState, PageFileHeader, PageFileId, PageFileKind, PageHeaderReject,
 };
-pub use options::{CommitMode, Options, ThroughAdvisor, ThroughQuestion, WriteThrough};
+pub use options::{
+    CommitMode, Options, WriteThroughAdvisor, WriteThroughLimit, WriteThroughQuestion,
+};
 pub use page::Page;
 pub use page_file::{CommitHandle, Committed, PageFile, Stats};
 pub use snapshot::Snapshot;

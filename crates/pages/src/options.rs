@@ -1,7 +1,7 @@
 //! How to open a page file.
 
 use crate::error::{Error, Result};
-use crate::files::Place;
+use crate::files::DataDir;
 use logforce_core::{Advisor, Guarantee, Policy};
 use logforce_device::{Directory, Facts, Platform, Runtime};
 use logforce_format::{MAX_PAGE_SIZE, MIN_PAGE_SIZE};
@@ -23,23 +23,23 @@ pub enum CommitMode {
 /// Up to how much a commit is forced by writes that are durable by themselves, and not by a barrier
 /// after them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WriteThrough {
+pub struct WriteThroughLimit {
     /// Contiguous runs of pages.
     pub runs: usize,
     /// Bytes of all of them together.
     pub bytes: u64,
 }
 
-impl WriteThrough {
+impl WriteThroughLimit {
     /// What is so without a measurement: one run of up to 1 MiB.
-    pub(crate) const UNMEASURED: WriteThrough = WriteThrough {
+    pub(crate) const UNMEASURED: WriteThroughLimit = WriteThroughLimit {
         runs: 1,
         bytes: 1 << 20,
     };
 }
 
 /// What the advisor is asked: the directory, its facts, and whether the file is new.
-pub struct ThroughQuestion<'a> {
+pub struct WriteThroughQuestion<'a> {
     /// The page file's directory. Files with names that the advisor keeps for itself
     /// (`calibration-pages`, `calibration-<16 hexadecimal digits>.tmp`) may be created in it.
     pub dir: &'a Arc<dyn Directory>,
@@ -55,10 +55,10 @@ pub struct ThroughQuestion<'a> {
 
 /// Knows up to how much a commit of a copy-on-write file is written through. It is about speed only:
 /// it is not asked where a write through is worth less than a barrier.
-pub trait ThroughAdvisor: Debug + Send + Sync {
+pub trait WriteThroughAdvisor: Debug + Send + Sync {
     /// The answer, if it is known. Called once by the thread that opens the file, with its lock held.
     /// It may take time, but must return.
-    fn write_through(&self, question: &ThroughQuestion<'_>) -> Option<WriteThrough>;
+    fn write_through(&self, question: &WriteThroughQuestion<'_>) -> Option<WriteThroughLimit>;
 }
 
 /// Options of a page file.
@@ -73,8 +73,8 @@ pub struct Options {
     pub(crate) checkpoint_distance: u64,
     pub(crate) writers: usize,
     pub(crate) direct: Option<bool>,
-    pub(crate) through: Option<WriteThrough>,
-    pub(crate) through_advisor: Option<Arc<dyn ThroughAdvisor>>,
+    pub(crate) write_through: Option<WriteThroughLimit>,
+    pub(crate) write_through_advisor: Option<Arc<dyn WriteThroughAdvisor>>,
     pub(crate) log: logforce_core::Options,
 }
 
@@ -93,8 +93,8 @@ impl Default for Options {
             checkpoint_distance: 256 << 20,
             writers: 8,
             direct: None,
-            through: None,
-            through_advisor: None,
+            write_through: None,
+            write_through_advisor: None,
             log: logforce_core::Options::new(),
         }
     }
@@ -160,9 +160,9 @@ impl Options {
         self
     }
 
-    /// Threads that write pages to the data file, so many writes are in flight at once: 1 to 64. A logged
-    /// file whose pages go through the system's cache ([`direct`](Self::direct)) needs and starts none.
-    /// Default 8.
+    /// Threads that write pages to the data file, so many writes are in flight at once: 1 to 64. A
+    /// logged file whose pages go through the system's cache ([`direct`](Self::direct)) needs and
+    /// starts none. Default 8.
     pub fn writers(mut self, count: usize) -> Self {
         self.writers = count;
         self
@@ -181,15 +181,15 @@ impl Options {
     /// Copy-on-write files: up to how much a commit writes through, where that is faster than a barrier
     /// after the writes. Default: what the advisor of the crate `logforce` has measured; without one,
     /// one contiguous run of at most 1 MiB.
-    pub fn write_through(mut self, upto: WriteThrough) -> Self {
-        self.through = Some(upto);
+    pub fn write_through(mut self, limit: WriteThroughLimit) -> Self {
+        self.write_through = Some(limit);
         self
     }
 
     /// The advisor that is asked where [`write_through`](Self::write_through) is not set, unless one is
     /// set already.
-    pub fn default_through_advisor(mut self, advisor: Arc<dyn ThroughAdvisor>) -> Self {
-        self.through_advisor.get_or_insert(advisor);
+    pub fn default_write_through_advisor(mut self, advisor: Arc<dyn WriteThroughAdvisor>) -> Self {
+        self.write_through_advisor.get_or_insert(advisor);
         self
     }
 
@@ -209,9 +209,9 @@ impl Options {
     }
 
     /// Whether pages are applied past the system's cache where their size allows that.
-    pub(crate) fn applies_direct(&self, place: &Place) -> bool {
+    pub(crate) fn applies_direct(&self, data_dir: &DataDir) -> bool {
         self.direct
-            .unwrap_or(place.facts.platform == Platform::Windows)
+            .unwrap_or(data_dir.facts.platform == Platform::Windows)
     }
 
     /// Of the cache of a logged file, bytes for contents that the data file does not hold yet.
@@ -230,21 +230,25 @@ impl Options {
     }
 
     /// Up to how much commits of this file are written through.
-    pub(crate) fn through(&self, place: &Place, is_new: bool) -> WriteThrough {
-        let ask = |advisor: &Arc<dyn ThroughAdvisor>| {
-            advisor.write_through(&ThroughQuestion {
-                dir: &place.dir,
-                runtime: &place.runtime,
-                facts: &place.facts,
+    pub(crate) fn write_through_limit(
+        &self,
+        data_dir: &DataDir,
+        is_new: bool,
+    ) -> WriteThroughLimit {
+        let ask = |advisor: &Arc<dyn WriteThroughAdvisor>| {
+            advisor.write_through(&WriteThroughQuestion {
+                dir: &data_dir.dir,
+                runtime: &data_dir.runtime,
+                facts: &data_dir.facts,
                 is_new,
                 cache: self.log.calibration_dir(),
             })
         };
-        let advisor = self.through_advisor.as_ref();
+        let advisor = self.write_through_advisor.as_ref();
         let advisor = advisor.filter(|_| self.log.calibrates());
-        self.through
+        self.write_through
             .or_else(|| advisor.and_then(ask))
-            .unwrap_or(WriteThrough::UNMEASURED)
+            .unwrap_or(WriteThroughLimit::UNMEASURED)
     }
 
     /// Checks all numbers.

@@ -1,9 +1,9 @@
 //! The handle of a page file.
 
+use crate::dispatch::{Pending, Store};
 use crate::error::Result;
 use crate::options::{CommitMode, Options};
 use crate::snapshot::Snapshot;
-use crate::store::{Pending, Store};
 use crate::transaction::Transaction;
 use logforce_core::{Guarantee, OpenMode};
 use logforce_device::System;

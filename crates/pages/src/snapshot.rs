@@ -1,9 +1,9 @@
 //! Reading a committed state.
 
 use crate::backup;
+use crate::dispatch::View;
 use crate::error::{Error, Result};
 use crate::page::Page;
-use crate::store::View;
 use logforce_core::Guarantee;
 use logforce_device::System;
 use std::path::Path;

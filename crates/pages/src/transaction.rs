@@ -1,11 +1,11 @@
 //! Building a set of changes, and committing it.
 
 use crate::changes::{Change, Changes, Image};
+use crate::dispatch::{Store, View};
 use crate::error::{Error, Result};
 use crate::page::Page;
 use crate::page_file::{CommitHandle, Committed};
 use crate::snapshot::check;
-use crate::store::{Store, View};
 use logforce_core::Policy;
 use logforce_format::{MAX_PAGES, Resize};
 use std::collections::BTreeMap;
@@ -217,7 +217,8 @@ impl Transaction {
     /// the commit returns with [`Guarantee::Nothing`](logforce_core::Guarantee::Nothing), unless a
     /// force took it along.
     pub fn commit_with(self, policy: Policy) -> Result<Committed> {
-        self.decide(policy, true)?.wait()
+        let (store, view, changes) = self.into_parts();
+        store.commit(&view, changes, policy)
     }
 
     /// Commits without waiting: the place in the order is decided, and [`PageFile::latest`] shows the
@@ -231,10 +232,13 @@ impl Transaction {
 
     /// As [`Transaction::submit`], with a policy of its own.
     pub fn submit_with(self, policy: Policy) -> Result<CommitHandle> {
-        self.decide(policy, false)
+        let (store, view, changes) = self.into_parts();
+        let pending = store.submit(&view, changes, policy)?;
+        Ok(CommitHandle::new(pending))
     }
 
-    fn decide(self, policy: Policy, is_awaited: bool) -> Result<CommitHandle> {
+    /// What a commit takes: the store, what the transaction began with, and what it changed.
+    fn into_parts(self) -> (Store, View, Changes) {
         let change = |draft| match draft {
             Draft::Write { bytes, before } => Change::Write {
                 image: bytes,
@@ -250,8 +254,7 @@ impl Transaction {
                 .collect(),
             resize: self.resize,
         };
-        let pending = self.store.commit(&self.view, changes, policy, is_awaited)?;
-        Ok(CommitHandle::new(pending))
+        (self.store, self.view, changes)
     }
 }
 

@@ -2,7 +2,7 @@
 //! flight.
 
 use crate::changes::Image;
-use crate::sync::Event;
+use crate::event::Event;
 use logforce_device::sync::Mutex;
 use logforce_device::{AlignedBuf, File, JoinHandle, Runtime, Write};
 use std::collections::VecDeque;

@@ -4,5 +4,5 @@
 
 mod choose;
 mod common;
-mod through;
 mod trial;
+mod write_through;

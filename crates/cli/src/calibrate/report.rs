@@ -2,7 +2,9 @@
 //! `docs/cli-json.md`.
 
 use logforce::FileState;
-use logforce::calibration::{self, Calibration, Figure, Origin, ThroughCalibration, ThroughFigure};
+use logforce::calibration::{
+    self, Calibration, Figure, Origin, WriteThroughCalibration, WriteThroughFigure,
+};
 use logforce_measure::machine::Machine;
 use logforce_measure::numbers::{bytes, count, short};
 use logforce_measure::table;
@@ -30,9 +32,9 @@ pub struct Report {
     left_out: Vec<LeftOut>,
     evidence: Option<Evidence>,
     /// Up to how much copy-on-write page files write through.
-    through: Option<Through>,
+    write_through: Option<WriteThrough>,
     /// Why that was not measured.
-    through_missing: Option<String>,
+    write_through_missing: Option<String>,
     stored_in: Vec<String>,
     not_stored: Option<String>,
     /// Why some results of power cuts cannot be read, and what to do.
@@ -85,7 +87,7 @@ struct Live {
 
 /// Written through, or forced by a barrier after the writes?
 #[derive(Debug, Serialize)]
-struct Through {
+struct WriteThrough {
     runs: u32,
     bytes: u64,
     why: String,
@@ -101,7 +103,7 @@ struct Through {
 struct Shape {
     runs: u32,
     bytes: u64,
-    through_us: f64,
+    write_through_us: f64,
     barrier_us: f64,
     /// Of the first to the second; all three null from too few pairs.
     ratio: Option<f64>,
@@ -109,19 +111,19 @@ struct Shape {
     ratio_high: Option<f64>,
 }
 
-fn through(t: &ThroughCalibration) -> Through {
-    let shape = |f: &ThroughFigure| Shape {
+fn write_through(t: &WriteThroughCalibration) -> WriteThrough {
+    let shape = |f: &WriteThroughFigure| Shape {
         runs: f.runs,
         bytes: f.bytes,
-        through_us: micros(f.through),
+        write_through_us: micros(f.through),
         barrier_us: micros(f.barrier),
         ratio: f.ratio.map(|r| r.mid),
         ratio_low: f.ratio.map(|r| r.low),
         ratio_high: f.ratio.map(|r| r.high),
     };
-    Through {
-        runs: t.decided.upto.runs,
-        bytes: t.decided.upto.bytes,
+    WriteThrough {
+        runs: t.decided.limit.runs,
+        bytes: t.decided.limit.bytes,
         why: t.decided.why.clone(),
         measured: time(t.measured_at),
         turns: t.turns,
@@ -207,8 +209,8 @@ impl Report {
                 })
                 .collect(),
             evidence: found.calibration.as_ref().map(evidence),
-            through: found.through.as_ref().map(through),
-            through_missing: found.through_missing.clone(),
+            write_through: found.write_through.as_ref().map(write_through),
+            write_through_missing: found.write_through_missing.clone(),
             stored_in: found
                 .stored_in
                 .iter()
@@ -270,8 +272,8 @@ impl Report {
                 line("in use", &seen);
             }
         }
-        if let Some(t) = &self.through {
-            let upto = match t.runs {
+        if let Some(t) = &self.write_through {
+            let limit = match t.runs {
                 0 => "never written through".to_owned(),
                 runs => format!(
                     "written through up to {} and {}",
@@ -281,7 +283,7 @@ impl Report {
             };
             line(
                 "page files",
-                &format!("copy-on-write: {upto}, else by a barrier"),
+                &format!("copy-on-write: {limit}, else by a barrier"),
             );
             let when = t.measured.as_deref().unwrap_or("at an unknown time");
             let turns = count(t.turns, "turn");
@@ -290,7 +292,7 @@ impl Report {
                 &format!("{}; measured {when}, {turns} in {:.2} s", t.why, t.seconds),
             );
         }
-        if let Some(why) = &self.through_missing {
+        if let Some(why) = &self.write_through_missing {
             line("page files", &format!("not measured: {why}"));
         }
         for path in &self.stored_in {

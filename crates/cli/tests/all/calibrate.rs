@@ -83,9 +83,9 @@ fn measures_once_and_shows_it_again() {
         }
     }
 
-    let through = &first["through"];
+    let limit = &first["write_through"];
     assert!(cache.join("calibration-pages").is_file(), "{first}");
-    for part in [through, &through["candidates"][0]] {
+    for part in [limit, &limit["candidates"][0]] {
         for name in part.as_object().unwrap().keys() {
             let documented = document.contains(&format!("`{name}`"));
             assert!(documented, "{name} is not documented");
@@ -93,7 +93,7 @@ fn measures_once_and_shows_it_again() {
     }
 
     let second = report(&run(&["--json", "-"]));
-    assert_eq!(second["through"], first["through"]);
+    assert_eq!(second["write_through"], first["write_through"]);
     assert_eq!(second["origin"], "known");
     assert_eq!(second["method"], first["method"]);
     assert_eq!(second["evidence"], first["evidence"]);

@@ -158,11 +158,11 @@ impl Engine {
         level: SyncLevel,
         my_turn: &mut Option<u32>,
     ) -> &Event {
-        if let Some(generation) = state.pipeline.covering_job(level, end) {
-            return self.events.jobs.of(generation);
+        if let Some(job) = state.pipeline.covering_job(level, end) {
+            return self.events.jobs.of(job);
         }
         let leader = &mut state.pipeline.leader;
-        let next = leader.generation;
+        let next = leader.job;
         let is_mine = planted!("claimant-looks-once", false, else *my_turn == Some(next));
         // One committer must take the next job when one ends.
         if !leader.is_awaited || is_mine {
@@ -208,7 +208,7 @@ impl Engine {
         let forces = kind.forces() && !load.stamp;
         let began = self.runtime().now();
         let mut at = began;
-        if let Some(generation) = numbers.write {
+        if let Some(job) = numbers.write {
             let bufs = self.write(kind, batches, &mut at)?;
             let took = at.saturating_sub(began);
             let mut state = self.state();
@@ -221,7 +221,7 @@ impl Engine {
             if forces && numbers.sync.is_none() {
                 self.metrics.counted.forces.add_locked(1);
             }
-            let outcome = state.pipeline.write_done(generation);
+            let outcome = state.pipeline.write_done(job);
             if numbers.sync.is_none() {
                 running.end(&mut state);
             }

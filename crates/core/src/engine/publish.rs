@@ -59,10 +59,10 @@ impl Engine {
     }
 
     fn wake_waiters(&self, outcome: &JobOutcome) {
-        for generation in &outcome.generations {
+        for job in &outcome.jobs {
             self.events
                 .jobs
-                .of(*generation)
+                .of(*job)
                 .notify(self.runtime(), Wake::JobDone);
         }
         if let Some(durable) = outcome.durable {

@@ -72,7 +72,7 @@ pub(crate) struct BatchBoundary {
 
 /// One write in flight, or several contiguous ones.
 struct InFlightWrite {
-    generation: u32,
+    job: u32,
     kind: WriteKind,
     end: Lsn,
     batches: usize,
@@ -86,7 +86,7 @@ struct InFlightWrite {
 /// The barrier in flight.
 #[derive(Clone, Copy)]
 struct PendingSync {
-    generation: u32,
+    job: u32,
     /// It makes everything below this durable.
     target: Lsn,
     /// What was written when it began, which it covers as well.
@@ -98,7 +98,7 @@ struct PendingSync {
 #[derive(Default)]
 pub(crate) struct JobOutcome {
     /// The jobs that are done: their waiters can return.
-    pub(crate) generations: Vec<u32>,
+    pub(crate) jobs: Vec<u32>,
     /// The durable LSN, if it moved.
     pub(crate) durable: Option<Lsn>,
     /// Segments that are full and forced: nothing more is written to them.
@@ -139,7 +139,7 @@ struct Requests {
 #[derive(Default)]
 pub(crate) struct Leader {
     /// Number of the next job.
-    pub(crate) generation: u32,
+    pub(crate) job: u32,
     /// A committer waits to lead the next job when one ends.
     pub(crate) is_awaited: bool,
     /// Jobs in progress.
@@ -317,9 +317,7 @@ impl WritePipeline {
         let pending_sync = self
             .pending_sync
             .filter(|f| level != SyncLevel::Write && f.target >= end);
-        write
-            .map(|f| f.generation)
-            .or(pending_sync.map(|f| f.generation))
+        write.map(|f| f.job).or(pending_sync.map(|f| f.job))
     }
 
     /// Seals the batches of a job in LSN order, and registers the job.
@@ -344,9 +342,9 @@ impl WritePipeline {
             for batch in &*batches {
                 add(&mut segments, &batch.segment);
             }
-            self.next_generation(|pipeline, generation| {
+            self.next_job(|pipeline, job| {
                 pipeline.in_flight.push_back(InFlightWrite {
-                    generation,
+                    job,
                     kind,
                     end: pipeline.sealed(),
                     batches: batches.len(),
@@ -358,9 +356,9 @@ impl WritePipeline {
             })
         });
         let sync = matches!(kind, WriteKind::Barrier(_)).then(|| {
-            self.next_generation(|pipeline, generation| {
+            self.next_job(|pipeline, job| {
                 pipeline.pending_sync = Some(PendingSync {
-                    generation,
+                    job,
                     target: pipeline.sealed(),
                     covered: pipeline.sealed(),
                     after: pipeline.watermarks.sealed,
@@ -370,11 +368,11 @@ impl WritePipeline {
         JobNumbers { write, sync, quiet }
     }
 
-    fn next_generation(&mut self, note: impl FnOnce(&mut Self, u32)) -> u32 {
-        let generation = self.leader.generation;
-        note(self, generation);
-        self.leader.generation = generation.wrapping_add(1);
-        generation
+    fn next_job(&mut self, note: impl FnOnce(&mut Self, u32)) -> u32 {
+        let job = self.leader.job;
+        note(self, job);
+        self.leader.job = job.wrapping_add(1);
+        job
     }
 
     fn seal(&mut self, batch: &mut BatchBuilder) {
@@ -408,20 +406,17 @@ impl WritePipeline {
         self.watermarks.sealed.open = batch.open_from.is_some();
     }
 
-    /// Registers that the writes of the job `generation` are done.
-    pub(crate) fn write_done(&mut self, generation: u32) -> JobOutcome {
+    /// Registers that the writes of the job `job` are done.
+    pub(crate) fn write_done(&mut self, job: u32) -> JobOutcome {
         let mut outcome = JobOutcome::default();
-        let write = self
-            .in_flight
-            .iter_mut()
-            .find(|f| f.generation == generation);
+        let write = self.in_flight.iter_mut().find(|f| f.job == job);
         if let Some(write) = write {
             write.done = true;
         }
         while let Some(write) = self.take_done() {
             self.watermarks.written = write.after;
             self.stamps.batches += write.batches;
-            outcome.generations.push(write.generation);
+            outcome.jobs.push(write.job);
             match write.kind {
                 WriteKind::Each { .. } => {
                     self.watermarks.safe = write.end;
@@ -493,7 +488,7 @@ impl WritePipeline {
             pending_sync.target = self.written();
             pending_sync.after = self.watermarks.written;
         }
-        outcome.generations.push(pending_sync.generation);
+        outcome.jobs.push(pending_sync.job);
         self.watermarks.safe = pending_sync.target;
         self.advance_anchor(pending_sync.after);
         if self.guarantee == Guarantee::PowerLoss || self.barrier_is_durable {

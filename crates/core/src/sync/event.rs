@@ -78,8 +78,8 @@ impl Default for JobEvents {
 }
 
 impl JobEvents {
-    pub(crate) fn of(&self, generation: u32) -> &Event {
-        &self.events[generation as usize % EVENTS]
+    pub(crate) fn of(&self, job: u32) -> &Event {
+        &self.events[job as usize % EVENTS]
     }
 
     pub(crate) fn notify_all(&self, runtime: &dyn Runtime, why: Wake) {

@@ -8,11 +8,11 @@ mod places;
 mod sectors;
 mod stream;
 
+use crate::dispatch::View;
 use crate::error::{Error, Result};
-use crate::files::{BACKUP_NEW, DATA, LOCK, LOG, MAP, Place};
+use crate::files::{BACKUP_NEW, DATA, DataDir, LOCK, LOG, MAP};
 use crate::header::HeaderSlots;
 use crate::logged::open::meta_of;
-use crate::store::View;
 use crate::write_out::is_no_space;
 use logforce_core::{ErrorKind as LogErrorKind, Guarantee, Log, OpenMode};
 use logforce_device::{Barrier, OpenFile, System};
@@ -51,39 +51,39 @@ pub(crate) fn make(
         Err(e) if e.kind() == ErrorKind::NotADirectory => return Err(exists()),
         Err(e) => return Err(Error::io("open", path)(e)),
     }
-    let place = Place::open(system, path, OpenMode::CreateNew)?;
+    let data_dir = DataDir::open(system, path, OpenMode::CreateNew)?;
     // Once more with the lock: another backup may have ended there in between.
-    let entries = place.dir.entries().map_err(Error::io("list", path))?;
+    let entries = data_dir.dir.entries().map_err(Error::io("list", path))?;
     if entries.iter().any(|e| e.name != LOCK) {
         return Err(exists());
     }
-    let made = place
+    let made = data_dir
         .guarantee(require)
-        .and_then(|_| write(view, system, &place, require));
+        .and_then(|_| write(view, system, &data_dir, require));
     match made {
         Ok(()) => {
-            place.release();
+            data_dir.release();
             Ok(())
         }
         Err(e) => {
-            remove(system, place);
+            remove(system, data_dir);
             Err(as_no_space(e, path, view.header().page_size))
         }
     }
 }
 
-fn write(view: &View, system: &dyn System, place: &Place, require: Guarantee) -> Result<()> {
-    let path = place.path_of(BACKUP_NEW);
-    let file = place.dir.open(BACKUP_NEW, OpenFile::CREATE);
+fn write(view: &View, system: &dyn System, data_dir: &DataDir, require: Guarantee) -> Result<()> {
+    let path = data_dir.path_of(BACKUP_NEW);
+    let file = data_dir.dir.open(BACKUP_NEW, OpenFile::CREATE);
     let file = file.map_err(Error::io("create", &path))?;
     // From now on the directory says what is in it.
-    place.sync_names()?;
+    data_dir.sync_names()?;
     let source = view.header();
     let mut id = [0; 16];
-    id[..8].copy_from_slice(&place.runtime.random().to_le_bytes());
-    id[8..].copy_from_slice(&place.runtime.random().to_le_bytes());
+    id[..8].copy_from_slice(&data_dir.runtime.random().to_le_bytes());
+    id[8..].copy_from_slice(&data_dir.runtime.random().to_le_bytes());
     let id = PageFileId(id);
-    let data = Stream::new(file.clone(), path, place.alignment());
+    let data = Stream::new(file.clone(), path, data_dir.alignment());
     let kind = match source.kind {
         PageFileKind::CopyOnWrite(_) => {
             let mut places = PlaceWriter::new(data, &source, view.page_count());
@@ -94,9 +94,9 @@ fn write(view: &View, system: &dyn System, place: &Place, require: Guarantee) ->
             PageFileKind::CopyOnWrite(places.finish()?)
         }
         PageFileKind::Logged(_) => {
-            let map = place.dir.open(MAP, OpenFile::CREATE);
-            let map = map.map_err(Error::io("create", place.path_of(MAP)))?;
-            let stream = Stream::new(map.clone(), place.path_of(MAP), place.alignment());
+            let map = data_dir.dir.open(MAP, OpenFile::CREATE);
+            let map = map.map_err(Error::io("create", data_dir.path_of(MAP)))?;
+            let stream = Stream::new(map.clone(), data_dir.path_of(MAP), data_dir.alignment());
             let mut sectors = SectorWriter::new(data, stream, &source);
             view.each_page(&mut |page, image| match is_zero(image) {
                 true => Ok(()),
@@ -104,8 +104,8 @@ fn write(view: &View, system: &dyn System, place: &Place, require: Guarantee) ->
             })?;
             sectors.finish()?;
             let synced = map.barrier(Barrier::Full);
-            synced.map_err(Error::io("sync", place.path_of(MAP)))?;
-            PageFileKind::Logged(make_log(system, place, require, id)?)
+            synced.map_err(Error::io("sync", data_dir.path_of(MAP)))?;
+            PageFileKind::Logged(make_log(system, data_dir, require, id)?)
         }
     };
     let header = PageFileHeader {
@@ -117,14 +117,14 @@ fn write(view: &View, system: &dyn System, place: &Place, require: Guarantee) ->
         ..source
     };
     if planted!("backup-named-early") {
-        let renamed = place.dir.rename(BACKUP_NEW, DATA);
-        renamed.map_err(Error::io("rename", &place.path))?;
-        place.sync_names()?;
-        return HeaderSlots::complete(place, &*file, DATA, &header);
+        let renamed = data_dir.dir.rename(BACKUP_NEW, DATA);
+        renamed.map_err(Error::io("rename", &data_dir.path))?;
+        data_dir.sync_names()?;
+        return HeaderSlots::complete(data_dir, &*file, DATA, &header);
     }
     // The names of the other files, before the one by which they count.
-    place.sync_names()?;
-    HeaderSlots::complete(place, &*file, BACKUP_NEW, &header)
+    data_dir.sync_names()?;
+    HeaderSlots::complete(data_dir, &*file, BACKUP_NEW, &header)
 }
 
 fn is_zero(image: &[u8]) -> bool {
@@ -134,7 +134,7 @@ fn is_zero(image: &[u8]) -> bool {
 /// The log of a backup: empty, and the page file's from the beginning.
 fn make_log(
     system: &dyn System,
-    place: &Place,
+    data_dir: &DataDir,
     require: Guarantee,
     id: PageFileId,
 ) -> Result<LoggedState> {
@@ -146,7 +146,12 @@ fn make_log(
         .max_batch(BATCH)
         .buffer_size(BATCH as usize)
         .max_spare_segments(0);
-    let log = Log::open(system, place.path_of(LOG), OpenMode::CreateNew, log_options)?;
+    let log = Log::open(
+        system,
+        data_dir.path_of(LOG),
+        OpenMode::CreateNew,
+        log_options,
+    )?;
     let state = LoggedState {
         log_id: log.id(),
         redo_from: log.tail_lsn(),
@@ -157,24 +162,24 @@ fn make_log(
 }
 
 /// Removes what was made, as far as that goes: an error on the way is why it is removed.
-fn remove(system: &dyn System, place: Place) {
+fn remove(system: &dyn System, data_dir: DataDir) {
     // What would be taken for a page file first, what says that it is none last: a crash may bring back
     // what was removed last.
-    let _ = place.dir.remove(DATA);
-    let _ = place.dir.sync();
-    let _ = place.dir.remove(MAP);
-    let log = place.path_of(LOG);
+    let _ = data_dir.dir.remove(DATA);
+    let _ = data_dir.dir.sync();
+    let _ = data_dir.dir.remove(MAP);
+    let log = data_dir.path_of(LOG);
     if let Ok(dir) = system.directory(&log) {
         for entry in dir.entries().unwrap_or_default() {
             let _ = dir.remove(&entry.name);
         }
         let _ = system.remove_empty_directory(&log);
     }
-    let _ = place.dir.remove(BACKUP_NEW);
-    place.release();
-    let _ = place.dir.remove(LOCK);
-    let _ = place.dir.sync();
-    let _ = system.remove_empty_directory(&place.path);
+    let _ = data_dir.dir.remove(BACKUP_NEW);
+    data_dir.release();
+    let _ = data_dir.dir.remove(LOCK);
+    let _ = data_dir.dir.sync();
+    let _ = system.remove_empty_directory(&data_dir.path);
 }
 
 /// A lack of space, as one.

@@ -1,7 +1,7 @@
 //! Commits that become durable together.
 
 use crate::error::{Error, Result};
-use crate::sync::Event;
+use crate::event::Event;
 use logforce_device::Runtime;
 use logforce_device::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard};
 use std::collections::BTreeMap;

@@ -118,7 +118,7 @@ impl Nodes for Loading<'_> {
 
 /// The changes on top of a state that may still be the latest one.
 struct Prepared {
-    /// The state's commit and generation.
+    /// The state's commit, and the number of the header in force.
     on: (u64, u64),
     version: Version,
 }
@@ -164,7 +164,7 @@ impl CowStore {
                 Counts::add(&self.counts.conflicts, 1);
                 return Err(Error::Conflict { page });
             }
-            let is_latest = |p: &Prepared| p.on == (state.latest.commit, state.generation);
+            let is_latest = |p: &Prepared| p.on == (state.latest.commit, state.header_number);
             let version = match prepared.take().filter(is_latest) {
                 Some(prepared) => Ok(prepared.version),
                 None => {
@@ -229,7 +229,7 @@ impl CowStore {
         let version = draft.on(&nodes, self.medium.page_size, latest.version())?;
         // Of a place that was used again since, this is the newer content.
         loaded.extend(nodes.loaded.into_inner());
-        let on = (latest.commit(), latest.generation());
+        let on = (latest.commit(), latest.header_number());
         views.push(latest);
         Ok(Prepared { on, version })
     }

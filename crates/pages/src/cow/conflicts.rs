@@ -125,8 +125,12 @@ impl Conflicts {
     }
 
     /// Forgets commits up to this one.
-    fn forget(&mut self, upto: u64) {
-        while self.commits.front().is_some_and(|done| done.commit <= upto) {
+    fn forget(&mut self, up_to: u64) {
+        while self
+            .commits
+            .front()
+            .is_some_and(|done| done.commit <= up_to)
+        {
             let Some(done) = self.commits.pop_front() else {
                 return;
             };

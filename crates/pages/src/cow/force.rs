@@ -92,13 +92,15 @@ impl CowStore {
     /// Whether to force runs by writing them through, each durable by itself, rather than by a barrier
     /// after all of them.
     ///
-    /// A barrier costs a flush of the device's cache, whatever was written. A write through costs
-    /// about the same once for each run, and several are in flight; where the device writes through
-    /// natively it is cheaper for few bytes. So there is a crossover, in runs and in bytes, which
-    /// depends on the device: [`WriteThrough`](crate::WriteThrough), from a measurement if there is
-    /// one. Only where a write through is worth as much as a barrier.
+    /// A barrier costs a flush of the device's cache, whatever was written. A write through costs about
+    /// the same once for each run, and several are in flight; where the device writes through natively
+    /// it is cheaper for few bytes. So there is a crossover, in runs and in bytes, which depends on the
+    /// device: [`WriteThroughLimit`](crate::WriteThroughLimit), from a measurement if there is one.
+    /// Only where a write through is worth as much as a barrier.
     fn forces_by_write_through(&self, runs: usize, bytes: u64) -> bool {
-        self.is_through_enough && runs <= self.through.runs && bytes <= self.through.bytes
+        self.is_write_through_enough
+            && runs <= self.write_through.runs
+            && bytes <= self.write_through.bytes
     }
 }
 
@@ -258,7 +260,7 @@ impl<'a> Leader<'a> {
         stored.map_err(|e| self.fatal("write the header of", e))?;
         Counts::add(&self.store.counts.headers, 1);
         Counts::add(&self.store.counts.barriers, 1);
-        match self.store.is_through_enough {
+        match self.store.is_write_through_enough {
             true => Ok(()),
             false => self.barrier(Barrier::Data),
         }
@@ -295,7 +297,7 @@ impl<'a> Leader<'a> {
         let gone = state.publish(forced.header, version, born, forced.freed);
         drop(state);
         drop(gone);
-        // Not before the generation has changed, and before the next leader begins.
+        // Not before the next header is in force, and before the next leader begins.
         if planted!("cow-settled-late") {
             let mut state = self.store.lock();
             self.batch.decide(Ok(()));

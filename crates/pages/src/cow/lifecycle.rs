@@ -6,10 +6,10 @@ use crate::cow::store::{Counts, CowStore};
 use crate::cow::tree::{Link, Tree};
 use crate::cow::walk::free_places;
 use crate::error::{Error, Result};
-use crate::files::{DATA, Place};
+use crate::event::Event;
+use crate::files::{DATA, DataDir};
 use crate::header::HeaderSlots;
-use crate::options::{DEFAULT_PAGE_SIZE, Options, WriteThrough};
-use crate::sync::Event;
+use crate::options::{DEFAULT_PAGE_SIZE, Options, WriteThroughLimit};
 use crate::write_out::Writers;
 use logforce_core::Guarantee;
 use logforce_device::sync::Mutex;
@@ -23,13 +23,13 @@ const LEAST_DIRTY: u64 = 1 << 20;
 
 impl CowStore {
     pub(crate) fn create(
-        place: Place,
+        data_dir: DataDir,
         options: Options,
         guarantee: Guarantee,
     ) -> Result<Arc<CowStore>> {
         let mut id = [0; 16];
-        id[..8].copy_from_slice(&place.runtime.random().to_le_bytes());
-        id[8..].copy_from_slice(&place.runtime.random().to_le_bytes());
+        id[..8].copy_from_slice(&data_dir.runtime.random().to_le_bytes());
+        id[8..].copy_from_slice(&data_dir.runtime.random().to_le_bytes());
         let header = PageFileHeader {
             id: PageFileId(id),
             sequence: 1,
@@ -39,25 +39,25 @@ impl CowStore {
             commit: 0,
             kind: PageFileKind::CopyOnWrite(CopyOnWriteRoot::default()),
         };
-        HeaderSlots::create(&place, &header)?;
-        CowStore::start(place, options, guarantee, true)
+        HeaderSlots::create(&data_dir, &header)?;
+        CowStore::start(data_dir, options, guarantee, true)
     }
 
     pub(crate) fn open(
-        place: Place,
+        data_dir: DataDir,
         options: Options,
         guarantee: Guarantee,
     ) -> Result<Arc<CowStore>> {
-        CowStore::start(place, options, guarantee, false)
+        CowStore::start(data_dir, options, guarantee, false)
     }
 
     fn start(
-        place: Place,
+        data_dir: DataDir,
         options: Options,
         guarantee: Guarantee,
         is_new: bool,
     ) -> Result<Arc<CowStore>> {
-        let mut slots = HeaderSlots::load(&place, place.open_file(DATA, false)?)?;
+        let mut slots = HeaderSlots::load(&data_dir, data_dir.open_file(DATA, false)?)?;
         let header = slots.header;
         let PageFileKind::CopyOnWrite(root) = header.kind else {
             return Err(Error::NotAPageFile {
@@ -66,14 +66,14 @@ impl CowStore {
             });
         };
         let medium = Medium::new(
-            open_data(&place, header.page_size)?,
+            open_data(&data_dir, header.page_size)?,
             slots.path().clone(),
-            place.runtime.clone(),
+            data_dir.runtime.clone(),
             header.page_size,
             header.checksums,
             options.cache / 2,
         );
-        let granule = u64::from(place.facts.write_unit() / header.page_size);
+        let granule = u64::from(data_dir.facts.write_unit() / header.page_size);
         // Before anything is written: of a file that is damaged, nothing is changed.
         let places = free_places(&medium, &header, &root, granule)?;
         // What readers see from now on is durable: the pages, which a process may have copied here
@@ -83,20 +83,20 @@ impl CowStore {
         slots
             .store(header)
             .map_err(Error::io("write the header of", &medium.path))?;
-        let through = Plan {
+        let plan = Plan {
             direct: false,
             force: ForceBy::Through,
         };
-        let through = place.facts.assess_plan(through, FileState::Growing);
-        let is_through_enough = through.is_some_and(|t| t.guarantee >= guarantee);
-        if !is_through_enough {
+        let assessed = data_dir.facts.assess_plan(plan, FileState::Growing);
+        let is_write_through_enough = assessed.is_some_and(|a| a.guarantee >= guarantee);
+        if !is_write_through_enough {
             force().map_err(Error::io("sync", &medium.path))?;
         }
-        let through = match is_through_enough {
-            true => options.through(&place, is_new),
-            false => WriteThrough::UNMEASURED,
+        let write_through = match is_write_through_enough {
+            true => options.write_through_limit(&data_dir, is_new),
+            false => WriteThroughLimit::UNMEASURED,
         };
-        let writers = Writers::start(&place.runtime, options.writers, place.alignment());
+        let writers = Writers::start(&data_dir.runtime, options.writers, data_dir.alignment());
         let writers = writers.map_err(Error::io("start threads for", &medium.path))?;
         let version = version_of(&header, &root);
         let header = slots.header;
@@ -110,8 +110,8 @@ impl CowStore {
             medium,
             policy: options.policy,
             guarantee,
-            is_through_enough,
-            through,
+            is_write_through_enough,
+            write_through,
             most_dirty: (options.cache as u64 / 2).max(LEAST_DIRTY),
             counts: Counts::default(),
             work: Event::default(),
@@ -119,7 +119,7 @@ impl CowStore {
             background: Mutex::default(),
             background_id: OnceLock::new(),
             state: Mutex::new(State::new(version, header, places, turn)),
-            place,
+            data_dir,
         });
         store.start_background()?;
         Ok(store)
@@ -150,16 +150,16 @@ impl CowStore {
         };
         drop(turn);
         self.medium.close();
-        self.place.release();
+        self.data_dir.release();
         result
     }
 }
 
 /// The handle by which pages are written: past the system's cache where their size allows that.
-fn open_data(place: &Place, page_size: u32) -> Result<Arc<dyn File>> {
-    match place.open_file(DATA, place.is_direct(page_size)) {
+fn open_data(data_dir: &DataDir, page_size: u32) -> Result<Arc<dyn File>> {
+    match data_dir.open_file(DATA, data_dir.is_direct(page_size)) {
         Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::Unsupported => {
-            place.open_file(DATA, false)
+            data_dir.open_file(DATA, false)
         }
         result => result,
     }

@@ -4,8 +4,8 @@ use crate::cache::Cache;
 use crate::changes::Image;
 use crate::cow::tree::Nodes;
 use crate::error::{Error, Result};
-use crate::reads;
-use crate::sync::Event;
+use crate::event::Event;
+use crate::file_read;
 use logforce_device::{File, Runtime};
 use logforce_format::{TableEntry, check_table_node, place_crc, place_offset, planted};
 use std::path::PathBuf;
@@ -153,7 +153,7 @@ impl Medium {
     pub(crate) fn read(&self, what: What, at: TableEntry, buf: &mut [u8]) -> Result<()> {
         let start = self.offset(at).unwrap_or(0);
         let range = start..start.saturating_add(buf.len() as u64);
-        let result = reads::looked(&*self.file, range, || self.read_once(what, at, buf));
+        let result = file_read::looked(&*self.file, range, || self.read_once(what, at, buf));
         if result.is_err() {
             // Nothing of it is given out.
             buf.fill(0);
@@ -166,7 +166,7 @@ impl Medium {
         let Some(offset) = self.offset(at) else {
             return Err(self.damaged(what, at, "no place of a file".to_owned()));
         };
-        let read = reads::read_all(&*self.file, offset, buf);
+        let read = file_read::read_all(&*self.file, offset, buf);
         if let Err(found) = read.map_err(Error::io("read", &self.path))? {
             return Err(self.damaged(what, at, found));
         }

@@ -1,12 +1,12 @@
 //! When a place that was freed may be used again.
 //!
-//! Each header that is stored begins a *generation*: a set of places that it reaches. A generation is
-//! pinned by the header slot that still holds it, and by each view of it or of what was committed on
-//! top of it. A place that was freed is free once no pinned generation reaches it.
+//! The headers that are stored are numbered; each reaches a set of places. A header is pinned by the
+//! slot that still holds it, and by each view of its state or of what was committed on top of that. A
+//! place that was freed is free once no pinned header reaches it.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-/// A place that is reached by the generations `born..until`.
+/// A place that the headers `born..until` reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Freed {
     place: u64,
@@ -14,34 +14,34 @@ struct Freed {
     until: u64,
 }
 
-/// The pinned generations, and the places that wait for them.
+/// The pinned headers, and the places that wait for them.
 #[derive(Debug, Default)]
 pub(crate) struct Pins {
-    /// How often each generation is pinned.
+    /// How often each header is pinned.
     pinned: BTreeMap<u64, usize>,
-    /// The freed places that are not free yet, each with a pinned generation that reaches it.
+    /// The freed places that are not free yet, each with a pinned header that reaches it.
     waiting: BTreeMap<u64, Vec<Freed>>,
-    /// The generation in which places came into use; a place that is not here: before all pinned ones
+    /// The header with which places came into use; a place that is not here: before all pinned ones
     /// but the newest. It makes a view that is held for long keep what it shows, and not everything
     /// that is written and freed while it is held.
     born: HashMap<u64, u64>,
-    /// The places in `born`, by generation, oldest first.
+    /// The places in `born`, by header, oldest first.
     births: VecDeque<(u64, Vec<u64>)>,
 }
 
 impl Pins {
-    /// Pins a generation.
-    pub(crate) fn pin(&mut self, generation: u64) {
-        *self.pinned.entry(generation).or_default() += 1;
+    /// Pins a header.
+    pub(crate) fn pin(&mut self, header: u64) {
+        *self.pinned.entry(header).or_default() += 1;
     }
 
-    /// Ends one pin of a generation; gives the places that are free now to `free`.
-    pub(crate) fn unpin(&mut self, generation: u64, mut free: impl FnMut(u64)) {
-        match self.pinned.get_mut(&generation) {
+    /// Ends one pin of a header; gives the places that are free now to `free`.
+    pub(crate) fn unpin(&mut self, header: u64, mut free: impl FnMut(u64)) {
+        match self.pinned.get_mut(&header) {
             Some(count) if *count > 1 => *count -= 1,
             _ => {
-                self.pinned.remove(&generation);
-                for freed in self.waiting.remove(&generation).unwrap_or_default() {
+                self.pinned.remove(&header);
+                for freed in self.waiting.remove(&header).unwrap_or_default() {
                     self.free_or_keep(freed, &mut free);
                 }
                 self.forget_births();
@@ -49,25 +49,23 @@ impl Pins {
         }
     }
 
-    /// The oldest pinned generation.
+    /// The oldest pinned header.
     pub(crate) fn oldest(&self) -> Option<u64> {
-        self.pinned
-            .first_key_value()
-            .map(|(generation, _)| *generation)
+        self.pinned.first_key_value().map(|(header, _)| *header)
     }
 
-    /// A place came into use in this generation.
-    pub(crate) fn note_births(&mut self, generation: u64, places: impl Iterator<Item = u64>) {
-        // The older header slot and what begins now pin the generation before; anything older is a
+    /// Places came into use with this header.
+    pub(crate) fn note_births(&mut self, header: u64, places: impl Iterator<Item = u64>) {
+        // The older header slot and what begins now pin the header before; anything older is a
         // view that is held.
-        if self.oldest().is_some_and(|oldest| oldest + 1 < generation) {
+        if self.oldest().is_some_and(|oldest| oldest + 1 < header) {
             let places: Vec<u64> = places.collect();
-            self.born.extend(places.iter().map(|p| (*p, generation)));
-            self.births.push_back((generation, places));
+            self.born.extend(places.iter().map(|p| (*p, header)));
+            self.births.push_back((header, places));
         }
     }
 
-    /// The generation `until` no longer reaches the place: `free` gets it once no pinned one does.
+    /// The header `until` no longer reaches the place: `free` gets it once no pinned one does.
     pub(crate) fn retire(&mut self, place: u64, until: u64, mut free: impl FnMut(u64)) {
         let born = self.born.get(&place).copied().unwrap_or(0);
         self.free_or_keep(Freed { place, born, until }, &mut free);
@@ -82,23 +80,23 @@ impl Pins {
     fn free_or_keep(&mut self, freed: Freed, free: &mut impl FnMut(u64)) {
         // The newest of them: with the views that come and go it is gone soonest.
         let reached_by = self.pinned.range(freed.born..freed.until).next_back();
-        match reached_by.map(|(generation, _)| *generation) {
-            Some(generation) => self.waiting.entry(generation).or_default().push(freed),
+        match reached_by.map(|(header, _)| *header) {
+            Some(header) => self.waiting.entry(header).or_default().push(freed),
             None => free(freed.place),
         }
     }
 
     fn forget_births(&mut self) {
         let oldest = self.oldest().unwrap_or(u64::MAX);
-        while let Some((generation, _)) = self.births.front()
-            && *generation <= oldest
+        while let Some((header, _)) = self.births.front()
+            && *header <= oldest
         {
-            let Some((generation, places)) = self.births.pop_front() else {
+            let Some((header, places)) = self.births.pop_front() else {
                 return;
             };
             for place in places {
                 // It may have come into use again since.
-                if self.born.get(&place) == Some(&generation) {
+                if self.born.get(&place) == Some(&header) {
                     self.born.remove(&place);
                 }
             }
@@ -110,9 +108,9 @@ impl Pins {
 mod tests {
     use super::*;
 
-    fn unpin(pins: &mut Pins, generation: u64) -> Vec<u64> {
+    fn unpin(pins: &mut Pins, header: u64) -> Vec<u64> {
         let mut free = Vec::new();
-        pins.unpin(generation, |p| free.push(p));
+        pins.unpin(header, |p| free.push(p));
         free
     }
 
@@ -125,8 +123,8 @@ mod tests {
     #[test]
     fn a_place_waits_for_all_that_reach_it() {
         let mut pins = Pins::default();
-        for generation in [3, 3, 4, 5] {
-            pins.pin(generation);
+        for header in [3, 3, 4, 5] {
+            pins.pin(header);
         }
         assert_eq!(retire(&mut pins, 70, 5), []);
         assert_eq!(retire(&mut pins, 71, 4), []);

@@ -39,15 +39,15 @@ pub(crate) struct State {
     pub(crate) durable: Version,
     /// That header.
     pub(crate) header: PageFileHeader,
-    /// Counts the headers since opening.
-    pub(crate) generation: u64,
+    /// The number of that header, counted since opening.
+    pub(crate) header_number: u64,
     /// The number of the next commit. None is given twice while the file is open, so a number tells
     /// whether its commit was rolled back.
     pub(crate) next_commit: u64,
     pub(crate) places: Places,
     pub(crate) pins: Pins,
     pub(crate) conflicts: Conflicts,
-    /// The generations that the header slots hold, the older one first.
+    /// The numbers of the headers that the slots hold, the older one first.
     slots: VecDeque<u64>,
     /// Commits that were rolled back for lack of space, oldest first.
     rolled_back: VecDeque<(Range<u64>, Error)>,
@@ -77,7 +77,7 @@ impl State {
             next_commit: version.commit + 1,
             durable: version,
             header,
-            generation: 0,
+            header_number: 0,
             places,
             pins,
             conflicts: Conflicts::default(),
@@ -117,20 +117,20 @@ impl State {
     /// A view begins. `is_latest`: a transaction may be built on it.
     pub(crate) fn pin(&mut self, version: &Version, is_latest: bool) -> u64 {
         if !planted!("cow-view-unpinned") {
-            self.pins.pin(self.generation);
+            self.pins.pin(self.header_number);
         }
         if is_latest {
             self.conflicts.pin(version.commit);
         }
-        self.generation
+        self.header_number
     }
 
     /// A view ends.
-    pub(crate) fn unpin(&mut self, generation: u64, commit: Option<u64>) {
+    pub(crate) fn unpin(&mut self, header_number: u64, commit: Option<u64>) {
         if !planted!("cow-view-unpinned") {
             let places = &mut self.places;
             self.pins
-                .unpin(generation, |place| places.free(place..place + 1));
+                .unpin(header_number, |place| places.free(place..place + 1));
         }
         if let Some(commit) = commit {
             self.conflicts.unpin(commit);
@@ -155,13 +155,13 @@ impl State {
         born: impl Iterator<Item = u64>,
         freed: Vec<u64>,
     ) -> [Version; 2] {
-        self.generation += 1;
-        let (generation, places) = (self.generation, &mut self.places);
+        self.header_number += 1;
+        let (header_number, places) = (self.header_number, &mut self.places);
         let mut free = |place| places.free(place..place + 1);
-        // The slot that was overwritten held the generation before the last one. The other one holds
+        // The slot that was overwritten held the header before the last one. The other one holds
         // the last: should what was stored now get unreadable, that one is in force.
-        self.slots.push_back(generation);
-        self.pins.pin(generation);
+        self.slots.push_back(header_number);
+        self.pins.pin(header_number);
         let kept = if planted!("cow-older-slot-forgotten") {
             1
         } else {
@@ -172,9 +172,9 @@ impl State {
                 self.pins.unpin(overwritten, &mut free);
             }
         }
-        self.pins.note_births(generation, born);
+        self.pins.note_births(header_number, born);
         for place in freed {
-            self.pins.retire(place, generation, &mut free);
+            self.pins.retire(place, header_number, &mut free);
         }
         self.header = header;
         let latest = match self.latest.commit == version.commit {

@@ -3,10 +3,10 @@
 use crate::cow::medium::Medium;
 use crate::cow::state::State;
 use crate::error::Result;
-use crate::files::Place;
-use crate::options::WriteThrough;
+use crate::event::Event;
+use crate::files::DataDir;
+use crate::options::WriteThroughLimit;
 use crate::page_file::Stats;
-use crate::sync::Event;
 use logforce_core::{Guarantee, Policy};
 use logforce_device::sync::{Mutex, MutexGuard};
 use logforce_device::{JoinHandle, Runtime};
@@ -19,14 +19,14 @@ use std::thread::ThreadId;
 
 /// A copy-on-write file, open for reading and writing.
 pub(crate) struct CowStore {
-    pub(crate) place: Place,
+    pub(crate) data_dir: DataDir,
     pub(crate) medium: Medium,
     pub(crate) policy: Policy,
     pub(crate) guarantee: Guarantee,
     /// Whether a write through is worth as much as a barrier here.
-    pub(crate) is_through_enough: bool,
+    pub(crate) is_write_through_enough: bool,
     /// Up to how much is forced by writing it through.
-    pub(crate) through: WriteThrough,
+    pub(crate) write_through: WriteThroughLimit,
     /// Bytes of committed pages that may wait to be written.
     pub(crate) most_dirty: u64,
     pub(crate) counts: Counts,
@@ -66,11 +66,11 @@ impl CowStore {
     }
 
     pub(crate) fn runtime(&self) -> &dyn Runtime {
-        &*self.place.runtime
+        &*self.data_dir.runtime
     }
 
     pub(crate) fn check_process(&self) -> Result<()> {
-        self.place.check_process()
+        self.data_dir.check_process()
     }
 
     pub(crate) fn header(&self) -> PageFileHeader {
@@ -78,7 +78,7 @@ impl CowStore {
     }
 
     pub(crate) fn path(&self) -> &Path {
-        &self.place.path
+        &self.data_dir.path
     }
 
     pub(crate) fn policy(&self) -> Policy {

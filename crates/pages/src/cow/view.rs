@@ -18,7 +18,7 @@ pub(crate) struct CowView {
 struct Pinned {
     store: Arc<CowStore>,
     version: Version,
-    generation: u64,
+    header_number: u64,
     /// A transaction may be built on it.
     is_latest: bool,
 }
@@ -26,7 +26,7 @@ struct Pinned {
 impl Drop for Pinned {
     fn drop(&mut self) {
         let commit = self.is_latest.then_some(self.version.commit);
-        self.store.lock().unpin(self.generation, commit);
+        self.store.lock().unpin(self.header_number, commit);
     }
 }
 
@@ -55,14 +55,14 @@ impl CowView {
                 state.durable.clone()
             }
         };
-        let generation = state.pin(&version, is_latest);
+        let header_number = state.pin(&version, is_latest);
         drop(state);
         let store = store.clone();
         Ok(CowView {
             pinned: Arc::new(Pinned {
                 store,
                 version,
-                generation,
+                header_number,
                 is_latest,
             }),
         })
@@ -72,8 +72,8 @@ impl CowView {
         &self.pinned.version
     }
 
-    pub(crate) fn generation(&self) -> u64 {
-        self.pinned.generation
+    pub(crate) fn header_number(&self) -> u64 {
+        self.pinned.header_number
     }
 
     pub(crate) fn commit(&self) -> u64 {

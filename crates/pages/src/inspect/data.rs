@@ -10,10 +10,10 @@ use super::info::{Damage, Held, NextOpening, PageInfo, VerifyReport, Visit};
 use super::redo::{self, InLog};
 use super::{Inspector, Out, ROUNDS};
 use crate::error::{Error, Result};
+use crate::file_read;
 use crate::files::{DATA, MAP};
 use crate::logged::map::PageMap;
 use crate::logged::read::{page_offset, read_page};
-use crate::reads;
 use logforce_format::{MAP_SECTOR_ENTRIES, MAP_SECTOR_LEN, MAX_PAGES, MapEntry, page_crc, planted};
 use std::collections::BTreeSet;
 
@@ -177,7 +177,7 @@ impl Data<'_> {
             return Ok(());
         };
         let mut bytes = vec![0; run.len() * size];
-        let read = reads::read_all(&*inspector.data, start, &mut bytes);
+        let read = file_read::read_all(&*inspector.data, start, &mut bytes);
         let is_read = read.map_err(Error::io("read", inspector.path.join(DATA)))?;
         for (page, bytes) in run.iter_mut().zip(bytes.chunks_mut(size)) {
             let fits = page.crc.is_none_or(|crc| crc == page_crc(page.page, bytes));
@@ -201,7 +201,7 @@ impl Data<'_> {
         let inspector = self.inspector;
         let range = page.offset..page.offset.saturating_add(buf.len() as u64);
         let path = inspector.path.join(DATA);
-        let read = reads::looked(&*inspector.data, range, || {
+        let read = file_read::looked(&*inspector.data, range, || {
             read_page(&*inspector.data, &path, page.page, page.crc, buf)
         });
         match read {

@@ -51,7 +51,7 @@ impl LoggedStore {
         if let Err(panic) = ended {
             // Commits that wait for it would wait for ever.
             let cause = io::Error::other("the thread that writes pages panicked");
-            self.fail(Error::io("write", &self.place.path)(cause));
+            self.fail(Error::io("write", &self.data_dir.path)(cause));
             resume_unwind(panic);
         }
     }
@@ -102,7 +102,7 @@ impl LoggedStore {
             drops.retain(|d| d.end <= closed.at.end);
             (state.generations.to_apply.clone(), drops)
         };
-        let write = Error::io("write", self.place.path_of(DATA));
+        let write = Error::io("write", self.data_dir.path_of(DATA));
         if let Some(from) = drops.iter().map(|d| d.from).min() {
             self.drop_pages(forced, closed.at.end, &pages, from)?;
         }
@@ -154,7 +154,7 @@ impl LoggedStore {
         if planted!("log-truncated-early") {
             self.log.truncate_front(closed.at.end).map_err(Error::Log)?;
         }
-        let map = Error::io("write", self.place.path_of(MAP));
+        let map = Error::io("write", self.data_dir.path_of(MAP));
         self.data.map.write().map_err(map)?;
         let synced = self.data.sync();
         add(&self.counts.barriers, 2);
@@ -199,7 +199,7 @@ impl LoggedStore {
             .data
             .map
             .set(present.into_iter().map(|page| (page, None)));
-        dropped.map_err(Error::io("write", self.place.path_of(MAP)))
+        dropped.map_err(Error::io("write", self.data_dir.path_of(MAP)))
     }
 
     /// From now on readers of the data file know that the pages are being dropped: what they find in
@@ -391,7 +391,7 @@ impl LoggedStore {
     /// A sync failed, whatever for, a full disk included: the system may have dropped what was written,
     /// and a second sync would answer with success. The log has everything: the next opening redoes it.
     fn lost(&self, file: &str, error: io::Error) -> Error {
-        let error = Error::io("sync", self.place.path_of(file))(error);
+        let error = Error::io("sync", self.data_dir.path_of(file))(error);
         Error::Poisoned(Arc::new(error))
     }
 

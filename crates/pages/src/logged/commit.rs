@@ -4,33 +4,35 @@ use super::LoggedStore;
 use super::admission::Admission;
 use super::diff;
 use super::read::LoggedView;
-use super::state::Planned;
+use super::state::{Planned, Point};
 use super::stats::add;
 use crate::changes::{Change, Changes};
 use crate::error::{Error, Result};
 use crate::page_file::Committed;
-use logforce_core::{CommitHandle, ErrorKind as LogErrorKind, Log, MAX_RECORD_LEN, Policy};
+use logforce_core::{
+    CommitHandle, ErrorKind as LogErrorKind, Guarantee, MAX_RECORD_LEN, Policy, RecordRange,
+};
 use logforce_format::{Lsn, RedoWriter};
 use std::future::Future;
 use std::ops::Range;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 /// Bytes of headers that the log puts around a record, at most.
 const LOG_OVERHEAD: usize = 64;
 
-/// A commit whose place in the order is decided.
+/// The log calls it when a record's place is decided, before any reader sees a later one.
+type Decided<'a> = &'a mut dyn FnMut(RecordRange);
+
+/// A commit whose place in the order is decided, and that nobody waits for yet.
 pub(crate) struct LoggedCommit {
     commit: u64,
-    wait: Wait,
+    outcome: Outcome,
 }
 
-enum Wait {
+enum Outcome {
     /// Nothing was changed: there is nothing to wait for.
-    Nothing(Committed),
-    /// The waiting thread forces the log itself.
-    Force { log: Log, end: Lsn },
+    Nothing(Guarantee),
     /// The log carries it as the policy says.
     Submitted(CommitHandle),
 }
@@ -43,29 +45,63 @@ struct Encoded {
 }
 
 impl LoggedStore {
-    /// Decides a commit. With `is_awaited` the caller waits at once, and so forces the log itself.
+    /// Commits, and waits until the commit has what its policy promises.
     pub(crate) fn commit(
-        self: &Arc<Self>,
+        &self,
         view: &LoggedView,
         changes: Changes,
         policy: Policy,
-        is_awaited: bool,
+    ) -> Result<Committed> {
+        if policy != Policy::Force || changes.is_empty() {
+            return self.submit(view, changes, policy)?.wait();
+        }
+        // This thread forces the log itself: nobody has to wake it.
+        let append =
+            |parts: &[&[u8]], decided: Decided<'_>| self.log.append_ordered(parts, decided);
+        let (point, ()) = self.append(view, &changes, append)?;
+        Ok(Committed {
+            commit: point.commit,
+            guarantee: self.log.force(point.end)?,
+        })
+    }
+
+    /// Decides a commit, and has the log carry it out.
+    pub(crate) fn submit(
+        &self,
+        view: &LoggedView,
+        changes: Changes,
+        policy: Policy,
     ) -> Result<LoggedCommit> {
-        self.place.check_process()?;
         if changes.is_empty() {
+            self.data_dir.check_process()?;
             self.state().check()?;
             return Ok(LoggedCommit {
                 commit: view.commit(),
-                wait: Wait::Nothing(Committed {
-                    commit: view.commit(),
-                    guarantee: self.guarantee(),
-                }),
+                outcome: Outcome::Nothing(self.guarantee()),
             });
         }
+        let submit =
+            |parts: &[&[u8]], decided: Decided<'_>| self.log.submit_ordered(parts, policy, decided);
+        let (point, handle) = self.append(view, &changes, submit)?;
+        Ok(LoggedCommit {
+            commit: point.commit,
+            outcome: Outcome::Submitted(handle),
+        })
+    }
+
+    /// Brings a commit into the log by `append`, which decides its place in the order. Returns the
+    /// state after it.
+    fn append<T>(
+        &self,
+        view: &LoggedView,
+        changes: &Changes,
+        append: impl Fn(&[&[u8]], Decided<'_>) -> logforce_core::Result<T>,
+    ) -> Result<(Point, T)> {
+        self.data_dir.check_process()?;
         self.reach(changes.page_count(view.page_count()))?;
         let mut freed = false;
         loop {
-            match self.try_commit(view.end(), &changes, policy, is_awaited) {
+            match self.try_append(view.end(), changes, &append) {
                 // A checkpoint frees space in the log: once, since nobody knows whether enough.
                 Err(Error::Log(e))
                     if matches!(e.kind(), LogErrorKind::NoSpace | LogErrorKind::Full) && !freed =>
@@ -81,13 +117,12 @@ impl LoggedStore {
         }
     }
 
-    fn try_commit(
+    fn try_append<T>(
         &self,
         at: Lsn,
         changes: &Changes,
-        policy: Policy,
-        is_awaited: bool,
-    ) -> Result<LoggedCommit> {
+        append: impl Fn(&[&[u8]], Decided<'_>) -> logforce_core::Result<T>,
+    ) -> Result<(Point, T)> {
         let planned = self.reserve(at, changes)?;
         let mut reserved = Reserved {
             store: self,
@@ -97,7 +132,7 @@ impl LoggedStore {
         let encoded = self.encode(changes, &planned)?;
         let mut point = None;
         let mut slots = Vec::new();
-        let decided = |at: logforce_core::RecordRange| {
+        let mut decided = |at: RecordRange| {
             let range = (at.start, at.end);
             let mut state = self.state();
             let (published, pruned) = state.publish(changes, &encoded.below, range);
@@ -106,12 +141,7 @@ impl LoggedStore {
             point = Some(published);
             slots = pruned.slots;
         };
-        let parts = [&encoded.record[..]];
-        let handle = match is_awaited && policy == Policy::Force {
-            true => self.log.append_ordered(&parts, decided).map(|()| None),
-            false => self.log.submit_ordered(&parts, policy, decided).map(Some),
-        };
-        let handle = handle.map_err(Error::Log)?;
+        let appended = append(&[&encoded.record[..]], &mut decided).map_err(Error::Log)?;
         let Some(point) = point else {
             // The log calls it before it returns.
             return Err(Error::Closed);
@@ -120,17 +150,7 @@ impl LoggedStore {
         self.spill.free(slots);
         self.count(changes, &encoded);
         self.after_commit();
-        let wait = match handle {
-            Some(handle) => Wait::Submitted(handle),
-            None => Wait::Force {
-                log: self.log.clone(),
-                end: point.end,
-            },
-        };
-        Ok(LoggedCommit {
-            commit: point.commit,
-            wait,
-        })
+        Ok((point, appended))
     }
 
     /// Waits until the open generation takes a commit, and keeps its pages for it.
@@ -218,7 +238,7 @@ impl LoggedStore {
         let has_work = {
             let mut state = self.state();
             state.points.forced(durable);
-            if state.images > limit {
+            if state.resident.count() > limit {
                 state.evict(limit);
             }
             state.generations.closed.is_some_and(|c| c.applied == 0)
@@ -254,34 +274,32 @@ impl LoggedCommit {
     }
 
     pub(crate) fn wait(self) -> Result<Committed> {
-        let commit = self.commit;
-        let guarantee = match self.wait {
-            Wait::Nothing(committed) => return Ok(committed),
-            Wait::Force { log, end } => log.force(end)?,
-            Wait::Submitted(handle) => handle.wait()?.guarantee,
+        let guarantee = match self.outcome {
+            Outcome::Nothing(guarantee) => guarantee,
+            Outcome::Submitted(handle) => handle.wait()?.guarantee,
         };
-        Ok(Committed { commit, guarantee })
+        Ok(Committed {
+            commit: self.commit,
+            guarantee,
+        })
     }
 
     pub(crate) fn poll(&mut self, waker: &Waker) -> Option<Result<Committed>> {
         let commit = self.commit;
-        match &mut self.wait {
-            Wait::Nothing(committed) => Some(Ok(*committed)),
-            // Only a commit that is waited for in its thread is one of these.
-            Wait::Force { log, end } => Some(match log.force(*end) {
-                Ok(guarantee) => Ok(Committed { commit, guarantee }),
-                Err(e) => Err(Error::Log(e)),
-            }),
-            Wait::Submitted(handle) => {
-                match Pin::new(handle).poll(&mut Context::from_waker(waker)) {
-                    Poll::Pending => None,
-                    Poll::Ready(Ok(done)) => Some(Ok(Committed {
-                        commit,
-                        guarantee: done.guarantee,
-                    })),
-                    Poll::Ready(Err(e)) => Some(Err(Error::Log(e))),
-                }
+        let handle = match &mut self.outcome {
+            Outcome::Nothing(guarantee) => {
+                let guarantee = *guarantee;
+                return Some(Ok(Committed { commit, guarantee }));
             }
-        }
+            Outcome::Submitted(handle) => handle,
+        };
+        let done = match Pin::new(handle).poll(&mut Context::from_waker(waker)) {
+            Poll::Pending => return None,
+            Poll::Ready(done) => done.map_err(Error::Log),
+        };
+        Some(done.map(|done| Committed {
+            commit,
+            guarantee: done.guarantee,
+        }))
     }
 }

@@ -48,7 +48,7 @@ impl LoggedStore {
             }
         }
         self.progress.notify(self.runtime());
-        let path = || self.place.path_of(DATA);
+        let path = || self.data_dir.path_of(DATA);
         grown.map(drop).map_err(|e| match e.kind() {
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Error::NoSpace {
                 path: path(),

@@ -5,8 +5,8 @@
 
 use crate::changes::Image;
 use crate::error::{Error, Result};
-use crate::files::{MAP, Place};
-use crate::reads::{self, ReadResult};
+use crate::file_read::{self, ReadResult};
+use crate::files::{DataDir, MAP};
 use logforce_device::sync::Mutex;
 use logforce_device::{AlignedBuf, Barrier, File, OpenFile, ReadSource, Write};
 use logforce_format::{MAP_SECTOR_ENTRIES, MAP_SECTOR_LEN, MapEntry, MapSector, planted};
@@ -41,27 +41,27 @@ struct Cached {
 impl PageMap {
     /// Creates the file, empty, and makes it and its name durable: before the data file has its name,
     /// for a crash may keep a later name and lose an earlier one.
-    pub(super) fn create(place: &Place) -> Result<()> {
-        let path = place.path_of(MAP);
-        match place.dir.remove(MAP) {
+    pub(super) fn create(data_dir: &DataDir) -> Result<()> {
+        let path = data_dir.path_of(MAP);
+        match data_dir.dir.remove(MAP) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => {
                 return Err(Error::io("remove", &path)(e));
             }
             _ => {}
         }
-        let file = place.dir.open(MAP, OpenFile::CREATE);
+        let file = data_dir.dir.open(MAP, OpenFile::CREATE);
         let file = file.map_err(Error::io("create", &path))?;
         file.barrier(Barrier::Full)
             .map_err(Error::io("sync", &path))?;
         match planted!("map-name-unsynced") {
             true => Ok(()),
-            false => place.sync_names(),
+            false => data_dir.sync_names(),
         }
     }
 
-    pub(super) fn open(place: &Place, checksums: bool) -> Result<PageMap> {
-        let file = place.open_file(MAP, false)?;
-        let path = place.path_of(MAP);
+    pub(super) fn open(data_dir: &DataDir, checksums: bool) -> Result<PageMap> {
+        let file = data_dir.open_file(MAP, false)?;
+        let path = data_dir.path_of(MAP);
         let len = file.len().map_err(Error::io("look at", &path))?;
         let map = PageMap::of(file, path, checksums);
         map.covers(len.next_multiple_of(MAP_SECTOR_LEN as u64));
@@ -104,10 +104,10 @@ impl PageMap {
     pub(crate) fn read(&self, sector: u64) -> Result<MapSector> {
         let offset = sector * MAP_SECTOR_LEN as u64;
         let range = offset..offset + MAP_SECTOR_LEN as u64;
-        reads::looked(&*self.file, range, || {
+        file_read::looked(&*self.file, range, || {
             let mut buf = [0; MAP_SECTOR_LEN];
             // Behind the end of the file nothing was written.
-            let got = reads::read(&*self.file, offset, &mut buf, ReadSource::Cache);
+            let got = file_read::read(&*self.file, offset, &mut buf, ReadSource::Cache);
             let found = match got.map_err(Error::io("read", &self.path))? {
                 ReadResult::Bytes(_) => match MapSector::decode(&buf, sector) {
                     Ok(sector) => return Ok(sector),
@@ -210,7 +210,7 @@ impl PageMap {
         for start in (wanted.start..end).step_by(LONGEST_WRITE) {
             let next = end.min(start + LONGEST_WRITE as u64);
             let offset = start * MAP_SECTOR_LEN as u64;
-            let got = reads::read(&*self.file, offset, &mut buf, ReadSource::Cache);
+            let got = file_read::read(&*self.file, offset, &mut buf, ReadSource::Cache);
             match got.map_err(read_error)? {
                 ReadResult::Bytes(read) => {
                     let used = |(_, sector): &(u64, &[u8])| sector.iter().any(|b| *b != 0);

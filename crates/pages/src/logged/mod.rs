@@ -18,6 +18,7 @@ mod newest;
 pub(crate) mod open;
 mod proof;
 pub(crate) mod read;
+mod resident;
 mod spill;
 mod state;
 mod stats;
@@ -27,10 +28,10 @@ pub(crate) use read::LoggedView;
 
 use crate::changes::Image;
 use crate::error::{Error, Result};
-use crate::files::Place;
+use crate::event::Event;
+use crate::files::DataDir;
 use crate::options::Options;
 use crate::page_file::Stats;
-use crate::sync::Event;
 use crate::write_out::Writers;
 use logforce_core::{Guarantee, Log, Policy};
 use logforce_device::JoinHandle;
@@ -46,7 +47,7 @@ use std::sync::{Arc, PoisonError};
 
 /// A page file that commits through a log.
 pub(crate) struct LoggedStore {
-    place: Place,
+    data_dir: DataDir,
     options: Options,
     guarantee: Guarantee,
     /// As it was when the file was opened: for what never changes.
@@ -77,7 +78,7 @@ impl LoggedStore {
     }
 
     fn runtime(&self) -> &dyn logforce_device::Runtime {
-        &*self.place.runtime
+        &*self.data_dir.runtime
     }
 
     pub(crate) fn header(&self) -> PageFileHeader {
@@ -85,7 +86,7 @@ impl LoggedStore {
     }
 
     pub(crate) fn path(&self) -> &Path {
-        &self.place.path
+        &self.data_dir.path
     }
 
     pub(crate) fn policy(&self) -> Policy {
@@ -103,7 +104,7 @@ impl LoggedStore {
 
     /// Brings everything that is committed into the data file, durably.
     pub(crate) fn checkpoint(&self) -> Result<()> {
-        self.place.check_process()?;
+        self.data_dir.check_process()?;
         let target = {
             let state = self.state();
             state.check()?;
@@ -133,7 +134,7 @@ impl LoggedStore {
     pub(crate) fn stats(&self) -> Stats {
         let (memory, dirty_pages) = {
             let state = self.state();
-            let memory = state.images as u64 * u64::from(self.header.page_size);
+            let memory = state.resident.count() as u64 * u64::from(self.header.page_size);
             let memory = memory + state.clean.bytes() + self.newest.bytes();
             (memory, state.generations.dirty_pages())
         };
@@ -144,7 +145,7 @@ impl LoggedStore {
     /// the next opening.
     pub(crate) fn close(&self) -> Result<()> {
         // The parent goes on; its threads are not in this process.
-        if self.place.check_process().is_err() {
+        if self.data_dir.check_process().is_err() {
             return Ok(());
         }
         if std::mem::replace(&mut self.state().is_closing, true) {
@@ -162,7 +163,7 @@ impl LoggedStore {
             let _ = thread.join();
         }
         let closed = self.log.clone().close();
-        self.place.release();
+        self.data_dir.release();
         let failure = self.state().failure.clone();
         match failure {
             Some(e) => Err(e),

@@ -12,10 +12,10 @@ use super::state::{Point, State};
 use super::stats::Counts;
 use crate::changes::{Change, Changes, Image};
 use crate::error::{Error, Result};
-use crate::files::{DATA, LOG, Place};
+use crate::event::Event;
+use crate::files::{DATA, DataDir, LOG};
 use crate::header::HeaderSlots;
 use crate::options::{DEFAULT_PAGE_SIZE, Options};
-use crate::sync::Event;
 use crate::write_out::Writers;
 use logforce_core::{
     Error as LogError, ErrorKind as LogErrorKind, Guarantee, Log, OpenMode, Record,
@@ -38,22 +38,22 @@ pub(crate) fn meta_of(id: PageFileId) -> Vec<u8> {
 impl LoggedStore {
     pub(crate) fn create(
         system: &dyn System,
-        place: Place,
+        data_dir: DataDir,
         options: Options,
         guarantee: Guarantee,
     ) -> Result<Arc<LoggedStore>> {
         // A crash below leaves a log without a name in its metadata and no data file: a creation that
         // was not finished, which the next one goes on with.
-        let log = open_log(system, &place, &options, OpenMode::OpenOrCreate)?;
+        let log = open_log(system, &data_dir, &options, OpenMode::OpenOrCreate)?;
         if log.meta().is_some() {
             return Err(Error::NoPageFile {
-                path: place.path.clone(),
+                path: data_dir.path.clone(),
                 why: format!(
                     "its file '{DATA}' is missing beside its log: restore both from the same backup"
                 ),
             });
         }
-        let random = || place.runtime.random().to_le_bytes();
+        let random = || data_dir.runtime.random().to_le_bytes();
         let mut id = [0; 16];
         id[..8].copy_from_slice(&random());
         id[8..].copy_from_slice(&random());
@@ -69,51 +69,52 @@ impl LoggedStore {
                 redo_from: log.tail_lsn(),
             }),
         };
-        PageMap::create(&place)?;
-        HeaderSlots::create(&place, &header)?;
+        PageMap::create(&data_dir)?;
+        HeaderSlots::create(&data_dir, &header)?;
         log.set_meta(&meta_of(header.id))?;
-        LoggedStore::start(place, options, guarantee, log)
+        LoggedStore::start(data_dir, options, guarantee, log)
     }
 
     pub(crate) fn open(
         system: &dyn System,
-        place: Place,
+        data_dir: DataDir,
         options: Options,
         guarantee: Guarantee,
     ) -> Result<Arc<LoggedStore>> {
-        let log = open_log(system, &place, &options, OpenMode::OpenExisting);
+        let log = open_log(system, &data_dir, &options, OpenMode::OpenExisting);
         let log = log.map_err(|e| match e {
             Error::Log(e) if e.kind() == LogErrorKind::NoLog => Error::ForeignLog {
-                path: place.path.clone(),
+                path: data_dir.path.clone(),
                 why: format!("its log, in the directory '{LOG}', is missing ({e})"),
             },
             e => e,
         })?;
-        LoggedStore::start(place, options, guarantee, log)
+        LoggedStore::start(data_dir, options, guarantee, log)
     }
 
     fn start(
-        place: Place,
+        data_dir: DataDir,
         options: Options,
         guarantee: Guarantee,
         log: Log,
     ) -> Result<Arc<LoggedStore>> {
-        let slots = HeaderSlots::load(&place, place.open_file(DATA, false)?)?;
+        let slots = HeaderSlots::load(&data_dir, data_dir.open_file(DATA, false)?)?;
         let header = slots.header;
-        let redo_from = check_log(&place, &header, &log)?;
-        let io = |e| Error::io("start a thread for", &place.path)(e);
+        let redo_from = check_log(&data_dir, &header, &log)?;
+        let io = |e| Error::io("start a thread for", &data_dir.path)(e);
         let page_size = header.page_size;
-        let is_direct = place.is_direct(page_size) && options.applies_direct(&place);
+        let is_direct = data_dir.is_direct(page_size) && options.applies_direct(&data_dir);
         let data = DataFile {
-            file: place.open_file(DATA, is_direct)?,
+            file: data_dir.open_file(DATA, is_direct)?,
             is_direct,
-            map: PageMap::open(&place, header.checksums)?,
+            map: PageMap::open(&data_dir, header.checksums)?,
             page_size,
         };
-        let spill = Spill::create(&place, page_size)?;
+        let spill = Spill::create(&data_dir, page_size)?;
         // What goes through the system's cache is written by the applier alone.
         let threads = if is_direct { options.writers } else { 0 };
-        let writers = Writers::start(&place.runtime, threads, place.alignment()).map_err(io)?;
+        let writers =
+            Writers::start(&data_dir.runtime, threads, data_dir.alignment()).map_err(io)?;
         let at = Point {
             end: redo_from,
             commit: header.commit,
@@ -123,7 +124,7 @@ impl LoggedStore {
         let len = data
             .file
             .len()
-            .map_err(Error::io("look at", place.path_of(DATA)))?;
+            .map_err(Error::io("look at", data_dir.path_of(DATA)))?;
         state.room.reached = data.page_at(len);
         let limit = options.changed_cache() / page_size as usize;
         Recovery {
@@ -151,33 +152,38 @@ impl LoggedStore {
             work: Event::default(),
             applier: Mutex::default(),
             counts: Counts::default(),
-            place,
+            data_dir,
             options,
             guarantee,
             log,
         });
         let own = store.clone();
         let body = Box::new(move || own.run_applier(slots));
-        let thread = store.place.runtime.spawn("logforce-apply", body);
-        let thread = thread.map_err(Error::io("start a thread for", &store.place.path))?;
+        let thread = store.data_dir.runtime.spawn("logforce-apply", body);
+        let thread = thread.map_err(Error::io("start a thread for", &store.data_dir.path))?;
         *store.applier.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
         Ok(store)
     }
 }
 
-fn open_log(system: &dyn System, place: &Place, options: &Options, mode: OpenMode) -> Result<Log> {
+fn open_log(
+    system: &dyn System,
+    data_dir: &DataDir,
+    options: &Options,
+    mode: OpenMode,
+) -> Result<Log> {
     let log_options = options
         .log
         .clone()
         .policy(options.policy)
         .require(options.require);
-    Ok(Log::open(system, place.path_of(LOG), mode, log_options)?)
+    Ok(Log::open(system, data_dir.path_of(LOG), mode, log_options)?)
 }
 
 /// Whether the log is the data file's, and holds all that it needs; returns where redo begins.
-fn check_log(place: &Place, header: &PageFileHeader, log: &Log) -> Result<Lsn> {
+fn check_log(data_dir: &DataDir, header: &PageFileHeader, log: &Log) -> Result<Lsn> {
     let foreign = |why: String| Error::ForeignLog {
-        path: place.path.clone(),
+        path: data_dir.path.clone(),
         why,
     };
     let PageFileKind::Logged(LoggedState { log_id, redo_from }) = header.kind else {

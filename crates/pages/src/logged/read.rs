@@ -6,8 +6,8 @@ use super::chain::Bytes;
 use super::state::Point;
 use crate::changes::Image;
 use crate::error::{Error, Result};
+use crate::file_read;
 use crate::files::DATA;
-use crate::reads;
 use logforce_core::ErrorKind as LogErrorKind;
 use logforce_device::File;
 use logforce_format::{
@@ -49,7 +49,7 @@ enum Found {
 impl LoggedStore {
     /// What is committed, durable or not.
     pub(crate) fn latest(self: &Arc<Self>) -> Result<LoggedView> {
-        self.place.check_process()?;
+        self.data_dir.check_process()?;
         let mut state = self.state();
         if state.is_closing {
             return Err(Error::Closed);
@@ -62,7 +62,7 @@ impl LoggedStore {
 
     /// What is durable.
     pub(crate) fn durable(self: &Arc<Self>) -> Result<LoggedView> {
-        self.place.check_process()?;
+        self.data_dir.check_process()?;
         let durable = self.log.durable_lsn();
         let mut state = self.state();
         if state.is_closing {
@@ -133,7 +133,7 @@ impl LoggedStore {
         let limit = self.options.changed_cache() / self.page_size();
         let mut state = self.state();
         state.read_back(page, version, image);
-        if state.images > limit {
+        if state.resident.count() > limit {
             state.evict(limit);
         }
     }
@@ -173,7 +173,7 @@ impl LoggedStore {
     pub(super) fn read_data(&self, page: u64) -> Result<Image> {
         let offset = self.data.offset(page);
         let range = offset..offset + self.page_size() as u64;
-        reads::looked(&*self.data.file, range, || {
+        file_read::looked(&*self.data.file, range, || {
             let crc = match self.data.map.entry(page)? {
                 MapEntry::Absent => return Ok(vec![0; self.page_size()].into()),
                 MapEntry::Present { crc } => crc,
@@ -182,7 +182,7 @@ impl LoggedStore {
             let crc = self.header.checksums.then_some(crc);
             read_page(
                 &*self.data.file,
-                &self.place.path_of(DATA),
+                &self.data_dir.path_of(DATA),
                 page,
                 crc,
                 &mut bytes,
@@ -239,7 +239,7 @@ pub(crate) fn read_page(
         offset,
         found,
     };
-    let read = reads::read_all(file, offset, buf).map_err(Error::io("read", path))?;
+    let read = file_read::read_all(file, offset, buf).map_err(Error::io("read", path))?;
     read.map_err(damaged)?;
     let found = page_crc(page, buf);
     let fits = planted!("page-checksum-unverified", true, else crc.is_none_or(|crc| crc == found));
@@ -296,7 +296,7 @@ impl LoggedView {
 
     pub(crate) fn image(&self, page: u64) -> Result<Image> {
         let store = &self.registered.store;
-        store.place.check_process()?;
+        store.data_dir.check_process()?;
         store.image_at(page, self.end())
     }
 

@@ -4,8 +4,8 @@
 
 use crate::changes::Image;
 use crate::error::{Error, Result};
-use crate::files::{Place, VERSIONS};
-use crate::reads;
+use crate::file_read;
+use crate::files::{DataDir, VERSIONS};
 use logforce_device::sync::Mutex;
 use logforce_device::{AlignedBuf, File, OpenFile, Write};
 use std::io;
@@ -26,15 +26,15 @@ struct Slots {
 }
 
 impl Spill {
-    pub(super) fn create(place: &Place, page_size: u32) -> Result<Spill> {
-        let path = place.path_of(VERSIONS);
-        match place.dir.remove(VERSIONS) {
+    pub(super) fn create(data_dir: &DataDir, page_size: u32) -> Result<Spill> {
+        let path = data_dir.path_of(VERSIONS);
+        match data_dir.dir.remove(VERSIONS) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => {
                 return Err(Error::io("remove", &path)(e));
             }
             _ => {}
         }
-        let file = place.dir.open(VERSIONS, OpenFile::CREATE);
+        let file = data_dir.dir.open(VERSIONS, OpenFile::CREATE);
         Ok(Spill {
             file: file.map_err(Error::io("create", &path))?,
             path,
@@ -79,8 +79,8 @@ impl Spill {
         let mut buf = vec![0; self.page_size as usize];
         let offset = slot * u64::from(self.page_size);
         let range = offset..offset + buf.len() as u64;
-        reads::looked(&*self.file, range, || {
-            let read = reads::read_all(&*self.file, offset, &mut buf);
+        file_read::looked(&*self.file, range, || {
+            let read = file_read::read_all(&*self.file, offset, &mut buf);
             let read = read.map_err(Error::io("read", &self.path))?;
             read.map_err(|found| Error::Damaged {
                 path: self.path.clone(),

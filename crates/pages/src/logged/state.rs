@@ -3,6 +3,7 @@
 use super::admission::{Closed, Generations};
 use super::chain::{Bytes, Chain, LONGEST_REDO, Pruned, Readers, Version};
 use super::grow::Room;
+use super::resident::Resident;
 use crate::by_page::ByPage;
 use crate::cache::Clock;
 use crate::changes::{Change, Changes, Image};
@@ -75,10 +76,8 @@ pub(super) struct State {
     resizing: Option<u64>,
     /// Counts the moments at which pages were about to be written to the data file.
     pub(super) applies: u64,
-    /// Versions in memory.
-    pub(super) images: usize,
-    /// Versions in memory, oldest first: candidates for leaving it.
-    pub(super) recency: VecDeque<(u64, Lsn)>,
+    /// The versions in memory, candidates for leaving it.
+    pub(super) resident: Resident,
     pub(super) failure: Option<Error>,
     pub(super) is_closing: bool,
     /// Pages as the data file holds them.
@@ -107,8 +106,7 @@ impl State {
             resized: Lsn::ORIGIN,
             resizing: None,
             applies: 0,
-            images: 0,
-            recency: VecDeque::new(),
+            resident: Resident::default(),
             failure: None,
             is_closing: false,
             clean: Clock::new(clean),
@@ -291,25 +289,23 @@ impl State {
             self.generations.open.pages.push(page);
         }
         if let Bytes::Memory(_) = version.bytes {
-            self.images += 1;
-            self.recency.push_back((page, version.end));
+            self.resident.added(page, version.end);
         }
-        // Entries of versions that are gone stay in the queue: not more of them than others.
-        if self.recency.len() > 2 * self.images + 64 {
-            self.forget_stale_recency();
+        if self.resident.is_stale() {
+            self.forget_gone();
         }
         let chain = self.chains.entry(page).or_default();
         chain.versions.push(version);
         let gone = chain.prune(&self.readers, self.points.durable.end);
-        self.images -= gone.images;
+        self.resident.removed(gone.images);
         pruned.slots.extend(gone.slots);
     }
 
-    fn forget_stale_recency(&mut self) {
+    fn forget_gone(&mut self) {
         let chains = &self.chains;
-        self.recency.retain(|(page, end)| {
-            let versions = chains.get(page).map(|c| &c.versions);
-            versions.is_some_and(|v| v.iter().any(|v| v.end == *end))
+        self.resident.retain(|page, end| {
+            let versions = chains.get(&page).map(|c| &c.versions);
+            versions.is_some_and(|v| v.iter().any(|v| v.end == end))
         });
     }
 
@@ -334,10 +330,10 @@ impl State {
     /// Moves versions out of memory until it holds `limit` of them; the oldest first. Only those that
     /// are durable: the others cannot be read back.
     pub(super) fn evict(&mut self, limit: usize) {
-        let mut looks = self.recency.len();
-        while self.images > limit && looks > 0 {
+        let mut looks = self.resident.entries();
+        while self.resident.count() > limit && looks > 0 {
             looks -= 1;
-            let Some((page, end)) = self.recency.pop_front() else {
+            let Some((page, end)) = self.resident.pop() else {
                 return;
             };
             let version = self
@@ -350,7 +346,7 @@ impl State {
             }
             if end > self.points.durable.end {
                 // Nor can any later one.
-                self.recency.push_front((page, end));
+                self.resident.put_back(page, end);
                 return;
             }
             // What lies below is not in the log any more.
@@ -360,7 +356,7 @@ impl State {
                 .is_some_and(|first| *first >= self.generations.front)
             {
                 version.bytes = Bytes::Log(version.redo.clone());
-                self.images -= 1;
+                self.resident.removed(1);
             }
         }
     }
@@ -373,8 +369,7 @@ impl State {
             && let Bytes::Log(_) = version.bytes
         {
             version.bytes = Bytes::Memory(image.clone());
-            self.images += 1;
-            self.recency.push_back((page, end));
+            self.resident.added(page, end);
         }
     }
 
@@ -423,7 +418,7 @@ impl State {
         let version = chain.and_then(|c| c.versions.iter_mut().find(|v| v.end == end));
         if let Some(version) = version {
             if let Bytes::Memory(_) = version.bytes {
-                self.images -= 1;
+                self.resident.removed(1);
             }
             version.bytes = Bytes::Spilled(slot);
         }
@@ -444,7 +439,7 @@ impl State {
                 pruned.add(&chain.versions.remove(at).bytes);
             }
         }
-        self.images -= pruned.images;
+        self.resident.removed(pruned.images);
         pruned.slots
     }
 
@@ -472,7 +467,7 @@ impl State {
                 self.chains.remove(page);
             }
         }
-        self.images -= pruned.images;
+        self.resident.removed(pruned.images);
         pruned.slots
     }
 

@@ -3,7 +3,7 @@
 use crate::cow_basics::{contents, create, on_disk, options, reopen};
 use logforce_core::OpenMode;
 use logforce_device::Runtime;
-use logforce_pages::{PageFile, ThroughAdvisor, ThroughQuestion, WriteThrough};
+use logforce_pages::{PageFile, WriteThroughAdvisor, WriteThroughLimit, WriteThroughQuestion};
 use logforce_testkit::{Rng, SimDisk, SimOptions, SimRuntime};
 use std::sync::{Arc, Mutex};
 
@@ -23,8 +23,8 @@ fn file_len(disk: &SimDisk) -> u64 {
 /// Exactly so many writes and flushes.
 #[test]
 fn a_commit_costs_one_write_of_what_is_contiguous_one_barrier_and_the_header() {
-    let none = WriteThrough { runs: 0, bytes: 0 };
-    let one = WriteThrough {
+    let none = WriteThroughLimit { runs: 0, bytes: 0 };
+    let one = WriteThroughLimit {
         runs: 1,
         bytes: 1 << 20,
     };
@@ -238,12 +238,12 @@ fn a_view_that_is_held_costs_what_it_shows() {
 /// Answers as it is told to, and keeps what it was asked.
 #[derive(Debug)]
 struct Knows {
-    upto: Option<WriteThrough>,
+    upto: Option<WriteThroughLimit>,
     asked: Mutex<Vec<bool>>,
 }
 
-impl ThroughAdvisor for Knows {
-    fn write_through(&self, question: &ThroughQuestion<'_>) -> Option<WriteThrough> {
+impl WriteThroughAdvisor for Knows {
+    fn write_through(&self, question: &WriteThroughQuestion<'_>) -> Option<WriteThroughLimit> {
         self.asked.lock().unwrap().push(question.is_new);
         self.upto
     }
@@ -251,7 +251,7 @@ impl ThroughAdvisor for Knows {
 
 #[test]
 fn where_no_option_says_it_the_advisor_is_asked_once_for_each_opening() {
-    let never = WriteThrough { runs: 0, bytes: 0 };
+    let never = WriteThroughLimit { runs: 0, bytes: 0 };
     let log = logforce_core::Options::new;
     // What the advisor knows, the options; what it was asked, and barriers of a commit of one run.
     for (upto, named, calibrate, asked, barriers) in [
@@ -259,7 +259,7 @@ fn where_no_option_says_it_the_advisor_is_asked_once_for_each_opening() {
         (None, None, true, &[true, false], 0),
         (
             Some(never),
-            Some(WriteThrough {
+            Some(WriteThroughLimit {
                 runs: 9,
                 bytes: 1 << 20,
             }),
@@ -276,7 +276,7 @@ fn where_no_option_says_it_the_advisor_is_asked_once_for_each_opening() {
                 asked: asked_of,
             });
             let mut with = options()
-                .default_through_advisor(knows.clone())
+                .default_write_through_advisor(knows.clone())
                 .log(log().calibrate(calibrate));
             if let Some(named) = named {
                 with = with.write_through(named);

@@ -8,7 +8,7 @@ use logforce_format::{
     PageFileKind, TableEntry, newest_page_header, place_crc, place_offset, set_table_entry,
     table_entries,
 };
-use logforce_pages::{CommitMode, Error, ErrorKind, Options, PageFile, WriteThrough};
+use logforce_pages::{CommitMode, Error, ErrorKind, Options, PageFile, WriteThroughLimit};
 use logforce_testkit::{
     Call, FailingCalls, Failure, Fault, FaultKind, Misread, Refusal, SectorFault, SimDisk,
     SimOptions, SimRuntime, Survival,
@@ -430,7 +430,7 @@ fn a_full_disk_refuses_and_goes_on() {
         for room in (0..12).map(|n| (400 << 10) + n * 1024) {
             let disk = full_disk(room, true);
             SimRuntime::run(1, |rt| {
-                let upto = WriteThrough {
+                let upto = WriteThroughLimit {
                     runs: through,
                     bytes: 1 << 30,
                 };
@@ -577,7 +577,7 @@ fn a_transaction_outlives_a_full_disk() {
 fn a_failed_barrier_poisons() {
     for call in [Call::Barrier, Call::Complete] {
         on_disk(|disk, rt| {
-            let none = WriteThrough { runs: 0, bytes: 0 };
+            let none = WriteThroughLimit { runs: 0, bytes: 0 };
             let file = create(disk, rt, options().write_through(none));
             write_all(&file, 0..10, 1);
             let view = file.snapshot().unwrap();
@@ -632,7 +632,7 @@ fn an_error_of_the_medium_is_not_hidden_by_a_full_disk() {
     let mut poisoned = 0;
     for nth in 0..6 {
         on_disk(|disk, rt| {
-            let none = WriteThrough { runs: 0, bytes: 0 };
+            let none = WriteThroughLimit { runs: 0, bytes: 0 };
             let file = create(disk, rt, options().page_size(65536).write_through(none));
             // The file has room from then on.
             for _ in 0..4 {

@@ -2,7 +2,7 @@
 
 use super::model::Universe;
 use logforce_core::{FileState, Guarantee, Method, Options as LogOptions};
-use logforce_pages::{CommitMode, Options, WriteThrough};
+use logforce_pages::{CommitMode, Options, WriteThroughLimit};
 use logforce_testkit::{Rng, SimOptions};
 use std::time::Duration;
 
@@ -55,7 +55,7 @@ impl Fixed {
             .checkpoint_distance(page * rng.pick(&[16, 16, 64, 4096]))
             .log(log_options(rng, disk, page));
         if rng.one_in(2) {
-            options = options.write_through(WriteThrough {
+            options = options.write_through(WriteThroughLimit {
                 runs: rng.below(6) as usize,
                 bytes: rng.pick(&[0, 8192, 1 << 20]),
             });

@@ -3,7 +3,7 @@
 use crate::harness::explore_by;
 use crate::world::{World, below, one_in, options, pick};
 use logforce_core::{Guarantee, Method, OpenMode};
-use logforce_pages::{CommitMode, ErrorKind, Options, PageFile, Snapshot, WriteThrough};
+use logforce_pages::{CommitMode, ErrorKind, Options, PageFile, Snapshot, WriteThroughLimit};
 use logforce_testkit::{Failure, Snapshot as Image, Survival};
 use std::sync::{Arc, Mutex};
 
@@ -25,7 +25,7 @@ fn page_options(mode: CommitMode) -> Options {
         .writers(1)
         .cache(pick(&[0, 64 << 10]))
         .checkpoint_distance(16 * PAGE as u64)
-        .write_through(WriteThrough {
+        .write_through(WriteThroughLimit {
             runs: pick(&[0, 4]),
             bytes: 1 << 20,
         })

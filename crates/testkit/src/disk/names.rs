@@ -92,14 +92,14 @@ impl Names {
     /// Decides which changes a crash leaves.
     pub fn crash(&mut self, survival: Survival, rng: &mut Rng, faults: &FaultCounts) {
         let count = self.pending.len() as u64;
-        let upto = match survival {
+        let up_to = match survival {
             Survival::Lost => 0,
             Survival::Prefix => rng.below(count + 1),
             _ => count,
         };
         let mut choose = |i: u64| match survival {
             Survival::Writes | Survival::Sectors => rng.one_in(2),
-            _ => i < upto,
+            _ => i < up_to,
         };
         let left = |i| if choose(i) { Left::Kept } else { Left::Lost };
         let left: Vec<Left> = (0..count).map(left).collect();

@@ -303,16 +303,16 @@ impl Committer {
                 continue;
             }
             s.forcing = true;
-            let mut upto = self.prefix(&s);
+            let mut up_to = self.prefix(&s);
             drop(s);
             let forced = self.file.barrier(Barrier::Data);
             let mut s = self.state.lock().unwrap();
             if self.race == Race::WatermarkAfterBarrier {
-                upto = self.prefix(&s);
+                up_to = self.prefix(&s);
             }
             s.forcing = false;
             match forced {
-                Ok(()) => s.durable = s.durable.max(upto),
+                Ok(()) => s.durable = s.durable.max(up_to),
                 Err(_) => s.failed = true,
             }
             drop(s);

@@ -52,8 +52,8 @@ fn report(facts: Facts) -> Report {
         calibration: None,
         origin: None,
         left_out: Vec::new(),
-        through: None,
-        through_missing: None,
+        write_through: None,
+        write_through_missing: None,
         stored_in: Vec::new(),
         not_stored: None,
     };

@@ -6,7 +6,7 @@ mod crashes;
 mod failures;
 
 use logforce_core::{Method, OpenMode};
-use logforce_pages::{CommitMode, Error, Options, PageFile, Result, WriteThrough};
+use logforce_pages::{CommitMode, Error, Options, PageFile, Result, WriteThroughLimit};
 use logforce_sim::pages::model::{Done, History, State, Step, Universe};
 use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
 
@@ -37,7 +37,7 @@ fn subject(mode: CommitMode, through: usize, checksums: bool) -> Subject {
             .checkpoint_distance(16 * u64::from(PAGE))
             .cache(8 * PAGE as usize)
             .writers(2)
-            .write_through(WriteThrough {
+            .write_through(WriteThroughLimit {
                 runs: through,
                 bytes: 1 << 20,
             }),

@@ -1,6 +1,6 @@
 //! From pairs of times to a crossover.
 
-use super::Upto;
+use super::WriteThroughLimit;
 use crate::Interval;
 use crate::decide::{CLEARLY_FASTER, LEAST_PAIRS, interval, ratio};
 use crate::store::rounded;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// What was measured of commits of so many runs and bytes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ThroughFigure {
+pub struct WriteThroughFigure {
     /// Contiguous runs.
     pub runs: u32,
     /// Bytes of all of them together.
@@ -25,11 +25,11 @@ pub struct ThroughFigure {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decided {
     /// Up to here a page file writes through.
-    pub upto: Upto,
+    pub limit: WriteThroughLimit,
     /// Why, in words.
     pub why: String,
     /// What was measured: one run of ascending bytes, then ascending runs.
-    pub figures: Vec<ThroughFigure>,
+    pub figures: Vec<WriteThroughFigure>,
 }
 
 /// Times of one shape of commit, in pairs that are neighbours in time.
@@ -42,7 +42,7 @@ pub(super) struct Pairs {
 }
 
 impl Pairs {
-    fn figure(&self) -> ThroughFigure {
+    fn figure(&self) -> WriteThroughFigure {
         let median = |of: fn(&(Duration, Duration)) -> Duration| {
             let mut times: Vec<Duration> = self.times.iter().map(of).collect();
             times.sort();
@@ -50,7 +50,7 @@ impl Pairs {
         };
         let ratios = self.times.iter();
         let ratios: Vec<f64> = ratios.map(|(a, b)| ratio(*a, *b)).collect();
-        ThroughFigure {
+        WriteThroughFigure {
             runs: self.runs,
             bytes: self.bytes,
             through: median(|t| t.0),
@@ -71,11 +71,11 @@ impl Pairs {
 /// Several runs are written through only where that takes less than 90 % of a barrier's time, beyond
 /// the noise; one run, or few bytes, unless the barrier takes less than 90 % of theirs.
 pub(super) fn decide(pairs: &[Pairs]) -> Decided {
-    let figures: Vec<ThroughFigure> = pairs.iter().map(Pairs::figure).collect();
-    let faster = |f: &ThroughFigure| f.ratio.is_some_and(|r| r.high < CLEARLY_FASTER);
-    let slower = |f: &ThroughFigure| f.ratio.is_some_and(|r| r.low > 1.0 / CLEARLY_FASTER);
-    let upto = |upto: Upto, why: String| Decided {
-        upto,
+    let figures: Vec<WriteThroughFigure> = pairs.iter().map(Pairs::figure).collect();
+    let faster = |f: &WriteThroughFigure| f.ratio.is_some_and(|r| r.high < CLEARLY_FASTER);
+    let slower = |f: &WriteThroughFigure| f.ratio.is_some_and(|r| r.low > 1.0 / CLEARLY_FASTER);
+    let limit = |limit: WriteThroughLimit, why: String| Decided {
+        limit,
         why,
         figures: figures.clone(),
     };
@@ -85,9 +85,9 @@ pub(super) fn decide(pairs: &[Pairs]) -> Decided {
             "fewer than {LEAST_PAIRS} commits of each kind could be made in the time: what is so \
              without a measurement"
         );
-        return upto(Upto::UNMEASURED, why);
+        return limit(WriteThroughLimit::UNMEASURED, why);
     };
-    let percent = |f: &ThroughFigure| f.ratio.map_or(0.0, |r| r.mid * 100.0);
+    let percent = |f: &WriteThroughFigure| f.ratio.map_or(0.0, |r| r.mid * 100.0);
     if slower(first) {
         let why = format!(
             "one write through of {} bytes takes {:.0} % of the time of a write and a barrier: a \
@@ -95,7 +95,7 @@ pub(super) fn decide(pairs: &[Pairs]) -> Decided {
             first.bytes,
             percent(first)
         );
-        return upto(Upto { runs: 0, bytes: 0 }, why);
+        return limit(WriteThroughLimit { runs: 0, bytes: 0 }, why);
     }
     let bytes = one_run().take_while(|f| !slower(f)).last();
     let bytes = bytes.map_or(0, |f| f.bytes);
@@ -128,5 +128,5 @@ pub(super) fn decide(pairs: &[Pairs]) -> Decided {
             percent(first)
         ),
     };
-    upto(Upto { runs, bytes }, why)
+    limit(WriteThroughLimit { runs, bytes }, why)
 }

@@ -2,8 +2,8 @@
 //!
 //! A barrier costs a flush of the device's cache, whatever was written; a write through costs one write
 //! of its own kind for each run of contiguous pages. So there is a crossover in runs, and another one
-//! in bytes, which belong to the device. [`choose_through`] gives what is known, or measures; in doubt
-//! it is [`Upto::UNMEASURED`].
+//! in bytes, which belong to the device. [`choose_write_through`] gives what is known, or measures; in
+//! doubt it is [`WriteThroughLimit::UNMEASURED`].
 
 mod decide;
 mod pool;
@@ -11,25 +11,28 @@ mod remember;
 mod store;
 mod trial;
 
-pub use decide::{Decided, ThroughFigure};
-pub use remember::{ThroughMemory, ThroughSite, choose_through, known_through, measure_through};
-pub use store::NAME as THROUGH_NAME;
+pub use decide::{Decided, WriteThroughFigure};
+pub use remember::{
+    WriteThroughMemory, WriteThroughSite, choose_write_through, known_write_through,
+    measure_write_through,
+};
+pub use store::NAME as WRITE_THROUGH_NAME;
 
 use crate::ValidFor;
 use std::time::Duration;
 
 /// Up to how much is written through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Upto {
+pub struct WriteThroughLimit {
     /// Contiguous runs; 0 for never.
     pub runs: u32,
     /// Bytes of all of them together.
     pub bytes: u64,
 }
 
-impl Upto {
+impl WriteThroughLimit {
     /// What is so without a measurement: one run of up to 1 MiB.
-    pub const UNMEASURED: Upto = Upto {
+    pub const UNMEASURED: WriteThroughLimit = WriteThroughLimit {
         runs: 1,
         bytes: 1 << 20,
     };
@@ -37,7 +40,7 @@ impl Upto {
 
 /// Evidence of the crossover in a place, with what it is valid for.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ThroughCalibration {
+pub struct WriteThroughCalibration {
     /// Where it holds.
     pub valid_for: ValidFor,
     /// What was measured, and what follows.

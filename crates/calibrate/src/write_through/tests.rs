@@ -3,11 +3,11 @@ use super::*;
 use crate::evidence;
 use logforce_testkit::SimOptions;
 
-fn encode(all: &[ThroughCalibration]) -> Vec<u8> {
+fn encode(all: &[WriteThroughCalibration]) -> Vec<u8> {
     evidence::encode(all)
 }
 
-fn decode(bytes: &[u8]) -> Vec<ThroughCalibration> {
+fn decode(bytes: &[u8]) -> Vec<WriteThroughCalibration> {
     evidence::decode(bytes)
 }
 
@@ -22,10 +22,10 @@ fn pairs(shapes: &[(u32, u64, f64)], count: usize) -> Vec<Pairs> {
     shapes.iter().map(of).collect()
 }
 
-fn upto(shapes: &[(u32, u64, f64)]) -> (u32, u64) {
+fn limit(shapes: &[(u32, u64, f64)]) -> (u32, u64) {
     let decided = decide(&pairs(shapes, 20));
     assert!(!decided.why.is_empty() && decided.figures.len() == shapes.len());
-    (decided.upto.runs, decided.upto.bytes)
+    (decided.limit.runs, decided.limit.bytes)
 }
 
 #[test]
@@ -40,34 +40,34 @@ fn the_crossover_follows_the_figures() {
         (8, 32_768, 1.2),
         (16, 65_536, 0.5),
     ];
-    assert_eq!(upto(&native), (4, 65_536));
+    assert_eq!(limit(&native), (4, 65_536));
     // A write through is a write and a flush: the same for one run, and never for more.
     let flushed = [(1, 4096, 1.0), (1, 1 << 20, 1.05), (2, 8192, 1.3)];
-    assert_eq!(upto(&flushed), (1, 1 << 20));
+    assert_eq!(limit(&flushed), (1, 1 << 20));
     // Not faster by a tenth is not enough for two.
-    assert_eq!(upto(&[(1, 4096, 0.5), (2, 8192, 0.95)]), (1, 4096));
-    assert_eq!(upto(&[(1, 4096, 1.5), (2, 8192, 0.2)]), (0, 0));
+    assert_eq!(limit(&[(1, 4096, 0.5), (2, 8192, 0.95)]), (1, 4096));
+    assert_eq!(limit(&[(1, 4096, 1.5), (2, 8192, 0.2)]), (0, 0));
 }
 
 #[test]
 fn too_little_is_as_if_nothing_was_measured() {
     for count in [0, 1, 11] {
         let decided = decide(&pairs(&[(1, 4096, 9.0), (2, 8192, 0.1)], count));
-        assert_eq!(decided.upto, Upto::UNMEASURED);
+        assert_eq!(decided.limit, WriteThroughLimit::UNMEASURED);
         assert!(
             decided.why.contains("without a measurement"),
             "{}",
             decided.why
         );
     }
-    assert_eq!(decide(&[]).upto, Upto::UNMEASURED);
+    assert_eq!(decide(&[]).limit, WriteThroughLimit::UNMEASURED);
 }
 
-fn calibration(volume: &str) -> ThroughCalibration {
+fn calibration(volume: &str) -> WriteThroughCalibration {
     let mut facts = SimOptions::default().facts();
     facts.volume = volume.to_owned();
     let decided = decide(&pairs(&[(1, 4096, 0.5), (2, 8192, 0.7)], 20));
-    ThroughCalibration {
+    WriteThroughCalibration {
         valid_for: ValidFor::now(&facts, 4096),
         decided,
         turns: 20,

@@ -2,8 +2,8 @@
 
 use crate::common::{Costs, EQUAL, micros, millis, names, slow};
 use logforce_calibrate::{
-    THROUGH_NAME, ThroughCalibration, ThroughMemory, ThroughSite, Upto, choose_through,
-    known_through, measure_through,
+    WRITE_THROUGH_NAME, WriteThroughCalibration, WriteThroughLimit, WriteThroughMemory,
+    WriteThroughSite, choose_write_through, known_write_through, measure_write_through,
 };
 use logforce_device::{FilesystemKind, Runtime};
 use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
@@ -21,36 +21,36 @@ fn options() -> SimOptions {
 }
 
 /// What is found with these costs, and how long that took.
-fn found(costs: Costs, seed: u64) -> (ThroughCalibration, Duration) {
+fn found(costs: Costs, seed: u64) -> (WriteThroughCalibration, Duration) {
     let disk = SimDisk::new(options(), seed);
     SimRuntime::run(seed, |rt| {
         let dir = slow(&disk, rt, costs);
-        let (facts, memory) = (dir.facts().unwrap(), ThroughMemory::new());
+        let (facts, memory) = (dir.facts().unwrap(), WriteThroughMemory::new());
         let runtime: Arc<dyn Runtime> = Arc::new(rt.clone());
         let stores = [dir.clone()];
-        let site = ThroughSite {
+        let site = WriteThroughSite {
             dir: &dir,
             runtime: &runtime,
             facts: &facts,
             stores: &stores,
             memory: &memory,
         };
-        assert_eq!(known_through(&site), None);
+        assert_eq!(known_write_through(&site), None);
         let began = rt.now();
-        let found = measure_through(&site, BUDGET).unwrap();
+        let found = measure_write_through(&site, BUDGET).unwrap();
         let took = rt.now() - began;
-        assert_eq!(names(&dir), [THROUGH_NAME]);
+        assert_eq!(names(&dir), [WRITE_THROUGH_NAME]);
         // A later opening, in this process or another, measures nothing.
         let began = rt.now();
-        let again = choose_through(&site, BUDGET);
-        let other = ThroughMemory::new();
-        let stored = known_through(&ThroughSite {
+        let again = choose_write_through(&site, BUDGET);
+        let other = WriteThroughMemory::new();
+        let stored = known_write_through(&WriteThroughSite {
             memory: &other,
             ..site
         });
         assert!(rt.now() - began < millis(10));
         assert_eq!(again.as_ref(), Some(&found));
-        assert_eq!(stored.map(|s| s.decided.upto), Some(found.decided.upto));
+        assert_eq!(stored.map(|s| s.decided.limit), Some(found.decided.limit));
         (found, took)
     })
 }
@@ -69,7 +69,7 @@ fn the_crossover_is_where_the_costs_put_it() {
     for (micros, runs) in [(12, 8..=32), (30, 4..=16), (90, 1..=1), (200, 0..=0)] {
         let (found, took) = found(through(micros), 0);
         let decided = &found.decided;
-        assert!(runs.contains(&decided.upto.runs), "{micros}: {decided:#?}");
+        assert!(runs.contains(&decided.limit.runs), "{micros}: {decided:#?}");
         assert!(took < BUDGET + millis(20), "{took:?}");
         assert!(found.turns >= 12, "{found:?}");
     }
@@ -84,7 +84,7 @@ fn a_slow_device_is_as_if_nothing_was_measured() {
         noise: 0.1,
     };
     let (found, took) = found(costs, 1);
-    assert_eq!(found.decided.upto, Upto::UNMEASURED);
+    assert_eq!(found.decided.limit, WriteThroughLimit::UNMEASURED);
     assert!(took < BUDGET + millis(100), "{took:?}");
 }
 
@@ -93,19 +93,19 @@ fn where_nothing_should_be_measured_nothing_is() {
     let disk = SimDisk::new(options(), 1);
     SimRuntime::run(1, |rt| {
         let dir = slow(&disk, rt, EQUAL);
-        let memory = ThroughMemory::new();
+        let memory = WriteThroughMemory::new();
         let runtime: Arc<dyn Runtime> = Arc::new(rt.clone());
         for kind in [FilesystemKind::Volatile, FilesystemKind::Remote] {
             let mut facts = dir.facts().unwrap();
             facts.kind = kind;
-            let site = ThroughSite {
+            let site = WriteThroughSite {
                 dir: &dir,
                 runtime: &runtime,
                 facts: &facts,
                 stores: &[],
                 memory: &memory,
             };
-            assert_eq!(choose_through(&site, BUDGET), None);
+            assert_eq!(choose_write_through(&site, BUDGET), None);
         }
         assert_eq!(names(&dir), [""; 0]);
     });

@@ -2,8 +2,8 @@
 //! written by anybody: it is taken only if it could have been written here, and it can choose nothing
 //! but how a commit is forced, never what it guarantees.
 
-use super::decide::{Decided, ThroughFigure};
-use super::{ThroughCalibration, Upto};
+use super::decide::{Decided, WriteThroughFigure};
+use super::{WriteThroughCalibration, WriteThroughLimit};
 use crate::ValidFor;
 use crate::evidence::Evidence;
 use crate::store::{Place, Ratio, is_plain, nanos, shortened};
@@ -40,7 +40,7 @@ struct Figure {
     ratio: Option<Ratio>,
 }
 
-impl Evidence for ThroughCalibration {
+impl Evidence for WriteThroughCalibration {
     const NAME: &'static str = NAME;
     const SCHEMA: &'static str = "logforce-page-calibration";
     const VERSION: u32 = 1;
@@ -55,7 +55,7 @@ impl Evidence for ThroughCalibration {
     }
 
     fn entry(&self) -> Entry {
-        let figure = |f: &ThroughFigure| Figure {
+        let figure = |f: &WriteThroughFigure| Figure {
             runs: f.runs,
             bytes: f.bytes,
             through_ns: nanos(f.through),
@@ -64,8 +64,8 @@ impl Evidence for ThroughCalibration {
         };
         Entry {
             valid_for: Place::of(&self.valid_for),
-            runs: self.decided.upto.runs,
-            bytes: self.decided.upto.bytes,
+            runs: self.decided.limit.runs,
+            bytes: self.decided.limit.bytes,
             why: shortened(&self.decided.why),
             turns: self.turns,
             spent_ms: u64::try_from(self.spent.as_millis()).unwrap_or(u64::MAX),
@@ -74,7 +74,7 @@ impl Evidence for ThroughCalibration {
         }
     }
 
-    fn of_entry(entry: Entry) -> Option<ThroughCalibration> {
+    fn of_entry(entry: Entry) -> Option<WriteThroughCalibration> {
         let valid_for = entry.valid_for.valid_for();
         let possible = valid_for.is_bounded()
             && entry.runs <= MOST_RUNS
@@ -89,7 +89,7 @@ impl Evidence for ThroughCalibration {
                 None => None,
                 Some(ratio) => Some(ratio.interval()?),
             };
-            Some(ThroughFigure {
+            Some(WriteThroughFigure {
                 runs: f.runs,
                 bytes: f.bytes,
                 through: Duration::from_nanos(f.through_ns),
@@ -97,10 +97,10 @@ impl Evidence for ThroughCalibration {
                 ratio,
             })
         };
-        Some(ThroughCalibration {
+        Some(WriteThroughCalibration {
             valid_for,
             decided: Decided {
-                upto: Upto {
+                limit: WriteThroughLimit {
                     runs: entry.runs,
                     bytes: entry.bytes,
                 },

@@ -3,7 +3,7 @@
 use crate::changes::{Changes, Image};
 use crate::cow::{CowCommit, CowStore, CowView};
 use crate::error::{Error, Result};
-use crate::files::{DATA, Place};
+use crate::files::{DATA, DataDir};
 use crate::header::HeaderSlots;
 use crate::logged::{LoggedCommit, LoggedStore, LoggedView};
 use crate::options::{CommitMode, Options};
@@ -43,9 +43,9 @@ impl Store {
         options: Options,
     ) -> Result<Store> {
         options.check()?;
-        let place = Place::open(system, path, mode)?;
-        let guarantee = place.guarantee(options.require)?;
-        if !place.has_data()? {
+        let data_dir = DataDir::open(system, path, mode)?;
+        let guarantee = data_dir.guarantee(options.require)?;
+        if !data_dir.has_data()? {
             if mode == OpenMode::OpenExisting {
                 return Err(Error::NoPageFile {
                     path: path.to_owned(),
@@ -54,16 +54,16 @@ impl Store {
             }
             return match options.mode.unwrap_or(CommitMode::Logged) {
                 CommitMode::CopyOnWrite => {
-                    if place.has_log(system)? {
+                    if data_dir.has_log(system)? {
                         return Err(Error::NoPageFile {
                             path: path.to_owned(),
                             why: format!("there is a log beside it, and no file '{DATA}'"),
                         });
                     }
-                    Ok(Store::Cow(CowStore::create(place, options, guarantee)?))
+                    Ok(Store::Cow(CowStore::create(data_dir, options, guarantee)?))
                 }
                 CommitMode::Logged => {
-                    let store = LoggedStore::create(system, place, options, guarantee)?;
+                    let store = LoggedStore::create(system, data_dir, options, guarantee)?;
                     Ok(Store::Logged(store))
                 }
             };
@@ -74,18 +74,18 @@ impl Store {
             });
         }
         // Header slots are read past the cache where that is possible, by any kind of handle.
-        let header = HeaderSlots::load(&place, place.open_file(DATA, false)?)?.header;
-        check_options(&place, &header, &options)?;
+        let header = HeaderSlots::load(&data_dir, data_dir.open_file(DATA, false)?)?.header;
+        check_options(&data_dir, &header, &options)?;
         // Its creation may have ended between giving the names and syncing them.
         if !planted!("page-names-unsynced") {
-            place.sync_names()?;
+            data_dir.sync_names()?;
         }
         match header.kind {
             PageFileKind::CopyOnWrite(_) => {
-                Ok(Store::Cow(CowStore::open(place, options, guarantee)?))
+                Ok(Store::Cow(CowStore::open(data_dir, options, guarantee)?))
             }
             PageFileKind::Logged(_) => {
-                let store = LoggedStore::open(system, place, options, guarantee)?;
+                let store = LoggedStore::open(system, data_dir, options, guarantee)?;
                 Ok(Store::Logged(store))
             }
         }
@@ -107,23 +107,34 @@ impl Store {
         })
     }
 
-    /// Decides the order of a commit, or refuses it. The changes were made on top of `view`, which is
-    /// this store's. With `is_awaited` the caller waits for it at once, in its own thread.
+    /// Commits changes that were made on top of `view`, which is this store's, and waits in this thread
+    /// until the commit has what its policy promises.
     pub(crate) fn commit(
         &self,
         view: &View,
         changes: Changes,
         policy: Policy,
-        is_awaited: bool,
-    ) -> Result<Pending> {
+    ) -> Result<Committed> {
         match (self, view) {
-            (Store::Cow(store), View::Cow(view)) => Ok(Pending::Cow(
-                store.commit(view, changes, policy, is_awaited)?,
-            )),
-            (Store::Logged(store), View::Logged(view)) => Ok(Pending::Logged(
-                store.commit(view, changes, policy, is_awaited)?,
-            )),
+            (Store::Cow(store), View::Cow(view)) => {
+                store.commit(view, changes, policy, true)?.wait()
+            }
+            (Store::Logged(store), View::Logged(view)) => store.commit(view, changes, policy),
             // A transaction keeps its own store and a view of it.
+            _ => Err(Error::Closed),
+        }
+    }
+
+    /// As [`Store::commit`], without waiting: decides the order of the commit, or refuses it.
+    pub(crate) fn submit(&self, view: &View, changes: Changes, policy: Policy) -> Result<Pending> {
+        match (self, view) {
+            (Store::Cow(store), View::Cow(view)) => {
+                let commit = store.commit(view, changes, policy, false)?;
+                Ok(Pending::Cow(commit))
+            }
+            (Store::Logged(store), View::Logged(view)) => {
+                Ok(Pending::Logged(store.submit(view, changes, policy)?))
+            }
             _ => Err(Error::Closed),
         }
     }
@@ -256,10 +267,10 @@ impl Pending {
 }
 
 /// What is fixed at creation must be as asked for, where it was.
-fn check_options(place: &Place, header: &PageFileHeader, options: &Options) -> Result<()> {
+fn check_options(data_dir: &DataDir, header: &PageFileHeader, options: &Options) -> Result<()> {
     let other = |option, is: String, wanted: String| {
         Err(Error::OtherOption {
-            path: place.path.clone(),
+            path: data_dir.path.clone(),
             option,
             is,
             wanted,

@@ -2,13 +2,15 @@
 //! when one is created.
 
 use crate::calibration::{Calibrator, DEEPEST, make_directories};
-use logforce_calibrate::{ThroughMemory, ThroughSite, choose_through, known_through};
+use logforce_calibrate::{
+    WriteThroughMemory, WriteThroughSite, choose_write_through, known_write_through,
+};
 use logforce_device_os::OsSystem;
-use logforce_pages::{ThroughAdvisor, ThroughQuestion, WriteThrough};
+use logforce_pages::{WriteThroughAdvisor, WriteThroughLimit, WriteThroughQuestion};
 use std::time::Duration;
 
 /// Page files of one filesystem in one process measure it once.
-pub(crate) static MEMORY: ThroughMemory = ThroughMemory::new();
+pub(crate) static MEMORY: WriteThroughMemory = WriteThroughMemory::new();
 
 /// How long the creation of a page file may take longer.
 pub(crate) const AT_CREATION: Duration = Duration::from_millis(500);
@@ -16,14 +18,14 @@ pub(crate) const AT_CREATION: Duration = Duration::from_millis(500);
 /// How long a trial may take that is asked for.
 pub(crate) const LONGEST: Duration = Duration::from_secs(2);
 
-impl ThroughAdvisor for Calibrator {
-    fn write_through(&self, question: &ThroughQuestion<'_>) -> Option<WriteThrough> {
+impl WriteThroughAdvisor for Calibrator {
+    fn write_through(&self, question: &WriteThroughQuestion<'_>) -> Option<WriteThroughLimit> {
         // In the cache, if there is one that can be used; else beside the page file.
         let shared = question
             .cache
             .and_then(|path| make_directories(&OsSystem::new(), path, DEEPEST).ok());
         let stores = [shared.unwrap_or_else(|| question.dir.clone())];
-        let site = ThroughSite {
+        let site = WriteThroughSite {
             dir: question.dir,
             runtime: question.runtime,
             facts: question.facts,
@@ -31,12 +33,12 @@ impl ThroughAdvisor for Calibrator {
             memory: &MEMORY,
         };
         let known = match question.is_new {
-            true => choose_through(&site, AT_CREATION),
-            false => known_through(&site),
+            true => choose_write_through(&site, AT_CREATION),
+            false => known_write_through(&site),
         }?;
-        Some(WriteThrough {
-            runs: known.decided.upto.runs as usize,
-            bytes: known.decided.upto.bytes,
+        Some(WriteThroughLimit {
+            runs: known.decided.limit.runs as usize,
+            bytes: known.decided.limit.bytes,
         })
     }
 }
@@ -45,7 +47,7 @@ impl ThroughAdvisor for Calibrator {
 mod tests {
     use super::*;
     use crate::pages::{CommitMode, Options};
-    use logforce_calibrate::THROUGH_NAME;
+    use logforce_calibrate::WRITE_THROUGH_NAME;
     use logforce_device::System;
 
     #[test]
@@ -64,7 +66,7 @@ mod tests {
         let dir = system.directory(&path).unwrap();
         let known = crate::calibration::known(&path, Some(&cache))
             .unwrap()
-            .through;
+            .write_through;
         let Some(known) = known else {
             logforce_testkit::skip!("nothing is measured here");
             return;
@@ -74,9 +76,9 @@ mod tests {
             !names.iter().any(|n| n.starts_with("calibration")),
             "{names:?}"
         );
-        assert!(cache.join(THROUGH_NAME).is_file());
+        assert!(cache.join(WRITE_THROUGH_NAME).is_file());
         let facts = dir.facts().unwrap();
-        let question = ThroughQuestion {
+        let question = WriteThroughQuestion {
             dir: &dir,
             runtime: &system.runtime(),
             facts: &facts,
@@ -84,8 +86,11 @@ mod tests {
             cache: Some(&cache),
         };
         let found = Calibrator.write_through(&question).unwrap();
-        let upto = known.decided.upto;
-        assert_eq!((found.runs, found.bytes), (upto.runs as usize, upto.bytes));
+        let limit = known.decided.limit;
+        assert_eq!(
+            (found.runs, found.bytes),
+            (limit.runs as usize, limit.bytes)
+        );
         // Another one measures nothing: the evidence stays what it was.
         let other = home.path().join("other");
         crate::pages::create_new(&other, options)
@@ -94,7 +99,7 @@ mod tests {
             .unwrap();
         let again = crate::calibration::known(&other, Some(&cache))
             .unwrap()
-            .through;
+            .write_through;
         assert_eq!(again.map(|t| t.measured_at), Some(known.measured_at));
     }
 }

@@ -1,7 +1,7 @@
 //! From a place to its crossover: remembered, read, or measured.
 
 use super::decide::decide;
-use super::{ThroughCalibration, trial};
+use super::{WriteThroughCalibration, trial};
 use crate::evidence::{self, unix_millis};
 use crate::{Skip, ValidFor, shortlist, skip};
 use logforce_device::{Barrier, Directory, Facts, FileState, ForceBy, Guarantee, Plan, Runtime};
@@ -13,7 +13,7 @@ const MOST: usize = 64;
 
 /// A place whose crossover is in question.
 #[derive(Clone, Copy)]
-pub struct ThroughSite<'a> {
+pub struct WriteThroughSite<'a> {
     /// Where the trial's file is made.
     pub dir: &'a Arc<dyn Directory>,
     /// Time, threads and random numbers.
@@ -23,12 +23,12 @@ pub struct ThroughSite<'a> {
     /// Where evidence is kept; the first is looked into first.
     pub stores: &'a [Arc<dyn Directory>],
     /// What the process knows.
-    pub memory: &'a ThroughMemory,
+    pub memory: &'a WriteThroughMemory,
 }
 
 /// What a process knows, so that its page files on one filesystem measure once.
 #[derive(Debug, Default)]
-pub struct ThroughMemory {
+pub struct WriteThroughMemory {
     slots: Mutex<Vec<(ValidFor, Slot)>>,
 }
 
@@ -37,13 +37,13 @@ enum Slot {
     /// Being measured by this process.
     Running(u64),
     /// Measured; `None` where it failed, which is not tried again.
-    Known(Option<Box<ThroughCalibration>>),
+    Known(Option<Box<WriteThroughCalibration>>),
 }
 
-impl ThroughMemory {
+impl WriteThroughMemory {
     /// Knows nothing.
     pub const fn new() -> Self {
-        ThroughMemory {
+        WriteThroughMemory {
             slots: Mutex::new(Vec::new()),
         }
     }
@@ -81,7 +81,7 @@ impl ThroughMemory {
 }
 
 /// The latest of what is remembered and stored.
-pub fn known_through(site: &ThroughSite<'_>) -> Option<ThroughCalibration> {
+pub fn known_write_through(site: &WriteThroughSite<'_>) -> Option<WriteThroughCalibration> {
     let key = key(site);
     let remembered = match site.memory.get(&key) {
         Some(Slot::Known(known)) => known.map(|k| *k),
@@ -91,10 +91,13 @@ pub fn known_through(site: &ThroughSite<'_>) -> Option<ThroughCalibration> {
 }
 
 /// What is known, else what measuring shows within `budget`. `None` where neither can be had: then
-/// it is [`Upto::UNMEASURED`](super::Upto::UNMEASURED).
-pub fn choose_through(site: &ThroughSite<'_>, budget: Duration) -> Option<ThroughCalibration> {
+/// it is [`WriteThroughLimit::UNMEASURED`](super::WriteThroughLimit::UNMEASURED).
+pub fn choose_write_through(
+    site: &WriteThroughSite<'_>,
+    budget: Duration,
+) -> Option<WriteThroughCalibration> {
     let key = key(site);
-    if let Some(known) = known_through(site) {
+    if let Some(known) = known_write_through(site) {
         site.memory
             .put(&key, Slot::Known(Some(Box::new(known.clone()))));
         evidence::keep(site.stores, &**site.runtime, &known);
@@ -103,12 +106,12 @@ pub fn choose_through(site: &ThroughSite<'_>, budget: Duration) -> Option<Throug
     match site.memory.get(&key) {
         Some(Slot::Known(None)) => None,
         _ if reason_not_to(site).is_some_and(|r| r == Skip::Remote) => None,
-        _ => measure_through(site, budget).ok(),
+        _ => measure_write_through(site, budget).ok(),
     }
 }
 
 /// Why nothing is measured here; a place that cannot say what is free has nothing free.
-fn reason_not_to(site: &ThroughSite<'_>) -> Option<Skip> {
+fn reason_not_to(site: &WriteThroughSite<'_>) -> Option<Skip> {
     let list = shortlist(site.facts, Guarantee::Nothing);
     let free = site.dir.free_space().unwrap_or(0);
     skip(site.facts, &list, free)
@@ -119,22 +122,22 @@ fn reason_not_to(site: &ThroughSite<'_>) -> Option<Skip> {
 ///
 /// # Errors
 /// Why not, in words.
-pub fn measure_through(
-    site: &ThroughSite<'_>,
+pub fn measure_write_through(
+    site: &WriteThroughSite<'_>,
     budget: Duration,
-) -> Result<ThroughCalibration, String> {
+) -> Result<WriteThroughCalibration, String> {
     match reason_not_to(site) {
         Some(Skip::Remote) | None => {}
         Some(reason) => return Err(reason.to_string()),
     }
-    if !is_through_enough(site.facts) {
+    if !is_write_through_enough(site.facts) {
         return Err("a write through guarantees less than a barrier here: none is used".to_owned());
     }
     let key = key(site);
     if !site.memory.claim(&key, site.runtime.process()) {
         return Err("another opening in this process was still measuring".to_owned());
     }
-    let latest = evidence::latest::<ThroughCalibration>(None, site.stores, &key);
+    let latest = evidence::latest::<WriteThroughCalibration>(None, site.stores, &key);
     let latest = latest.map_or(0, |c| c.measured_at);
     let began = site.runtime.now();
     let unit = key.write_unit;
@@ -148,7 +151,7 @@ pub fn measure_through(
     };
     let spent = site.runtime.now().saturating_sub(began);
     let turns = pairs.iter().map(|p| p.times.len()).max().unwrap_or(0);
-    let calibration = ThroughCalibration {
+    let calibration = WriteThroughCalibration {
         decided: decide(&pairs),
         turns: u32::try_from(turns).unwrap_or(u32::MAX),
         // As it is stored.
@@ -163,12 +166,12 @@ pub fn measure_through(
     Ok(calibration)
 }
 
-fn key(site: &ThroughSite<'_>) -> ValidFor {
+fn key(site: &WriteThroughSite<'_>) -> ValidFor {
     ValidFor::now(site.facts, site.facts.write_unit())
 }
 
 /// Whether a write through is worth as much as a barrier: else a page file never uses it.
-fn is_through_enough(facts: &Facts) -> bool {
+fn is_write_through_enough(facts: &Facts) -> bool {
     let worth = |force| {
         let plan = Plan {
             direct: false,
