@@ -104,6 +104,17 @@ pub trait File: Send + Sync {
     /// believed, whatever a retry says.
     fn barrier(&self, barrier: Barrier) -> io::Result<()>;
 
+    /// The first byte from `offset` on that may be other than zero, as far as the filesystem knows where
+    /// the file has holes: at `offset` if it does not. `None` where a hole reaches to the end.
+    fn next_data(&self, offset: u64) -> io::Result<Option<u64>> {
+        Ok(Some(offset))
+    }
+
+    /// Has the system begin to write what its cache holds of the range, and does not wait for it. A
+    /// hint: it makes nothing durable, and takes no error away from the next
+    /// [`barrier`](Self::barrier).
+    fn begin_write_back(&self, _: Range<u64>) {}
+
     /// Reserves blocks for the first `len` bytes and grows the file to at least that size.
     /// `Ok(false)` where the filesystem has no such call (the size is set all the same); no
     /// space is an error of kind `StorageFull` or `QuotaExceeded`.

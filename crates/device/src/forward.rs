@@ -71,6 +71,8 @@ forward! {
         fn submit(&self, write: Write) -> Ticket;
         fn complete(&self, ticket: Ticket) -> Completion;
         fn barrier(&self, barrier: Barrier) -> io::Result<()>;
+        fn next_data(&self, offset: u64) -> io::Result<Option<u64>>;
+        fn begin_write_back(&self, range: Range<u64>);
         fn reserve(&self, len: u64) -> io::Result<bool>;
         fn drop_cache(&self, range: Range<u64>);
     }

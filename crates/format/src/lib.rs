@@ -55,7 +55,7 @@ pub use page_file::{
     CopyOnWriteRoot, LoggedState, MAP_SECTOR_ENTRIES, MAP_SECTOR_LEN, MAX_PAGE_SIZE, MAX_PAGES,
     MIN_PAGE_SIZE, MapEntry, MapReject, MapSector, PAGE_DATA_OFFSET, PAGE_HEADER_LEN,
     PAGE_HEADER_OFFSETS, PageChange, PageFileHeader, PageFileId, PageFileKind, PageHeaderReject,
-    REDO_HEADER_LEN, Redo, RedoReject, RedoWriter, Resize, TABLE_ENTRY_LEN, TableEntry,
+    REDO_HEADER_LEN, Redo, RedoRecord, RedoReject, RedoWriter, Resize, TABLE_ENTRY_LEN, TableEntry,
     TableReject, check_table_node, fan_out, newest_page_header, page_crc, place_crc, place_offset,
     set_table_entry, table_depth, table_entries, table_entry, table_index,
 };

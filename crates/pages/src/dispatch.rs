@@ -46,6 +46,7 @@ impl Store {
         let data_dir = DataDir::open(system, path, mode)?;
         let guarantee = data_dir.guarantee(options.require)?;
         if !data_dir.has_data()? {
+            data_dir.check_no_backup()?;
             if mode == OpenMode::OpenExisting {
                 return Err(Error::NoPageFile {
                     path: path.to_owned(),

@@ -192,6 +192,12 @@ pub enum Error {
     Forked,
 }
 
+/// Whether the error says that there is no space, and nothing of the medium.
+pub(crate) fn is_no_space(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+}
+
 /// Prints the message, as a `main() -> Result<(), Error>`, an `unwrap` or an `expect` shows it.
 impl std::fmt::Debug for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -234,6 +240,7 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         use logforce_core::ErrorKind as LogKind;
         match self {
+            Error::Io { source, .. } if is_no_space(source) => ErrorKind::NoSpace,
             Error::Io { .. } => ErrorKind::Io,
             Error::Log(e) => match e.kind() {
                 LogKind::NoSpace | LogKind::Full => ErrorKind::NoSpace,

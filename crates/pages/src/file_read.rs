@@ -26,7 +26,7 @@ pub(crate) enum ReadResult {
 
 /// Looks at a range of the file, again if that shows damage. What the system's cache holds of it is
 /// dropped before each further look.
-pub(crate) fn looked<T>(
+pub(crate) fn read_with_retries<T>(
     file: &dyn File,
     range: Range<u64>,
     mut look: impl FnMut() -> PageResult<T>,

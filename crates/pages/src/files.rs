@@ -100,6 +100,17 @@ impl DataDir {
         }
     }
 
+    /// Refuses a directory in which a backup was begun that did not end.
+    pub(crate) fn check_no_backup(&self) -> Result<()> {
+        if self.has_file(BACKUP_NEW)? && !planted!("unfinished-backup-taken") {
+            return Err(Error::NoPageFile {
+                path: self.path.clone(),
+                why: "a backup was begun in it and did not end: remove the directory".to_owned(),
+            });
+        }
+        Ok(())
+    }
+
     /// Whether there is a log.
     pub(crate) fn has_log(&self, system: &dyn System) -> Result<bool> {
         match system.directory(&self.path_of(LOG)) {
@@ -121,7 +132,7 @@ impl DataDir {
     }
 
     /// Whether pages of this size can be written past the system's cache.
-    pub(crate) fn is_direct(&self, page_size: u32) -> bool {
+    pub(crate) fn can_write_direct(&self, page_size: u32) -> bool {
         self.facts
             .direct
             .is_some_and(|d| page_size.is_multiple_of(d.offset) && page_size >= d.offset)

@@ -2,11 +2,11 @@
 
 use crate::error::{Error, Result};
 use crate::file_read::{ReadResult, attempts, read};
-use crate::files::{BACKUP_NEW, DATA, DATA_NEW, DataDir};
+use crate::files::{DATA, DATA_NEW, DataDir};
 use logforce_device::{AlignedBuf, Barrier, Facts, File, OpenFile, ReadSource, Write};
 use logforce_format::{
     FORMAT_VERSION, PAGE_DATA_OFFSET, PAGE_HEADER_LEN, PAGE_HEADER_OFFSETS, PageFileHeader,
-    PageHeaderReject, newest_page_header, planted,
+    PageHeaderReject, newest_page_header,
 };
 use std::io;
 use std::path::{Path, PathBuf};
@@ -27,12 +27,6 @@ impl HeaderSlots {
     /// Creates the data file. It gets its name when it is complete and forced: a crash before leaves
     /// a directory without a page file.
     pub(crate) fn create(data_dir: &DataDir, header: &PageFileHeader) -> Result<()> {
-        if data_dir.has_file(BACKUP_NEW)? && !planted!("unfinished-backup-taken") {
-            return Err(Error::NoPageFile {
-                path: data_dir.path.clone(),
-                why: "a backup was begun in it and did not end: remove the directory".to_owned(),
-            });
-        }
         let create = || data_dir.dir.open(DATA_NEW, OpenFile::CREATE);
         let file = create().or_else(|e| match e.kind() {
             // A creation that was not finished.

@@ -11,8 +11,9 @@
 //! Runs on any [`logforce_device::System`]. Users depend on the crate `logforce`, which connects this
 //! to the operating system.
 //!
-//! To read: `transaction` and `snapshot` (what users call), then `logged/commit.rs` or
-//! `cow/commit.rs`; `inspect` looks into a file without opening it.
+//! To read: `transaction` and `snapshot` (what users call), then `logged/commit.rs` and
+//! `logged/checkpoint.rs`, or `cow/commit.rs` (the order) and `cow/force.rs` (durable); `inspect` looks
+//! into a file without opening it.
 
 #![forbid(unsafe_code)]
 // In a user's process an error is returned, never a panic.

@@ -51,7 +51,7 @@ pub struct Stats {
     pub pages_committed: u64,
     /// Bytes that were appended to the log (0 in a copy-on-write file).
     pub bytes_logged: u64,
-    /// Of the changes in the log, whole pages.
+    /// Pages that were logged whole: their first change after a checkpoint began.
     pub images_logged: u64,
     /// Bytes of pages, and of the page table, that were written to the data file.
     pub bytes_written: u64,
@@ -65,7 +65,7 @@ pub struct Stats {
     pub memory: u64,
     /// Pages that are in the log and not in the data file yet (0 in a copy-on-write file).
     pub dirty_pages: u64,
-    /// How often a commit waited because the data file was behind the log.
+    /// How often a commit waited until the data file held more of what was committed before.
     pub waits: u64,
 }
 

@@ -150,7 +150,8 @@ impl Transaction {
         }
     }
 
-    /// Drops a page: it reads as zeroes from now on, and takes no space.
+    /// Drops a page: it reads as zeroes from now on. The data file keeps its blocks for later pages, and
+    /// a backup leaves it out.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for a page that is not there, and [`Error::PageTwice`] if the transaction
@@ -171,7 +172,8 @@ impl Transaction {
         }
     }
 
-    /// Makes the file larger (the new pages are zeroes) or smaller (the pages above are dropped).
+    /// Sets the number of pages: new ones are zeroes, those above are dropped, as by
+    /// [`discard`](Self::discard).
     ///
     /// # Errors
     /// [`Error::OutOfRange`] above 2^48 pages, or if the transaction has written a page at or above

@@ -2,6 +2,7 @@
 //! flight.
 
 use crate::changes::Image;
+use crate::error::is_no_space;
 use crate::event::Event;
 use logforce_device::sync::Mutex;
 use logforce_device::{AlignedBuf, File, JoinHandle, Runtime, Write};
@@ -11,6 +12,9 @@ use std::sync::{Arc, PoisonError};
 
 /// Bytes that are gathered into one write at most.
 const LONGEST_RUN: usize = 1 << 20;
+
+/// Runs in the system's cache that it is to begin to write, at a time.
+const WRITE_BACK_RUNS: usize = 64;
 
 /// Contiguous bytes of a file.
 #[derive(Debug, Clone)]
@@ -168,8 +172,17 @@ impl Writers {
     /// Writes all runs in the caller's thread, one after the other: for a file whose writes go into the
     /// system's cache, where each takes less than to wake a thread.
     pub(crate) fn write_in_turn(&self, file: &Arc<dyn File>, runs: &[Run]) -> io::Result<()> {
-        runs.iter()
-            .try_for_each(|run| self.pool.write_run(file, run, false))
+        let mut buf = None;
+        for some in runs.chunks(WRITE_BACK_RUNS) {
+            for run in some {
+                buf = Some(self.pool.write_from(file, run, false, buf)?);
+            }
+            if let (Some(first), Some(last)) = (some.first(), some.last()) {
+                // The device works on these while the next ones are copied.
+                file.begin_write_back(first.offset..last.end());
+            }
+        }
+        Ok(())
     }
 
     /// Ends the threads.
@@ -218,7 +231,19 @@ impl Pool {
     }
 
     fn write_run(&self, file: &Arc<dyn File>, run: &Run, through: bool) -> io::Result<()> {
-        let mut buf = AlignedBuf::zeroed(run.len(), self.alignment);
+        self.write_from(file, run, through, None).map(drop)
+    }
+
+    /// Writes a run from the memory of an earlier one, if there is enough of that. Returns the memory.
+    fn write_from(
+        &self,
+        file: &Arc<dyn File>,
+        run: &Run,
+        through: bool,
+        buf: Option<AlignedBuf>,
+    ) -> io::Result<AlignedBuf> {
+        let enough = buf.filter(|buf| buf.len() >= run.len());
+        let mut buf = enough.unwrap_or_else(|| AlignedBuf::zeroed(run.len(), self.alignment));
         let mut at = 0;
         for piece in &run.pieces {
             buf[at..at + piece.len()].copy_from_slice(piece);
@@ -230,7 +255,8 @@ impl Pool {
             buf,
             through,
         });
-        file.complete(ticket).result
+        let completion = file.complete(ticket);
+        completion.result.map(|()| completion.buf)
     }
 }
 
@@ -254,12 +280,6 @@ impl Drop for Ended<'_> {
         drop(state);
         self.set.done.notify(&*self.pool.runtime);
     }
-}
-
-/// Whether the error says that there is no space, and nothing of the medium.
-pub(crate) fn is_no_space(error: &io::Error) -> bool {
-    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
-    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }
 
 /// Of the errors of two writes the one that says more: a lack of space may be all that a caller

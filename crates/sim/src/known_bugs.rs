@@ -194,12 +194,12 @@ pub const INTERLEAVINGS: &[KnownBug] = &[
         "none of the wakes of the preallocator that are due when the mutex is released",
     ),
     bug(
-        "wake-claimant",
+        "wake-next-leader",
         "the next leader is not woken when a job ends",
     ),
     bug("claim-kept", "a job that begins leaves no next leader"),
     bug(
-        "claimant-looks-once",
+        "next-leader-looks-once",
         "a next leader that wakes for nothing waits on an event that nobody signals for its successor",
     ),
     bug(
@@ -318,7 +318,7 @@ pub const INTERLEAVINGS: &[KnownBug] = &[
         "the writing thread does not look whether the log is still there when a write completes",
     ),
     bug(
-        "fail-wake-claimant",
+        "fail-wake-next-leader",
         "the next leader is not woken by a failure",
     ),
     bug("fail-wake-rounds", "committers are not woken by a failure"),

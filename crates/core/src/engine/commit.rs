@@ -163,7 +163,7 @@ impl Engine {
         }
         let leader = &mut state.pipeline.leader;
         let next = leader.job;
-        let is_mine = planted!("claimant-looks-once", false, else *my_turn == Some(next));
+        let is_mine = planted!("next-leader-looks-once", false, else *my_turn == Some(next));
         // One committer must take the next job when one ends.
         if !leader.is_awaited || is_mine {
             leader.is_awaited = true;

@@ -200,10 +200,8 @@ pub(crate) fn find_end(
 
 /// Stops the scan at `at` if an opening has continued elsewhere from there, in a segment that
 /// cannot be read.
-fn given_up(append_boundary: &[(Lsn, Lsn)], at: Lsn) -> Option<Stop> {
-    let &(_, to) = append_boundary
-        .iter()
-        .find(|(from, to)| *from <= at && at < *to)?;
+fn given_up(ranges: &[(Lsn, Lsn)], at: Lsn) -> Option<Stop> {
+    let &(_, to) = ranges.iter().find(|(from, to)| *from <= at && at < *to)?;
     Some(Stop {
         at,
         seen: Seen::NoSegment,

@@ -55,7 +55,7 @@ reasons! {
         /// The writer: a segment was prepared, for which a stamp may wait.
         WriterForSegment = "",
         /// The next leader: a job has ended, or another thread took its batch.
-        NextLeader = "wake-claimant",
+        NextLeader = "wake-next-leader",
         /// The committers whose records the job wrote.
         JobDone = "wake-round",
         /// Followers in this process: the durable LSN moved.
@@ -87,7 +87,7 @@ reasons! {
         /// A close that waits for jobs: the leader of this one panicked.
         JobUnwound = "wake-after-unwound-job",
         /// The log has failed: the next leader.
-        FailedLeader = "fail-wake-claimant",
+        FailedLeader = "fail-wake-next-leader",
         /// The log has failed: committers of every job.
         FailedJobs = "fail-wake-rounds",
         /// The log has failed: threads that wait for space.

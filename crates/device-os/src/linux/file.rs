@@ -1,13 +1,16 @@
 use super::direct;
 use super::error::{at, uninterrupted};
 use super::transfer::{read_all, write_all};
+use super::write_back;
 use crate::checks;
 use crate::unix::directory::OpenDirectory;
 use crate::unix::file;
 use logforce_device::{
     Access, Barrier, Completion, DirectAlignment, File, OpenFile, ReadSource, Ticket, Write,
 };
-use rustix::fs::{Advice, AtFlags, FallocateFlags, Mode, OFlags, Timespec, Timestamps, UTIME_NOW};
+use rustix::fs::{
+    Advice, AtFlags, FallocateFlags, Mode, OFlags, SeekFrom, Timespec, Timestamps, UTIME_NOW,
+};
 use rustix::io::{Errno, ReadWriteFlags};
 use std::io::{self, IoSlice};
 use std::num::NonZeroU64;
@@ -295,6 +298,21 @@ impl File for OsFile {
             }
             Err(e) => Err(fail(e)),
         }
+    }
+
+    fn next_data(&self, offset: u64) -> io::Result<Option<u64>> {
+        // Nothing here reads or writes at the descriptor's own position.
+        match uninterrupted(|| rustix::fs::seek(&self.cached, SeekFrom::Data(offset))) {
+            Ok(at) => Ok(Some(at)),
+            Err(Errno::NXIO) => Ok(None),
+            // A filesystem that does not know its holes.
+            Err(Errno::INVAL | Errno::OPNOTSUPP) => Ok(Some(offset)),
+            Err(e) => Err(at(e, "look for data in", &self.path)),
+        }
+    }
+
+    fn begin_write_back(&self, range: Range<u64>) {
+        write_back::begin(self.cached.as_fd(), range);
     }
 
     fn drop_cache(&self, range: Range<u64>) {

@@ -1,7 +1,7 @@
 //! The Linux backend.
 //!
 //! - `directory`: what makes names durable; the rest is `unix`'s. `file`: files; `direct` knows what
-//!   direct I/O needs.
+//!   direct I/O needs; `write_back` (unsafe) has the kernel begin to write.
 //! - `lock`, over `ofd` (unsafe): the call behind one writer per directory.
 //! - `facts`, from `stack` (the filesystem and all below it: `mounts`, what is mounted; `filesystem`,
 //!   what that means; `block`, the device below; `layers`, what that is made of and so on down) and
@@ -26,6 +26,7 @@ mod ofd;
 pub mod runtime;
 mod stack;
 mod volume;
+mod write_back;
 
 pub use crate::unix::error;
 pub use crate::unix::mapping;

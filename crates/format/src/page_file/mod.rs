@@ -12,7 +12,9 @@ pub use header::{
     newest_page_header,
 };
 pub use map::{MAP_SECTOR_ENTRIES, MAP_SECTOR_LEN, MapEntry, MapReject, MapSector, page_crc};
-pub use redo::{MAX_PAGES, PageChange, REDO_HEADER_LEN, Redo, RedoReject, RedoWriter, Resize};
+pub use redo::{
+    MAX_PAGES, PageChange, REDO_HEADER_LEN, Redo, RedoRecord, RedoReject, RedoWriter, Resize,
+};
 pub use table::{
     TABLE_ENTRY_LEN, TableEntry, TableReject, check_table_node, fan_out, place_crc, place_offset,
     set_table_entry, table_depth, table_entries, table_entry, table_index,

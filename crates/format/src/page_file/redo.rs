@@ -91,22 +91,67 @@ pub enum RedoReject {
 
 crate::names::names!(RedoReject: Length, Unknown, Reserved, Order);
 
-/// Puts a redo record together. Pages come in ascending order.
+/// Puts a redo record together. Pages come in ascending order. Whole images are not copied: a commit of
+/// many pages would take a large allocation each time.
 #[derive(Debug)]
-pub struct RedoWriter {
+pub struct RedoWriter<'a> {
+    /// All but the images.
     bytes: Vec<u8>,
+    /// Each image, and how many of `bytes` come before it.
+    images: Vec<(usize, &'a [u8])>,
     count: u32,
 }
 
-impl RedoWriter {
-    /// An empty one.
+/// A redo record, in pieces.
+#[derive(Debug)]
+pub struct RedoRecord<'a> {
+    bytes: Vec<u8>,
+    images: Vec<(usize, &'a [u8])>,
+}
+
+impl RedoRecord<'_> {
+    /// Its pieces, in order.
+    pub fn parts(&self) -> Vec<&[u8]> {
+        let mut parts = Vec::with_capacity(2 * self.images.len() + 1);
+        let mut done = 0;
+        for (at, image) in &self.images {
+            parts.push(&self.bytes[done..*at]);
+            parts.push(*image);
+            done = *at;
+        }
+        parts.push(&self.bytes[done..]);
+        parts
+    }
+
+    /// How many pages are in it as whole images.
+    pub fn image_count(&self) -> usize {
+        self.images.len()
+    }
+
+    /// Bytes of all of it.
+    pub fn byte_len(&self) -> usize {
+        self.bytes.len()
+            + self
+                .images
+                .iter()
+                .map(|(_, image)| image.len())
+                .sum::<usize>()
+    }
+}
+
+impl<'a> RedoWriter<'a> {
+    /// An empty one, with room for `capacity` bytes beside the images.
     pub fn new(resize: Resize, capacity: usize) -> Self {
         let mut bytes = Vec::with_capacity(REDO_HEADER_LEN + capacity);
         bytes.extend_from_slice(&VERSION.to_le_bytes());
         bytes.extend_from_slice(&[0; 4]);
         bytes.extend_from_slice(&resize.drop_from.to_le_bytes());
         bytes.extend_from_slice(&resize.at_least.to_le_bytes());
-        RedoWriter { bytes, count: 0 }
+        RedoWriter {
+            bytes,
+            images: Vec::new(),
+            count: 0,
+        }
     }
 
     fn change(&mut self, page: u64, kind: u32, len: u32) {
@@ -117,9 +162,9 @@ impl RedoWriter {
     }
 
     /// A page's whole contents.
-    pub fn image(&mut self, page: u64, bytes: &[u8]) {
+    pub fn image(&mut self, page: u64, bytes: &'a [u8]) {
         self.change(page, IMAGE, bytes.len() as u32);
-        self.bytes.extend_from_slice(bytes);
+        self.images.push((self.bytes.len(), bytes));
     }
 
     /// The parts of a page's new contents `bytes` that have changed.
@@ -139,9 +184,12 @@ impl RedoWriter {
     }
 
     /// The record.
-    pub fn finish(mut self) -> Vec<u8> {
+    pub fn finish(mut self) -> RedoRecord<'a> {
         self.bytes[4..8].copy_from_slice(&self.count.to_le_bytes());
-        self.bytes
+        RedoRecord {
+            bytes: self.bytes,
+            images: self.images,
+        }
     }
 
     /// Bytes that the ranges take in a record, headers included.

@@ -218,6 +218,10 @@ fn redo_records() {
     redo.ranges(2, &[6; 512], &[3..5, 510..512]);
     redo.discard(4);
     let record = redo.finish();
+    assert_eq!(record.parts().len(), 3);
+    let len = record.byte_len();
+    let record = record.parts().concat();
+    assert_eq!(record.len(), len);
     let decoded = Redo::decode(&record, 512).unwrap();
     assert_eq!((decoded.resize.drop_from, decoded.resize.at_least), (7, 9));
     assert_eq!(decoded.pages[0], (1, PageChange::Image(&[5; 512])));
@@ -272,7 +276,7 @@ proptest! {
         let mut redo = RedoWriter::new(Resize::NONE, 0);
         redo.image(1, &[5; 512]);
         redo.ranges(2, &[6; 512], &[3..5, 510..512]);
-        let mut record = redo.finish();
+        let mut record = redo.finish().parts().concat();
         let at = at % record.len();
         record[at] = value;
         if let Ok(redo) = Redo::decode(&record, 512) {

@@ -50,7 +50,14 @@ pub fn crossover(points: &[(u64, Spread)]) -> Crossover {
             debug_assert_eq!(seen.first().map(|(n, _)| *n), Some(barrier));
             Crossover::Always
         }
-        (None, Some(barrier)) => Crossover::From(barrier),
+        (None, Some(barrier)) => {
+            let beyond = seen.iter().filter(|(n, _)| *n >= barrier);
+            match beyond.clone().all(|(_, c)| *c == Cheaper::Barrier) {
+                true => Crossover::From(barrier),
+                // A size here and there: for most the noise is larger than the difference.
+                false => Crossover::Neither,
+            }
+        }
         (None, None) => Crossover::Neither,
     }
 }
@@ -82,6 +89,10 @@ mod tests {
             (&[(1, 1.2, 1.3), (5, 1.1, 1.2)], Crossover::Always),
             (&[(1, 0.2, 0.3), (5, 0.9, 1.2)], Crossover::NotUpTo(5)),
             (&[(1, 0.9, 1.1)], Crossover::Neither),
+            (
+                &[(1, 1.01, 1.1), (5, 0.9, 1.1), (9, 1.01, 1.1)],
+                Crossover::Neither,
+            ),
             (&[(1, 1.2, 1.3), (5, 0.3, 0.5)], Crossover::Unclear),
             (&[], Crossover::Unknown),
         ] {

@@ -9,11 +9,10 @@ mod sectors;
 mod stream;
 
 use crate::dispatch::View;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, is_no_space};
 use crate::files::{BACKUP_NEW, DATA, DataDir, LOCK, LOG, MAP};
 use crate::header::HeaderSlots;
 use crate::logged::open::meta_of;
-use crate::write_out::is_no_space;
 use logforce_core::{ErrorKind as LogErrorKind, Guarantee, Log, OpenMode};
 use logforce_device::{Barrier, OpenFile, System};
 use logforce_format::{LoggedState, PageFileHeader, PageFileId, PageFileKind, planted};

@@ -30,15 +30,15 @@ impl CowStore {
                 return;
             }
             let (is_due, left) = state.schedule.is_due(now);
-            let batch = state.batches.last();
-            if is_due && batch.is_none() {
+            let group = state.groups.last();
+            if is_due && group.is_none() {
                 // It is durable by now.
                 state.schedule.clear();
             }
             drop(state);
-            match batch {
+            match group {
                 // Those who wait for it learn what became of it.
-                Some(batch) if is_due => drop(self.wait_for(&batch)),
+                Some(group) if is_due => drop(self.wait_for(&group)),
                 _ if is_due => {}
                 _ => self.work.wait(self.runtime(), seen, left),
             }

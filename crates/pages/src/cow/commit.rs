@@ -1,9 +1,9 @@
 //! Deciding the order of commits.
 
 use crate::changes::{Change, Changes, Image};
-use crate::cow::batch::Batch;
+use crate::cow::commit_group::CommitGroup;
 use crate::cow::medium::Medium;
-use crate::cow::state::Version;
+use crate::cow::state::CommittedState;
 use crate::cow::store::{Counts, CowStore};
 use crate::cow::tree::{FreshPage, Link, Nodes};
 use crate::cow::view::CowView;
@@ -25,7 +25,7 @@ pub(crate) struct CowCommit {
     store: Arc<CowStore>,
     commit: u64,
     /// What makes it durable; `None` if it was when this was made.
-    batch: Option<Arc<Batch>>,
+    group: Option<Arc<CommitGroup>>,
     /// Whether the caller waits for that.
     is_forced: bool,
     waker: Option<u64>,
@@ -65,14 +65,14 @@ impl Draft<'_> {
         &self,
         nodes: &N,
         page_size: u32,
-        version: &Version,
-    ) -> std::result::Result<Version, N::Error> {
+        version: &CommittedState,
+    ) -> std::result::Result<CommittedState, N::Error> {
         let mut tree = version.tree.clone();
         let cut = self.changes.resize.drop_from;
         if cut < version.page_count {
-            tree = tree.cut(nodes, page_size, cut)?;
+            tree = tree.truncate(nodes, page_size, cut)?;
         }
-        Ok(Version {
+        Ok(CommittedState {
             tree: tree.with(nodes, page_size, &self.links)?,
             page_count: self.changes.page_count(version.page_count),
             commit: version.commit,
@@ -120,7 +120,7 @@ impl Nodes for Loading<'_> {
 struct Prepared {
     /// The state's commit, and the number of the header in force.
     on: (u64, u64),
-    version: Version,
+    version: CommittedState,
 }
 
 impl CowStore {
@@ -147,8 +147,8 @@ impl CowStore {
         self.wait_for_room()?;
         let now = within.map(|_| self.runtime().now());
         let mut loaded = HashMap::new();
-        // What was loaded stays where it is as long as a view of its state is held. Never dropped
-        // under the mutex, which that takes.
+        // What was loaded stays where it is as long as a view of its state is held. Dropping a view
+        // locks the mutex: none is dropped while this thread holds it.
         let mut views = Vec::new();
         let mut prepared = None;
         if draft.links.len() > PREPARED_FROM {
@@ -185,12 +185,12 @@ impl CowStore {
             version.commit = commit;
             let before = std::mem::replace(&mut state.latest, version);
             state.conflicts.record(commit, &changes);
-            let batch = state.batches.open.clone();
-            batch.add(draft.bytes);
+            let group = state.groups.open.clone();
+            group.add(draft.bytes);
             let mut calls = false;
             match (within, now) {
                 (Some(within), Some(now)) => {
-                    batch.trust();
+                    group.trust();
                     calls = state.schedule.force_by(now, within);
                 }
                 _ if !is_awaited => calls = state.schedule.want(),
@@ -207,7 +207,7 @@ impl CowStore {
             return Ok(CowCommit {
                 store: self.clone(),
                 commit,
-                batch: Some(batch),
+                group: Some(group),
                 is_forced: within.is_none(),
                 waker: None,
             });
@@ -244,8 +244,8 @@ impl CowStore {
         let mut state = self.lock();
         state.check()?;
         state.check_base(view.commit())?;
-        let (commit, batch) = (state.latest.commit, state.batches.last());
-        let calls = batch.is_some() && is_forced && !is_awaited && !state.batches.open.is_empty();
+        let (commit, group) = (state.latest.commit, state.groups.last());
+        let calls = group.is_some() && is_forced && !is_awaited && !state.groups.open.is_empty();
         if calls {
             state.schedule.want();
         }
@@ -256,7 +256,7 @@ impl CowStore {
         Ok(CowCommit {
             store: self.clone(),
             commit,
-            batch,
+            group,
             is_forced,
             waker: None,
         })
@@ -266,14 +266,14 @@ impl CowStore {
     fn wait_for_room(&self) -> Result<()> {
         loop {
             let state = self.lock();
-            if state.batches.dirty_bytes() < self.most_dirty {
+            if state.groups.dirty_bytes() < self.most_dirty {
                 return Ok(());
             }
-            let batch = state.batches.last();
+            let group = state.groups.last();
             drop(state);
             Counts::add(&self.counts.waits, 1);
-            match batch {
-                Some(batch) => self.wait_for(&batch)?,
+            match group {
+                Some(group) => self.wait_for(&group)?,
                 None => return Ok(()),
             }
         }
@@ -291,10 +291,10 @@ impl CowCommit {
     /// What is known of it now, if that is enough.
     fn now(&self) -> Option<Result<Committed>> {
         let durable = self.committed(self.store.guarantee);
-        let Some(batch) = &self.batch else {
+        let Some(group) = &self.group else {
             return Some(Ok(durable));
         };
-        match batch.outcome() {
+        match group.outcome() {
             Some(outcome) => Some(outcome.map(|()| durable)),
             None if self.is_forced => None,
             None => Some(Ok(self.committed(Guarantee::Nothing))),
@@ -302,9 +302,9 @@ impl CowCommit {
     }
 
     pub(crate) fn wait(self) -> Result<Committed> {
-        match (self.now(), &self.batch) {
-            (None, Some(batch)) => {
-                self.store.wait_for(batch)?;
+        match (self.now(), &self.group) {
+            (None, Some(group)) => {
+                self.store.wait_for(group)?;
                 Ok(self.committed(self.store.guarantee))
             }
             (Some(result), _) => result,
@@ -317,7 +317,7 @@ impl CowCommit {
         if let Some(result) = self.now() {
             return Some(result);
         }
-        let outcome = self.batch.as_ref()?.poll(&mut self.waker, waker)?;
+        let outcome = self.group.as_ref()?.poll(&mut self.waker, waker)?;
         Some(outcome.map(|()| self.committed(self.store.guarantee)))
     }
 
@@ -328,8 +328,8 @@ impl CowCommit {
 
 impl Drop for CowCommit {
     fn drop(&mut self) {
-        if let (Some(batch), Some(id)) = (&self.batch, self.waker) {
-            batch.forget_waker(id);
+        if let (Some(group), Some(id)) = (&self.group, self.waker) {
+            group.forget_waker(id);
         }
     }
 }

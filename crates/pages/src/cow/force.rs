@@ -1,13 +1,13 @@
 //! Making what is committed durable: one thread at a time, for everybody.
 
 use crate::changes::Image;
-use crate::cow::batch::Batch;
+use crate::cow::commit_group::CommitGroup;
 use crate::cow::plan::{Placed, Plan};
-use crate::cow::state::{State, Turn, Version};
+use crate::cow::state::{CommittedState, State, Turn};
 use crate::cow::store::{Counts, CowStore};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, is_no_space};
 use crate::growth::{next_end, zeroes};
-use crate::write_out::{Run, gather, is_no_space};
+use crate::write_out::{Run, gather};
 use logforce_device::Barrier;
 use logforce_format::{CopyOnWriteRoot, PageFileHeader, PageFileKind, place_offset, planted};
 use std::io;
@@ -19,9 +19,9 @@ struct Leader<'a> {
     store: &'a CowStore,
     /// `None` once it was given back.
     turn: Option<Box<Turn>>,
-    batch: Arc<Batch>,
-    from: Version,
-    to: Version,
+    group: Arc<CommitGroup>,
+    from: CommittedState,
+    to: CommittedState,
     header: PageFileHeader,
 }
 
@@ -60,31 +60,31 @@ impl CowStore {
 
     /// As [`CowStore::force`], also when it is being closed.
     pub(crate) fn force_all(&self) -> Result<()> {
-        let batch = self.lock().batches.last();
-        if let Some(batch) = batch {
-            self.wait_for(&batch)?;
+        let group = self.lock().groups.last();
+        if let Some(group) = group {
+            self.wait_for(&group)?;
         }
         let mut state = self.lock();
         if let Some(error) = &state.failed {
             return Err(error.clone());
         }
         // Somebody has to learn of commits that were accepted and rolled back.
-        state.batches.take_unreported()
+        state.groups.take_unreported()
     }
 
-    /// Waits for the outcome of a batch, and leads it if nobody does.
-    pub(crate) fn wait_for(&self, batch: &Arc<Batch>) -> Result<()> {
+    /// Waits for the outcome of a group, and leads it if nobody does.
+    pub(crate) fn wait_for(&self, group: &Arc<CommitGroup>) -> Result<()> {
         loop {
-            let seen = batch.done.observe();
+            let seen = group.done.observe();
             let mut state = self.lock();
-            if let Some(outcome) = batch.outcome() {
+            if let Some(outcome) = group.outcome() {
                 return outcome;
             }
             let leader = Leader::begin(self, &mut state);
             drop(state);
             match leader {
                 Some(leader) => leader.lead(),
-                None => batch.done.wait(self.runtime(), seen, None),
+                None => group.done.wait(self.runtime(), seen, None),
             }
         }
     }
@@ -108,13 +108,13 @@ impl<'a> Leader<'a> {
     /// Takes the turn, if it is there, and everything committed so far.
     fn begin(store: &'a CowStore, state: &mut State) -> Option<Leader<'a>> {
         let turn = state.turn.take()?;
-        let batch = state.batches.begin_force();
-        // All that was asked for is in this batch.
+        let group = state.groups.begin_force();
+        // All that was asked for is in this group.
         state.schedule.clear();
         Some(Leader {
             store,
             turn: Some(turn),
-            batch,
+            group,
             from: state.durable.clone(),
             to: state.latest.clone(),
             header: state.header,
@@ -283,12 +283,12 @@ impl<'a> Leader<'a> {
     }
 
     /// The new header is in force.
-    fn publish(&mut self, forced: Forced) -> Vec<Arc<Batch>> {
-        let version = Version {
+    fn publish(&mut self, forced: Forced) -> Vec<Arc<CommitGroup>> {
+        let version = CommittedState {
             tree: forced.placed.tree(),
             ..self.to
         };
-        if planted!("cow-settled-early") {
+        if planted!("cow-places-published-early") {
             forced.placed.publish_places();
             self.store.runtime().now();
         }
@@ -298,19 +298,19 @@ impl<'a> Leader<'a> {
         drop(state);
         drop(gone);
         // Not before the next header is in force, and before the next leader begins.
-        if planted!("cow-settled-late") {
+        if planted!("cow-places-published-late") {
             let mut state = self.store.lock();
-            self.batch.decide(Ok(()));
+            self.group.decide(Ok(()));
             self.give_back(&mut state);
             drop(state);
             self.store.runtime().now();
         }
         forced.placed.publish_places();
         let mut state = self.store.lock();
-        state.batches.end_force();
-        self.batch.decide(Ok(()));
+        state.groups.end_force();
+        self.group.decide(Ok(()));
         self.give_back(&mut state);
-        vec![self.batch.clone()]
+        vec![self.group.clone()]
     }
 
     fn give_back(&mut self, state: &mut State) {
@@ -320,12 +320,12 @@ impl<'a> Leader<'a> {
     }
 
     /// Without the mutex: it wakes threads and tasks.
-    fn notify(&self, ended: &[Arc<Batch>]) {
+    fn notify(&self, ended: &[Arc<CommitGroup>]) {
         let runtime = self.store.runtime();
-        for batch in ended {
-            batch.notify(runtime);
+        for group in ended {
+            group.notify(runtime);
         }
-        let open = self.store.lock().batches.open.clone();
+        let open = self.store.lock().groups.open.clone();
         // Any of those that wait for it can be the next leader.
         open.done.notify_one(runtime);
         self.store.turn_ended.notify(runtime);

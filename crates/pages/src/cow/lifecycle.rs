@@ -1,7 +1,7 @@
 //! Creating, opening and closing.
 
 use crate::cow::medium::Medium;
-use crate::cow::state::{State, Turn, Version};
+use crate::cow::state::{CommittedState, State, Turn};
 use crate::cow::store::{Counts, CowStore};
 use crate::cow::tree::{Link, Tree};
 use crate::cow::walk::free_places;
@@ -157,7 +157,7 @@ impl CowStore {
 
 /// The handle by which pages are written: past the system's cache where their size allows that.
 fn open_data(data_dir: &DataDir, page_size: u32) -> Result<Arc<dyn File>> {
-    match data_dir.open_file(DATA, data_dir.is_direct(page_size)) {
+    match data_dir.open_file(DATA, data_dir.can_write_direct(page_size)) {
         Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::Unsupported => {
             data_dir.open_file(DATA, false)
         }
@@ -165,10 +165,10 @@ fn open_data(data_dir: &DataDir, page_size: u32) -> Result<Arc<dyn File>> {
     }
 }
 
-fn version_of(header: &PageFileHeader, root: &CopyOnWriteRoot) -> Version {
+fn version_of(header: &PageFileHeader, root: &CopyOnWriteRoot) -> CommittedState {
     let crc = root.crc;
     let stored = |place| Link::Stored(TableEntry { place, crc });
-    Version {
+    CommittedState {
         tree: Tree {
             root: root.place.map_or(Link::None, stored),
             depth: root.depth,

@@ -153,7 +153,8 @@ impl Medium {
     pub(crate) fn read(&self, what: What, at: TableEntry, buf: &mut [u8]) -> Result<()> {
         let start = self.offset(at).unwrap_or(0);
         let range = start..start.saturating_add(buf.len() as u64);
-        let result = file_read::looked(&*self.file, range, || self.read_once(what, at, buf));
+        let result =
+            file_read::read_with_retries(&*self.file, range, || self.read_once(what, at, buf));
         if result.is_err() {
             // Nothing of it is given out.
             buf.fill(0);

@@ -14,13 +14,13 @@
 //! | `tree`, `plan` | the page table in memory; what differs between two states of it |
 //! | `places`, `pins` | which places are free; what keeps those that were freed |
 //! | `conflicts` | who has changed a page last |
-//! | `cache`, `medium` | contents of places in memory; reading them, verified |
-//! | `batch`, `state`, `store` | commits that get durable together; what the mutex guards; all parts |
+//! | `medium` | reading places, verified; what they hold in memory |
+//! | `commit_group`, `state`, `store` | commits that get durable together; what the mutex guards; all parts |
 //! | `view`, `commit`, `force`, `background`, `schedule`, `walk`, `lifecycle` | what is done with them |
 
 mod background;
-mod batch;
 mod commit;
+mod commit_group;
 mod conflicts;
 mod force;
 mod lifecycle;

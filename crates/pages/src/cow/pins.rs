@@ -21,9 +21,9 @@ pub(crate) struct Pins {
     pinned: BTreeMap<u64, usize>,
     /// The freed places that are not free yet, each with a pinned header that reaches it.
     waiting: BTreeMap<u64, Vec<Freed>>,
-    /// The header with which places came into use; a place that is not here: before all pinned ones
-    /// but the newest. It makes a view that is held for long keep what it shows, and not everything
-    /// that is written and freed while it is held.
+    /// Of places in use, the first header that reaches them. A place that is not here was in use before
+    /// all pinned headers but the newest. So a view that is held for long keeps what it shows, and not
+    /// everything that is written and freed meanwhile.
     born: HashMap<u64, u64>,
     /// The places in `born`, by header, oldest first.
     births: VecDeque<(u64, Vec<u64>)>,

@@ -1,6 +1,7 @@
-//! What the mutex of a copy-on-write store guards: pure memory.
+//! What the mutex of a copy-on-write store guards: memory, and the leader's token, which holds what
+//! only the leader writes with.
 
-use crate::cow::batch::{Batch, Batches};
+use crate::cow::commit_group::{CommitGroup, CommitGroups};
 use crate::cow::conflicts::Conflicts;
 use crate::cow::pins::Pins;
 use crate::cow::places::Places;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 
 /// A committed state.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Version {
+pub(crate) struct CommittedState {
     pub(crate) tree: Tree,
     /// Pages have numbers below this one.
     pub(crate) page_count: u64,
@@ -34,9 +35,9 @@ pub(crate) struct Turn {
 
 pub(crate) struct State {
     /// Everything committed.
-    pub(crate) latest: Version,
+    pub(crate) latest: CommittedState,
     /// What the header in force reaches.
-    pub(crate) durable: Version,
+    pub(crate) durable: CommittedState,
     /// That header.
     pub(crate) header: PageFileHeader,
     /// The number of that header, counted since opening.
@@ -51,7 +52,7 @@ pub(crate) struct State {
     slots: VecDeque<u64>,
     /// Commits that were rolled back for lack of space, oldest first.
     rolled_back: VecDeque<(Range<u64>, Error)>,
-    pub(crate) batches: Batches,
+    pub(crate) groups: CommitGroups,
     /// `None` while there is a leader, and after closing.
     pub(crate) turn: Option<Box<Turn>>,
     pub(crate) schedule: Schedule,
@@ -63,7 +64,7 @@ pub(crate) struct State {
 impl State {
     /// That of a file whose table was walked.
     pub(crate) fn new(
-        version: Version,
+        version: CommittedState,
         header: PageFileHeader,
         places: Places,
         turn: Box<Turn>,
@@ -83,7 +84,7 @@ impl State {
             conflicts: Conflicts::default(),
             slots: [0, 0].into(),
             rolled_back: VecDeque::new(),
-            batches: Batches::default(),
+            groups: CommitGroups::default(),
             turn: Some(turn),
             schedule: Schedule::default(),
             failed: None,
@@ -104,7 +105,7 @@ impl State {
 
     /// Refuses what is built on a commit that was rolled back.
     pub(crate) fn check_base(&self, commit: u64) -> Result<()> {
-        if planted!("cow-taken-back-base") {
+        if planted!("cow-rolled-back-base") {
             return Ok(());
         }
         let gone = self.rolled_back.iter().find(|(c, _)| c.contains(&commit));
@@ -115,7 +116,7 @@ impl State {
     }
 
     /// A view begins. `is_latest`: a transaction may be built on it.
-    pub(crate) fn pin(&mut self, version: &Version, is_latest: bool) -> u64 {
+    pub(crate) fn pin(&mut self, version: &CommittedState, is_latest: bool) -> u64 {
         if !planted!("cow-view-unpinned") {
             self.pins.pin(self.header_number);
         }
@@ -151,10 +152,10 @@ impl State {
     pub(crate) fn publish(
         &mut self,
         header: PageFileHeader,
-        version: Version,
+        version: CommittedState,
         born: impl Iterator<Item = u64>,
         freed: Vec<u64>,
-    ) -> [Version; 2] {
+    ) -> [CommittedState; 2] {
         self.header_number += 1;
         let (header_number, places) = (self.header_number, &mut self.places);
         let mut free = |place| places.free(place..place + 1);
@@ -180,34 +181,34 @@ impl State {
         let latest = match self.latest.commit == version.commit {
             // The same state, and now it takes no memory.
             true => std::mem::replace(&mut self.latest, version.clone()),
-            false => Version::default(),
+            false => CommittedState::default(),
         };
         [std::mem::replace(&mut self.durable, version), latest]
     }
 
     /// Rolls back everything committed since the last header: there is no space for it. Gives the
-    /// batches that end so, and what the caller drops.
-    pub(crate) fn roll_back(&mut self, why: &Error) -> (Vec<Arc<Batch>>, Version) {
+    /// groups that end so, and what the caller drops.
+    pub(crate) fn roll_back(&mut self, why: &Error) -> (Vec<Arc<CommitGroup>>, CommittedState) {
         let first = self.durable.commit + 1;
         self.rolled_back
             .push_back((first..self.next_commit, why.clone()));
         self.conflicts.roll_back(self.durable.commit);
-        let gone = match planted!("cow-taken-back-kept") {
-            true => Version::default(),
+        let gone = match planted!("cow-rolled-back-kept") {
+            true => CommittedState::default(),
             false => std::mem::replace(&mut self.latest, self.durable.clone()),
         };
-        (self.end_batches(Err(why.clone())), gone)
+        (self.end_groups(Err(why.clone())), gone)
     }
 
     /// Nothing that is written may be believed from now on.
-    pub(crate) fn fail(&mut self, cause: Error) -> Vec<Arc<Batch>> {
+    pub(crate) fn fail(&mut self, cause: Error) -> Vec<Arc<CommitGroup>> {
         let error = Error::Poisoned(Arc::new(cause));
         let error = self.failed.get_or_insert(error).clone();
-        self.end_batches(Err(error))
+        self.end_groups(Err(error))
     }
 
-    fn end_batches(&mut self, outcome: Result<()>) -> Vec<Arc<Batch>> {
+    fn end_groups(&mut self, outcome: Result<()>) -> Vec<Arc<CommitGroup>> {
         self.schedule.clear();
-        self.batches.end(&outcome)
+        self.groups.end(&outcome)
     }
 }

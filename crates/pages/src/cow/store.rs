@@ -91,7 +91,7 @@ impl CowStore {
 
     pub(crate) fn stats(&self) -> Stats {
         let counts = &self.counts;
-        let dirty = self.lock().batches.dirty_bytes();
+        let dirty = self.lock().groups.dirty_bytes();
         Stats {
             commits: counts.commits.load(Relaxed),
             conflicts: counts.conflicts.load(Relaxed),

@@ -239,7 +239,7 @@ impl Tree {
     }
 
     /// This state without the pages from number `count` on.
-    pub(crate) fn cut<N: Nodes>(
+    pub(crate) fn truncate<N: Nodes>(
         &self,
         nodes: &N,
         page_size: u32,
@@ -258,7 +258,7 @@ impl Tree {
         if let Some(level) = tree.depth.checked_sub(1)
             && table_depth(page_size, count) <= tree.depth
         {
-            tree.root = cut(nodes, page_size, tree.root, level, count)?;
+            tree.root = truncate(nodes, page_size, tree.root, level, count)?;
         }
         Ok(tree.trimmed())
     }
@@ -326,7 +326,7 @@ fn update<N: Nodes>(
 }
 
 /// The node of this level without the pages from `count` on, which is one of its pages.
-fn cut<N: Nodes>(
+fn truncate<N: Nodes>(
     nodes: &N,
     page_size: u32,
     link: Link,
@@ -341,7 +341,7 @@ fn cut<N: Nodes>(
     let mut newer = Vec::new();
     let within = match level {
         0 => Link::None,
-        _ => cut(nodes, page_size, draft.link(boundary), level - 1, count)?,
+        _ => truncate(nodes, page_size, draft.link(boundary), level - 1, count)?,
     };
     newer.push((boundary as u16, within));
     // Ascending: those of the node in the file and those that have changed since.

@@ -1,7 +1,7 @@
 //! A committed state that a reader holds.
 
 use crate::changes::Image;
-use crate::cow::state::Version;
+use crate::cow::state::CommittedState;
 use crate::cow::store::CowStore;
 use crate::cow::tree::Found;
 use crate::error::Result;
@@ -17,7 +17,7 @@ pub(crate) struct CowView {
 
 struct Pinned {
     store: Arc<CowStore>,
-    version: Version,
+    version: CommittedState,
     header_number: u64,
     /// A transaction may be built on it.
     is_latest: bool,
@@ -68,7 +68,7 @@ impl CowView {
         })
     }
 
-    pub(crate) fn version(&self) -> &Version {
+    pub(crate) fn version(&self) -> &CommittedState {
         &self.pinned.version
     }
 

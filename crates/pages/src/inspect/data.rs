@@ -1,10 +1,10 @@
 //! The pages and the map of a logged file.
 //!
-//! A page whose newest version is in the log counts as that, whatever the data file holds. Beside a
-//! writer more of them are being written there than the log showed when it was read: what does not fit
-//! is looked at again, the log is read after that, and if the header is the same before and after, no
-//! checkpoint ended in between. So the log still had each page that was being written, and what it had
-//! not is damage.
+//! Beside a writer, a page that does not match its checksum may be damaged, or be written at that
+//! moment. Every page that is being written has a version in the log until its checkpoint ends. So what
+//! does not match is read again, then the log. If the header is the same before and after that, no
+//! checkpoint has ended in between: a page that is not in the log either is damaged. A page whose
+//! newest version is in the log counts as that version, whatever the data file holds.
 
 use super::info::{Damage, Held, NextOpening, PageInfo, VerifyReport, Visit};
 use super::redo::{self, InLog};
@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::file_read;
 use crate::files::{DATA, MAP};
 use crate::logged::map::PageMap;
-use crate::logged::read::{page_offset, read_page};
+use crate::logged::read::{holds, page_offset, read_page};
 use logforce_format::{MAP_SECTOR_ENTRIES, MAP_SECTOR_LEN, MAX_PAGES, MapEntry, page_crc, planted};
 use std::collections::BTreeSet;
 
@@ -57,6 +57,7 @@ pub(super) fn walk(inspector: &Inspector, out: &mut Out<'_>) -> Result<VerifyRep
     };
     let mut sectors = data.map.used_sectors(0..MAX_PAGES.div_ceil(ENTRIES))?;
     sectors.extend(in_log.pages.keys().map(|page| page / ENTRIES));
+    sectors.extend(data.sectors_with_data()?);
     let mut unsettled = BTreeSet::new();
     for sector in sectors {
         if out.stopped {
@@ -129,7 +130,10 @@ impl Data<'_> {
         let entries = match self.map.read(sector) {
             Ok(read) => {
                 checked.bytes += MAP_SECTOR_LEN as u64;
-                read.entries
+                if !read.was_written {
+                    checked.damages.extend(self.lost(sector, newest)?);
+                }
+                read.sector.entries
             }
             Err(e) => {
                 checked.damages.push(inspector.damage(e, None, false)?);
@@ -168,6 +172,53 @@ impl Data<'_> {
         Ok(checked)
     }
 
+    /// The sectors of the map in whose pages' places the data file has no hole.
+    fn sectors_with_data(&self) -> Result<BTreeSet<u64>> {
+        let (inspector, mut sectors) = (self.inspector, BTreeSet::new());
+        let size = inspector.header.page_size as usize;
+        let read = |e| Error::io("look for data in", inspector.path.join(DATA))(e);
+        let end = inspector.data.len().map_err(read)?;
+        let mut offset = page_offset(size, 0);
+        while offset < end
+            && let Some(at) = inspector.data.next_data(offset).map_err(read)?
+        {
+            let sector = (at.max(offset) - page_offset(size, 0)) / size as u64 / ENTRIES;
+            sectors.insert(sector);
+            offset = page_offset(size, (sector + 1).saturating_mul(ENTRIES));
+        }
+        Ok(sectors)
+    }
+
+    /// Of a sector of the map that was never written: whether it was lost, since the data file holds a
+    /// page that it ought to tell of.
+    fn lost(&self, sector: u64, newest: &dyn Fn(u64) -> Option<bool>) -> Result<Option<Damage>> {
+        let mut pages = sector * ENTRIES..(sector + 1) * ENTRIES;
+        match pages.find_map(|page| match newest(page) {
+            None => self.lost_with(page).transpose(),
+            // Its place may be written before the map is.
+            Some(_) => None,
+        }) {
+            Some(lost) => Ok(Some(lost?)),
+            None => Ok(None),
+        }
+    }
+
+    /// What is damaged if the map says nothing of this page nor of those beside it.
+    pub(super) fn lost_with(&self, page: u64) -> Result<Option<Damage>> {
+        let inspector = self.inspector;
+        let mut buf = vec![0; inspector.header.page_size as usize];
+        let offset = page_offset(buf.len(), page);
+        let held = holds(&*inspector.data, offset, &mut buf);
+        match held.map_err(Error::io("read", inspector.path.join(DATA)))? {
+            false => Ok(None),
+            true => Ok(Some(inspector.damage(
+                self.map.lost(page),
+                Some(page),
+                false,
+            )?)),
+        }
+    }
+
     /// Reads pages that follow each other, all at once; those that do not fit are looked at by
     /// themselves.
     fn check_run(&self, run: &mut [PageInfo], checked: &mut Checked) -> Result<()> {
@@ -201,7 +252,7 @@ impl Data<'_> {
         let inspector = self.inspector;
         let range = page.offset..page.offset.saturating_add(buf.len() as u64);
         let path = inspector.path.join(DATA);
-        let read = file_read::looked(&*inspector.data, range, || {
+        let read = file_read::read_with_retries(&*inspector.data, range, || {
             read_page(&*inspector.data, &path, page.page, page.crc, buf)
         });
         match read {

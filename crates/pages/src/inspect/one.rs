@@ -191,9 +191,16 @@ fn in_data(inspector: &Inspector, page: u64) -> Result<FoundPage> {
         });
     };
     let map = PageMap::of(file, inspector.path.join(MAP), inspector.header.checksums);
+    let data = Data { inspector, map };
     let entries = MAP_SECTOR_ENTRIES as u64;
-    let entry = match map.read(page / entries) {
-        Ok(sector) => sector.entries[(page % entries) as usize],
+    let entry = match data.map.read(page / entries) {
+        Ok(known) if known.was_written => known.sector.entries[(page % entries) as usize],
+        Ok(_) => {
+            return Ok(FoundPage {
+                damage: data.lost_with(page)?,
+                ..ABSENT
+            });
+        }
         Err(e) => {
             return Ok(FoundPage {
                 damage: Some(inspector.damage(e, None, false)?),
@@ -213,7 +220,6 @@ fn in_data(inspector: &Inspector, page: u64) -> Result<FoundPage> {
         crc: checksums.then_some(crc),
         held: Held::Whole,
     };
-    let data = Data { inspector, map };
     let damage = data.read(&info, &mut bytes)?;
     let held = match (&damage, checksums) {
         (Some(_), _) => Held::Damaged,

@@ -96,7 +96,7 @@ pub(super) enum Admission {
 pub(super) struct Generations {
     pub(super) open: Generation,
     pub(super) closed: Option<Closed>,
-    /// The pages of `closed`, until the applier takes them.
+    /// The pages of `closed`, until the checkpointer takes them.
     pub(super) to_apply: Vec<u64>,
     /// The data file holds every commit that ends at or below, durably, and the log does not.
     pub(super) applied: Lsn,
@@ -123,7 +123,7 @@ impl Generations {
     /// end up to one commit above `distance`, or above so many changed `pages`: more would leave memory
     /// before they are applied, and each would be read back with the whole record of its commit.
     ///
-    /// The applier sets the pace: the open generation may be about as full as the closed one is
+    /// The checkpointer sets the pace: the open generation may be about as full as the closed one is
     /// applied, so a commit waits for a few pages often instead of for many of them at the end. It
     /// begins a sixteenth ahead, and three sixteenths are left for when all is written: syncing and
     /// forgetting takes time as well.
@@ -196,7 +196,7 @@ impl Generations {
 
     /// The data file holds the closed generation, and its header says so. What is in memory and in the
     /// log of it may go, and the next generation may end.
-    pub(super) fn finishing(&mut self) {
+    pub(super) fn clear_closed(&mut self) {
         self.closed = None;
         self.to_apply = Vec::new();
     }

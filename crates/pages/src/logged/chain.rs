@@ -22,7 +22,7 @@ pub(super) enum Bytes {
 
 /// What a commit left of a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Version {
+pub(super) struct PageVersion {
     /// The end of the commit's record, which is the number of the version.
     pub(super) end: Lsn,
     pub(super) bytes: Bytes,
@@ -33,9 +33,9 @@ pub(super) struct Version {
 
 /// The versions of one page.
 #[derive(Debug, Default)]
-pub(super) struct Chain {
+pub(super) struct VersionChain {
     /// Ascending; the last one is what was committed last.
-    pub(super) versions: Vec<Version>,
+    pub(super) versions: Vec<PageVersion>,
     /// The version that the data file holds; [`Lsn::ORIGIN`] for one that is older than any reader.
     pub(super) base: Lsn,
     /// A commit that changes the page is being appended.
@@ -46,7 +46,7 @@ pub(super) struct Chain {
     pub(super) applied_at: u64,
 }
 
-impl Chain {
+impl VersionChain {
     /// The version that the newest commit left.
     pub(super) fn newest(&self) -> Lsn {
         let last = self.versions.last().map_or(Lsn::ORIGIN, |v| v.end);
@@ -54,12 +54,12 @@ impl Chain {
     }
 
     /// The version that the newest commit left, if the data file does not hold it.
-    pub(super) fn last(&self) -> Option<&Version> {
+    pub(super) fn last(&self) -> Option<&PageVersion> {
         self.versions.last().filter(|v| v.end > self.base)
     }
 
     /// The version that a reader at `at` sees, if it is not the data file's.
-    pub(super) fn visible_at(&self, at: Lsn) -> Option<&Version> {
+    pub(super) fn visible_at(&self, at: Lsn) -> Option<&PageVersion> {
         let version = self.versions.iter().rfind(|v| v.end <= at)?;
         let is_older = version.end < self.base && self.base <= at;
         (!is_older).then_some(version)
@@ -91,10 +91,11 @@ impl Chain {
     }
 
     /// What the data file held is in the file of older versions now: it is about to be overwritten.
-    /// `dropped` is when all pages from one at or below this on were dropped since, if they were.
+    /// `dropped` is the end of the commit that has dropped this page since, with all above it, if one
+    /// has.
     pub(super) fn keep_base(&mut self, slot: u64, dropped: Option<Lsn>) {
         let at = self.versions.partition_point(|v| v.end <= self.base);
-        let kept = Version {
+        let kept = PageVersion {
             end: self.base,
             bytes: Bytes::Spilled(slot),
             redo: Vec::new(),
@@ -102,7 +103,7 @@ impl Chain {
         self.versions.insert(at, kept);
         let next = self.versions.get(at + 1).map(|v| v.end);
         if let Some(end) = dropped.filter(|end| next.is_none_or(|next| *end < next)) {
-            let zero = Version {
+            let zero = PageVersion {
                 end,
                 bytes: Bytes::Zero,
                 redo: Vec::new(),
@@ -181,18 +182,18 @@ impl Readers {
 mod tests {
     use super::*;
 
-    fn version(end: u64) -> Version {
-        Version {
+    fn version(end: u64) -> PageVersion {
+        PageVersion {
             end: Lsn(end),
             bytes: Bytes::Memory(vec![0; 1].into()),
             redo: vec![Lsn(end - 1)],
         }
     }
 
-    fn chain(ends: &[u64]) -> Chain {
-        Chain {
+    fn chain(ends: &[u64]) -> VersionChain {
+        VersionChain {
             versions: ends.iter().map(|e| version(*e)).collect(),
-            ..Chain::default()
+            ..VersionChain::default()
         }
     }
 

@@ -10,9 +10,10 @@ use crate::changes::{Change, Changes};
 use crate::error::{Error, Result};
 use crate::page_file::Committed;
 use logforce_core::{
-    CommitHandle, ErrorKind as LogErrorKind, Guarantee, MAX_RECORD_LEN, Policy, RecordRange,
+    CommitHandle, Error as LogError, ErrorKind as LogErrorKind, Guarantee, MAX_RECORD_LEN, Policy,
+    RecordRange,
 };
-use logforce_format::{Lsn, RedoWriter};
+use logforce_format::{Lsn, RedoRecord, RedoWriter, planted};
 use std::future::Future;
 use std::ops::Range;
 use std::pin::Pin;
@@ -39,8 +40,8 @@ enum Outcome {
 
 /// A redo record, and of each of its pages the records below its ranges: none if its whole image is in
 /// it.
-struct Encoded {
-    record: Vec<u8>,
+struct Encoded<'a> {
+    record: RedoRecord<'a>,
     below: Vec<Vec<Lsn>>,
 }
 
@@ -98,7 +99,9 @@ impl LoggedStore {
         append: impl Fn(&[&[u8]], Decided<'_>) -> logforce_core::Result<T>,
     ) -> Result<(Point, T)> {
         self.data_dir.check_process()?;
-        self.reach(changes.page_count(view.page_count()))?;
+        if !planted!("commit-without-room") {
+            self.reach(changes.page_count(view.page_count()))?;
+        }
         let mut freed = false;
         loop {
             match self.try_append(view.end(), changes, &append) {
@@ -108,10 +111,11 @@ impl LoggedStore {
                 {
                     freed = true;
                     if !self.state().generations.is_dirty() {
-                        return Err(Error::Log(e));
+                        return Err(no_space_in_log(e));
                     }
                     self.checkpoint()?;
                 }
+                Err(Error::Log(e)) => return Err(no_space_in_log(e)),
                 other => return other,
             }
         }
@@ -141,7 +145,7 @@ impl LoggedStore {
             point = Some(published);
             slots = pruned.slots;
         };
-        let appended = append(&[&encoded.record[..]], &mut decided).map_err(Error::Log)?;
+        let appended = append(&encoded.record.parts(), &mut decided).map_err(Error::Log)?;
         let Some(point) = point else {
             // The log calls it before it returns.
             return Err(Error::Closed);
@@ -180,29 +184,30 @@ impl LoggedStore {
         }
     }
 
-    fn encode(&self, changes: &Changes, planned: &[Planned]) -> Result<Encoded> {
+    fn encode<'a>(&self, changes: &'a Changes, planned: &[Planned]) -> Result<Encoded<'a>> {
         let page_size = self.page_size();
+        // A page's image is as good as ranges that take more than this, and begins its redo anew.
+        let most = page_size / 2 - RedoWriter::ranges_len(&[]);
         let mut below = Vec::with_capacity(planned.len());
-        let mut capacity = 0;
+        // Bytes of the images, and of all else.
+        let (mut images, mut capacity) = (0, 0);
         let mut ranges: Vec<Option<Vec<Range<usize>>>> = Vec::with_capacity(planned.len());
         for (change, planned) in changes.pages.values().zip(planned) {
             let changed = match (change, &planned.before) {
-                (Change::Write { image, .. }, Some(before)) => Some(diff::changed(before, image)),
+                (Change::Write { image, .. }, Some(before)) => diff::changed(before, image, most),
                 _ => None,
             };
-            // Above half a page the image is as good, and begins the page's redo anew.
-            let changed = changed.filter(|r| RedoWriter::ranges_len(r) <= page_size / 2);
-            capacity += match &changed {
-                Some(ranges) => RedoWriter::ranges_len(ranges),
-                None => page_size + RedoWriter::ranges_len(&[]),
-            };
+            capacity += RedoWriter::ranges_len(changed.as_deref().unwrap_or_default());
+            if changed.is_none() && matches!(change, Change::Write { .. }) {
+                images += page_size;
+            }
             below.push(match &changed {
                 Some(_) => planned.below.clone(),
                 None => Vec::new(),
             });
             ranges.push(changed);
         }
-        let len = capacity + LOG_OVERHEAD;
+        let len = images + capacity + LOG_OVERHEAD;
         if len > MAX_RECORD_LEN {
             return Err(Error::TooLarge {
                 len: len as u64,
@@ -223,15 +228,17 @@ impl LoggedStore {
         })
     }
 
-    fn count(&self, changes: &Changes, encoded: &Encoded) {
-        let images = encoded.below.iter().filter(|b| b.is_empty()).count() as u64;
+    fn count(&self, changes: &Changes, encoded: &Encoded<'_>) {
         add(&self.counts.commits, 1);
         add(&self.counts.pages_committed, changes.pages.len() as u64);
-        add(&self.counts.bytes_logged, encoded.record.len() as u64);
-        add(&self.counts.images_logged, images);
+        add(&self.counts.bytes_logged, encoded.record.byte_len() as u64);
+        add(
+            &self.counts.images_logged,
+            encoded.record.image_count() as u64,
+        );
     }
 
-    /// Keeps memory within its bound, and wakes the applier if a generation has ended.
+    /// Keeps memory within its bound, and wakes the checkpointer if a generation has ended.
     fn after_commit(&self) {
         let limit = self.options.changed_cache() / self.page_size();
         let durable = self.log.durable_lsn();
@@ -248,6 +255,14 @@ impl LoggedStore {
             // Commits that waited for the generation to end.
             self.progress.notify(self.runtime());
         }
+    }
+}
+
+/// As the user of a page file sees it, who cannot truncate its log.
+fn no_space_in_log(error: LogError) -> Error {
+    match error {
+        LogError::NoSpace { path, need, source } => Error::NoSpace { path, need, source },
+        other => Error::Log(other),
     }
 }
 

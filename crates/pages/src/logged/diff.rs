@@ -4,41 +4,72 @@ use std::ops::Range;
 
 /// Changed bytes closer together than this are one range: its header would take as much.
 const GAP: usize = 16;
-/// How many bytes are compared at once.
-const STEP: usize = 8;
+/// Bytes of the header of a range in a redo record.
+const HEADER: usize = 8;
+/// How many bytes are compared at once. Fewer than a gap: what differs within is one range.
+const WORD: usize = size_of::<u64>();
 
-/// The ranges in which two pages of the same size differ, ascending and apart from each other.
-pub(super) fn changed(before: &[u8], after: &[u8]) -> Vec<Range<usize>> {
+/// The ranges in which two pages of the same size differ, ascending and apart from each other. None if
+/// they would take more than `most` bytes in a redo record: it is not looked further then.
+pub(super) fn changed(before: &[u8], after: &[u8], most: usize) -> Option<Vec<Range<usize>>> {
     let mut ranges: Vec<Range<usize>> = Vec::new();
-    let mut add = |at: usize| match ranges.last_mut() {
-        Some(last) if at - last.end < GAP => last.end = at + 1,
-        _ => ranges.push(at..at + 1),
-    };
-    let steps = before.chunks(STEP).zip(after.chunks(STEP));
-    for (n, (a, b)) in steps.enumerate() {
-        if a != b {
-            let differs = a.iter().zip(b).enumerate().filter(|(_, (a, b))| a != b);
-            differs.for_each(|(i, _)| add(n * STEP + i));
+    // Bytes of the ranges but for the last one, which grows.
+    let mut len = 0;
+    let (words_before, rest_before) = before.as_chunks::<WORD>();
+    let (words_after, rest_after) = after.as_chunks::<WORD>();
+    let words = words_before.iter().zip(words_after).enumerate();
+    let differing = words.filter_map(|(n, (a, b))| {
+        let differs = u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b);
+        let first = differs.trailing_zeros() as usize / 8;
+        let end = WORD - differs.leading_zeros() as usize / 8;
+        (differs != 0).then(|| n * WORD + first..n * WORD + end)
+    });
+    let rest = before.len() - rest_before.len();
+    let behind = (rest..).zip(rest_before.iter().zip(rest_after));
+    let behind = behind.filter(|(_, (a, b))| a != b);
+    let behind = behind.map(|(at, _)| at..at + 1);
+    for range in differing.chain(behind) {
+        match ranges.last_mut() {
+            Some(last) if range.start - last.end < GAP => last.end = range.end,
+            last => {
+                len += last.map_or(0, |last| HEADER + last.len());
+                ranges.push(range);
+            }
+        }
+        let last = ranges.last().map_or(0, |last| HEADER + last.len());
+        if len + last > most {
+            return None;
         }
     }
-    ranges
+    Some(ranges)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use logforce_format::RedoWriter;
 
-    fn ranges(after: impl Fn(&mut [u8])) -> Vec<(usize, usize)> {
-        let before = vec![7; 512];
+    fn ranges_of(len: usize, after: impl Fn(&mut [u8])) -> Vec<(usize, usize)> {
+        let before = vec![7; len];
         let mut page = before.clone();
         after(&mut page);
-        let ranges = changed(&before, &page);
-        let mut rebuilt = before;
+        let ranges = changed(&before, &page, usize::MAX).unwrap();
+        let mut rebuilt = before.clone();
         for r in &ranges {
             rebuilt[r.clone()].copy_from_slice(&page[r.clone()]);
         }
         assert_eq!(rebuilt, page);
+        // As many bytes as they take in a record, and no fewer, are enough.
+        let len = RedoWriter::ranges_len(&ranges) - RedoWriter::ranges_len(&[]);
+        assert_eq!(changed(&before, &page, len).as_ref(), Some(&ranges));
+        if len > 0 {
+            assert_eq!(changed(&before, &page, len - 1), None);
+        }
         ranges.iter().map(|r| (r.start, r.end)).collect()
+    }
+
+    fn ranges(after: impl Fn(&mut [u8])) -> Vec<(usize, usize)> {
+        ranges_of(512, after)
     }
 
     #[test]
@@ -51,5 +82,37 @@ mod tests {
         assert_eq!(near, [(100, 117)]);
         let apart = ranges(|p| (p[100], p[117]) = (1, 1));
         assert_eq!(apart, [(100, 101), (117, 118)]);
+        let within = ranges(|p| (p[9], p[14]) = (1, 1));
+        assert_eq!(within, [(9, 15)]);
+        let behind_the_words = ranges_of(21, |p| (p[2], p[20]) = (1, 1));
+        assert_eq!(behind_the_words, [(2, 3), (20, 21)]);
+    }
+
+    /// As one byte after the other would give them.
+    #[test]
+    fn words_give_what_bytes_give() {
+        for seed in 0..2000u64 {
+            let mut bits = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+            let before = [7u8; 128];
+            let mut after = before;
+            for byte in &mut after {
+                bits ^= bits << 13;
+                bits ^= bits >> 7;
+                bits ^= bits << 17;
+                *byte ^= u8::from(bits % (1 + seed % 40) == 0);
+            }
+            let mut expected: Vec<Range<usize>> = Vec::new();
+            for at in (0..128).filter(|at| before[*at] != after[*at]) {
+                match expected.last_mut() {
+                    Some(last) if at - last.end < GAP => last.end = at + 1,
+                    _ => expected.push(at..at + 1),
+                }
+            }
+            assert_eq!(
+                changed(&before, &after, usize::MAX),
+                Some(expected),
+                "{seed}"
+            );
+        }
     }
 }

@@ -2,11 +2,11 @@
 //! cannot hold must not get into the log, from where it could never leave.
 
 use super::LoggedStore;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, is_no_space};
 use crate::files::DATA;
 use crate::growth::{next_end, zeroes};
-use crate::write_out::{gather, is_no_space};
-use std::io::{self, ErrorKind};
+use crate::write_out::gather;
+use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -49,13 +49,16 @@ impl LoggedStore {
         }
         self.progress.notify(self.runtime());
         let path = || self.data_dir.path_of(DATA);
-        grown.map(drop).map_err(|e| match e.kind() {
-            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Error::NoSpace {
+        grown.map(drop).map_err(|e| match is_no_space(&e) {
+            true => Error::NoSpace {
                 path: path(),
-                need: page_count * u64::from(self.header.page_size),
+                need: self
+                    .data
+                    .offset(page_count)
+                    .saturating_sub(self.data.offset(reached)),
                 source: Arc::new(e),
             },
-            _ => Error::io("make room for more pages in", path())(e),
+            false => Error::io("make room for more pages in", path())(e),
         })
     }
 
@@ -86,8 +89,8 @@ impl LoggedStore {
     fn extend(&self, offsets: Range<u64>, page_count: u64) -> io::Result<()> {
         self.data.map.extend(page_count)?;
         let runs = gather(zeroes(offsets, &self.zeroes));
-        // No barrier: one that failed here might lose what the applier has written, and the applier's
-        // own would not tell. Its checkpoint makes this durable with everything else.
+        // No barrier: one that failed here might lose what the checkpointer has written, and the
+        // checkpointer's own would not tell. Its checkpoint makes this durable with everything else.
         self.writers.write(&self.data.file, runs, false)
     }
 }

@@ -31,9 +31,17 @@ pub(crate) struct PageMap {
     end: Mutex<u64>,
 }
 
+/// A sector of the map.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    pub(crate) sector: MapSector,
+    /// It was written at some time: it is not what a hole of the file reads as.
+    pub(crate) was_written: bool,
+}
+
 #[derive(Default)]
 struct Cached {
-    sectors: HashMap<u64, MapSector>,
+    sectors: HashMap<u64, Known>,
     /// Changed, and not written yet.
     dirty: BTreeSet<u64>,
 }
@@ -60,11 +68,21 @@ impl PageMap {
     }
 
     pub(super) fn open(data_dir: &DataDir, checksums: bool) -> Result<PageMap> {
-        let file = data_dir.open_file(MAP, false)?;
         let path = data_dir.path_of(MAP);
+        let file = match data_dir.open_file(MAP, false) {
+            Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                return Err(Error::Damaged {
+                    path,
+                    what: "page map".to_owned(),
+                    offset: 0,
+                    found: "the file is missing".to_owned(),
+                });
+            }
+            file => file?,
+        };
         let len = file.len().map_err(Error::io("look at", &path))?;
         let map = PageMap::of(file, path, checksums);
-        map.covers(len.next_multiple_of(MAP_SECTOR_LEN as u64));
+        map.extend_end(len.next_multiple_of(MAP_SECTOR_LEN as u64));
         Ok(map)
     }
 
@@ -101,37 +119,66 @@ impl PageMap {
     }
 
     /// A sector as the file has it.
-    pub(crate) fn read(&self, sector: u64) -> Result<MapSector> {
+    pub(crate) fn read(&self, sector: u64) -> Result<Known> {
         let offset = sector * MAP_SECTOR_LEN as u64;
         let range = offset..offset + MAP_SECTOR_LEN as u64;
-        file_read::looked(&*self.file, range, || {
+        file_read::read_with_retries(&*self.file, range, || {
             let mut buf = [0; MAP_SECTOR_LEN];
             // Behind the end of the file nothing was written.
             let got = file_read::read(&*self.file, offset, &mut buf, ReadSource::Cache);
             let found = match got.map_err(Error::io("read", &self.path))? {
                 ReadResult::Bytes(_) => match MapSector::decode(&buf, sector) {
-                    Ok(sector) => return Ok(sector),
+                    Ok(sector) => {
+                        let was_written = buf.iter().any(|b| *b != 0);
+                        return Ok(Known {
+                            sector,
+                            was_written,
+                        });
+                    }
                     Err(reject) => reject.to_string(),
                 },
                 ReadResult::Lost(e) => format!("the medium does not give it back ({e})"),
             };
-            Err(Error::Damaged {
-                path: self.path.clone(),
-                what: format!(
-                    "sector of the page map, for the pages from {}",
-                    sector * MAP_SECTOR_ENTRIES as u64
-                ),
-                offset,
-                found,
-            })
+            Err(self.damaged(sector, found))
         })
+    }
+
+    fn damaged(&self, sector: u64, found: String) -> Error {
+        Error::Damaged {
+            path: self.path.clone(),
+            what: format!(
+                "sector of the page map, for the pages from {}",
+                sector * MAP_SECTOR_ENTRIES as u64
+            ),
+            offset: sector * MAP_SECTOR_LEN as u64,
+            found,
+        }
+    }
+
+    /// Whether the map ever told of the page, or of one beside it. Where it did not, nothing was ever
+    /// applied there, and the data file holds zeroes.
+    pub(super) fn was_written(&self, page: u64) -> Result<bool> {
+        let (sector, _) = Self::place_of(page);
+        self.with_sector(sector, |cached| {
+            Some(cached.sectors.get(&sector)?.was_written)
+        })
+    }
+
+    /// The map does not tell of the page, whose place in the data file holds something all the same: the
+    /// map's sector was lost.
+    pub(crate) fn lost(&self, page: u64) -> Error {
+        let (sector, _) = Self::place_of(page);
+        self.damaged(
+            sector,
+            format!("it is empty, and the data file holds something of page {page}"),
+        )
     }
 
     /// What the map says of a page.
     pub(super) fn entry(&self, page: u64) -> Result<MapEntry> {
         let (sector, at) = Self::place_of(page);
         self.with_sector(sector, |cached| {
-            Some(cached.sectors.get(&sector)?.entries[at])
+            Some(cached.sectors.get(&sector)?.sector.entries[at])
         })
     }
 
@@ -148,7 +195,9 @@ impl PageMap {
             };
             let (sector, at) = Self::place_of(page);
             let set = self.with_sector(sector, |cached| {
-                cached.sectors.get_mut(&sector)?.entries[at] = entry;
+                let known = cached.sectors.get_mut(&sector)?;
+                known.sector.entries[at] = entry;
+                known.was_written = true;
                 cached.dirty.insert(sector);
                 Some(())
             });
@@ -157,8 +206,8 @@ impl PageMap {
         Ok(())
     }
 
-    /// Has [`write`](Self::write) write all sectors that tell of pages from this one on, or did,
-    /// whether they change or not.
+    /// Marks every sector that tells of pages from this one on, or did, to be written by
+    /// [`write`](Self::write), changed or not.
     pub(super) fn rewrite_from(&self, page: u64) -> Result<()> {
         if planted!("recovered-drop-believed") {
             return Ok(());
@@ -207,7 +256,15 @@ impl PageMap {
         let end = end.div_ceil(MAP_SECTOR_LEN as u64).min(wanted.end);
         let mut sectors = BTreeSet::new();
         let mut buf = vec![0; LONGEST_WRITE * MAP_SECTOR_LEN];
-        for start in (wanted.start..end).step_by(LONGEST_WRITE) {
+        let mut start = wanted.start;
+        // What a sparse file leaves out is not read.
+        while start < end
+            && let Some(at) = self
+                .file
+                .next_data(start * MAP_SECTOR_LEN as u64)
+                .map_err(read_error)?
+        {
+            start = start.max(at / MAP_SECTOR_LEN as u64);
             let next = end.min(start + LONGEST_WRITE as u64);
             let offset = start * MAP_SECTOR_LEN as u64;
             let got = file_read::read(&*self.file, offset, &mut buf, ReadSource::Cache);
@@ -220,6 +277,7 @@ impl PageMap {
                 // Each is looked at by itself, and says which is damaged.
                 ReadResult::Lost(_) => sectors.extend(start..next),
             }
+            start = next;
         }
         Ok(sectors)
     }
@@ -240,21 +298,21 @@ impl PageMap {
                 self.write_run(at / MAP_SECTOR_LEN as u64, &vec![0; len])?;
             }
         }
-        self.covers(needed.max(target));
+        self.extend_end(needed.max(target));
         Ok(())
     }
 
     /// So many pages may be committed without more room: their sectors are written when they are
     /// applied, and zeroes must not be written over them. After a crash the file may be shorter.
-    pub(super) fn covers_pages(&self, page_count: u64) {
-        self.covers(Self::len_for(page_count));
+    pub(super) fn extend_end_to_pages(&self, page_count: u64) {
+        self.extend_end(Self::len_for(page_count));
     }
 
     fn end(&self) -> u64 {
         *self.end.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn covers(&self, len: u64) {
+    fn extend_end(&self, len: u64) {
         let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
         *end = len.max(*end);
     }
@@ -270,7 +328,7 @@ impl PageMap {
         let runs = {
             let mut cached = self.cached();
             let dirty = std::mem::take(&mut cached.dirty);
-            let encoded = |s: &u64| cached.sectors.get(s).map(|m| (*s, m.encode(*s)));
+            let encoded = |s: &u64| cached.sectors.get(s).map(|m| (*s, m.sector.encode(*s)));
             contiguous(dirty.iter().filter_map(encoded))
         };
         let mut result = Ok(());

@@ -2,13 +2,13 @@
 //!
 //! `commit` decides the order and appends, `admission` when it may; `state` is what the mutex guards,
 //! `chain` the versions of one page, `clean` what the data file holds, in memory, `newest` what most
-//! readers see; `grow` makes room for new pages; `read` finds a version; `apply` is the thread that
-//! brings generations of commits into the data file, `proof` the order in which it must; `open` creates
-//! and recovers.
+//! readers see; `grow` makes room for new pages; `read` finds a version; `checkpoint` is the thread
+//! that brings generations of commits into the data file, `proof` the order in which it must; `open`
+//! creates and recovers.
 
 mod admission;
-mod apply;
 mod chain;
+mod checkpoint;
 mod clean;
 mod commit;
 mod diff;
@@ -66,9 +66,9 @@ pub(crate) struct LoggedStore {
     state: Mutex<State>,
     /// Commits and checkpoints wait: pages were applied, or a generation began.
     progress: Event,
-    /// The applier waits: a generation has ended, or the file is closed.
+    /// The checkpointer waits: a generation has ended, or the file is closed.
     work: Event,
-    applier: Mutex<Option<Box<dyn JoinHandle>>>,
+    checkpointer: Mutex<Option<Box<dyn JoinHandle>>>,
     counts: Counts,
 }
 
@@ -153,12 +153,12 @@ impl LoggedStore {
         }
         self.work.notify(self.runtime());
         self.progress.notify(self.runtime());
-        let applier = self
-            .applier
+        let checkpointer = self
+            .checkpointer
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
-        if let Some(thread) = applier {
+        if let Some(thread) = checkpointer {
             // If it has panicked, the failure is in the state.
             let _ = thread.join();
         }

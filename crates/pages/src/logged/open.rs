@@ -2,7 +2,7 @@
 //! brought into it in the background.
 
 use super::LoggedStore;
-use super::chain::{Bytes, Version};
+use super::chain::{Bytes, PageVersion};
 use super::map::PageMap;
 use super::newest::Newest;
 use super::proof::DataFile;
@@ -103,15 +103,15 @@ impl LoggedStore {
         let redo_from = check_log(&data_dir, &header, &log)?;
         let io = |e| Error::io("start a thread for", &data_dir.path)(e);
         let page_size = header.page_size;
-        let is_direct = data_dir.is_direct(page_size) && options.applies_direct(&data_dir);
+        let is_direct = data_dir.can_write_direct(page_size) && options.applies_direct(&data_dir);
         let data = DataFile {
             file: data_dir.open_file(DATA, is_direct)?,
             is_direct,
             map: PageMap::open(&data_dir, header.checksums)?,
             page_size,
         };
-        let spill = Spill::create(&data_dir, page_size)?;
-        // What goes through the system's cache is written by the applier alone.
+        let spill = Spill::new(&data_dir, page_size)?;
+        // What goes through the system's cache is written by the checkpointer alone.
         let threads = if is_direct { options.writers } else { 0 };
         let writers =
             Writers::start(&data_dir.runtime, threads, data_dir.alignment()).map_err(io)?;
@@ -138,7 +138,8 @@ impl LoggedStore {
         // is made above all of them, for it is made by writing.
         let recovered = state.chains.keys().max().map_or(0, |page| page + 1);
         state.room.reached = state.room.reached.max(recovered);
-        data.map.covers_pages(state.room.reached.max(recovered));
+        data.map
+            .extend_end_to_pages(state.room.reached.max(recovered));
         let store = Arc::new(LoggedStore {
             header,
             recovered: state.points.latest.end,
@@ -150,7 +151,7 @@ impl LoggedStore {
             state: Mutex::new(state),
             progress: Event::default(),
             work: Event::default(),
-            applier: Mutex::default(),
+            checkpointer: Mutex::default(),
             counts: Counts::default(),
             data_dir,
             options,
@@ -158,10 +159,13 @@ impl LoggedStore {
             log,
         });
         let own = store.clone();
-        let body = Box::new(move || own.run_applier(slots));
-        let thread = store.data_dir.runtime.spawn("logforce-apply", body);
+        let body = Box::new(move || own.run_checkpointer(slots));
+        let thread = store.data_dir.runtime.spawn("logforce-checkpoint", body);
         let thread = thread.map_err(Error::io("start a thread for", &store.data_dir.path))?;
-        *store.applier.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+        *store
+            .checkpointer
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(thread);
         Ok(store)
     }
 }
@@ -301,11 +305,11 @@ impl Recovery<'_> {
     fn current(&self, page: u64, at: Lsn) -> Result<Image> {
         let version = self.state.chains.get(&page).and_then(|c| c.last());
         match version {
-            Some(Version {
+            Some(PageVersion {
                 bytes: Bytes::Memory(image),
                 ..
             }) => Ok(image.clone()),
-            Some(Version {
+            Some(PageVersion {
                 bytes: Bytes::Log(redo),
                 ..
             }) => self.rebuild(page, redo),

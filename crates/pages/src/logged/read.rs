@@ -6,14 +6,15 @@ use super::chain::Bytes;
 use super::state::Point;
 use crate::changes::Image;
 use crate::error::{Error, Result};
-use crate::file_read;
+use crate::file_read::{self, ReadResult};
 use crate::files::DATA;
 use logforce_core::ErrorKind as LogErrorKind;
-use logforce_device::File;
+use logforce_device::{File, ReadSource};
 use logforce_format::{
     Lsn, MAP_SECTOR_ENTRIES, MapEntry, PAGE_DATA_OFFSET, PageChange, PageFileHeader, Redo,
     page_crc, planted,
 };
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -173,9 +174,12 @@ impl LoggedStore {
     pub(super) fn read_data(&self, page: u64) -> Result<Image> {
         let offset = self.data.offset(page);
         let range = offset..offset + self.page_size() as u64;
-        file_read::looked(&*self.data.file, range, || {
+        file_read::read_with_retries(&*self.data.file, range, || {
             let crc = match self.data.map.entry(page)? {
-                MapEntry::Absent => return Ok(vec![0; self.page_size()].into()),
+                MapEntry::Absent => {
+                    self.check_never_applied(page)?;
+                    return Ok(vec![0; self.page_size()].into());
+                }
                 MapEntry::Present { crc } => crc,
             };
             let mut bytes = vec![0; self.page_size()];
@@ -189,6 +193,21 @@ impl LoggedStore {
             )?;
             Ok(bytes.into())
         })
+    }
+
+    /// The map says that the page was never written. Where it says nothing of the pages beside it
+    /// either, that may be because a sector of it was lost: then the data file tells.
+    fn check_never_applied(&self, page: u64) -> Result<()> {
+        let is_told = self.data.map.was_written(page)?;
+        if planted!("lost-map-sector-believed", true, else is_told) {
+            return Ok(());
+        }
+        let mut bytes = vec![0; self.page_size()];
+        let held = holds(&*self.data.file, self.data.offset(page), &mut bytes);
+        match held.map_err(Error::io("read", self.data_dir.path_of(DATA)))? {
+            false => Ok(()),
+            true => Err(self.data.map.lost(page)),
+        }
     }
 
     /// A version from the records that hold it: an image, and ranges on top.
@@ -215,6 +234,15 @@ impl LoggedStore {
             Some(bytes) => Ok(bytes.into()),
             None => Ok(vec![0; self.page_size()].into()),
         }
+    }
+}
+
+/// Whether the file holds something else than zeroes from `offset` on, as far as `buf` goes. What the
+/// medium does not give back was not left out of the file.
+pub(crate) fn holds(file: &dyn File, offset: u64, buf: &mut [u8]) -> io::Result<bool> {
+    match file_read::read(file, offset, buf, ReadSource::Cache)? {
+        ReadResult::Bytes(read) => Ok(buf[..read].iter().any(|b| *b != 0)),
+        ReadResult::Lost(_) => Ok(true),
     }
 }
 

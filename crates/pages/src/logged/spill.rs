@@ -1,19 +1,21 @@
 //! Older versions of pages that a reader still needs and that are neither in the data file nor in the
-//! log any more: the file `versions`. Never forced, and made anew by each opening: no reader outlives
-//! one.
+//! log any more: the file `versions`. Never forced, and made anew by each opening that needs it: no
+//! reader outlives one.
 
 use crate::changes::Image;
 use crate::error::{Error, Result};
 use crate::file_read;
 use crate::files::{DataDir, VERSIONS};
 use logforce_device::sync::Mutex;
-use logforce_device::{AlignedBuf, File, OpenFile, Write};
+use logforce_device::{AlignedBuf, Directory, File, OpenFile, Write};
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 
 pub(super) struct Spill {
-    file: Arc<dyn File>,
+    dir: Arc<dyn Directory>,
+    /// Made when the first version is kept: a full disk must not keep a page file from being opened.
+    file: OnceLock<Arc<dyn File>>,
     path: PathBuf,
     page_size: u32,
     slots: Mutex<Slots>,
@@ -26,7 +28,8 @@ struct Slots {
 }
 
 impl Spill {
-    pub(super) fn create(data_dir: &DataDir, page_size: u32) -> Result<Spill> {
+    /// Without any version. Removes what an earlier opening has left.
+    pub(super) fn new(data_dir: &DataDir, page_size: u32) -> Result<Spill> {
         let path = data_dir.path_of(VERSIONS);
         match data_dir.dir.remove(VERSIONS) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => {
@@ -34,9 +37,9 @@ impl Spill {
             }
             _ => {}
         }
-        let file = data_dir.dir.open(VERSIONS, OpenFile::CREATE);
         Ok(Spill {
-            file: file.map_err(Error::io("create", &path))?,
+            dir: data_dir.dir.clone(),
+            file: OnceLock::new(),
             path,
             page_size,
             slots: Mutex::default(),
@@ -47,8 +50,19 @@ impl Spill {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The file. Only the checkpointer keeps versions, so no two threads make it.
+    fn file(&self) -> Result<&Arc<dyn File>> {
+        if let Some(file) = self.file.get() {
+            return Ok(file);
+        }
+        let file = self.dir.open(VERSIONS, OpenFile::CREATE);
+        let file = file.map_err(Error::io("create", &self.path))?;
+        Ok(self.file.get_or_init(|| file))
+    }
+
     /// Writes a version, and returns its slot.
     pub(super) fn keep(&self, image: &Image) -> Result<u64> {
+        let file = self.file()?;
         let slot = {
             let mut slots = self.slots();
             match slots.free.pop() {
@@ -61,13 +75,13 @@ impl Spill {
         };
         let mut buf = AlignedBuf::zeroed(image.len(), 512);
         buf.copy_from_slice(image);
-        let ticket = self.file.submit(Write {
+        let ticket = file.submit(Write {
             offset: slot * u64::from(self.page_size),
             range: 0..image.len(),
             buf,
             through: false,
         });
-        let written = self.file.complete(ticket).result;
+        let written = file.complete(ticket).result;
         if written.is_err() {
             self.free([slot]);
         }
@@ -79,8 +93,9 @@ impl Spill {
         let mut buf = vec![0; self.page_size as usize];
         let offset = slot * u64::from(self.page_size);
         let range = offset..offset + buf.len() as u64;
-        file_read::looked(&*self.file, range, || {
-            let read = file_read::read_all(&*self.file, offset, &mut buf);
+        let file = self.file()?;
+        file_read::read_with_retries(&**file, range, || {
+            let read = file_read::read_all(&**file, offset, &mut buf);
             let read = read.map_err(Error::io("read", &self.path))?;
             read.map_err(|found| Error::Damaged {
                 path: self.path.clone(),

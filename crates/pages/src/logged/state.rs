@@ -1,7 +1,7 @@
 //! What the mutex of a logged page file guards: versions and who reads them. Pure memory.
 
 use super::admission::{Closed, Generations};
-use super::chain::{Bytes, Chain, LONGEST_REDO, Pruned, Readers, Version};
+use super::chain::{Bytes, LONGEST_REDO, PageVersion, Pruned, Readers, VersionChain};
 use super::grow::Room;
 use super::resident::Resident;
 use crate::by_page::ByPage;
@@ -66,7 +66,7 @@ impl Points {
 pub(super) struct State {
     pub(super) points: Points,
     pub(super) generations: Generations,
-    pub(super) chains: ByPage<Chain>,
+    pub(super) chains: ByPage<VersionChain>,
     pub(super) readers: Readers,
     /// Drops that a reader may be older than, or that the map does not have yet.
     pub(super) drops: Vec<DroppedRange>,
@@ -146,7 +146,8 @@ impl State {
                 page: self.points.latest.page_count,
             });
         }
-        let newer = |(page, c): &(&u64, &Chain)| **page >= from && (c.reserved || c.newest() > at);
+        let newer =
+            |(page, c): &(&u64, &VersionChain)| **page >= from && (c.reserved || c.newest() > at);
         match self.chains.iter().find(newer) {
             Some((page, _)) => Err(Error::Conflict { page: *page }),
             None => Ok(()),
@@ -180,7 +181,7 @@ impl State {
                 ) => Some(b.clone()),
                 (
                     Change::Write { .. },
-                    Some(Version {
+                    Some(PageVersion {
                         bytes: Bytes::Memory(b),
                         ..
                     }),
@@ -217,8 +218,8 @@ impl State {
 
     /// Puts a commit into the order: it was appended from `start` to `end`. `below` are the records of
     /// each page on whose contents its ranges are put; none if its whole contents were logged. They are
-    /// those of when the page was reserved: since then the applier may have written the version below,
-    /// which is then the data file's. Returns the new state.
+    /// those of when the page was reserved: since then the checkpointer may have written the version
+    /// below, which is then the data file's. Returns the new state.
     pub(super) fn publish(
         &mut self,
         changes: &Changes,
@@ -252,7 +253,7 @@ impl State {
                     (Bytes::Memory(image.clone()), redo)
                 }
             };
-            self.add_version(*page, Version { end, bytes, redo }, &mut pruned);
+            self.add_version(*page, PageVersion { end, bytes, redo }, &mut pruned);
         }
         self.generations.appended(changes, self.points.latest);
         (self.points.latest, pruned)
@@ -260,7 +261,7 @@ impl State {
 
     /// The records that hold the newest version of a page, if the data file does not.
     pub(super) fn last_redo(&self, page: u64) -> Vec<Lsn> {
-        let last = self.chains.get(&page).and_then(Chain::last);
+        let last = self.chains.get(&page).and_then(VersionChain::last);
         last.map(|v| v.redo.clone()).unwrap_or_default()
     }
 
@@ -272,7 +273,7 @@ impl State {
         let written = |page: &u64| changes.pages.contains_key(page);
         let dropped: Vec<u64> = self.chains.keys().copied().collect();
         for page in dropped.into_iter().filter(|p| *p >= from && !written(p)) {
-            let zero = Version {
+            let zero = PageVersion {
                 end,
                 bytes: Bytes::Zero,
                 redo: Vec::new(),
@@ -281,7 +282,7 @@ impl State {
         }
     }
 
-    fn add_version(&mut self, page: u64, version: Version, pruned: &mut Pruned) {
+    fn add_version(&mut self, page: u64, version: PageVersion, pruned: &mut Pruned) {
         let chain = self.chains.entry(page).or_default();
         chain.reserved = false;
         if chain.generation != self.generations.open.number {
@@ -493,7 +494,7 @@ mod tests {
             page_count: 10,
         };
         let mut state = State::new(origin, 0);
-        let version = |end: u64| Version {
+        let version = |end: u64| PageVersion {
             end: Lsn(end),
             bytes: Bytes::Log(vec![Lsn(end - 5)]),
             redo: vec![Lsn(end - 5)],

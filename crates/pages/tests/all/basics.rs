@@ -47,6 +47,35 @@ fn pages_are_there_after_a_commit_and_after_reopening() {
     }
 }
 
+/// A dropped page takes a few bytes of the log, and not a page of the most that a commit may take.
+#[test]
+fn as_many_pages_as_there_are_may_be_dropped_at_once() {
+    const LARGE: usize = 64 << 10;
+    const COUNT: u64 = 1100;
+    for mode in MODES {
+        let disk = disk(1);
+        SimRuntime::run(1, |rt| {
+            let options = options(mode).page_size(LARGE as u32);
+            let options = options.checkpoint_distance(4 << 20).cache(8 << 20);
+            let file = open(rt, &disk, options).unwrap();
+            let mut txn = file.begin().unwrap();
+            txn.set_page_count(COUNT).unwrap();
+            txn.write(7, &[7; LARGE]).unwrap();
+            txn.commit().unwrap();
+            let before = file.stats();
+            let mut txn = file.begin().unwrap();
+            (0..COUNT).for_each(|page| txn.discard(page).unwrap());
+            txn.commit().unwrap();
+            let now = file.stats();
+            assert_eq!(now.pages_committed - before.pages_committed, COUNT);
+            assert_eq!(now.images_logged, before.images_logged);
+            assert!(now.bytes_logged - before.bytes_logged < COUNT * 20);
+            assert_eq!(*file.latest().unwrap().page(7).unwrap(), [0; LARGE][..]);
+            file.close().unwrap();
+        });
+    }
+}
+
 #[test]
 fn a_snapshot_stays_as_it_is() {
     with_file(|file| {

@@ -3,7 +3,7 @@
 
 use crate::common::{PAGE, PATH, disk, open, options, page};
 use logforce_core::OpenMode;
-use logforce_pages::{CommitMode, Error, ErrorKind, PageFile, Result};
+use logforce_pages::{CommitMode, Error, ErrorKind, Inspector, PageFile, Result, Visit};
 use logforce_testkit::{SimDisk, SimRuntime};
 
 const LOG: &str = "/file/log";
@@ -110,6 +110,64 @@ fn a_rotten_sector_of_the_map_is_damage_and_never_an_empty_page() {
     }
 }
 
+/// A sector of zeroes, or a map that ends too early, looks as if its pages had never been written. The
+/// data file says otherwise.
+#[test]
+fn a_lost_sector_of_the_map_is_damage_and_never_an_empty_page() {
+    const SECTOR: usize = 512;
+    let lose = |how: &dyn Fn(&mut Vec<u8>)| {
+        let disk = disk(1);
+        SimRuntime::run(1, |rt| {
+            let file = open(rt, &disk, options_of_a_large_one()).unwrap();
+            let mut txn = file.begin().unwrap();
+            (0..130).for_each(|n| txn.write(n, &page(n + 1)).unwrap());
+            txn.set_page_count(1000).unwrap();
+            txn.commit().unwrap();
+            file.checkpoint().unwrap();
+            file.close().unwrap();
+        });
+        let mut map = disk.file_bytes(PATH, "map").unwrap();
+        how(&mut map);
+        disk.put_file(PATH, "map", &map);
+        reopen(&disk, |file| {
+            let file = file.unwrap();
+            let error = read(&file, 70).unwrap_err();
+            let Error::Damaged { path, offset, .. } = &error else {
+                panic!("{error}");
+            };
+            assert!(path.ends_with("map") && *offset == SECTOR as u64, "{error}");
+            assert!(read(&file, 3).unwrap() == page(4));
+            assert!(read(&file, 500).unwrap() == page(0), "never written");
+        });
+        SimRuntime::run(3, |rt| {
+            let inspector = Inspector::open(disk.system(rt), PATH).unwrap();
+            let mut damages = Vec::new();
+            let report = inspector.walk(&mut |visit| {
+                if let Visit::Damage(damage) = visit {
+                    damages.push((damage.file.clone(), damage.offset));
+                }
+                true
+            });
+            damages.sort();
+            assert_eq!(report.unwrap().damages, damages.len() as u64);
+            let found = inspector.page(70).unwrap();
+            assert!(found.damage.is_some(), "{found:?}");
+            damages
+        })
+    };
+    let second = ("map".to_owned(), SECTOR as u64);
+    let third = ("map".to_owned(), 2 * SECTOR as u64);
+    let zeroed = lose(&|map| map[SECTOR..2 * SECTOR].fill(0));
+    assert_eq!(zeroed, std::slice::from_ref(&second));
+    let cut_short = lose(&|map| map.truncate(SECTOR));
+    assert_eq!(cut_short, [second, third]);
+}
+
+fn options_of_a_large_one() -> logforce_pages::Options {
+    let options = options(CommitMode::Logged).checkpoint_distance(1 << 20);
+    options.cache(1 << 20)
+}
+
 #[test]
 fn one_header_slot_is_enough_and_none_is_damage() {
     for slot in [0, 64 << 10] {
@@ -146,7 +204,7 @@ fn files_that_do_not_belong_together_are_refused() {
     // No map.
     let disk = written();
     assert!(disk.remove_file(PATH, "map"));
-    assert_eq!(kind(&disk), ErrorKind::Io);
+    assert_eq!(kind(&disk), ErrorKind::Damaged);
     // No log beside the data file.
     let disk = written();
     for name in disk.names(LOG).into_keys() {

@@ -4,10 +4,18 @@
 use std::process::Command;
 
 /// The list `PAGES_BY_TEST` of `sim/src/known_bugs/pages.rs`, and the tests.
-const SUSPECTS: [(&str, &str); 5] = [
+const SUSPECTS: [(&str, &str); 7] = [
     (
         "map-change-forgotten",
         "space::dropped_pages_stay_dropped_where_a_write_met_a_full_disk",
+    ),
+    (
+        "lost-map-sector-believed",
+        "damage::a_lost_sector_of_the_map_is_damage_and_never_an_empty_page",
+    ),
+    (
+        "commit-without-room",
+        "space::a_commit_without_room_in_the_data_file_is_refused",
     ),
     ("inspected-table-believed", BESIDE_A_WRITER),
     ("inspected-map-believed", BESIDE_A_WRITER),

@@ -15,7 +15,7 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "failed-flush-forgotten",
         "a sync between two parts of a checkpoint fails, and counts as done",
-    ).found_by(4674),
+    ).found_by(40),
     bug(
         "log-truncated-early",
         "the log is truncated before the header says where redo begins",
@@ -48,7 +48,7 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "page-map-checksum-ignored",
         "a damaged sector of the map is believed",
-    ).found_by(76),
+    ).found_by(748),
     bug(
         "page-header-before-pages",
         "the header is written before the pages that it reaches are durable",
@@ -68,7 +68,7 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "table-checksum-unverified",
         "a damaged node of the page table is believed",
-    ).found_by(5703),
+    ).found_by(7538),
     bug(
         "cow-conflict-missed",
         "two transactions that write one page both commit",
@@ -82,19 +82,19 @@ pub const PAGES: &[KnownBug] = &[
         "a place is written over that the older header slot reaches",
     ).found_by(227),
     bug(
-        "cow-settled-early",
+        "cow-places-published-early",
         "a page is taken for written while an older version of it is in flight",
     ).found_by(1127),
     bug(
-        "cow-settled-late",
+        "cow-places-published-late",
         "a snapshot of what is in flight changes when it is written",
     ).found_by(1062),
     bug(
-        "cow-taken-back-kept",
+        "cow-rolled-back-kept",
         "a commit that was refused for lack of space is shown",
     ).found_by(38),
     bug(
-        "cow-taken-back-base",
+        "cow-rolled-back-base",
         "a transaction that saw a commit that was rolled back may commit",
     ).found_by(26050),
     bug(
@@ -120,7 +120,7 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "redo-looked-up-late",
         "a version is to be rebuilt from ranges alone",
-    ).found_by(279),
+    ).found_by(457),
     bug(
         "torn-page-not-repaired",
         "what recovery redid is not written before the log is truncated",
@@ -133,6 +133,14 @@ pub const PAGES_BY_TEST: &[KnownBug] = &[
     bug(
         "map-change-forgotten",
         "what the map could not write for lack of space is never written",
+    ),
+    bug(
+        "lost-map-sector-believed",
+        "pages whose sector of the map was lost read as if they had never been written",
+    ),
+    bug(
+        "commit-without-room",
+        "a commit is accepted whose pages have no room in the data file",
     ),
     bug(
         "inspected-table-believed",

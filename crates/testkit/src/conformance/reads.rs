@@ -84,6 +84,14 @@ pub fn from_the_medium(t: &Bench) {
             );
         }
     }
+    let found = file.next_data(0).map(|at| at == Some(0));
+    assert!(
+        matches!(found, Ok(true)),
+        "data at the beginning: {found:?}"
+    );
+    // Hints: nothing changes by them, wherever they point.
+    file.begin_write_back(0..unit as u64);
+    file.begin_write_back(unit as u64..u64::MAX);
     expect(file.barrier(Barrier::Full), "barrier");
     file.drop_cache(0..2 * unit as u64);
     file.drop_cache(unit as u64..u64::MAX);

@@ -281,6 +281,32 @@ impl File for SimFile {
         Ok(offered)
     }
 
+    fn next_data(&self, offset: u64) -> io::Result<Option<u64>> {
+        let (s, how) = self.at.look(Call::Len)?;
+        match how {
+            Some(how) if !how.is_short() => Err(how.error()),
+            _ => Ok(s.inodes[&self.inode].next_data(offset)),
+        }
+    }
+
+    fn begin_write_back(&self, range: Range<u64>) {
+        self.at.runtime.point();
+        let mut s = self.at.disk.lock();
+        if s.boot != self.at.boot || s.cut {
+            return;
+        }
+        s.counters.write_backs_begun += 1;
+        // Any of it may have got to the device.
+        let (mut rng, rules) = (s.rng.clone(), s.rules);
+        let inode = s.inode(self.inode);
+        for n in inode.sectors(range.start..range.end.min(inode.size)) {
+            if rng.one_in(2) {
+                inode.write_back(n, rules);
+            }
+        }
+        s.rng = rng;
+    }
+
     fn drop_cache(&self, range: Range<u64>) {
         self.at.runtime.point();
         let mut s = self.at.disk.lock();

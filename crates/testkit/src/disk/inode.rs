@@ -116,6 +116,22 @@ impl Inode {
         }
     }
 
+    /// Where bytes begin that have blocks, from `offset` on.
+    pub fn next_data(&self, offset: u64) -> Option<u64> {
+        let first = offset / self.sector;
+        let reserved = (first < self.reserved).then_some(first);
+        let first_of = [
+            reserved,
+            self.allocated.range(first..).next().copied(),
+            self.stable.range(first..).next().map(|(n, _)| *n),
+            self.device.range(first..).next().map(|(n, _)| *n),
+            self.cache.range(first..).next().map(|(n, _)| *n),
+            self.overlays.range(first..).next().map(|(n, _)| *n),
+        ];
+        let found = first_of.into_iter().flatten().min()? * self.sector;
+        Some(found.max(offset)).filter(|at| *at < self.size)
+    }
+
     /// The sectors that a range of bytes touches.
     pub fn sectors(&self, range: Range<u64>) -> Range<u64> {
         if range.is_empty() {

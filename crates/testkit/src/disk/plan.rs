@@ -88,6 +88,8 @@ pub struct Counters {
     pub bytes: u64,
     /// Barriers of files.
     pub barriers: u64,
+    /// How often the system was to begin to write what it has cached.
+    pub write_backs_begun: u64,
     /// Syncs of directories.
     pub dir_syncs: u64,
     /// Files made.

@@ -450,6 +450,7 @@ fn what_was_asked_is_counted_and_written_down() {
         writes: 2,
         through_writes: 1,
         bytes: 3 * UNIT as u64,
+        write_backs_begun: 0,
         barriers: 1,
         dir_syncs: 1,
         creates: 1,

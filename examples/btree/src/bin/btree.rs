@@ -76,12 +76,18 @@ fn get(tree: &Tree, key: &str) -> Outcome {
 
 fn load(tree: &Tree) -> Outcome {
     let mut lines = std::io::stdin().lock().lines().peekable();
-    let mut keys = 0;
+    let (mut keys, mut number) = (0, 0);
     while lines.peek().is_some() {
         let mut write = tree.begin()?;
         for line in lines.by_ref().take(LOAD) {
             let line = line?;
-            let (key, value) = line.split_once('\t').unwrap_or((&line, ""));
+            number += 1;
+            if line.is_empty() {
+                continue;
+            }
+            let Some((key, value)) = line.split_once('\t') else {
+                return Err(format!("line {number} has no tab between key and value").into());
+            };
             write.put(key, value)?;
             keys += 1;
         }

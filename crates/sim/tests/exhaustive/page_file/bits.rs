@@ -152,7 +152,7 @@ fn flip(
 }
 
 /// Damage is reported as such. Of the log: as the log reports it, or as one that ends too early for its
-/// data file. Once the applier has met damage of the map, calls say that the file has failed.
+/// data file. Once the checkpointer has met damage of the map, calls say that the file has failed.
 fn is_damage(e: &Error, bit: &Bit, what: &str) {
     let fits = match e.kind() {
         ErrorKind::Damaged => true,

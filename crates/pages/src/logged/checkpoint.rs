@@ -7,7 +7,7 @@ use super::chain::Bytes;
 use super::proof::{Applicable, Forced};
 use super::stats::add;
 use crate::changes::Image;
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 use crate::files::{DATA, MAP};
 use crate::header::HeaderSlots;
 use logforce_device::sync::AtomicU32;
@@ -18,8 +18,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Bytes of pages that are written at once, and runs of them: enough for several writes in flight, and
-/// so few that commits that wait for the applier are let go often. Writing 4 MiB takes milliseconds
-/// where they lie together, and a twentieth of a second as a thousand pages here and there.
+/// so few that commits that wait for the checkpointer are let go often. Writing 4 MiB takes
+/// milliseconds where they lie together, and a twentieth of a second as a thousand pages here and
+/// there.
 const CHUNK: usize = 4 << 20;
 const CHUNK_RUNS: usize = 128;
 /// The same where they go through the system's cache: a sync follows, which is worth its time for more.
@@ -46,7 +47,7 @@ impl From<Error> for Stopped {
 
 impl LoggedStore {
     /// The body of the thread.
-    pub(super) fn run_applier(&self, mut slots: HeaderSlots) {
+    pub(super) fn run_checkpointer(&self, mut slots: HeaderSlots) {
         let ended = catch_unwind(AssertUnwindSafe(|| self.apply_generations(&mut slots)));
         if let Err(panic) = ended {
             // Commits that wait for it would wait for ever.
@@ -166,7 +167,7 @@ impl LoggedStore {
         // Before the log is truncated: a reader that finds a version in the log must be able to
         // read it there.
         self.keep_leaving(closed, forced, &written)?;
-        self.state().generations.finishing();
+        self.state().generations.clear_closed();
         self.progress.notify(self.runtime());
         self.finish(closed, &written);
         checkpoint.truncate(&self.log)?;
@@ -423,14 +424,7 @@ fn chunk_len(pages: &[u64], most: usize, most_runs: usize) -> usize {
 
 /// Whether there was no space, which may pass.
 fn is_no_space(error: &Error) -> bool {
-    let kind = match error {
-        Error::Io { source, .. } => source.kind(),
-        _ => return false,
-    };
-    matches!(
-        kind,
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
-    )
+    matches!(error, Error::Io { source, .. } if error::is_no_space(source))
 }
 
 #[cfg(test)]

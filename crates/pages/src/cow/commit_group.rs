@@ -11,9 +11,9 @@ use std::sync::{Arc, PoisonError};
 use std::task::Waker;
 
 /// The commits that one header makes durable, or none of them. Who waits for one of them waits for
-/// its batch.
+/// its group.
 #[derive(Default)]
-pub(crate) struct Batch {
+pub(crate) struct CommitGroup {
     /// Notified when it has an outcome, and when somebody should lead it.
     pub(crate) done: Event,
     state: Mutex<BatchState>,
@@ -30,7 +30,7 @@ struct BatchState {
     next_waker: u64,
 }
 
-impl Batch {
+impl CommitGroup {
     fn state(&self) -> MutexGuard<'_, BatchState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -40,7 +40,7 @@ impl Batch {
         self.state().outcome.clone()
     }
 
-    /// Decides it. [`Batch::notify`] has to follow, without a lock held.
+    /// Decides it. [`CommitGroup::notify`] has to follow, without a lock held.
     pub(crate) fn decide(&self, outcome: Result<()>) {
         self.state().outcome.get_or_insert(outcome);
     }
@@ -98,20 +98,20 @@ impl Batch {
     }
 }
 
-/// The batches that have no outcome yet.
+/// The groups that have no outcome yet.
 #[derive(Default)]
-pub(crate) struct Batches {
+pub(crate) struct CommitGroups {
     /// The commits that the next header makes durable.
-    pub(crate) open: Arc<Batch>,
+    pub(crate) open: Arc<CommitGroup>,
     /// Those that the leader is writing.
-    in_flight: Option<Arc<Batch>>,
+    in_flight: Option<Arc<CommitGroup>>,
     /// Commits were rolled back that somebody took for accepted, and nobody has heard of it yet.
     unreported: Option<Error>,
 }
 
-impl Batches {
+impl CommitGroups {
     /// The one whose outcome is that of everything committed so far; `None` if all is durable.
-    pub(crate) fn last(&self) -> Option<Arc<Batch>> {
+    pub(crate) fn last(&self) -> Option<Arc<CommitGroup>> {
         match self.open.is_empty() {
             true => self.in_flight.clone(),
             false => Some(self.open.clone()),
@@ -120,14 +120,14 @@ impl Batches {
 
     /// Bytes of pages that are committed and not written.
     pub(crate) fn dirty_bytes(&self) -> u64 {
-        self.open.bytes() + self.in_flight.as_ref().map_or(0, |batch| batch.bytes())
+        self.open.bytes() + self.in_flight.as_ref().map_or(0, |group| group.bytes())
     }
 
     /// The leader takes the open one.
-    pub(crate) fn begin_force(&mut self) -> Arc<Batch> {
-        let batch = std::mem::take(&mut self.open);
-        self.in_flight = Some(batch.clone());
-        batch
+    pub(crate) fn begin_force(&mut self) -> Arc<CommitGroup> {
+        let group = std::mem::take(&mut self.open);
+        self.in_flight = Some(group.clone());
+        group
     }
 
     /// The leader is done with it.
@@ -135,17 +135,17 @@ impl Batches {
         self.in_flight = None;
     }
 
-    /// Decides all of them. [`Batch::notify`] has to follow for each, without a lock held.
-    pub(crate) fn end(&mut self, outcome: &Result<()>) -> Vec<Arc<Batch>> {
+    /// Decides all of them. [`CommitGroup::notify`] has to follow for each, without a lock held.
+    pub(crate) fn end(&mut self, outcome: &Result<()>) -> Vec<Arc<CommitGroup>> {
         let open = std::mem::take(&mut self.open);
-        let batches: Vec<_> = self.in_flight.take().into_iter().chain([open]).collect();
-        for batch in &batches {
-            if batch.is_trusted() {
+        let groups: Vec<_> = self.in_flight.take().into_iter().chain([open]).collect();
+        for group in &groups {
+            if group.is_trusted() {
                 self.unreported = outcome.clone().err();
             }
-            batch.decide(outcome.clone());
+            group.decide(outcome.clone());
         }
-        batches
+        groups
     }
 
     /// The error of commits that were taken for accepted, once.
