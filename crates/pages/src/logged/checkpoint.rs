@@ -59,7 +59,7 @@ impl LoggedStore {
 
     fn apply_generations(&self, slots: &mut HeaderSlots) {
         loop {
-            let seen = self.work.observe();
+            let seen = self.checkpointer.work.observe();
             let closed = {
                 let state = self.state();
                 if state.is_closing || state.failure.is_some() {
@@ -68,7 +68,7 @@ impl LoggedStore {
                 state.generations.closed
             };
             let Some(closed) = closed else {
-                self.work.wait(self.runtime(), seen, None);
+                self.checkpointer.work.wait(self.runtime(), seen, None);
                 continue;
             };
             match self.apply(slots, closed) {
@@ -81,8 +81,10 @@ impl LoggedStore {
                 Err(Stopped::Failed(e)) if is_no_space(&e) => {
                     self.state().generations.stalled = Some(self.no_space(e));
                     self.progress.notify(self.runtime());
-                    let seen = self.work.observe();
-                    self.work.wait(self.runtime(), seen, Some(RETRY));
+                    let seen = self.checkpointer.work.observe();
+                    self.checkpointer
+                        .work
+                        .wait(self.runtime(), seen, Some(RETRY));
                 }
                 Err(Stopped::Failed(e)) => {
                     self.fail(e);
@@ -107,14 +109,16 @@ impl LoggedStore {
         if let Some(from) = drops.iter().map(|d| d.from).min() {
             self.drop_pages(forced, closed.at.end, &pages, from)?;
         }
-        let redone = drops.iter().filter(|d| d.end <= self.recovered);
+        let redone = drops
+            .iter()
+            .filter(|d| d.end <= self.checkpointer.recovered);
         if let Some(from) = redone.map(|d| d.from).min() {
             // The run before may have dropped them, and its sync have failed: then the system's cache
             // shows what the medium lacks, and takes it for written.
-            self.data.map.rewrite_from(from)?;
+            self.contents.data.map.rewrite_from(from)?;
         }
         let most = (CHUNK / self.page_size()).max(1);
-        let most_runs = match self.data.is_direct {
+        let most_runs = match self.contents.data.is_direct {
             true => CHUNK_RUNS,
             false => CHUNK_RUNS_CACHED,
         };
@@ -134,7 +138,7 @@ impl LoggedStore {
                     break;
                 }
             }
-            let flushed = match self.data.flush() {
+            let flushed = match self.contents.data.flush() {
                 Err(_) if planted!("failed-flush-forgotten") => true,
                 flushed => flushed.map_err(|e| self.lost(DATA, e))?,
             };
@@ -156,8 +160,8 @@ impl LoggedStore {
             self.log.truncate_front(closed.at.end).map_err(Error::Log)?;
         }
         let map = Error::io("write", self.data_dir.path_of(MAP));
-        self.data.map.write().map_err(map)?;
-        let synced = self.data.sync();
+        self.contents.data.map.write().map_err(map)?;
+        let synced = self.contents.data.sync();
         add(&self.counts.barriers, 2);
         let synced = synced.map_err(|(file, e)| self.lost(file, e))?;
         let (commit, page_count) = (closed.at.commit, closed.at.page_count);
@@ -180,7 +184,7 @@ impl LoggedStore {
     fn drop_pages(&self, forced: Forced, at: Lsn, pages: &[u64], from: u64) -> Result<()> {
         let rewritten = pages.partition_point(|page| *page < from);
         self.keep_bases(forced, &pages[rewritten..])?;
-        let mut present = self.data.map.present_in(from..MAX_PAGES)?;
+        let mut present = self.contents.data.map.present_in(from..MAX_PAGES)?;
         {
             // What the data file holds may be newer: written again since, and applied already.
             let state = self.state();
@@ -197,6 +201,7 @@ impl LoggedStore {
         }
         self.about_to_drop(&present);
         let dropped = self
+            .contents
             .data
             .map
             .set(present.into_iter().map(|page| (page, None)));
@@ -234,7 +239,7 @@ impl LoggedStore {
             dropped
         };
         let image = self.read_data(page)?;
-        let slot = self.spill.keep(&image)?;
+        let slot = self.contents.spill.keep(&image)?;
         let mut state = self.state();
         let chain = state.chains.entry(page).or_default();
         chain.keep_base(slot, dropped);
@@ -256,7 +261,7 @@ impl LoggedStore {
             let image: Image = match bytes {
                 Bytes::Memory(image) => image.clone(),
                 Bytes::Log(redo) => self.rebuild(*page, redo)?,
-                Bytes::Spilled(slot) => self.spill.read(*slot)?,
+                Bytes::Spilled(slot) => self.contents.spill.read(*slot)?,
                 Bytes::Zero => {
                     dropped.push(*page);
                     continue;
@@ -266,10 +271,11 @@ impl LoggedStore {
         }
         let bytes = applicable.len() * self.page_size();
         let result = self
+            .contents
             .data
             .map
             .set(dropped.into_iter().map(|page| (page, None)))
-            .and_then(|()| self.data.write(&self.writers, applicable));
+            .and_then(|()| self.contents.data.write(&self.writers, applicable));
         let result = result.map(|writes| {
             add(&self.counts.writes, writes);
             add(&self.counts.bytes_written, bytes as u64);
@@ -298,7 +304,7 @@ impl LoggedStore {
         }
         for page in needed {
             let image = self.read_data(page)?;
-            let slot = self.spill.keep(&image)?;
+            let slot = self.contents.spill.keep(&image)?;
             let mut state = self.state();
             let base = state.chains.get(&page).map(|c| c.base);
             let dropped = base.and_then(|base| state.dropped_since(page, base));
@@ -349,7 +355,7 @@ impl LoggedStore {
                     Bytes::Log(redo) => self.rebuild(page, &redo)?,
                     Bytes::Spilled(_) | Bytes::Zero => continue,
                 };
-                let slot = self.spill.keep(&image)?;
+                let slot = self.contents.spill.keep(&image)?;
                 self.state().moved(page, end, slot);
             }
         }
@@ -363,7 +369,7 @@ impl LoggedStore {
     fn finish(&self, closed: Closed, written: &[(u64, Lsn)]) {
         for some in written.chunks(FINISH_PAGES) {
             let freed = self.state().written(some);
-            self.spill.free(freed);
+            self.contents.spill.free(freed);
             self.let_others_in(some);
         }
         let pages: Vec<u64> = {
@@ -373,7 +379,7 @@ impl LoggedStore {
         };
         for some in pages.chunks(FINISH_PAGES) {
             let freed = self.state().prune(some);
-            self.spill.free(freed);
+            self.contents.spill.free(freed);
             self.let_others_in(some);
         }
     }

@@ -140,7 +140,9 @@ impl LoggedStore {
             let range = (at.start, at.end);
             let mut state = self.state();
             let (published, pruned) = state.publish(changes, &encoded.below, range);
-            self.newest.published(&state, changes, published.end);
+            self.contents
+                .newest
+                .published(&state, changes, published.end);
             drop(state);
             point = Some(published);
             slots = pruned.slots;
@@ -151,7 +153,7 @@ impl LoggedStore {
             return Err(Error::Closed);
         };
         reserved.is_held = false;
-        self.spill.free(slots);
+        self.contents.spill.free(slots);
         self.count(changes, &encoded);
         self.after_commit();
         Ok((point, appended))
@@ -179,7 +181,7 @@ impl LoggedStore {
             if !std::mem::replace(&mut waited, true) {
                 add(&self.counts.waits, 1);
             }
-            self.work.notify(self.runtime());
+            self.checkpointer.work.notify(self.runtime());
             self.progress.wait(self.runtime(), seen, None);
         }
     }
@@ -251,7 +253,7 @@ impl LoggedStore {
             state.generations.closed.is_some_and(|c| c.applied == 0)
         };
         if has_work {
-            self.work.notify(self.runtime());
+            self.checkpointer.work.notify(self.runtime());
             // Commits that waited for the generation to end.
             self.progress.notify(self.runtime());
         }
@@ -277,7 +279,7 @@ impl Drop for Reserved<'_> {
     fn drop(&mut self) {
         if self.is_held {
             self.store.state().release(self.changes);
-            self.store.work.notify(self.store.runtime());
+            self.store.checkpointer.work.notify(self.store.runtime());
             self.store.progress.notify(self.store.runtime());
         }
     }

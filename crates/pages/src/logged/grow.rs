@@ -53,9 +53,10 @@ impl LoggedStore {
             true => Error::NoSpace {
                 path: path(),
                 need: self
+                    .contents
                     .data
                     .offset(page_count)
-                    .saturating_sub(self.data.offset(reached)),
+                    .saturating_sub(self.contents.data.offset(reached)),
                 source: Arc::new(e),
             },
             false => Error::io("make room for more pages in", path())(e),
@@ -66,13 +67,19 @@ impl LoggedStore {
     /// come here first, and waited. Returns how many pages there is room for.
     fn grow(&self, reached: u64, page_count: u64) -> io::Result<u64> {
         let page_size = self.header.page_size;
-        let (len, needed) = (self.data.offset(reached), self.data.offset(page_count));
+        let (len, needed) = (
+            self.contents.data.offset(reached),
+            self.contents.data.offset(page_count),
+        );
         let step_end = next_end(len, len, page_size);
         if needed > step_end {
-            self.extend(self.data.offset(page_count - 1)..needed, page_count)?;
+            self.extend(
+                self.contents.data.offset(page_count - 1)..needed,
+                page_count,
+            )?;
             return Ok(page_count);
         }
-        let target = self.data.page_at(step_end);
+        let target = self.contents.data.page_at(step_end);
         match self.extend(len..step_end, target) {
             Ok(()) => Ok(target),
             // It may be enough for these pages.
@@ -87,10 +94,10 @@ impl LoggedStore {
     /// Writes to the new end of the data file, which holds `page_count` pages then, and has the map
     /// reach as far.
     fn extend(&self, offsets: Range<u64>, page_count: u64) -> io::Result<()> {
-        self.data.map.extend(page_count)?;
-        let runs = gather(zeroes(offsets, &self.zeroes));
+        self.contents.data.map.extend(page_count)?;
+        let runs = gather(zeroes(offsets, &self.contents.zeroes));
         // No barrier: one that failed here might lose what the checkpointer has written, and the
         // checkpointer's own would not tell. Its checkpoint makes this durable with everything else.
-        self.writers.write(&self.data.file, runs, false)
+        self.writers.write(&self.contents.data.file, runs, false)
     }
 }

@@ -53,23 +53,40 @@ pub(crate) struct LoggedStore {
     /// As it was when the file was opened: for what never changes.
     header: PageFileHeader,
     log: Log,
-    /// Commits that end up to here were read from the log when the file was opened.
-    recovered: Lsn,
-    data: DataFile,
-    /// A page of zeroes.
-    zeroes: Image,
-    newest: Newest,
-    spill: Spill,
+    contents: PageContents,
     writers: Writers,
     /// Locked for memory only. The log calls `publish` with its own mutex locked: so nothing may call
     /// the log while this is locked.
     state: Mutex<State>,
     /// Commits and checkpoints wait: pages were applied, or a generation began.
     progress: Event,
-    /// The checkpointer waits: a generation has ended, or the file is closed.
-    work: Event,
-    checkpointer: Mutex<Option<Box<dyn JoinHandle>>>,
+    checkpointer: Checkpointer,
     counts: Counts,
+}
+
+/// Where the contents of pages are, beside the state and the log.
+struct PageContents {
+    data: DataFile,
+    newest: Newest,
+    spill: Spill,
+    /// A page of zeroes.
+    zeroes: Image,
+}
+
+/// The thread that checkpoints.
+struct Checkpointer {
+    /// `None` before it is started, and once the file is closed.
+    thread: Mutex<Option<Box<dyn JoinHandle>>>,
+    /// It waits: a generation has ended, or the file is closed.
+    work: Event,
+    /// Commits that end up to here were read from the log when the file was opened.
+    recovered: Lsn,
+}
+
+impl Checkpointer {
+    fn thread(&self) -> MutexGuard<'_, Option<Box<dyn JoinHandle>>> {
+        self.thread.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl LoggedStore {
@@ -126,7 +143,7 @@ impl LoggedStore {
                     state.generations.end(latest);
                 }
             }
-            self.work.notify(self.runtime());
+            self.checkpointer.work.notify(self.runtime());
             self.progress.wait(self.runtime(), seen, None);
         }
     }
@@ -135,7 +152,7 @@ impl LoggedStore {
         let (memory, dirty_pages) = {
             let state = self.state();
             let memory = state.resident.count() as u64 * u64::from(self.header.page_size);
-            let memory = memory + state.clean.bytes() + self.newest.bytes();
+            let memory = memory + state.clean.bytes() + self.contents.newest.bytes();
             (memory, state.generations.dirty_pages())
         };
         self.counts.stats(memory, dirty_pages)
@@ -151,14 +168,10 @@ impl LoggedStore {
         if std::mem::replace(&mut self.state().is_closing, true) {
             return Ok(());
         }
-        self.work.notify(self.runtime());
+        self.checkpointer.work.notify(self.runtime());
         self.progress.notify(self.runtime());
-        let checkpointer = self
-            .checkpointer
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        if let Some(thread) = checkpointer {
+        let thread = self.checkpointer.thread().take();
+        if let Some(thread) = thread {
             // If it has panicked, the failure is in the state.
             let _ = thread.join();
         }

@@ -1,7 +1,6 @@
 //! Creating a logged page file, and opening one: what the log holds beyond the data file is read, and
 //! brought into it in the background.
 
-use super::LoggedStore;
 use super::chain::{Bytes, PageVersion};
 use super::map::PageMap;
 use super::newest::Newest;
@@ -10,6 +9,7 @@ use super::read::put_ranges;
 use super::spill::Spill;
 use super::state::{Point, State};
 use super::stats::Counts;
+use super::{Checkpointer, LoggedStore, PageContents};
 use crate::changes::{Change, Changes, Image};
 use crate::error::{Error, Result};
 use crate::event::Event;
@@ -25,7 +25,7 @@ use logforce_device::sync::Mutex;
 use logforce_format::{
     LoggedState, Lsn, PageChange, PageFileHeader, PageFileId, PageFileKind, Redo, planted,
 };
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 /// What the log's metadata says: the page file that it belongs to.
 const META: &[u8] = b"page file ";
@@ -142,16 +142,20 @@ impl LoggedStore {
             .extend_end_to_pages(state.room.reached.max(recovered));
         let store = Arc::new(LoggedStore {
             header,
-            recovered: state.points.latest.end,
-            data,
-            zeroes: vec![0; page_size as usize].into(),
-            newest: Newest::new(options.newest_cache(), page_size as usize),
-            spill,
+            checkpointer: Checkpointer {
+                thread: Mutex::default(),
+                work: Event::default(),
+                recovered: state.points.latest.end,
+            },
+            contents: PageContents {
+                data,
+                newest: Newest::new(options.newest_cache(), page_size as usize),
+                spill,
+                zeroes: vec![0; page_size as usize].into(),
+            },
             writers,
             state: Mutex::new(state),
             progress: Event::default(),
-            work: Event::default(),
-            checkpointer: Mutex::default(),
             counts: Counts::default(),
             data_dir,
             options,
@@ -162,10 +166,7 @@ impl LoggedStore {
         let body = Box::new(move || own.run_checkpointer(slots));
         let thread = store.data_dir.runtime.spawn("logforce-checkpoint", body);
         let thread = thread.map_err(Error::io("start a thread for", &store.data_dir.path))?;
-        *store
-            .checkpointer
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Some(thread);
+        *store.checkpointer.thread() = Some(thread);
         Ok(store)
     }
 }

@@ -93,7 +93,7 @@ impl LoggedStore {
             let image = match self.find(page, at) {
                 Found::Zero => return Ok(vec![0; self.page_size()].into()),
                 Found::Memory(image) => return Ok(image),
-                Found::Spilled(slot) => return self.spill.read(slot),
+                Found::Spilled(slot) => return self.contents.spill.read(slot),
                 Found::Log(version, redo) => {
                     let image = self.rebuild(page, &redo);
                     if let Ok(image) = &image {
@@ -115,7 +115,7 @@ impl LoggedStore {
                     if let Ok(image) = &read {
                         state.keep_clean(page, image);
                         let base = state.base_of(page);
-                        self.newest.found(&state, page, base, image);
+                        self.contents.newest.found(&state, page, base, image);
                     }
                     return read;
                 }
@@ -140,7 +140,7 @@ impl LoggedStore {
     }
 
     fn find(&self, page: u64, at: Lsn) -> Found {
-        if let Some(image) = self.newest.get(page, at) {
+        if let Some(image) = self.contents.newest.get(page, at) {
             return Found::Memory(image);
         }
         let mut state = self.state();
@@ -148,7 +148,7 @@ impl LoggedStore {
         if let Some(version) = chain.and_then(|c| c.visible_at(at)) {
             return match &version.bytes {
                 Bytes::Memory(image) => {
-                    self.newest.found(&state, page, version.end, image);
+                    self.contents.newest.found(&state, page, version.end, image);
                     Found::Memory(image.clone())
                 }
                 Bytes::Log(redo) => Found::Log(version.end, redo.clone()),
@@ -162,7 +162,7 @@ impl LoggedStore {
         }
         match state.clean.get(page).cloned() {
             Some(image) => {
-                self.newest.found(&state, page, base, &image);
+                self.contents.newest.found(&state, page, base, &image);
                 Found::Memory(image)
             }
             None => Found::Data(state.applies),
@@ -172,10 +172,10 @@ impl LoggedStore {
     /// A page as the data file holds it, with its checksum verified. Further looks decide whether it is
     /// damaged: what a transfer got wrong once is no damage of the medium.
     pub(super) fn read_data(&self, page: u64) -> Result<Image> {
-        let offset = self.data.offset(page);
+        let offset = self.contents.data.offset(page);
         let range = offset..offset + self.page_size() as u64;
-        file_read::read_with_retries(&*self.data.file, range, || {
-            let crc = match self.data.map.entry(page)? {
+        file_read::read_with_retries(&*self.contents.data.file, range, || {
+            let crc = match self.contents.data.map.entry(page)? {
                 MapEntry::Absent => {
                     self.check_never_applied(page)?;
                     return Ok(vec![0; self.page_size()].into());
@@ -185,7 +185,7 @@ impl LoggedStore {
             let mut bytes = vec![0; self.page_size()];
             let crc = self.header.checksums.then_some(crc);
             read_page(
-                &*self.data.file,
+                &*self.contents.data.file,
                 &self.data_dir.path_of(DATA),
                 page,
                 crc,
@@ -198,15 +198,19 @@ impl LoggedStore {
     /// The map says that the page was never written. Where it says nothing of the pages beside it
     /// either, that may be because a sector of it was lost: then the data file tells.
     fn check_never_applied(&self, page: u64) -> Result<()> {
-        let is_told = self.data.map.was_written(page)?;
+        let is_told = self.contents.data.map.was_written(page)?;
         if planted!("lost-map-sector-believed", true, else is_told) {
             return Ok(());
         }
         let mut bytes = vec![0; self.page_size()];
-        let held = holds(&*self.data.file, self.data.offset(page), &mut bytes);
+        let held = holds(
+            &*self.contents.data.file,
+            self.contents.data.offset(page),
+            &mut bytes,
+        );
         match held.map_err(Error::io("read", self.data_dir.path_of(DATA)))? {
             false => Ok(()),
-            true => Err(self.data.map.lost(page)),
+            true => Err(self.contents.data.map.lost(page)),
         }
     }
 
@@ -312,7 +316,11 @@ impl LoggedView {
         let changed: Vec<u64> = store.state().chains.keys().copied().collect();
         let entries = MAP_SECTOR_ENTRIES as u64;
         let count = self.page_count();
-        let mut sectors = store.data.map.known_sectors(0..count.div_ceil(entries))?;
+        let mut sectors = store
+            .contents
+            .data
+            .map
+            .known_sectors(0..count.div_ceil(entries))?;
         sectors.extend(changed.into_iter().map(|page| page / entries));
         for sector in sectors {
             for page in sector * entries..((sector + 1) * entries).min(count) {
