@@ -192,7 +192,9 @@ impl Data<'_> {
     /// Of a sector of the map that was never written: whether it was lost, since the data file holds a
     /// page that it ought to tell of.
     fn lost(&self, sector: u64, newest: &dyn Fn(u64) -> Option<bool>) -> Result<Option<Damage>> {
-        let mut pages = sector * ENTRIES..(sector + 1) * ENTRIES;
+        // What lies behind the end at the last checkpoint an opening clears.
+        let end = self.inspector.header.page_count;
+        let mut pages = sector * ENTRIES..((sector + 1) * ENTRIES).min(end);
         match pages.find_map(|page| match newest(page) {
             None => self.lost_with(page).transpose(),
             // Its place may be written before the map is.

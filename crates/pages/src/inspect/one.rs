@@ -196,8 +196,10 @@ fn in_data(inspector: &Inspector, page: u64) -> Result<FoundPage> {
     let entry = match data.map.read(page / entries) {
         Ok(known) if known.was_written => known.sector.entries[(page % entries) as usize],
         Ok(_) => {
+            let is_old = page < inspector.header.page_count;
+            let damage = is_old.then(|| data.lost_with(page)).transpose()?;
             return Ok(FoundPage {
-                damage: data.lost_with(page)?,
+                damage: damage.flatten(),
                 ..ABSENT
             });
         }

@@ -101,6 +101,17 @@ impl PageMap {
         self.cached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The first page of which the next sector tells.
+    pub(super) fn next_sector(page: u64) -> u64 {
+        let (sector, _) = Self::place_of(page);
+        (sector + 1).saturating_mul(MAP_SECTOR_ENTRIES as u64)
+    }
+
+    /// The path of a file beside it.
+    pub(super) fn beside(&self, name: &str) -> PathBuf {
+        self.path.with_file_name(name)
+    }
+
     fn place_of(page: u64) -> (u64, usize) {
         let entries = MAP_SECTOR_ENTRIES as u64;
         (page / entries, (page % entries) as usize)

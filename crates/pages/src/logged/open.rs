@@ -2,6 +2,7 @@
 //! brought into it in the background.
 
 use super::chain::{Bytes, PageVersion};
+use super::grow::clear_end;
 use super::map::PageMap;
 use super::newest::Newest;
 use super::proof::DataFile;
@@ -110,6 +111,7 @@ impl LoggedStore {
             map: PageMap::open(&data_dir, header.checksums)?,
             page_size,
         };
+        let zeroes: Image = vec![0; page_size as usize].into();
         let spill = Spill::new(&data_dir, page_size)?;
         // What goes through the system's cache is written by the checkpointer alone.
         let threads = if is_direct { options.writers } else { 0 };
@@ -120,6 +122,9 @@ impl LoggedStore {
             commit: header.commit,
             page_count: header.page_count,
         };
+        if !log.recovered().clean && !planted!("end-not-cleared") {
+            clear_end(&data, &writers, &zeroes, header.page_count)?;
+        }
         let mut state = State::new(at, options.clean_cache());
         let len = data
             .file
@@ -151,7 +156,7 @@ impl LoggedStore {
                 data,
                 newest: Newest::new(options.newest_cache(), page_size as usize),
                 spill,
-                zeroes: vec![0; page_size as usize].into(),
+                zeroes,
             },
             writers,
             state: Mutex::new(state),

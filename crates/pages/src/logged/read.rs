@@ -196,7 +196,8 @@ impl LoggedStore {
     }
 
     /// The map says that the page was never written. Where it says nothing of the pages beside it
-    /// either, that may be because a sector of it was lost: then the data file tells.
+    /// either, that may be because a sector of it was lost: then the data file tells, which grows by
+    /// zeroes, and whose end an opening clears ([`clear_end`](super::grow::clear_end)).
     fn check_never_applied(&self, page: u64) -> Result<()> {
         let is_told = self.contents.data.map.was_written(page)?;
         if planted!("lost-map-sector-believed", true, else is_told) {

@@ -4,7 +4,7 @@
 use crate::common::{PAGE, PATH, disk, open, options, page};
 use logforce_core::OpenMode;
 use logforce_pages::{CommitMode, Error, ErrorKind, Inspector, PageFile, Result, Visit};
-use logforce_testkit::{SimDisk, SimRuntime};
+use logforce_testkit::{Failure, SimDisk, SimRuntime, Survival};
 
 const LOG: &str = "/file/log";
 /// Where page 0 lies.
@@ -161,6 +161,51 @@ fn a_lost_sector_of_the_map_is_damage_and_never_an_empty_page() {
     assert_eq!(zeroed, std::slice::from_ref(&second));
     let cut_short = lose(&|map| map.truncate(SECTOR));
     assert_eq!(cut_short, [second, third]);
+}
+
+/// The zeroes by which the data file has grown may not be on the medium after a crash, and what deleted
+/// files have left shows there on some filesystems. It is no page that the map has lost.
+#[test]
+fn what_a_crash_left_at_the_end_of_the_data_file_is_no_damage() {
+    let disk = disk(1);
+    SimRuntime::run(1, |rt| {
+        let file = open(rt, &disk, options_of_a_large_one()).unwrap();
+        let mut txn = file.begin().unwrap();
+        (0..10).for_each(|n| txn.write(n, &page(n + 1)).unwrap());
+        txn.commit().unwrap();
+        file.checkpoint().unwrap();
+        let mut txn = file.begin().unwrap();
+        txn.write(100, &page(101)).unwrap();
+        txn.commit().unwrap();
+        disk.cut();
+    });
+    disk.crash(Failure::Power, Some(Survival::Kept), 1);
+    let mut bytes = disk.file_bytes(PATH, "pages").unwrap();
+    let place = |number: usize| DATA as usize + number * PAGE..DATA as usize + (number + 1) * PAGE;
+    for number in [70, 100, 101, 127] {
+        bytes[place(number)].fill(0xee);
+    }
+    disk.put_file(PATH, "pages", &bytes);
+    SimRuntime::run(2, |rt| {
+        let inspector = Inspector::open(disk.system(rt), PATH).unwrap();
+        assert_eq!(inspector.walk(&mut |_| true).unwrap().damages, 0);
+        assert_eq!(inspector.page(70).unwrap().damage, None);
+    });
+    for _ in 0..2 {
+        reopen(&disk, |file| {
+            let file = file.unwrap();
+            let mut txn = file.begin().unwrap();
+            txn.set_page_count(135).unwrap();
+            txn.commit().unwrap();
+            for number in [70, 101, 127] {
+                assert!(read(&file, number).unwrap() == page(0), "page {number}");
+            }
+            assert!(read(&file, 100).unwrap() == page(101));
+            assert!(read(&file, 9).unwrap() == page(10));
+            file.checkpoint().unwrap();
+            file.close().unwrap();
+        });
+    }
 }
 
 fn options_of_a_large_one() -> logforce_pages::Options {

@@ -4,7 +4,7 @@
 use std::process::Command;
 
 /// The list `PAGES_BY_TEST` of `sim/src/known_bugs/pages.rs`, and the tests.
-const SUSPECTS: [(&str, &str); 7] = [
+const SUSPECTS: [(&str, &str); 8] = [
     (
         "map-change-forgotten",
         "space::dropped_pages_stay_dropped_where_a_write_met_a_full_disk",
@@ -12,6 +12,10 @@ const SUSPECTS: [(&str, &str); 7] = [
     (
         "lost-map-sector-believed",
         "damage::a_lost_sector_of_the_map_is_damage_and_never_an_empty_page",
+    ),
+    (
+        "end-not-cleared",
+        "damage::what_a_crash_left_at_the_end_of_the_data_file_is_no_damage",
     ),
     (
         "commit-without-room",

@@ -120,7 +120,7 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "redo-looked-up-late",
         "a version is to be rebuilt from ranges alone",
-    ).found_by(457),
+    ).found_by(570),
     bug(
         "torn-page-not-repaired",
         "what recovery redid is not written before the log is truncated",
@@ -137,6 +137,10 @@ pub const PAGES_BY_TEST: &[KnownBug] = &[
     bug(
         "lost-map-sector-believed",
         "pages whose sector of the map was lost read as if they had never been written",
+    ),
+    bug(
+        "end-not-cleared",
+        "what a crash left in the new end of the data file passes for pages that the map has lost",
     ),
     bug(
         "commit-without-room",
