@@ -29,7 +29,7 @@ pub enum Policy {
 
 /// What a caller waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SyncLevel {
+pub(crate) enum WaitLevel {
     /// Written, not forced.
     Write,
     /// Forced by the log's method.
@@ -40,10 +40,10 @@ pub(crate) enum SyncLevel {
 
 impl Policy {
     /// What a commit waits for; nothing with [`Policy::Interval`].
-    pub(crate) fn level(self) -> Option<SyncLevel> {
+    pub(crate) fn level(self) -> Option<WaitLevel> {
         match self {
-            Policy::Force => Some(SyncLevel::Force),
-            Policy::Write { .. } => Some(SyncLevel::Write),
+            Policy::Force => Some(WaitLevel::Force),
+            Policy::Write { .. } => Some(WaitLevel::Write),
             Policy::Interval { .. } => None,
         }
     }

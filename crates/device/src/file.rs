@@ -104,8 +104,8 @@ pub trait File: Send + Sync {
     /// believed, whatever a retry says.
     fn barrier(&self, barrier: Barrier) -> io::Result<()>;
 
-    /// The first byte from `offset` on that may be other than zero, as far as the filesystem knows where
-    /// the file has holes: at `offset` if it does not. `None` where a hole reaches to the end.
+    /// The first byte from `offset` on that may be other than zero, as far as the filesystem knows
+    /// where the file has holes: at `offset` if it does not. `None` where a hole reaches to the end.
     fn next_data(&self, offset: u64) -> io::Result<Option<u64>> {
         Ok(Some(offset))
     }

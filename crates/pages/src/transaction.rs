@@ -150,8 +150,8 @@ impl Transaction {
         }
     }
 
-    /// Drops a page: it reads as zeroes from now on. The data file keeps its blocks for later pages, and
-    /// a backup leaves it out.
+    /// Drops a page: it reads as zeroes from now on. The data file keeps its blocks for later pages,
+    /// and a backup leaves it out.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for a page that is not there, and [`Error::PageTwice`] if the transaction

@@ -4,7 +4,7 @@
 use crate::background::space_limit::SpaceDecision;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::policy::SyncLevel;
+use crate::policy::WaitLevel;
 use crate::storage::builder::{FILL_PAUSE, OPEN_AHEAD, SegmentBuilder, Spare};
 use crate::storage::segment::Segment;
 use crate::sync::wake::{WaitFor, Wake};
@@ -106,7 +106,7 @@ impl Engine {
             // Without this barrier the list of unforced segments, each with an open file, and what
             // the next opening must scan would grow without bound.
             let written = self.state().tail();
-            self.wait_until(written, SyncLevel::Barrier)?;
+            self.wait_until(written, WaitLevel::Barrier)?;
         }
         let spare = self.take_spare(self.config.options.segment_size);
         let recycled = spare.is_some();

@@ -4,7 +4,7 @@
 use crate::background::location_check::{self, LastCheck};
 use crate::background::stats_writer::{Due, StatsWriter};
 use crate::engine::Engine;
-use crate::policy::SyncLevel;
+use crate::policy::WaitLevel;
 use crate::state::State;
 use crate::state::schedule::Job;
 use crate::sync::wake::WaitFor;
@@ -63,7 +63,7 @@ impl Engine {
                     if let Some(outcome) = state.pipeline.catch_up(upto) {
                         self.publish(state, outcome);
                     } else {
-                        state.pipeline.request(SyncLevel::Force, upto);
+                        state.pipeline.request(WaitLevel::Force, upto);
                     }
                 }
                 Action::Stamp => {
@@ -152,7 +152,7 @@ impl Engine {
             return Action::Force(upto);
         }
         // If a committer is the next leader, the job is its: it is awake or will be woken.
-        let job = if state.pipeline.leader.is_awaited {
+        let job = if state.pipeline.jobs.has_next_leader {
             None
         } else {
             state.take()

@@ -3,7 +3,7 @@
 use crate::engine::Engine;
 use crate::engine::events::Wakeups;
 use crate::error::{Error, Result};
-use crate::policy::{Policy, SyncLevel};
+use crate::policy::{Policy, WaitLevel};
 use crate::state::{State, frames_len};
 use crate::sync::wake::{WaitFor, Wake};
 use logforce_device::Guarantee;
@@ -14,7 +14,7 @@ use std::time::Duration;
 impl Engine {
     /// Stages an atomic append once there is buffer and prepared space for it. Returns the locked
     /// state, and the threads to wake once it is unlocked.
-    pub(crate) fn place(
+    pub(crate) fn stage(
         &self,
         records: &[&[&[u8]]],
         mut each: impl FnMut(Lsn, Lsn),
@@ -55,7 +55,7 @@ impl Engine {
         }
         let segments = state.segments.upcoming();
         let batches = state.buffer.full_batches();
-        state.place(records, each);
+        state.stage(records, each);
         self.metrics.accepted(records);
         let filled = state.buffer.full_batches() > batches;
         let wakeups = Wakeups {
@@ -87,14 +87,14 @@ impl Engine {
                 writer: false,
             }));
         }
-        Ok((!state.buffer.has_room(bytes)).then_some(Wakeups {
+        Ok((!state.buffer.has_space(bytes)).then_some(Wakeups {
             writer: Wake::WriterForSpace.if_needed(true),
             preallocator: false,
         }))
     }
 
     pub(crate) fn append(&self, records: &[&[&[u8]]], each: impl FnMut(Lsn, Lsn)) -> Result<()> {
-        let (state, wakeups) = self.place(records, each)?;
+        let (state, wakeups) = self.stage(records, each)?;
         drop(state);
         self.wake(wakeups);
         Ok(())
@@ -109,7 +109,7 @@ impl Engine {
     ) -> Result<Guarantee> {
         let now = self.runtime().now();
         let mut last = Lsn::ORIGIN;
-        let (mut state, mut wakeups) = self.place(records, |start, end| {
+        let (mut state, mut wakeups) = self.stage(records, |start, end| {
             last = end;
             each(start, end);
         })?;
@@ -132,7 +132,7 @@ impl Engine {
     pub(crate) fn force(&self, end: Lsn) -> Result<Guarantee> {
         if self.durable() < end {
             self.check()?;
-            self.wait_until_timed(end, SyncLevel::Force)?;
+            self.wait_until_timed(end, WaitLevel::Force)?;
         }
         Ok(self.config.force.guarantee)
     }

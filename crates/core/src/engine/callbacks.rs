@@ -2,7 +2,7 @@
 
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::policy::SyncLevel;
+use crate::policy::WaitLevel;
 use crate::state::completions::Completion;
 use crate::types::Committed;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,7 +23,7 @@ impl Engine {
             for Completion { at, level, call } in due {
                 let reached = match level {
                     None => true,
-                    Some(SyncLevel::Write) => self.written() >= at.end,
+                    Some(WaitLevel::Write) => self.written() >= at.end,
                     Some(_) => self.durable() >= at.end,
                 };
                 let result = if reached {

@@ -10,7 +10,7 @@ use crate::engine::Engine;
 use crate::engine::events::Wakeups;
 use crate::error::{Error, Result};
 use crate::metrics::Load;
-use crate::policy::SyncLevel;
+use crate::policy::WaitLevel;
 use crate::state::State;
 use crate::state::batch::BatchBuilder;
 use crate::state::pipeline::WriteKind;
@@ -55,7 +55,7 @@ impl RunningJob<'_> {
     /// The job is over, and all its I/O is joined.
     fn end(&mut self, state: &mut State) {
         self.ended = true;
-        state.pipeline.leader.running -= 1;
+        state.pipeline.jobs.running -= 1;
     }
 
     /// The job is over, and the log has failed. A close waits for this before it releases the lock.
@@ -78,13 +78,13 @@ impl Drop for RunningJob<'_> {
 impl Engine {
     /// Returns once everything below `end` has reached `level`. The calling thread leads a job
     /// itself if no job in progress covers `end`.
-    pub(crate) fn wait_until(&self, end: Lsn, level: SyncLevel) -> Result<()> {
+    pub(crate) fn wait_until(&self, end: Lsn, level: WaitLevel) -> Result<()> {
         let state = self.state();
         self.wait_until_locked(state, Wakeups::default(), end, level)
     }
 
     /// As [`Engine::wait_until`], with the wait in the statistics.
-    pub(crate) fn wait_until_timed(&self, end: Lsn, level: SyncLevel) -> Result<()> {
+    pub(crate) fn wait_until_timed(&self, end: Lsn, level: WaitLevel) -> Result<()> {
         let began = self.runtime().now();
         self.wait_until(end, level)?;
         self.metrics
@@ -98,7 +98,7 @@ impl Engine {
         mut state: MutexGuard<'a, State>,
         mut wakeups: Wakeups,
         end: Lsn,
-        level: SyncLevel,
+        level: WaitLevel,
     ) -> Result<()> {
         // A poisoned log has dropped what was staged: its tail means nothing.
         if !self.poison.is_set() && end > state.tail() {
@@ -112,7 +112,7 @@ impl Engine {
         }
         let mut my_turn = None;
         loop {
-            if level == SyncLevel::Force
+            if level == WaitLevel::Force
                 && let Some(outcome) = state.pipeline.catch_up(end)
             {
                 self.publish(state, outcome);
@@ -155,18 +155,18 @@ impl Engine {
         &self,
         state: &mut State,
         end: Lsn,
-        level: SyncLevel,
+        level: WaitLevel,
         my_turn: &mut Option<u32>,
     ) -> &Event {
         if let Some(job) = state.pipeline.covering_job(level, end) {
             return self.events.jobs.of(job);
         }
-        let leader = &mut state.pipeline.leader;
-        let next = leader.job;
+        let jobs = &mut state.pipeline.jobs;
+        let next = jobs.next;
         let is_mine = planted!("next-leader-looks-once", false, else *my_turn == Some(next));
         // One committer must take the next job when one ends.
-        if !leader.is_awaited || is_mine {
-            leader.is_awaited = true;
+        if !jobs.has_next_leader || is_mine {
+            jobs.has_next_leader = true;
             *my_turn = Some(next);
             return &self.events.next_leader;
         }
@@ -174,11 +174,11 @@ impl Engine {
     }
 
     /// Whether `end` has certainly reached `level`. Takes no lock.
-    fn is_reached(&self, level: SyncLevel, end: Lsn) -> bool {
+    fn is_reached(&self, level: WaitLevel, end: Lsn) -> bool {
         match level {
-            SyncLevel::Force => self.durable() >= end,
-            SyncLevel::Write => self.written() >= end,
-            SyncLevel::Barrier => false,
+            WaitLevel::Force => self.durable() >= end,
+            WaitLevel::Write => self.written() >= end,
+            WaitLevel::Barrier => false,
         }
     }
 

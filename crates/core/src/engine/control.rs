@@ -29,7 +29,7 @@ impl Engine {
     /// Replaces the metadata durably, by barriers.
     pub(crate) fn set_meta(&self, bytes: &[u8]) -> Result<()> {
         // A close waits for this: after it, the file belongs to the next opening.
-        let _in_progress = self.begin_truncation()?;
+        let _in_progress = self.begin_file_change()?;
         self.check_location()?;
         let set = self.poison_on_panic("write the control file of", || {
             self.files.control.set_meta(&self.poison, bytes)

@@ -2,15 +2,15 @@
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::policy::SyncLevel;
+use crate::policy::WaitLevel;
 use crate::sync::wake::{WaitFor, Wake};
 
 /// A truncation or a change of the metadata in progress.
-pub(crate) struct Truncation<'a>(&'a Engine);
+pub(crate) struct FileChange<'a>(&'a Engine);
 
-impl Drop for Truncation<'_> {
+impl Drop for FileChange<'_> {
     fn drop(&mut self) {
-        self.0.state().lifecycle.truncating -= 1;
+        self.0.state().lifecycle.file_changes -= 1;
         let progress = &self.0.events.progress;
         progress.notify(self.0.runtime(), Wake::TruncationDone);
     }
@@ -19,14 +19,14 @@ impl Drop for Truncation<'_> {
 impl Engine {
     /// Registers a truncation or a change of the metadata. A close waits for it, and none begins
     /// after a close: the files belong to the next opening then.
-    pub(crate) fn begin_truncation(&self) -> Result<Truncation<'_>> {
+    pub(crate) fn begin_file_change(&self) -> Result<FileChange<'_>> {
         self.check()?;
         let mut state = self.state();
         if state.lifecycle.closing {
             return Err(Error::Closed);
         }
-        state.lifecycle.truncating += 1;
-        Ok(Truncation(self))
+        state.lifecycle.file_changes += 1;
+        Ok(FileChange(self))
     }
 
     /// Forces everything, writes the last stamp, and marks the control file as clean.
@@ -37,10 +37,10 @@ impl Engine {
             // for ever.
             self.poison.check()?;
             let tail = self.state().tail();
-            self.wait_until(tail, SyncLevel::Force)?;
+            self.wait_until(tail, WaitLevel::Force)?;
             // Under a weak method the durable LSN may be ahead of any barrier, and a stamp of it
             // would be false: so a barrier first.
-            self.wait_until(tail, SyncLevel::Barrier)?;
+            self.wait_until(tail, WaitLevel::Barrier)?;
             let lacks_stamp = || {
                 let state = self.state();
                 state.pipeline.lacks_stamp() && state.has_space_for_empty_batch()
@@ -54,7 +54,7 @@ impl Engine {
             }
         }
         let tail = self.state().tail();
-        self.wait_until(tail, SyncLevel::Barrier)?;
+        self.wait_until(tail, WaitLevel::Barrier)?;
         self.update_control(|c| c.clean = c.anchor.lsn == tail)
     }
 }

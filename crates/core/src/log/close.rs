@@ -44,7 +44,7 @@ impl Handle {
         }
         // Appends that wait for buffer or prepared space return an error now.
         engine.wake_blocked(Wake::Space);
-        engine.wait_for(|state| (state.lifecycle.truncating == 0).then_some(()));
+        engine.wait_for(|state| (state.lifecycle.file_changes == 0).then_some(()));
         let (result, mut panic) = match catch_unwind(AssertUnwindSafe(|| engine.finish())) {
             Ok(result) => (result, None),
             Err(panic) => (Err(engine.unwound("close")), Some(panic)),
@@ -78,7 +78,7 @@ impl Handle {
         run(&mut || engine.join_callback());
         // If the log has failed, a committer may still be writing.
         if !planted!("running-not-joined-before-unlock") {
-            engine.wait_for(|state| (state.pipeline.leader.running == 0).then_some(()));
+            engine.wait_for(|state| (state.pipeline.jobs.running == 0).then_some(()));
         }
         if result.is_ok() {
             run(&mut || report_to_advisor(engine));

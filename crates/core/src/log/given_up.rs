@@ -26,7 +26,7 @@ impl Log {
     pub fn discard_given_up(&self) -> Result<u64> {
         let engine = self.engine();
         // Locks out a close, and truncations, which add to what is kept.
-        let _in_progress = engine.begin_truncation()?;
+        let _in_progress = engine.begin_file_change()?;
         let _no_moves = engine.pins.lock_moves();
         let freed = given_up::discard(&engine.view.dir)?;
         engine.files.retired.forget_given_up();

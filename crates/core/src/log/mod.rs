@@ -204,7 +204,7 @@ impl Log {
     /// dropped. That is no error: [`Log::front_lsn`] says how far the front has moved. This breaks
     /// pins that lie more than [`Options::max_pinned_bytes`] bytes below `front`.
     pub fn truncate_front(&self, front: Lsn) -> Result<()> {
-        let _in_progress = self.engine().begin_truncation()?;
+        let _in_progress = self.engine().begin_file_change()?;
         truncate_front(&self.handle.engine, front)?;
         trace::truncated("front", front);
         Ok(())
@@ -214,7 +214,7 @@ impl Log {
     /// are not used again: reading there fails with [`Error::Voided`]. It may void records that
     /// other threads append while it runs.
     pub fn truncate_back(&self, from: Lsn) -> Result<()> {
-        let _in_progress = self.engine().begin_truncation()?;
+        let _in_progress = self.engine().begin_file_change()?;
         truncate_back(&self.handle.engine, from)?;
         trace::truncated("back", from);
         Ok(())

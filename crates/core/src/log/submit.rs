@@ -7,7 +7,7 @@ use crate::engine::append::set_deadline;
 use crate::engine::events::Wakeups;
 use crate::error::{Error, Result};
 use crate::log::Log;
-use crate::policy::{Policy, SyncLevel};
+use crate::policy::{Policy, WaitLevel};
 use crate::state::State;
 use crate::state::completions::{Call, Completion};
 use crate::sync::wake::Wake;
@@ -50,7 +50,7 @@ struct Pending {
     engine: Arc<Engine>,
     end: Lsn,
     /// What everything below `end` must reach; `None` if being staged is enough.
-    level: Option<SyncLevel>,
+    level: Option<WaitLevel>,
     waker_id: Option<WakerId>,
 }
 
@@ -59,7 +59,7 @@ impl Pending {
     fn result(&self) -> Option<Result<Guarantee>> {
         let reached = match self.level {
             None => true,
-            Some(SyncLevel::Write) => self.engine.written() >= self.end,
+            Some(WaitLevel::Write) => self.engine.written() >= self.end,
             Some(_) => self.engine.durable() >= self.end,
         };
         if reached {
@@ -85,7 +85,7 @@ impl Pending {
             return Poll::Ready(answer);
         }
         let wakers = match self.level {
-            Some(SyncLevel::Write) => &self.engine.events.written_tasks,
+            Some(WaitLevel::Write) => &self.engine.events.written_tasks,
             _ => &self.engine.view.wakers,
         };
         wakers.register(self.end, &mut self.waker_id, context.waker());
@@ -104,7 +104,7 @@ impl Drop for Pending {
     fn drop(&mut self) {
         if let Some(id) = self.waker_id {
             let wakers = match self.level {
-                Some(SyncLevel::Write) => &self.engine.events.written_tasks,
+                Some(WaitLevel::Write) => &self.engine.events.written_tasks,
                 _ => &self.engine.view.wakers,
             };
             wakers.deregister(id);
@@ -365,7 +365,7 @@ impl Engine {
     ) -> Result<CommitHandle> {
         let now = self.runtime().now();
         let mut at = None;
-        let (state, wakeups) = self.place(records, |start, end| {
+        let (state, wakeups) = self.stage(records, |start, end| {
             extend(&mut at, start, end);
             each(start, end);
         })?;
@@ -398,7 +398,7 @@ impl Engine {
     ) -> Result<RecordRange> {
         let now = self.runtime().now();
         let mut at = None;
-        let (state, wakeups) = self.place(records, |start, end| extend(&mut at, start, end))?;
+        let (state, wakeups) = self.stage(records, |start, end| extend(&mut at, start, end))?;
         Ok(self.request_policy(state, wakeups, at, policy, now, Some(call)))
     }
 
@@ -420,13 +420,13 @@ impl Engine {
             if let Some(outcome) = state.pipeline.catch_up(end) {
                 self.publish(state, outcome);
             } else {
-                state.pipeline.request(SyncLevel::Force, end);
+                state.pipeline.request(WaitLevel::Force, end);
                 wakeups.writer = Wake::WriterForForce.if_needed(state.lacks_leader());
                 drop(state);
             }
         }
         self.wake(wakeups);
-        let level = Some(SyncLevel::Force);
+        let level = Some(WaitLevel::Force);
         Ok(ForceHandle {
             pending: Pending {
                 engine: self,

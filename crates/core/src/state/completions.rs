@@ -1,7 +1,7 @@
 //! Callbacks of submitted records, in the order of the records.
 
 use crate::error::Result;
-use crate::policy::SyncLevel;
+use crate::policy::WaitLevel;
 use crate::state::pipeline::WritePipeline;
 use crate::types::{Committed, RecordRange};
 use std::collections::VecDeque;
@@ -12,7 +12,7 @@ pub(crate) type Call = Box<dyn FnOnce(Result<Committed>) + Send>;
 /// A callback, and what must have happened to its record first.
 pub(crate) struct Completion {
     pub(crate) at: RecordRange,
-    pub(crate) level: Option<SyncLevel>,
+    pub(crate) level: Option<WaitLevel>,
     pub(crate) call: Call,
 }
 

@@ -10,7 +10,7 @@ pub(crate) struct Lifecycle {
     /// The result of the first close, which all later ones return.
     pub(crate) closed: Option<Result<()>>,
     /// Truncations and metadata changes in progress; a close waits for them.
-    pub(crate) truncating: u32,
+    pub(crate) file_changes: u32,
     /// The log's threads may end.
     pub(crate) stopping: bool,
 }

@@ -84,13 +84,13 @@ impl LogBuffer {
 
     /// Whether `bytes` more may be staged. While no full batch waits, one append may exceed the
     /// limit: otherwise an append larger than the buffer could never be staged.
-    pub(crate) fn has_room(&self, bytes: usize) -> bool {
+    pub(crate) fn has_space(&self, bytes: usize) -> bool {
         self.full.is_empty() || self.staged() + bytes <= self.limit
     }
 
     /// Stages the records of one atomic append. There must be buffer and prepared space for it.
     /// Calls `each` with the start and the end of every record.
-    pub(super) fn place(
+    pub(super) fn stage(
         &mut self,
         segments: &mut SegmentQueue,
         records: &[&[&[u8]]],

@@ -95,8 +95,8 @@ impl State {
 
     /// Stages the records of one atomic append. There must be buffer and prepared space for it.
     /// Calls `each` with the start and the end of every record.
-    pub(crate) fn place(&mut self, records: &[&[&[u8]]], each: impl FnMut(Lsn, Lsn)) {
-        self.buffer.place(&mut self.segments, records, each);
+    pub(crate) fn stage(&mut self, records: &[&[&[u8]]], each: impl FnMut(Lsn, Lsn)) {
+        self.buffer.stage(&mut self.segments, records, each);
     }
 
     /// Whether there is prepared space for a batch without records.

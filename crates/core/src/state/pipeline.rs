@@ -1,6 +1,6 @@
 //! What is in flight, written and durable. Pure memory, under the log's one mutex.
 
-use crate::policy::SyncLevel;
+use crate::policy::WaitLevel;
 use crate::state::batch::BatchBuilder;
 use crate::storage::segment::Segment;
 use logforce_device::{Barrier, ForceBy, Guarantee, Plan};
@@ -78,7 +78,8 @@ struct InFlightWrite {
     batches: usize,
     segments: Vec<Arc<Segment>>,
     after: BatchBoundary,
-    /// No caller has requested that it be durable: when it is done, the durable LSN stays.
+    /// A stamp that carries records which no caller has asked to force: when it is done, the durable
+    /// LSN moves only as far as it was requested meanwhile.
     quiet: bool,
     done: bool,
 }
@@ -137,12 +138,12 @@ struct Requests {
 
 /// Jobs, and whether a thread waits to lead the next.
 #[derive(Default)]
-pub(crate) struct Leader {
-    /// Number of the next job.
-    pub(crate) job: u32,
-    /// A committer waits to lead the next job when one ends.
-    pub(crate) is_awaited: bool,
-    /// Jobs in progress.
+pub(crate) struct Jobs {
+    /// Number of the next one.
+    pub(crate) next: u32,
+    /// A committer waits to lead it when one ends.
+    pub(crate) has_next_leader: bool,
+    /// Those in progress.
     pub(crate) running: u32,
 }
 
@@ -175,7 +176,7 @@ pub(crate) struct WritePipeline {
     /// Void ranges whose batch is not durable yet.
     voids: Vec<(Lsn, Lsn)>,
     requests: Requests,
-    pub(crate) leader: Leader,
+    pub(crate) jobs: Jobs,
     pub(crate) stamps: Stamps,
 }
 
@@ -209,7 +210,7 @@ impl WritePipeline {
             unforced: Vec::new(),
             voids: Vec::new(),
             requests: Requests::default(),
-            leader: Leader::default(),
+            jobs: Jobs::default(),
             stamps: Stamps::default(),
         }
     }
@@ -236,8 +237,8 @@ impl WritePipeline {
         self.in_flight.len()
     }
 
-    /// Whether a plain write is in flight.
-    pub(crate) fn writes_plainly(&self) -> bool {
+    /// Whether a write is in flight that is not durable by itself.
+    pub(crate) fn has_undurable_write_in_flight(&self) -> bool {
         self.in_flight
             .iter()
             .any(|f| !matches!(f.kind, WriteKind::Each { .. }))
@@ -258,21 +259,21 @@ impl WritePipeline {
     }
 
     /// Requests that everything below `end` reach `level`.
-    pub(crate) fn request(&mut self, level: SyncLevel, end: Lsn) {
+    pub(crate) fn request(&mut self, level: WaitLevel, end: Lsn) {
         let requested = match level {
-            SyncLevel::Write => &mut self.requests.write,
-            SyncLevel::Force => &mut self.requests.force,
-            SyncLevel::Barrier => &mut self.requests.barrier,
+            WaitLevel::Write => &mut self.requests.write,
+            WaitLevel::Force => &mut self.requests.force,
+            WaitLevel::Barrier => &mut self.requests.barrier,
         };
         *requested = (*requested).max(end);
     }
 
     /// Whether a caller has requested `level` for something that is still staged.
-    pub(crate) fn requests_staged(&self, level: SyncLevel) -> bool {
+    pub(crate) fn requests_staged(&self, level: WaitLevel) -> bool {
         let requested = match level {
-            SyncLevel::Write => self.requests.write,
-            SyncLevel::Force => self.requests.force,
-            SyncLevel::Barrier => self.requests.barrier,
+            WaitLevel::Write => self.requests.write,
+            WaitLevel::Force => self.requests.force,
+            WaitLevel::Barrier => self.requests.barrier,
         };
         requested > self.sealed()
     }
@@ -286,11 +287,11 @@ impl WritePipeline {
     }
 
     /// Whether everything below `end` has reached `level`.
-    pub(crate) fn has_reached(&self, level: SyncLevel, end: Lsn) -> bool {
+    pub(crate) fn has_reached(&self, level: WaitLevel, end: Lsn) -> bool {
         match level {
-            SyncLevel::Write => self.written() >= end || self.watermarks.durable >= end,
-            SyncLevel::Force => self.watermarks.durable >= end,
-            SyncLevel::Barrier => self.anchor.lsn >= end,
+            WaitLevel::Write => self.written() >= end || self.watermarks.durable >= end,
+            WaitLevel::Force => self.watermarks.durable >= end,
+            WaitLevel::Barrier => self.anchor.lsn >= end,
         }
     }
 
@@ -305,18 +306,18 @@ impl WritePipeline {
     }
 
     /// The job in progress after which `end` will have reached `level`.
-    pub(crate) fn covering_job(&self, level: SyncLevel, end: Lsn) -> Option<u32> {
+    pub(crate) fn covering_job(&self, level: WaitLevel, end: Lsn) -> Option<u32> {
         let write = self.in_flight.iter().find(|f| {
             f.end >= end
                 && match (level, f.kind) {
-                    (SyncLevel::Write, _) | (_, WriteKind::Each { .. }) => true,
-                    (SyncLevel::Force, WriteKind::Plain { forces }) => forces,
+                    (WaitLevel::Write, _) | (_, WriteKind::Each { .. }) => true,
+                    (WaitLevel::Force, WriteKind::Plain { forces }) => forces,
                     _ => false,
                 }
         });
         let pending_sync = self
             .pending_sync
-            .filter(|f| level != SyncLevel::Write && f.target >= end);
+            .filter(|f| level != WaitLevel::Write && f.target >= end);
         write.map(|f| f.job).or(pending_sync.map(|f| f.job))
     }
 
@@ -330,9 +331,9 @@ impl WritePipeline {
         for batch in &mut *batches {
             self.seal(batch);
         }
-        self.leader.running += 1;
+        self.jobs.running += 1;
         if !planted!("claim-kept") {
-            self.leader.is_awaited = false;
+            self.jobs.has_next_leader = false;
         }
         if planted!("ack-before-landing") {
             self.watermarks.durable = self.sealed();
@@ -369,9 +370,9 @@ impl WritePipeline {
     }
 
     fn next_job(&mut self, note: impl FnOnce(&mut Self, u32)) -> u32 {
-        let job = self.leader.job;
+        let job = self.jobs.next;
         note(self, job);
-        self.leader.job = job.wrapping_add(1);
+        self.jobs.next = job.wrapping_add(1);
         job
     }
 

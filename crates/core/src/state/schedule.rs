@@ -1,7 +1,7 @@
 //! Which job is next, and how it writes: a pure decision from what is staged, what is in flight and
 //! what callers have requested.
 
-use crate::policy::SyncLevel;
+use crate::policy::WaitLevel;
 use crate::state::State;
 use crate::state::batch::BatchBuilder;
 use crate::state::pipeline::{Durability, JobNumbers, JobOutcome, WriteKind};
@@ -30,10 +30,11 @@ impl State {
     fn requested_job(&self) -> Option<WriteKind> {
         let pipeline = &self.pipeline;
         let staged = self.buffer.has_staged();
-        let barrier = staged && pipeline.requests_staged(SyncLevel::Barrier);
-        let force = staged && pipeline.requests_staged(SyncLevel::Force);
-        let write =
-            staged && pipeline.requests_staged(SyncLevel::Write) && !pipeline.writes_plainly();
+        let barrier = staged && pipeline.requests_staged(WaitLevel::Barrier);
+        let force = staged && pipeline.requests_staged(WaitLevel::Force);
+        let write = staged
+            && pipeline.requests_staged(WaitLevel::Write)
+            && !pipeline.has_undurable_write_in_flight();
         if barrier || force {
             let kind = self.force_kind(barrier);
             // A caller that requested only a write does not wait for another caller's barrier.
@@ -69,7 +70,7 @@ impl State {
         suffices
             && !has_unforced
             && !pipeline.has_pending_sync()
-            && !pipeline.writes_plainly()
+            && !pipeline.has_undurable_write_in_flight()
             && self.buffer.staged_batches() <= MAX_THROUGH_BATCHES
     }
 
@@ -90,8 +91,8 @@ impl State {
     /// Whether full batches must be written to free buffer space, and no force will do it.
     fn overflows(&self) -> bool {
         self.buffer.has_full()
-            && !self.pipeline.writes_plainly()
-            && !self.pipeline.requests_staged(SyncLevel::Force)
+            && !self.pipeline.has_undurable_write_in_flight()
+            && !self.pipeline.requests_staged(WaitLevel::Force)
     }
 
     /// Whether [`State::take`] would find a job.
@@ -102,7 +103,7 @@ impl State {
     /// Whether there is a job that the writer thread has to lead. If a committer waits to lead, the
     /// job is its.
     pub(crate) fn lacks_leader(&self) -> bool {
-        !self.pipeline.leader.is_awaited && self.has_job()
+        !self.pipeline.jobs.has_next_leader && self.has_job()
     }
 
     /// Whether [`State::take_overflow`] would find a job.
@@ -245,7 +246,7 @@ mod tests {
     }
 
     fn stage(state: &mut State, bytes: usize) {
-        state.place(&[&[&vec![7; bytes]]], |_, _| {});
+        state.stage(&[&[&vec![7; bytes]]], |_, _| {});
     }
 
     fn after(state: &State, parked: Parked) -> bool {
@@ -269,9 +270,9 @@ mod tests {
     fn the_writer_leads_a_job_that_no_committer_waits_to_lead() {
         let mut state = empty();
         stage(&mut state, 100);
-        state.pipeline.request(SyncLevel::Force, state.tail());
+        state.pipeline.request(WaitLevel::Force, state.tail());
         assert!(needs_writer(&state));
-        state.pipeline.leader.is_awaited = true;
+        state.pipeline.jobs.has_next_leader = true;
         assert!(!needs_writer(&state));
     }
 
@@ -281,8 +282,8 @@ mod tests {
         stage(&mut state, MAX_BATCH);
         assert!(needs_writer(&state));
         // A committer leads the force that takes them.
-        state.pipeline.request(SyncLevel::Force, state.tail());
-        state.pipeline.leader.is_awaited = true;
+        state.pipeline.request(WaitLevel::Force, state.tail());
+        state.pipeline.jobs.has_next_leader = true;
         assert!(!needs_writer(&state));
     }
 
@@ -293,7 +294,7 @@ mod tests {
         assert!(needs_writer(&state));
         stage(&mut state, 100);
         assert!(!needs_writer(&state), "staged");
-        state.pipeline.request(SyncLevel::Force, state.tail());
+        state.pipeline.request(WaitLevel::Force, state.tail());
         let job = state.take().unwrap();
         assert!(!needs_writer(&state), "in flight");
         let outcome = state.pipeline.write_done(job.numbers.write.unwrap());
@@ -306,11 +307,11 @@ mod tests {
         state.limits.max_writes = 2;
         let voided = state.tail();
         stage(&mut state, 100);
-        state.pipeline.request(SyncLevel::Force, state.tail());
+        state.pipeline.request(WaitLevel::Force, state.tail());
         let first = state.take().unwrap().numbers.write.unwrap();
         let voids = state.pipeline.sealed();
         let end = state.place_empty_batch(BatchKind::Void, Some(voided));
-        state.pipeline.request(SyncLevel::Force, end);
+        state.pipeline.request(WaitLevel::Force, end);
         let second = state.take().unwrap().numbers.write.unwrap();
         // What is voided is durable, what voids it is not: a crash would show the records again.
         let outcome = state.pipeline.write_done(first);
@@ -343,11 +344,11 @@ mod tests {
         let end = state.tail();
         state.completions.push(Completion {
             at: RecordRange { start: end, end },
-            level: Some(SyncLevel::Force),
+            level: Some(WaitLevel::Force),
             call: Box::new(|_| {}),
         });
         assert!(!needs_writer(&state), "not forced yet");
-        state.pipeline.request(SyncLevel::Force, end);
+        state.pipeline.request(WaitLevel::Force, end);
         let job = state.take().unwrap();
         let outcome = state.pipeline.write_done(job.numbers.write.unwrap());
         assert!(state.needs_writer(&outcome, AWAKE));

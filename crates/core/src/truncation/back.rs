@@ -2,7 +2,7 @@
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::policy::SyncLevel;
+use crate::policy::WaitLevel;
 use crate::read::reader::{boundary, past_void};
 use crate::sync::wake::{WaitFor, Wake};
 use logforce_format::{BatchKind, Lsn, planted};
@@ -22,7 +22,7 @@ pub(crate) fn truncate_back(engine: &Engine, from: Lsn) -> Result<()> {
     if from < front {
         return Err(Error::Truncated { lsn: from, front });
     }
-    engine.wait_until(tail, SyncLevel::Force)?;
+    engine.wait_until(tail, WaitLevel::Force)?;
     let from = past_void(&engine.view, from)?;
     let at = boundary(&engine.view, from)?;
     if !at.between_appends {
@@ -54,5 +54,5 @@ pub(crate) fn truncate_back(engine: &Engine, from: Lsn) -> Result<()> {
     if planted!("void-not-forced") {
         return Ok(());
     }
-    engine.wait_until(end, SyncLevel::Force)
+    engine.wait_until(end, WaitLevel::Force)
 }

@@ -2,7 +2,7 @@
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::policy::SyncLevel;
+use crate::policy::WaitLevel;
 use crate::read::reader::{boundary, past_void};
 use crate::scan::batch::Stop;
 use crate::scan::end_of_log::damage;
@@ -44,7 +44,7 @@ pub(crate) fn move_front_to(engine: &Engine, to: Lsn) -> Result<()> {
     check_front(engine, to)?;
     // The anchor must not lie below the front. Under a weak method only a barrier moves it.
     let durable = engine.durable();
-    engine.wait_until(durable, SyncLevel::Barrier)?;
+    engine.wait_until(durable, WaitLevel::Barrier)?;
     let keep = {
         let segments = engine.view.segments();
         match segments.containing(to) {

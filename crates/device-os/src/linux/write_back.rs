@@ -6,8 +6,8 @@ use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// Has the kernel begin to write what its cache holds of the range. It waits for none of that, so it
-/// learns of no error, and the next sync of the file reports them all. Where the kernel does not know the
-/// call nothing is lost but time.
+/// learns of no error, and the next sync of the file reports them all. Where the kernel does not know
+/// the call nothing is lost but time.
 pub fn begin(file: BorrowedFd<'_>, range: Range<u64>) {
     let len = range.end.saturating_sub(range.start);
     // A length of zero would mean "to the end of the file".

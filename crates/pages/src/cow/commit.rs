@@ -144,7 +144,7 @@ impl CowStore {
             return self.commit_nothing(view, within.is_none(), is_awaited);
         }
         let draft = Draft::new(&changes, self.medium.checksums);
-        self.wait_for_room()?;
+        self.wait_for_dirty_limit()?;
         let now = within.map(|_| self.runtime().now());
         let mut loaded = HashMap::new();
         // What was loaded stays where it is as long as a view of its state is held. Dropping a view
@@ -263,7 +263,7 @@ impl CowStore {
     }
 
     /// Waits until less is committed and not written than may be.
-    fn wait_for_room(&self) -> Result<()> {
+    fn wait_for_dirty_limit(&self) -> Result<()> {
         loop {
             let state = self.lock();
             if state.groups.dirty_bytes() < self.most_dirty {

@@ -16,7 +16,7 @@ use std::task::Waker;
 pub(crate) struct CommitGroup {
     /// Notified when it has an outcome, and when somebody should lead it.
     pub(crate) done: Event,
-    state: Mutex<BatchState>,
+    state: Mutex<GroupState>,
     commits: AtomicU64,
     /// Bytes of its pages.
     bytes: AtomicU64,
@@ -24,14 +24,14 @@ pub(crate) struct CommitGroup {
 }
 
 #[derive(Default)]
-struct BatchState {
+struct GroupState {
     outcome: Option<Result<()>>,
     wakers: BTreeMap<u64, Waker>,
     next_waker: u64,
 }
 
 impl CommitGroup {
-    fn state(&self) -> MutexGuard<'_, BatchState> {
+    fn state(&self) -> MutexGuard<'_, GroupState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

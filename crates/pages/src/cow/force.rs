@@ -3,7 +3,7 @@
 use crate::changes::Image;
 use crate::cow::commit_group::CommitGroup;
 use crate::cow::plan::{Placed, Plan};
-use crate::cow::state::{CommittedState, State, Turn};
+use crate::cow::state::{CommittedState, LeaderToken, State};
 use crate::cow::store::{Counts, CowStore};
 use crate::error::{Error, Result, is_no_space};
 use crate::growth::{next_end, zeroes};
@@ -18,14 +18,14 @@ use std::sync::Arc;
 struct Leader<'a> {
     store: &'a CowStore,
     /// `None` once it was given back.
-    turn: Option<Box<Turn>>,
+    turn: Option<Box<LeaderToken>>,
     group: Arc<CommitGroup>,
     from: CommittedState,
     to: CommittedState,
     header: PageFileHeader,
 }
 
-impl Turn {
+impl LeaderToken {
     fn write(&self, store: &CowStore, runs: Vec<Run>, through: bool) -> io::Result<()> {
         let bytes = runs.iter().map(|run| run.len() as u64).sum();
         Counts::add(&store.counts.writes, runs.len() as u64);

@@ -1,10 +1,10 @@
 //! Creating, opening and closing.
 
 use crate::cow::medium::Medium;
-use crate::cow::state::{CommittedState, State, Turn};
+use crate::cow::state::{CommittedState, LeaderToken, State};
 use crate::cow::store::{Counts, CowStore};
+use crate::cow::table_scan::free_places;
 use crate::cow::tree::{Link, Tree};
-use crate::cow::walk::free_places;
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::files::{DATA, DataDir};
@@ -98,10 +98,10 @@ impl CowStore {
         };
         let writers = Writers::start(&data_dir.runtime, options.writers, data_dir.alignment());
         let writers = writers.map_err(Error::io("start threads for", &medium.path))?;
-        let version = version_of(&header, &root);
+        let version = committed_state_of(&header, &root);
         let header = slots.header;
         let len = medium.file.len();
-        let turn = Box::new(Turn {
+        let turn = Box::new(LeaderToken {
             slots,
             writers,
             len: len.map_err(Error::io("look at", &medium.path))?,
@@ -165,7 +165,7 @@ fn open_data(data_dir: &DataDir, page_size: u32) -> Result<Arc<dyn File>> {
     }
 }
 
-fn version_of(header: &PageFileHeader, root: &CopyOnWriteRoot) -> CommittedState {
+fn committed_state_of(header: &PageFileHeader, root: &CopyOnWriteRoot) -> CommittedState {
     let crc = root.crc;
     let stored = |place| Link::Stored(TableEntry { place, crc });
     CommittedState {

@@ -16,7 +16,7 @@
 //! | `conflicts` | who has changed a page last |
 //! | `medium` | reading places, verified; what they hold in memory |
 //! | `commit_group`, `state`, `store` | commits that get durable together; what the mutex guards; all parts |
-//! | `view`, `commit`, `force`, `background`, `schedule`, `walk`, `lifecycle` | what is done with them |
+//! | `view`, `commit`, `force`, `background`, `schedule`, `table_scan`, `lifecycle` | what is done with them |
 
 mod background;
 mod commit;
@@ -31,9 +31,9 @@ mod plan;
 mod schedule;
 mod state;
 mod store;
+pub(crate) mod table_scan;
 pub(crate) mod tree;
 mod view;
-pub(crate) mod walk;
 
 pub(crate) use commit::CowCommit;
 pub(crate) use store::CowStore;

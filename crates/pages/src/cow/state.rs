@@ -26,7 +26,7 @@ pub(crate) struct CommittedState {
 }
 
 /// What only the thread has that writes: one at a time, the *leader*.
-pub(crate) struct Turn {
+pub(crate) struct LeaderToken {
     pub(crate) slots: HeaderSlots,
     pub(crate) writers: Writers,
     /// Bytes of the data file: what is written below needs no new blocks.
@@ -54,7 +54,7 @@ pub(crate) struct State {
     rolled_back: VecDeque<(Range<u64>, Error)>,
     pub(crate) groups: CommitGroups,
     /// `None` while there is a leader, and after closing.
-    pub(crate) turn: Option<Box<Turn>>,
+    pub(crate) turn: Option<Box<LeaderToken>>,
     pub(crate) schedule: Schedule,
     /// The first failure after which nothing that is written may be believed.
     pub(crate) failed: Option<Error>,
@@ -67,7 +67,7 @@ impl State {
         version: CommittedState,
         header: PageFileHeader,
         places: Places,
-        turn: Box<Turn>,
+        turn: Box<LeaderToken>,
     ) -> Self {
         let mut pins = Pins::default();
         // Both header slots hold this state since it was opened.

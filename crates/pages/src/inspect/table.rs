@@ -11,7 +11,7 @@ use super::info::{
 use super::{Inspector, Out, ROUNDS};
 use crate::changes::Image;
 use crate::cow::medium::{Medium, What};
-use crate::cow::walk::{self, Length, Node, Visitor};
+use crate::cow::table_scan::{self, Length, Node, Visitor};
 use crate::error::{Error, Result};
 use crate::files::DATA;
 use logforce_format::{
@@ -66,7 +66,7 @@ pub(super) fn walk(
             is_last: round == ROUNDS,
             damages_in_table: 0,
         };
-        let used = walk::walk(&medium, &header, &root, Length::of(&medium)?, &mut look)?;
+        let used = table_scan::walk(&medium, &header, &root, Length::of(&medium)?, &mut look)?;
         let is_whole = look.damages_in_table == 0 && look.again.is_empty();
         let Look {
             again,

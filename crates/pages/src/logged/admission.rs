@@ -25,7 +25,7 @@ pub(super) struct Generation {
 
 /// A generation that has ended and is being applied to the data file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Closed {
+pub(super) struct EndedGeneration {
     /// The state at its end.
     pub(super) at: Point,
     /// Pages to write.
@@ -95,7 +95,7 @@ pub(super) enum Admission {
 #[derive(Debug)]
 pub(super) struct Generations {
     pub(super) open: Generation,
-    pub(super) closed: Option<Closed>,
+    pub(super) closed: Option<EndedGeneration>,
     /// The pages of `closed`, until the checkpointer takes them.
     pub(super) to_apply: Vec<u64>,
     /// The data file holds every commit that ends at or below, durably, and the log does not.
@@ -187,7 +187,7 @@ impl Generations {
         let ended = std::mem::replace(&mut self.open, Generation::new(number));
         self.to_apply = ended.pages;
         self.to_apply.sort_unstable();
-        self.closed = Some(Closed {
+        self.closed = Some(EndedGeneration {
             at: latest,
             pages: self.to_apply.len(),
             applied: 0,

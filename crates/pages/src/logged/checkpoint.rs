@@ -2,10 +2,10 @@
 //! the order of their places, sync, write the header, truncate the log.
 
 use super::LoggedStore;
-use super::admission::Closed;
-use super::chain::Bytes;
+use super::admission::EndedGeneration;
 use super::proof::{Applicable, Forced};
 use super::stats::add;
+use super::version_chain::Bytes;
 use crate::changes::Image;
 use crate::error::{self, Error, Result};
 use crate::files::{DATA, MAP};
@@ -94,7 +94,11 @@ impl LoggedStore {
         }
     }
 
-    fn apply(&self, slots: &mut HeaderSlots, closed: Closed) -> std::result::Result<(), Stopped> {
+    fn apply(
+        &self,
+        slots: &mut HeaderSlots,
+        closed: EndedGeneration,
+    ) -> std::result::Result<(), Stopped> {
         let forced = Forced::force(&self.log, closed.at.end)?;
         let (pages, drops) = {
             let mut state = self.state();
@@ -339,7 +343,12 @@ impl LoggedStore {
     }
 
     /// Keeps older versions that somebody reads and that are only in the part of the log that goes.
-    fn keep_leaving(&self, closed: Closed, forced: Forced, written: &[(u64, Lsn)]) -> Result<()> {
+    fn keep_leaving(
+        &self,
+        closed: EndedGeneration,
+        forced: Forced,
+        written: &[(u64, Lsn)],
+    ) -> Result<()> {
         self.state().generations.front = closed.at.end;
         loop {
             let leaving = {
@@ -366,7 +375,7 @@ impl LoggedStore {
     ///
     /// A few pages at a time: commits and readers wait for the mutex meanwhile. Nothing here can fail:
     /// the next generation may have ended already.
-    fn finish(&self, closed: Closed, written: &[(u64, Lsn)]) {
+    fn finish(&self, closed: EndedGeneration, written: &[(u64, Lsn)]) {
         for some in written.chunks(FINISH_PAGES) {
             let freed = self.state().written(some);
             self.contents.spill.free(freed);

@@ -5,8 +5,8 @@
 //! which on readers of the data file know that the page is being overwritten: so what is here of a page
 //! is what the data file holds.
 
-use super::chain::Bytes;
 use super::state::State;
+use super::version_chain::Bytes;
 use crate::changes::Image;
 use logforce_format::{Lsn, planted};
 

@@ -27,8 +27,9 @@ pub(super) struct Room {
 /// `first` on, the number of pages at the last checkpoint, of which the map has never told.
 ///
 /// The file grows by zeroes, which no checkpoint may have made durable. Some filesystems show what
-/// deleted files have left in blocks that are allocated and were not written (ext4 without a journal, or
-/// with `data=writeback`, where `nodioread_nolock` is set). It would pass for pages that the map has lost.
+/// deleted files have left in blocks that are allocated and were not written (ext4 without a journal,
+/// or with `data=writeback`, where `nodioread_nolock` is set). It would pass for pages that the map has
+/// lost.
 pub(super) fn clear_end(
     data: &DataFile,
     writers: &Writers,

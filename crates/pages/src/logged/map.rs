@@ -175,8 +175,8 @@ impl PageMap {
         })
     }
 
-    /// The map does not tell of the page, whose place in the data file holds something all the same: the
-    /// map's sector was lost.
+    /// The map does not tell of the page, whose place in the data file holds something all the same:
+    /// the map's sector was lost.
     pub(crate) fn lost(&self, page: u64) -> Error {
         let (sector, _) = Self::place_of(page);
         self.damaged(

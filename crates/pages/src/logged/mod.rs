@@ -1,13 +1,12 @@
 //! Logged commit: changes go to a log first, and to the pages' own places later, sorted.
 //!
 //! `commit` decides the order and appends, `admission` when it may; `state` is what the mutex guards,
-//! `chain` the versions of one page, `clean` what the data file holds, in memory, `newest` what most
-//! readers see; `grow` makes room for new pages; `read` finds a version; `checkpoint` is the thread
-//! that brings generations of commits into the data file, `proof` the order in which it must; `open`
-//! creates and recovers.
+//! `version_chain` the versions of one page, `clean` what the data file holds, in memory, `newest` what
+//! most readers see; `grow` makes room for new pages; `read` finds a version; `checkpoint` is the
+//! thread that brings generations of commits into the data file, `proof` the order in which it must;
+//! `open` creates and recovers.
 
 mod admission;
-mod chain;
 mod checkpoint;
 mod clean;
 mod commit;
@@ -22,6 +21,7 @@ mod resident;
 mod spill;
 mod state;
 mod stats;
+mod version_chain;
 
 pub(crate) use commit::LoggedCommit;
 pub(crate) use read::LoggedView;

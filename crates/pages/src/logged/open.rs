@@ -1,7 +1,6 @@
 //! Creating a logged page file, and opening one: what the log holds beyond the data file is read, and
 //! brought into it in the background.
 
-use super::chain::{Bytes, PageVersion};
 use super::grow::clear_end;
 use super::map::PageMap;
 use super::newest::Newest;
@@ -10,6 +9,7 @@ use super::read::put_ranges;
 use super::spill::Spill;
 use super::state::{Point, State};
 use super::stats::Counts;
+use super::version_chain::{Bytes, PageVersion};
 use super::{Checkpointer, LoggedStore, PageContents};
 use crate::changes::{Change, Changes, Image};
 use crate::error::{Error, Result};

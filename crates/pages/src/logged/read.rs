@@ -2,8 +2,8 @@
 //! file, whichever holds the version.
 
 use super::LoggedStore;
-use super::chain::Bytes;
 use super::state::Point;
+use super::version_chain::Bytes;
 use crate::changes::Image;
 use crate::error::{Error, Result};
 use crate::file_read::{self, ReadResult};

@@ -1,9 +1,9 @@
 //! What the mutex of a logged page file guards: versions and who reads them. Pure memory.
 
-use super::admission::{Closed, Generations};
-use super::chain::{Bytes, LONGEST_REDO, PageVersion, Pruned, Readers, VersionChain};
+use super::admission::{EndedGeneration, Generations};
 use super::grow::Room;
 use super::resident::Resident;
+use super::version_chain::{Bytes, LONGEST_REDO, PageVersion, Pruned, Readers, VersionChain};
 use crate::by_page::ByPage;
 use crate::cache::Clock;
 use crate::changes::{Change, Changes, Image};
@@ -473,7 +473,7 @@ impl State {
     }
 
     /// Forgets the drops that the map has and no reader is older than.
-    pub(super) fn forget_drops(&mut self, closed: Closed) {
+    pub(super) fn forget_drops(&mut self, closed: EndedGeneration) {
         let oldest = self.readers.oldest().unwrap_or(Lsn(u64::MAX));
         self.drops
             .retain(|d| d.end > closed.at.end || d.end > oldest);
