@@ -99,6 +99,7 @@ fn system_calls_of_a_commit() {
         let dir = home.path().join(&what);
         let began = Instant::now();
         let trace = traced(&dir, method, way, false);
+        let took = began.elapsed();
         let mut counts = BTreeMap::new();
         // The log's own thread looks twice a second, at most, whether the log is still there: by the
         // clock, and the committing thread wakes it only if it sleeps until something lands.
@@ -107,7 +108,7 @@ fn system_calls_of_a_commit() {
             .into_iter()
             .partition(|(thread, _)| *thread == who);
         let looks = others.iter().filter(|(_, c)| is_look(c)).count();
-        let most = LOOK * (2 + 2 * began.elapsed().as_secs() as usize);
+        let most = LOOK * (2 + 2 * took.as_secs() as usize);
         assert!(looks <= most, "{what}: {looks} calls, {most} expected");
         let idle = |call: &str| is_look(call) || call.contains("futex") || call.contains("restart");
         let more: Vec<_> = others.iter().filter(|(_, c)| !idle(c)).collect();
@@ -133,7 +134,13 @@ fn system_calls_of_a_commit() {
             assert_eq!(counts.remove(*call), Some(COMMITS), "{what}: {call}");
         }
         let woken = counts.remove("futex").unwrap_or_default();
-        assert!(woken <= 1, "{what}: {woken} wakes of the log's own thread");
+        // The log's own thread sleeps until something lands once nothing has for 50 ms: a machine that
+        // pauses for so long costs one more wake, and a commit never does.
+        let most = 1 + took.as_millis() as usize / 50;
+        assert!(
+            woken <= most && most < COMMITS / 4,
+            "{what}: {woken} wakes in {took:?}"
+        );
         // One thread has nobody else to wake or to wait for.
         assert_eq!(
             counts,
