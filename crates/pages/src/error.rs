@@ -285,3 +285,17 @@ impl Error {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Wherever it is met: a program waits for space then, and does not look for rights or descriptors.
+    #[test]
+    fn a_full_disk_is_no_space() {
+        let kind = |kind: io::ErrorKind| Error::io("create", "/x")(kind.into()).kind();
+        assert_eq!(kind(io::ErrorKind::StorageFull), ErrorKind::NoSpace);
+        assert_eq!(kind(io::ErrorKind::QuotaExceeded), ErrorKind::NoSpace);
+        assert_eq!(kind(io::ErrorKind::PermissionDenied), ErrorKind::Io);
+    }
+}

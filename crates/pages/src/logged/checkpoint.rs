@@ -1,5 +1,5 @@
 //! The thread that brings a generation of commits into the data file: force the log, write the pages in
-//! the order of their places, sync, write the header, truncate the log.
+//! ascending order, sync, write the header, truncate the log.
 
 use super::LoggedStore;
 use super::admission::EndedGeneration;
@@ -118,7 +118,8 @@ impl LoggedStore {
             .filter(|d| d.end <= self.checkpointer.recovered);
         if let Some(from) = redone.map(|d| d.from).min() {
             // The run before may have dropped them, and its sync have failed: then the system's cache
-            // shows what the medium lacks, and takes it for written.
+            // shows what the medium lacks, and takes it for written. A power cut after this checkpoint
+            // would bring the pages back.
             self.contents.data.map.rewrite_from(from)?;
         }
         let most = (CHUNK / self.page_size()).max(1);

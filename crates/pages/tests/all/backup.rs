@@ -222,6 +222,9 @@ fn after_each_operation(
                     let fits =
                         matches!(kind, NoPageFile | Unsuitable) || (kind == Damaged && is_removed);
                     assert!(fits, "{mode:?}, operation {op}, {kind:?}: {e}");
+                    if disk.names(TO).contains_key("backup.tmp") {
+                        assert!(e.to_string().contains("a backup was begun"), "{op}: {e}");
+                    }
                     none += 1;
                 }
             }

@@ -53,6 +53,7 @@ fn opening_makes_no_file() {
         file.checkpoint().unwrap();
         file.close().unwrap();
         let before = names(&disk);
+        assert!(!before.contains(&"versions".to_owned()), "{before:?}");
         let file = open(rt, &disk, options(CommitMode::Logged)).unwrap();
         assert_eq!(names(&disk), before);
         // A reader of what is overwritten needs one.
