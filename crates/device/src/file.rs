@@ -1,6 +1,7 @@
 use crate::AlignedBuf;
 use std::io;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// One write, handed over with its memory.
 #[derive(Debug)]
@@ -45,6 +46,18 @@ pub struct Completion {
     /// writes and interruptions are continued by the backend, never reported. After an error
     /// any part of the range may have been written.
     pub result: io::Result<()>,
+}
+
+/// Keeps many writes of one file in flight from one thread. See [`File::write_queue`].
+pub trait WriteQueue: Send {
+    /// Begins a write, at the latest when `complete` is called. The same writes are accepted, and the
+    /// same errors come of them, as by [`File::submit`]. Waits for another one to end if as many are in
+    /// flight as the queue is deep. Returns a number by which `complete` will name it.
+    fn submit(&mut self, write: Write) -> u64;
+
+    /// Waits until any one of the writes has ended that `complete` has not returned yet. `None` if there
+    /// is none.
+    fn complete(&mut self) -> Option<(u64, Completion)>;
 }
 
 /// How much a barrier covers.
@@ -97,6 +110,12 @@ pub trait File: Send + Sync {
 
     /// Waits for a write that this file's `submit` began.
     fn complete(&self, ticket: Ticket) -> Completion;
+
+    /// A way to keep up to `depth` writes of this file in flight from one thread, where `submit` blocks
+    /// and the system has another call for it. `None` where it has none, or does not permit it here.
+    fn write_queue(self: Arc<Self>, _depth: usize) -> Option<Box<dyn WriteQueue>> {
+        None
+    }
 
     /// Makes everything durable that *completed* before this call: data in the system's cache and in
     /// the device's ([`Barrier::Fsync`] and [`Barrier::Order`] promise less). A write still in flight

@@ -2,7 +2,7 @@
 
 use crate::{
     Barrier, Completion, DirEntry, Directory, Facts, File, FileIdentity, OpenFile, ReadSource,
-    Ticket, Whereabouts, Write,
+    Ticket, Whereabouts, Write, WriteQueue,
 };
 use std::io;
 use std::ops::Range;
@@ -17,6 +17,15 @@ macro_rules! forward {
         $forward:ident to $contract:ident {
             $(fn $method:ident(&self $(, $arg:ident: $type:ty)*) $(-> $answer:ty)?;)*
         }
+        $(
+            but not {
+                $(
+                    $(#[$why:meta])*
+                    fn $kept:ident(self: Arc<Self> $(, $kept_arg:ident: $kept_type:ty)*) -> $kept_answer:ty
+                        = $default:expr;
+                )*
+            }
+        )?
     ) => {
         $(#[$about])*
         pub trait $forward: Send + Sync {
@@ -29,6 +38,14 @@ macro_rules! forward {
                     self.inner().$method($($arg),*)
                 }
             )*
+
+            $($(
+                $(#[$why])*
+                fn $kept(self: Arc<Self> $(, $kept_arg: $kept_type)*) -> $kept_answer {
+                    $(let _ = $kept_arg;)*
+                    $default
+                }
+            )*)?
         }
 
         // A method that the contract provides and the list below lacks would not be passed on.
@@ -39,6 +56,12 @@ macro_rules! forward {
                     $forward::$method(self $(, $arg)*)
                 }
             )*
+
+            $($(
+                fn $kept(self: Arc<Self> $(, $kept_arg: $kept_type)*) -> $kept_answer {
+                    $forward::$kept(self $(, $kept_arg)*)
+                }
+            )*)?
         }
     };
 }
@@ -75,5 +98,8 @@ forward! {
         fn begin_write_back(&self, range: Range<u64>);
         fn reserve(&self, len: u64) -> io::Result<bool>;
         fn drop_cache(&self, range: Range<u64>);
+    } but not {
+        /// None: a wrapper that watches or changes [`File::submit`] would not see the queue's writes.
+        fn write_queue(self: Arc<Self>, depth: usize) -> Option<Box<dyn WriteQueue>> = None;
     }
 }

@@ -3,7 +3,7 @@
 
 use logforce_device::{
     Barrier, Completion, Directory, File, ForwardDirectory, ForwardFile, OpenFile, Runtime, System,
-    Ticket, Write,
+    Ticket, Write, WriteQueue,
 };
 use std::collections::HashMap;
 use std::io;
@@ -206,11 +206,48 @@ struct CountingFile {
 }
 
 impl CountingFile {
+    /// Counts a write. Returns whether the file carries what is measured.
+    fn count(&self, write: &Write) -> bool {
+        let bytes = write.range.len() as u64;
+        if !self.carries.load(Relaxed) {
+            self.counts.other_bytes.fetch_add(bytes, Relaxed);
+            return false;
+        }
+        self.counts.writes.fetch_add(1, Relaxed);
+        self.counts.bytes.fetch_add(bytes, Relaxed);
+        if write.through {
+            self.counts.through.fetch_add(1, Relaxed);
+        }
+        true
+    }
+
     fn timed<T>(&self, call: impl FnOnce() -> T) -> T {
         let start = Instant::now();
         let result = call();
         self.counts.other(start);
         result
+    }
+}
+
+struct CountingQueue {
+    inner: Box<dyn WriteQueue>,
+    file: Arc<CountingFile>,
+}
+
+impl WriteQueue for CountingQueue {
+    fn submit(&mut self, write: Write) -> u64 {
+        if !self.file.count(&write) {
+            return self.file.timed(|| self.inner.submit(write));
+        }
+        self.inner.submit(write)
+    }
+
+    fn complete(&mut self) -> Option<(u64, Completion)> {
+        if self.file.carries.load(Relaxed) {
+            self.inner.complete()
+        } else {
+            self.file.timed(|| self.inner.complete())
+        }
     }
 }
 
@@ -220,17 +257,10 @@ impl ForwardFile for CountingFile {
     }
 
     fn submit(&self, write: Write) -> Ticket {
-        let bytes = write.range.len() as u64;
-        if !self.carries.load(Relaxed) {
-            self.counts.other_bytes.fetch_add(bytes, Relaxed);
-            return self.timed(|| self.inner.submit(write));
+        match self.count(&write) {
+            true => self.inner.submit(write),
+            false => self.timed(|| self.inner.submit(write)),
         }
-        self.counts.writes.fetch_add(1, Relaxed);
-        self.counts.bytes.fetch_add(bytes, Relaxed);
-        if write.through {
-            self.counts.through.fetch_add(1, Relaxed);
-        }
-        self.inner.submit(write)
     }
 
     fn complete(&self, ticket: Ticket) -> Completion {
@@ -239,6 +269,11 @@ impl ForwardFile for CountingFile {
         } else {
             self.timed(|| self.inner.complete(ticket))
         }
+    }
+
+    fn write_queue(self: Arc<Self>, depth: usize) -> Option<Box<dyn WriteQueue>> {
+        let inner = self.inner.clone().write_queue(depth)?;
+        Some(Box::new(CountingQueue { inner, file: self }))
     }
 
     fn barrier(&self, barrier: Barrier) -> io::Result<()> {

@@ -160,19 +160,21 @@ impl Options {
         self
     }
 
-    /// Threads that write pages to the data file, so many writes are in flight at once: 1 to 64. A
-    /// logged file whose pages go through the system's cache ([`direct`](Self::direct)) needs and
-    /// starts none. Default 8.
+    /// Threads that write pages to the data file past the system's cache, so many writes are in flight
+    /// at once: 1 to 64. None are started where the system has a queue for that (`io_uring` on Linux,
+    /// which some containers forbid), nor for a logged file whose pages go through the cache
+    /// ([`direct`](Self::direct)). Default 8.
     pub fn writers(mut self, count: usize) -> Self {
         self.writers = count;
         self
     }
 
     /// Logged files: whether pages go to the data file past the system's cache. Default: on Windows,
-    /// where such writes overlap; elsewhere they go through the cache, a few hundred before each sync,
-    /// which is several times as fast as single pages past it (docs/decisions/0020-page-file.md). The
-    /// cache then holds a second copy of pages that are read often, and gives the memory back when it
-    /// is needed elsewhere.
+    /// where such writes overlap; elsewhere they go through the cache, a few hundred before each sync.
+    /// Past it is slower where single pages need a thread each, and about as fast where the system has a
+    /// queue for them (docs/decisions/0020-page-file.md has figures: try it). Through the cache there is
+    /// a second copy of pages that are read often, which gives the memory back when it is needed
+    /// elsewhere.
     pub fn direct(mut self, direct: bool) -> Self {
         self.direct = Some(direct);
         self

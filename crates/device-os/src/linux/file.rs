@@ -1,12 +1,14 @@
 use super::direct;
 use super::error::{at, uninterrupted};
 use super::transfer::{read_all, write_all};
+use super::uring::Queue;
 use super::write_back;
 use crate::checks;
 use crate::unix::directory::OpenDirectory;
 use crate::unix::file;
 use logforce_device::{
     Access, Barrier, Completion, DirectAlignment, File, OpenFile, ReadSource, Ticket, Write,
+    WriteQueue,
 };
 use rustix::fs::{
     Advice, AtFlags, FallocateFlags, Mode, OFlags, SeekFrom, Timespec, Timestamps, UTIME_NOW,
@@ -155,24 +157,34 @@ impl OsFile {
         let _ = rustix::fs::futimens(&self.cached, &times);
     }
 
-    fn write(&self, write: &Write) -> io::Result<()> {
+    /// Does a write, and waits for it.
+    pub fn write(&self, write: &Write) -> io::Result<()> {
+        let (fd, unit, bytes) = self.prepare(write)?;
+        self.write_by(fd, unit, write.offset, bytes, write.through)
+            .map_err(|e| self.write_error(write, e))
+    }
+
+    /// By which descriptor a write is done, in which units, and its bytes; refuses what cannot be
+    /// written.
+    pub fn prepare<'w>(&self, write: &'w Write) -> io::Result<(BorrowedFd<'_>, usize, &'w [u8])> {
         let bytes = checks::bytes(write, self.writable, &self.path)?;
-        let offset = write.offset;
-        let (fd, unit) = match (&self.direct, self.alignment) {
+        match (&self.direct, self.alignment) {
             (Some(fd), Some(needed)) => {
-                checks::alignment("direct", needed, offset, bytes)?;
-                (fd, needed.offset as usize)
+                checks::alignment("direct", needed, write.offset, bytes)?;
+                Ok((fd.as_fd(), needed.offset as usize, bytes))
             }
-            _ => (&self.cached, 1),
-        };
-        self.write_by(fd.as_fd(), unit, offset, bytes, write.through)
-            .map_err(|e| {
-                at(
-                    e,
-                    &format!("write {} bytes at {offset} to", bytes.len()),
-                    &self.path,
-                )
-            })
+            _ => Ok((self.cached.as_fd(), 1, bytes)),
+        }
+    }
+
+    /// What the system said of a write, with what it was.
+    pub fn write_error(&self, write: &Write, error: impl Into<io::Error>) -> io::Error {
+        let (len, offset) = (write.range.len(), write.offset);
+        at(
+            error,
+            &format!("write {len} bytes at {offset} to"),
+            &self.path,
+        )
     }
 
     fn write_by(
@@ -263,6 +275,12 @@ impl File for OsFile {
 
     fn complete(&self, ticket: Ticket) -> Completion {
         ticket.done.unwrap_or_else(|| checks::foreign(&self.path))
+    }
+
+    fn write_queue(self: Arc<Self>, depth: usize) -> Option<Box<dyn WriteQueue>> {
+        // A write into the cache does not wait for the device.
+        self.direct.as_ref()?;
+        Some(Box::new(Queue::new(self, depth)?))
     }
 
     fn barrier(&self, barrier: Barrier) -> io::Result<()> {

@@ -1,7 +1,8 @@
 //! The Linux backend.
 //!
 //! - `directory`: what makes names durable; the rest is `unix`'s. `file`: files; `direct` knows what
-//!   direct I/O needs; `write_back` (unsafe) has the kernel begin to write.
+//!   direct I/O needs; `write_back` (unsafe) has the kernel begin to write; `uring` (unsafe) has many
+//!   writes in flight.
 //! - `lock`, over `ofd` (unsafe): the call behind one writer per directory.
 //! - `facts`, from `stack` (the filesystem and all below it: `mounts`, what is mounted; `filesystem`,
 //!   what that means; `block`, the device below; `layers`, what that is made of and so on down) and
@@ -25,6 +26,7 @@ mod mounts;
 mod ofd;
 pub mod runtime;
 mod stack;
+mod uring;
 mod volume;
 mod write_back;
 

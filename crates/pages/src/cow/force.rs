@@ -30,7 +30,7 @@ impl LeaderToken {
         let bytes = runs.iter().map(|run| run.len() as u64).sum();
         Counts::add(&store.counts.writes, runs.len() as u64);
         Counts::add(&store.counts.bytes_written, bytes);
-        self.writers.write(&store.medium.file, runs, through)
+        self.writers.write(runs, through)
     }
 }
 

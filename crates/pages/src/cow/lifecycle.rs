@@ -96,7 +96,12 @@ impl CowStore {
             true => options.write_through_limit(&data_dir, is_new),
             false => WriteThroughLimit::UNMEASURED,
         };
-        let writers = Writers::start(&data_dir.runtime, options.writers, data_dir.alignment());
+        let writers = Writers::start(
+            &data_dir.runtime,
+            &medium.file,
+            options.writers,
+            data_dir.alignment(),
+        );
         let writers = writers.map_err(Error::io("start threads for", &medium.path))?;
         let version = committed_state_of(&header, &root);
         let header = slots.header;

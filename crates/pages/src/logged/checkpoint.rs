@@ -123,7 +123,7 @@ impl LoggedStore {
             self.contents.data.map.rewrite_from(from)?;
         }
         let most = (CHUNK / self.page_size()).max(1);
-        let most_runs = match self.contents.data.is_direct {
+        let most_runs = match self.contents.data.is_direct && !self.writers.has_queue() {
             true => CHUNK_RUNS,
             false => CHUNK_RUNS_CACHED,
         };

@@ -52,7 +52,7 @@ pub(super) fn clear_end(
         let (offset, mut buf) = (data.offset(page), zeroes.to_vec());
         if holds(&*data.file, offset, &mut buf).map_err(Error::io("read", path()))? {
             let run = gather([(offset, zeroes.clone())]);
-            let written = writers.write(&data.file, run, false);
+            let written = writers.write(run, false);
             written.map_err(Error::io("clear the end of", path()))?;
         }
         page += 1;
@@ -139,6 +139,6 @@ impl LoggedStore {
         let runs = gather(zeroes(offsets, &self.contents.zeroes));
         // No barrier: one that failed here might lose what the checkpointer has written, and the
         // checkpointer's own would not tell. Its checkpoint makes this durable with everything else.
-        self.writers.write(&self.contents.data.file, runs, false)
+        self.writers.write(runs, false)
     }
 }

@@ -115,8 +115,8 @@ impl LoggedStore {
         let spill = Spill::new(&data_dir, page_size)?;
         // What goes through the system's cache is written by the checkpointer alone.
         let threads = if is_direct { options.writers } else { 0 };
-        let writers =
-            Writers::start(&data_dir.runtime, threads, data_dir.alignment()).map_err(io)?;
+        let writers = Writers::start(&data_dir.runtime, &data.file, threads, data_dir.alignment())
+            .map_err(io)?;
         let at = Point {
             end: redo_from,
             commit: header.commit,

@@ -86,8 +86,8 @@ impl DataFile {
         let runs: Vec<Run> = gather(pages);
         let count = runs.len() as u64;
         match self.is_direct {
-            true => writers.write(&self.file, runs, false)?,
-            false => writers.write_in_turn(&self.file, &runs)?,
+            true => writers.write(runs, false)?,
+            false => writers.write_in_turn(&runs)?,
         }
         Ok(count)
     }

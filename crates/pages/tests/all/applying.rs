@@ -3,7 +3,7 @@
 
 use crate::common::{disk, open, options};
 use logforce_pages::{CommitMode, ErrorKind, Options, PageFile};
-use logforce_testkit::{Call, FailingCalls, Failure, Refusal, SimDisk, SimRuntime};
+use logforce_testkit::{Call, FailingCalls, Failure, Refusal, SimDisk, SimOptions, SimRuntime};
 
 const PAGE: usize = 4096;
 /// Every second page of the file: no two lie together.
@@ -103,5 +103,48 @@ fn a_sync_between_pages_that_fails_stops_the_file_and_loses_nothing() {
                 assert_eq!(*snapshot.page(2 * n).unwrap(), [2; PAGE][..], "page {n}");
             }
         });
+    }
+}
+
+/// By threads and by a queue: the write of a page that fails is not passed over, whichever it is, and
+/// nothing is lost by it.
+#[test]
+fn a_page_that_cannot_be_written_stops_the_checkpoint() {
+    let failures = [0, 64, 511, SCATTERED - 1];
+    for (blocking, call) in [
+        (false, Call::Write),
+        (false, Call::Complete),
+        (true, Call::Write),
+        (true, Call::Complete),
+    ] {
+        for after in failures {
+            let options = SimOptions {
+                blocking,
+                ..SimOptions::default()
+            };
+            let disk = SimDisk::new(options, 1);
+            let what = format!("blocking: {blocking}, {call:?} {after}");
+            SimRuntime::run(1, |rt| {
+                let file = filled(rt, &disk, Some(true));
+                write_scattered(&file, 2);
+                disk.fail_calls(FailingCalls {
+                    calls: vec![call],
+                    how: Refusal::Medium,
+                    after,
+                    failing: 1,
+                });
+                let error = file.checkpoint().expect_err(&what);
+                assert_eq!(error.kind(), ErrorKind::Poisoned, "{what}: {error}");
+                disk.stop_failing_calls();
+                disk.cut();
+            });
+            disk.crash(Failure::Power, None, 1);
+            SimRuntime::run(1, |rt| {
+                let file = open(rt, &disk, large(None)).unwrap();
+                let snapshot = file.snapshot().unwrap();
+                let of_2 = |n: &u64| *snapshot.page(2 * n).unwrap() == [2; PAGE][..];
+                assert!((0..SCATTERED).all(|n| of_2(&n)), "{what}");
+            });
+        }
     }
 }

@@ -41,6 +41,9 @@ pub fn check(system: &dyn System, dir: &Path) {
         for through in [false, true] {
             writes::read_back(&t, direct, through);
             writes::out_of_order(&t, direct, through);
+            if direct {
+                writes::by_a_queue(&t, through);
+            }
         }
         writes::overwriting(&t, direct);
         writes::reserving(&t, direct);

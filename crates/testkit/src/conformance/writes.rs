@@ -1,7 +1,8 @@
 //! Writing, barriers, reserving.
 
 use super::{Bench, expect, expect_kind, finish};
-use logforce_device::{AlignedBuf, Barrier, OpenFile, ReadSource, Write};
+use logforce_device::{AlignedBuf, Barrier, OpenFile, ReadSource, Write, WriteQueue};
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 
 pub fn read_back(t: &Bench, direct: bool, through: bool) {
@@ -54,6 +55,61 @@ pub fn read_back(t: &Bench, direct: bool, through: bool) {
         1,
         "a write of zero bytes changes nothing"
     );
+    t.remove("a");
+}
+
+/// More writes than a queue is deep, good ones and bad ones, each of which ends once.
+pub fn by_a_queue(t: &Bench, through: bool) {
+    const WRITES: usize = 40;
+    let file = t.create("a", true);
+    let Some(mut queue) = file.clone().write_queue(8) else {
+        return t.remove("a");
+    };
+    assert!(queue.complete().is_none(), "nothing was written");
+    let mut waiting = BTreeMap::new();
+    let end = |queue: &mut Box<dyn WriteQueue>, waiting: &mut BTreeMap<u64, (u8, bool)>| {
+        let (number, done) = queue.complete().expect("some are in flight");
+        let (fill, is_good) = waiting.remove(&number).expect("each ends once");
+        assert_eq!(done.buf[0], fill, "each brings its own memory back");
+        match is_good {
+            true => expect(done.result, "a write of a queue"),
+            false => expect_kind(done.result, ErrorKind::InvalidInput, "a misaligned write"),
+        }
+    };
+    for i in 0..WRITES {
+        let fill = 1 + 2 * i as u8;
+        waiting.insert(queue.submit(t.write(2 * i, 2, fill, through)), (fill, true));
+        if i % 8 == 3 {
+            let mut bad = t.write(2 * i, 1, 200, through);
+            bad.offset += 1;
+            waiting.insert(queue.submit(bad), (200, false));
+        }
+        if i % 16 == 5 {
+            end(&mut queue, &mut waiting);
+        }
+    }
+    while !waiting.is_empty() {
+        end(&mut queue, &mut waiting);
+    }
+    assert!(queue.complete().is_none(), "all have ended");
+    let wanted: Vec<u8> = (1..=2 * WRITES as u8).collect();
+    for &source in t.sources() {
+        assert_eq!(
+            t.fills(&*file, source),
+            wanted,
+            "{source:?} (through: {through})"
+        );
+    }
+    // Some in flight when it goes: they have ended then, one way or the other.
+    for i in 0..4 {
+        queue.submit(t.write(2 * i, 2, 100, through));
+    }
+    drop(queue);
+    expect(
+        finish(&*file, t.write(0, 1, 7, through)).result,
+        "a write after a queue",
+    );
+    assert_eq!(t.fills(&*file, ReadSource::Cache)[0], 7);
     t.remove("a");
 }
 

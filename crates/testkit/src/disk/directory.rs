@@ -43,6 +43,11 @@ impl Place {
         how.map_or(Ok(s), |how| Err(how.error()))
     }
 
+    /// A number below `end`, by the disk's own dice.
+    pub fn below(&self, end: usize) -> usize {
+        self.disk.lock().rng.below(end as u64) as usize
+    }
+
     /// As [`enter`](Self::enter), for a call that handles its own failure.
     pub fn look(&self, call: Call) -> io::Result<(MutexGuard<'_, State>, Option<Refusal>)> {
         self.runtime.point();

@@ -5,9 +5,10 @@ use super::directory::{Place, check};
 use super::failing_calls::Call;
 use super::inode::How;
 use super::plan::{Fault, Misread};
+use super::queue::SimQueue;
 use super::sector_faults::SectorFault;
 use super::state::InFlight;
-use logforce_device::{Barrier, Completion, File, ReadSource, Ticket, Write, failure};
+use logforce_device::{Barrier, Completion, File, ReadSource, Ticket, Write, WriteQueue, failure};
 use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::sync::Arc;
@@ -96,6 +97,21 @@ impl SimFile {
             },
         );
         Ok(id)
+    }
+
+    /// Begins a write, and does not wait for it.
+    pub fn begin(&self, write: Write) -> Ticket {
+        match self.try_submit(&write) {
+            Err(e) => Ticket::ready(write.buf, Err(e)),
+            Ok(id) => {
+                let buffers = &self.at.disk.buffers;
+                buffers
+                    .lock()
+                    .expect("never panics")
+                    .insert((self.at.boot, id), write.buf);
+                Ticket { id, done: None }
+            }
+        }
     }
 
     fn try_complete(&self, id: u64) -> io::Result<()> {
@@ -208,21 +224,22 @@ impl File for SimFile {
     }
 
     fn submit(&self, write: Write) -> Ticket {
+        if !self.at.disk.lock().options.blocking {
+            return self.begin(write);
+        }
         match self.try_submit(&write) {
             Err(e) => Ticket::ready(write.buf, Err(e)),
-            Ok(id) if self.at.disk.lock().options.blocking => {
+            Ok(id) => {
                 let result = self.try_complete(id);
                 Ticket::ready(write.buf, result)
             }
-            Ok(id) => {
-                let buffers = &self.at.disk.buffers;
-                buffers
-                    .lock()
-                    .expect("never panics")
-                    .insert((self.at.boot, id), write.buf);
-                Ticket { id, done: None }
-            }
         }
+    }
+
+    /// Where `submit` blocks, as on Linux.
+    fn write_queue(self: Arc<Self>, depth: usize) -> Option<Box<dyn WriteQueue>> {
+        let blocks = self.direct && self.at.disk.lock().options.blocking;
+        blocks.then(|| Box::new(SimQueue::new(self, depth)) as Box<dyn WriteQueue>)
     }
 
     fn complete(&self, ticket: Ticket) -> Completion {

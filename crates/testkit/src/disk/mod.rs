@@ -8,6 +8,7 @@ mod inode;
 mod names;
 mod options;
 mod plan;
+mod queue;
 mod sector_faults;
 mod state;
 mod survive;

@@ -1,0 +1,199 @@
+//! Writing many pages at once: sorted, contiguous ones gathered into one write, several writes in
+//! flight. By a queue of the system's where it has one (`queue`), else by threads (`threads`).
+
+mod queue;
+mod threads;
+
+use self::queue::Queue;
+use self::threads::Threads;
+use crate::changes::Image;
+use crate::error::is_no_space;
+use logforce_device::{AlignedBuf, File, Runtime, Write};
+use std::io;
+use std::sync::Arc;
+
+/// Bytes that are gathered into one write at most.
+const LONGEST_RUN: usize = 1 << 20;
+
+/// Runs in the system's cache that it is to begin to write, at a time.
+const WRITE_BACK_RUNS: usize = 64;
+
+/// Contiguous bytes of a file.
+#[derive(Debug, Clone)]
+pub(crate) struct Run {
+    /// Where they go, bytes.
+    pub(crate) offset: u64,
+    /// The bytes, in pieces.
+    pub(crate) pieces: Vec<Image>,
+}
+
+impl Run {
+    pub(crate) fn len(&self) -> usize {
+        self.pieces.iter().map(|p| p.len()).sum()
+    }
+
+    fn end(&self) -> u64 {
+        self.offset + self.len() as u64
+    }
+}
+
+/// Gathers pieces, which come in ascending order and do not overlap, into runs.
+pub(crate) fn gather(pieces: impl IntoIterator<Item = (u64, Image)>) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    for (offset, piece) in pieces {
+        match runs.last_mut() {
+            Some(run) if run.end() == offset && run.len() + piece.len() <= LONGEST_RUN => {
+                run.pieces.push(piece);
+            }
+            _ => runs.push(Run {
+                offset,
+                pieces: vec![piece],
+            }),
+        }
+    }
+    runs
+}
+
+/// Writes runs to a file.
+pub(crate) struct Writers {
+    file: Arc<dyn File>,
+    alignment: usize,
+    how: How,
+}
+
+/// How several writes are in flight.
+enum How {
+    /// One thread has them all in flight.
+    Queue(Queue),
+    /// Each blocks a thread.
+    Threads(Threads),
+}
+
+impl Writers {
+    /// Prepares to write to `file`, by `threads` threads at most where the system has no queue. Without
+    /// any the caller's own thread writes all.
+    pub(crate) fn start(
+        runtime: &Arc<dyn Runtime>,
+        file: &Arc<dyn File>,
+        threads: usize,
+        alignment: usize,
+    ) -> io::Result<Writers> {
+        let queue = match threads {
+            0 => None,
+            _ => Queue::of(file),
+        };
+        let how = match queue {
+            Some(queue) => How::Queue(queue),
+            None => How::Threads(Threads::start(runtime, threads)?),
+        };
+        Ok(Writers {
+            file: file.clone(),
+            alignment,
+            how,
+        })
+    }
+
+    /// Whether many more writes are in flight than there are threads.
+    pub(crate) fn has_queue(&self) -> bool {
+        matches!(self.how, How::Queue(_))
+    }
+
+    /// Writes all runs, and returns when none is in flight any more: the first error, if one failed.
+    /// With `through` each is durable then; otherwise a barrier must follow.
+    pub(crate) fn write(&self, runs: Vec<Run>, through: bool) -> io::Result<()> {
+        let target = self.target(through);
+        match &self.how {
+            How::Queue(queue) => queue.write(&target, &runs),
+            How::Threads(threads) => threads.write(&target, runs),
+        }
+    }
+
+    /// Writes all runs in the caller's thread, one after the other: for a file whose writes go into the
+    /// system's cache, where each takes less than to wake a thread.
+    pub(crate) fn write_in_turn(&self, runs: &[Run]) -> io::Result<()> {
+        let target = self.target(false);
+        let mut buf = None;
+        for some in runs.chunks(WRITE_BACK_RUNS) {
+            for run in some {
+                buf = Some(target.write(run, buf)?);
+            }
+            if let (Some(first), Some(last)) = (some.first(), some.last()) {
+                // The device works on these while the next ones are copied.
+                self.file.begin_write_back(first.offset..last.end());
+            }
+        }
+        Ok(())
+    }
+
+    fn target(&self, through: bool) -> Target {
+        Target {
+            file: self.file.clone(),
+            alignment: self.alignment,
+            through,
+        }
+    }
+}
+
+/// Where runs are written to, and how.
+#[derive(Clone)]
+struct Target {
+    file: Arc<dyn File>,
+    /// Of the memory that is written from.
+    alignment: usize,
+    through: bool,
+}
+
+impl Target {
+    /// A write of the run, from the memory of an earlier one if there is enough of that.
+    fn prepare(&self, run: &Run, buf: Option<AlignedBuf>) -> Write {
+        let enough = buf.filter(|buf| buf.len() >= run.len());
+        let mut buf = enough.unwrap_or_else(|| AlignedBuf::zeroed(run.len(), self.alignment));
+        let mut at = 0;
+        for piece in &run.pieces {
+            buf[at..at + piece.len()].copy_from_slice(piece);
+            at += piece.len();
+        }
+        Write {
+            offset: run.offset,
+            range: 0..at,
+            buf,
+            through: self.through,
+        }
+    }
+
+    /// Writes the run, and waits for that. Returns the memory.
+    fn write(&self, run: &Run, buf: Option<AlignedBuf>) -> io::Result<AlignedBuf> {
+        let ticket = self.file.submit(self.prepare(run, buf));
+        let completion = self.file.complete(ticket);
+        completion.result.map(|()| completion.buf)
+    }
+}
+
+/// Of the errors of two writes the one that says more: a lack of space may be all that a caller
+/// recovers from.
+fn graver(first: io::Error, second: io::Error) -> io::Error {
+    match is_no_space(&first) {
+        true => second,
+        false => first,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(len: usize) -> Image {
+        vec![1; len].into()
+    }
+
+    #[test]
+    fn contiguous_pieces_are_one_run_up_to_its_limit() {
+        let runs = gather([(0, piece(512)), (512, piece(512)), (2048, piece(512))]);
+        let shape: Vec<_> = runs.iter().map(|r| (r.offset, r.len())).collect();
+        assert_eq!(shape, [(0, 1024), (2048, 512)]);
+        let page = 64 << 10;
+        let many = (0..33u64).map(|n| (n * page as u64, piece(page)));
+        let lens: Vec<_> = gather(many).iter().map(Run::len).collect();
+        assert_eq!(lens, [1 << 20, 1 << 20, page]);
+    }
+}

@@ -1,0 +1,96 @@
+//! Writes in flight by a queue of the system's, from the caller's thread.
+
+use super::{Run, Target, graver};
+use logforce_device::sync::Mutex;
+use logforce_device::{AlignedBuf, File, WriteQueue};
+use std::io;
+use std::sync::{Arc, PoisonError};
+
+/// Writes in flight: what keeps a fast device busy, and few enough that a commit's own write does not
+/// wait long behind them.
+const DEPTH: usize = 64;
+/// Memory of runs up to this long is used again, bytes.
+const KEPT: usize = 64 << 10;
+
+pub(super) struct Queue {
+    /// `None` while a thread uses it: no lock is held over I/O.
+    idle: Mutex<Option<Idle>>,
+}
+
+struct Idle {
+    queue: Box<dyn WriteQueue>,
+    /// Memory to write from.
+    bufs: Vec<AlignedBuf>,
+}
+
+impl Queue {
+    pub(super) fn of(file: &Arc<dyn File>) -> Option<Queue> {
+        let queue = file.clone().write_queue(DEPTH)?;
+        let bufs = Vec::new();
+        Some(Queue {
+            idle: Mutex::new(Some(Idle { queue, bufs })),
+        })
+    }
+
+    pub(super) fn write(&self, target: &Target, runs: &[Run]) -> io::Result<()> {
+        let idle = match runs.len() {
+            // One is waited for in any case.
+            0 | 1 => None,
+            _ => self.lock().take(),
+        };
+        let Some(mut idle) = idle else {
+            // Another thread uses it: a checkpoint, while the file grows.
+            let mut runs = runs.iter();
+            return runs.try_for_each(|run| target.write(run, None).map(drop));
+        };
+        let result = idle.write(target, runs);
+        *self.lock() = Some(idle);
+        result
+    }
+
+    fn lock(&self) -> logforce_device::sync::MutexGuard<'_, Option<Idle>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Idle {
+    fn write(&mut self, target: &Target, runs: &[Run]) -> io::Result<()> {
+        let mut result = Ok(());
+        let mut in_flight = 0;
+        for run in runs {
+            if in_flight == DEPTH {
+                result = worse(result, self.complete());
+                in_flight -= 1;
+            }
+            if result.is_err() {
+                break;
+            }
+            let buf = self.bufs.pop();
+            self.queue.submit(target.prepare(run, buf));
+            in_flight += 1;
+        }
+        for _ in 0..in_flight {
+            result = worse(result, self.complete());
+        }
+        result
+    }
+
+    /// Waits for a write, and keeps its memory.
+    fn complete(&mut self) -> io::Result<()> {
+        let Some((_, completion)) = self.queue.complete() else {
+            return Ok(());
+        };
+        if (1..=KEPT).contains(&completion.buf.len()) {
+            self.bufs.push(completion.buf);
+        }
+        completion.result
+    }
+}
+
+fn worse(first: io::Result<()>, second: io::Result<()>) -> io::Result<()> {
+    match (first, second) {
+        (Err(first), Err(second)) => Err(graver(first, second)),
+        (Err(e), _) | (_, Err(e)) => Err(e),
+        (Ok(()), Ok(())) => Ok(()),
+    }
+}

@@ -1,0 +1,180 @@
+//! Writes in flight by threads, each of which a write blocks.
+
+use super::{Run, Target, graver};
+use crate::event::Event;
+use logforce_device::sync::Mutex;
+use logforce_device::{JoinHandle, Runtime};
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, PoisonError};
+
+pub(super) struct Threads {
+    pool: Arc<Pool>,
+    threads: Vec<Box<dyn JoinHandle>>,
+}
+
+struct Pool {
+    runtime: Arc<dyn Runtime>,
+    queue: Mutex<Queue>,
+    work: Event,
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    closed: bool,
+}
+
+struct Job {
+    target: Target,
+    run: Run,
+    set: Arc<Set>,
+}
+
+/// Runs that one caller waits for together.
+#[derive(Default)]
+struct Set {
+    state: Mutex<SetState>,
+    done: Event,
+}
+
+#[derive(Default)]
+struct SetState {
+    left: usize,
+    error: Option<io::Error>,
+}
+
+impl Threads {
+    pub(super) fn start(runtime: &Arc<dyn Runtime>, count: usize) -> io::Result<Threads> {
+        let mut writers = Threads {
+            pool: Arc::new(Pool {
+                runtime: runtime.clone(),
+                queue: Mutex::default(),
+                work: Event::default(),
+            }),
+            threads: Vec::new(),
+        };
+        for _ in 0..count {
+            let pool = writers.pool.clone();
+            let body = Box::new(move || pool.work());
+            match runtime.spawn("logforce-pages", body) {
+                Ok(thread) => writers.threads.push(thread),
+                Err(e) => {
+                    writers.stop();
+                    return Err(e);
+                }
+            }
+        }
+        Ok(writers)
+    }
+
+    pub(super) fn write(&self, target: &Target, mut runs: Vec<Run>) -> io::Result<()> {
+        // The caller writes one itself: a single run costs no change of threads.
+        let Some(own) = runs.pop() else {
+            return Ok(());
+        };
+        let set = Arc::new(Set::default());
+        if !runs.is_empty() {
+            lock(&set.state).left = runs.len();
+            let jobs = runs.into_iter().map(|run| Job {
+                target: target.clone(),
+                run,
+                set: set.clone(),
+            });
+            lock(&self.pool.queue).jobs.extend(jobs);
+            self.pool.work.notify(&*self.pool.runtime);
+        }
+        let result = target.write(&own, None).map(drop);
+        loop {
+            // What is left is done by whoever comes first, this thread included.
+            let job = lock(&self.pool.queue).jobs.pop_front();
+            match job {
+                Some(job) => self.pool.carry_out(job),
+                None => break,
+            }
+        }
+        loop {
+            let seen = set.done.observe();
+            let mut state = lock(&set.state);
+            if state.left == 0 {
+                return match (result, state.error.take()) {
+                    (Err(own), Some(other)) => Err(graver(own, other)),
+                    (Err(e), None) | (Ok(()), Some(e)) => Err(e),
+                    (Ok(()), None) => Ok(()),
+                };
+            }
+            drop(state);
+            set.done.wait(&*self.pool.runtime, seen, None);
+        }
+    }
+
+    fn stop(&mut self) {
+        lock(&self.pool.queue).closed = true;
+        self.pool.work.notify(&*self.pool.runtime);
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has reported it, and its job's set has failed.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Pool {
+    fn work(&self) {
+        loop {
+            let seen = self.work.observe();
+            let mut queue = lock(&self.queue);
+            match queue.jobs.pop_front() {
+                Some(job) => {
+                    drop(queue);
+                    self.carry_out(job);
+                }
+                None if queue.closed => return,
+                None => {
+                    drop(queue);
+                    self.work.wait(&*self.runtime, seen, None);
+                }
+            }
+        }
+    }
+
+    fn carry_out(&self, job: Job) {
+        let mut ended = Ended {
+            pool: self,
+            set: job.set,
+            result: Some(Err(io::Error::other("the thread that wrote panicked"))),
+        };
+        ended.result = Some(job.target.write(&job.run, None).map(drop));
+    }
+}
+
+/// Counts a job as done, also when it unwinds: its caller would wait for ever.
+struct Ended<'a> {
+    pool: &'a Pool,
+    set: Arc<Set>,
+    result: Option<io::Result<()>>,
+}
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        let mut state = lock(&self.set.state);
+        state.left -= 1;
+        if let Some(Err(e)) = self.result.take() {
+            state.error = Some(match state.error.take() {
+                Some(before) => graver(before, e),
+                None => e,
+            });
+        }
+        drop(state);
+        self.set.done.notify(&*self.pool.runtime);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> logforce_device::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
