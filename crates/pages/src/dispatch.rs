@@ -7,7 +7,7 @@ use crate::files::{DATA, DataDir};
 use crate::header::HeaderSlots;
 use crate::logged::{LoggedCommit, LoggedStore, LoggedView};
 use crate::options::{CommitMode, Options};
-use crate::page_file::{Committed, Stats};
+use crate::types::{Committed, Stats};
 use logforce_core::{Guarantee, OpenMode, Policy};
 use logforce_device::System;
 use logforce_format::{PageFileHeader, PageFileKind, planted};

@@ -26,6 +26,7 @@ mod backup;
 mod by_page;
 mod cache;
 mod changes;
+mod commit_handle;
 mod cow;
 mod dispatch;
 mod error;
@@ -41,8 +42,10 @@ mod page;
 mod page_file;
 mod snapshot;
 mod transaction;
+mod types;
 mod write_out;
 
+pub use commit_handle::CommitHandle;
 pub use error::{Error, ErrorKind, Result};
 pub use inspect::Inspector;
 pub use inspect::info::{
@@ -56,6 +59,7 @@ pub use options::{
     CommitMode, Options, WriteThroughAdvisor, WriteThroughLimit, WriteThroughQuestion,
 };
 pub use page::Page;
-pub use page_file::{CommitHandle, Committed, PageFile, Stats};
+pub use page_file::PageFile;
 pub use snapshot::Snapshot;
 pub use transaction::Transaction;
+pub use types::{Committed, Stats};

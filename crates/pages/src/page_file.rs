@@ -1,18 +1,16 @@
 //! The handle of a page file.
 
-use crate::dispatch::{Pending, Store};
+use crate::dispatch::Store;
 use crate::error::Result;
 use crate::options::{CommitMode, Options};
 use crate::snapshot::Snapshot;
 use crate::transaction::Transaction;
+use crate::types::Stats;
 use logforce_core::{Guarantee, OpenMode};
 use logforce_device::System;
 use logforce_format::PageFileKind;
-use std::future::Future;
 use std::path::Path;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 /// A page file, open for reading and writing. Clones share it; call it from any thread.
 ///
@@ -27,46 +25,6 @@ pub struct PageFile {
 /// Closes the page file when its last clone is dropped.
 struct Handle {
     store: Store,
-}
-
-/// A commit that has what its policy promises.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Committed {
-    /// Its number: commits are numbered in their order, from 1. A number given to a commit that is then
-    /// refused for lack of space is skipped.
-    pub commit: u64,
-    /// What it survives.
-    pub guarantee: Guarantee,
-}
-
-/// What a page file has done since it was opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub struct Stats {
-    /// Transactions that were committed.
-    pub commits: u64,
-    /// Transactions that were refused because another had changed one of their pages.
-    pub conflicts: u64,
-    /// Pages that commits have changed.
-    pub pages_committed: u64,
-    /// Bytes that were appended to the log (0 in a copy-on-write file).
-    pub bytes_logged: u64,
-    /// Pages that were logged whole: their first change after a checkpoint began.
-    pub images_logged: u64,
-    /// Bytes of pages, and of the page table, that were written to the data file.
-    pub bytes_written: u64,
-    /// Writes to the data file.
-    pub writes: u64,
-    /// Barriers on the data file, its header included.
-    pub barriers: u64,
-    /// Headers that were written: checkpoints, or commits of a copy-on-write file.
-    pub headers: u64,
-    /// Bytes of page contents in memory now.
-    pub memory: u64,
-    /// Pages that are in the log and not in the data file yet (0 in a copy-on-write file).
-    pub dirty_pages: u64,
-    /// How often a commit waited until the data file held more of what was committed before.
-    pub waits: u64,
 }
 
 impl PageFile {
@@ -182,50 +140,6 @@ impl std::fmt::Debug for PageFile {
             .field("path", &self.path())
             .field("mode", &self.mode())
             .field("page_size", &self.page_size())
-            .finish_non_exhaustive()
-    }
-}
-
-/// A submitted commit: its place in the order is decided, and it gets durable as its policy says,
-/// whether or not somebody waits. Wait for it in a thread, poll it, or await it on any runtime.
-///
-/// **Cancel safe.** Dropping it, polled or not, changes nothing for the commit.
-#[must_use = "whether the commit became durable is known by waiting for it"]
-pub struct CommitHandle {
-    pending: Pending,
-}
-
-impl CommitHandle {
-    pub(crate) fn new(pending: Pending) -> Self {
-        CommitHandle { pending }
-    }
-
-    /// The number of the commit.
-    pub fn commit(&self) -> u64 {
-        self.pending.commit()
-    }
-
-    /// Waits in this thread, which may do the writing itself.
-    pub fn wait(self) -> Result<Committed> {
-        self.pending.wait()
-    }
-}
-
-impl Future for CommitHandle {
-    type Output = Result<Committed>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        match self.pending.poll(context.waker()) {
-            Some(result) => Poll::Ready(result),
-            None => Poll::Pending,
-        }
-    }
-}
-
-impl std::fmt::Debug for CommitHandle {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("CommitHandle")
-            .field("commit", &self.commit())
             .finish_non_exhaustive()
     }
 }

@@ -1,11 +1,12 @@
 //! Building a set of changes, and committing it.
 
 use crate::changes::{Change, Changes, Image};
+use crate::commit_handle::CommitHandle;
 use crate::dispatch::{Store, View};
 use crate::error::{Error, Result};
 use crate::page::Page;
-use crate::page_file::{CommitHandle, Committed};
 use crate::snapshot::check;
+use crate::types::Committed;
 use logforce_core::Policy;
 use logforce_format::{MAX_PAGES, Resize};
 use std::collections::BTreeMap;

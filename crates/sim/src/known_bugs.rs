@@ -203,7 +203,7 @@ pub const INTERLEAVINGS: &[KnownBug] = &[
         "a next leader that wakes for nothing waits on an event that nobody signals for its successor",
     ),
     bug(
-        "wake-round",
+        "wake-committers",
         "the committers whose records a job carried are not woken",
     ),
     bug(
@@ -314,14 +314,17 @@ pub const INTERLEAVINGS: &[KnownBug] = &[
         "followers that are tasks are not woken at the end",
     ),
     bug(
-        "wake-watch",
+        "wake-location-check",
         "the writing thread does not look whether the log is still there when a write completes",
     ),
     bug(
         "fail-wake-next-leader",
         "the next leader is not woken by a failure",
     ),
-    bug("fail-wake-rounds", "committers are not woken by a failure"),
+    bug(
+        "fail-wake-committers",
+        "committers are not woken by a failure",
+    ),
     bug(
         "fail-wake-progress",
         "appends that wait for buffer space or a segment are not woken by a failure",

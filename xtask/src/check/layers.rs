@@ -1,5 +1,5 @@
-//! The layers of `core`: which of its folders may use which, by imports and by methods, and no
-//! circle among its files.
+//! The layers of `core` and `pages`: which of their folders may use which, by imports and by methods.
+//! In `core` there is no circle among files either.
 
 use super::{Violation, shown, sources};
 use anyhow::Result;
@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// The folders and files at the top of `core`, the lowest first. Each may use those before it.
-pub const LAYERS: &[(&str, &str)] = &[
+const CORE: &[(&str, &str)] = &[
     ("names", "the names of files"),
     ("error", "what went wrong, and what to do"),
     ("policy", "what a commit waits for"),
@@ -37,22 +37,60 @@ pub const LAYERS: &[(&str, &str)] = &[
     ("log", "the public handle"),
 ];
 
+/// Those of `pages`.
+const PAGES: &[(&str, &str)] = &[
+    ("error", "what went wrong, and what to do"),
+    ("types", "what a page file answers"),
+    ("event", "waiting for a condition"),
+    ("changes", "what a transaction changes"),
+    ("by_page", "a map by page number"),
+    ("cache", "pages in memory, up to a limit"),
+    ("page", "a page as users see it"),
+    ("growth", "by how much files grow"),
+    ("files", "the directory and its files"),
+    ("file_read", "whole reads of a file"),
+    ("header", "the two header slots"),
+    ("options", "what the owner asks for"),
+    ("write_out", "many pages to a file"),
+    ("logged", "commits through a log"),
+    ("cow", "commits by copy-on-write"),
+    ("inspect", "looking into a page file"),
+    ("dispatch", "both ways of committing"),
+    ("backup", "a copy of a committed state"),
+    ("snapshot", "a committed state, for users"),
+    ("commit_handle", "a commit that was submitted"),
+    ("transaction", "changes that are being made"),
+    ("page_file", "the public handle"),
+];
+
 /// What a file of a crate imports of the same crate, by module paths.
 type Imports = BTreeMap<String, BTreeSet<String>>;
 
-/// Compares the imports and the calls of methods in `core` with its layers.
+/// Compares the imports and the calls of methods with the layers of their crate.
 pub fn check(root: &Path) -> Result<Vec<Violation>> {
-    let src = root.join("crates/core/src");
-    let mut texts = BTreeMap::new();
-    for (path, text) in sources(&src)? {
-        texts.insert(module(&shown(&src, &path)), text);
+    let mut all = Vec::new();
+    for (name, layers, circles) in [("core", CORE, true), ("pages", PAGES, false)] {
+        let src = root.join("crates").join(name).join("src");
+        let mut texts = BTreeMap::new();
+        for (path, text) in sources(&src)? {
+            texts.insert(module(&shown(&src, &path)), text);
+        }
+        all.extend(found(name, &texts, layers));
+        if circles {
+            all.extend(in_circles(name, &texts));
+        }
     }
-    Ok(found(&texts, LAYERS))
+    Ok(all)
 }
 
-fn found(texts: &BTreeMap<String, String>, layers: &[(&str, &str)]) -> Vec<Violation> {
+/// A module, for messages.
+fn place(name: &str, module: &str) -> String {
+    format!("crates/{name}, module {module}")
+}
+
+fn found(name: &str, texts: &BTreeMap<String, String>, layers: &[(&str, &str)]) -> Vec<Violation> {
     let imports = imports(texts);
-    let place = |module: &str| format!("crates/core, module {module}");
+    let place = |module: &str| place(name, module);
     let rank = |module: &str| {
         let top = module.split("::").next().unwrap_or(module);
         layers.iter().position(|(name, _)| *name == top)
@@ -85,15 +123,20 @@ fn found(texts: &BTreeMap<String, String>, layers: &[(&str, &str)]) -> Vec<Viola
             ));
         }
     }
-    found.extend(calls_upwards(texts, &rank));
-    for circle in circles(&imports) {
-        found.push(Violation::new(
-            place(&circle[0]),
+    found.extend(calls_upwards(name, texts, &rank));
+    found
+}
+
+fn in_circles(name: &str, texts: &BTreeMap<String, String>) -> Vec<Violation> {
+    let circles = circles(&imports(texts)).into_iter();
+    let violation = |circle: Vec<String>| {
+        Violation::new(
+            place(name, &circle[0]),
             format!("is in a circle of imports: {}", circle.join(" → ")),
             "move the data that both need into a file that uses neither",
-        ));
-    }
-    found
+        )
+    };
+    circles.map(violation).collect()
 }
 
 /// The module of a file: `engine/mod.rs` is `engine`, `engine/commit.rs` is `engine::commit`.
@@ -211,6 +254,7 @@ fn nearest(path: &str, known: &BTreeSet<&str>) -> Option<String> {
 /// may have the type, and no import tells of the method. Other types above cannot be had without an
 /// import.
 fn calls_upwards(
+    crate_name: &str,
     texts: &BTreeMap<String, String>,
     rank: &impl Fn(&str) -> Option<usize>,
 ) -> Vec<Violation> {
@@ -238,10 +282,10 @@ fn calls_upwards(
             // By its name alone, a method that is defined below as well may be that one.
             let all_above = places.iter().all(|(_, to)| rank(to) > own);
             let may_have = |of: &str| types.get(of).is_some_and(|at| Some(*at) <= own);
-            let place = places.iter().find(|(of, _)| may_have(of));
-            if let Some((of, to)) = place.filter(|_| all_above) {
+            let defined = places.iter().find(|(of, _)| may_have(of));
+            if let Some((of, to)) = defined.filter(|_| all_above) {
                 found.push(Violation::new(
-                    format!("crates/core, module {from}"),
+                    place(crate_name, from),
                     format!("calls {of}::{name}, which {to} above it defines"),
                     "move the method down, or hand in what it does; if another type's is meant, \
                      give one of them another name",
@@ -388,7 +432,9 @@ mod tests {
 
     fn said(files: &[(&str, &str)]) -> String {
         let texts = files.iter().map(|(f, t)| (module(f), (*t).to_owned()));
-        let found = found(&texts.collect(), TWO);
+        let texts = texts.collect();
+        let mut found = found("core", &texts, TWO);
+        found.extend(in_circles("core", &texts));
         found.iter().map(|v| format!("{v}\n")).collect()
     }
 

@@ -51,13 +51,13 @@ reasons! {
         /// The writer: a callback's record has reached what its policy requires.
         WriterForCallback = "wake-callback",
         /// The writer: it must check that the log is still where it was opened.
-        WriterForLocation = "wake-watch",
+        WriterForLocation = "wake-location-check",
         /// The writer: a segment was prepared, for which a stamp may wait.
         WriterForSegment = "",
         /// The next leader: a job has ended, or another thread took its batch.
         NextLeader = "wake-next-leader",
         /// The committers whose records the job wrote.
-        JobDone = "wake-round",
+        JobDone = "wake-committers",
         /// Followers in this process: the durable LSN moved.
         Followers = "wake-follower",
         /// Tasks that wait for the durable LSN.
@@ -89,7 +89,7 @@ reasons! {
         /// The log has failed: the next leader.
         FailedLeader = "fail-wake-next-leader",
         /// The log has failed: committers of every job.
-        FailedJobs = "fail-wake-rounds",
+        FailedJobs = "fail-wake-committers",
         /// The log has failed: threads that wait for space.
         FailedSpace = "fail-wake-progress",
         /// The log has failed: the writer thread, which ends.

@@ -8,7 +8,7 @@ use crate::cow::store::{Counts, CowStore};
 use crate::cow::tree::{FreshPage, Link, Nodes};
 use crate::cow::view::CowView;
 use crate::error::{Error, Result};
-use crate::page_file::Committed;
+use crate::types::Committed;
 use logforce_core::{Guarantee, Policy};
 use logforce_format::{TableEntry, place_crc, planted};
 use std::cell::RefCell;

@@ -33,12 +33,12 @@ const MOST_TRACKED: usize = 1 << 20;
 
 impl Conflicts {
     /// A transaction may be built on the state after this commit.
-    pub(crate) fn pin(&mut self, commit: u64) {
+    pub(crate) fn hold(&mut self, commit: u64) {
         *self.views.entry(commit).or_default() += 1;
     }
 
-    /// Ends one pin.
-    pub(crate) fn unpin(&mut self, commit: u64) {
+    /// Ends one hold.
+    pub(crate) fn release(&mut self, commit: u64) {
         match self.views.get_mut(&commit) {
             Some(count) if *count > 1 => *count -= 1,
             _ => {
@@ -169,9 +169,9 @@ mod tests {
     #[test]
     fn the_later_of_two_that_change_a_page_is_told() {
         let mut c = Conflicts::default();
-        c.pin(0);
+        c.hold(0);
         c.record(1, &pages(&[3, 5]));
-        c.pin(1);
+        c.hold(1);
         c.record(2, &pages(&[5, 9]));
         assert_eq!(c.find(0, &pages(&[1, 3])), Some(3));
         assert_eq!(c.find(1, &pages(&[1, 3])), None);
@@ -189,14 +189,14 @@ mod tests {
         c.roll_back(1);
         assert_eq!(c.find(0, &pages(&[5])), Some(5));
         assert_eq!(c.find(1, &pages(&[5])), None);
-        c.unpin(0);
+        c.release(0);
         assert!(c.commits.is_empty() && c.last.is_empty() && c.tracked == 0);
     }
 
     #[test]
     fn memory_is_bounded() {
         let mut c = Conflicts::default();
-        c.pin(0);
+        c.hold(0);
         let half: Vec<u64> = (0..MOST_TRACKED as u64 / 2).collect();
         for commit in 1..=3 {
             c.record(commit, &pages(&half));

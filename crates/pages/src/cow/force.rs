@@ -44,7 +44,7 @@ enum Trouble {
 }
 
 /// What a force has written.
-struct Forced {
+struct Written {
     placed: Placed,
     freed: Vec<u64>,
     header: PageFileHeader,
@@ -146,7 +146,7 @@ impl<'a> Leader<'a> {
     }
 
     /// Writes what is new, forces it, then the header that reaches it.
-    fn force(&mut self) -> std::result::Result<Forced, Trouble> {
+    fn force(&mut self) -> std::result::Result<Written, Trouble> {
         let store = self.store;
         let medium = &store.medium;
         let mut plan = Plan::new(medium, medium.page_size, &self.from.tree, &self.to.tree);
@@ -191,7 +191,7 @@ impl<'a> Leader<'a> {
             medium.cache.insert(*place, image.clone());
         }
         let header = self.turn.as_ref().map_or(header, |turn| turn.slots.header);
-        Ok(Forced {
+        Ok(Written {
             placed,
             freed,
             header,
@@ -283,7 +283,7 @@ impl<'a> Leader<'a> {
     }
 
     /// The new header is in force.
-    fn publish(&mut self, forced: Forced) -> Vec<Arc<CommitGroup>> {
+    fn publish(&mut self, forced: Written) -> Vec<Arc<CommitGroup>> {
         let version = CommittedState {
             tree: forced.placed.tree(),
             ..self.to

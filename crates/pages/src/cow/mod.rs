@@ -7,12 +7,12 @@
 //! reaches is whole.
 //!
 //! To read: `tree` (a committed state), `commit` (how the next one is decided), `plan` and `force`
-//! (how it gets durable), `pins` (when a place may be used again).
+//! (how it gets durable), `held_headers` (when a place may be used again).
 //!
 //! | file | what |
 //! |---|---|
 //! | `tree`, `plan` | the page table in memory; what differs between two states of it |
-//! | `places`, `pins` | which places are free; what keeps those that were freed |
+//! | `places`, `held_headers` | which places are free; what keeps those that were freed |
 //! | `conflicts` | who has changed a page last |
 //! | `medium` | reading places, verified; what they hold in memory |
 //! | `commit_group`, `state`, `store` | commits that get durable together; what the mutex guards; all parts |
@@ -23,9 +23,9 @@ mod commit;
 mod commit_group;
 mod conflicts;
 mod force;
+mod held_headers;
 mod lifecycle;
 pub(crate) mod medium;
-mod pins;
 mod places;
 mod plan;
 mod schedule;

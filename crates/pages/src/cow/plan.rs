@@ -172,7 +172,7 @@ impl Placed {
     }
 
     /// Tells what is shared with later states where it lies now. Only once a header in force reaches
-    /// it, and views pin that header: a view that pins an earlier one would not
+    /// it, and views hold that header: a view that holds an earlier one would not
     /// keep these places.
     pub(crate) fn publish_places(&self) {
         for home in &self.homes {

@@ -3,7 +3,7 @@
 
 use crate::cow::commit_group::{CommitGroup, CommitGroups};
 use crate::cow::conflicts::Conflicts;
-use crate::cow::pins::Pins;
+use crate::cow::held_headers::HeldHeaders;
 use crate::cow::places::Places;
 use crate::cow::schedule::Schedule;
 use crate::cow::tree::Tree;
@@ -46,7 +46,7 @@ pub(crate) struct State {
     /// whether its commit was rolled back.
     pub(crate) next_commit: u64,
     pub(crate) places: Places,
-    pub(crate) pins: Pins,
+    pub(crate) held_headers: HeldHeaders,
     pub(crate) conflicts: Conflicts,
     /// The numbers of the headers that the slots hold, the older one first.
     slots: VecDeque<u64>,
@@ -69,10 +69,10 @@ impl State {
         places: Places,
         turn: Box<LeaderToken>,
     ) -> Self {
-        let mut pins = Pins::default();
+        let mut held_headers = HeldHeaders::default();
         // Both header slots hold this state since it was opened.
-        pins.pin(0);
-        pins.pin(0);
+        held_headers.hold(0);
+        held_headers.hold(0);
         State {
             latest: version.clone(),
             next_commit: version.commit + 1,
@@ -80,7 +80,7 @@ impl State {
             header,
             header_number: 0,
             places,
-            pins,
+            held_headers,
             conflicts: Conflicts::default(),
             slots: [0, 0].into(),
             rolled_back: VecDeque::new(),
@@ -116,25 +116,25 @@ impl State {
     }
 
     /// A view begins. `is_latest`: a transaction may be built on it.
-    pub(crate) fn pin(&mut self, version: &CommittedState, is_latest: bool) -> u64 {
-        if !planted!("cow-view-unpinned") {
-            self.pins.pin(self.header_number);
+    pub(crate) fn hold(&mut self, version: &CommittedState, is_latest: bool) -> u64 {
+        if !planted!("cow-view-not-held") {
+            self.held_headers.hold(self.header_number);
         }
         if is_latest {
-            self.conflicts.pin(version.commit);
+            self.conflicts.hold(version.commit);
         }
         self.header_number
     }
 
     /// A view ends.
-    pub(crate) fn unpin(&mut self, header_number: u64, commit: Option<u64>) {
-        if !planted!("cow-view-unpinned") {
+    pub(crate) fn release(&mut self, header_number: u64, commit: Option<u64>) {
+        if !planted!("cow-view-not-held") {
             let places = &mut self.places;
-            self.pins
-                .unpin(header_number, |place| places.free(place..place + 1));
+            self.held_headers
+                .release(header_number, |place| places.free(place..place + 1));
         }
         if let Some(commit) = commit {
-            self.conflicts.unpin(commit);
+            self.conflicts.release(commit);
             let oldest = self.conflicts.oldest();
             while self
                 .rolled_back
@@ -162,7 +162,7 @@ impl State {
         // The slot that was overwritten held the header before the last one. The other one holds
         // the last: should what was stored now get unreadable, that one is in force.
         self.slots.push_back(header_number);
-        self.pins.pin(header_number);
+        self.held_headers.hold(header_number);
         let kept = if planted!("cow-older-slot-forgotten") {
             1
         } else {
@@ -170,12 +170,12 @@ impl State {
         };
         while self.slots.len() > kept {
             if let Some(overwritten) = self.slots.pop_front() {
-                self.pins.unpin(overwritten, &mut free);
+                self.held_headers.release(overwritten, &mut free);
             }
         }
-        self.pins.note_births(header_number, born);
+        self.held_headers.note_births(header_number, born);
         for place in freed {
-            self.pins.retire(place, header_number, &mut free);
+            self.held_headers.retire(place, header_number, &mut free);
         }
         self.header = header;
         let latest = match self.latest.commit == version.commit {

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::event::Event;
 use crate::files::DataDir;
 use crate::options::WriteThroughLimit;
-use crate::page_file::Stats;
+use crate::types::Stats;
 use logforce_core::{Guarantee, Policy};
 use logforce_device::sync::{Mutex, MutexGuard};
 use logforce_device::{JoinHandle, Runtime};

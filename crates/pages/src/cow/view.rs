@@ -12,10 +12,10 @@ use std::sync::Arc;
 /// is held.
 #[derive(Clone)]
 pub(crate) struct CowView {
-    pinned: Arc<Pinned>,
+    held: Arc<HeldState>,
 }
 
-struct Pinned {
+struct HeldState {
     store: Arc<CowStore>,
     version: CommittedState,
     header_number: u64,
@@ -23,10 +23,10 @@ struct Pinned {
     is_latest: bool,
 }
 
-impl Drop for Pinned {
+impl Drop for HeldState {
     fn drop(&mut self) {
         let commit = self.is_latest.then_some(self.version.commit);
-        self.store.lock().unpin(self.header_number, commit);
+        self.store.lock().release(self.header_number, commit);
     }
 }
 
@@ -55,11 +55,11 @@ impl CowView {
                 state.durable.clone()
             }
         };
-        let header_number = state.pin(&version, is_latest);
+        let header_number = state.hold(&version, is_latest);
         drop(state);
         let store = store.clone();
         Ok(CowView {
-            pinned: Arc::new(Pinned {
+            held: Arc::new(HeldState {
                 store,
                 version,
                 header_number,
@@ -69,11 +69,11 @@ impl CowView {
     }
 
     pub(crate) fn version(&self) -> &CommittedState {
-        &self.pinned.version
+        &self.held.version
     }
 
     pub(crate) fn header_number(&self) -> u64 {
-        self.pinned.header_number
+        self.held.header_number
     }
 
     pub(crate) fn commit(&self) -> u64 {
@@ -85,7 +85,7 @@ impl CowView {
     }
 
     fn find(&self, page: u64) -> Result<Found> {
-        let store = &self.pinned.store;
+        let store = &self.held.store;
         store.check_process()?;
         store.medium.check_open()?;
         let tree = &self.version().tree;
@@ -93,22 +93,22 @@ impl CowView {
     }
 
     pub(crate) fn header(&self) -> PageFileHeader {
-        self.pinned.store.header()
+        self.held.store.header()
     }
 
     pub(crate) fn each_page(&self, visit: &mut dyn FnMut(u64, &Image) -> Result<()>) -> Result<()> {
-        let medium = &self.pinned.store.medium;
+        let medium = &self.held.store.medium;
         let page_size = medium.page_size;
         self.version()
             .tree
             .each_page(medium, page_size, &mut |page| {
-                self.pinned.store.check_process()?;
+                self.held.store.check_process()?;
                 visit(page, &self.image(page)?)
             })
     }
 
     pub(crate) fn image(&self, page: u64) -> Result<Image> {
-        let medium = &self.pinned.store.medium;
+        let medium = &self.held.store.medium;
         match self.find(page)? {
             Found::Hole => Ok(medium.zeroes.clone()),
             Found::Fresh(image) => Ok(image),
@@ -120,7 +120,7 @@ impl CowView {
         match self.find(page)? {
             Found::Hole => buf.fill(0),
             Found::Fresh(image) => buf.copy_from_slice(&image),
-            Found::Stored(at) => self.pinned.store.medium.page_into(page, at, buf)?,
+            Found::Stored(at) => self.held.store.medium.page_into(page, at, buf)?,
         }
         Ok(())
     }

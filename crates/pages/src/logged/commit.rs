@@ -8,7 +8,7 @@ use super::state::{Planned, Point};
 use super::stats::add;
 use crate::changes::{Change, Changes};
 use crate::error::{Error, Result};
-use crate::page_file::Committed;
+use crate::types::Committed;
 use logforce_core::{
     CommitHandle, Error as LogError, ErrorKind as LogErrorKind, Guarantee, MAX_RECORD_LEN, Policy,
     RecordRange,

@@ -31,7 +31,7 @@ use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::files::DataDir;
 use crate::options::Options;
-use crate::page_file::Stats;
+use crate::types::Stats;
 use crate::write_out::Writers;
 use logforce_core::{Guarantee, Log, Policy};
 use logforce_device::JoinHandle;

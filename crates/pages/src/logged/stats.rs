@@ -1,6 +1,6 @@
 //! What is counted. The counts decide nothing.
 
-use crate::page_file::Stats;
+use crate::types::Stats;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 

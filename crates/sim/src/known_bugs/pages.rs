@@ -74,7 +74,7 @@ pub const PAGES: &[KnownBug] = &[
         "two transactions that write one page both commit",
     ).found_by(0),
     bug(
-        "cow-view-unpinned",
+        "cow-view-not-held",
         "a place is written over that a snapshot reads",
     ).found_by(0),
     bug(
