@@ -1,7 +1,8 @@
-//! Writes by several threads at once, as a page file makes them.
+//! Several writes in flight, as a page file makes them: by a queue where the system has one, else by
+//! threads.
 
 use logforce_device::sync::{AtomicU32, Mutex};
-use logforce_device::{AlignedBuf, File, JoinHandle, Runtime, Write};
+use logforce_device::{AlignedBuf, File, JoinHandle, Runtime, Write, WriteQueue};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::Ordering::SeqCst;
@@ -10,8 +11,12 @@ use std::sync::{Arc, PoisonError};
 /// Threads beside the caller's, which writes too.
 const THREADS: usize = 7;
 
-/// Threads that write.
+/// Writes in flight where there is a queue: more than a trial makes at once.
+const DEPTH: usize = 64;
+
 pub(super) struct Pool {
+    /// If there is one, there are no threads.
+    queue: Option<Box<dyn WriteQueue>>,
     shared: Arc<Shared>,
     threads: Vec<Box<dyn JoinHandle>>,
 }
@@ -33,9 +38,12 @@ struct State {
 }
 
 impl Pool {
-    /// Starts its threads.
-    pub(super) fn start(runtime: &Arc<dyn Runtime>) -> io::Result<Pool> {
+    /// Prepares to write to `file`.
+    pub(super) fn start(runtime: &Arc<dyn Runtime>, file: Arc<dyn File>) -> io::Result<Pool> {
+        let queue = file.write_queue(DEPTH);
+        let threads = if queue.is_some() { 0 } else { THREADS };
         let mut pool = Pool {
+            queue,
             shared: Arc::new(Shared {
                 runtime: runtime.clone(),
                 state: Mutex::default(),
@@ -43,7 +51,7 @@ impl Pool {
             }),
             threads: Vec::new(),
         };
-        for _ in 0..THREADS {
+        for _ in 0..threads {
             let shared = pool.shared.clone();
             let body = Box::new(move || shared.work());
             pool.threads.push(runtime.spawn("logforce-trial", body)?);
@@ -53,12 +61,15 @@ impl Pool {
 
     /// Does all writes; gives their memory back in any order.
     pub(super) fn write(
-        &self,
+        &mut self,
         file: &Arc<dyn File>,
         writes: Vec<Write>,
     ) -> io::Result<Vec<AlignedBuf>> {
-        let shared = &self.shared;
         let alone = writes.len() == 1;
+        if let (Some(queue), false) = (&mut self.queue, alone) {
+            return by_queue(&mut **queue, writes);
+        }
+        let shared = &self.shared;
         {
             let mut state = shared.lock();
             state.left = writes.len();
@@ -81,6 +92,18 @@ impl Pool {
             shared.runtime.wait(&shared.word, seen, None);
         }
     }
+}
+
+/// All have ended when it returns, also after an error.
+fn by_queue(queue: &mut dyn WriteQueue, writes: Vec<Write>) -> io::Result<Vec<AlignedBuf>> {
+    for write in writes {
+        queue.submit(write);
+    }
+    let ended: Vec<_> = std::iter::from_fn(|| queue.complete()).collect();
+    let bufs = ended
+        .into_iter()
+        .map(|(_, done)| done.result.map(|()| done.buf));
+    bufs.collect()
 }
 
 impl Shared {

@@ -19,7 +19,7 @@ const WARM_UP: usize = 2;
 const MOST: usize = 400;
 
 /// Measures in `dir` within `budget`: in each turn, for each shape of commit, one that is written
-/// through and one that is forced by a barrier, by `unit` bytes, up to 8 writes in flight.
+/// through and one that is forced by a barrier, by `unit` bytes, with several writes in flight as a page file has them.
 ///
 /// The file is removed in the end, whatever happens.
 pub(super) fn measure(
@@ -37,7 +37,7 @@ pub(super) fn measure(
         .direct
         .is_some_and(|d| unit.is_multiple_of(d.offset.max(1)));
     let prepared_by = began + budget / 5;
-    let scratch = Scratch::make(
+    let mut scratch = Scratch::make(
         dir,
         &**runtime,
         facts.kind,
@@ -45,9 +45,11 @@ pub(super) fn measure(
         (!direct, direct),
         prepared_by,
     )?;
+    let file = scratch.next(direct, u64::from(unit)).map(|(file, _)| file);
+    let file = file.ok_or_else(not_prepared)?;
     let mut commits = Commits {
         scratch,
-        pool: Pool::start(runtime)?,
+        pool: Pool::start(runtime, file)?,
         direct,
         unit: u64::from(unit),
         random: runtime.random(),
@@ -81,6 +83,10 @@ pub(super) fn measure(
     Ok(shapes)
 }
 
+fn not_prepared() -> io::Error {
+    io::Error::other("a trial that was not prepared")
+}
+
 fn shapes(unit: u32) -> Vec<Pairs> {
     let unit = u64::from(unit);
     let one = UNITS_OF_ONE_RUN.map(|units| (1, units * unit));
@@ -112,7 +118,7 @@ impl Commits<'_> {
         for _ in 0..shape.runs {
             let place = self.scratch.next(self.direct, length);
             let Some((open, offset)) = place else {
-                return Err(io::Error::other("a trial that was not prepared"));
+                return Err(not_prepared());
             };
             // A unit is left out, so that two runs never touch.
             if shape.runs > 1 {

@@ -127,12 +127,21 @@ impl Queue {
         self.ended.push_back((number, Completion { buf, result }));
     }
 
-    /// The kernel does not say any more what became of what it has: all of that has failed, and may yet
-    /// be written.
+    /// The kernel takes no calls any more, as when a filter of system calls was set after the file was
+    /// opened. What it was not told of is written without it. What it has has failed: it may or may not
+    /// be written, also later.
     fn give_up(&mut self, error: &io::Error) {
+        // It never sees what is only in the ring.
         self.ring = None;
-        self.untold = 0;
-        for (number, write) in mem::take(&mut self.in_flight) {
+        let mut left: Vec<_> = mem::take(&mut self.in_flight).into_iter().collect();
+        left.sort_unstable_by_key(|(number, _)| *number);
+        let told = left.len() - mem::take(&mut self.untold);
+        for (at, (number, write)) in left.into_iter().enumerate() {
+            if at >= told {
+                let result = self.file.write(&write);
+                self.end(number, write.buf, result);
+                continue;
+            }
             let error = io::Error::new(error.kind(), format!("io_uring_enter: {error}"));
             let error = self.file.write_error(&write, error);
             // The kernel may yet read it.
@@ -283,16 +292,31 @@ mod tests {
         let Some((file, mut queue)) = open(&dir) else {
             return;
         };
+        // The kernel is told of two at a time: not of the last one. None is taken back before.
         for at in 0..3 {
             queue.submit(write(at, 1, false));
         }
-        queue.give_up(&io::Error::from_raw_os_error(libc::EBADFD));
-        for _ in 0..3 {
-            let (_, done) = queue.complete().unwrap();
-            assert!(done.buf.is_empty(), "the kernel may still read the memory");
-            let said = done.result.unwrap_err().to_string();
-            assert!(said.contains("io_uring_enter"), "{said}");
+        assert_eq!(queue.untold, 1);
+        let in_flight = queue.in_flight.len();
+        queue.give_up(&io::Error::from_raw_os_error(libc::EPERM));
+        let mut refused = 0;
+        while let Some((number, done)) = queue.complete() {
+            match (number, done.result) {
+                (2, result) => {
+                    result.unwrap();
+                    assert_eq!(done.buf.len(), UNIT);
+                    assert_eq!(first_bytes(&file, 3)[2..], [1]);
+                }
+                (_, Err(e)) => {
+                    assert!(done.buf.is_empty(), "the kernel may still read the memory");
+                    assert!(e.to_string().contains("io_uring_enter"), "{e}");
+                    refused += 1;
+                }
+                // It had ended before.
+                (_, Ok(())) => {}
+            }
         }
+        assert_eq!(refused, in_flight - 1);
         for at in 0..20 {
             queue.submit(write(at, 2, false));
         }
