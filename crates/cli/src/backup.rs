@@ -14,7 +14,8 @@ FROM is opened as its owner opens it: what a crash left in its log is redone, an
 it meanwhile. So the program that has it open must make the backup itself, by logforce::pages::backup.
 TO holds the same pages under another id; check it with `logforce verify TO`, restore by opening it.
 
-Exit status: 0 done, 1 failed (TO is removed again, as far as that goes), 2 unusable arguments.";
+Exit status: 0 done, 1 FROM is damaged, 2 unusable arguments, 4 failed. Unless it is 0, TO is removed
+again, as far as that goes.";
 
 /// Backs up a page file that no program has open.
 #[derive(Debug, clap::Args)]

@@ -3,7 +3,7 @@
 pub mod data;
 mod line;
 
-use crate::exit::{End, Usage};
+use crate::exit::{Damaged, End, Usage};
 use crate::listing::Listing;
 use crate::look::{
     LogArgs, LogInfo, explain, given_up_words, is_overtaken, parse_lsn, places_of, unknown_bounds,
@@ -25,7 +25,7 @@ instead. A log may be listed while it is being written.
 Of a page file: its header slots, the nodes of its page table, and every page that was written, with
 its place and whether it is whole; with --redo the commits in its log.
 
-Exit status: 0 listed, 1 damaged or not to be read, 2 unusable arguments.";
+Exit status: 0 listed, 1 damaged, 2 unusable arguments, 4 it could not be read.";
 
 /// Lists a log or a page file.
 #[derive(Debug, clap::Args)]
@@ -235,9 +235,9 @@ fn raw(args: &LogArgs, lsn: Lsn) -> anyhow::Result<End> {
             )
         }
         None if finding.damages > 0 => {
-            bail!(
+            bail!(Damaged(format!(
                 "no whole record begins at LSN {lsn}, and the log is damaged: see `logforce verify`"
-            )
+            )))
         }
         None if lsn >= finding.end => {
             bail!(

@@ -1,5 +1,7 @@
-//! How a command ends: 0 done, 1 failed or damage found, 2 unusable arguments, 3 nothing can be
-//! concluded, 130 interrupted.
+//! How a command ends: 0 done, 1 damage found, 2 unusable arguments, 3 nothing can be concluded,
+//! 4 failed, 130 interrupted.
+//!
+//! A script that checks its logs every night has to tell "damaged" from "the disk was not mounted".
 
 use crate::output::complain;
 use std::io;
@@ -33,6 +35,18 @@ impl std::fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
+/// Damage because of which there is nothing to report but this.
+#[derive(Debug)]
+pub struct Damaged(pub String);
+
+impl std::fmt::Display for Damaged {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Damaged {}
+
 /// The process's status, after telling the user of an error.
 pub fn code(result: anyhow::Result<End>) -> ExitCode {
     match result {
@@ -44,8 +58,23 @@ pub fn code(result: anyhow::Result<End>) -> ExitCode {
         Err(e) if is_broken_pipe(&e) => ExitCode::SUCCESS,
         Err(e) => {
             complain(&format!("error: {}", message(&e)));
-            ExitCode::from(if e.is::<Usage>() { 2 } else { 1 })
+            ExitCode::from(status(&e))
         }
+    }
+}
+
+fn status(error: &anyhow::Error) -> u8 {
+    let is_damage = |e: &(dyn std::error::Error + 'static)| {
+        let log = e.downcast_ref::<logforce::Error>();
+        let pages = e.downcast_ref::<logforce::pages::Error>();
+        e.is::<Damaged>()
+            || log.is_some_and(|e| e.kind() == logforce::ErrorKind::Damaged)
+            || pages.is_some_and(|e| e.kind() == logforce::pages::ErrorKind::Damaged)
+    };
+    match error {
+        e if e.is::<Usage>() => 2,
+        e if e.chain().any(is_damage) => 1,
+        _ => 4,
     }
 }
 
@@ -79,6 +108,27 @@ fn is_not_connected(e: &io::Error) -> bool {
 mod tests {
     use super::*;
     use anyhow::Context;
+
+    #[test]
+    fn damage_is_one_thing_and_a_failed_look_another() {
+        let io = || logforce::Error::Io {
+            doing: "look at the place",
+            path: "/x".into(),
+            source: std::sync::Arc::new(io::Error::other("the disk is on fire")),
+        };
+        assert_eq!(status(&anyhow::anyhow!("no such log")), 4);
+        assert_eq!(status(&anyhow::Error::new(io())), 4);
+        assert_eq!(status(&Usage("no".into()).into()), 2);
+        let damaged = anyhow::Error::new(Damaged("page 7".into()));
+        assert_eq!(status(&damaged.context("cannot read x")), 1);
+        let pages = logforce::pages::Error::Damaged {
+            path: "/x".into(),
+            what: "page 7".into(),
+            offset: 0,
+            found: "rubbish".into(),
+        };
+        assert_eq!(status(&anyhow::Error::new(pages)), 1);
+    }
 
     #[test]
     fn a_cause_is_told_once() {

@@ -1,6 +1,6 @@
 //! What `dump`, `verify` and `stat` share: opening a log for looking, and telling of it.
 
-use crate::exit::Usage;
+use crate::exit::{Damaged, Usage};
 use crate::output::{Sink, Target, Writer};
 use crate::pages;
 use anyhow::bail;
@@ -39,15 +39,18 @@ impl LogArgs {
             Err(e @ (Error::NoLog { .. } | Error::NotALog { .. } | Error::Damaged(_)))
                 if !self.salvage && has_segments(&self.dir) =>
             {
-                bail!(
+                bail!(Damaged(format!(
                     "{}. There are segments: look at them with --salvage, save what they hold with `logforce \
                      salvage`",
                     refusal(&e)
-                )
+                )))
             }
-            Err(e) if matches!(e, Error::Damaged(_)) => bail!(refusal(&e)),
+            Err(e @ Error::NoLog { .. }) if self.salvage && has_segments(&self.dir) => {
+                bail!(Damaged(e.to_string()))
+            }
+            Err(e) if matches!(e, Error::Damaged(_)) => bail!(Damaged(refusal(&e))),
             Err(Error::NoLog { .. }) if pages::is_part_there(&self.dir) => {
-                bail!(pages::without_data(&self.dir))
+                Err(pages::without_data(&self.dir))
             }
             Err(e) => Err(e.into()),
         }

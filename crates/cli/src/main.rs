@@ -45,7 +45,7 @@ Examples:
 `stat`, `verify`, `dump` and `salvage` neither lock nor change what they read: a program may have the
 log or page file open meanwhile. `backup` needs a page file that is closed. `facts` writes nothing;
 `calibrate` stores its result; `bench` and `powercut` write to the directory that they are given.
-Exit status: 0 done, 1 failed or damage found, 2 unusable arguments, 3 inconclusive (powercut),
+Exit status: 0 done, 1 damage found, 2 unusable arguments, 3 inconclusive (powercut), 4 failed,
 130 interrupted.";
 
 #[derive(Debug, Subcommand)]

@@ -35,8 +35,8 @@ to this log and to this place.
 Without a usable control file it is unknown where SRC begins and ends: what lay below and above the
 segments found may be missing, and records that truncate_front dropped may be saved again.
 
-Exit status: 0 all of SRC was saved, 1 something is missing or may be (the report says what) or nothing
-could be saved, 2 unusable arguments.";
+Exit status: 0 all of SRC was saved, 1 something is missing or may be (the report says what), 2 unusable
+arguments, 4 failed: nothing was saved.";
 
 /// Saves what can be read.
 #[derive(Debug, clap::Args)]

@@ -22,7 +22,8 @@ Without --scan it reads only the control file, the headers of the segments, and 
 that a running log writes about once a second. It locks nothing. --json writes one object, --csv one
 line for each file of the log. Of a page file it reads the header and the log's control file.
 
-Exit status: 0 summarised, 1 damaged (which only --scan finds) or not to be read, 2 unusable arguments.";
+Exit status: 0 summarised, 1 damaged (of what it holds only --scan tells), 2 unusable
+arguments, 4 it could not be read.";
 
 /// Summarises a log or a page file.
 #[derive(Debug, clap::Args)]

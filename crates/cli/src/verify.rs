@@ -32,7 +32,7 @@ Of a page file: its header, its page table or map, every page, and of a logged o
 process that writes it, pages that are being written are not checked, and the report says how many.
 
 Exit status: 0 healthy (also where something was given up at damage before: the first line says so),
-1 damaged or not to be read, 2 unusable arguments.";
+1 damaged, 2 unusable arguments, 4 it could not be read, and nothing can be said.";
 
 /// Checks a log or a page file.
 #[derive(Debug, clap::Args)]

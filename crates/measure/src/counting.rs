@@ -291,7 +291,43 @@ mod tests {
     use super::*;
     use crate::prepare::write;
     use crate::testing::{MemDirectory, MemSystem};
-    use logforce_device::AlignedBuf;
+    use logforce_device::{Access, AlignedBuf};
+    use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
+
+    #[test]
+    fn writes_of_a_queue_count() {
+        let options = SimOptions {
+            blocking: true,
+            ..SimOptions::default()
+        };
+        let disk = SimDisk::new(options, 1);
+        SimRuntime::run(1, |rt| {
+            let inner = disk.system(rt);
+            let system = CountingSystem::new(inner, |name| name == "pages");
+            let dir = system.make_directory(Path::new("/d")).unwrap();
+            for name in ["pages", "header"] {
+                let how = OpenFile {
+                    access: Access::CreateNew,
+                    direct: true,
+                };
+                let mut queue = dir.open(name, how).unwrap().write_queue(4).unwrap();
+                for (offset, through) in [(0, false), (4096, true), (8192, true)] {
+                    queue.submit(Write {
+                        offset,
+                        buf: AlignedBuf::zeroed(4096, 4096),
+                        range: 0..4096,
+                        through,
+                    });
+                }
+                while let Some((_, done)) = queue.complete() {
+                    done.result.unwrap();
+                }
+            }
+            let counts = system.counts();
+            assert_eq!((counts.writes, counts.through), (3, 2));
+            assert_eq!((counts.bytes, counts.other_bytes), (12_288, 12_288));
+        });
+    }
 
     #[test]
     fn a_file_counts_by_its_present_name() {

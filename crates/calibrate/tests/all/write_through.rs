@@ -5,8 +5,9 @@ use logforce_calibrate::{
     WRITE_THROUGH_NAME, WriteThroughCalibration, WriteThroughLimit, WriteThroughMemory,
     WriteThroughSite, choose_write_through, known_write_through, measure_write_through,
 };
-use logforce_device::{FilesystemKind, Runtime};
-use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
+use logforce_device::{Access, FilesystemKind, OpenFile, Runtime};
+use logforce_testkit::{Call, FailingCalls, Refusal, SimDisk, SimOptions, SimRuntime};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -86,6 +87,53 @@ fn a_slow_device_is_as_if_nothing_was_measured() {
     let (found, took) = found(costs, 1);
     assert_eq!(found.decided.limit, WriteThroughLimit::UNMEASURED);
     assert!(took < BUDGET + millis(100), "{took:?}");
+}
+
+/// By threads (`slow` has no queue) and by a queue.
+#[test]
+fn a_write_that_fails_ends_the_measuring() {
+    // One after the other, in the midst of the writes of several runs.
+    let nth = 400..430_u64;
+    for (by_queue, after) in [false, true]
+        .into_iter()
+        .flat_map(|q| nth.clone().map(move |n| (q, n)))
+    {
+        let disk = SimDisk::new(options(), 2);
+        SimRuntime::run(2, |rt| {
+            let dir = match by_queue {
+                true => (disk.system(rt).make_directory(Path::new("/log"))).unwrap(),
+                false => slow(&disk, rt, EQUAL),
+            };
+            let how = OpenFile {
+                access: Access::CreateNew,
+                direct: true,
+            };
+            let queue = dir.open("probe", how).unwrap().write_queue(8);
+            assert_eq!(queue.is_some(), by_queue);
+            dir.remove("probe").unwrap();
+            let (facts, memory) = (dir.facts().unwrap(), WriteThroughMemory::new());
+            let runtime: Arc<dyn Runtime> = Arc::new(rt.clone());
+            let site = WriteThroughSite {
+                dir: &dir,
+                runtime: &runtime,
+                facts: &facts,
+                stores: &[],
+                memory: &memory,
+            };
+            disk.fail_calls(FailingCalls {
+                calls: vec![Call::Write],
+                how: Refusal::Medium,
+                after,
+                failing: 1,
+            });
+            assert!(
+                measure_write_through(&site, BUDGET).is_err(),
+                "by a queue: {by_queue}, write {after}"
+            );
+            disk.stop_failing_calls();
+            assert_eq!(names(&dir), [""; 0], "what was made for it is gone");
+        });
+    }
 }
 
 #[test]

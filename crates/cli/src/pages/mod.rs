@@ -6,9 +6,9 @@ pub mod page;
 pub mod stat;
 pub mod verify;
 
-use crate::exit::Usage;
+use crate::exit::{Damaged, Usage};
 use crate::look::LogArgs;
-use anyhow::bail;
+use anyhow::{anyhow, bail};
 use logforce::pages::{Error, Inspector};
 use std::path::Path;
 
@@ -27,18 +27,19 @@ fn has_begun_backup(dir: &Path) -> bool {
 }
 
 /// What to say of a part of a page file, which has no data file.
-pub fn without_data(dir: &Path) -> String {
+pub fn without_data(dir: &Path) -> anyhow::Error {
     if has_begun_backup(dir) {
-        return format!(
+        return anyhow!(
             "{} holds no page file: a backup was begun in it and did not end. Remove the directory",
             dir.display()
         );
     }
-    format!(
+    let missing = format!(
         "{0} holds no log, and no page file: the log of one is in {0}/log, and its file 'pages' is missing beside \
          it. Restore all of it from a backup; `logforce dump {0}/log` lists the log",
         dir.display()
-    )
+    );
+    Damaged(missing).into()
 }
 
 /// What to say of a flag that a page file has no use for.
@@ -69,10 +70,10 @@ fn inspector(args: &LogArgs) -> anyhow::Result<Inspector> {
             what,
             offset,
             found,
-        }) => bail!(
+        }) => bail!(Damaged(format!(
             "damaged page file: {what} in {} at byte {offset}: {found}. Restore it from a backup",
             path.display()
-        ),
+        ))),
         opened => Ok(opened?),
     }
 }

@@ -32,8 +32,8 @@ and the reset of a virtual machine are no cuts.
 The verdict is stored in DIR and in --cache, by filesystem and method. Logs obey it: a method that
 lost data is refused there where power-loss is asked for.
 
-Exit status of check: 0 kept everything (or the control phase lost something, as it must), 1 failed
-or lost something, 3 inconclusive.";
+Exit status of check: 0 kept everything (or the control phase lost something, as it must), 1 lost
+something, 3 inconclusive, 4 failed.";
 
 /// Cuts the power of this machine, and says what the log kept.
 #[derive(Debug, clap::Args)]

@@ -198,7 +198,7 @@ fn what_cannot_be_done_is_told_and_exits_1() {
     ] {
         let out = command(dir.path(), arguments).to_end().unwrap();
         let printed = text(&out.stderr);
-        assert_eq!(out.status.code(), Some(1), "{arguments:?}: {printed}");
+        assert_eq!(out.status.code(), Some(4), "{arguments:?}: {printed}");
         assert!(
             printed.contains(why) && !printed.contains("panicked"),
             "{arguments:?}: {printed}"
@@ -215,7 +215,7 @@ fn a_full_disk_below_the_report_is_told() {
     let arguments = ["--json", "/dev/full", "--size", "64KiB", "--seconds", "0.1"];
     let out = command(dir.path(), &arguments).to_end().unwrap();
     let printed = text(&out.stderr);
-    assert_eq!(out.status.code(), Some(1), "{printed}");
+    assert_eq!(out.status.code(), Some(4), "{printed}");
     assert!(printed.contains("cannot write /dev/full"), "{printed}");
     assert!(!printed.contains("panicked"), "{printed}");
     assert_empty(dir.path());
@@ -234,7 +234,7 @@ fn a_report_that_somebody_has_open_is_told() {
     let out = command(dir.path(), &arguments).to_end().unwrap();
     drop(theirs.unwrap());
     let printed = text(&out.stderr);
-    assert_eq!(out.status.code(), Some(1), "{printed}");
+    assert_eq!(out.status.code(), Some(4), "{printed}");
     let words = format!("cannot write {}: ", report.display());
     assert!(
         printed.contains(&words) && printed.contains("os error 32"),
@@ -267,7 +267,7 @@ fn an_unwritable_directory_is_told() {
     // Where the build itself is closed to others nothing can be shown.
     let Ok(out) = bench.to_end() else { return };
     let printed = text(&out.stderr);
-    assert_eq!(out.status.code(), Some(1), "{printed}");
+    assert_eq!(out.status.code(), Some(4), "{printed}");
     assert!(printed.contains("cannot make files in"), "{printed}");
 }
 
@@ -299,7 +299,7 @@ fn if_every_row_fails_the_command_fails() {
         .to_end()
         .unwrap();
     let printed = text(&out.stdout) + &text(&out.stderr);
-    assert_eq!(out.status.code(), Some(1), "{printed}");
+    assert_eq!(out.status.code(), Some(4), "{printed}");
     assert!(printed.contains("nothing could be measured"), "{printed}");
     assert!(
         printed.contains(&format!("n/a: log ×1 16 KiB, {}, log ×1 128 B", cached())),

@@ -62,7 +62,7 @@ fn unusable_arguments_are_refused() {
     let huge = command(dir.path(), &["map", "--size", "900TiB"])
         .to_end()
         .unwrap();
-    assert_eq!(huge.status.code(), Some(1));
+    assert_eq!(huge.status.code(), Some(4));
     assert!(text(&huge.stderr).contains("not enough free space"));
     assert_empty(dir.path());
 }

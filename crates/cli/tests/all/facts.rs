@@ -184,7 +184,7 @@ fn what_cannot_be_looked_at_is_told() {
     let (code, why) = if cfg!(windows) {
         (2, "does not exist")
     } else {
-        (1, "cannot look at")
+        (4, "cannot look at")
     };
     assert_eq!(out.status.code(), Some(code), "{}", all_output(&out));
     assert!(all_output(&out).contains(why), "{}", all_output(&out));
@@ -224,7 +224,7 @@ fn what_may_not_be_looked_at_is_told() {
         (closed.join("below"), "cannot look at"),
     ] {
         let Some(out) = run(&dir) else { return };
-        assert_eq!(out.status.code(), Some(1), "{}", all_output(&out));
+        assert_eq!(out.status.code(), Some(4), "{}", all_output(&out));
         let printed = all_output(&out);
         assert!(
             printed.contains(why) && printed.contains("ermission denied"),

@@ -141,7 +141,7 @@ fn dump_shows_what_is_asked_for() {
         (starts[25].0, "voided"),
     ] {
         let out = logforce(&path, "dump", &["--raw", &lsn.to_string()]);
-        assert_eq!(out.status.code(), Some(1));
+        assert_eq!(out.status.code(), Some(4));
         assert!(
             out.stdout.is_empty() && all_output(&out).contains(why),
             "{}",

@@ -24,7 +24,7 @@ fn what_is_no_log_is_told() {
             let out = logforce(&at(name), command, &["--json", "-"]);
             assert_eq!(
                 out.status.code(),
-                Some(1),
+                Some(4),
                 "{command} {name}: {}",
                 all_output(&out)
             );
@@ -37,7 +37,7 @@ fn what_is_no_log_is_told() {
             let out = logforce(&at(name), command, &["--salvage"]);
             assert_eq!(
                 out.status.code(),
-                Some(1),
+                Some(4),
                 "{command} {name}: {}",
                 all_output(&out)
             );
@@ -79,7 +79,7 @@ fn unreadable_files_are_told() {
             let Ok(out) = command.to_end() else { return };
             assert_eq!(
                 out.status.code(),
-                Some(1),
+                Some(4),
                 "{name} {what}: {}",
                 all_output(&out)
             );
@@ -107,7 +107,7 @@ fn a_file_that_somebody_has_open_for_himself_is_told() {
         for name in ["verify", "dump", "stat"] {
             let out = logforce(&path, name, &[]);
             let printed = all_output(&out);
-            assert_eq!(out.status.code(), Some(1), "{name} {what}: {printed}");
+            assert_eq!(out.status.code(), Some(4), "{name} {what}: {printed}");
             assert!(
                 printed.contains(what) && printed.contains("os error 32"),
                 "{name} {what}: {printed}"
@@ -168,7 +168,7 @@ fn a_full_disk_is_told() {
             let out = logforce(&path, command, &[flag, "/dev/full"]);
             assert_eq!(
                 out.status.code(),
-                Some(1),
+                Some(4),
                 "{command} {flag}: {}",
                 all_output(&out)
             );

@@ -168,7 +168,7 @@ fn whole_files_are_verified_and_listed() {
     for path in [&logged, &cow] {
         let page = said(path, "dump", &["--page", "9"], 0);
         assert_eq!(page, "page 9: zeroes: it was never written, or dropped\n");
-        let page = said(path, "dump", &["--page", "10"], 1);
+        let page = said(path, "dump", &["--page", "10"], 4);
         assert!(page.contains("out of range"), "{page}");
         let stat = said(path, "stat", &["--scan"], 0);
         for part in ["not open", "6 of 10 pages written", "both slots whole"] {
@@ -354,16 +354,16 @@ fn a_closed_file_is_backed_up() {
             let page = |path: &Path| json(&logforce(path, "dump", &["--page", &n, "--json", "-"]));
             assert_eq!(page(&path)["data"], page(&to)["data"], "page {n}");
         }
-        let refused = said(&path, "backup", &arguments, 1);
+        let refused = said(&path, "backup", &arguments, 4);
         assert!(refused.contains("is not an empty directory"), "{refused}");
         let file = logforce::pages::open_existing(&path, options(mode)).unwrap();
         let other = dir.path().join("other");
-        let refused = said(&path, "backup", &[other.to_str().unwrap()], 1);
+        let refused = said(&path, "backup", &[other.to_str().unwrap()], 4);
         assert!(refused.contains("is open in a program"), "{refused}");
         assert!(!other.exists());
         file.close().unwrap();
         fs::rename(to.join("pages"), to.join("backup.tmp")).unwrap();
-        let refused = said(&to, "verify", &[], 1);
+        let refused = said(&to, "verify", &[], 4);
         assert!(refused.contains("did not end"), "{refused}");
         let opened = logforce::pages::open_or_create(&to, options(mode));
         assert!(opened.is_err());

@@ -146,7 +146,7 @@ fn a_whole_log_is_saved_whole() {
     );
     let printed = text(&out.stderr);
     assert!(
-        out.status.code() == Some(1) && printed.contains("--map"),
+        out.status.code() == Some(4) && printed.contains("--map"),
         "{printed}"
     );
     assert!(!dir.path().join("neither").exists());

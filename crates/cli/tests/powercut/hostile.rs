@@ -111,7 +111,7 @@ fn more_connections_than_there_is_room_for_are_turned_away() {
         })
         .collect();
     let out = testbed.check(&["--run", &RunId(5).to_string()]);
-    assert_eq!(out.status.code(), Some(1));
+    assert_eq!(out.status.code(), Some(4));
     let said = text(&out.stderr);
     assert!(said.contains("too many connections"), "{said}");
     drop(idle);
@@ -149,7 +149,7 @@ fn what_is_no_witness_is_told() {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_logforce"));
         command.args(["powercut", "write", "--witness", &address]);
         let out = command.arg(&dir).to_end().unwrap();
-        assert_eq!(out.status.code(), Some(1), "{out:?}");
+        assert_eq!(out.status.code(), Some(4), "{out:?}");
         let said = text(&out.stderr);
         assert!(said.contains(&address), "{said}");
         assert!(!dir.exists(), "nothing was begun");

@@ -157,7 +157,7 @@ fn a_writer_that_is_ended_in_order_leaves_a_void_round() {
         .unwrap();
     assert!(said.contains("no cut took place"), "{said}");
     let out = testbed.check(&[]);
-    assert_eq!(out.status.code(), Some(1));
+    assert_eq!(out.status.code(), Some(4));
     assert!(text(&out.stderr).contains("ended without a cut"), "{out:?}");
     let mut timed = testbed.write(&["--for", "50ms"]);
     assert_eq!(timed.ended(), 0);
@@ -186,7 +186,7 @@ fn a_log_that_vanished_is_a_loss_and_a_wrong_directory_is_none() {
         (foreign.clone(), "holds other things"),
     ] {
         let out = testbed.command("check", &dir, &[]).to_end().unwrap();
-        assert_eq!(out.status.code(), Some(1));
+        assert_eq!(out.status.code(), Some(4));
         let said = text(&out.stderr);
         assert!(said.contains(words) && said.contains("--run ID"), "{said}");
     }
@@ -200,14 +200,14 @@ fn a_log_that_vanished_is_a_loss_and_a_wrong_directory_is_none() {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_logforce"));
     command.args(["powercut", "check", "--witness", &stranger.address]);
     let out = command.arg(testbed.dir()).to_end().unwrap();
-    assert_eq!(out.status.code(), Some(1));
+    assert_eq!(out.status.code(), Some(4));
     assert!(text(&out.stderr).contains("does not know run"), "{out:?}");
     // None of that was a verdict, or changed anything.
     assert!(!testbed.path("cache").join(cuts::NAME).exists());
     // The right one, with its log gone, and then with everything gone.
     fs::remove_dir_all(testbed.dir()).unwrap();
     let out = testbed.check(&[]);
-    assert_eq!(out.status.code(), Some(1));
+    assert_eq!(out.status.code(), Some(4));
     assert!(text(&out.stderr).contains("does not exist"), "{out:?}");
     let out = testbed.check(&["--run", &run, "--json", "-"]);
     assert_eq!(out.status.code(), Some(1), "{out:?}");
@@ -237,7 +237,7 @@ fn a_witness_that_goes_stops_the_writer_and_knows_it_all_when_it_is_back() {
     let mut writer = testbed.write(&[]);
     let seen = testbed.reaches(2, 300, 50);
     testbed.witness.process.kill();
-    assert_eq!(writer.ended(), 1);
+    assert_eq!(writer.ended(), 4);
     let mut said = String::new();
     writer
         .0
@@ -255,7 +255,7 @@ fn a_witness_that_goes_stops_the_writer_and_knows_it_all_when_it_is_back() {
         assert!(said.contains(words), "{words}: {said}");
     }
     let out = testbed.check(&[]);
-    assert_eq!(out.status.code(), Some(1));
+    assert_eq!(out.status.code(), Some(4));
     let said = text(&out.stderr);
     assert!(said.contains("cannot be reached"), "{said}");
     assert!(said.contains(&testbed.witness.address), "{said}");
@@ -280,7 +280,7 @@ fn two_witnesses_do_not_share_a_store() {
     let mut second = std::process::Command::new(env!("CARGO_BIN_EXE_logforce"));
     second.args(["powercut", "witness", "--listen", "127.0.0.1:0", "--store"]);
     let out = second.arg(testbed.path("store")).to_end().unwrap();
-    assert_eq!(out.status.code(), Some(1));
+    assert_eq!(out.status.code(), Some(4));
     assert!(
         text(&out.stderr).contains("another witness uses"),
         "{out:?}"

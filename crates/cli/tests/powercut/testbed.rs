@@ -171,7 +171,7 @@ impl Rig {
     /// A writer that has to be refused.
     pub fn refused_to_write(&self, more: &[&str]) -> String {
         let out = self.command("write", &self.dir(), more).to_end().unwrap();
-        assert_eq!(out.status.code(), Some(1), "{out:?}");
+        assert_eq!(out.status.code(), Some(4), "{out:?}");
         text(&out.stderr)
     }
 
