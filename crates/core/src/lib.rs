@@ -4,7 +4,7 @@
 //! disk under a scheduler. Users depend on the crate `logforce`, which connects this to the former.
 //!
 //! In layers, each of which uses those below it: `log` (the public handle); `recovery`,
-//! `background` and `truncation`; `engine`; `read`; `state`; `scan`; `storage`; `sync`. To read:
+//! `background` and `truncation`; `engine`; `read`; `metrics`; `state`; `scan`; `storage`; `sync`. To read:
 //! `engine::append`, `engine::commit`, `engine::publish`; then recovery: `recovery`,
 //! `scan::end_of_log`.
 

@@ -19,7 +19,7 @@ pub(crate) struct HeaderSlots {
     path: PathBuf,
     /// The slot that the next update overwrites.
     older: usize,
-    /// What is in force.
+    /// What is current.
     pub(crate) header: PageFileHeader,
 }
 
@@ -145,7 +145,7 @@ pub(crate) fn in_force(slots: [Slot; 2], path: &Path) -> Result<(usize, PageFile
 }
 
 /// One slot. What the medium does not give, however often it is asked, is a damaged slot, and the other
-/// one may be whole. Once would not do: the next header would overwrite the slot in force.
+/// one may be whole. Once would not do: the next header would overwrite the current slot.
 fn read_slot(facts: &Facts, file: &dyn File, offset: u64, path: &Path) -> Result<Slot> {
     let unit = facts.write_unit() as usize;
     let mut buf = AlignedBuf::zeroed(PAGE_HEADER_LEN.max(unit), unit.max(PAGE_HEADER_LEN));

@@ -1,4 +1,4 @@
-//! `logforce verify` of a page file.
+//! `logforce verify` of a page file: the report. The checks are in `pages/src/inspect/`.
 
 use super::info::{DamageInfo, FileInfo, WalkInfo, found, header, kind, next_opening, state};
 use crate::exit::End;

@@ -1,5 +1,7 @@
 //! Group commit: a committing thread leads the next job, or waits for the job that covers its
-//! records.
+//! records. A *job* is one write of all that is staged in the log buffer, by one leader, and perhaps
+//! a sync (RocksDB: a write group). *Sealing* a batch fills in its checksum and its *stamp*, the
+//! durable LSN of that moment.
 //!
 //! A committing thread locks the state and asks `schedule` for a job. If there is one, the thread
 //! becomes that job's leader: it takes all staged batches, seals them, unlocks and writes.
@@ -32,7 +34,7 @@ use std::time::Duration;
 type PendingWrite = (Arc<Segment>, Arc<dyn File>, Ticket, Duration);
 
 /// Writes in flight. A thread that panics waits for them too: a write that reaches the device after
-/// the lock is released could overwrite the next opening's batches.
+/// the log's lock file is released could overwrite the next opening's batches.
 struct PendingWrites(VecDeque<PendingWrite>);
 
 impl Drop for PendingWrites {
@@ -58,7 +60,8 @@ impl RunningJob<'_> {
         state.pipeline.jobs.running -= 1;
     }
 
-    /// The job is over, and the log has failed. A close waits for this before it releases the lock.
+    /// The job is over, and the log has failed. A close waits for this before it releases
+    /// the lock file.
     fn end_failed(&mut self, why: Wake) {
         self.end(&mut self.engine.state());
         let engine = self.engine;
@@ -204,7 +207,7 @@ impl Engine {
             oldest_submission,
         } = job;
         let load = Load::of(&batches, &self.metrics);
-        // A stamp alone commits no record, and is not counted as a force.
+        // A batch that carries a stamp alone commits no record, and is not counted as a force.
         let forces = kind.forces() && !load.stamp;
         let began = self.runtime().now();
         let mut at = began;
@@ -274,7 +277,7 @@ impl Engine {
         let mut pending = PendingWrites(VecDeque::with_capacity(batches.len()));
         for batch in batches {
             let segment = batch.segment.clone();
-            // Closed only if the segment was prepared far ahead of its use.
+            // Open already, unless the segment was prepared far ahead of its use.
             let file = match segment.open_writer(self.config.force.plan.direct) {
                 Ok(file) => file,
                 Err(e) => {
@@ -297,8 +300,8 @@ impl Engine {
             }
             pending.0.push_back((segment, file, ticket, begun));
         }
-        // Joins all writes, also after a failure: a write that reaches the device after the lock is
-        // released could overwrite the next opening's batches.
+        // Joins all writes, also after a failure: a write that reaches the device after the lock file
+        // is released could overwrite the next opening's batches.
         while let Some((segment, file, ticket, begun)) = pending.0.pop_front() {
             let was_done = ticket.done.is_some();
             let done = file.complete(ticket);
@@ -355,8 +358,9 @@ impl Engine {
         let quiet = job.numbers.quiet;
         self.lead(job)?;
         let stamps = &mut self.state().pipeline.stamps;
-        // The stamp's own force needs no further stamp if the stamp was alone in its job. Records
-        // in a quiet job are not acknowledged yet, and get a stamp when they are.
+        // The stamp's own force needs no further stamp if the stamp was alone in its job. A quiet job
+        // wrote records along that nobody has asked to force: they are not acknowledged yet, and get
+        // a stamp when they are.
         let own = !quiet && stamps.forces == forces + 1;
         stamps.stamped = forces + u64::from(own);
         Ok(true)

@@ -1,6 +1,11 @@
 //! Recovery: control file → segments → batches → decision table → durable end → a new epoch.
 //!
-//! The order of the steps matters; each step names the crash that requires it.
+//! The order of the steps matters; where a crash requires it, the step says which.
+//!
+//! *Anchor*: a position below which all is known to be durable (PostgreSQL: redo point). *Stamp*: the
+//! durable LSN inside a batch. *Epoch*: number and nonce of one opening for writing. *Spare*: a
+//! truncated segment, kept for reuse. *Void*: a range of records that `truncate_back`, or an opening
+//! at damage, took out of the log.
 
 mod clean_up;
 mod listing;
@@ -133,7 +138,8 @@ struct Scanned {
     gaps: Vec<(Lsn, Lsn)>,
     end: End,
     voids: Voids,
-    /// Start of the earliest range that batches after a damaged end void.
+    /// If the log ends at damage: where the earliest range begins that a batch beyond it voids (takes out
+    /// of the log).
     earliest_void: Option<Lsn>,
 }
 
@@ -393,8 +399,9 @@ impl Opening {
                 crc: 0,
             },
         )?;
-        // After that batch is durable: a crash in between would leave an empty segment in place of
-        // the lost one, and the next opening would not see the loss.
+        // After damage (else `recover` has filled them), and only once that batch is durable: a crash
+        // in between would leave an empty segment in place of the lost one, and the next opening
+        // would not see the loss.
         self.fill_gaps(&mut segments, &control, epoch, gaps)?;
         voids.add(header.void_from, header.lsn);
         let written = header.end(segment.header.write_unit);

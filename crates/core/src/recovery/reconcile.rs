@@ -49,8 +49,8 @@ impl Opening {
         // Before anything is removed: if the two disagree, it is unknown which one is wrong.
         check_bounds(&segments, control, self.dir.path())?;
         let mut spares = self.usable_spares(spares, &segments)?;
-        // Below the front: a crash between the control file and the rename. At or above the
-        // prepared end: a crash between the preparation and the control file.
+        // A segment below the first listed one: a crash came between the control file's update and
+        // the rename. One at or above the prepared end: between the preparation and the update.
         let mut unlisted = segments.take_below(control.first_segment);
         unlisted.extend(segments.take_from(control.prepared_end));
         for segment in unlisted {
@@ -83,7 +83,7 @@ impl Opening {
         Ok((segments, spares))
     }
 
-    /// The spares that may be used: files that are not another segment or spare under a second
+    /// The spares (truncated segments kept for reuse) that may be used: files that are not another segment or spare under a second
     /// name.
     ///
     /// A crash during a rename leaves both names, on a filesystem that does not write two directory

@@ -1,4 +1,5 @@
-//! Verifying the tail of the log, above the last stamp, on the medium.
+//! Verifies on the medium the tail of the log for which no stamp (a durable LSN in a later batch)
+//! vouches: the page cache may show what was never written.
 
 use crate::error::{Error, Result};
 use crate::options::OnDamage;
@@ -55,9 +56,10 @@ impl Opening {
                 append_boundary = scan.state;
             }
         };
-        // The rest was only in the cache and never on the medium, so no force has covered it.
-        // Unless a later stamp proves that one has, or it cannot be read, which proves nothing:
-        // ignoring such a loss would silently drop acknowledged records and use their LSNs again.
+        // The rest was only in the page cache. Normally no force covered it, and it is dropped. Two
+        // cases are damage instead: a later stamp proves that a force did, or the medium returns an
+        // error, which proves nothing. To drop it then could lose acknowledged records silently, and
+        // use their LSNs again.
         let known = end.lost.take();
         end.case = decide(stop.seen, known.is_some(), false);
         if end.case.decision() == Decision::Refuse {

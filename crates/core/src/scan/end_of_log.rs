@@ -1,4 +1,10 @@
-//! Where the log ends: the scan from the anchor, the decision table, and the list of void ranges.
+//! Decides where the log ends.
+//!
+//! A scan begins at the anchor (a position below which the control file knows everything to be
+//! durable) and stops at the first position without a next batch. Then `resume.rs` looks beyond it for
+//! *stamps*: each batch header carries the durable LSN of its time, so one found further on proves
+//! that what lies below it had been durable. With that the decision table (`format/src/decision.rs`)
+//! says whether it is a torn tail, which is cut off, or damage.
 
 use crate::error::{Damage, Error, Result};
 use crate::options::OnDamage;
@@ -35,6 +41,7 @@ pub(crate) struct End {
     pub(crate) read: Vec<Lsn>,
     pub(crate) scanned: u64,
     pub(crate) batches: u64,
+    /// Ranges given up at damage by an earlier opening, behind which the scan went on.
     pub(crate) resumed: u64,
 }
 

@@ -1,3 +1,7 @@
+//! What lies beyond the position where a scan stopped: *stamps* (durable LSNs in batch headers, which
+//! prove that what is missing had been durable), and *resumptions* (the first batch of an opening that
+//! gave up a damaged range and went on behind it).
+
 use crate::error::Result;
 use crate::scan::batch::ScanState;
 use crate::storage::reads::Lost;

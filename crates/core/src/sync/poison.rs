@@ -1,3 +1,7 @@
+//! After a failed write or barrier the log accepts nothing more until it is opened again: what the
+//! system still has in its cache is unknown then, and an fsync that is tried again may report success
+//! for what it has dropped.
+
 use crate::error::{Error, Result};
 use logforce_device::sync::{AtomicBool, AtomicU64, Mutex};
 use logforce_format::{Lsn, planted};

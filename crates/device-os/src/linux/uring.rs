@@ -1,4 +1,5 @@
-//! Many writes in flight from one thread, by `io_uring`.
+//! Many writes in flight from one thread, by `io_uring`: for page files (`pages/src/write_out/queue.rs`);
+//! the log does not use it.
 //!
 //! A direct write by `pwrite` puts its thread to sleep until the device is done: on one virtual disk
 //! eight threads make 53,000 scattered writes a second, with a change of threads for each, and one

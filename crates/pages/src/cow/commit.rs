@@ -1,4 +1,5 @@
-//! Deciding the order of commits.
+//! A commit in memory: checks for conflicts, puts the changes on the latest tree, and joins the open
+//! group. `force` makes the group durable.
 
 use crate::changes::{Change, Changes, Image};
 use crate::cow::commit_group::CommitGroup;
@@ -24,7 +25,7 @@ const PREPARED_FROM: usize = 16;
 pub(crate) struct CowCommit {
     store: Arc<CowStore>,
     commit: u64,
-    /// What makes it durable; `None` if it was when this was made.
+    /// What makes it durable; `None` if there was nothing left to make durable.
     group: Option<Arc<CommitGroup>>,
     /// Whether the caller waits for that.
     is_forced: bool,
@@ -65,17 +66,17 @@ impl Draft<'_> {
         &self,
         nodes: &N,
         page_size: u32,
-        version: &CommittedState,
+        state: &CommittedState,
     ) -> std::result::Result<CommittedState, N::Error> {
-        let mut tree = version.tree.clone();
+        let mut tree = state.tree.clone();
         let cut = self.changes.resize.drop_from;
-        if cut < version.page_count {
+        if cut < state.page_count {
             tree = tree.truncate(nodes, page_size, cut)?;
         }
         Ok(CommittedState {
             tree: tree.with(nodes, page_size, &self.links)?,
-            page_count: self.changes.page_count(version.page_count),
-            commit: version.commit,
+            page_count: self.changes.page_count(state.page_count),
+            commit: state.commit,
         })
     }
 }
@@ -118,7 +119,7 @@ impl Nodes for Loading<'_> {
 
 /// The changes on top of a state that may still be the latest one.
 struct Prepared {
-    /// The state's commit, and the number of the header in force.
+    /// The state's commit, and the number of the current header.
     on: (u64, u64),
     version: CommittedState,
 }

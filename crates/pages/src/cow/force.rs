@@ -1,4 +1,6 @@
-//! Making what is committed durable: one thread at a time, for everybody.
+//! The force of a copy-on-write file: one leader at a time writes the new pages to free places, by
+//! write-through or followed by a barrier (`forces_by_write_through`), and only then, durably, the
+//! header that reaches them.
 
 use crate::changes::Image;
 use crate::cow::commit_group::CommitGroup;
@@ -14,11 +16,11 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The thread that writes. Whatever becomes of it, the next one gets its turn.
+/// The thread that writes. Whatever becomes of it, the next one gets the token.
 struct Leader<'a> {
     store: &'a CowStore,
     /// `None` once it was given back.
-    turn: Option<Box<LeaderToken>>,
+    token: Option<Box<LeaderToken>>,
     group: Arc<CommitGroup>,
     from: CommittedState,
     to: CommittedState,
@@ -105,15 +107,15 @@ impl CowStore {
 }
 
 impl<'a> Leader<'a> {
-    /// Takes the turn, if it is there, and everything committed so far.
+    /// Takes the leader's token, if it is there, and everything committed so far.
     fn begin(store: &'a CowStore, state: &mut State) -> Option<Leader<'a>> {
-        let turn = state.turn.take()?;
+        let token = state.token.take()?;
         let group = state.groups.begin_force();
         // All that was asked for is in this group.
         state.schedule.clear();
         Some(Leader {
             store,
-            turn: Some(turn),
+            token: Some(token),
             group,
             from: state.durable.clone(),
             to: state.latest.clone(),
@@ -190,7 +192,10 @@ impl<'a> Leader<'a> {
         for (place, image) in &placed.images {
             medium.cache.insert(*place, image.clone());
         }
-        let header = self.turn.as_ref().map_or(header, |turn| turn.slots.header);
+        let header = self
+            .token
+            .as_ref()
+            .map_or(header, |token| token.slots.header);
         Ok(Written {
             placed,
             freed,
@@ -207,7 +212,7 @@ impl<'a> Leader<'a> {
         places: &[Range<u64>],
     ) -> std::result::Result<(), Trouble> {
         let (store, medium) = (self.store, &self.store.medium);
-        let (Some(turn), false) = (&mut self.turn, pieces.is_empty()) else {
+        let (Some(token), false) = (&mut self.token, pieces.is_empty()) else {
             return Ok(());
         };
         let end = place_offset(medium.page_size, places_end).unwrap_or(u64::MAX);
@@ -215,15 +220,15 @@ impl<'a> Leader<'a> {
         let bytes = runs.iter().map(|run| run.len() as u64).sum();
         let mut through = store.forces_by_write_through(runs.len(), bytes);
         let mut barrier = Barrier::Data;
-        if end > turn.len {
+        if end > token.len {
             // New blocks need records of the filesystem as well: one barrier for all.
             (through, barrier) = (false, Barrier::Full);
-            let target = next_end(turn.len, end, medium.page_size);
+            let target = next_end(token.len, end, medium.page_size);
             let zeroes = zeroes(end..target, &medium.zeroes);
             let grown = gather(pieces.into_iter().chain(zeroes));
-            match turn.write(store, grown, false) {
+            match token.write(store, grown, false) {
                 Ok(()) => {
-                    turn.len = target;
+                    token.len = target;
                     runs.clear();
                 }
                 // There may be enough for the pages alone.
@@ -231,8 +236,8 @@ impl<'a> Leader<'a> {
                 Err(e) => return Err(self.fatal("write", e)),
             }
         }
-        match turn.write(store, runs, through) {
-            Ok(()) => turn.len = turn.len.max(end),
+        match token.write(store, runs, through) {
+            Ok(()) => token.len = token.len.max(end),
             // What was written of it lies where nothing is, and will be written again before
             // anything is.
             Err(e) if is_no_space(&e) => return Err(self.no_space(places, bytes, e)),
@@ -253,8 +258,8 @@ impl<'a> Leader<'a> {
     }
 
     fn store_header(&mut self, header: PageFileHeader) -> std::result::Result<(), Trouble> {
-        let stored = match &mut self.turn {
-            Some(turn) => turn.slots.store(header),
+        let stored = match &mut self.token {
+            Some(token) => token.slots.store(header),
             None => Ok(()),
         };
         stored.map_err(|e| self.fatal("write the header of", e))?;
@@ -282,7 +287,7 @@ impl<'a> Leader<'a> {
         })
     }
 
-    /// The new header is in force.
+    /// The new header is the current one.
     fn publish(&mut self, forced: Written) -> Vec<Arc<CommitGroup>> {
         let version = CommittedState {
             tree: forced.placed.tree(),
@@ -297,7 +302,8 @@ impl<'a> Leader<'a> {
         let gone = state.publish(forced.header, version, born, forced.freed);
         drop(state);
         drop(gone);
-        // Not before the next header is in force, and before the next leader begins.
+        // Pages in memory learn their places only now that the header is durable, and before the next
+        // leader plans with them.
         if planted!("cow-places-published-late") {
             let mut state = self.store.lock();
             self.group.decide(Ok(()));
@@ -314,8 +320,8 @@ impl<'a> Leader<'a> {
     }
 
     fn give_back(&mut self, state: &mut State) {
-        if let Some(turn) = self.turn.take() {
-            state.turn = Some(turn);
+        if let Some(token) = self.token.take() {
+            state.token = Some(token);
         }
     }
 
@@ -334,7 +340,7 @@ impl<'a> Leader<'a> {
 
 impl Drop for Leader<'_> {
     fn drop(&mut self) {
-        if self.turn.is_none() {
+        if self.token.is_none() {
             return;
         }
         // It unwinds: nobody knows what was written.

@@ -30,7 +30,7 @@ pub(crate) struct HeldHeaders {
 }
 
 impl HeldHeaders {
-    /// HeldHeaders a header.
+    /// Holds a header.
     pub(crate) fn hold(&mut self, header: u64) {
         *self.held.entry(header).or_default() += 1;
     }
@@ -56,8 +56,8 @@ impl HeldHeaders {
 
     /// Places came into use with this header.
     pub(crate) fn note_births(&mut self, header: u64, places: impl Iterator<Item = u64>) {
-        // The older header slot and what begins now hold the header before; anything older is a
-        // view that is held.
+        // The header before is always held: by the older slot, and by views that begin now. Anything
+        // older is held by a view alone.
         if self.oldest().is_some_and(|oldest| oldest + 1 < header) {
             let places: Vec<u64> = places.collect();
             self.born.extend(places.iter().map(|p| (*p, header)));

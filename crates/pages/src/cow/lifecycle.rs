@@ -106,7 +106,7 @@ impl CowStore {
         let version = committed_state_of(&header, &root);
         let header = slots.header;
         let len = medium.file.len();
-        let turn = Box::new(LeaderToken {
+        let token = Box::new(LeaderToken {
             slots,
             writers,
             len: len.map_err(Error::io("look at", &medium.path))?,
@@ -123,7 +123,7 @@ impl CowStore {
             turn_ended: Event::default(),
             background: Mutex::default(),
             background_id: OnceLock::new(),
-            state: Mutex::new(State::new(version, header, places, turn)),
+            state: Mutex::new(State::new(version, header, places, token)),
             data_dir,
         });
         store.start_background()?;
@@ -145,15 +145,15 @@ impl CowStore {
         self.work.notify(self.runtime());
         self.join_background();
         // No writer is at work when the lock goes.
-        let turn = loop {
+        let token = loop {
             let seen = self.turn_ended.observe();
-            let turn = self.lock().turn.take();
-            match turn {
-                Some(turn) => break turn,
+            let token = self.lock().token.take();
+            match token {
+                Some(token) => break token,
                 None => self.turn_ended.wait(self.runtime(), seen, None),
             }
         };
-        drop(turn);
+        drop(token);
         self.medium.close();
         self.data_dir.release();
         result

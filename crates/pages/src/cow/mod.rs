@@ -3,7 +3,7 @@
 //! A page has a number, which its user gives, and a *place* in the file, which changes with every
 //! write of it. The *page table*, a tree, leads from numbers to places. A commit writes the new pages
 //! and the nodes of the table that lead to them to places that nothing reaches, makes them durable,
-//! and then stores a header that reaches them. After any crash one header is in force, and what it
+//! and then stores a header that reaches them. After any crash one header is current, and what it
 //! reaches is whole.
 //!
 //! To read: `tree` (a committed state), `commit` (how the next one is decided), `plan` and `force`

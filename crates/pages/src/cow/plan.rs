@@ -171,7 +171,7 @@ impl Placed {
         }
     }
 
-    /// Tells what is shared with later states where it lies now. Only once a header in force reaches
+    /// Tells what is shared with later states where it lies now. Only once a current header reaches
     /// it, and views hold that header: a view that holds an earlier one would not
     /// keep these places.
     pub(crate) fn publish_places(&self) {

@@ -36,7 +36,7 @@ pub(crate) struct LeaderToken {
 pub(crate) struct State {
     /// Everything committed.
     pub(crate) latest: CommittedState,
-    /// What the header in force reaches.
+    /// What the current header reaches.
     pub(crate) durable: CommittedState,
     /// That header.
     pub(crate) header: PageFileHeader,
@@ -54,7 +54,7 @@ pub(crate) struct State {
     rolled_back: VecDeque<(Range<u64>, Error)>,
     pub(crate) groups: CommitGroups,
     /// `None` while there is a leader, and after closing.
-    pub(crate) turn: Option<Box<LeaderToken>>,
+    pub(crate) token: Option<Box<LeaderToken>>,
     pub(crate) schedule: Schedule,
     /// The first failure after which nothing that is written may be believed.
     pub(crate) failed: Option<Error>,
@@ -67,7 +67,7 @@ impl State {
         version: CommittedState,
         header: PageFileHeader,
         places: Places,
-        turn: Box<LeaderToken>,
+        token: Box<LeaderToken>,
     ) -> Self {
         let mut held_headers = HeldHeaders::default();
         // Both header slots hold this state since it was opened.
@@ -85,7 +85,7 @@ impl State {
             slots: [0, 0].into(),
             rolled_back: VecDeque::new(),
             groups: CommitGroups::default(),
-            turn: Some(turn),
+            token: Some(token),
             schedule: Schedule::default(),
             failed: None,
             is_closed: false,
@@ -146,7 +146,7 @@ impl State {
         }
     }
 
-    /// A header is in force that reaches `version`, all of which is in the file: the places `born`
+    /// A header is current that reaches `version`, all of which is in the file: the places `born`
     /// are new in it, and `freed` are those that the one before has and it has not. Gives what the
     /// caller drops, without the mutex.
     pub(crate) fn publish(
@@ -160,7 +160,7 @@ impl State {
         let (header_number, places) = (self.header_number, &mut self.places);
         let mut free = |place| places.free(place..place + 1);
         // The slot that was overwritten held the header before the last one. The other one holds
-        // the last: should what was stored now get unreadable, that one is in force.
+        // the last: should what was stored now get unreadable, that one is current.
         self.slots.push_back(header_number);
         self.held_headers.hold(header_number);
         let kept = if planted!("cow-older-slot-forgotten") {

@@ -32,7 +32,7 @@ pub(crate) struct CowStore {
     pub(crate) counts: Counts,
     /// Work for the thread in the background.
     pub(crate) work: Event,
-    /// The turn to write was given back.
+    /// The leader's token was given back.
     pub(crate) turn_ended: Event,
     pub(crate) background: Mutex<Option<Box<dyn JoinHandle>>>,
     /// That thread: it cannot wait for its own end.

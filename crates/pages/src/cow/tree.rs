@@ -29,7 +29,7 @@ pub(crate) struct FreshPage {
     pub(crate) image: Image,
     /// CRC-32C, or 0 in a file without checksums.
     pub(crate) crc: u32,
-    /// Where it lies since a header that is in force reaches it.
+    /// Where it lies since a current header reaches it.
     pub(crate) home: OnceLock<TableEntry>,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct FreshNode {
     pub(crate) base: Option<Image>,
     /// The entries that differ from it, by index, ascending.
     pub(crate) changes: Vec<(u16, Link)>,
-    /// Where it lies since a header that is in force reaches it; `Some(None)` if nothing was left in
+    /// Where it lies since a current header reaches it; `Some(None)` if nothing was left in
     /// it.
     pub(crate) home: OnceLock<Option<TableEntry>>,
 }

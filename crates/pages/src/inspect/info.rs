@@ -21,7 +21,7 @@ pub struct HeaderSlot {
 pub struct FileSummary {
     /// Both slots.
     pub slots: [HeaderSlot; 2],
-    /// The header in force.
+    /// The current header.
     pub header: PageFileHeader,
     /// A process has it open.
     pub in_use: bool,

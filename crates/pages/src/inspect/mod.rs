@@ -178,7 +178,7 @@ impl Inspector {
         })
     }
 
-    /// The header in force now.
+    /// The current header.
     fn header_now(&self) -> Result<PageFileHeader> {
         let path = self.path.join(DATA);
         let slots = read_slots(&self.facts, &*self.data, &path)?;

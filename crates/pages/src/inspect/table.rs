@@ -1,7 +1,7 @@
 //! The page table of a copy-on-write file, and all that it reaches.
 //!
 //! Beside a writer: a place that a header reaches is written again only when both slots hold later
-//! ones. So what does not fit is damage if the header that is in force afterwards is at most one later
+//! ones. So what does not fit is damage if the header that is current afterwards is at most one later
 //! than the one whose table is walked; otherwise it is looked for again in the table of the header of
 //! now.
 

@@ -95,8 +95,8 @@ pub(super) enum Admission {
 #[derive(Debug)]
 pub(super) struct Generations {
     pub(super) open: Generation,
-    pub(super) closed: Option<EndedGeneration>,
-    /// The pages of `closed`, until the checkpointer takes them.
+    pub(super) ended: Option<EndedGeneration>,
+    /// The pages of `ended`, until the checkpointer takes them.
     pub(super) to_apply: Vec<u64>,
     /// The data file holds every commit that ends at or below, durably, and the log does not.
     pub(super) applied: Lsn,
@@ -111,7 +111,7 @@ impl Generations {
     pub(super) fn new(at: Lsn) -> Generations {
         Generations {
             open: Generation::new(1),
-            closed: None,
+            ended: None,
             to_apply: Vec::new(),
             applied: at,
             front: at,
@@ -123,7 +123,7 @@ impl Generations {
     /// end up to one commit above `distance`, or above so many changed `pages`: more would leave memory
     /// before they are applied, and each would be read back with the whole record of its commit.
     ///
-    /// The checkpointer sets the pace: the open generation may be about as full as the closed one is
+    /// The checkpointer sets the pace: the open generation may be about as full as the ended one is
     /// applied, so a commit waits for a few pages often instead of for many of them at the end. It
     /// begins a sixteenth ahead, and three sixteenths are left for when all is written: syncing and
     /// forgetting takes time as well.
@@ -140,14 +140,14 @@ impl Generations {
         let whole = u128::from(distance);
         let of_memory = whole * self.open.pages_at_most() as u128 / pages;
         let filled = u128::from(self.open.bytes_at_most()).max(of_memory);
-        let Some(closed) = self.closed else {
+        let Some(ended) = self.ended else {
             if filled >= whole {
                 self.end(latest);
                 return Ok(Admission::Wait);
             }
             return Ok(Admission::Go);
         };
-        let (applied, pages) = (closed.applied as u128, closed.pages.max(1) as u128);
+        let (applied, pages) = (ended.applied as u128, ended.pages.max(1) as u128);
         let allowed = match applied < pages {
             true => whole * (12 * applied + pages) / (16 * pages),
             false => whole,
@@ -173,7 +173,7 @@ impl Generations {
     /// Ends the open generation as soon as nothing is being appended: what was encoded for it must lie
     /// in the log before the place where the next one's redo begins.
     pub(super) fn end(&mut self, latest: Point) {
-        if self.closed.is_some() || self.open.is_ending {
+        if self.ended.is_some() || self.open.is_ending {
             return;
         }
         self.open.is_ending = true;
@@ -187,29 +187,29 @@ impl Generations {
         let ended = std::mem::replace(&mut self.open, Generation::new(number));
         self.to_apply = ended.pages;
         self.to_apply.sort_unstable();
-        self.closed = Some(EndedGeneration {
+        self.ended = Some(EndedGeneration {
             at: latest,
             pages: self.to_apply.len(),
             applied: 0,
         });
     }
 
-    /// The data file holds the closed generation, and its header says so. What is in memory and in the
+    /// The data file holds the ended generation, and its header says so. What is in memory and in the
     /// log of it may go, and the next generation may end.
     pub(super) fn clear_closed(&mut self) {
-        self.closed = None;
+        self.ended = None;
         self.to_apply = Vec::new();
     }
 
     /// Whether there is something that a checkpoint would bring into the data file.
     pub(super) fn is_dirty(&self) -> bool {
         let is_finishing = self.applied < self.front;
-        is_finishing || self.closed.is_some() || self.open.bytes > 0 || self.open.is_ending
+        is_finishing || self.ended.is_some() || self.open.bytes > 0 || self.open.is_ending
     }
 
     /// Pages that the log holds and the data file does not.
     pub(super) fn dirty_pages(&self) -> u64 {
-        let closed = self.closed.map_or(0, |c| c.pages.saturating_sub(c.applied));
+        let closed = self.ended.map_or(0, |c| c.pages.saturating_sub(c.applied));
         (closed + self.open.pages.len()) as u64
     }
 }
@@ -232,7 +232,7 @@ mod tests {
             state.generations.open.pages = (0..changed).collect();
             let admission = state.generations.admit(origin, 1 << 30, room).unwrap();
             assert_eq!(
-                state.generations.closed.is_some(),
+                state.generations.ended.is_some(),
                 admission == Admission::Wait
             );
             admission == Admission::Go
@@ -268,13 +268,13 @@ mod tests {
         }
         assert_eq!(admitted.len(), 10);
         assert!(
-            state.generations.closed.is_none(),
+            state.generations.ended.is_none(),
             "it ends when all of them have ended"
         );
         for changes in &admitted {
             state.release(changes);
         }
-        assert!(state.generations.closed.is_some());
+        assert!(state.generations.ended.is_some());
         // The next one is as empty as at the beginning.
         assert_eq!(
             state.generations.admit(origin, 40_960, 1 << 20).unwrap(),

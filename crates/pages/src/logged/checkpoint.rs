@@ -17,14 +17,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bytes of pages that are written at once, and runs of them: enough for several writes in flight, and
-/// so few that commits that wait for the checkpointer are let go often. Writing 4 MiB takes
-/// milliseconds where they lie together, and a twentieth of a second as a thousand pages here and
-/// there.
+/// Limits of what is written at once: enough for several writes in flight, few enough that commits
+/// that wait for the checkpointer are let in often. 4 MiB take milliseconds where they are contiguous,
+/// 50 ms as 1,000 scattered pages.
 const CHUNK: usize = 4 << 20;
-const CHUNK_RUNS: usize = 128;
-/// The same where they go through the system's cache: a sync follows, which is worth its time for more.
-const CHUNK_RUNS_CACHED: usize = 512;
+/// Contiguous runs of pages in a chunk: by a queue, or through the page cache, where a sync follows each
+/// chunk and is worth its cost only for many.
+const CHUNK_RUNS: usize = 512;
+/// Where each write past the page cache blocks a thread.
+const CHUNK_RUNS_BY_THREADS: usize = 128;
 /// Pages that are dealt with at once with the state locked.
 const FINISH_PAGES: usize = 512;
 /// A little more than waking a thread takes.
@@ -60,18 +61,18 @@ impl LoggedStore {
     fn apply_generations(&self, slots: &mut HeaderSlots) {
         loop {
             let seen = self.checkpointer.work.observe();
-            let closed = {
+            let ended = {
                 let state = self.state();
                 if state.is_closing || state.failure.is_some() {
                     return;
                 }
-                state.generations.closed
+                state.generations.ended
             };
-            let Some(closed) = closed else {
+            let Some(ended) = ended else {
                 self.checkpointer.work.wait(self.runtime(), seen, None);
                 continue;
             };
-            match self.apply(slots, closed) {
+            match self.apply(slots, ended) {
                 Ok(()) => {
                     self.state().generations.stalled = None;
                     self.progress.notify(self.runtime());
@@ -97,35 +98,35 @@ impl LoggedStore {
     fn apply(
         &self,
         slots: &mut HeaderSlots,
-        closed: EndedGeneration,
+        ended: EndedGeneration,
     ) -> std::result::Result<(), Stopped> {
-        let forced = Forced::force(&self.log, closed.at.end)?;
+        let forced = Forced::force(&self.log, ended.at.end)?;
         let (pages, drops) = {
             let mut state = self.state();
             // A reader of the durable state that comes from now on gets one that is as new as what is
             // written below.
             state.points.forced(forced.end());
             let mut drops = state.drops.clone();
-            drops.retain(|d| d.end <= closed.at.end);
+            drops.retain(|d| d.end <= ended.at.end);
             (state.generations.to_apply.clone(), drops)
         };
         let write = Error::io("write", self.data_dir.path_of(DATA));
         if let Some(from) = drops.iter().map(|d| d.from).min() {
-            self.drop_pages(forced, closed.at.end, &pages, from)?;
+            self.drop_pages(forced, ended.at.end, &pages, from)?;
         }
         let redone = drops
             .iter()
             .filter(|d| d.end <= self.checkpointer.recovered);
         if let Some(from) = redone.map(|d| d.from).min() {
-            // The run before may have dropped them, and its sync have failed: then the system's cache
-            // shows what the medium lacks, and takes it for written. A power cut after this checkpoint
+            // The previous opening may have dropped them and have failed to sync that: then the page
+            // cache shows what the medium lacks, and takes it for written. A power cut after this checkpoint
             // would bring the pages back.
             self.contents.data.map.rewrite_from(from)?;
         }
         let most = (CHUNK / self.page_size()).max(1);
         let most_runs = match self.contents.data.is_direct && !self.writers.has_queue() {
-            true => CHUNK_RUNS,
-            false => CHUNK_RUNS_CACHED,
+            true => CHUNK_RUNS_BY_THREADS,
+            false => CHUNK_RUNS,
         };
         let mut written = Vec::with_capacity(pages.len());
         let mut failed = None;
@@ -149,10 +150,10 @@ impl LoggedStore {
             };
             add(&self.counts.barriers, u64::from(flushed));
             let mut state = self.state();
-            if let Some(closed) = &mut state.generations.closed {
+            if let Some(ended) = &mut state.generations.ended {
                 // Also those that needed no write: the checkpoint before had written their newest
                 // version.
-                closed.applied = pages.len() - left.len();
+                ended.applied = pages.len() - left.len();
             }
             state.generations.stalled = None;
             drop(state);
@@ -162,25 +163,25 @@ impl LoggedStore {
             return Err(write(e).into());
         }
         if planted!("log-truncated-early") {
-            self.log.truncate_front(closed.at.end).map_err(Error::Log)?;
+            self.log.truncate_front(ended.at.end).map_err(Error::Log)?;
         }
         let map = Error::io("write", self.data_dir.path_of(MAP));
         self.contents.data.map.write().map_err(map)?;
         let synced = self.contents.data.sync();
         add(&self.counts.barriers, 2);
         let synced = synced.map_err(|(file, e)| self.lost(file, e))?;
-        let (commit, page_count) = (closed.at.commit, closed.at.page_count);
-        let checkpoint = synced.checkpoint(slots, closed.at.end, commit, page_count);
+        let (commit, page_count) = (ended.at.commit, ended.at.page_count);
+        let checkpoint = synced.checkpoint(slots, ended.at.end, commit, page_count);
         let checkpoint = checkpoint.map_err(write)?;
         add(&self.counts.headers, 2);
         // Before the log is truncated: a reader that finds a version in the log must be able to
         // read it there.
-        self.keep_leaving(closed, forced, &written)?;
+        self.keep_leaving(ended, forced, &written)?;
         self.state().generations.clear_closed();
         self.progress.notify(self.runtime());
-        self.finish(closed, &written);
+        self.finish(ended, &written);
         checkpoint.truncate(&self.log)?;
-        self.state().generations.applied = closed.at.end;
+        self.state().generations.applied = ended.at.end;
         Ok(())
     }
 
@@ -244,7 +245,7 @@ impl LoggedStore {
             dropped
         };
         let image = self.read_data(page)?;
-        let slot = self.contents.spill.keep(&image)?;
+        let slot = self.contents.versions_file.keep(&image)?;
         let mut state = self.state();
         let chain = state.chains.entry(page).or_default();
         chain.keep_base(slot, dropped);
@@ -266,7 +267,7 @@ impl LoggedStore {
             let image: Image = match bytes {
                 Bytes::Memory(image) => image.clone(),
                 Bytes::Log(redo) => self.rebuild(*page, redo)?,
-                Bytes::Spilled(slot) => self.contents.spill.read(*slot)?,
+                Bytes::InVersionsFile(slot) => self.contents.versions_file.read(*slot)?,
                 Bytes::Zero => {
                     dropped.push(*page);
                     continue;
@@ -309,7 +310,7 @@ impl LoggedStore {
         }
         for page in needed {
             let image = self.read_data(page)?;
-            let slot = self.contents.spill.keep(&image)?;
+            let slot = self.contents.versions_file.keep(&image)?;
             let mut state = self.state();
             let base = state.chains.get(&page).map(|c| c.base);
             let dropped = base.and_then(|base| state.dropped_since(page, base));
@@ -346,15 +347,15 @@ impl LoggedStore {
     /// Keeps older versions that somebody reads and that are only in the part of the log that goes.
     fn keep_leaving(
         &self,
-        closed: EndedGeneration,
+        ended: EndedGeneration,
         forced: Forced,
         written: &[(u64, Lsn)],
     ) -> Result<()> {
-        self.state().generations.front = closed.at.end;
+        self.state().generations.front = ended.at.end;
         loop {
             let leaving = {
                 let state = self.state();
-                state.leaving(closed.at.end, forced.end(), written)
+                state.leaving(ended.at.end, forced.end(), written)
             };
             if leaving.is_empty() {
                 return Ok(());
@@ -363,9 +364,9 @@ impl LoggedStore {
                 let image = match bytes {
                     Bytes::Memory(image) => image,
                     Bytes::Log(redo) => self.rebuild(page, &redo)?,
-                    Bytes::Spilled(_) | Bytes::Zero => continue,
+                    Bytes::InVersionsFile(_) | Bytes::Zero => continue,
                 };
-                let slot = self.contents.spill.keep(&image)?;
+                let slot = self.contents.versions_file.keep(&image)?;
                 self.state().moved(page, end, slot);
             }
         }
@@ -376,20 +377,20 @@ impl LoggedStore {
     ///
     /// A few pages at a time: commits and readers wait for the mutex meanwhile. Nothing here can fail:
     /// the next generation may have ended already.
-    fn finish(&self, closed: EndedGeneration, written: &[(u64, Lsn)]) {
+    fn finish(&self, ended: EndedGeneration, written: &[(u64, Lsn)]) {
         for some in written.chunks(FINISH_PAGES) {
             let freed = self.state().written(some);
-            self.contents.spill.free(freed);
+            self.contents.versions_file.free(freed);
             self.let_others_in(some);
         }
         let pages: Vec<u64> = {
             let mut state = self.state();
-            state.forget_drops(closed);
+            state.forget_drops(ended);
             state.chains.keys().copied().collect()
         };
         for some in pages.chunks(FINISH_PAGES) {
             let freed = self.state().prune(some);
-            self.contents.spill.free(freed);
+            self.contents.versions_file.free(freed);
             self.let_others_in(some);
         }
     }
@@ -450,13 +451,22 @@ mod tests {
     #[test]
     fn a_chunk_ends_by_pages_or_by_runs() {
         let together: Vec<u64> = (0..3000).collect();
-        assert_eq!(chunk_len(&together, 1024, CHUNK_RUNS), 1024);
-        assert_eq!(chunk_len(&together[..500], 1024, CHUNK_RUNS), 500);
+        assert_eq!(chunk_len(&together, 1024, CHUNK_RUNS_BY_THREADS), 1024);
+        assert_eq!(
+            chunk_len(&together[..500], 1024, CHUNK_RUNS_BY_THREADS),
+            500
+        );
         let apart: Vec<u64> = (0..3000).map(|n| 2 * n).collect();
-        assert_eq!(chunk_len(&apart, 1024, CHUNK_RUNS), CHUNK_RUNS);
-        assert_eq!(chunk_len(&apart, 1, CHUNK_RUNS), 1);
-        assert_eq!(chunk_len(&[7], 1, CHUNK_RUNS), 1);
+        assert_eq!(
+            chunk_len(&apart, 1024, CHUNK_RUNS_BY_THREADS),
+            CHUNK_RUNS_BY_THREADS
+        );
+        assert_eq!(chunk_len(&apart, 1, CHUNK_RUNS_BY_THREADS), 1);
+        assert_eq!(chunk_len(&[7], 1, CHUNK_RUNS_BY_THREADS), 1);
         let pairs: Vec<u64> = (0..3000).map(|n| n / 2 * 3 + n % 2).collect();
-        assert_eq!(chunk_len(&pairs, 1024, CHUNK_RUNS), 2 * CHUNK_RUNS);
+        assert_eq!(
+            chunk_len(&pairs, 1024, CHUNK_RUNS_BY_THREADS),
+            2 * CHUNK_RUNS_BY_THREADS
+        );
     }
 }

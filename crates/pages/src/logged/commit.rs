@@ -25,7 +25,7 @@ const LOG_OVERHEAD: usize = 64;
 /// The log calls it when a record's place is decided, before any reader sees a later one.
 type Decided<'a> = &'a mut dyn FnMut(RecordRange);
 
-/// A commit whose place in the order is decided, and that nobody waits for yet.
+/// A commit whose position in the order is decided, and that nobody waits for yet.
 pub(crate) struct LoggedCommit {
     commit: u64,
     outcome: Outcome,
@@ -38,8 +38,8 @@ enum Outcome {
     Submitted(CommitHandle),
 }
 
-/// A redo record, and of each of its pages the records below its ranges: none if its whole image is in
-/// it.
+/// A redo record, and for each of its pages the earlier records that its byte ranges build on: none for
+/// a full-page image.
 struct Encoded<'a> {
     record: RedoRecord<'a>,
     below: Vec<Vec<Lsn>>,
@@ -153,13 +153,14 @@ impl LoggedStore {
             return Err(Error::Closed);
         };
         reserved.is_held = false;
-        self.contents.spill.free(slots);
+        self.contents.versions_file.free(slots);
         self.count(changes, &encoded);
         self.after_commit();
         Ok((point, appended))
     }
 
-    /// Waits until the open generation takes a commit, and keeps its pages for it.
+    /// Waits until the current generation (the commits between two checkpoints) has room, checks for
+    /// conflicts, and marks the pages as this commit's.
     fn reserve(&self, at: Lsn, changes: &Changes) -> Result<Vec<Planned>> {
         // One generation fills while another one is applied.
         let pages = self.options.changed_cache() / 2 / self.page_size();
@@ -250,7 +251,7 @@ impl LoggedStore {
             if state.resident.count() > limit {
                 state.evict(limit);
             }
-            state.generations.closed.is_some_and(|c| c.applied == 0)
+            state.generations.ended.is_some_and(|c| c.applied == 0)
         };
         if has_work {
             self.checkpointer.work.notify(self.runtime());

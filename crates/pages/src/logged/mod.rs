@@ -18,10 +18,10 @@ pub(crate) mod open;
 mod proof;
 pub(crate) mod read;
 mod resident;
-mod spill;
 mod state;
 mod stats;
 mod version_chain;
+mod versions_file;
 
 pub(crate) use commit::LoggedCommit;
 pub(crate) use read::LoggedView;
@@ -39,11 +39,11 @@ use logforce_device::sync::{Mutex, MutexGuard};
 use logforce_format::{Lsn, PageFileHeader};
 use newest::Newest;
 use proof::DataFile;
-use spill::Spill;
 use state::State;
 use stats::Counts;
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
+use versions_file::VersionsFile;
 
 /// A page file that commits through a log.
 pub(crate) struct LoggedStore {
@@ -68,7 +68,7 @@ pub(crate) struct LoggedStore {
 struct PageContents {
     data: DataFile,
     newest: Newest,
-    spill: Spill,
+    versions_file: VersionsFile,
     /// A page of zeroes.
     zeroes: Image,
 }

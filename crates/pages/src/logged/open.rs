@@ -6,10 +6,10 @@ use super::map::PageMap;
 use super::newest::Newest;
 use super::proof::DataFile;
 use super::read::put_ranges;
-use super::spill::Spill;
 use super::state::{Point, State};
 use super::stats::Counts;
 use super::version_chain::{Bytes, PageVersion};
+use super::versions_file::VersionsFile;
 use super::{Checkpointer, LoggedStore, PageContents};
 use crate::changes::{Change, Changes, Image};
 use crate::error::{Error, Result};
@@ -112,7 +112,7 @@ impl LoggedStore {
             page_size,
         };
         let zeroes: Image = vec![0; page_size as usize].into();
-        let spill = Spill::new(&data_dir, page_size)?;
+        let versions_file = VersionsFile::new(&data_dir, page_size)?;
         // What goes through the system's cache is written by the checkpointer alone.
         let threads = if is_direct { options.writers } else { 0 };
         let writers = Writers::start(&data_dir.runtime, &data.file, threads, data_dir.alignment())
@@ -155,7 +155,7 @@ impl LoggedStore {
             contents: PageContents {
                 data,
                 newest: Newest::new(options.newest_cache(), page_size as usize),
-                spill,
+                versions_file,
                 zeroes,
             },
             writers,

@@ -41,7 +41,7 @@ enum Found {
     Memory(Image),
     /// The version, and the records that hold it.
     Log(Lsn, Vec<Lsn>),
-    Spilled(u64),
+    InVersionsFile(u64),
     /// In the data file, unless that is being overwritten: then the counter of such moments is higher
     /// than this.
     Data(u64),
@@ -93,7 +93,7 @@ impl LoggedStore {
             let image = match self.find(page, at) {
                 Found::Zero => return Ok(vec![0; self.page_size()].into()),
                 Found::Memory(image) => return Ok(image),
-                Found::Spilled(slot) => return self.contents.spill.read(slot),
+                Found::InVersionsFile(slot) => return self.contents.versions_file.read(slot),
                 Found::Log(version, redo) => {
                     let image = self.rebuild(page, &redo);
                     if let Ok(image) = &image {
@@ -152,7 +152,7 @@ impl LoggedStore {
                     Found::Memory(image.clone())
                 }
                 Bytes::Log(redo) => Found::Log(version.end, redo.clone()),
-                Bytes::Spilled(slot) => Found::Spilled(*slot),
+                Bytes::InVersionsFile(slot) => Found::InVersionsFile(*slot),
                 Bytes::Zero => Found::Zero,
             };
         }

@@ -421,7 +421,7 @@ impl State {
             if let Bytes::Memory(_) = version.bytes {
                 self.resident.removed(1);
             }
-            version.bytes = Bytes::Spilled(slot);
+            version.bytes = Bytes::InVersionsFile(slot);
         }
     }
 
@@ -473,10 +473,10 @@ impl State {
     }
 
     /// Forgets the drops that the map has and no reader is older than.
-    pub(super) fn forget_drops(&mut self, closed: EndedGeneration) {
+    pub(super) fn forget_drops(&mut self, ended: EndedGeneration) {
         let oldest = self.readers.oldest().unwrap_or(Lsn(u64::MAX));
         self.drops
-            .retain(|d| d.end > closed.at.end || d.end > oldest);
+            .retain(|d| d.end > ended.at.end || d.end > oldest);
     }
 }
 

@@ -15,7 +15,7 @@ pub(super) enum Bytes {
     /// In the log: a record with the whole image and later ones with ranges, by their starts.
     Log(Vec<Lsn>),
     /// In the file of older versions, in this slot.
-    Spilled(u64),
+    InVersionsFile(u64),
     /// The page was dropped.
     Zero,
 }
@@ -97,7 +97,7 @@ impl VersionChain {
         let at = self.versions.partition_point(|v| v.end <= self.base);
         let kept = PageVersion {
             end: self.base,
-            bytes: Bytes::Spilled(slot),
+            bytes: Bytes::InVersionsFile(slot),
             redo: Vec::new(),
         };
         self.versions.insert(at, kept);
@@ -134,7 +134,7 @@ impl Pruned {
     pub(super) fn add(&mut self, bytes: &Bytes) {
         match bytes {
             Bytes::Memory(_) => self.images += 1,
-            Bytes::Spilled(slot) => self.slots.push(*slot),
+            Bytes::InVersionsFile(slot) => self.slots.push(*slot),
             Bytes::Log(_) | Bytes::Zero => {}
         }
     }

@@ -12,7 +12,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, PoisonError};
 
-pub(super) struct Spill {
+pub(super) struct VersionsFile {
     dir: Arc<dyn Directory>,
     /// Made when the first version is kept: a full disk must not keep a page file from being opened.
     file: OnceLock<Arc<dyn File>>,
@@ -27,9 +27,9 @@ struct Slots {
     end: u64,
 }
 
-impl Spill {
+impl VersionsFile {
     /// Without any version. Removes what an earlier opening has left.
-    pub(super) fn new(data_dir: &DataDir, page_size: u32) -> Result<Spill> {
+    pub(super) fn new(data_dir: &DataDir, page_size: u32) -> Result<VersionsFile> {
         let path = data_dir.path_of(VERSIONS);
         match data_dir.dir.remove(VERSIONS) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => {
@@ -37,7 +37,7 @@ impl Spill {
             }
             _ => {}
         }
-        Ok(Spill {
+        Ok(VersionsFile {
             dir: data_dir.dir.clone(),
             file: OnceLock::new(),
             path,
