@@ -1,9 +1,9 @@
-//! How a command ends: 0 done, 1 damage found, 2 unusable arguments, 3 nothing can be concluded,
-//! 4 failed, 130 interrupted.
+//! How a command ends: 0 done, 1 the answer is bad (damage, a loss, slower than accepted), 2 unusable
+//! arguments, 3 nothing can be concluded, 4 failed, 130 interrupted.
 //!
 //! A script that checks its logs every night has to tell "damaged" from "the disk was not mounted".
 
-use crate::output::complain;
+use crate::output::complain_always;
 use std::io;
 use std::process::ExitCode;
 
@@ -14,6 +14,8 @@ pub enum End {
     Done,
     /// The log or page file is damaged; that has been printed.
     Damaged,
+    /// What was compared is slower than is accepted; that has been printed.
+    Slower,
     /// The result is inconclusive; that has been printed.
     Inconclusive,
     /// The user stopped it.
@@ -51,13 +53,13 @@ impl std::error::Error for Damaged {}
 pub fn code(result: anyhow::Result<End>) -> ExitCode {
     match result {
         Ok(End::Done) => ExitCode::SUCCESS,
-        Ok(End::Damaged) => ExitCode::from(1),
+        Ok(End::Damaged | End::Slower) => ExitCode::from(1),
         Ok(End::Inconclusive) => ExitCode::from(3),
         Ok(End::Interrupted) => ExitCode::from(INTERRUPTED),
         // The reader of our output has closed it: it has seen enough.
         Err(e) if is_broken_pipe(&e) => ExitCode::SUCCESS,
         Err(e) => {
-            complain(&format!("error: {}", message(&e)));
+            complain_always(&format!("error: {}", message(&e)));
             ExitCode::from(status(&e))
         }
     }

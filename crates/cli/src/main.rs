@@ -5,9 +5,11 @@
 mod backup;
 mod bench;
 mod calibrate;
+mod compare;
 mod dump;
 mod exit;
 mod facts;
+mod grammar;
 mod listing;
 mod live;
 mod look;
@@ -15,12 +17,13 @@ mod output;
 mod pages;
 mod powercut;
 mod progress;
+mod report;
 mod salvage;
 mod signal;
 mod stat;
 mod verify;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
 
 /// Measure what a commit costs on a disk and what it is worth; inspect and check logs and page
@@ -28,6 +31,9 @@ use std::process::ExitCode;
 #[derive(Debug, Parser)]
 #[command(name = "logforce", version, arg_required_else_help = true, after_help = EXAMPLES)]
 struct Cli {
+    /// Print errors only, and the data that was asked for (--json, --csv, --report)
+    #[arg(long, short, global = true)]
+    quiet: bool,
     #[command(subcommand)]
     command: Command,
 }
@@ -36,6 +42,8 @@ const EXAMPLES: &str = "\
 Examples:
   logforce bench                      what does a commit cost on the disk of this directory?
   logforce bench --dir /data --json - | jq .conclusion
+  logforce bench --report disk.html   the same as a page with charts, to pass on
+  logforce compare old.json new.json  is this disk, kernel or version faster than that one?
   logforce facts /data                does that disk honour write-through? what is each method worth?
   logforce calibrate --dir /data      which commit method do logs use there, and why?
   logforce verify sales.log           is every acknowledged record still there?
@@ -45,15 +53,21 @@ Examples:
 `stat`, `verify`, `dump` and `salvage` neither lock nor change what they read: a program may have the
 log or page file open meanwhile. `backup` needs a page file that is closed. `facts` writes nothing;
 `calibrate` stores its result; `bench` and `powercut` write to the directory that they are given.
-Exit status: 0 done, 1 damage found, 2 unusable arguments, 3 inconclusive (powercut), 4 failed,
-130 interrupted.";
+Exit status: 0 done, 1 damage found (compare: slower than accepted), 2 unusable arguments,
+3 inconclusive (powercut), 4 failed, 130 interrupted.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Copy a page file that no program has open into a new one.
     Backup(backup::Args),
     /// Measure what each commit method costs on this disk, and what it is worth.
-    Bench(bench::Args),
+    Bench(Box<bench::Args>),
+    /// Compare two results of `bench`, row by row: which differences are beyond the noise?
+    Compare(compare::Args),
+    /// Print a script that completes commands and flags in your shell.
+    Completions(grammar::Completions),
+    /// Print the manual page, or write all of them into a directory.
+    Man(grammar::Man),
     /// Show which commit method logs use on this disk, and why; measure where that is not known.
     Calibrate(calibrate::Args),
     /// Show what the system says of a disk, whether it honours write-through, and what each method
@@ -65,6 +79,8 @@ enum Command {
     Verify(verify::Args),
     /// Test with real power cuts whether this disk keeps what a log acknowledged.
     Powercut(powercut::Args),
+    /// Make the page with charts, or the charts alone, of a result of `bench`.
+    Report(report::Args),
     /// Copy all records that can be read of a damaged log into a new one.
     Salvage(salvage::Args),
     /// Show the state, size and statistics of a log or page file, without reading its contents.
@@ -73,14 +89,22 @@ enum Command {
 
 fn main() -> ExitCode {
     // Unusable arguments end the process here, with status 2.
-    let result = match Cli::parse().command {
+    let cli = Cli::parse();
+    if cli.quiet {
+        output::be_quiet();
+    }
+    let result = match cli.command {
         Command::Backup(args) => backup::run(args),
-        Command::Bench(args) => bench::run(args),
+        Command::Bench(args) => bench::run(*args),
+        Command::Compare(args) => compare::run(args),
+        Command::Completions(args) => grammar::completions(args, Cli::command()),
+        Command::Man(args) => grammar::man(args, Cli::command()),
         Command::Calibrate(args) => calibrate::run(args),
         Command::Facts(args) => facts::run(args),
         Command::Dump(args) => dump::run(args),
         Command::Verify(args) => verify::run(args),
         Command::Powercut(args) => powercut::run(args),
+        Command::Report(args) => report::run(args),
         Command::Salvage(args) => salvage::run(args),
         Command::Stat(args) => stat::run(args),
     };

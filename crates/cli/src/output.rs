@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// A file named on the command line; `-` is standard output.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -124,8 +125,24 @@ fn cannot_write(path: &Path) -> String {
     format!("cannot write {}", path.display())
 }
 
+/// Set by `--quiet`.
+static IS_QUIET: AtomicBool = AtomicBool::new(false);
+
+/// From now on nothing is printed but errors, and the data that was asked for.
+pub fn be_quiet() {
+    IS_QUIET.store(true, Relaxed);
+}
+
+/// Whether `--quiet` was given.
+pub fn is_quiet() -> bool {
+    IS_QUIET.load(Relaxed)
+}
+
 /// Prints for a person: to standard output, or past it where that carries data.
 pub fn print(text: &str, stdout_has_data: bool) -> anyhow::Result<()> {
+    if is_quiet() {
+        return Ok(());
+    }
     if stdout_has_data {
         complain(text.trim_end_matches('\n'));
         return Ok(());
@@ -136,7 +153,14 @@ pub fn print(text: &str, stdout_has_data: bool) -> anyhow::Result<()> {
         .context("cannot write to standard output")
 }
 
-/// A line on standard error; a failure to write it is ignored.
+/// A line on standard error, unless `--quiet` was given.
 pub fn complain(line: &str) {
+    if !is_quiet() {
+        complain_always(line);
+    }
+}
+
+/// An error, on standard error; a failure to write it is ignored.
+pub fn complain_always(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }

@@ -1,5 +1,6 @@
 //! The progress bar, on standard error and only for a terminal.
 
+use crate::output::is_quiet;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use logforce_measure::progress::Progress;
 
@@ -9,10 +10,15 @@ const STEPS: u64 = 1000;
 pub struct Bar(ProgressBar);
 
 impl Bar {
-    /// Hidden if standard error is no terminal.
+    /// Hidden if standard error is no terminal, and by `--quiet`.
     pub fn new() -> Self {
-        let bar = ProgressBar::with_draw_target(Some(STEPS), ProgressDrawTarget::stderr());
-        if let Ok(style) = ProgressStyle::with_template("{bar:30} {percent:>3} %  {elapsed}  {msg}")
+        let target = match is_quiet() {
+            true => ProgressDrawTarget::hidden(),
+            false => ProgressDrawTarget::stderr(),
+        };
+        let bar = ProgressBar::with_draw_target(Some(STEPS), target);
+        if let Ok(style) =
+            ProgressStyle::with_template("{bar:30} {percent:>3} %  {elapsed}, {eta} left  {msg}")
         {
             bar.set_style(style);
         }

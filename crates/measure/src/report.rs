@@ -3,6 +3,7 @@
 
 use crate::head::Head;
 use crate::schedule::Measured;
+use crate::stats::spread;
 use crate::subject::SubjectKind;
 use logforce_device::{FileState, Guarantee, Method, Verdict};
 use serde::{Serialize, Serializer};
@@ -52,8 +53,14 @@ pub struct Row {
     pub total_ms: Option<f64>,
     /// `total_ms / commits`.
     pub ms_per_commit: Option<f64>,
+    /// A tenth of the slices lies below.
+    pub ms_per_commit_p10: Option<f64>,
+    /// A tenth of the slices lies above.
+    pub ms_per_commit_p90: Option<f64>,
     /// Median latency of a commit, microseconds.
     pub p50_us: Option<f64>,
+    /// 90 of 100 commits took no longer, microseconds.
+    pub p90_us: Option<f64>,
     /// 99 of 100 commits took no longer, microseconds.
     pub p99_us: Option<f64>,
     /// 999 of 1000 commits took no longer, microseconds.
@@ -99,7 +106,10 @@ impl Row {
             commits: None,
             total_ms: None,
             ms_per_commit: None,
+            ms_per_commit_p10: None,
+            ms_per_commit_p90: None,
             p50_us: None,
+            p90_us: None,
             p99_us: None,
             p999_us: None,
             max_us: None,
@@ -133,6 +143,7 @@ impl Row {
         row.ms_per_commit = Some(total_ms / commits as f64);
         row.commits_per_s = Some(1e3 * commits as f64 / total_ms);
         row.p50_us = Some(latencies.quantile_us(0.5));
+        row.p90_us = Some(latencies.quantile_us(0.9));
         row.p99_us = Some(latencies.quantile_us(0.99));
         row.p999_us = Some(latencies.quantile_us(0.999));
         row.max_us = Some(latencies.max_us());
@@ -149,6 +160,9 @@ impl Row {
         row.slices_ms = slices
             .map(|s| s.time.as_secs_f64() * 1e3 / s.commits as f64)
             .collect();
+        let noise = spread(&row.slices_ms);
+        row.ms_per_commit_p10 = noise.map(|s| s.p10);
+        row.ms_per_commit_p90 = noise.map(|s| s.p90);
         row
     }
 

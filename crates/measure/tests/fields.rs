@@ -6,7 +6,7 @@ use logforce_measure::head::Head;
 use logforce_measure::report::{Report, Row, SCHEMA, VERSION};
 use logforce_measure::{SubjectKind, output};
 
-const ROW: [&str; 22] = [
+const ROW: [&str; 25] = [
     "scenario",
     "subject",
     "method",
@@ -16,7 +16,10 @@ const ROW: [&str; 22] = [
     "commits",
     "total_ms",
     "ms_per_commit",
+    "ms_per_commit_p10",
+    "ms_per_commit_p90",
     "p50_us",
+    "p90_us",
     "p99_us",
     "p999_us",
     "max_us",
@@ -42,7 +45,10 @@ fn row() -> Row {
         commits: Some(10),
         total_ms: Some(1.0),
         ms_per_commit: Some(0.1),
+        ms_per_commit_p10: Some(0.1),
+        ms_per_commit_p90: Some(0.1),
         p50_us: Some(1.0),
+        p90_us: None,
         p99_us: None,
         p999_us: None,
         max_us: None,
@@ -174,15 +180,15 @@ fn json_fields() {
 #[test]
 fn csv_columns() {
     let mut bytes = Vec::new();
-    output::csv(&[row()], &mut bytes).unwrap();
+    output::csv(&[row()], true, &mut bytes).unwrap();
     let text = String::from_utf8(bytes).unwrap();
     let mut lines = text.lines();
-    assert_eq!(lines.next().unwrap(), ROW.join(","));
+    assert_eq!(lines.next().unwrap(), ROW.join(",") + ",interrupted");
     assert!(
         lines
             .next()
             .unwrap()
-            .ends_with("power-loss,declared,\"a, \"\"b\"\"\","),
+            .ends_with("power-loss,declared,\"a, \"\"b\"\"\",,true"),
         "{text}"
     );
     assert_eq!(lines.next(), None);

@@ -95,6 +95,11 @@ pub const TABLE: &[Row] = &[
         why: "it measures what users get, and the raw device beside it; the device is handed in",
     },
     Row {
+        name: "logforce-report",
+        may_use: &["logforce-measure", "logforce-device"],
+        why: "it draws what a scenario wrote as JSON; it measures nothing",
+    },
+    Row {
         name: "logforce-witness",
         may_use: &["logforce", "logforce-device"],
         why: "it works the shipped log and examines what a power cut left of it; the device is \
@@ -103,6 +108,7 @@ pub const TABLE: &[Row] = &[
     Row {
         name: "logforce-cli",
         may_use: &[
+            "logforce-report",
             "logforce-witness",
             "logforce-measure",
             "logforce",

@@ -49,6 +49,14 @@ const GROUPS: &[Group] = &[
         packages: &[package("python3", "runs tools/decoder")],
     },
     Group {
+        what_for: "reports in a browser",
+        deep: false,
+        packages: &[
+            package("chromium", "shows the pages"),
+            package("fonts-dejavu-core", "letters to measure"),
+        ],
+    },
+    Group {
         what_for: "fuzzing",
         deep: true,
         packages: &[package("g++", "compiles libFuzzer")],

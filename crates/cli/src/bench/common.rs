@@ -10,6 +10,7 @@ use logforce_measure::counters::{CounterSource, NoCounters};
 use logforce_measure::machine::Machine;
 use logforce_measure::workplace::{Workplace, stale_directories};
 use logforce_measure::{Interrupt, MeasureError, output, table};
+use logforce_report::Document;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -78,18 +79,30 @@ pub struct Files {
     /// Write the rows as CSV to FILE; - is standard output, and all else goes to standard error
     #[arg(long, value_name = "FILE")]
     csv: Option<Target>,
+    /// Write a report with charts as one HTML file to FILE: for a browser, to pass on, to print
+    #[arg(long, value_name = "FILE")]
+    report: Option<Target>,
+    /// Write the charts of the report into the directory DIR, each as an SVG file
+    #[arg(long, value_name = "DIR")]
+    svg: Option<PathBuf>,
 }
 
 impl Files {
-    /// Refuses two on standard output.
+    /// Refuses two on standard output, and a directory of charts that is none.
     pub fn check(&self) -> anyhow::Result<()> {
-        let is_stdout = |t: &Option<Target>| *t == Some(Target::Stdout);
-        if is_stdout(&self.json) && is_stdout(&self.csv) {
+        let targets = [&self.json, &self.csv, &self.report];
+        let stdout = targets.iter().filter(|t| ***t == Some(Target::Stdout));
+        if stdout.count() > 1 {
             bail!(Usage(
-                "--json - and --csv - cannot both have standard output".to_owned()
+                "only one of --json, --csv and --report can have standard output (-)".to_owned()
             ));
         }
-        Ok(())
+        match &self.svg {
+            Some(dir) if dir.exists() && !dir.is_dir() => {
+                bail!(Usage(format!("--svg {} is not a directory", dir.display())))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Opens them, before anything is measured.
@@ -97,6 +110,8 @@ impl Files {
         Ok(Sinks {
             json: self.json.as_ref().map(Sink::open).transpose()?,
             csv: self.csv.as_ref().map(Sink::open).transpose()?,
+            report: self.report.as_ref().map(Sink::open).transpose()?,
+            svg: self.svg.clone(),
         })
     }
 }
@@ -105,25 +120,51 @@ impl Files {
 pub struct Sinks {
     json: Option<Sink>,
     csv: Option<Sink>,
+    report: Option<Sink>,
+    svg: Option<PathBuf>,
 }
 
 impl Sinks {
     /// Data goes to standard output, so words must not.
     pub fn have_stdout(&self) -> bool {
         let is_stdout = |s: &Option<Sink>| matches!(s, Some(Sink::Stdout));
-        is_stdout(&self.json) || is_stdout(&self.csv)
+        is_stdout(&self.json) || is_stdout(&self.csv) || is_stdout(&self.report)
     }
 
     /// Writes the report, and its rows.
-    pub fn fill(self, report: &impl Serialize, rows: &[impl Serialize]) -> anyhow::Result<()> {
+    pub fn fill(
+        self,
+        report: &impl Serialize,
+        interrupted: bool,
+        rows: &[impl Serialize],
+    ) -> anyhow::Result<()> {
         if let Some(sink) = self.json {
             sink.fill(|out| output::json(report, out))?;
         }
         if let Some(sink) = self.csv {
-            sink.fill(|out| output::csv(rows, out))?;
+            sink.fill(|out| output::csv(rows, interrupted, out))?;
         }
-        Ok(())
+        if self.report.is_none() && self.svg.is_none() {
+            return Ok(());
+        }
+        draw(&Document::of(report)?, self.report, self.svg.as_deref())
     }
+}
+
+/// Writes a result as a page, and its charts into a directory.
+pub fn draw(document: &Document, page: Option<Sink>, charts: Option<&Path>) -> anyhow::Result<()> {
+    if let Some(sink) = page {
+        sink.fill(|out| out.write_all(logforce_report::html(document).as_bytes()))?;
+    }
+    let Some(dir) = charts else {
+        return Ok(());
+    };
+    let failed = || format!("cannot write the charts into {}", dir.display());
+    std::fs::create_dir_all(dir).with_context(failed)?;
+    for (name, svg) in logforce_report::svgs(document) {
+        std::fs::write(dir.join(name), svg).with_context(failed)?;
+    }
+    Ok(())
 }
 
 /// The counters of the device below `path`, or why there are none.

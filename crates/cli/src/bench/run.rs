@@ -94,7 +94,7 @@ impl Run {
         has_failed: impl Fn(&R) -> bool,
     ) -> anyhow::Result<End> {
         print(&head.machine.under_caveat(text), self.stdout_has_data)?;
-        self.sinks.fill(report, rows)?;
+        self.sinks.fill(report, head.interrupted, rows)?;
         if head.interrupted {
             return Ok(End::Interrupted);
         }

@@ -179,7 +179,7 @@ fn unusable_arguments_are_refused() {
             (&["--seconds", "NaN"], "above 0"),
             (&["--dir", "nosuch"], "does not exist"),
             (&["--dir", "file"], "is not a directory"),
-            (&["--json", "-", "--csv", "-"], "cannot both"),
+            (&["--json", "-", "--csv", "-"], "can have standard output"),
             (&["--full", "--seconds", "3"], "cannot be used with"),
             (&["nosuch"], "unrecognized subcommand"),
         ],

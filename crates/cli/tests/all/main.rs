@@ -9,6 +9,7 @@ mod calibrate;
 mod common;
 mod ended_early;
 mod facts;
+mod grammar;
 mod group;
 #[path = "common/logs.rs"]
 mod logs;
@@ -25,6 +26,8 @@ mod mutated;
 #[allow(dead_code)]
 mod packed;
 mod pages;
+mod quiet;
+mod reports;
 #[path = "common/runs.rs"]
 mod runs;
 mod salvage;

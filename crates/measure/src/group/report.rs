@@ -50,6 +50,8 @@ pub struct Row {
     pub commits_per_s_p90: Option<f64>,
     /// Median latency of all commits, microseconds.
     pub p50_us: Option<f64>,
+    /// 90 of 100 commits took no longer, microseconds.
+    pub p90_us: Option<f64>,
     /// 99 of 100 commits took no longer, microseconds.
     pub p99_us: Option<f64>,
     /// 999 of 1000 commits took no longer, microseconds.
@@ -92,6 +94,7 @@ impl Row {
             commits_per_s_p10: rate.map(|s| s.p10),
             commits_per_s_p90: rate.map(|s| s.p90),
             p50_us: Some(latencies.quantile_us(0.5)),
+            p90_us: Some(latencies.quantile_us(0.9)),
             p99_us: Some(latencies.quantile_us(0.99)),
             p999_us: Some(latencies.quantile_us(0.999)),
             max_us: Some(latencies.max_us()),

@@ -10,6 +10,7 @@ mod round;
 
 pub use conclusion::conclude;
 pub use crossover::{Crossover, crossover};
+pub use published::{P3, Published};
 pub use round::{Layout, PAGE, Way};
 
 use crate::MeasureError;

@@ -1,0 +1,35 @@
+//! `logforce report`.
+
+use crate::bench::common::draw;
+use crate::exit::{End, Usage};
+use crate::output::{Sink, Target};
+use anyhow::bail;
+use logforce_report::Document;
+use std::path::PathBuf;
+
+/// What to draw.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// A result, written by `bench --json`, here or on another machine
+    #[arg(value_name = "RESULT.json")]
+    result: PathBuf,
+    /// Write the report as one HTML file to FILE; - is standard output
+    #[arg(long, value_name = "FILE")]
+    html: Option<Target>,
+    /// Write its charts into the directory DIR, each as an SVG file
+    #[arg(long, value_name = "DIR")]
+    svg: Option<PathBuf>,
+}
+
+/// Draws it.
+pub fn run(args: Args) -> anyhow::Result<End> {
+    if args.html.is_none() && args.svg.is_none() {
+        bail!(Usage(
+            "say where to: --html FILE, --svg DIR or both".to_owned()
+        ));
+    }
+    let document = Document::read(&args.result)?;
+    let page = args.html.as_ref().map(Sink::open).transpose()?;
+    draw(&document, page, args.svg.as_deref())?;
+    Ok(End::Done)
+}

@@ -1,0 +1,218 @@
+//! `bench --report`, `--svg`, `report` and `compare`.
+
+use crate::common::{place, text};
+use crate::methods::cached;
+use crate::runs::assert_empty;
+use crate::tiny::tiny;
+use logforce_testkit::process::Start;
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+fn run(dir: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_logforce"));
+    command.args(arguments).current_dir(dir).to_end().unwrap()
+}
+
+/// A result of a tiny run, as `a.json` in `dir`.
+fn measured(dir: &Path) -> Value {
+    let bench = place();
+    let json = dir.join("a.json");
+    let out = tiny(
+        bench.path(),
+        &["--method", cached(), "--json", json.to_str().unwrap()],
+    );
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    serde_json::from_slice(&fs::read(json).unwrap()).unwrap()
+}
+
+#[test]
+fn a_run_is_drawn_as_it_is_measured_and_afterwards() {
+    let (bench, results) = (place(), place());
+    let at = |name: &str| results.path().join(name).to_str().unwrap().to_owned();
+    let (json, page, charts) = (at("a.json"), at("a.html"), at("charts/of a"));
+    let out = tiny(
+        bench.path(),
+        &["--json", &json, "--report", &page, "--svg", &charts],
+    );
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    assert_empty(bench.path());
+    let page = fs::read_to_string(page).unwrap();
+    let report: Value = serde_json::from_slice(&fs::read(&json).unwrap()).unwrap();
+    let first = report["conclusion"]
+        .as_str()
+        .unwrap()
+        .split(". ")
+        .next()
+        .unwrap();
+    assert!(
+        page.starts_with("<!DOCTYPE html>") && page.contains(first),
+        "{page}"
+    );
+    for row in report["rows"].as_array().unwrap() {
+        assert!(page.contains(row["method"].as_str().unwrap()));
+    }
+    let names = || {
+        let entries = fs::read_dir(&charts).unwrap();
+        let mut names: Vec<_> = entries.map(|e| e.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    let drawn = names();
+    assert!(
+        drawn.len() >= 4
+            && drawn
+                .iter()
+                .all(|n| n.to_str().unwrap().starts_with("journal-"))
+    );
+    fs::remove_dir_all(&charts).unwrap();
+    let again = run(
+        results.path(),
+        &["report", &json, "--html", "-", "--svg", &charts],
+    );
+    assert!(again.status.success(), "{}", text(&again.stderr));
+    assert_eq!(text(&again.stdout), page, "the same from the file");
+    assert_eq!(names(), drawn);
+}
+
+#[test]
+fn a_report_can_go_to_standard_output_alone() {
+    let dir = place();
+    let out = tiny(dir.path(), &["--method", cached(), "--report", "-"]);
+    assert!(text(&out.stdout).starts_with("<!DOCTYPE html>"));
+    assert!(
+        text(&out.stderr).contains(cached()),
+        "the table goes past it"
+    );
+    for two in [
+        ["--json", "-", "--report", "-"],
+        ["--csv", "-", "--json", "-"],
+    ] {
+        let out = tiny(dir.path(), &two);
+        assert_eq!(out.status.code(), Some(2), "{}", text(&out.stderr));
+    }
+    let out = tiny(dir.path(), &["--svg", env!("CARGO_BIN_EXE_logforce")]);
+    assert_eq!(out.status.code(), Some(2), "{}", text(&out.stderr));
+    assert!(text(&out.stderr).contains("is not a directory"));
+    assert_empty(dir.path());
+}
+
+#[test]
+fn two_runs_are_compared_and_a_loss_stops_a_pipeline() {
+    let dir = place();
+    let a = measured(dir.path());
+    let mut b = a.clone();
+    let write =
+        |name: &str, value: &Value| fs::write(dir.path().join(name), value.to_string()).unwrap();
+    let compare = |more: &[&str]| {
+        run(
+            dir.path(),
+            &[&["compare", "a.json", "b.json"], more].concat(),
+        )
+    };
+    write("b.json", &b);
+    let same = compare(&["--fail-above", "0%", "--json", "-", "--report", "c.html"]);
+    assert_eq!(same.status.code(), Some(0), "{}", text(&same.stderr));
+    let json: Value = serde_json::from_slice(&same.stdout).unwrap();
+    let rows = a["rows"].as_array().unwrap().len();
+    assert_eq!(
+        (&json["schema"], json["rows"].as_array().unwrap().len()),
+        (&"logforce-compare".into(), rows)
+    );
+    assert!(
+        json["rows"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|r| r["verdict"] == "same" || r["verdict"] == "unmeasured")
+    );
+    let page = fs::read_to_string(dir.path().join("c.html")).unwrap();
+    assert!(page.contains("0 slower, 0 faster"), "{page}");
+
+    let of = b["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .position(|r| r["error"].is_null())
+        .unwrap();
+    for field in ["ms_per_commit", "ms_per_commit_p10", "ms_per_commit_p90"] {
+        let row = &mut b["rows"][of];
+        row[field] = (row[field].as_f64().unwrap() * 1000.0).into();
+    }
+    write("b.json", &b);
+    assert_eq!(
+        compare(&[]).status.code(),
+        Some(0),
+        "nothing was asked to fail"
+    );
+    let slower = compare(&["--fail-above", "10%"]);
+    assert_eq!(slower.status.code(), Some(1), "{}", text(&slower.stderr));
+    assert!(text(&slower.stdout).contains("SLOWER"));
+    assert!(text(&slower.stderr).contains("slower than accepted"));
+    let quiet = compare(&["--fail-above", "10%", "--quiet"]);
+    assert_eq!(
+        (quiet.status.code(), text(&quiet.stdout).as_str()),
+        (Some(1), "")
+    );
+    assert!(
+        text(&quiet.stderr).contains("slower than accepted"),
+        "it says why a pipeline stops"
+    );
+}
+
+#[test]
+fn what_cannot_be_compared_or_drawn_is_told() {
+    let dir = place();
+    measured(dir.path());
+    for (name, contents) in [
+        ("no.json", "no json"),
+        ("log.json", r#"{"schema": "logforce-verify", "rows": []}"#),
+        (
+            "newer.json",
+            r#"{"schema": "logforce-bench", "version": 99, "rows": []}"#,
+        ),
+        (
+            "empty.json",
+            r#"{"schema": "logforce-bench", "version": 1, "rows": []}"#,
+        ),
+        (
+            "group.json",
+            r#"{"schema": "logforce-group", "version": 1, "rows": [{"threads": 1}]}"#,
+        ),
+    ] {
+        fs::write(dir.path().join(name), contents).unwrap();
+    }
+    for (b, why) in [
+        ("no.json", "no JSON"),
+        ("log.json", "logforce-verify"),
+        ("newer.json", "use a newer one"),
+        ("empty.json", "no row in common"),
+        ("group.json", "only runs of the same scenario"),
+        ("missing.json", "cannot read missing.json"),
+    ] {
+        let out = run(dir.path(), &["compare", "a.json", b, "--fail-above", "5"]);
+        assert_eq!(out.status.code(), Some(4), "{b}: {}", text(&out.stderr));
+        assert!(
+            text(&out.stderr).contains(why),
+            "{b}: {}",
+            text(&out.stderr)
+        );
+    }
+    for arguments in [
+        &["report", "a.json"][..],
+        &["compare", "a.json"],
+        &["compare", "a.json", "a.json", "--fail-above", "much"],
+    ] {
+        let out = run(dir.path(), arguments);
+        assert_eq!(
+            out.status.code(),
+            Some(2),
+            "{arguments:?}: {}",
+            text(&out.stderr)
+        );
+    }
+    let out = run(dir.path(), &["report", "no.json", "--html", "x.html"]);
+    assert_eq!(out.status.code(), Some(4));
+    assert!(!dir.path().join("x.html").exists());
+}

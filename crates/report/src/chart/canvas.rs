@@ -1,0 +1,203 @@
+//! A drawing under way: SVG elements, and how much room their words need.
+
+use maud::{Markup, PreEscaped, html};
+
+/// How wide a drawing is, in its own units: what they are drawn for, so that words keep their size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Width {
+    /// A telephone.
+    Narrow,
+    /// A page.
+    Wide,
+}
+
+impl Width {
+    /// Units.
+    pub fn units(self) -> f64 {
+        match self {
+            Width::Narrow => 340.0,
+            Width::Wide => 720.0,
+        }
+    }
+}
+
+/// Height of a line of words.
+pub const LINE: f64 = 18.0;
+/// About the width of a character of the size used.
+const CHARACTER: f64 = 7.0;
+
+/// About how wide words are.
+pub fn width_of(text: &str) -> f64 {
+    text.chars().count() as f64 * CHARACTER
+}
+
+/// Words cut to a width, with a sign that they were.
+pub fn cut(text: &str, width: f64) -> String {
+    let most = (width / CHARACTER).max(2.0) as usize;
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    text.chars().take(most - 1).chain(['…']).collect()
+}
+
+/// Where words are held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Anchor {
+    /// They begin here.
+    Start,
+    /// They are around it.
+    Middle,
+    /// They end here.
+    End,
+}
+
+impl Anchor {
+    fn name(self) -> &'static str {
+        match self {
+            Anchor::Start => "start",
+            Anchor::Middle => "middle",
+            Anchor::End => "end",
+        }
+    }
+}
+
+/// Two decimals: what is drawn is no finer.
+fn short(value: f64) -> String {
+    let text = format!("{value:.2}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// Elements, in the order in which they are drawn.
+#[derive(Default)]
+pub struct Canvas(String);
+
+impl Canvas {
+    fn push(&mut self, element: Markup) {
+        self.0.push_str(&element.0);
+        self.0.push('\n');
+    }
+
+    /// Words, with their foot at `y`.
+    pub fn text(&mut self, class: &str, (x, y): (f64, f64), anchor: Anchor, text: &str) {
+        self.push(html! {
+            text class=(class) x=(short(x)) y=(short(y)) text-anchor=(anchor.name()) { (text) }
+        });
+    }
+
+    /// A line.
+    pub fn line(&mut self, class: &str, (x1, y1): (f64, f64), (x2, y2): (f64, f64)) {
+        self.push(html! {
+            line class=(class) x1=(short(x1)) y1=(short(y1)) x2=(short(x2)) y2=(short(y2)) {}
+        });
+    }
+
+    /// Lines through points.
+    pub fn path(&mut self, class: &str, points: &[(f64, f64)]) {
+        let points: Vec<String> = points
+            .iter()
+            .map(|(x, y)| format!("{},{}", short(*x), short(*y)))
+            .collect();
+        self.push(html! { polyline class=(class) points=(points.join(" ")) {} });
+    }
+
+    /// A rectangle; pointing at it says `title`.
+    pub fn rect(&mut self, class: &str, (x, y): (f64, f64), (w, h): (f64, f64), title: &str) {
+        self.push(html! {
+            rect class=(class) x=(short(x)) y=(short(y)) width=(short(w.max(0.0))) height=(short(h)) {
+                title { (title) }
+            }
+        });
+    }
+
+    /// A sign of one of six shapes; pointing at it says `title`.
+    pub fn mark(&mut self, class: &str, shape: usize, (x, y): (f64, f64), title: &str) {
+        const R: f64 = 5.0;
+        let points = |all: &[(f64, f64)]| {
+            let all: Vec<String> = all
+                .iter()
+                .map(|(dx, dy)| format!("{},{}", short(x + dx * R), short(y + dy * R)))
+                .collect();
+            all.join(" ")
+        };
+        let title = html! { title { (title) } };
+        let class = format!("mark {class}");
+        self.push(match shape % 6 {
+            0 => html! { circle class=(class) cx=(short(x)) cy=(short(y)) r=(R) { (title) } },
+            1 => html! {
+                rect class=(class) x=(short(x - 4.5)) y=(short(y - 4.5)) width="9" height="9" { (title) }
+            },
+            2 => html! {
+                polygon class=(class) points=(points(&[(0.0, -1.1), (1.1, 0.9), (-1.1, 0.9)])) { (title) }
+            },
+            3 => html! {
+                path class=(format!("{class} cross"))
+                    d=(format!("M{} {}L{} {}M{0} {3}L{2} {1}", short(x - 4.5), short(y - 4.5), short(x + 4.5), short(y + 4.5)))
+                    { (title) }
+            },
+            4 => html! {
+                polygon class=(class) points=(points(&[(0.0, -1.3), (1.3, 0.0), (0.0, 1.3), (-1.3, 0.0)])) { (title) }
+            },
+            _ => html! {
+                path class=(format!("{class} cross"))
+                    d=(format!("M{0} {1}L{0} {2}M{3} {4}L{5} {4}", short(x), short(y - 5.5), short(y + 5.5), short(x - 5.5), short(y), short(x + 5.5)))
+                    { (title) }
+            },
+        });
+    }
+
+    /// All of it.
+    pub fn finish(self) -> Markup {
+        PreEscaped(self.0)
+    }
+}
+
+/// What stands in a legend.
+pub struct Key {
+    /// Of the colour.
+    pub class: String,
+    /// The shape.
+    pub shape: usize,
+    /// A line goes through the sign.
+    pub has_line: bool,
+    /// What it means.
+    pub label: String,
+}
+
+/// Draws a legend, and returns where the drawing below it begins.
+pub fn legend(canvas: &mut Canvas, keys: &[Key], width: f64) -> f64 {
+    let (mut x, mut y) = (10.0, LINE);
+    for key in keys {
+        let label = cut(&key.label, width - 40.0);
+        let need = 28.0 + width_of(&label) + 18.0;
+        if x > 10.0 && x + need > width {
+            (x, y) = (10.0, y + LINE + 2.0);
+        }
+        if key.has_line {
+            let class = format!("line {}", key.class);
+            canvas.line(&class, (x - 8.0, y - 4.0), (x + 16.0, y - 4.0));
+        }
+        canvas.mark(&key.class, key.shape, (x + 4.0, y - 4.0), &key.label);
+        canvas.text("label", (x + 22.0, y), Anchor::Start, &label);
+        x += need;
+    }
+    y + if keys.is_empty() { -LINE } else { 14.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_cut() {
+        assert_eq!(cut("abcdefgh", 28.0), "abc…");
+        assert_eq!(cut("abc", 28.0), "abc");
+    }
+
+    #[test]
+    fn words_cannot_become_elements() {
+        let mut canvas = Canvas::default();
+        canvas.text("label", (0.0, 0.0), Anchor::Start, "<script>&\"");
+        let drawn = canvas.finish().0;
+        assert!(drawn.contains("&lt;script&gt;&amp;"), "{drawn}");
+    }
+}

@@ -1,0 +1,88 @@
+//! A grid of values, the higher the darker.
+
+use super::canvas::{Anchor, Canvas, Width, width_of};
+use super::scale::axis;
+
+/// A grid.
+#[derive(Debug)]
+pub struct Heat {
+    /// Names of the columns, from left to right.
+    pub columns: Vec<String>,
+    /// What the columns are.
+    pub across: String,
+    /// Names of the rows and their values; `None` where nothing was measured.
+    pub rows: Vec<(String, Vec<Option<f64>>)>,
+    /// What the rows are.
+    pub down: String,
+    /// The unit of the values.
+    pub unit: String,
+}
+
+/// Shades of the style sheet.
+const SHADES: usize = 8;
+const CELL: f64 = 30.0;
+
+impl Heat {
+    /// Draws it; returns its height.
+    pub fn draw(&self, canvas: &mut Canvas, width: Width) -> f64 {
+        let w = width.units();
+        let names = self.rows.iter().map(|r| width_of(&r.0)).fold(0.0, f64::max);
+        let left = (names + 14.0).min(w * 0.4);
+        let top = 62.0;
+        let gap = (w - left - 4.0) / self.columns.len().max(1) as f64;
+        let all = self.rows.iter().flat_map(|r| r.1.iter().flatten().copied());
+        let all: Vec<f64> = all.filter(|v| *v > 0.0).collect();
+        let low = all.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = all.iter().copied().fold(0.0, f64::max);
+        // By orders of magnitude: twice as much is the same step everywhere.
+        let shade = |value: f64| match high > low && value > 0.0 {
+            true => {
+                let part = (value / low).ln() / (high / low).ln();
+                ((part * SHADES as f64) as usize).min(SHADES - 1)
+            }
+            false => 0,
+        };
+        let head = format!("{} by {}; {}", self.down, self.across, self.unit);
+        canvas.text("axis", (w / 2.0, 16.0), Anchor::Middle, &head);
+        let longest = self.columns.iter().map(|c| width_of(c)).fold(0.0, f64::max) + 6.0;
+        for (n, column) in self.columns.iter().enumerate() {
+            let x = left + gap * (n as f64 + 0.5);
+            // Names that do not fit beside each other stand on two lines in turns.
+            let up = if longest > gap && n % 2 == 0 {
+                26.0
+            } else {
+                10.0
+            };
+            canvas.text("tick", (x, top - up), Anchor::Middle, column);
+        }
+        for (r, (name, cells)) in self.rows.iter().enumerate() {
+            let y = top + CELL * r as f64;
+            canvas.text(
+                "label",
+                (left - 6.0, y + CELL / 2.0 + 4.0),
+                Anchor::End,
+                name,
+            );
+            for (n, cell) in cells.iter().enumerate() {
+                let x = left + gap * n as f64;
+                let (class, text) = match cell {
+                    Some(value) => (format!("h{}", shade(*value)), axis(*value)),
+                    None => ("h-none".to_owned(), "–".to_owned()),
+                };
+                let column = self.columns.get(n).map_or("", String::as_str);
+                let title = format!("{name}, {column}: {text} {}", self.unit);
+                canvas.rect(
+                    &format!("cell {class}"),
+                    (x, y),
+                    (gap - 2.0, CELL - 2.0),
+                    &title,
+                );
+                if width_of(&text) < gap {
+                    let at = (x + gap / 2.0 - 1.0, y + CELL / 2.0 + 4.0);
+                    canvas.text(&format!("in-cell t-{class}"), at, Anchor::Middle, &text);
+                }
+            }
+        }
+        top + CELL * self.rows.len() as f64 + 6.0
+    }
+}

@@ -1,0 +1,44 @@
+//! Reports of `logforce bench` that one looks at and passes on: one HTML file without a network, or its
+//! charts as SVG; and the comparison of two runs.
+//!
+//! All of it is made from the JSON that the scenarios write (`docs/bench-json.md`), so a report can be
+//! made of a file from another machine, and of an older one.
+//!
+//! - [`document`] reads that JSON.
+//! - `scenario` says which figures a scenario has.
+//! - `chart` draws one as SVG; `page` puts all into HTML.
+//! - [`compare`] matches the rows of two runs.
+
+#![forbid(unsafe_code)]
+
+mod chart;
+pub mod compare;
+pub mod document;
+mod figure;
+mod page;
+mod scenario;
+mod sign;
+
+pub use document::{Document, ReportError};
+use figure::Section;
+
+/// The report as one HTML file.
+pub fn html(document: &Document) -> String {
+    page::report(document, &scenario::sections(document)).into_string()
+}
+
+/// The charts of the report, each as a file name and its contents: SVG of its own, on white or no
+/// ground, for a paper.
+pub fn svgs(document: &Document) -> Vec<(String, String)> {
+    let sections = scenario::sections(document);
+    let figures = sections.iter().flat_map(|s: &Section| &s.figures);
+    let name = document.kind().name();
+    figures
+        .map(|f| (format!("{name}-{}.svg", f.id), chart::file(f)))
+        .collect()
+}
+
+/// The comparison as one HTML file.
+pub fn compare_html(comparison: &compare::Comparison) -> String {
+    page::comparison(comparison).into_string()
+}

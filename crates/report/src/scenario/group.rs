@@ -1,0 +1,87 @@
+//! Commits to one log by many threads.
+
+use super::parts::{Against, latencies, spread, steps};
+use crate::chart::Point;
+use crate::document::{Document, Row};
+use crate::figure::{Figure, Section};
+use logforce_measure::numbers::{bytes, count};
+
+pub fn sections(document: &Document) -> Vec<Section> {
+    let rows: Vec<&Row> = document.measured().collect();
+    let method = document.text("method");
+    let worth = format!(
+        "{}, {}",
+        document.text("guarantee"),
+        document.text("verdict")
+    );
+    let mut throughput = Vec::new();
+    throughput.extend(against(
+        &rows,
+        "throughput",
+        "Commits per second by threads",
+        "commits/s",
+        |r| spread(r, "commits_per_s"),
+    ));
+    throughput.extend(against(
+        &rows,
+        "carried",
+        "Records that one device write carries",
+        "records",
+        |r| r.number("records_per_write").map(Point::of),
+    ));
+    let mut waits = Vec::new();
+    for size in steps(&rows, "record_bytes") {
+        let of_size = rows.iter().filter(|r| r.count("record_bytes") == size);
+        let named: Vec<_> = of_size
+            .map(|r| (count(r.count("threads"), "thread"), *r))
+            .collect();
+        let title = format!("Latency of a commit, records of {}", bytes(size));
+        waits.extend(latencies(&format!("latency-{size}"), &title, &named));
+    }
+    vec![
+        Section {
+            id: "throughput",
+            title: "Throughput and committers".to_owned(),
+            lead: format!(
+                "By {method} ({worth}). Threads that commit at the time share one write and one force: more of them get more \
+                 commits out of the same device, until it, or the processor, is busy."
+            ),
+            figures: throughput,
+        },
+        Section {
+            id: "latency",
+            title: "How long a commit takes".to_owned(),
+            lead: "A commit waits for the write under way and then for its own.".to_owned(),
+            figures: waits,
+        },
+    ]
+}
+
+fn against(
+    rows: &[&Row],
+    id: &str,
+    title: &str,
+    unit: &str,
+    of: impl Fn(&Row) -> Option<Point>,
+) -> Option<Figure> {
+    let threads = steps(rows, "threads");
+    let series = steps(rows, "record_bytes").into_iter().map(|size| {
+        let at = |n: &u64| {
+            rows.iter()
+                .find(|r| r.count("threads") == *n && r.count("record_bytes") == size)
+        };
+        let points = threads.iter().map(|n| of(at(n)?)).collect();
+        (format!("records of {}", bytes(size)), points, false)
+    });
+    Against {
+        id: id.to_owned(),
+        title: title.to_owned(),
+        caption: "The line at a sign spans 8 of 10 slices, where that was measured.".to_owned(),
+        steps: threads.iter().map(u64::to_string).collect(),
+        across: "threads".to_owned(),
+        unit: unit.to_owned(),
+        is_log: true,
+        series: series.collect(),
+    }
+    .figure()
+}

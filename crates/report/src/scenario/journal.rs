@@ -1,0 +1,293 @@
+//! A commit per chunk, by each method and in each file state; then through the log.
+
+use super::parts::{Against, device, latencies, signed, steps, time, value, words};
+use crate::chart::{Bars, Chart, Dot, Dots, Heat, Point};
+use crate::document::{Document, Row};
+use crate::figure::{Figure, Section, Table};
+use crate::sign::{DOUBT, Guarantee, doubt};
+use logforce_device::{FileState, Platform};
+use logforce_measure::numbers::{bytes, count};
+use logforce_measure::published::Table as Published;
+
+pub fn sections(document: &Document) -> Vec<Section> {
+    let rows: Vec<&Row> = document.measured().collect();
+    let raw: Vec<&Row> = rows
+        .iter()
+        .copied()
+        .filter(|r| r.text("subject") == "raw")
+        .collect();
+    let log: Vec<&Row> = rows
+        .iter()
+        .copied()
+        .filter(|r| r.text("subject") != "raw")
+        .collect();
+    let best = best_of_each_method(&raw);
+    let chunk = log
+        .iter()
+        .filter(|r| r.count("threads") == 1)
+        .max_by_key(|r| r.count("bytes"));
+    let mut compared: Vec<(String, &Row)> = best.iter().map(|r| (name(r), *r)).collect();
+    compared.extend(chunk.map(|r| (name(r), *r)));
+    compared.sort_by(|a, b| cost(a.1).total_cmp(&cost(b.1)));
+    let safe: Vec<_> = compared
+        .iter()
+        .filter(|(_, r)| Guarantee::of(r) == Guarantee::PowerLoss)
+        .cloned()
+        .collect();
+    vec![
+        Section {
+            id: "cost",
+            title: "What each method costs, and what it is worth".to_owned(),
+            lead: "Each method in the file state that suits it best. Only what survives a loss of power can be compared with \
+                   something else that does."
+                .to_owned(),
+            figures: costs(&compared).into_iter().collect(),
+        },
+        Section {
+            id: "state",
+            title: "What the blocks under the file were before".to_owned(),
+            lead: "The same calls on a file that was reserved and never written (fallocated), filled with zeroes, written before \
+                   (recycled), or that grows: a write to blocks that were never written has to change the filesystem's own \
+                   records, durably."
+                .to_owned(),
+            figures: states(&raw).into_iter().collect(),
+        },
+        Section {
+            id: "latency",
+            title: "How long a commit takes".to_owned(),
+            lead: "The methods that survive a loss of power, the fastest first.".to_owned(),
+            figures: latencies("latency", "Latency of a durable commit", &safe).into_iter().collect(),
+        },
+        Section {
+            id: "log",
+            title: "Through the log, by more committers".to_owned(),
+            lead: "Threads that commit at the time share one write and one force.".to_owned(),
+            figures: committers(&log).into_iter().collect(),
+        },
+        Section {
+            id: "device",
+            title: "What the device did".to_owned(),
+            lead: "Writes and cache flushes are what a disk wears and what a commit waits for.".to_owned(),
+            figures: device("device", &compared).into_iter().collect(),
+        },
+        Section {
+            id: "published",
+            title: "Beside what was published".to_owned(),
+            lead: "As multiples of one method of the same machine: absolute times belong to the machine that made them.".to_owned(),
+            figures: published(document, &raw).into_iter().collect(),
+        },
+    ]
+}
+
+fn cost(row: &Row) -> f64 {
+    row.number("ms_per_commit").unwrap_or(f64::INFINITY)
+}
+
+fn name(row: &Row) -> String {
+    match row.text("subject") {
+        "raw" => format!("{}, {}", row.text("method"), row.text("file_state")),
+        _ => format!(
+            "the log, {}, {}",
+            row.text("method"),
+            bytes(row.count("bytes"))
+        ),
+    }
+}
+
+/// The fastest row of each method, of files that were written before: what a journal should have.
+fn best_of_each_method<'a>(raw: &[&'a Row]) -> Vec<&'a Row> {
+    let written: Vec<&str> = FileState::ALL
+        .iter()
+        .filter(|s| s.is_written())
+        .map(|s| s.name())
+        .collect();
+    let best = words(raw, "method").into_iter().filter_map(|method| {
+        let of = raw.iter().filter(|r| r.text("method") == method);
+        // In any state, if none of a written file was measured.
+        of.min_by(|a, b| {
+            let rank = |r: &Row| (!written.contains(&r.text("file_state")), cost(r));
+            let ((a, x), (b, y)) = (rank(a), rank(b));
+            a.cmp(&b).then(x.total_cmp(&y))
+        })
+    });
+    best.copied().collect()
+}
+
+fn costs(rows: &[(String, &Row)]) -> Option<Figure> {
+    let mut table = Table::new([
+        "method",
+        "ms a commit",
+        "to the fastest safe",
+        "99 % within",
+        "commits/s",
+        "survives",
+    ]);
+    let safe = rows
+        .iter()
+        .filter(|(_, r)| Guarantee::of(r) == Guarantee::PowerLoss && doubt(r) != " !");
+    let fastest = safe.map(|(_, r)| cost(r)).min_by(f64::total_cmp);
+    let mut dots = Vec::new();
+    for (name, row) in rows {
+        let ms = row.number("ms_per_commit")?;
+        let ratio = fastest.map(|f| format!("{} ×", value(Some(ms / f), 2)));
+        let text = time(ms * 1e3);
+        table.push([
+            signed(name, row),
+            value(Some(ms), 4),
+            ratio.unwrap_or_else(|| "-".to_owned()),
+            row.number("p99_us").map_or_else(|| "-".to_owned(), time),
+            value(row.number("commits_per_s"), 0),
+            Guarantee::of(row).words().to_owned(),
+        ]);
+        dots.push(Dot {
+            label: format!("{name}{}", doubt(row)),
+            sign: Guarantee::of(row).into(),
+            value: ms * 1e3,
+            high: row.number("p99_us").filter(|p| *p > ms * 1e3),
+            text,
+        });
+    }
+    if dots.is_empty() {
+        return None;
+    }
+    Some(Figure {
+        id: "cost".to_owned(),
+        title: "Time of a commit by method".to_owned(),
+        caption: format!(
+            "The sign is the mean of all commits, the line ends where 99 of 100 are done. Colour and sign say what \
+                          a commit survives. {DOUBT}."
+        ),
+        chart: Chart::Dots(Dots {
+            rows: dots,
+            unit: "µs a commit (log scale)".to_owned(),
+            base: None,
+        }),
+        table,
+    })
+}
+
+fn states(raw: &[&Row]) -> Option<Figure> {
+    let states = words(raw, "file_state");
+    let mut table = Table::new(["ms a commit"]);
+    table.heads.extend(states.iter().map(|s| (*s).to_owned()));
+    let rows = words(raw, "method").into_iter().map(|method| {
+        let at = |state: &&str| {
+            raw.iter()
+                .find(|r| r.text("method") == method && r.text("file_state") == *state)
+        };
+        let cells: Vec<_> = states
+            .iter()
+            .map(|s| at(s).and_then(|r| r.number("ms_per_commit")))
+            .collect();
+        let words = cells.iter().map(|c| value(*c, 4));
+        table.push([method.to_owned()].into_iter().chain(words));
+        let best = cells
+            .iter()
+            .flatten()
+            .copied()
+            .fold(f64::INFINITY, f64::min);
+        (
+            method.to_owned(),
+            cells.into_iter().map(|c| c.map(|ms| ms / best)).collect(),
+        )
+    });
+    let rows: Vec<_> = rows.collect();
+    if states.len() < 2 || rows.is_empty() {
+        return None;
+    }
+    Some(Figure {
+        id: "state".to_owned(),
+        title: "Time of a commit by method and file state".to_owned(),
+        caption: "As a multiple of the method's fastest state; the darker, the longer a commit takes. The table has milliseconds.".to_owned(),
+        chart: Chart::Heat(Heat {
+            columns: states.iter().map(|s| (*s).to_owned()).collect(),
+            across: "file state".to_owned(),
+            rows,
+            down: "method".to_owned(),
+            unit: "× its fastest".to_owned(),
+        }),
+        table,
+    })
+}
+
+fn committers(log: &[&Row]) -> Option<Figure> {
+    let small = log.iter().map(|r| r.count("bytes")).min()?;
+    let of_small: Vec<&Row> = log
+        .iter()
+        .copied()
+        .filter(|r| r.count("bytes") == small)
+        .collect();
+    let threads = steps(&of_small, "threads");
+    let series = words(&of_small, "method").into_iter().map(|method| {
+        let at = |n: &u64| {
+            of_small
+                .iter()
+                .find(|r| r.count("threads") == *n && r.text("method") == method)
+        };
+        let points = threads
+            .iter()
+            .map(|n| at(n)?.number("commits_per_s").map(Point::of))
+            .collect();
+        (method.to_owned(), points, false)
+    });
+    Against {
+        id: "committers".to_owned(),
+        title: format!("Durable commits per second, records of {}", bytes(small)),
+        caption: format!(
+            "By {} the log carries each record alone; with more it carries several in one write.",
+            count(1_u64, "thread")
+        ),
+        steps: threads.iter().map(u64::to_string).collect(),
+        across: "threads".to_owned(),
+        unit: "commits/s".to_owned(),
+        is_log: true,
+        series: series.collect(),
+    }
+    .figure()
+}
+
+/// Ours in the state of a pre-sized file that nobody wrote, as the published ones were.
+fn published(document: &Document, raw: &[&Row]) -> Option<Figure> {
+    let platform = match document.machine_text("os").as_str() {
+        "Linux" => Platform::Linux,
+        "Windows" => Platform::Windows,
+        _ => return None,
+    };
+    let theirs = Published::of(platform)?;
+    let of = |method: &str| {
+        let fallocated = raw.iter().find(|r| {
+            r.text("method") == method && r.text("file_state") == FileState::Fallocated.name()
+        });
+        fallocated?.number("ms_per_commit")
+    };
+    let base = of(theirs.base.method.name())?;
+    let mut table = Table::new(["method", "here", "published, system disk", "published, SSD"]);
+    let rows = theirs.rows.iter().map(|row| {
+        let (disk, ssd) = theirs.ratios(row);
+        let ours = of(row.method.name()).map(|ms| ms / base);
+        table.push([
+            row.name.to_owned(),
+            value(ours, 2),
+            value(Some(disk), 2),
+            value(Some(ssd), 2),
+        ]);
+        (row.name.to_owned(), vec![ours, Some(disk), Some(ssd)])
+    });
+    let rows = rows.collect();
+    Some(Figure {
+        id: "published".to_owned(),
+        title: format!("Time as a multiple of {}", theirs.base.name),
+        caption: format!(
+            "Published: {} ({}). Here: the same calls on a file that was reserved and not written, as theirs.",
+            theirs.source, theirs.machine
+        ),
+        chart: Chart::Bars(Bars {
+            series: ["here", "published, system disk", "published, SSD"]
+                .map(str::to_owned)
+                .to_vec(),
+            rows,
+            unit: format!("× {}", theirs.base.name),
+        }),
+        table,
+    })
+}

@@ -1,0 +1,114 @@
+//! Small commits to a large file.
+
+use super::parts::{Against, device, latencies, spread, steps, words};
+use crate::chart::Point;
+use crate::document::{Document, Row};
+use crate::figure::{Figure, Section};
+use logforce_measure::map::P4;
+use logforce_measure::numbers::bytes;
+
+pub fn sections(document: &Document) -> Vec<Section> {
+    let rows: Vec<&Row> = document.measured().collect();
+    let largest = steps(&rows, "file_bytes").last().copied();
+    let of_largest = rows
+        .iter()
+        .filter(|r| Some(r.count("file_bytes")) == largest);
+    let mut named: Vec<_> = of_largest
+        .map(|r| (r.text("method").to_owned(), *r))
+        .collect();
+    // Ours first: not all may fit into one drawing.
+    named.sort_by_key(|(method, _)| !is_ours(method));
+    let mut times = Vec::new();
+    times.extend(by_size(
+        &rows,
+        "time",
+        "Time of a commit by the size of the file",
+        "ms",
+        |r| spread(r, "ms_per_commit"),
+    ));
+    times.extend(latencies(
+        "latency",
+        "Latency of a commit in the largest file",
+        &named,
+    ));
+    let system = by_size(
+        &rows,
+        "system",
+        "Processor time of the system for a commit",
+        "µs",
+        |r| r.number("system_us_per_commit").map(Point::of),
+    );
+    vec![
+        Section {
+            id: "time",
+            title: "Time of a commit, and how it grows".to_owned(),
+            lead: P4.sentence(),
+            figures: times,
+        },
+        Section {
+            id: "system",
+            title: "Processor time of the system".to_owned(),
+            lead: "What a commit costs everybody else on the machine; it should not grow with the file.".to_owned(),
+            figures: system.into_iter().collect(),
+        },
+        Section {
+            id: "device",
+            title: "What the device did".to_owned(),
+            lead: "In the largest file.".to_owned(),
+            figures: device("device", &named).into_iter().collect(),
+        },
+    ]
+}
+
+fn is_ours(method: &str) -> bool {
+    matches!(method, "copy-on-write" | "logged")
+}
+
+/// Two drawings where there are more methods than can be told apart.
+fn by_size(
+    rows: &[&Row],
+    id: &str,
+    title: &str,
+    unit: &str,
+    of: impl Fn(&Row) -> Option<Point>,
+) -> Vec<Figure> {
+    let sizes = steps(rows, "file_bytes");
+    let methods = words(rows, "method");
+    let theirs: Vec<&str> = methods.iter().filter(|m| !is_ours(m)).copied().collect();
+    let ours: Vec<&str> = methods.iter().filter(|m| is_ours(m)).copied().collect();
+    let compared = [theirs.first(), theirs.get(2)]
+        .into_iter()
+        .flatten()
+        .chain(&ours);
+    let groups = [
+        (
+            format!("{id}-plain"),
+            format!("{title}: mapped and written"),
+            theirs.clone(),
+        ),
+        (
+            format!("{id}-ours"),
+            format!("{title}: page files beside them"),
+            compared.copied().collect(),
+        ),
+    ];
+    let figures = groups.into_iter().filter_map(|(id, title, methods)| {
+        let series = methods.into_iter().map(|method| {
+            let at = |n: &u64| rows.iter().find(|r| r.count("file_bytes") == *n && r.text("method") == method);
+            let points = sizes.iter().map(|n| of(at(n)?)).collect();
+            (method.to_owned(), points, false)
+        });
+        Against {
+            id,
+            title,
+            caption: "Each sign is a size of the file; the line at it spans 8 of 10 slices, where that was measured.".to_owned(),
+            steps: sizes.iter().map(|n| bytes(*n)).collect(),
+            across: "file".to_owned(),
+            unit: unit.to_owned(),
+            is_log: true,
+            series: series.collect(),
+        }
+        .figure()
+    });
+    figures.collect()
+}

@@ -1,0 +1,22 @@
+//! Which figures each scenario has.
+
+mod group;
+mod journal;
+mod map;
+mod pages;
+mod parts;
+
+use crate::document::{Document, Kind};
+use crate::figure::Section;
+
+/// The sections of a report, those with something in them.
+pub fn sections(document: &Document) -> Vec<Section> {
+    let mut sections = match document.kind() {
+        Kind::Journal => journal::sections(document),
+        Kind::Group => group::sections(document),
+        Kind::Pages => pages::sections(document),
+        Kind::Map => map::sections(document),
+    };
+    sections.retain(|s| !s.figures.is_empty());
+    sections
+}

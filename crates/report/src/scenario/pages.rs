@@ -1,0 +1,129 @@
+//! Commits of N pages and a header.
+
+use super::parts::{Against, device, spread, steps, words};
+use crate::chart::Point;
+use crate::document::{Document, Row};
+use crate::figure::{Figure, Section};
+use logforce_measure::pages::P3;
+
+pub fn sections(document: &Document) -> Vec<Section> {
+    let rows: Vec<&Row> = document.measured().collect();
+    let (mut ratios, mut rates, mut counted) = (Vec::new(), Vec::new(), Vec::new());
+    for layout in words(&rows, "layout") {
+        let of: Vec<&Row> = rows
+            .iter()
+            .copied()
+            .filter(|r| r.text("layout") == layout)
+            .collect();
+        ratios.extend(ratio(&of, layout));
+        rates.extend(rate(&of, layout));
+        let most = steps(&of, "pages").into_iter().filter(|n| *n <= 40).max();
+        let named: Vec<_> = of
+            .iter()
+            .filter(|r| Some(r.count("pages")) == most)
+            .map(|r| {
+                (
+                    format!("{} pages {layout}, {}", r.count("pages"), r.text("way")),
+                    *r,
+                )
+            })
+            .collect();
+        counted.extend(device(&format!("device-{layout}"), &named));
+    }
+    vec![
+        Section {
+            id: "crossover",
+            title: "From how many pages on is one barrier cheaper?".to_owned(),
+            lead: "Time of a commit as a multiple of that by one barrier: below 1 writing through is cheaper, above 1 the barrier \
+                   is. Published is a disk of 7200 rpm under Windows that answered from its cache."
+                .to_owned(),
+            figures: ratios,
+        },
+        Section {
+            id: "rate",
+            title: "Commits per second".to_owned(),
+            lead: "The same commits as a rate, with the published ones beside ours: absolute figures belong to their machines.".to_owned(),
+            figures: rates,
+        },
+        Section {
+            id: "device",
+            title: "What the device did".to_owned(),
+            lead: "Each way has its own price in writes and flushes.".to_owned(),
+            figures: counted,
+        },
+    ]
+}
+
+fn against(
+    rows: &[&Row],
+    field: &str,
+    published: Vec<Theirs>,
+) -> (Vec<String>, Vec<super::parts::Named>) {
+    let pages = steps(rows, "pages");
+    let series = words(rows, "way").into_iter().map(|way| {
+        let at = |n: &u64| {
+            rows.iter()
+                .find(|r| r.count("pages") == *n && r.text("way") == way)
+        };
+        let points = pages.iter().map(|n| spread(at(n)?, field)).collect();
+        (way.to_owned(), points, false)
+    });
+    let theirs = published.into_iter().map(|(name, of)| {
+        let points = pages.iter().map(|n| of(*n).map(Point::of)).collect();
+        (name.to_owned(), points, true)
+    });
+    let steps = pages.iter().map(u64::to_string).collect();
+    (steps, series.chain(theirs).collect())
+}
+
+/// Somebody else's figures: their name, and one for so many pages.
+type Theirs = (&'static str, fn(u64) -> Option<f64>);
+
+fn published(pages: u64) -> Option<logforce_measure::pages::Published> {
+    P3.into_iter().find(|p| p.pages == pages)
+}
+
+fn ratio(rows: &[&Row], layout: &str) -> Option<Figure> {
+    let (steps, mut series) = against(
+        rows,
+        "ratio",
+        vec![("published, written through", |n| {
+            published(n).map(|p| p.ratio())
+        })],
+    );
+    series.retain(|(name, ..)| name != "barrier");
+    Against {
+        id: format!("ratio-{layout}"),
+        title: format!("Written through or one barrier, {layout} pages"),
+        caption: "Median of the rounds, in each of which both had a turn; the line at a sign spans 8 of 10 rounds. At 1 they cost \
+                  the same."
+            .to_owned(),
+        steps,
+        across: "pages".to_owned(),
+        unit: "× the barrier's time".to_owned(),
+        is_log: true,
+        series,
+    }
+    .figure()
+}
+
+fn rate(rows: &[&Row], layout: &str) -> Option<Figure> {
+    let theirs: Vec<Theirs> = vec![
+        ("published, written through", |n| {
+            published(n).map(|p| p.through)
+        }),
+        ("published, flush", |n| published(n).map(|p| p.flush)),
+    ];
+    let (steps, series) = against(rows, "commits_per_s", theirs);
+    Against {
+        id: format!("rate-{layout}"),
+        title: format!("Commits per second, {layout} pages"),
+        caption: "Median of the slices; the line at a sign spans 8 of 10.".to_owned(),
+        steps,
+        across: "pages".to_owned(),
+        unit: "commits/s".to_owned(),
+        is_log: true,
+        series,
+    }
+    .figure()
+}

@@ -1,0 +1,225 @@
+//! What the scenarios share: words for values, charts that several have.
+
+use crate::chart::{Bars, Chart, Lines, MOST, Point, Series, axis};
+use crate::document::Row;
+use crate::figure::{Figure, Table};
+use crate::sign::{Guarantee, doubt};
+use logforce_measure::numbers::short;
+
+/// A time, with the unit that suits it.
+pub fn time(us: f64) -> String {
+    match us {
+        us if us >= 1e6 => format!("{} s", short(us / 1e6, 2)),
+        us if us >= 1e3 => format!("{} ms", short(us / 1e3, 2)),
+        us => format!("{} µs", short(us, 1)),
+    }
+}
+
+/// A value; a dash for what was not measured.
+pub fn value(value: Option<f64>, decimals: usize) -> String {
+    logforce_measure::numbers::number(value, decimals)
+}
+
+/// A name with its sign in front, and its doubt behind.
+pub fn signed(name: &str, row: &Row) -> String {
+    format!("{} {name}{}", Guarantee::of(row).character(), doubt(row))
+}
+
+/// The percentiles that a row may have, and what they are called.
+const PERCENTILES: [(&str, &str); 5] = [
+    ("p50_us", "50 %"),
+    ("p90_us", "90 %"),
+    ("p99_us", "99 %"),
+    ("p999_us", "99.9 %"),
+    ("max_us", "longest"),
+];
+
+/// Latencies of some rows: so many of a hundred commits took no longer.
+pub fn latencies(id: &str, title: &str, rows: &[(String, &Row)]) -> Option<Figure> {
+    let rows = &rows[..rows.len().min(MOST)];
+    let has = |field: &str| rows.iter().any(|(_, r)| r.number(field).is_some());
+    let shown: Vec<_> = PERCENTILES.iter().filter(|(field, _)| has(field)).collect();
+    if shown.len() < 2 {
+        return None;
+    }
+    let mut table = Table::new(["latency"]);
+    table
+        .heads
+        .extend(shown.iter().map(|(_, name)| (*name).to_owned()));
+    let series = rows.iter().map(|(name, row)| {
+        let values = shown.iter().map(|(field, _)| row.number(field));
+        let words = values
+            .clone()
+            .map(|v| v.map_or_else(|| "-".to_owned(), time));
+        table.push([name.clone()].into_iter().chain(words));
+        Series {
+            label: name.clone(),
+            points: values.map(|v| v.map(Point::of)).collect(),
+            is_published: false,
+        }
+    });
+    let series = series.collect();
+    Some(Figure {
+        id: id.to_owned(),
+        title: title.to_owned(),
+        caption: "Of all commits of a row, so many took no longer than this; each line up is ten times, or a part of it. \
+                  What users wait for is at the right."
+            .to_owned(),
+        chart: Chart::Lines(Lines {
+            steps: shown.iter().map(|(_, name)| (*name).to_owned()).collect(),
+            across: "of the commits".to_owned(),
+            unit: "µs".to_owned(),
+            series,
+            is_log: true,
+        }),
+        table,
+    })
+}
+
+/// What the device did for a commit, by its own counters.
+pub fn device(id: &str, rows: &[(String, &Row)]) -> Option<Figure> {
+    let fields = [
+        ("device_writes_per_commit", "writes"),
+        ("device_flushes_per_commit", "flushes"),
+    ];
+    let has = |field: &str| rows.iter().any(|(_, r)| r.number(field).is_some());
+    if !has(fields[0].0) {
+        return None;
+    }
+    let mut table = Table::new(["a commit", "device writes", "cache flushes", "bytes"]);
+    let bars = rows.iter().map(|(name, row)| {
+        let values: Vec<Option<f64>> = fields.iter().map(|(field, _)| row.number(field)).collect();
+        let bytes = row
+            .number("device_bytes_per_commit")
+            .map(|b| b.round().max(0.0));
+        let bytes = bytes.map_or_else(
+            || "-".to_owned(),
+            |b| logforce_measure::numbers::bytes(b as u64),
+        );
+        table.push([
+            name.clone(),
+            value(values[0], 2),
+            value(values[1], 2),
+            bytes,
+        ]);
+        (name.clone(), values)
+    });
+    let bars = bars.collect();
+    Some(Figure {
+        id: id.to_owned(),
+        title: "What the device did for a commit".to_owned(),
+        caption: "Writes and cache flushes that the block device completed, by its own counters, divided by the commits; what \
+                  others did to it meanwhile is in them. A method that promises a loss of power and flushes nothing relies on \
+                  the device: it writes through by itself, or the promise is not kept."
+            .to_owned(),
+        chart: Chart::Bars(Bars {
+            series: fields.iter().map(|(_, name)| (*name).to_owned()).collect(),
+            rows: bars,
+            unit: "per commit".to_owned(),
+        }),
+        table,
+    })
+}
+
+/// One series: its name, its points by step, and whether somebody else measured it.
+pub type Named = (String, Vec<Option<Point>>, bool);
+
+/// Series against steps, with their table.
+pub struct Against {
+    /// Of the figure.
+    pub id: String,
+    /// Of the figure.
+    pub title: String,
+    /// Of the figure.
+    pub caption: String,
+    /// The steps.
+    pub steps: Vec<String>,
+    /// What they are.
+    pub across: String,
+    /// Of the values.
+    pub unit: String,
+    /// By orders of magnitude.
+    pub is_log: bool,
+    /// The series.
+    pub series: Vec<Named>,
+}
+
+impl Against {
+    /// The figure; `None` if there is nothing to compare.
+    pub fn figure(mut self) -> Option<Figure> {
+        self.series.truncate(MOST);
+        let has_points = self
+            .series
+            .iter()
+            .any(|(_, points, _)| points.iter().any(Option::is_some));
+        if !has_points {
+            return None;
+        }
+        let first = format!("{} by {}", self.unit, self.across);
+        let mut table = Table::new([first.as_str()]);
+        table.heads.extend(self.steps.iter().cloned());
+        for (name, points, _) in &self.series {
+            let words = points.iter().map(|p| match p {
+                None => "-".to_owned(),
+                Some(Point {
+                    value: v,
+                    spread: None,
+                }) => axis(*v),
+                Some(Point {
+                    value: v,
+                    spread: Some((low, high)),
+                }) => format!("{} ({}–{})", axis(*v), axis(*low), axis(*high)),
+            });
+            table.push([name.clone()].into_iter().chain(words));
+        }
+        let series = self
+            .series
+            .into_iter()
+            .map(|(label, points, is_published)| Series {
+                label,
+                points,
+                is_published,
+            });
+        Some(Figure {
+            id: self.id,
+            title: self.title,
+            caption: self.caption,
+            chart: Chart::Lines(Lines {
+                steps: self.steps,
+                across: self.across,
+                unit: self.unit,
+                series: series.collect(),
+                is_log: self.is_log,
+            }),
+            table,
+        })
+    }
+}
+
+/// A value with the spread of its slices.
+pub fn spread(row: &Row, field: &str) -> Option<Point> {
+    let edge = |name: &str| row.number(&format!("{field}_{name}"));
+    Some(Point {
+        value: row.number(field)?,
+        spread: edge("p10").zip(edge("p90")),
+    })
+}
+
+/// The different values of a field, from small to large.
+pub fn steps(rows: &[&Row], field: &str) -> Vec<u64> {
+    let mut steps: Vec<u64> = rows.iter().map(|r| r.count(field)).collect();
+    steps.sort_unstable();
+    steps.dedup();
+    steps
+}
+
+/// The different words of a field, in their order.
+pub fn words<'a>(rows: &[&'a Row], field: &str) -> Vec<&'a str> {
+    let mut words = Vec::new();
+    for row in rows {
+        if !words.contains(&row.text(field)) {
+            words.push(row.text(field));
+        }
+    }
+    words
+}

@@ -1,0 +1,210 @@
+//! The pages in a real browser: nothing is cut off, overlaps, is asked for or complains, on a telephone, a
+//! tablet and a wide screen, in light and dark.
+
+mod common;
+
+use common::{changed, documents, sample};
+use logforce_report::{Document, compare_html, html};
+use serde_json::Value;
+use std::fs;
+use std::process::{Command, Stdio};
+
+const WIDTHS: [u32; 3] = [375, 768, 1440];
+const PROGRAMS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
+
+/// The program, if there is one.
+fn browser() -> Option<&'static str> {
+    let found = PROGRAMS.into_iter().find(|program| {
+        let mut ask = Command::new(program);
+        ask.arg("--version")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        ask.status().is_ok_and(|s| s.success())
+    });
+    if found.is_none() {
+        logforce_testkit::skip!("no Chromium (Debian: apt-get install chromium)");
+    }
+    found
+}
+
+/// All pages, by name.
+fn pages() -> Vec<(String, String)> {
+    let mut pages: Vec<(String, String)> = Vec::new();
+    for (name, document) in documents() {
+        pages.push((name.to_owned(), html(&document)));
+    }
+    let trouble = changed("journal", |value| {
+        value["interrupted"] = true.into();
+        value["rows"][3]["error"] = "no space: 1 GiB is needed, and there is 12 MiB".into();
+        value["machine"]["model"] = "A MODEL WITH A VERY LONG NAME ".repeat(8).into();
+        value["command"] = format!("logforce bench --dir /{}", "long/".repeat(60)).into();
+    });
+    pages.push(("in trouble".to_owned(), html(&trouble)));
+    let slower = changed("journal", |value| {
+        for row in value["rows"].as_array_mut().into_iter().flatten() {
+            for field in ["ms_per_commit", "ms_per_commit_p10", "ms_per_commit_p90"] {
+                row[field] = (row[field].as_f64().unwrap_or(1.0) * 1.7).into();
+            }
+        }
+    });
+    let comparison = logforce_report::compare::compare(
+        ("accepted.json", &sample("journal")),
+        ("new.json", &slower),
+    );
+    pages.push(("comparison".to_owned(), compare_html(&comparison.unwrap())));
+    pages
+}
+
+/// Shows each page in a frame of each width, and writes what is wrong as JSON into its own document.
+fn harness(pages: &[(String, String)]) -> String {
+    let all = serde_json::to_string(&pages).unwrap().replace("</", "<\\/");
+    let widths = serde_json::to_string(&WIDTHS).unwrap();
+    let check = include_str!("browser.js");
+    format!(
+        "<!doctype html><meta charset=utf-8><meta name=color-scheme content='light dark'>\
+         <body><script>const PAGES = {all}; const WIDTHS = {widths};\n{check}</script></body>"
+    )
+}
+
+/// What is wrong, by page, width and element; and how much was looked at.
+fn look(program: &str, pages: &[(String, String)], scheme: u32) -> (Vec<String>, Value) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("harness.html");
+    fs::write(&path, harness(pages)).unwrap();
+    let out = Command::new(program)
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+        ])
+        .args([
+            "--enable-logging=stderr",
+            "--dump-dom",
+            "--virtual-time-budget=60000",
+        ])
+        .arg(format!(
+            "--user-data-dir={}",
+            dir.path().join("profile").display()
+        ))
+        .arg(format!("--blink-settings=preferredColorScheme={scheme}"))
+        .arg(format!("file://{}", path.display()))
+        .env("HOME", dir.path())
+        .output()
+        .unwrap();
+    let (page, log) = (
+        String::from_utf8_lossy(&out.stdout),
+        String::from_utf8_lossy(&out.stderr),
+    );
+    let console = log.lines().filter(|l| l.contains("CONSOLE"));
+    let console = console.map(|l| format!("a message in the console: {l}"));
+    let mut all: Vec<String> = console.collect();
+    let found = page
+        .split_once("RESULT[")
+        .and_then(|(_, rest)| rest.split_once("]RESULT"));
+    let Some((found, _)) = found else {
+        panic!(
+            "the browser did not get through: {}\n{log}\n{page}",
+            out.status
+        );
+    };
+    let found = found
+        .replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&amp;", "&");
+    let found: Value = serde_json::from_str(&found).unwrap();
+    let wrong = found["wrong"].as_array().unwrap().iter();
+    all.extend(wrong.map(|w| w.as_str().unwrap().to_owned()));
+    (all, found["seen"].clone())
+}
+
+#[test]
+fn nothing_is_cut_off_or_overlaps_or_is_asked_for() {
+    let Some(program) = browser() else { return };
+    let pages = pages();
+    for (scheme, name) in [(1, "light"), (0, "dark")] {
+        let (wrong, seen) = look(program, &pages, scheme);
+        assert!(wrong.is_empty(), "{name}: {wrong:#?}");
+        // It has looked at something, and in this scheme.
+        assert_eq!(seen["scheme"], name);
+        assert_eq!(seen["frames"], pages.len() * WIDTHS.len());
+        assert!(seen["words"].as_u64() > Some(2500), "{seen}");
+        assert!(seen["charts"].as_u64() > Some(50), "{seen}");
+    }
+}
+
+/// The check above can fail: each of these is found.
+#[test]
+fn what_is_wrong_is_seen() {
+    let Some(program) = browser() else { return };
+    let good = html(&sample("journal"));
+    for (what, from, to) in [
+        (
+            "wider than the page",
+            "<main id=\"content\">",
+            "<main id=\"content\"><div style=\"width:3000px\">x</div>",
+        ),
+        (
+            "overlap",
+            "</svg>",
+            "<text x=\"60\" y=\"90\">words over</text><text x=\"62\" y=\"92\">words over</text></svg>",
+        ),
+        (
+            "outside its chart",
+            "</svg>",
+            "<text x=\"1\" y=\"-60\">lost</text></svg>",
+        ),
+        (
+            "asks for",
+            "</main>",
+            "<img src=\"http://127.0.0.1:9/x.png\" alt=\"\"></main>",
+        ),
+        (
+            "contrast",
+            "</main>",
+            "<p style=\"color:#888;background:#999\">pale</p></main>",
+        ),
+        (
+            "no table",
+            "</figcaption>",
+            "</figcaption><figure><svg class=\"chart\" role=\"img\" aria-label=\"x\"></svg></figure>",
+        ),
+    ] {
+        let bad = good.replacen(from, to, 1);
+        assert_ne!(bad, good, "{what}");
+        let bad = bad.replace("default-src 'none'", "default-src * data: 'unsafe-inline'");
+        let (wrong, _) = look(program, &[(what.to_owned(), bad)], 1);
+        assert!(wrong.iter().any(|w| w.contains(what)), "{what}: {wrong:#?}");
+    }
+}
+
+#[test]
+fn a_chart_of_its_own_is_a_picture() {
+    let Some(program) = browser() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let document: Document = sample("journal");
+    let (name, svg) = logforce_report::svgs(&document).remove(0);
+    let path = dir.path().join(&name);
+    fs::write(&path, svg).unwrap();
+    let out = Command::new(program)
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+        ])
+        .arg(format!(
+            "--user-data-dir={}",
+            dir.path().join("profile").display()
+        ))
+        .arg("--dump-dom")
+        .arg(format!("file://{}", path.display()))
+        .env("HOME", dir.path())
+        .output()
+        .unwrap();
+    let shown = String::from_utf8_lossy(&out.stdout);
+    assert!(
+        shown.contains("<svg") && !shown.contains("parsererror"),
+        "{name}: {shown}"
+    );
+}

@@ -1,0 +1,39 @@
+//! Results of real runs, kept as they were written.
+#![allow(dead_code)]
+
+use logforce_report::Document;
+use serde_json::Value;
+
+/// One of each scenario.
+pub const SAMPLES: [(&str, &str); 4] = [
+    ("journal", include_str!("../data/journal.json")),
+    ("group", include_str!("../data/group.json")),
+    ("pages", include_str!("../data/pages.json")),
+    ("map", include_str!("../data/map.json")),
+];
+
+/// The JSON of a sample.
+pub fn value(name: &str) -> Value {
+    let (_, text) = SAMPLES.iter().find(|(n, _)| *n == name).unwrap();
+    serde_json::from_str(text).unwrap()
+}
+
+/// A sample.
+pub fn sample(name: &str) -> Document {
+    Document::from_value(value(name), name).unwrap()
+}
+
+/// A sample with a change.
+pub fn changed(name: &str, change: impl FnOnce(&mut Value)) -> Document {
+    let mut value = value(name);
+    change(&mut value);
+    Document::from_value(value, name).unwrap()
+}
+
+/// All samples.
+pub fn documents() -> Vec<(&'static str, Document)> {
+    SAMPLES
+        .iter()
+        .map(|(name, _)| (*name, sample(name)))
+        .collect()
+}

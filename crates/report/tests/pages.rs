@@ -1,0 +1,269 @@
+//! What is in the pages, the charts and the comparisons.
+
+mod common;
+
+use common::{SAMPLES, changed, documents, sample, value};
+use logforce_report::compare::{CompareError, Verdict, compare, text};
+use logforce_report::{Document, ReportError, compare_html, html, svgs};
+use serde_json::{Value, json};
+
+#[test]
+fn a_page_holds_the_conclusion_every_row_and_the_command() {
+    for (name, document) in documents() {
+        let page = html(&document);
+        let raw = value(name);
+        let escaped = |text: &str| {
+            text.replace('&', "&amp;")
+                .replace('<', "&lt;")
+                .replace('>', "&gt;")
+                .replace('"', "&quot;")
+        };
+        let command = escaped(raw["command"].as_str().unwrap());
+        assert!(page.contains(&format!("<pre>{command}</pre>")), "{name}");
+        for sentence in raw["conclusion"].as_str().unwrap_or("").split(". ") {
+            let sentence = escaped(sentence.trim_end_matches('.'));
+            assert!(page.contains(&sentence), "{name}: {sentence}");
+        }
+        let rows = page
+            .split("id=\"all\"")
+            .nth(1)
+            .unwrap()
+            .matches("<tr>")
+            .count();
+        assert_eq!(rows, 1 + raw["rows"].as_array().unwrap().len(), "{name}");
+        // Each figure has two drawings and one table.
+        let count = |what: &str| page.matches(what).count();
+        assert!(count("<figure") >= 4, "{name}: {}", count("<figure"));
+        assert_eq!(count("<svg"), 2 * count("<figure"), "{name}");
+        assert_eq!(count("<table"), count("<figure") + 1, "{name}");
+        assert_eq!(svgs(&document).len(), count("<figure"), "{name}");
+        for no in ["<script", "http://", "https://", "NaN", "inf", "null"] {
+            assert!(
+                !page.replace("default-src", "").contains(no),
+                "{name}: {no}"
+            );
+        }
+    }
+}
+
+#[test]
+fn an_interrupted_run_and_failed_rows_are_marked() {
+    let whole = html(&sample("journal"));
+    assert!(!whole.contains("Interrupted") && !whole.contains("could not be measured"));
+    let page = html(&changed("journal", |v| {
+        v["interrupted"] = true.into();
+        v["rows"][0]["error"] = "<b>no space</b>".into();
+    }));
+    assert!(page.contains("Interrupted") && page.contains("1 of 33 rows could not be measured"));
+    assert!(page.contains("&lt;b&gt;no space&lt;/b&gt;") && !page.contains("<b>no"));
+}
+
+#[test]
+fn hostile_and_missing_values_are_drawn_as_nothing() {
+    for (name, _) in SAMPLES {
+        for strange in [
+            Value::Null,
+            json!("<script>alert(1)</script>"),
+            json!(-1.0),
+            json!(0),
+            json!(1e308),
+            json!([1]),
+            json!({}),
+        ] {
+            let page = html(&changed(name, |v| {
+                for row in v["rows"].as_array_mut().into_iter().flatten() {
+                    for (_, field) in row.as_object_mut().into_iter().flatten() {
+                        *field = strange.clone();
+                    }
+                }
+            }));
+            assert!(!page.contains("<script"), "{name} {strange}");
+            assert!(
+                !page.contains("NaN") && !page.contains("\"inf"),
+                "{name} {strange}"
+            );
+        }
+        let none = changed(name, |v| v["rows"] = json!([]));
+        assert!(html(&none).contains("All figures"));
+        let bare = changed(name, |v| {
+            *v = json!({"schema": v["schema"], "version": 1, "rows": [{}]})
+        });
+        assert!(html(&bare).contains("All figures"));
+    }
+}
+
+#[test]
+fn what_is_no_result_is_told() {
+    let told = |v: Value| Document::from_value(v, "x.json").unwrap_err().to_string();
+    for (v, why) in [
+        (json!(3), "no JSON object"),
+        (json!({"rows": []}), "no 'schema'"),
+        (
+            json!({"schema": "logforce-verify", "rows": []}),
+            "'logforce-verify'",
+        ),
+        (json!({"schema": "logforce-bench"}), "no 'rows'"),
+        (
+            json!({"schema": "logforce-bench", "rows": [1]}),
+            "no object",
+        ),
+        (
+            json!({"schema": "logforce-bench", "version": 99, "rows": []}),
+            "version 99",
+        ),
+    ] {
+        let said = told(v);
+        assert!(said.contains("x.json") && said.contains(why), "{said}");
+    }
+    let missing = Document::read("/no/such/file".as_ref()).unwrap_err();
+    assert!(matches!(missing, ReportError::Read { .. }));
+}
+
+/// Times of all rows of the journal by this much.
+fn by(factor: f64) -> Document {
+    changed("journal", |v| {
+        for row in v["rows"].as_array_mut().into_iter().flatten() {
+            for field in ["ms_per_commit", "ms_per_commit_p10", "ms_per_commit_p90"] {
+                row[field] = (row[field].as_f64().unwrap() * factor).into();
+            }
+        }
+    })
+}
+
+#[test]
+fn a_run_is_the_same_as_itself_and_a_slow_one_is_slower() {
+    for (name, document) in documents() {
+        let own = compare(("a", &document), ("b", &document)).unwrap();
+        let rows = own.rows.len();
+        assert_eq!(rows, document.rows().len(), "{name}");
+        assert_eq!(own.count(Verdict::Same), rows, "{name}");
+        assert_eq!(own.worse_by(0.0).count(), 0);
+        assert!(own.only_a.is_empty() && own.only_b.is_empty() && own.notes.is_empty());
+    }
+    let journal = sample("journal");
+    let slow = compare(("a", &journal), ("b", &by(20.0))).unwrap();
+    assert_eq!(slow.count(Verdict::Slower), 33);
+    assert_eq!(slow.worse_by(0.1).count(), 33);
+    assert!(
+        slow.rows
+            .iter()
+            .all(|p| (p.time_ratio.unwrap() - 20.0).abs() < 1e-9)
+    );
+    let fast = compare(("a", &by(20.0)), ("b", &journal)).unwrap();
+    assert_eq!(
+        (fast.count(Verdict::Faster), fast.worse_by(0.1).count()),
+        (33, 0)
+    );
+    let printed = text(&slow, 120);
+    assert!(
+        printed.contains("33 slower") && printed.contains("+1900.0 %"),
+        "{printed}"
+    );
+    assert!(compare_html(&slow).contains("33 slower"));
+    // A rate that is a third is a time three times as long.
+    let group = sample("group");
+    let third = changed("group", |v| {
+        for row in v["rows"].as_array_mut().into_iter().flatten() {
+            for field in ["commits_per_s", "commits_per_s_p10", "commits_per_s_p90"] {
+                row[field] = (row[field].as_f64().unwrap() / 3.0).into();
+            }
+        }
+    });
+    let slow = compare(("a", &group), ("b", &third)).unwrap();
+    assert!(
+        slow.rows
+            .iter()
+            .all(|p| (p.time_ratio.unwrap() - 3.0).abs() < 1e-9)
+    );
+}
+
+#[test]
+fn a_loss_within_the_noise_stops_no_pipeline() {
+    let with = |low: f64, mid: f64, high: f64| {
+        changed("journal", |v| {
+            let mut row = v["rows"][0].clone();
+            row["ms_per_commit_p10"] = low.into();
+            row["ms_per_commit"] = mid.into();
+            row["ms_per_commit_p90"] = high.into();
+            v["rows"] = json!([row]);
+        })
+    };
+    let worse = |b: &Document, part| {
+        let found = compare(("a", &with(0.9, 1.0, 1.1)), ("b", b)).unwrap();
+        found.worse_by(part).count()
+    };
+    assert_eq!(worse(&with(1.0, 1.3, 1.6), 0.1), 0, "they overlap");
+    assert_eq!(
+        worse(&with(1.15, 1.3, 1.6), 0.1),
+        0,
+        "4 % are left beyond the noise"
+    );
+    assert_eq!(worse(&with(1.25, 1.3, 1.6), 0.1), 1);
+    assert_eq!(worse(&with(1.25, 1.3, 1.6), 0.2), 0);
+}
+
+#[test]
+fn rows_that_failed_or_are_missing_are_told() {
+    let a = sample("journal");
+    let b = changed("journal", |v| {
+        v["rows"][0]["error"] = "no space".into();
+        v["rows"][0]["ms_per_commit"] = Value::Null;
+        v["rows"].as_array_mut().unwrap().remove(5);
+        v["machine"]["kernel"] = "7.0".into();
+        v["interrupted"] = true.into();
+    });
+    let found = compare(("a", &a), ("b", &b)).unwrap();
+    assert_eq!(
+        (found.rows.len(), found.only_a.len(), found.only_b.len()),
+        (32, 1, 0)
+    );
+    let worse: Vec<_> = found.worse_by(10.0).collect();
+    assert_eq!(worse.len(), 1);
+    assert_eq!(
+        (worse[0].verdict, worse[0].error.as_deref()),
+        (Verdict::Failed, Some("no space"))
+    );
+    let printed = text(&found, 120);
+    for part in [
+        "kernel (6.12.9 and 7.0)",
+        "B was interrupted",
+        "Only in A",
+        "1 failed in B",
+    ] {
+        assert!(printed.contains(part), "no '{part}' in {printed}");
+    }
+    let back = compare(("b", &b), ("a", &a)).unwrap();
+    assert_eq!((back.count(Verdict::Recovered), back.only_b.len()), (1, 1));
+}
+
+#[test]
+fn what_cannot_be_compared_is_refused() {
+    let (journal, group) = (sample("journal"), sample("group"));
+    let refused = compare(("a", &journal), ("b", &group)).unwrap_err();
+    assert!(
+        matches!(refused, CompareError::Scenarios { .. }),
+        "{refused}"
+    );
+    let none = changed("journal", |v| v["rows"] = json!([]));
+    let refused = compare(("a", &journal), ("b", &none)).unwrap_err();
+    assert!(
+        matches!(refused, CompareError::NothingInCommon { .. }),
+        "{refused}"
+    );
+}
+
+#[test]
+fn a_chart_of_its_own_carries_its_style() {
+    for (name, document) in documents() {
+        for (file, svg) in svgs(&document) {
+            assert!(file.starts_with(name) && file.ends_with(".svg"));
+            // Programs that set papers take no XML with errors.
+            roxmltree::Document::parse(&svg).unwrap_or_else(|e| panic!("{file}: {e}\n{svg}"));
+            assert!(
+                svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\"")
+                    && svg.contains("--ink"),
+                "{file}"
+            );
+        }
+    }
+}
