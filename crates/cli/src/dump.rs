@@ -10,6 +10,7 @@ use crate::look::{
 };
 use crate::output::{Sink, complain};
 use crate::pages;
+use crate::progress::Walk;
 use anyhow::bail;
 use data::Data;
 use line::{Line, Places};
@@ -128,7 +129,13 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         None => usize::MAX,
     };
     let (mut result, mut damages, mut whole) = (Ok(()), 0_u64, true);
+    let from = summary.segments.first().map_or(0, |s| s.start.0);
+    let shows = out.leaves_terminal_free();
+    let mut walk = Walk::begin("listing", from, summary.prepared_end.0, shows);
     let finding = inspector.walk(&mut |visit| {
+        if let Visit::Batch(batch) = &visit {
+            walk.at(batch.end.0);
+        }
         let at = match &visit {
             Visit::Batch(b) => b.lsn,
             Visit::Record { record, .. } | Visit::Part(record) => record.start,
@@ -156,6 +163,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         result = out.line(&line).map(drop);
         result.is_ok()
     })?;
+    drop(walk);
     result?;
     let given_up = inspector.given_up()?;
     if args.log.salvage && !args.batches && whole {

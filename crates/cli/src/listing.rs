@@ -4,7 +4,7 @@ use crate::look::LogArgs;
 use crate::output::{Sink, Writer};
 use serde::Serialize;
 use std::fmt::Display;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 /// Where lines go. They are written as they come: what is listed may be larger than memory.
 pub struct Listing {
@@ -35,6 +35,11 @@ impl Listing {
     /// Whether a person reads it.
     pub fn is_text(&self) -> bool {
         self.text.is_some()
+    }
+
+    /// Whether a progress bar can stand on the terminal: no lines go there.
+    pub fn leaves_terminal_free(&self) -> bool {
+        !io::stdout().is_terminal()
     }
 
     /// Whether the limit is reached.

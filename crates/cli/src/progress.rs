@@ -31,6 +31,52 @@ impl Bar {
     }
 }
 
+/// Bytes after which the bar of a walk moves.
+const STEP: u64 = 8 << 20;
+
+/// A walk through a log or a page file, as far as it has come.
+pub struct Walk {
+    bar: Option<Bar>,
+    from: u64,
+    whole: f64,
+    shown: u64,
+}
+
+impl Walk {
+    /// From one place to another; no bar where what is listed goes to the terminal itself.
+    pub fn begin(doing: &str, from: u64, to: u64, is_shown: bool) -> Walk {
+        let bar = is_shown.then(Bar::new);
+        if let Some(bar) = &bar {
+            bar.doing(doing);
+        }
+        Walk {
+            bar,
+            from,
+            whole: to.saturating_sub(from).max(1) as f64,
+            shown: from,
+        }
+    }
+
+    /// It has come to this place.
+    pub fn at(&mut self, place: u64) {
+        if place.saturating_sub(self.shown) < STEP {
+            return;
+        }
+        self.shown = place;
+        if let Some(bar) = &self.bar {
+            bar.fraction(place.saturating_sub(self.from) as f64 / self.whole);
+        }
+    }
+}
+
+impl Drop for Walk {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.clear();
+        }
+    }
+}
+
 impl Progress for Bar {
     fn doing(&self, what: &str) {
         self.0.set_message(what.to_owned());

@@ -10,6 +10,7 @@ use crate::look::{
 };
 use crate::output::{complain, print};
 use crate::pages;
+use crate::progress::Walk;
 use logforce::{LogSummary, Lsn, Visit, calibration};
 use logforce_measure::layout::{WIDTH, wrap};
 use logforce_measure::numbers::{bytes, count};
@@ -85,15 +86,18 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         true => {
             let (mut oldest, mut newest): (Option<Lsn>, Option<Lsn>) = (None, None);
             let mut damages = 0_u64;
+            let from = summary.segments.first().map_or(0, |s| s.start.0);
+            let mut walk = Walk::begin("reading", from, summary.prepared_end.0, true);
             let found = inspector.walk(&mut |visit| {
                 match visit {
+                    Visit::Batch(batch) => walk.at(batch.end.0),
                     Visit::Record { record, .. } => {
                         oldest.get_or_insert(record.start);
                         newest = Some(record.start);
                     }
                     Visit::Damage(d) if summary.in_use && is_overtaken(&args.dir, d) => {}
                     Visit::Damage(_) => damages += 1,
-                    Visit::Batch(_) | Visit::Part(_) => {}
+                    Visit::Part(_) => {}
                 }
                 true
             })?;

@@ -7,10 +7,9 @@ use crate::look::{
 };
 use crate::output::print;
 use crate::pages;
-use crate::progress::Bar;
+use crate::progress::Walk;
 use logforce::{Damage, Error, ErrorKind, GivenUp, LogSummary, VerifyReport, Visit};
 use logforce_measure::numbers::{bytes, count};
-use logforce_measure::progress::Progress;
 use serde::Serialize;
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -19,8 +18,6 @@ use std::time::{Duration, Instant};
 const LOOKS: usize = 3;
 /// So many places are reported one by one.
 const TOLD: usize = 10_000;
-/// The bar moves after so many bytes.
-const STEP: u64 = 8 << 20;
 
 const MORE: &str = "\
 Every batch from the first segment to the end of the log is read and its checksums, its link to
@@ -130,19 +127,14 @@ fn look(args: &LogArgs) -> anyhow::Result<Look> {
     let inspector = args.inspector()?;
     let summary = inspector.summary();
     let from = summary.segments.first().map_or(0, |s| s.start.0);
-    let whole = summary.prepared_end.0.saturating_sub(from).max(1) as f64;
-    let bar = Bar::new();
-    bar.doing("checking");
-    let (mut damages, mut scanned, mut shown) = (Vec::new(), 0, 0);
+    let mut walk = Walk::begin("checking", from, summary.prepared_end.0, true);
+    let (mut damages, mut scanned) = (Vec::new(), 0);
     let start = Instant::now();
     let finding = inspector.walk(&mut |visit| {
         match visit {
             Visit::Batch(batch) => {
                 scanned += batch.end.since(batch.lsn);
-                if scanned - shown >= STEP {
-                    shown = scanned;
-                    bar.fraction(batch.end.0.saturating_sub(from) as f64 / whole);
-                }
+                walk.at(batch.end.0);
             }
             Visit::Damage(damage) if damages.len() < TOLD => damages.push(damage.clone()),
             _ => {}
@@ -150,7 +142,7 @@ fn look(args: &LogArgs) -> anyhow::Result<Look> {
         true
     });
     let took = start.elapsed();
-    bar.clear();
+    drop(walk);
     let mut finding = finding?;
     // What was truncated, and its file reused, while it was looked at is not damaged.
     if summary.in_use

@@ -78,7 +78,11 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
 
 /// Parses the name of a method.
 pub fn method(text: &str) -> Result<Method, String> {
-    let unknown = || logforce_device::UnknownMethod(text.to_owned()).to_string();
+    let names = Platform::HERE.methods().iter().map(|m| m.name());
+    let unknown = || {
+        let told = logforce_device::UnknownMethod(text.to_owned()).to_string();
+        format!("{told}{}", perhaps(text, names))
+    };
     // One of another system has a name as well, and cannot be measured here.
     text.parse()
         .ok()
@@ -98,8 +102,19 @@ pub fn named<T: Copy>(
         .find(|&x| name(x) == text)
         .ok_or_else(|| {
             let names: Vec<&str> = all.iter().map(|&x| name(x)).collect();
-            format!("unknown {what} '{text}'; known: {}", names.join(" "))
+            let guess = perhaps(text, names.iter().copied());
+            format!("unknown {what} '{text}'; known: {}{guess}", names.join(" "))
         })
+}
+
+/// What was meant, if that can be guessed: words to put behind a message.
+fn perhaps<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> String {
+    let alike = |name: &&str| strsim::jaro_winkler(&text.to_lowercase(), name);
+    let best = names.max_by(|a, b| alike(a).total_cmp(&alike(b)));
+    match best.filter(|name| alike(name) > 0.75) {
+        Some(name) => format!("; did you mean '{name}'?"),
+        None => String::new(),
+    }
 }
 
 /// What was asked for, each once and in our order; all if nothing was.
@@ -112,7 +127,7 @@ pub fn chosen<T: Copy + PartialEq>(asked: &[T], all: &[T]) -> Vec<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::{count, size, within};
+    use super::{count, named, size, within};
 
     #[test]
     fn counts() {
@@ -127,6 +142,27 @@ mod tests {
             let message = within(1_u16, 64)(bad).unwrap_err();
             assert!(message.contains("from 1 to 64"), "{message}");
         }
+    }
+
+    #[test]
+    fn an_unknown_name_is_guessed_if_it_is_like_a_known_one() {
+        let known = [1, 2];
+        let name = |n| if n == 1 { "fallocated" } else { "zeroed" };
+        let told = |text| named(text, "file state", &known, name).unwrap_err();
+        assert!(told("falocated").ends_with("; did you mean 'fallocated'?"));
+        assert!(told("Zeroes").ends_with("; did you mean 'zeroed'?"));
+        let far = told("banana");
+        assert!(
+            !far.contains("mean") && far.contains("known: fallocated zeroed"),
+            "{far}"
+        );
+        let method = super::Platform::HERE.methods()[1].name();
+        let wrong = format!("{method}x");
+        let told = super::method(&wrong).unwrap_err();
+        assert!(
+            told.contains(&format!("did you mean '{method}'?")),
+            "{told}"
+        );
     }
 
     #[test]

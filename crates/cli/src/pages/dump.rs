@@ -5,6 +5,7 @@ use crate::exit::End;
 use crate::listing::Listing;
 use crate::look::{LogArgs, places_of};
 use crate::output::complain;
+use crate::progress::Walk;
 use logforce::pages::{ChangeInfo, Damage, HeaderSlot, NodeInfo, PageInfo, RedoInfo, Visit};
 use logforce_measure::numbers::{bytes, count};
 use serde::Serialize;
@@ -204,13 +205,19 @@ fn list(out: &mut Listing, visit: &Visit<'_>, redo: bool) -> anyhow::Result<bool
 pub fn run(args: &LogArgs, redo: bool, limit: Option<u64>) -> anyhow::Result<End> {
     let mut out = Listing::open(args, limit)?;
     let inspector = super::inspector(args)?;
-    let file = FileInfo::new(&args.dir, &inspector.summary()?);
+    let summary = inspector.summary()?;
+    let file = FileInfo::new(&args.dir, &summary);
     out.begin("logforce-pages-dump", "file", &file)?;
     let mut result = Ok(true);
+    let mut walk = Walk::begin("listing", 0, summary.bytes, out.leaves_terminal_free());
     let report = inspector.walk(&mut |visit| {
+        if let Visit::Page(page) = &visit {
+            walk.at(page.offset);
+        }
         result = list(&mut out, &visit, redo);
         matches!(result, Ok(true))
     })?;
+    drop(walk);
     result?;
     out.finish(&format!(
         "\"in_use\":{},\"damages\":{}",

@@ -5,7 +5,8 @@ use super::verify::is_healthy;
 use crate::exit::End;
 use crate::look::{LogArgs, places_of};
 use crate::output::{complain, print};
-use logforce::pages::{FileSummary, PageFileKind, VerifyReport};
+use crate::progress::Walk;
+use logforce::pages::{FileSummary, PageFileKind, VerifyReport, Visit};
 use logforce_measure::numbers::{bytes, count};
 use serde::Serialize;
 use std::io::Write;
@@ -31,7 +32,15 @@ pub fn run(args: &LogArgs, scan: bool) -> anyhow::Result<End> {
     let inspector = super::inspector(args)?;
     let summary = inspector.summary()?;
     let walked = match scan {
-        true => Some(inspector.walk(&mut |_| true)?),
+        true => {
+            let mut walk = Walk::begin("reading", 0, summary.bytes, true);
+            Some(inspector.walk(&mut |visit| {
+                if let Visit::Page(page) = visit {
+                    walk.at(page.offset);
+                }
+                true
+            })?)
+        }
         false => None,
     };
     print(

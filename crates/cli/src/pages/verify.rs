@@ -4,18 +4,15 @@ use super::info::{DamageInfo, FileInfo, WalkInfo, found, header, kind, next_open
 use crate::exit::End;
 use crate::look::{LogArgs, places_of};
 use crate::output::print;
-use crate::progress::Bar;
+use crate::progress::Walk;
 use logforce::pages::{Damage, FileSummary, NextOpening, VerifyReport, Visit};
 use logforce_measure::numbers::bytes;
-use logforce_measure::progress::Progress;
 use serde::Serialize;
 use std::io::Write;
 use std::time::{Duration, Instant};
 
 /// So many places are reported one by one.
 const REPORTED: usize = 10_000;
-/// The bar moves after so many pages.
-const STEP: u64 = 1024;
 
 #[derive(Serialize)]
 struct Report<'a> {
@@ -34,25 +31,19 @@ pub fn run(args: &LogArgs) -> anyhow::Result<End> {
     let sinks = args.sinks()?;
     let inspector = super::inspector(args)?;
     let summary = inspector.summary()?;
-    let bar = Bar::new();
-    bar.doing("checking");
-    let (mut damages, mut pages) = (Vec::new(), 0_u64);
+    let mut walk = Walk::begin("checking", 0, summary.bytes, true);
+    let mut damages = Vec::new();
     let start = Instant::now();
     let walked = inspector.walk(&mut |visit| {
         match visit {
-            Visit::Page(page) => {
-                pages += 1;
-                if pages.is_multiple_of(STEP) {
-                    bar.fraction(page.offset as f64 / summary.bytes.max(1) as f64);
-                }
-            }
+            Visit::Page(page) => walk.at(page.offset),
             Visit::Damage(damage) if damages.len() < REPORTED => damages.push(damage.clone()),
             _ => {}
         }
         true
     });
     let took = start.elapsed();
-    bar.clear();
+    drop(walk);
     let report = walked?;
     let text = text(args, &summary, &report, &damages, took);
     print(&text, sinks.stdout_has_data)?;
