@@ -176,14 +176,10 @@ fn candidates(rows: &[&Row]) -> Vec<Candidate> {
 }
 
 fn standard_error(row: &Row) -> f64 {
-    let slices = &row.slices_ms;
-    let n = slices.len() as f64;
-    if slices.len() < FEWEST_SLICES || row.commits.unwrap_or(0) < FEWEST_COMMITS {
+    if row.slices_ms.len() < FEWEST_SLICES || row.commits.unwrap_or(0) < FEWEST_COMMITS {
         return f64::INFINITY;
     }
-    let mean = slices.iter().sum::<f64>() / n;
-    let variance = slices.iter().map(|s| (s - mean).powi(2)).sum::<f64>() / (n - 1.0);
-    (variance / n).sqrt()
+    crate::stats::standard_error(&row.slices_ms)
 }
 
 /// Whether `slower` is slower by more than the margin and twice the noise.

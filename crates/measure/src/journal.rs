@@ -4,7 +4,8 @@
 use crate::counters::{CounterSource, Neighbours, watch_neighbours};
 use crate::library::{self, LogJournal, LogSetup, SharedLog};
 use crate::numbers::{bytes, count};
-use crate::prepare::{PreparedFile, scramble, write};
+use crate::prepare::PreparedFile;
+use crate::probe::{self, Place};
 use crate::progress::Progress;
 use crate::raw::RawJournal;
 use crate::report::Row;
@@ -12,7 +13,7 @@ use crate::schedule::{self, Budget, Context, Planned};
 use crate::space::{self, Space, Wish};
 use crate::subject::{RowKey, SubjectKind};
 use crate::{Interrupt, MeasureError, plausible};
-use logforce_device::{AlignedBuf, Directory, Facts, FileState, Method, OpenFile};
+use logforce_device::{Directory, Facts, FileState, Method};
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -101,7 +102,14 @@ pub fn run(options: &Options, setup: &Setup) -> Result<Outcome, MeasureError> {
     space::choose(wish, setup.space)?;
     let neighbours = watch_neighbours(&*setup.counters, watch_time(options.time));
     let rate = match options.time {
-        Some(_) => probe(options, setup)?,
+        Some(time) => {
+            let place = Place {
+                directory: &*setup.directory,
+                interrupt: &setup.interrupt,
+                progress: &*setup.progress,
+            };
+            probe::rate(&place, options.size, time)?
+        }
         None => None,
     };
     let fillable = rate
@@ -113,6 +121,7 @@ pub fn run(options: &Options, setup: &Setup) -> Result<Outcome, MeasureError> {
         rounds: ROUNDS,
         commits: size / options.chunk as u64,
         deadline: options.time.map(|t| start + t),
+        each_once: true,
         write_back: rate,
     };
     let context = Context {
@@ -258,33 +267,6 @@ fn planned_logs(
         Planned::Run(Box::new(LogJournal::new(key, assessment, most, log)))
     };
     keys.map(subject).collect()
-}
-
-/// Bytes per second that this disk takes durably, from a short try. `None` if it was too short
-/// to tell.
-fn probe(options: &Options, setup: &Setup) -> Result<Option<f64>, MeasureError> {
-    const NAME: &str = "probe";
-    const PIECE: usize = 4 << 20;
-    setup.progress.doing("trying how fast this disk fills");
-    let time = options.time.unwrap_or(Duration::MAX) / 60;
-    let limit = options.size.min(space::SMALLEST);
-    let dir = &setup.directory;
-    let error =
-        |what: &str| MeasureError::io(format!("{what} {}", dir.path().join(NAME).display()));
-    let file = dir.open(NAME, OpenFile::CREATE).map_err(error("making"))?;
-    let mut buf = AlignedBuf::zeroed(PIECE, 4096);
-    scramble(&mut buf, 0x00ab_cdef);
-    let (start, mut done) = (Instant::now(), 0);
-    while done < limit && (done == 0 || start.elapsed() < time) {
-        setup.interrupt.check()?;
-        let len = (limit - done).min(PIECE as u64) as usize;
-        buf = write(&*file, buf, done, len, true).map_err(error("writing"))?;
-        done += len as u64;
-    }
-    let took = start.elapsed().as_secs_f64();
-    drop(file);
-    dir.remove(NAME).map_err(error("removing"))?;
-    Ok((took > 0.0).then(|| done as f64 / took))
 }
 
 fn how_measured(

@@ -48,6 +48,23 @@ pub fn short(value: f64, decimals: usize) -> String {
     format!("{value:.*}", decimals.saturating_sub(magnitude))
 }
 
+/// How many of something, to three digits: `74,700`, `852`, `3.1`.
+pub fn rounded(value: f64) -> String {
+    if value < 100.0 {
+        return short(value, 1);
+    }
+    let unit = 10_f64.powf(value.log10().floor() - 2.0);
+    let digits = format!("{:.0}", (value / unit).round() * unit);
+    let mut text = String::new();
+    for (at, digit) in digits.char_indices() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// As [`short`]; a dash for what was not measured.
 pub fn number(value: Option<f64>, decimals: usize) -> String {
     value.map_or_else(|| "-".to_owned(), |v| short(v, decimals))
@@ -74,6 +91,11 @@ mod tests {
         assert_eq!(count(2_u64, "loss"), "2 losses");
         assert_eq!(count(2_u64, "entry"), "2 entries");
         assert_eq!(count(2_u64, "day"), "2 days");
+        let rates = [0.04, 3.12, 84.2, 852.4, 999.9, 74_671.0, 1_234_567.0].map(rounded);
+        assert_eq!(
+            rates,
+            ["0.0", "3.1", "84", "852", "1,000", "74,700", "1,230,000"]
+        );
         let shorts: Vec<_> = [0.0, 0.00312, 0.99, 1.0, 12.3456, 123.456, 99999.9]
             .iter()
             .map(|&v| short(v, 4))

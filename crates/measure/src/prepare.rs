@@ -251,6 +251,19 @@ pub fn write(
     completion.result.map(|()| completion.buf)
 }
 
+/// Bytes apart at which each chunk is made different from the one before, so that no device can
+/// share or skip blocks.
+const STAMP_EVERY: usize = 4096;
+
+/// Makes what is written again different from what was, block by block: its number.
+pub fn restamp(bytes: &mut [u8], number: u64) {
+    for block in bytes.chunks_mut(STAMP_EVERY) {
+        let stamp = number.to_le_bytes();
+        let n = block.len().min(stamp.len());
+        block[..n].copy_from_slice(&stamp[..n]);
+    }
+}
+
 /// Fills `bytes` with what no device can compress or share: xorshift, never all zero.
 pub fn scramble(bytes: &mut [u8], seed: u64) {
     let mut x = seed | 1;

@@ -1,16 +1,12 @@
 //! The raw journal loop: the calls that the library makes for a commit, without the library.
 
-use crate::prepare::{PreparedFile, scramble};
+use crate::prepare::{PreparedFile, restamp, scramble};
 use crate::subject::{Limit, RowKey, Subject, SubjectKind};
 use crate::{MeasureError, Recorder};
 use logforce_device::{AlignedBuf, Assessment, File, ForceBy, Method, Plan, Write};
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
-
-/// Bytes apart at which each chunk is made different from the one before, so that no device can
-/// share or skip blocks.
-const STAMP_EVERY: usize = 4096;
 
 /// One method on one shared file: write a chunk, force it, next.
 pub struct RawJournal {
@@ -123,11 +119,7 @@ impl Subject for RawJournal {
                             "the slice was not prepared".to_owned(),
                         ));
                     };
-                    for block in buf.chunks_mut(STAMP_EVERY) {
-                        let stamp = number.to_le_bytes();
-                        let n = block.len().min(stamp.len());
-                        block[..n].copy_from_slice(&stamp[..n]);
-                    }
+                    restamp(&mut buf, number);
                     let (buf, result) = commit(&*file, plan, offset, buf);
                     *slot = Some(buf);
                     if let Err(cause) = result {

@@ -245,6 +245,6 @@ pub(crate) fn as_name<T: Named, S: Serializer>(
     }
 }
 
-fn as_text<S: Serializer>(value: &Method, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn as_text<S: Serializer>(value: &Method, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(value.name())
 }

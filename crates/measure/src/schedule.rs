@@ -30,6 +30,8 @@ pub struct Budget {
     pub commits: u64,
     /// When all must be over; `None` for no limit.
     pub deadline: Option<Instant>,
+    /// Whether each row gets its first slice also after the deadline.
+    pub each_once: bool,
     /// Bytes per second that the disk takes in the end; slices of rows that leave dirty bytes
     /// are kept so short that writing them back takes about a slice's time.
     pub write_back: Option<f64>,
@@ -59,7 +61,7 @@ pub struct Measured {
 
 /// Of the time that is left, the share that goes into timed parts; the rest prepares files and
 /// writes back.
-const TIMED_SHARE: f64 = 0.75;
+pub const TIMED_SHARE: f64 = 0.75;
 
 struct Runner {
     subject: Option<Box<dyn Subject>>,
@@ -126,7 +128,7 @@ pub fn run(planned: Vec<Planned>, budget: Budget, context: &Context) -> (Vec<Mea
                 break 'rounds;
             }
             let late = budget.deadline.is_some_and(|d| Instant::now() >= d);
-            if late && round > 0 {
+            if late && (round > 0 || !budget.each_once) {
                 break 'rounds;
             }
             let running = runners.iter().filter(|r| r.subject.is_some()).count();
@@ -214,7 +216,11 @@ fn limit(
 
 fn describe(key: &RowKey) -> String {
     match key.file_state {
-        Some(state) => format!("{} on a {state} file", key.method),
+        Some(state) if key.threads == 1 => format!("{} on a {state} file", key.method),
+        Some(_) => {
+            let (n, bytes) = (key.threads, crate::numbers::bytes(key.bytes));
+            format!("{}, {n} × {bytes} in flight", key.method)
+        }
         None => format!(
             "the log, {}, {} committing {}",
             key.method,
@@ -302,6 +308,7 @@ mod tests {
             rounds,
             commits,
             deadline: None,
+            each_once: true,
             write_back: None,
         }
     }
@@ -349,6 +356,16 @@ mod tests {
         };
         let (rows, _) = run(planned, late, &context());
         assert!(rows.iter().all(|r| r.recorder.commits() == 1), "{:?}", log);
+        let strictly = Budget {
+            each_once: false,
+            ..late
+        };
+        let planned = vec![row(1, &log, None)];
+        let (rows, _) = run(planned, strictly, &context());
+        assert_eq!(
+            rows[0].error.as_deref(),
+            Some("no commit in the time there was")
+        );
     }
 
     #[test]

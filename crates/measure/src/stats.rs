@@ -34,6 +34,18 @@ pub fn median(values: &[f64]) -> f64 {
     spread(values).map_or(0.0, |s| s.median)
 }
 
+/// Standard error of the mean, from how the values scatter. Infinite for fewer than three values,
+/// which may lie close together by chance.
+pub fn standard_error(values: &[f64]) -> f64 {
+    if values.len() < 3 {
+        return f64::INFINITY;
+    }
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0);
+    (variance / n).sqrt()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -45,5 +57,13 @@ mod tests {
         assert_eq!(of.median, 2.0);
         assert!((of.p10 - 1.2).abs() < 1e-9 && (of.p90 - 2.8).abs() < 1e-9);
         assert_eq!(median(&[1.0, 2.0]), 1.5);
+    }
+
+    #[test]
+    fn few_values_have_no_known_error() {
+        assert_eq!(standard_error(&[1.0, 2.0]), f64::INFINITY);
+        assert_eq!(standard_error(&[5.0; 4]), 0.0);
+        let error = standard_error(&[98.0, 99.0, 100.0, 101.0, 102.0]);
+        assert!((error - (2.5_f64 / 5.0).sqrt()).abs() < 1e-9, "{error}");
     }
 }

@@ -30,6 +30,8 @@ pub struct Shared {
     pub bad_through: AtomicBool,
     /// Barriers are not passed on: nothing is flushed.
     pub drops_flushes: AtomicBool,
+    /// Writes of one thread can be kept in flight, on files opened past the cache.
+    pub has_queue: AtomicBool,
 }
 
 pub struct MemDirectory {
@@ -118,6 +120,7 @@ impl Directory for MemDirectory {
         Ok(Arc::new(MemFile {
             bytes: Arc::clone(bytes),
             shared: Arc::clone(&self.shared),
+            direct: how.direct,
         }))
     }
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -170,6 +173,27 @@ impl System for MemSystem {
 struct MemFile {
     bytes: Arc<Mutex<Vec<u8>>>,
     shared: Arc<Shared>,
+    direct: bool,
+}
+
+/// Does each write at once, and tells of the last one first.
+struct MemQueue {
+    file: Arc<MemFile>,
+    next: u64,
+    ended: Vec<(u64, Completion)>,
+}
+
+impl WriteQueue for MemQueue {
+    fn submit(&mut self, write: Write) -> u64 {
+        let number = self.next;
+        self.next += 1;
+        let done = self.file.complete(self.file.submit(write));
+        self.ended.push((number, done));
+        number
+    }
+    fn complete(&mut self) -> Option<(u64, Completion)> {
+        self.ended.pop()
+    }
 }
 
 impl File for MemFile {
@@ -206,6 +230,11 @@ impl File for MemFile {
     }
     fn complete(&self, ticket: Ticket) -> Completion {
         ticket.done.unwrap()
+    }
+    fn write_queue(self: Arc<Self>, _: usize) -> Option<Box<dyn WriteQueue>> {
+        let has_queue = self.direct && self.shared.has_queue.load(Relaxed);
+        let (file, next, ended) = (self, 0, Vec::new());
+        has_queue.then(|| Box::new(MemQueue { file, next, ended }) as _)
     }
     fn barrier(&self, _: Barrier) -> io::Result<()> {
         if self.shared.bad_barriers.load(Relaxed) {

@@ -2,6 +2,7 @@
 
 use super::common::{Files, Where, counters, leaving_nothing, machine};
 use super::run::Run;
+use super::sweep;
 use crate::exit::{End, Usage};
 use crate::progress::Bar;
 use anyhow::bail;
@@ -17,34 +18,41 @@ use std::rc::Rc;
 use std::time::Duration;
 
 /// No chunk may be larger: it is held in memory.
-const LARGEST_CHUNK: u64 = 1 << 30;
+pub(super) const LARGEST_CHUNK: u64 = 1 << 30;
+/// Size of each file, where no other is asked for.
+const SIZE: u64 = 1 << 30;
+/// How long it may take, where nothing else is asked for.
+const TIME: Duration = Duration::from_secs(30);
 
 /// Flags of the scenario.
 #[derive(Debug, clap::Args)]
 #[group(id = "journal_flags")]
 pub struct Args {
     #[command(flatten)]
-    place: Where,
+    pub(super) place: Where,
     /// Size of each file; shrunk to the time and space there is, but not below 64MiB
-    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = arguments::size)]
-    size: u64,
+    /// [default: 1GiB; with --sweep 256MiB]
+    #[arg(long, value_name = "SIZE", value_parser = arguments::size)]
+    pub(super) size: Option<u64>,
     /// Bytes per commit
     #[arg(long, value_name = "SIZE", default_value = "16KiB", value_parser = arguments::size)]
     chunk: u64,
     #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = arguments::method,
         help = methods_help(Platform::HERE))]
-    method: Vec<Method>,
+    pub(super) method: Vec<Method>,
     /// File states, separated by commas: fallocated, zeroed, recycled, growing [default: all]
     #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = parse_state)]
     file_state: Vec<FileState>,
-    /// How long it may take, preparation included
-    #[arg(long, value_name = "S", default_value = "30", value_parser = arguments::seconds, conflicts_with = "full")]
-    seconds: Duration,
+    /// How long it may take, preparation included [default: 30; with --sweep 60]
+    #[arg(long, value_name = "S", value_parser = arguments::seconds, conflicts_with = "full")]
+    pub(super) seconds: Option<Duration>,
     /// All commits that the size holds (65,536 of 16KiB in 1GiB), however long it takes
     #[arg(long)]
     full: bool,
     #[command(flatten)]
-    files: Files,
+    pub(super) sweep: sweep::Flags,
+    #[command(flatten)]
+    pub(super) files: Files,
 }
 
 /// Names the methods of `platform`.
@@ -63,6 +71,7 @@ fn parse_state(text: &str) -> Result<FileState, String> {
 impl Args {
     fn options(&self) -> anyhow::Result<Options> {
         use logforce_measure::numbers::bytes;
+        let size = self.size.unwrap_or(SIZE);
         if self.chunk > LARGEST_CHUNK {
             bail!(Usage(format!(
                 "--chunk {} is too large: at most {}",
@@ -70,17 +79,17 @@ impl Args {
                 bytes(LARGEST_CHUNK)
             )));
         }
-        if self.chunk > self.size {
+        if self.chunk > size {
             bail!(Usage(format!(
                 "--chunk {} does not fit into --size {}",
                 bytes(self.chunk),
-                bytes(self.size)
+                bytes(size)
             )));
         }
         self.files.check()?;
         self.place.check()?;
         Ok(Options {
-            size: self.size,
+            size,
             chunk: usize::try_from(self.chunk)?,
             methods: chosen(&self.method, Method::here()),
             states: chosen(&self.file_state, &FileState::ALL),
@@ -88,13 +97,16 @@ impl Args {
                 [] => Vec::new(),
                 asked => chosen(asked, Method::here()),
             },
-            time: (!self.full).then_some(self.seconds),
+            time: (!self.full).then_some(self.seconds.unwrap_or(TIME)),
         })
     }
 }
 
 /// Measures and reports.
 pub fn run(args: Args) -> anyhow::Result<End> {
+    if args.sweep.is_asked_for() {
+        return sweep::run(&args);
+    }
     let options = args.options()?;
     let run = Run::begin(&args.files)?;
     let measured = leaving_nothing(args.place.dir(), |place, interrupt| {

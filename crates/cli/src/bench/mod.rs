@@ -7,6 +7,7 @@ mod map;
 pub mod os;
 mod pages;
 mod run;
+mod sweep;
 
 use crate::exit::End;
 use clap::Subcommand;
@@ -21,6 +22,8 @@ Examples:
   logforce bench                            about half a minute, on the disk of this directory
   logforce bench --dir /data --full         as published: 65,536 commits of 16 KiB for each row
   logforce bench --method {methods} --file-state zeroed --json -
+  logforce bench --sweep --dir /data        a minute: how many writes in flight pay, in which chunks?
+  logforce bench --sweep --method {methods} --chunks 4k,64k --depths 1,8,64
   logforce bench group                      the log alone and by many threads: what a write carries
   logforce bench group --threads 8 --records 400
   logforce bench pages /data                from how many pages on is one barrier cheaper?

@@ -5,6 +5,7 @@
 mod bench;
 mod bench_map;
 mod bench_pages;
+mod bench_sweep;
 mod calibrate;
 mod common;
 mod ended_early;

@@ -1,0 +1,163 @@
+//! Inserts at a till: on the log, and on databases.
+
+use super::parts::{Against, device, signed, steps, time, value};
+use crate::chart::{Bars, Chart, Dot, Dots, MOST, Point};
+use crate::document::{Document, Row};
+use crate::figure::{Figure, Section, Table};
+use crate::sign::{DOUBT, Guarantee, doubt};
+use logforce_measure::inserts::{P5, Policy};
+use logforce_measure::numbers::count;
+
+pub fn sections(document: &Document) -> Vec<Section> {
+    let rows: Vec<&Row> = document.measured().collect();
+    let alone: Vec<(String, &Row)> = rows
+        .iter()
+        .filter(|r| r.number("pairs_s").is_some())
+        .map(|r| (name(r), *r))
+        .collect();
+    let safe = |r: &&Row| Guarantee::of(r) == Guarantee::PowerLoss && doubt(r) != " !";
+    let durable: Vec<&Row> = rows.iter().copied().filter(safe).collect();
+    vec![
+        Section {
+            id: "pairs",
+            title: "What durability costs at a till".to_owned(),
+            lead: "One client inserts a sale and commits it, again and again. Compare only what survives the same.".to_owned(),
+            figures: pairs(&alone).into_iter().collect(),
+        },
+        Section {
+            id: "clients",
+            title: "More tills on one machine".to_owned(),
+            lead: "Clients that commit at the time can share one write and one flush, if the system lets them.".to_owned(),
+            figures: clients(&durable).into_iter().collect(),
+        },
+        Section {
+            id: "device",
+            title: "What the device did".to_owned(),
+            lead: "For one client: a second log costs a second write and a second flush.".to_owned(),
+            figures: device("device", &alone).into_iter().collect(),
+        },
+        Section {
+            id: "published",
+            title: "Beside what was published".to_owned(),
+            lead: "Each as a multiple of the same table's policy 1 without a binary log.".to_owned(),
+            figures: published(&rows).into_iter().collect(),
+        },
+    ]
+}
+
+fn name(row: &Row) -> String {
+    format!("{} {}", row.text("system"), row.text("settings"))
+}
+
+fn pairs(rows: &[(String, &Row)]) -> Option<Figure> {
+    let mut table = Table::new(["system and settings", "seconds", "commits/s", "99 % within", "survives"]);
+    let mut dots = Vec::new();
+    for (name, row) in rows {
+        let seconds = row.number("pairs_s")?;
+        table.push([
+            signed(name, row),
+            value(Some(seconds), 3),
+            value(row.number("commits_per_s"), 0),
+            row.number("p99_us").map_or_else(|| "-".to_owned(), time),
+            Guarantee::of(row).words().to_owned(),
+        ]);
+        dots.push(Dot {
+            label: format!("{name}{}", doubt(row)),
+            sign: Guarantee::of(row).into(),
+            value: seconds,
+            high: None,
+            text: time(seconds * 1e6),
+        });
+    }
+    if dots.is_empty() {
+        return None;
+    }
+    Some(Figure {
+        id: "pairs".to_owned(),
+        title: "Time for the inserts of one client".to_owned(),
+        caption: format!("Colour and sign say what an acknowledged insert survives. {DOUBT}."),
+        chart: Chart::Dots(Dots {
+            rows: dots,
+            unit: "seconds (log scale)".to_owned(),
+            base: None,
+        }),
+        table,
+    })
+}
+
+/// The fastest durable setting of each system.
+fn clients(durable: &[&Row]) -> Option<Figure> {
+    let numbers = steps(durable, "clients");
+    let most = numbers.last().copied()?;
+    let mut best: Vec<&Row> = Vec::new();
+    let mut of_most: Vec<&Row> = durable.iter().copied().filter(|r| r.count("clients") == most).collect();
+    let rate = |r: &Row| r.number("commits_per_s").unwrap_or(0.0);
+    of_most.sort_by(|a, b| rate(b).total_cmp(&rate(a)));
+    for row in of_most {
+        if !best.iter().any(|b| b.text("system") == row.text("system")) {
+            best.push(row);
+        }
+    }
+    best.truncate(MOST);
+    let series = best.iter().map(|of| {
+        let wanted = name(of);
+        let at = |n: &u64| durable.iter().find(|r| r.count("clients") == *n && name(r) == wanted);
+        let points = numbers.iter().map(|n| at(n)?.number("commits_per_s").map(Point::of)).collect();
+        (wanted.clone(), points, false)
+    });
+    Against {
+        id: "clients".to_owned(),
+        title: "Durable commits per second by clients".to_owned(),
+        caption: format!("Of each system the durable setting that is fastest with {}.", count(most, "client")),
+        steps: numbers.iter().map(u64::to_string).collect(),
+        across: "clients".to_owned(),
+        unit: "commits/s".to_owned(),
+        is_log: true,
+        series: series.collect(),
+    }
+    .figure()
+}
+
+fn published(rows: &[&Row]) -> Option<Figure> {
+    let ours = |system: &str, policy: u8, second_log: bool| {
+        let is_it = |r: &&&Row| {
+            let log = r.flag("second_log").unwrap_or(false);
+            r.text("system").starts_with(system) && r.number("policy") == Some(policy.into()) && log == second_log
+        };
+        let seconds = rows.iter().filter(is_it).filter_map(|r| r.number("pairs_s"));
+        seconds.min_by(f64::total_cmp)
+    };
+    let systems = ["Logforce", "MariaDB"].map(|s| (s, ours(s, 1, false)));
+    let systems: Vec<(&str, f64)> = systems.into_iter().filter_map(|(s, base)| Some((s, base?))).collect();
+    if systems.is_empty() {
+        return None;
+    }
+    let base = P5.iter().find(|p| p.policy == Policy::Force && !p.second_log)?;
+    let mut series: Vec<String> = systems.iter().map(|(s, _)| format!("{s} here")).collect();
+    series.extend(["published, Windows", "published, Linux"].map(str::to_owned));
+    let mut table = Table::new(["policy"]);
+    table.heads.extend(series.iter().cloned());
+    let bars = P5.iter().map(|p| {
+        let log = if p.second_log { "with a second log" } else { "one log" };
+        let label = format!("policy {}, {log}", p.policy.number());
+        let of = |(system, base): &(&str, f64)| ours(system, p.policy.number(), p.second_log).map(|s| s / base);
+        let mut values: Vec<Option<f64>> = systems.iter().map(of).collect();
+        values.extend([Some(p.windows_s / base.windows_s), Some(p.linux_s / base.linux_s)]);
+        table.push([label.clone()].into_iter().chain(values.iter().map(|v| value(*v, 2))));
+        (label, values)
+    });
+    let bars = bars.collect();
+    Some(Figure {
+        id: "published".to_owned(),
+        title: "Time as a multiple of policy 1 with one log".to_owned(),
+        caption: "Policy 1 forces at each commit, 2 writes at each and forces once a second, 0 does neither. Published: MySQL bug \
+                  #31876, InnoDB at tills, write caches off."
+            .to_owned(),
+        chart: Chart::Bars(Bars {
+            series,
+            rows: bars,
+            unit: "× policy 1, one log".to_owned(),
+        }),
+        table,
+    })
+}

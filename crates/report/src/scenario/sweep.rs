@@ -1,0 +1,162 @@
+//! Writes in flight by size of a chunk.
+
+use super::parts::{Against, spread, steps};
+use crate::chart::{Chart, Heat, MOST, Point};
+use crate::document::{Document, Row};
+use crate::figure::{Figure, Section, Table};
+use crate::sign::{Guarantee, doubt};
+use logforce_measure::numbers::bytes;
+
+/// A method and who keeps its writes in flight.
+struct Way<'a> {
+    method: &'a str,
+    queue: &'a str,
+    /// What it survives, from the report's `methods`.
+    worth: Option<&'a Row>,
+}
+
+impl Way<'_> {
+    fn name(&self) -> String {
+        let by = if self.queue == "io_uring" { ", io_uring" } else { "" };
+        format!("{}{by}{}", self.method, self.worth.map_or("", doubt))
+    }
+
+    fn id(&self) -> String {
+        let plain = |c: char| if c.is_alphanumeric() { c } else { '-' };
+        format!("{}-{}", self.method, self.queue).chars().map(plain).collect()
+    }
+
+    fn is_of(&self, row: &Row) -> bool {
+        row.text("method") == self.method && row.text("queue") == self.queue
+    }
+
+    fn is_safe(&self) -> bool {
+        self.worth.is_some_and(|w| Guarantee::of(w) == Guarantee::PowerLoss && doubt(w) != " !")
+    }
+}
+
+pub fn sections(document: &Document) -> Vec<Section> {
+    let rows: Vec<&Row> = document.measured().collect();
+    let methods = document.objects("methods");
+    let mut ways: Vec<Way<'_>> = Vec::new();
+    for row in &rows {
+        if !ways.iter().any(|w| w.is_of(row)) {
+            let (method, queue) = (row.text("method"), row.text("queue"));
+            let is_it = |m: &&Row| m.text("method") == method && m.text("queue") == queue;
+            let worth = methods.iter().find(is_it);
+            ways.push(Way { method, queue, worth });
+        }
+    }
+    // What is safe first: it is what one chooses from.
+    ways.sort_by_key(|w| !w.is_safe());
+    let knees = document.objects("knees");
+    let maps = ways.iter().filter_map(|w| heat(&rows, w, &knees)).collect();
+    let usual = document.count("usual_chunk_bytes");
+    let safe: Vec<&Way<'_>> = ways.iter().filter(|w| w.is_safe()).take(MOST).collect();
+    let mut lines: Vec<Figure> = by_depth(&rows, &safe, usual).into_iter().collect();
+    lines.extend(by_chunk(&rows, &safe));
+    vec![
+        Section {
+            id: "maps",
+            title: "Writes in flight by size".to_owned(),
+            lead: "The darker, the more chunks a second are durable (or written, where a method promises less). The outlined cell of a \
+                   row is its knee: the least depth that is as good as the best; beyond it writes only wait longer."
+                .to_owned(),
+            figures: maps,
+        },
+        Section {
+            id: "lines",
+            title: "The safe methods side by side".to_owned(),
+            lead: "Where a method needs a barrier, N in flight are N writes and one barrier for all of them: a group commit.".to_owned(),
+            figures: lines,
+        },
+    ]
+}
+
+fn heat(rows: &[&Row], way: &Way<'_>, knees: &[Row]) -> Option<Figure> {
+    let of: Vec<&Row> = rows.iter().copied().filter(|r| way.is_of(r)).collect();
+    let (chunks, depths) = (steps(&of, "chunk_bytes"), steps(&of, "depth"));
+    if chunks.is_empty() {
+        return None;
+    }
+    let mut table = Table::new(["chunks/s"]);
+    table.heads.extend(depths.iter().map(|d| format!("{d} in flight")));
+    let mut outlined = Vec::new();
+    let grid = chunks.iter().map(|chunk| {
+        let at = |depth: &u64| of.iter().find(|r| r.count("chunk_bytes") == *chunk && r.count("depth") == *depth);
+        let cells: Vec<Option<f64>> = depths.iter().map(|d| at(d)?.number("chunks_per_s")).collect();
+        let is_it = |k: &&Row| way.is_of(k) && k.count("chunk_bytes") == *chunk;
+        let knee = knees.iter().find(is_it).map(|k| k.count("depth"));
+        let place = depths.iter().position(|d| Some(*d) == knee);
+        outlined.push(place);
+        let words = cells.iter().enumerate().map(|(n, cell)| {
+            let mark = if Some(n) == place { " (knee)" } else { "" };
+            format!("{}{mark}", super::parts::value(*cell, 0))
+        });
+        table.push([bytes(*chunk)].into_iter().chain(words));
+        (bytes(*chunk), cells)
+    });
+    let grid = grid.collect();
+    let worth = way.worth.map_or("", |w| Guarantee::of(w).words());
+    let meaning = way.worth.map_or("", |w| w.text("in_flight"));
+    Some(Figure {
+        id: way.id(),
+        title: format!("{}: {worth}", way.name()),
+        caption: format!("In flight: {meaning}."),
+        chart: Chart::Heat(Heat {
+            columns: depths.iter().map(u64::to_string).collect(),
+            across: "writes in flight".to_owned(),
+            rows: grid,
+            down: "chunk".to_owned(),
+            unit: "chunks/s".to_owned(),
+            outlined,
+        }),
+        table,
+    })
+}
+
+fn by_depth(rows: &[&Row], ways: &[&Way<'_>], chunk: u64) -> Option<Figure> {
+    let depths = steps(rows, "depth");
+    let series = ways.iter().map(|way| {
+        let at = |depth: &u64| {
+            let is_it = |r: &&&Row| way.is_of(r) && r.count("chunk_bytes") == chunk && r.count("depth") == *depth;
+            rows.iter().find(is_it)
+        };
+        let points = depths.iter().map(|d| spread(at(d)?, "chunks_per_s")).collect();
+        (way.name(), points, false)
+    });
+    Against {
+        id: "by-depth".to_owned(),
+        title: format!("Durable chunks of {} per second", bytes(chunk)),
+        caption: "Median of the slices; the line at a sign spans 8 of 10.".to_owned(),
+        steps: depths.iter().map(u64::to_string).collect(),
+        across: "in flight".to_owned(),
+        unit: "chunks/s".to_owned(),
+        is_log: true,
+        series: series.collect(),
+    }
+    .figure()
+}
+
+fn by_chunk(rows: &[&Row], ways: &[&Way<'_>]) -> Option<Figure> {
+    let chunks = steps(rows, "chunk_bytes");
+    let series = ways.iter().map(|way| {
+        let best = |chunk: &u64| {
+            let of = rows.iter().filter(|r| way.is_of(r) && r.count("chunk_bytes") == *chunk);
+            of.filter_map(|r| r.number("mb_per_s")).max_by(f64::total_cmp)
+        };
+        let points = chunks.iter().map(|c| best(c).map(Point::of)).collect();
+        (way.name(), points, false)
+    });
+    Against {
+        id: "by-chunk".to_owned(),
+        title: "Durable bytes per second at the best depth".to_owned(),
+        caption: "Each way at the depth that is best for chunks of that size.".to_owned(),
+        steps: chunks.iter().map(|c| bytes(*c)).collect(),
+        across: "chunks".to_owned(),
+        unit: "MB/s".to_owned(),
+        is_log: true,
+        series: series.collect(),
+    }
+    .figure()
+}
