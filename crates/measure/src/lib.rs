@@ -17,6 +17,7 @@ pub mod error;
 pub mod group;
 pub mod head;
 pub mod in_flight;
+pub mod inserts;
 pub mod interrupt;
 pub mod journal;
 pub mod layout;

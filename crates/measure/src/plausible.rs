@@ -9,6 +9,9 @@ const SHORTEST_DURABLE_US: f64 = 3.0;
 /// A turning disk with a volatile cache cannot make a write durable sooner than this, in
 /// microseconds (a revolution takes 4 ms and more).
 const SHORTEST_TURNING_US: f64 = 500.0;
+/// Turns in a second of a disk of 7200 rpm: a log that is forced at each commit waits for its place
+/// to come round, so that no more commits than these fit into a second.
+pub const PLATTER_TURNS_PER_S: f64 = 120.0;
 
 /// Marks every row that promises to survive a power cut and cannot have done so here as
 /// [`Verdict::Implausible`], with the reason as evidence.
@@ -23,37 +26,69 @@ pub fn judge(rows: &mut [Row], facts: &Facts) {
     }
 }
 
+/// What durable commits were measured to do.
+#[derive(Debug, Clone, Copy)]
+pub struct Claim {
+    /// What they promise to survive.
+    pub guarantee: Option<Guarantee>,
+    /// Median latency, microseconds.
+    pub p50_us: Option<f64>,
+    /// Threads that commit.
+    pub threads: u32,
+    /// Commits done.
+    pub commits: Option<u64>,
+    /// Cache flushes of the device, by commits.
+    pub flushes_per_commit: Option<f64>,
+    /// Each write may be durable by itself, so that no flush is needed.
+    pub by_fua: bool,
+}
+
 fn doubt(row: &Row, facts: &Facts) -> Option<String> {
-    if row.guarantee != Some(Guarantee::PowerLoss) || facts.kind == FilesystemKind::Remote {
-        return None;
+    let claim = Claim {
+        guarantee: row.guarantee,
+        p50_us: row.p50_us,
+        threads: row.threads,
+        commits: row.commits,
+        flushes_per_commit: row.device_flushes_per_commit,
+        by_fua: row.method == Method::DirectDsync,
+    };
+    claim.doubt(facts)
+}
+
+impl Claim {
+    /// Why commits that are to survive a power cut cannot have done so; `None` if they can.
+    pub fn doubt(&self, facts: &Facts) -> Option<String> {
+        if self.guarantee != Some(Guarantee::PowerLoss) || facts.kind == FilesystemKind::Remote {
+            return None;
+        }
+        let p50 = self.p50_us?;
+        let device = facts.device.as_ref()?;
+        if p50 < SHORTEST_DURABLE_US {
+            return Some(format!(
+                "half of the commits took less than {p50:.1} µs: no device answers in less than {SHORTEST_DURABLE_US} µs"
+            ));
+        }
+        if device.write_cache != WriteCache::Back {
+            return None;
+        }
+        if is_believed_to_turn(device) && p50 < SHORTEST_TURNING_US {
+            return Some(format!(
+                "half of the commits took less than {p50:.0} µs: {} turns, and a revolution takes some milliseconds",
+                device.name
+            ));
+        }
+        let by_fua = device.fua != Some(false) && self.by_fua;
+        let flushes = self.flushes_per_commit?;
+        // Neighbours can only add flushes, and commits one after another can share none. One commit
+        // at the edge of each slice may be counted elsewhere.
+        if self.threads == 1 && !by_fua && self.commits? >= 20 && flushes < 0.5 {
+            return Some(format!(
+                "{flushes:.2} flushes per commit reached {}, whose cache is volatile and whose writes are no FUA writes",
+                device.name
+            ));
+        }
+        None
     }
-    let p50 = row.p50_us?;
-    let device = facts.device.as_ref()?;
-    if p50 < SHORTEST_DURABLE_US {
-        return Some(format!(
-            "half of the commits took less than {p50:.1} µs: no device answers in less than {SHORTEST_DURABLE_US} µs"
-        ));
-    }
-    if device.write_cache != WriteCache::Back {
-        return None;
-    }
-    if is_believed_to_turn(device) && p50 < SHORTEST_TURNING_US {
-        return Some(format!(
-            "half of the commits took less than {p50:.0} µs: {} turns, and a revolution takes some milliseconds",
-            device.name
-        ));
-    }
-    let by_fua = device.fua != Some(false) && row.method == Method::DirectDsync;
-    let flushes = row.device_flushes_per_commit?;
-    // Neighbours can only add flushes, and commits one after another can share none. One commit
-    // at the edge of each slice may be counted elsewhere.
-    if row.threads == 1 && !by_fua && row.commits? >= 20 && flushes < 0.5 {
-        return Some(format!(
-            "{flushes:.2} flushes per commit reached {}, whose cache is volatile and whose writes are no FUA writes",
-            device.name
-        ));
-    }
-    None
 }
 
 /// Virtual disks say by default that they turn.

@@ -18,6 +18,9 @@ pub trait Work: Sync {
     /// What a thread keeps for itself.
     type Worker: Send;
 
+    /// Stack of each thread, bytes.
+    const STACK: usize = STACK;
+
     /// For the thread of this number, from 0; before the clock starts.
     fn worker(&self, thread: u32) -> Result<Self::Worker, MeasureError>;
 
@@ -62,7 +65,7 @@ pub fn together<W: Work>(
         for id in 0..threads {
             let thread = Builder::new()
                 .name(format!("committer-{id}"))
-                .stack_size(STACK)
+                .stack_size(W::STACK)
                 .spawn_scoped(scope, move || shared.work(id));
             match thread {
                 Ok(thread) => started.push(thread),

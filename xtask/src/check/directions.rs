@@ -98,6 +98,10 @@ pub const TABLE: &[Row] = &[
         name: "logforce-report",
         may_use: &["logforce-measure", "logforce-device"],
         why: "it draws what a scenario wrote as JSON; it measures nothing",
+        name: "logforce-databases",
+        may_use: &["logforce-measure", "logforce-device", "logforce-device-os"],
+        why: "it makes databases look like the log to the measuring crate; the real system is for its \
+              tests alone",
     },
     Row {
         name: "logforce-witness",
@@ -110,6 +114,7 @@ pub const TABLE: &[Row] = &[
         may_use: &[
             "logforce-report",
             "logforce-witness",
+            "logforce-databases",
             "logforce-measure",
             "logforce",
             "logforce-device",

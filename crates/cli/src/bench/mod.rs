@@ -2,6 +2,7 @@
 
 pub mod common;
 mod group;
+mod inserts;
 mod journal;
 mod map;
 pub mod os;
@@ -28,6 +29,7 @@ Examples:
   logforce bench group --threads 8 --records 400
   logforce bench pages /data                from how many pages on is one barrier cheaper?
   logforce bench map /data --size 8GiB      small commits to a large file: mapped, written, ours
+  logforce bench inserts /data              500 sales, committed one by one: what does that cost?
 
 Files are made in a temporary directory and removed. Ctrl-C prints what was measured until then.
 A tenth of the disk is always left free, of a large one 8 GiB."
@@ -57,6 +59,9 @@ enum Scenario {
     /// Small commits to large files: changed in a mapping and synced, written in sorted runs, or by
     /// our page files; wall clock and the system's processor time, by the size of the file.
     Map(map::Args),
+    /// Inserts that are committed one by one by N clients, forced at each commit, written or left for
+    /// later, with and without a second log: what durability costs, here and on databases.
+    Inserts(inserts::Args),
 }
 
 /// Runs the scenario asked for.
@@ -67,6 +72,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         Some(Scenario::Group(args)) => group::run(args),
         Some(Scenario::Pages(args)) => pages::run(args),
         Some(Scenario::Map(args)) => map::run(args),
+        Some(Scenario::Inserts(args)) => inserts::run(args),
     }
 }
 

@@ -3,6 +3,8 @@
 //! One program: to link each file by itself took longer than to run it.
 
 mod bench;
+#[cfg(not(feature = "databases"))]
+mod bench_inserts;
 mod bench_map;
 mod bench_pages;
 mod bench_sweep;

@@ -1,0 +1,79 @@
+//! `logforce bench inserts`.
+
+mod others;
+
+use super::common::{Files, Place};
+use super::run::Run;
+use crate::exit::End;
+use logforce_measure::arguments;
+use logforce_measure::inserts::report::{Report, Row, SCHEMA, VERSION, notes, text};
+use logforce_measure::inserts::{
+    MOST, Options, PAIRS, conclude, facts, ledgers, run as measure, space_needed,
+};
+use std::time::Duration;
+
+/// No more clients than this: each has a thread, and a connection to a database.
+const MOST_CLIENTS: u32 = 256;
+
+/// Flags of the scenario.
+#[derive(Debug, clap::Args)]
+#[group(id = "inserts_flags")]
+pub struct Args {
+    #[command(flatten)]
+    place: Place,
+    /// Inserts by one client whose time is taken
+    #[arg(long, value_name = "N", default_value_t = PAIRS, value_parser = arguments::within::<u64>(1, MOST))]
+    pairs: u64,
+    /// Numbers of clients that insert at the same time after that, separated by commas
+    #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "1,4,16",
+        value_parser = arguments::within::<u32>(1, MOST_CLIENTS))]
+    clients: Vec<u32>,
+    /// How long each number of clients inserts
+    #[arg(long, value_name = "S", default_value = "2", value_parser = arguments::seconds)]
+    seconds: Duration,
+    #[command(flatten)]
+    others: others::Args,
+    #[command(flatten)]
+    files: Files,
+}
+
+impl Args {
+    fn options(&self) -> anyhow::Result<Options> {
+        self.files.check()?;
+        self.place.check()?;
+        self.others.check()?;
+        Ok(Options {
+            pairs: self.pairs,
+            clients: self.clients.clone(),
+            time: self.seconds,
+        })
+    }
+}
+
+/// Measures and reports.
+pub fn run(args: Args) -> anyhow::Result<End> {
+    let options = args.options()?;
+    let run = Run::begin(&args.files)?;
+    let measured = run.measure(args.place.dir(), |setup| {
+        let facts = facts(&setup)?;
+        let need = space_needed(&facts, others::THERE);
+        setup.space.check(need, "another --dir")?;
+        let mut ledgers = ledgers(&setup, &facts)?;
+        let said = args.others.add(&mut ledgers, &setup, &facts, &options)?;
+        let mut outcome = measure(&options, &setup, facts, &ledgers)?;
+        outcome.notes = said;
+        Ok(outcome)
+    })?;
+    let Some((outcome, machine)) = measured else {
+        return Ok(End::Interrupted);
+    };
+    let report = Report {
+        conclusion: machine.concluded(conclude(&outcome), outcome.interrupted),
+        notes: notes(&outcome),
+        head: run.head(SCHEMA, VERSION, outcome.interrupted, machine),
+        rows: outcome.rows,
+    };
+    let text = text(&report, options.pairs, run.width());
+    let has_failed = |row: &Row| row.error.is_some();
+    run.end(text, &report, &report.head, &report.rows, has_failed)
+}

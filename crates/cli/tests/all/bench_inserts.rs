@@ -1,0 +1,166 @@
+//! `logforce bench inserts` of the default build, with so little to do that it takes no time. Nothing
+//! here depends on how fast the disk is.
+
+use crate::common::{place, text};
+use crate::runs::{Measured, assert_empty, assert_unusable, command, measured};
+use logforce_testkit::process::Start;
+use serde_json::Value;
+
+#[test]
+fn every_policy_has_a_row_and_policy_1_is_one_force_for_each_commit() {
+    let document = include_str!("../../../../docs/bench-json.md");
+    let arguments = ["inserts", "--clients", "1,4", "--seconds", "0.01"];
+    let found = measured(&arguments, document, "## `logforce bench inserts`");
+    let Some(Measured { text, report, rows }) = found else {
+        return;
+    };
+    assert_eq!(report["schema"], "logforce-inserts");
+    let cases: Vec<_> = rows
+        .iter()
+        .map(|r| {
+            (
+                r["second_log"] == true,
+                r["policy"].as_u64().unwrap(),
+                r["clients"].as_u64().unwrap(),
+            )
+        })
+        .collect();
+    let mut expected = Vec::new();
+    for second_log in [false, true] {
+        for policy in [1, 2, 0] {
+            expected.extend([1, 4].map(|clients| (second_log, policy, clients)));
+        }
+    }
+    assert_eq!(cases, expected);
+    for row in &rows {
+        assert!(row["error"].is_null(), "{row}");
+        let (one, two) = (row["clients"] == 1, row["second_log"] == true);
+        assert_eq!(row["pairs_s"].is_f64(), one, "{row}");
+        // 5 of each client's before the clock starts.
+        let least = row["commits"].as_u64().unwrap() + if one { 500 + 2 * 5 } else { 4 * 5 };
+        assert_eq!(row["rows_checked"].as_u64(), Some(least), "{row}");
+        let redone = if two { Value::from(0) } else { Value::Null };
+        assert_eq!(row["redone"], redone, "{row}");
+        let logs = if two { 2.0 } else { 1.0 };
+        let forces = row["forces_per_commit"].as_f64().unwrap();
+        match row["policy"].as_u64() {
+            Some(1) if one => assert_eq!(forces, logs, "{row}"),
+            Some(1) => assert!(forces > 0.0 && forces <= logs, "{row}"),
+            // Within a second, whatever was committed meanwhile.
+            _ => assert!(forces < logs / 2.0, "{row}"),
+        }
+    }
+    let guarantee = |policy: u64| {
+        let is_it = |r: &&Value| r["policy"] == policy;
+        rows.iter().find(is_it).unwrap()["guarantee"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    assert_eq!(guarantee(0), "nothing");
+    assert_ne!(guarantee(1), guarantee(2));
+    let conclusion = report["conclusion"].as_str().unwrap();
+    for part in [
+        "500 inserts that are each forced",
+        "one log in the place of two would halve it",
+    ] {
+        assert!(conclusion.contains(part), "{conclusion}");
+    }
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let words = words.join(" ");
+    assert!(
+        words.contains("two logs : one, policy 1 2.29 1.75"),
+        "{text}"
+    );
+    let notes = report["notes"].to_string();
+    assert!(
+        notes.contains("--features databases -- bench inserts --servers"),
+        "{notes}"
+    );
+}
+
+/// Clients that are stopped between the two logs leave transactions that are in the first alone.
+#[cfg(unix)]
+#[test]
+fn two_logs_are_in_step_after_a_run_that_was_cut_short() {
+    let (dir, results) = (place(), place());
+    let json = results.path().join("report.json");
+    let arguments = [
+        "inserts",
+        "--pairs",
+        "1",
+        "--seconds",
+        "1",
+        "--clients",
+        "1",
+        "--json",
+        json.to_str().unwrap(),
+    ];
+    let mut child = command(dir.path(), &arguments)
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .start()
+        .unwrap();
+    // Those with a second log come last.
+    let second = || {
+        let mut inside = std::fs::read_dir(dir.path()).unwrap().flatten();
+        inside.any(|e| e.path().join("second-log/control").exists())
+    };
+    while !second() && child.try_wait().unwrap().is_none() {
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    std::thread::sleep(std::time::Duration::from_millis(900));
+    if child.try_wait().unwrap().is_none() {
+        let pid = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    }
+    let out = child.wait_with_output().unwrap();
+    let words = text(&out.stdout) + &text(&out.stderr);
+    if words.contains("not enough free space") {
+        return;
+    }
+    assert_eq!(out.status.code(), Some(130), "{words}");
+    assert!(words.contains("Interrupted: whole rows"), "{words}");
+    assert_empty(dir.path());
+    let report: Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
+    assert_eq!(report["interrupted"], true);
+    let rows = report["rows"].as_array().unwrap();
+    let last = rows.last().unwrap();
+    assert_eq!(
+        (&last["error"], &last["second_log"]),
+        (&"interrupted".into(), &true.into()),
+        "{last}"
+    );
+    // Read back as in a run that ends by itself: an error would say what is missing.
+    assert!(last["rows_checked"].as_u64() >= Some(1), "{last}");
+    assert!(last["redone"].as_u64() <= Some(1), "{last}");
+    assert!(
+        rows[..rows.len() - 1].iter().all(|r| r["error"].is_null()),
+        "{report}"
+    );
+}
+
+#[test]
+fn unusable_arguments_are_refused() {
+    assert_unusable(
+        place().path(),
+        &[
+            (
+                &["inserts", "--pairs", "0"],
+                "'0' is no number from 1 to 100000",
+            ),
+            (
+                &["inserts", "--clients", "300"],
+                "'300' is no number from 1 to 256",
+            ),
+            (&["inserts", "--seconds", "0"], "seconds must be above 0"),
+            (&["inserts", "--servers"], "--features databases -- bench"),
+            (
+                &["inserts", "--postgres", "postgres://h"],
+                "this build has no databases",
+            ),
+            (&["inserts", "nosuch"], "does not exist"),
+            (&["inserts", ".", "--dir", "."], "cannot be used with"),
+        ],
+    );
+}

@@ -1,0 +1,167 @@
+//! Inserts that are committed one by one, as a till at a point of sale makes them: what durability
+//! costs, and what a second log costs on top, on Logforce and on databases.
+//!
+//! A [`Ledger`] is one system under one setting. Each has an empty table, some clients insert into it,
+//! and then everything is read back: a row whose acknowledged inserts are not all there exactly once
+//! has an error and no numbers.
+
+mod conclusion;
+mod found;
+mod in_step;
+mod ledger;
+mod logs;
+mod phase;
+mod published;
+pub mod report;
+mod sale;
+#[cfg(test)]
+mod tests;
+
+pub use conclusion::conclude;
+pub use found::{Checked, Found};
+pub use in_step::bring_into_step;
+pub use ledger::{Ledger, Policy, Session, Setting, Table};
+pub use logs::ledgers;
+pub use published::PAIRS;
+pub use sale::Sale;
+
+use crate::MeasureError;
+use crate::group::Setup;
+use crate::library::LONGEST_SEGMENT;
+use crate::plausible::Claim;
+use crate::subject::Limit;
+use logforce::Facts;
+use logforce_device::{Verdict, WriteCache};
+use phase::Taken;
+use report::Row;
+use std::time::Duration;
+
+/// No phase makes more inserts than these: what is neither written nor forced is fast, and all of it
+/// is kept and read back.
+pub const MOST: u64 = 100_000;
+/// What a database may need beside our logs, bytes.
+const ROOM_FOR_DATABASES: u64 = 1 << 30;
+
+/// What to measure.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Inserts whose time is taken with one client.
+    pub pairs: u64,
+    /// How many clients insert at the same time, one row for each; one client has a row in any case.
+    pub clients: Vec<u32>,
+    /// How long each number of clients inserts.
+    pub time: Duration,
+}
+
+/// What came out.
+pub struct Outcome {
+    /// A row for each setting and number of clients.
+    pub rows: Vec<Row>,
+    /// Inserts whose time was taken.
+    pub pairs: u64,
+    /// What could not be measured, and what to do about it; how a system was measured.
+    pub notes: Vec<String>,
+    /// What the system tells of the disk.
+    pub facts: Facts,
+    /// Whether the user interrupted: the last row is not whole then.
+    pub interrupted: bool,
+}
+
+/// What the system tells of the directory to measure in.
+pub fn facts(setup: &Setup) -> Result<Facts, MeasureError> {
+    let asking = || MeasureError::io("asking about the filesystem");
+    let directory = setup.system.directory(&setup.path).map_err(asking())?;
+    crate::library::facts(&*directory).map_err(asking())
+}
+
+/// Bytes that may be needed, `others` being measured beside the log.
+pub fn space_needed(facts: &Facts, others: bool) -> u64 {
+    let log = MOST * u64::from(facts.write_unit()) + 3 * LONGEST_SEGMENT;
+    2 * log + if others { ROOM_FOR_DATABASES } else { 0 }
+}
+
+/// Measures all `ledgers`, one after the other.
+pub fn run(
+    options: &Options,
+    setup: &Setup,
+    facts: Facts,
+    ledgers: &[Box<dyn Ledger>],
+) -> Result<Outcome, MeasureError> {
+    let mut clients = options.clients.clone();
+    clients.push(1);
+    clients.sort_unstable();
+    clients.dedup();
+    let all = (ledgers.len() * clients.len()) as f64;
+    let mut rows: Vec<Row> = Vec::new();
+    'all: for ledger in ledgers {
+        let setting = ledger.setting();
+        for &clients in &clients {
+            if setup.interrupt.is_raised() {
+                break 'all;
+            }
+            setup.progress.doing(&setting.name());
+            setup.progress.fraction(rows.len() as f64 / all);
+            let limits = limits(options, clients);
+            let taken = phase::run(&**ledger, clients, &limits, setup);
+            let mut row = Row::measured(setting, clients, &taken, clients == 1);
+            judge(&mut row, setting, &facts);
+            rows.push(row);
+        }
+    }
+    let interrupted = setup.interrupt.is_raised();
+    if interrupted && rows.iter().all(|r| r.error.is_some()) {
+        return Err(MeasureError::Interrupted);
+    }
+    Ok(Outcome {
+        rows,
+        pairs: options.pairs,
+        notes: Vec::new(),
+        facts,
+        interrupted,
+    })
+}
+
+/// What so many clients do: one has to make the pairs first.
+fn limits(options: &Options, clients: u32) -> Vec<Limit> {
+    let pairs = Limit {
+        commits: options.pairs,
+        time: None,
+    };
+    let timed = Limit {
+        commits: MOST,
+        time: Some(options.time),
+    };
+    match (clients == 1, options.clients.contains(&clients)) {
+        (true, true) => vec![pairs, timed],
+        (true, false) => vec![pairs],
+        (false, _) => vec![timed],
+    }
+}
+
+/// What is too good to be true is marked.
+fn judge(row: &mut Row, setting: &Setting, facts: &Facts) {
+    if row.error.is_some() || !setting.on_this_disk || row.verdict == Some(Verdict::Proven) {
+        return;
+    }
+    let claim = Claim {
+        guarantee: row.guarantee,
+        p50_us: row.p50_us,
+        threads: row.clients,
+        commits: Some(row.commits),
+        flushes_per_commit: row.device_flushes_per_commit,
+        by_fua: setting.by_fua,
+    };
+    if let Some(doubt) = claim.doubt(facts) {
+        row.verdict = Some(Verdict::Implausible);
+        row.evidence = Some(doubt);
+    }
+}
+
+/// What the disk does with a write that is to be durable, in words; `None` where it does not tell.
+fn cache_in_words(facts: &Facts) -> Option<&'static str> {
+    match facts.device.as_ref()?.write_cache {
+        WriteCache::Back => Some("it has a volatile cache that is flushed or written through"),
+        WriteCache::Through => Some("it says that it has no volatile cache"),
+        _ => None,
+    }
+}
