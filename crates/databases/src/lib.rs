@@ -12,8 +12,33 @@
 #![cfg(feature = "clients")]
 
 mod error;
+pub mod mysql;
 mod place;
+pub mod postgres;
+#[cfg(unix)]
+mod server;
 pub mod sqlite;
 mod worth;
 
 pub use place::Place;
+
+use logforce_measure::inserts::Ledger;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What there is of a system.
+pub enum Listed {
+    /// Its settings.
+    Ledgers(Vec<Box<dyn Ledger>>),
+    /// Nothing, and how to get it, in a sentence.
+    Missing(String),
+}
+
+/// The name of a table that nobody else has.
+fn table_name() -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = now.map_or(0, |t| t.as_micros());
+    let (pid, nth) = (std::process::id(), NEXT.fetch_add(1, Relaxed));
+    format!("logforce_bench_sale_{pid}_{now}_{nth}")
+}

@@ -2,7 +2,7 @@
 
 use crate::Place;
 use crate::error::said;
-use crate::worth::{documented, forced, sync};
+use crate::worth::{SYNCED, documented, forced, sync};
 use logforce_device::{Assessment, FileState, Guarantee};
 use logforce_measure::MeasureError;
 use logforce_measure::inserts::{Found, Ledger, Policy, Sale, Session, Setting, Table};
@@ -73,7 +73,7 @@ fn setting(mode: Mode, place: &Place) -> Setting {
 fn worth(mode: Mode, place: &Place) -> Option<Assessment> {
     let is_forced = |how| forced(&place.facts, sync(&place.facts), FileState::Growing, how);
     match (mode.journal, mode.synchronous) {
-        ("WAL", "FULL") => is_forced("the log is synced at each commit"),
+        ("WAL", "FULL") => is_forced(SYNCED),
         (_, "EXTRA") => is_forced(
             "journal and database are synced at each commit, and the directory when the journal is \
              deleted",

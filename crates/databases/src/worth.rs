@@ -2,6 +2,9 @@
 
 use logforce_device::{Assessment, Facts, FileState, Guarantee, Method, Verdict};
 
+/// How a log is made durable by most of them.
+pub const SYNCED: &str = "the log is synced at each commit";
+
 /// Forced at each commit by `method`: as good as this disk makes it. `None` where the system has no
 /// such method.
 pub fn forced(facts: &Facts, method: Method, state: FileState, how: &str) -> Option<Assessment> {
@@ -26,5 +29,14 @@ pub fn documented(guarantee: Guarantee, why: &str) -> Assessment {
         guarantee,
         verdict: Verdict::Declared,
         evidence: why.to_owned(),
+    }
+}
+
+/// Forced, by a server whose disk is not known.
+pub fn elsewhere(how: &str) -> Assessment {
+    Assessment {
+        guarantee: Guarantee::PowerLoss,
+        verdict: Verdict::Unknown,
+        evidence: format!("{how}; whether the disk of that server keeps it is not known here"),
     }
 }

@@ -237,7 +237,19 @@ pub fn machine(directory: &dyn Directory) -> Result<Machine, MeasureError> {
     Ok(Machine::new(&facts, os::host()))
 }
 
-/// The command line, quoted where a shell would need it.
+/// A URL without the password in it: reports are passed on.
+fn without_password(word: &str) -> String {
+    let hidden = || {
+        let (scheme, rest) = word.split_once("://")?;
+        let (login, place) = rest.split('/').next()?.rsplit_once('@')?;
+        let (user, _) = login.split_once(':')?;
+        let behind = &rest[login.len() + 1 + place.len()..];
+        Some(format!("{scheme}://{user}:***@{place}{behind}"))
+    };
+    hidden().unwrap_or_else(|| word.to_owned())
+}
+
+/// The command line, without passwords, quoted where a shell would need it.
 pub fn command_line() -> String {
     let quote = |word: String| {
         // The shells of Windows know double quotes, and a backslash is part of a path there.
@@ -257,7 +269,7 @@ pub fn command_line() -> String {
     };
     let arguments = std::env::args_os()
         .skip(1)
-        .map(|a| quote(a.to_string_lossy().into_owned()));
+        .map(|a| quote(without_password(&a.to_string_lossy())));
     std::iter::once("logforce".to_owned())
         .chain(arguments)
         .collect::<Vec<_>>()
@@ -267,6 +279,22 @@ pub fn command_line() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_password_is_in_no_report() {
+        for (word, shown) in [
+            (
+                "mysql://a:secret@h:3306/d?x=1",
+                "mysql://a:***@h:3306/d?x=1",
+            ),
+            ("--mysql=mysql://a:s@cret@h", "--mysql=mysql://a:***@h"),
+            ("postgres://a@h:5432/d", "postgres://a@h:5432/d"),
+            ("postgres://h/d?u=a:b@c", "postgres://h/d?u=a:b@c"),
+            ("--dir=/a:b@c", "--dir=/a:b@c"),
+        ] {
+            assert_eq!(without_password(word), shown);
+        }
+    }
 
     /// Where the system answers with an error, the argument may be right.
     #[cfg(unix)]

@@ -12,12 +12,24 @@ use logforce_measure::inserts::{
 };
 use std::time::Duration;
 
+const EXAMPLES: &str = "\
+Examples:
+  logforce bench inserts /data                     the log alone, with and without a second one
+  logforce bench inserts /data --servers           beside SQLite, PostgreSQL and MariaDB, as far as installed
+  logforce bench inserts /data --postgres postgres://till@localhost/shop --clients 1,32 --json -
+
+The databases need a build with them, which needs a C compiler:
+  cargo run --release --features databases -- bench inserts --servers
+Throw-away servers are started in a temporary directory of DIR, by unix sockets only, as an unprivileged
+user where this is run by root, and are gone afterwards. A server that runs already keeps its settings.";
+
 /// No more clients than this: each has a thread, and a connection to a database.
 const MOST_CLIENTS: u32 = 256;
 
 /// Flags of the scenario.
 #[derive(Debug, clap::Args)]
 #[group(id = "inserts_flags")]
+#[command(after_help = EXAMPLES)]
 pub struct Args {
     #[command(flatten)]
     place: Place,

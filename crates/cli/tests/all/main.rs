@@ -3,6 +3,8 @@
 //! One program: to link each file by itself took longer than to run it.
 
 mod bench;
+#[cfg(feature = "databases")]
+mod bench_databases;
 #[cfg(not(feature = "databases"))]
 mod bench_inserts;
 mod bench_map;

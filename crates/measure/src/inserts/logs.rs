@@ -59,7 +59,7 @@ pub fn ledgers(setup: &Setup, facts: &Facts) -> Result<Vec<Box<dyn Ledger>>, Mea
 fn setting(policy: Policy, second_log: bool, method: Method, worth: Assessment) -> Setting {
     let words = match policy {
         Policy::Force => "Force",
-        Policy::Write => "Write, forced within 1 s",
+        Policy::Write => "Write, force within 1 s",
         Policy::Later => "Interval of 1 s",
     };
     let second = if second_log { ", second log" } else { "" };

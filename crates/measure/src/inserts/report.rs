@@ -156,8 +156,11 @@ impl Row {
     }
 }
 
-const COLUMNS: [Column<Row>; 12] = [
+const COLUMNS: [Column<Row>; 13] = [
     Column::text("settings", 0, |r| r.settings.clone()),
+    Column::number("policy", 4, |r| {
+        r.policy.map_or_else(|| "-".to_owned(), |p| p.to_string())
+    }),
     Column::number("clients", 0, |r| r.clients.to_string()),
     Column::number("pairs\ns", 0, |r| match r.error {
         Some(_) => "n/a".to_owned(),
@@ -339,7 +342,7 @@ pub fn text(report: &Report, pairs: u64, width: usize) -> String {
     text.push_str(&table);
     text.push('\n');
     text.push_str(&wrap(
-        "forces: by an insert, counted by the log itself. dev*: by the block device's own counters, by \
+        "policy: 1 forced at each commit, 2 written, 0 neither. forces: by an insert, counted by the log itself. dev*: by the block device's own counters, by \
          an insert, what neighbours do to it included. rows: read back and found to be there once.",
         width,
         2,

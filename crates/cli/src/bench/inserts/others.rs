@@ -60,7 +60,7 @@ mod there {
 #[cfg(feature = "databases")]
 mod there {
     use super::*;
-    use logforce_databases::{Place, sqlite};
+    use logforce_databases::{Listed, Place, mysql, postgres, sqlite};
 
     impl Args {
         /// Nothing to refuse.
@@ -83,7 +83,48 @@ mod there {
                 clients: options.clients.iter().copied().max().unwrap_or(1),
             };
             ledgers.extend(sqlite::ledgers(&place));
-            Ok(Vec::new())
+            let mut notes = vec![
+                "A database does more for an insert than a log: SQL, a table with an index, and a round \
+                 trip to the server but for SQLite, where one client writes at a time and the others try \
+                 again after a pause."
+                    .to_owned(),
+            ];
+            let mut add = |name: &str, listed: Result<Listed, MeasureError>| {
+                match listed {
+                    Ok(Listed::Ledgers(more)) => ledgers.extend(more),
+                    Ok(Listed::Missing(why)) => notes.push(why),
+                    Err(MeasureError::Interrupted) => return Err(MeasureError::Interrupted),
+                    Err(e) => notes.push(format!("{name} is not measured: {e}.")),
+                }
+                Ok(())
+            };
+            if let Some(url) = &self.postgres {
+                add("That PostgreSQL", postgres::of_url(url, &place))?;
+            }
+            if let Some(url) = &self.mysql {
+                add("That MariaDB or MySQL", mysql::of_url(url, &place))?;
+            }
+            if self.servers {
+                #[cfg(unix)]
+                for (name, of_server) in [
+                    ("PostgreSQL", postgres::of_server as fn(&Place) -> _),
+                    ("MariaDB", mysql::of_server),
+                ] {
+                    setup.progress.doing(&format!("making a {name} server"));
+                    add(name, of_server(&place))?;
+                }
+                #[cfg(not(unix))]
+                notes.push(
+                    "Throw-away servers need a system with unix sockets: give --postgres or --mysql."
+                        .to_owned(),
+                );
+            } else if self.postgres.is_none() && self.mysql.is_none() {
+                notes.push(
+                    "PostgreSQL and MariaDB beside this: --servers, or --postgres and --mysql with a URL."
+                        .to_owned(),
+                );
+            }
+            Ok(notes)
         }
     }
 }

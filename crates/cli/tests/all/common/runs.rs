@@ -41,7 +41,17 @@ pub struct Measured {
 /// row. Its text fits a terminal, its CSV has every row, and it leaves nothing. `None` where the
 /// disk has no space for it.
 pub fn measured(arguments: &[&str], document: &str, section: &str) -> Option<Measured> {
-    let (dir, results) = (place(), place());
+    measured_in(&place(), arguments, document, section)
+}
+
+/// The same in an empty directory of the caller's.
+pub fn measured_in(
+    dir: &tempfile::TempDir,
+    arguments: &[&str],
+    document: &str,
+    section: &str,
+) -> Option<Measured> {
+    let results = place();
     let csv = results.path().join("rows.csv");
     let files = ["--json", "-", "--csv", csv.to_str().unwrap()];
     let out = command(dir.path(), &[arguments, &files].concat())

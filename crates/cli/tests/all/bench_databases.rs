@@ -1,0 +1,228 @@
+//! `logforce bench inserts` of a build with databases. Servers that are not installed are left out.
+
+use crate::common::{place, text};
+#[cfg(target_os = "linux")]
+use crate::runs::command;
+use crate::runs::{Measured, measured_in};
+use std::collections::BTreeSet;
+#[cfg(target_os = "linux")]
+use std::path::Path;
+
+const TINY: [&str; 7] = [
+    "inserts",
+    "--pairs",
+    "20",
+    "--clients",
+    "1,4",
+    "--seconds",
+    "0.02",
+];
+
+/// A new directory, which the user of a server may enter.
+fn open_place() -> tempfile::TempDir {
+    let dir = place();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    dir
+}
+
+#[test]
+fn every_system_that_is_there_has_rows_and_the_others_are_named() {
+    let dir = open_place();
+    let document = include_str!("../../../../docs/bench-json.md");
+    let arguments = [&TINY[..], &["--servers"]].concat();
+    let found = measured_in(&dir, &arguments, document, "## `logforce bench inserts`");
+    let Some(Measured { text, report, rows }) = found else {
+        return;
+    };
+    let systems: BTreeSet<&str> = rows.iter().filter_map(|r| r["system"].as_str()).collect();
+    assert!(
+        systems.contains("Logforce") && systems.contains("SQLite"),
+        "{systems:?}"
+    );
+    let notes = report["notes"].to_string();
+    for server in ["PostgreSQL", "MariaDB"] {
+        let is_missing = cfg!(not(unix)) || notes.contains(&format!("{server} is not installed"));
+        if is_missing {
+            logforce_testkit::skip!("{server} is not installed");
+        }
+        assert_eq!(
+            systems.contains(server),
+            !is_missing,
+            "{systems:?}\n{notes}"
+        );
+    }
+    for row in &rows {
+        assert!(
+            row["error"].is_null() && row["rows_checked"].as_u64() > Some(4),
+            "{row}"
+        );
+        assert!(
+            row["guarantee"].is_string() && row["evidence"].is_string(),
+            "{row}"
+        );
+        assert_eq!(
+            row["forces_per_commit"].is_null(),
+            row["system"] != "Logforce",
+            "{row}"
+        );
+    }
+    let conclusion = report["conclusion"].as_str().unwrap();
+    for system in systems {
+        assert!(
+            conclusion.contains(&format!("{system}: 20 inserts that are each forced")),
+            "{conclusion}"
+        );
+        assert!(text.contains(&format!("\n{system}")), "{text}");
+    }
+}
+
+/// A server that does not answer is no reason to measure nothing, and no password gets into a report.
+#[test]
+fn a_url_that_leads_nowhere_is_told_and_the_rest_is_measured() {
+    let dir = place();
+    let document = include_str!("../../../../docs/bench-json.md");
+    let urls = ["--postgres", "postgres://till:secret@%2Fnosuch/x"];
+    let found = measured_in(
+        &dir,
+        &[&TINY[..], &urls].concat(),
+        document,
+        "## `logforce bench inserts`",
+    );
+    let Some(Measured { report, rows, .. }) = found else {
+        return;
+    };
+    assert!(rows.iter().any(|r| r["system"] == "SQLite"));
+    let notes = report["notes"].to_string();
+    assert!(
+        notes.contains("That PostgreSQL is not measured: PostgreSQL: connecting"),
+        "{notes}"
+    );
+    let all = report.to_string();
+    assert!(
+        all.contains("till:***@") && !all.contains("secret"),
+        "{all}"
+    );
+}
+
+/// Processes that were told of `dir`: servers, what they start, and guards.
+#[cfg(target_os = "linux")]
+fn processes_of(dir: &Path) -> Vec<String> {
+    let name = dir.file_name().unwrap().to_string_lossy().into_owned();
+    let of = |entry: std::fs::DirEntry| {
+        let line = std::fs::read(entry.path().join("cmdline")).ok()?;
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        line.contains(&name).then_some(line)
+    };
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    all.filter_map(of).collect()
+}
+
+#[cfg(target_os = "linux")]
+mod ended {
+    use super::*;
+    use logforce_testkit::process::Start;
+    use rustix::process::{Pid, Signal, kill_process};
+    use std::process::{Child, Stdio};
+    use std::time::{Duration, Instant};
+
+    fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+        let start = Instant::now();
+        while !is_so() {
+            assert!(start.elapsed() < Duration::from_secs(120), "{what}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// The command under way, once `file` is below its temporary directory; `None`, and a line that
+    /// says so, where it ends before.
+    fn under_way(dir: &Path, file: &str) -> Option<Child> {
+        let arguments = [
+            "inserts",
+            "--servers",
+            "--pairs",
+            "1",
+            "--clients",
+            "1",
+            "--seconds",
+            "0.2",
+        ];
+        let mut child = command(dir, &arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .start()
+            .unwrap();
+        let is_there = || {
+            let inside = std::fs::read_dir(dir).unwrap().flatten();
+            inside.into_iter().any(|e| e.path().join(file).exists())
+        };
+        let mut has_ended = false;
+        until("nothing happens", || {
+            has_ended = child.try_wait().unwrap().is_some();
+            has_ended || is_there()
+        });
+        if has_ended {
+            logforce_testkit::skip!("no server of {file} is installed");
+            return None;
+        }
+        Some(child)
+    }
+
+    fn send(child: &Child, signal: Signal) {
+        kill_process(Pid::from_child(child), signal).unwrap();
+    }
+
+    fn is_empty(dir: &Path) -> bool {
+        std::fs::read_dir(dir).unwrap().next().is_none()
+    }
+
+    const POSTGRES: &str = "postgres/data/postmaster.pid";
+    const MARIADB: &str = "mariadb/data/ibdata1";
+
+    #[test]
+    fn a_signal_ends_the_servers_and_leaves_nothing() {
+        for (file, signal) in [
+            // While its files are made, and when it runs.
+            ("postgres/data", Signal::INT),
+            (POSTGRES, Signal::TERM),
+            (MARIADB, Signal::INT),
+            (MARIADB, Signal::HUP),
+        ] {
+            let dir = open_place();
+            let Some(child) = under_way(dir.path(), file) else {
+                return;
+            };
+            send(&child, signal);
+            let out = child.wait_with_output().unwrap();
+            let words = text(&out.stdout) + &text(&out.stderr);
+            assert_eq!(out.status.code(), Some(130), "{file}: {words}");
+            assert!(is_empty(dir.path()), "{file}");
+            assert_eq!(processes_of(dir.path()), Vec::<String>::new(), "{file}");
+        }
+    }
+
+    /// Nobody is left to end them but the guard.
+    #[test]
+    fn a_command_that_is_killed_leaves_no_server_and_no_file() {
+        for (file, twice) in [(POSTGRES, true), (POSTGRES, false), (MARIADB, false)] {
+            let dir = open_place();
+            let Some(mut child) = under_way(dir.path(), file) else {
+                return;
+            };
+            match twice {
+                true => {
+                    send(&child, Signal::INT);
+                    send(&child, Signal::INT);
+                }
+                false => send(&child, Signal::KILL),
+            }
+            child.wait().unwrap();
+            until("a server or a file is left", || {
+                is_empty(dir.path()) && processes_of(dir.path()).is_empty()
+            });
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! MariaDB, and MySQL by URL: when the redo log of InnoDB is forced, and the binary log beside it.
+
+#[cfg(unix)]
+mod server;
+mod worth;
+
+use crate::error::said;
+use crate::{Listed, Place, table_name};
+use logforce_measure::MeasureError;
+use logforce_measure::inserts::{Found, Ledger, Policy, Sale, Session, Setting, Table};
+use mysql::prelude::Queryable;
+use mysql::{Conn, Opts, Statement};
+use std::cell::Cell;
+use std::rc::Rc;
+
+const SYSTEM: &str = "MariaDB";
+
+/// The database in a server of ours.
+const DATABASE: &str = "till";
+
+/// Where the server is.
+#[derive(Clone)]
+enum Source {
+    /// It runs already, and its settings are its owner's.
+    Url(Opts),
+    /// It is ours.
+    #[cfg(unix)]
+    Own(Rc<server::Server>),
+}
+
+/// What decides when something is forced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Case {
+    policy: Policy,
+    /// `sync_binlog`, where the binary log is on.
+    binlog: Option<u64>,
+    /// `innodb_log_file_write_through`; `None` where the server does not have it.
+    through: Option<bool>,
+}
+
+/// Of a throw-away server.
+#[cfg(unix)]
+pub fn of_server(place: &Place) -> Result<Listed, MeasureError> {
+    let Some(server) = server::Server::new(place)? else {
+        return Ok(Listed::Missing(server::INSTALL.to_owned()));
+    };
+    let server = Rc::new(server);
+    server.ensure(&arguments(None, None))?;
+    let mut conn = connect(server.opts())?;
+    let create = format!("CREATE DATABASE {DATABASE}");
+    conn.query_drop(create)
+        .map_err(said(SYSTEM, "making a database"))?;
+    let (_, version) = name_and_version(&mut conn)?;
+    let through = read_through(&mut conn)?;
+    let mut cases = Vec::new();
+    for binlog in [None, Some(1), Some(0)] {
+        for through in through.map_or(vec![None], |_| vec![Some(false), Some(true)]) {
+            for policy in Policy::ALL {
+                cases.push(Case {
+                    policy,
+                    binlog,
+                    through,
+                });
+            }
+        }
+    }
+    let ledgers = cases.into_iter().map(|case| {
+        let setting = setting(SYSTEM, &version, case, Some(place));
+        ledger(Source::Own(Rc::clone(&server)), case, setting)
+    });
+    Ok(Listed::Ledgers(ledgers.collect()))
+}
+
+/// Of the server at `url`, with the settings that it has: they are the whole server's, and not this
+/// program's to change.
+pub fn of_url(url: &str, _: &Place) -> Result<Listed, MeasureError> {
+    let opts = Opts::from_url(url).map_err(said(SYSTEM, "reading the URL"))?;
+    let mut conn = connect(opts.clone())?;
+    let (system, version) = name_and_version(&mut conn)?;
+    let number = |conn: &mut Conn, name: &str| -> Result<u64, MeasureError> {
+        let value: Option<u64> = conn
+            .query_first(format!("SELECT @@GLOBAL.{name}"))
+            .map_err(said(SYSTEM, "asking for settings"))?;
+        Ok(value.unwrap_or_default())
+    };
+    let policy = match number(&mut conn, "innodb_flush_log_at_trx_commit")? {
+        0 => Policy::Later,
+        2 => Policy::Write,
+        _ => Policy::Force,
+    };
+    let binlog = match number(&mut conn, "log_bin")? {
+        0 => None,
+        _ => Some(number(&mut conn, "sync_binlog")?),
+    };
+    let case = Case {
+        policy,
+        binlog,
+        through: read_through(&mut conn)?,
+    };
+    let setting = setting(&system, &version, case, None);
+    Ok(Listed::Ledgers(vec![ledger(
+        Source::Url(opts),
+        case,
+        setting,
+    )]))
+}
+
+fn connect(opts: Opts) -> Result<Conn, MeasureError> {
+    Conn::new(opts).map_err(said(SYSTEM, "connecting"))
+}
+
+fn name_and_version(conn: &mut Conn) -> Result<(String, String), MeasureError> {
+    let version: Option<String> = conn
+        .query_first("SELECT VERSION()")
+        .map_err(said(SYSTEM, "asking for its version"))?;
+    let version = version.unwrap_or_default();
+    let system = if version.contains("MariaDB") {
+        SYSTEM
+    } else {
+        "MySQL"
+    };
+    let number = version.split('-').next().unwrap_or_default();
+    Ok((system.to_owned(), number.to_owned()))
+}
+
+/// Newer servers can have each write of the redo log durable by itself.
+fn read_through(conn: &mut Conn) -> Result<Option<bool>, MeasureError> {
+    let asked: Option<(String, String)> = conn
+        .query_first("SHOW GLOBAL VARIABLES LIKE 'innodb_log_file_write_through'")
+        .map_err(said(SYSTEM, "asking for settings"))?;
+    Ok(asked.map(|(_, value)| value == "ON"))
+}
+
+/// What the server is started with.
+fn arguments(binlog: Option<u64>, through: Option<bool>) -> Vec<String> {
+    let mut arguments = Vec::new();
+    if binlog.is_some() {
+        arguments.extend(["--log-bin=binlog".to_owned(), "--server-id=1".to_owned()]);
+    }
+    if let Some(through) = through {
+        let on_off = if through { "ON" } else { "OFF" };
+        arguments.push(format!("--innodb-log-file-write-through={on_off}"));
+    }
+    arguments
+}
+
+fn ledger(source: Source, case: Case, setting: Setting) -> Box<dyn Ledger> {
+    Box::new(Mysql {
+        setting,
+        source,
+        case,
+        table: table_name(),
+        made: Cell::new(false),
+    })
+}
+
+/// `place` is where its files are; `None` where that is not known.
+fn setting(system: &str, version: &str, case: Case, place: Option<&Place>) -> Setting {
+    let mut settings = format!("trx_commit={}", case.policy.number());
+    match case.binlog {
+        Some(sync) => settings.push_str(&format!(", sync_binlog={sync}")),
+        None => settings.push_str(", no binlog"),
+    }
+    if case.through == Some(true) {
+        settings.push_str(", write_through");
+    }
+    // Both logs forced, or neither.
+    let goes_together = match case.binlog {
+        Some(sync) => (sync == 1) == (case.policy == Policy::Force) || place.is_none(),
+        None => true,
+    };
+    Setting {
+        system: system.to_owned(),
+        version: version.to_owned(),
+        settings,
+        policy: Some(case.policy),
+        second_log: Some(case.binlog.is_some()),
+        usual: goes_together && (case.through != Some(true) || place.is_none()),
+        worth: worth::worth(case, place.map(|p| &p.facts)),
+        on_this_disk: place.is_some(),
+        by_fua: case.through == Some(true),
+    }
+}
+
+struct Mysql {
+    setting: Setting,
+    source: Source,
+    case: Case,
+    table: String,
+    /// There is a table of ours.
+    made: Cell<bool>,
+}
+
+impl Mysql {
+    /// A server that has the settings, where they are ours to decide.
+    fn opts(&self) -> Result<Opts, MeasureError> {
+        match &self.source {
+            Source::Url(opts) => Ok(opts.clone()),
+            #[cfg(unix)]
+            Source::Own(server) => {
+                server.ensure(&arguments(self.case.binlog, self.case.through))?;
+                let opts = mysql::OptsBuilder::from_opts(server.opts());
+                Ok(opts.db_name(Some(DATABASE)).into())
+            }
+        }
+    }
+
+    fn drop_table(&self, conn: &mut Conn) -> Result<(), MeasureError> {
+        let drop = format!("DROP TABLE {}", self.table);
+        conn.query_drop(drop)
+            .map_err(said(SYSTEM, "dropping the table"))?;
+        self.made.set(false);
+        Ok(())
+    }
+}
+
+impl Drop for Mysql {
+    fn drop(&mut self) {
+        // With a server of ours the table goes with it.
+        if let (true, Source::Url(opts)) = (self.made.get(), &self.source)
+            && let Ok(mut conn) = connect(opts.clone())
+        {
+            let _ = self.drop_table(&mut conn);
+        }
+    }
+}
+
+impl Ledger for Mysql {
+    fn setting(&self) -> &Setting {
+        &self.setting
+    }
+
+    fn open(&self) -> Result<Box<dyn Table>, MeasureError> {
+        let opts = self.opts()?;
+        let mut conn = connect(opts.clone())?;
+        if !matches!(self.source, Source::Url(_)) {
+            let mut settings = vec![(
+                "innodb_flush_log_at_trx_commit",
+                u64::from(self.case.policy.number()),
+            )];
+            settings.extend(self.case.binlog.map(|sync| ("sync_binlog", sync)));
+            for (name, value) in settings {
+                let set = format!("SET GLOBAL {name} = {value}");
+                conn.query_drop(set).map_err(said(SYSTEM, "SET GLOBAL"))?;
+            }
+        }
+        let create = format!(
+            "CREATE TABLE {} ({}) ENGINE=InnoDB",
+            self.table,
+            Sale::COLUMNS
+        );
+        conn.query_drop(create)
+            .map_err(said(SYSTEM, "making the table"))?;
+        self.made.set(true);
+        Ok(Box::new(Open {
+            opts,
+            insert: format!("INSERT INTO {} VALUES (?, ?, ?, ?, ?, ?, ?, ?)", self.table),
+        }))
+    }
+
+    fn read_back(&self, found: &mut Found) -> Result<(), MeasureError> {
+        let mut conn = connect(self.opts()?)?;
+        let select = format!("SELECT {} FROM {}", Sale::NAMES, self.table);
+        let read = read(&mut conn, &select, found).map_err(said(SYSTEM, "reading the table"));
+        self.drop_table(&mut conn)?;
+        read
+    }
+}
+
+type Row = (i64, i32, i64, i32, i32, i64, i64, String);
+
+fn read(conn: &mut Conn, select: &str, found: &mut Found) -> mysql::Result<()> {
+    for row in conn.query_iter(select)? {
+        // What does not fit is not as it was inserted.
+        let row = mysql::from_row_opt::<Row>(row?).ok();
+        let sale = row.map(|r| Sale {
+            id: u64::try_from(r.0).unwrap_or(u64::MAX),
+            till: r.1,
+            receipt: r.2,
+            line: r.3,
+            quantity: r.4,
+            price_cents: r.5,
+            sold_at: r.6,
+            article: r.7,
+        });
+        found.see(sale.as_ref());
+    }
+    Ok(())
+}
+
+struct Open {
+    opts: Opts,
+    insert: String,
+}
+
+impl Table for Open {
+    fn session(&self) -> Result<Box<dyn Session>, MeasureError> {
+        let mut conn = connect(self.opts.clone())?;
+        let insert = conn
+            .prep(&self.insert)
+            .map_err(said(SYSTEM, "preparing the insert"))?;
+        Ok(Box::new(Connected { conn, insert }))
+    }
+}
+
+struct Connected {
+    conn: Conn,
+    insert: Statement,
+}
+
+impl Session for Connected {
+    fn insert_and_commit(&mut self, sale: &Sale) -> Result<(), MeasureError> {
+        // By default each statement is a transaction.
+        let row: Row = (
+            sale.id.cast_signed(),
+            sale.till,
+            sale.receipt,
+            sale.line,
+            sale.quantity,
+            sale.price_cents,
+            sale.sold_at,
+            sale.article.clone(),
+        );
+        self.conn
+            .exec_drop(&self.insert, row)
+            .map_err(said(SYSTEM, "inserting"))
+    }
+}

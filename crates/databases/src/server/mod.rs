@@ -1,0 +1,199 @@
+//! Throw-away servers: in a directory of their own, by unix sockets only, as an unprivileged user, and
+//! gone afterwards, however this process ends.
+
+mod guard;
+mod home;
+mod programs;
+mod user;
+
+pub use home::Home;
+pub use programs::{Programs, beside_each_other};
+pub use user::User;
+
+use guard::Guard;
+use logforce_measure::{Interrupt, MeasureError};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a server may take to accept connections, or to make its files.
+const TO_START: Duration = Duration::from_secs(120);
+/// How long it may take to end before it is killed.
+const TO_STOP: Duration = Duration::from_secs(30);
+/// Between two looks whether it is so far.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A server that runs. Dropped, it is ended without ceremony: its files are not needed any more.
+pub struct Running {
+    name: &'static str,
+    child: Child,
+    /// The signal that ends it at once.
+    at_once: Signal,
+}
+
+/// `program` as the home's user, with nothing of this process's surroundings.
+fn command(program: &Path, home: &Home) -> Result<Command, MeasureError> {
+    let mut command = Command::new(program);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    command
+        .env_clear()
+        .env("PATH", path)
+        .env("LC_ALL", "C")
+        .env("HOME", home.path())
+        .env("TMPDIR", home.path())
+        .current_dir(home.path())
+        .stdin(Stdio::null())
+        // A Ctrl-C of the terminal is for this process, which then ends the server in its own way.
+        .process_group(0);
+    if let Some(user) = home.user() {
+        command.uid(user.uid).gid(user.gid);
+    }
+    let writing = |path: &Path| MeasureError::io(format!("writing {}", path.display()));
+    let path = home.output();
+    let output = File::options().create(true).append(true).open(&path);
+    let output = output.map_err(writing(&path))?;
+    command
+        .stderr(output.try_clone().map_err(writing(&path))?)
+        .stdout(output);
+    Ok(command)
+}
+
+/// Runs a program that ends by itself.
+pub fn run(
+    name: &'static str,
+    program: &Path,
+    arguments: &[String],
+    home: &Home,
+    interrupt: &Interrupt,
+) -> Result<(), MeasureError> {
+    let mut command = command(program, home)?;
+    let starting = format!("starting {}", program.display());
+    let child = command
+        .args(arguments)
+        .spawn()
+        .map_err(MeasureError::io(starting))?;
+    // It is one of a group that it leads, so that what it starts goes with it.
+    let mut group = Group(child);
+    let start = Instant::now();
+    loop {
+        if let Some(status) = ended(&mut group.0)? {
+            return if status.success() {
+                Ok(())
+            } else {
+                Err(failed(name, &format!("{} failed", program.display()), home))
+            };
+        }
+        interrupt.check()?;
+        if start.elapsed() > TO_START {
+            return Err(failed(
+                name,
+                &format!("{} does not end", program.display()),
+                home,
+            ));
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+struct Group(Child);
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Ok(None) = self.0.try_wait() {
+            let _ = kill_process_group(Pid::from_child(&self.0), Signal::KILL);
+            let _ = self.0.wait();
+        }
+    }
+}
+
+impl Running {
+    /// Starts a server, and waits until `answers` says that it accepts connections.
+    pub fn start(
+        name: &'static str,
+        program: &Path,
+        arguments: &[String],
+        home: &Home,
+        at_once: Signal,
+        interrupt: &Interrupt,
+        answers: impl Fn() -> bool,
+    ) -> Result<Running, MeasureError> {
+        let mut command = command(program, home)?;
+        let starting = format!("starting {}", program.display());
+        let child = command
+            .args(arguments)
+            .spawn()
+            .map_err(MeasureError::io(starting))?;
+        home.guard().watch(child.id(), at_once);
+        let mut running = Running {
+            name,
+            child,
+            at_once,
+        };
+        let start = Instant::now();
+        while !answers() {
+            interrupt.check()?;
+            if ended(&mut running.child)?.is_some() {
+                home.guard().forget();
+                return Err(failed(name, "the server ended at its start", home));
+            }
+            if start.elapsed() > TO_START {
+                return Err(failed(name, "the server does not answer", home));
+            }
+            std::thread::sleep(LOOK);
+        }
+        Ok(running)
+    }
+
+    /// Ends it in the orderly way, by `signal`, so that it can be started again.
+    pub fn stop(mut self, signal: Signal, home: &Home) -> Result<(), MeasureError> {
+        let _ = kill_process(Pid::from_child(&self.child), signal);
+        let start = Instant::now();
+        while ended(&mut self.child)?.is_none() {
+            if start.elapsed() > TO_STOP {
+                return Err(failed(self.name, "the server does not end", home));
+            }
+            std::thread::sleep(LOOK);
+        }
+        home.guard().forget();
+        Ok(())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let pid = Pid::from_child(&self.child);
+        let start = Instant::now();
+        let mut asked = false;
+        while let Ok(None) = self.child.try_wait() {
+            if !asked {
+                let _ = kill_process(pid, self.at_once);
+                asked = true;
+            }
+            if start.elapsed() > TO_STOP {
+                // Those that it started are of its group.
+                let _ = kill_process_group(pid, Signal::KILL);
+                let _ = self.child.wait();
+                return;
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+}
+
+fn ended(child: &mut Child) -> Result<Option<ExitStatus>, MeasureError> {
+    child
+        .try_wait()
+        .map_err(MeasureError::io("waiting for a server"))
+}
+
+/// What went wrong, with the end of what the program said.
+fn failed(name: &str, what: &str, home: &Home) -> MeasureError {
+    let said = std::fs::read(home.output()).unwrap_or_default();
+    let said = String::from_utf8_lossy(&said);
+    let lines: Vec<&str> = said.lines().filter(|l| !l.trim().is_empty()).collect();
+    let last = lines[lines.len().saturating_sub(4)..].join(" / ");
+    MeasureError::NotOffered(format!("{name}: {what}; it said: {last}"))
+}

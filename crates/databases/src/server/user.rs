@@ -1,0 +1,48 @@
+//! Servers refuse to run as root.
+
+use logforce_measure::MeasureError;
+use std::process::Command;
+
+/// A user of the system.
+#[derive(Debug, Clone)]
+pub struct User {
+    /// The name.
+    pub name: String,
+    /// The number.
+    pub uid: u32,
+    /// The number of the group.
+    pub gid: u32,
+}
+
+impl User {
+    /// The first of `names` that exists, else `nobody`; `None` where this process is not root's and
+    /// servers can run as its user.
+    pub fn unprivileged(names: &[&str]) -> Result<Option<User>, MeasureError> {
+        if !rustix::process::geteuid().is_root() {
+            return Ok(None);
+        }
+        let user = names.iter().chain(&["nobody"]).find_map(|n| User::named(n));
+        match user {
+            Some(user) => Ok(Some(user)),
+            None => Err(MeasureError::NotOffered(
+                "servers do not run as root, and there is no user `nobody`: run this as another user"
+                    .to_owned(),
+            )),
+        }
+    }
+
+    /// As the system's own list of users says, wherever that is kept.
+    fn named(name: &str) -> Option<User> {
+        let number = |flag: &str| {
+            let out = Command::new("id").args([flag, name]).output().ok()?;
+            let number = String::from_utf8(out.stdout).ok()?.trim().parse().ok()?;
+            // Not root again.
+            Some(number).filter(|n: &u32| out.status.success() && *n != 0)
+        };
+        Some(User {
+            name: name.to_owned(),
+            uid: number("-u")?,
+            gid: number("-g")?,
+        })
+    }
+}

@@ -1,0 +1,71 @@
+//! Measuring some ledgers on the disk that the build is on.
+
+use logforce_databases::Place;
+use logforce_measure::Interrupt;
+use logforce_measure::counters::NoCounters;
+use logforce_measure::group::Setup;
+use logforce_measure::inserts::report::Row;
+use logforce_measure::inserts::{Ledger, Options, facts, run};
+use logforce_measure::progress::Silent;
+use logforce_measure::space::Space;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A new directory, which the user of a server may enter.
+pub fn place() -> tempfile::TempDir {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    dir
+}
+
+fn setup(dir: &Path) -> Setup {
+    Setup {
+        system: Arc::new(logforce_device_os::OsSystem::new()),
+        path: dir.to_owned(),
+        space: Space { free: 0, total: 0 },
+        counters: Rc::new(NoCounters),
+        interrupt: Interrupt::new(),
+        progress: Rc::new(Silent),
+    }
+}
+
+/// For databases in `dir`.
+pub fn database_place(dir: &Path) -> Place {
+    Place {
+        path: dir.to_owned(),
+        facts: facts(&setup(dir)).unwrap(),
+        interrupt: Interrupt::new(),
+        clients: 4,
+    }
+}
+
+/// A row for one client and one for four, of each ledger; none of them has an error.
+pub fn measured(dir: &Path, ledgers: &[Box<dyn Ledger>]) -> Vec<Row> {
+    let options = Options {
+        pairs: 20,
+        clients: vec![1, 4],
+        time: Duration::from_millis(30),
+    };
+    let setup = setup(dir);
+    let facts = facts(&setup).unwrap();
+    let rows = run(&options, &setup, facts, ledgers).unwrap().rows;
+    assert_eq!(rows.len(), 2 * ledgers.len());
+    for row in &rows {
+        assert_eq!(row.error, None, "{row:?}");
+        // 5 of each client's before the clock starts.
+        let one = row.clients == 1;
+        let all = row.commits + if one { 20 + 2 * 5 } else { 4 * 5 };
+        assert_eq!(
+            (row.rows_checked, row.pairs_s.is_some()),
+            (Some(all), one),
+            "{row:?}"
+        );
+    }
+    rows
+}
