@@ -34,6 +34,11 @@ pub enum Listed {
     Missing(String),
 }
 
+/// What a server that runs already is called in reports: a throw-away one may stand beside it.
+fn by_url(system: &str) -> String {
+    format!("{system} by URL")
+}
+
 /// The name of a table that nobody else has.
 fn table_name() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);

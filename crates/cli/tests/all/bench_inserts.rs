@@ -120,7 +120,7 @@ fn two_logs_are_in_step_after_a_run_that_was_cut_short() {
         return;
     }
     assert_eq!(out.status.code(), Some(130), "{words}");
-    assert!(words.contains("Interrupted: whole rows"), "{words}");
+    assert!(words.contains("until then, in whole rows"), "{words}");
     assert_empty(dir.path());
     let report: Value = serde_json::from_slice(&std::fs::read(json).unwrap()).unwrap();
     assert_eq!(report["interrupted"], true);

@@ -5,17 +5,19 @@ mod server;
 mod worth;
 
 use crate::error::said;
-use crate::{Listed, Place, table_name};
+use crate::{Listed, Place, by_url, table_name};
 use logforce_measure::MeasureError;
 use logforce_measure::inserts::{Found, Ledger, Policy, Sale, Session, Setting, Table};
 use mysql::prelude::Queryable;
 use mysql::{Conn, Opts, Statement};
 use std::cell::Cell;
+#[cfg(unix)]
 use std::rc::Rc;
 
 const SYSTEM: &str = "MariaDB";
 
 /// The database in a server of ours.
+#[cfg(unix)]
 const DATABASE: &str = "till";
 
 /// Where the server is.
@@ -97,7 +99,7 @@ pub fn of_url(url: &str, _: &Place) -> Result<Listed, MeasureError> {
         binlog,
         through: read_through(&mut conn)?,
     };
-    let setting = setting(&system, &version, case, None);
+    let setting = setting(&by_url(&system), &version, case, None);
     Ok(Listed::Ledgers(vec![ledger(
         Source::Url(opts),
         case,
@@ -132,6 +134,7 @@ fn read_through(conn: &mut Conn) -> Result<Option<bool>, MeasureError> {
 }
 
 /// What the server is started with.
+#[cfg(unix)]
 fn arguments(binlog: Option<u64>, through: Option<bool>) -> Vec<String> {
     let mut arguments = Vec::new();
     if binlog.is_some() {

@@ -5,13 +5,14 @@ mod server;
 
 use crate::error::said;
 use crate::worth::{SYNCED, documented, elsewhere, forced};
-use crate::{Listed, Place, table_name};
+use crate::{Listed, Place, by_url, table_name};
 use logforce_device::{Assessment, FileState, Guarantee, Method};
 use logforce_measure::MeasureError;
 use logforce_measure::inserts::{Found, Ledger, Policy, Sale, Session, Setting, Table};
 use postgres::fallible_iterator::FallibleIterator;
 use postgres::{Client, Config, NoTls, Statement};
 use std::cell::Cell;
+#[cfg(unix)]
 use std::rc::Rc;
 
 const SYSTEM: &str = "PostgreSQL";
@@ -137,7 +138,11 @@ fn setting(server: &Server, waits: bool, method: &str, is_own: bool, place: &Pla
         (true, true) => Some(elsewhere(SYNCED)),
     };
     Setting {
-        system: SYSTEM.to_owned(),
+        system: if is_own {
+            SYSTEM.to_owned()
+        } else {
+            by_url(SYSTEM)
+        },
         version: server.version.clone(),
         settings: format!("synchronous_commit={on_off}, {method}"),
         policy: Some(if waits { Policy::Force } else { Policy::Later }),

@@ -22,10 +22,10 @@ while read -r word number name; do
     esac
 done
 if [ -n "$pid" ]; then
-    kill -"$signal" "$pid" 2>/dev/null
+    kill -s "$signal" -- "-$pid" 2>/dev/null
     n=0
-    while kill -0 "$pid" 2>/dev/null && [ $n -lt 100 ]; do sleep 0.1; n=$((n + 1)); done
-    kill -KILL "$pid" 2>/dev/null
+    while kill -s 0 -- "-$pid" 2>/dev/null && [ $n -lt 100 ]; do sleep 0.1; n=$((n + 1)); done
+    kill -s KILL -- "-$pid" 2>/dev/null
 fi
 rm -rf "$@"
 "#;
@@ -56,7 +56,7 @@ impl Guard {
         })
     }
 
-    /// From now on a process of that number is to be ended by that signal.
+    /// From now on the group that a process of that number leads is to be ended by that signal.
     pub fn watch(&self, pid: u32, signal: Signal) {
         let name = if signal == Signal::QUIT {
             "QUIT"

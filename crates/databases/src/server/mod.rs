@@ -77,9 +77,11 @@ pub fn run(
         .map_err(MeasureError::io(starting))?;
     // It is one of a group that it leads, so that what it starts goes with it.
     let mut group = Group(child);
+    home.guard().watch(group.0.id(), Signal::KILL);
     let start = Instant::now();
     loop {
         if let Some(status) = ended(&mut group.0)? {
+            home.guard().forget();
             return if status.success() {
                 Ok(())
             } else {

@@ -9,6 +9,10 @@ use logforce_measure::inserts::report::Row;
 
 /// Nothing is claimed of a disk that is not known.
 fn assert_elsewhere(rows: &[Row]) {
+    assert!(
+        rows.iter().all(|r| r.system.ends_with(" by URL")),
+        "{rows:?}"
+    );
     for row in rows.iter().filter(|r| r.policy == Some(1)) {
         assert_eq!(row.verdict, Some(Verdict::Unknown), "{row:?}");
         assert_eq!(row.device_writes_per_commit, None, "{row:?}");

@@ -334,7 +334,7 @@ pub fn text(report: &Report, pairs: u64, width: usize) -> String {
     let title = "Inserts that are committed one by one";
     let mut text = wrap(&format!("{title}; {}", head.machine), width, 0);
     if head.interrupted {
-        text.push_str("Interrupted: whole rows are what was measured until then.\n");
+        text.push_str("Interrupted: this is what was measured until then, in whole rows.\n");
     }
     text.push('\n');
     let titled = report.rows.iter().map(|r| (r.title(), r.clone()));
