@@ -50,6 +50,10 @@ pub enum Kind {
     Pages,
     /// Small commits to a large file.
     Map,
+    /// Writes in flight by size.
+    Sweep,
+    /// Inserts at a till.
+    Inserts,
 }
 
 /// What rows are compared by.
@@ -69,6 +73,12 @@ const RATE: Metric = Metric {
     more_is_better: true,
 };
 
+const CHUNKS: Metric = Metric {
+    field: "chunks_per_s",
+    unit: "chunks/s",
+    more_is_better: true,
+};
+
 const TIME: Metric = Metric {
     field: "ms_per_commit",
     unit: "ms a commit",
@@ -77,7 +87,14 @@ const TIME: Metric = Metric {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 4] = [Kind::Journal, Kind::Group, Kind::Pages, Kind::Map];
+    pub const ALL: [Kind; 6] = [
+        Kind::Journal,
+        Kind::Group,
+        Kind::Pages,
+        Kind::Map,
+        Kind::Sweep,
+        Kind::Inserts,
+    ];
 
     /// `schema` in its JSON.
     pub fn schema(self) -> &'static str {
@@ -86,6 +103,8 @@ impl Kind {
             Kind::Group => logforce_measure::group::report::SCHEMA,
             Kind::Pages => logforce_measure::pages::report::SCHEMA,
             Kind::Map => logforce_measure::map::report::SCHEMA,
+            Kind::Sweep => logforce_measure::sweep::report::SCHEMA,
+            Kind::Inserts => logforce_measure::inserts::report::SCHEMA,
         }
     }
 
@@ -95,6 +114,8 @@ impl Kind {
             Kind::Group => logforce_measure::group::report::VERSION,
             Kind::Pages => logforce_measure::pages::report::VERSION,
             Kind::Map => logforce_measure::map::report::VERSION,
+            Kind::Sweep => logforce_measure::sweep::report::VERSION,
+            Kind::Inserts => logforce_measure::inserts::report::VERSION,
         };
         version.into()
     }
@@ -106,6 +127,8 @@ impl Kind {
             Kind::Group => "group",
             Kind::Pages => "pages",
             Kind::Map => "map",
+            Kind::Sweep => "journal --sweep",
+            Kind::Inserts => "inserts",
         }
     }
 
@@ -116,6 +139,8 @@ impl Kind {
             Kind::Group => "Commits to one log by many threads",
             Kind::Pages => "Commits of N pages and a header",
             Kind::Map => "Small commits to a large file",
+            Kind::Sweep => "How many writes in flight, and of what size",
+            Kind::Inserts => "What durability costs at a till",
         }
     }
 
@@ -126,6 +151,8 @@ impl Kind {
             Kind::Group => &["threads", "record_bytes"],
             Kind::Pages => &["layout", "way", "pages"],
             Kind::Map => &["file_bytes", "method"],
+            Kind::Sweep => &["method", "queue", "chunk_bytes", "depth"],
+            Kind::Inserts => &["system", "settings", "clients"],
         }
     }
 
@@ -133,7 +160,8 @@ impl Kind {
     pub fn metric(self) -> Metric {
         match self {
             Kind::Journal | Kind::Map => TIME,
-            Kind::Group | Kind::Pages => RATE,
+            Kind::Group | Kind::Pages | Kind::Inserts => RATE,
+            Kind::Sweep => CHUNKS,
         }
     }
 }
@@ -156,6 +184,11 @@ impl Row {
     /// A word; empty if there is none.
     pub fn text(&self, field: &str) -> &str {
         self.0.get(field).and_then(Value::as_str).unwrap_or("")
+    }
+
+    /// Yes or no; `None` if that is not said.
+    pub fn flag(&self, field: &str) -> Option<bool> {
+        self.0.get(field)?.as_bool()
     }
 
     /// Why there are no numbers.
@@ -276,6 +309,18 @@ impl Document {
             .flatten()
             .filter_map(Value::as_str)
             .collect()
+    }
+
+    /// A whole number of the head; 0 if there is none.
+    pub fn count(&self, field: &str) -> u64 {
+        self.head.get(field).and_then(Value::as_u64).unwrap_or(0)
+    }
+
+    /// Objects of the head beside its rows.
+    pub fn objects(&self, field: &str) -> Vec<Row> {
+        let all = self.head.get(field).and_then(Value::as_array);
+        let all = all.into_iter().flatten().filter_map(Value::as_object);
+        all.cloned().map(Row).collect()
     }
 
     /// The user stopped it.

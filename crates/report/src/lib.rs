@@ -32,7 +32,7 @@ pub fn html(document: &Document) -> String {
 pub fn svgs(document: &Document) -> Vec<(String, String)> {
     let sections = scenario::sections(document);
     let figures = sections.iter().flat_map(|s: &Section| &s.figures);
-    let name = document.kind().name();
+    let name = document.kind().name().replace(" --", "-");
     figures
         .map(|f| (format!("{name}-{}.svg", f.id), chart::file(f)))
         .collect()

@@ -98,6 +98,8 @@ pub const TABLE: &[Row] = &[
         name: "logforce-report",
         may_use: &["logforce-measure", "logforce-device"],
         why: "it draws what a scenario wrote as JSON; it measures nothing",
+    },
+    Row {
         name: "logforce-databases",
         may_use: &["logforce-measure", "logforce-device", "logforce-device-os"],
         why: "it makes databases look like the log to the measuring crate; the real system is for its \

@@ -22,7 +22,7 @@ pub use found::{Checked, Found};
 pub use in_step::bring_into_step;
 pub use ledger::{Ledger, Policy, Session, Setting, Table};
 pub use logs::ledgers;
-pub use published::PAIRS;
+pub use published::{P5, PAIRS};
 pub use sale::Sale;
 
 use crate::MeasureError;

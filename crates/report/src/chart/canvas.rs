@@ -24,7 +24,7 @@ impl Width {
 /// Height of a line of words.
 pub const LINE: f64 = 18.0;
 /// About the width of a character of the size used.
-const CHARACTER: f64 = 7.0;
+const CHARACTER: f64 = 7.7;
 
 /// About how wide words are.
 pub fn width_of(text: &str) -> f64 {
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn words_are_cut() {
-        assert_eq!(cut("abcdefgh", 28.0), "abc…");
+        assert_eq!(cut("abcdefgh", 32.0), "abc…");
         assert_eq!(cut("abc", 28.0), "abc");
     }
 

@@ -16,6 +16,8 @@ pub struct Heat {
     pub down: String,
     /// The unit of the values.
     pub unit: String,
+    /// Of each row the column whose cell has an outline.
+    pub outlined: Vec<Option<usize>>,
 }
 
 /// Shades of the style sheet.
@@ -69,6 +71,10 @@ impl Heat {
                     Some(value) => (format!("h{}", shade(*value)), axis(*value)),
                     None => ("h-none".to_owned(), "–".to_owned()),
                 };
+                let class = match self.outlined.get(r) {
+                    Some(Some(column)) if *column == n => format!("{class} outlined"),
+                    _ => class,
+                };
                 let column = self.columns.get(n).map_or("", String::as_str);
                 let title = format!("{name}, {column}: {text} {}", self.unit);
                 canvas.rect(
@@ -79,7 +85,12 @@ impl Heat {
                 );
                 if width_of(&text) < gap {
                     let at = (x + gap / 2.0 - 1.0, y + CELL / 2.0 + 4.0);
-                    canvas.text(&format!("in-cell t-{class}"), at, Anchor::Middle, &text);
+                    canvas.text(
+                        &format!("in-cell t-{}", class.split(' ').next().unwrap_or("")),
+                        at,
+                        Anchor::Middle,
+                        &text,
+                    );
                 }
             }
         }

@@ -192,6 +192,8 @@ fn key(kind: Kind, row: &Row) -> String {
         "bytes" | "record_bytes" | "chunk_bytes" => Some(bytes(row.count(field))),
         "file_bytes" => Some(format!("file of {}", bytes(row.count(field)))),
         "threads" => Some(format!("{} thr.", row.count(field))),
+        "depth" => Some(format!("{} in flight", row.count(field))),
+        "clients" => Some(format!("{} clients", row.count(field))),
         "pages" => Some(format!("{} pages", row.count(field))),
         _ => Some(row.text(field).to_owned()).filter(|t| !t.is_empty()),
     });

@@ -50,7 +50,13 @@ fn name(row: &Row) -> String {
 }
 
 fn pairs(rows: &[(String, &Row)]) -> Option<Figure> {
-    let mut table = Table::new(["system and settings", "seconds", "commits/s", "99 % within", "survives"]);
+    let mut table = Table::new([
+        "system and settings",
+        "seconds",
+        "commits/s",
+        "99 % within",
+        "survives",
+    ]);
     let mut dots = Vec::new();
     for (name, row) in rows {
         let seconds = row.number("pairs_s")?;
@@ -90,7 +96,11 @@ fn clients(durable: &[&Row]) -> Option<Figure> {
     let numbers = steps(durable, "clients");
     let most = numbers.last().copied()?;
     let mut best: Vec<&Row> = Vec::new();
-    let mut of_most: Vec<&Row> = durable.iter().copied().filter(|r| r.count("clients") == most).collect();
+    let mut of_most: Vec<&Row> = durable
+        .iter()
+        .copied()
+        .filter(|r| r.count("clients") == most)
+        .collect();
     let rate = |r: &Row| r.number("commits_per_s").unwrap_or(0.0);
     of_most.sort_by(|a, b| rate(b).total_cmp(&rate(a)));
     for row in of_most {
@@ -101,14 +111,24 @@ fn clients(durable: &[&Row]) -> Option<Figure> {
     best.truncate(MOST);
     let series = best.iter().map(|of| {
         let wanted = name(of);
-        let at = |n: &u64| durable.iter().find(|r| r.count("clients") == *n && name(r) == wanted);
-        let points = numbers.iter().map(|n| at(n)?.number("commits_per_s").map(Point::of)).collect();
+        let at = |n: &u64| {
+            durable
+                .iter()
+                .find(|r| r.count("clients") == *n && name(r) == wanted)
+        };
+        let points = numbers
+            .iter()
+            .map(|n| at(n)?.number("commits_per_s").map(Point::of))
+            .collect();
         (wanted.clone(), points, false)
     });
     Against {
         id: "clients".to_owned(),
         title: "Durable commits per second by clients".to_owned(),
-        caption: format!("Of each system the durable setting that is fastest with {}.", count(most, "client")),
+        caption: format!(
+            "Of each system the durable setting that is fastest with {}.",
+            count(most, "client")
+        ),
         steps: numbers.iter().map(u64::to_string).collect(),
         across: "clients".to_owned(),
         unit: "commits/s".to_owned(),
@@ -122,28 +142,51 @@ fn published(rows: &[&Row]) -> Option<Figure> {
     let ours = |system: &str, policy: u8, second_log: bool| {
         let is_it = |r: &&&Row| {
             let log = r.flag("second_log").unwrap_or(false);
-            r.text("system").starts_with(system) && r.number("policy") == Some(policy.into()) && log == second_log
+            r.text("system").starts_with(system)
+                && r.number("policy") == Some(policy.into())
+                && log == second_log
         };
-        let seconds = rows.iter().filter(is_it).filter_map(|r| r.number("pairs_s"));
+        let seconds = rows
+            .iter()
+            .filter(is_it)
+            .filter_map(|r| r.number("pairs_s"));
         seconds.min_by(f64::total_cmp)
     };
     let systems = ["Logforce", "MariaDB"].map(|s| (s, ours(s, 1, false)));
-    let systems: Vec<(&str, f64)> = systems.into_iter().filter_map(|(s, base)| Some((s, base?))).collect();
+    let systems: Vec<(&str, f64)> = systems
+        .into_iter()
+        .filter_map(|(s, base)| Some((s, base?)))
+        .collect();
     if systems.is_empty() {
         return None;
     }
-    let base = P5.iter().find(|p| p.policy == Policy::Force && !p.second_log)?;
+    let base = P5
+        .iter()
+        .find(|p| p.policy == Policy::Force && !p.second_log)?;
     let mut series: Vec<String> = systems.iter().map(|(s, _)| format!("{s} here")).collect();
     series.extend(["published, Windows", "published, Linux"].map(str::to_owned));
     let mut table = Table::new(["policy"]);
     table.heads.extend(series.iter().cloned());
     let bars = P5.iter().map(|p| {
-        let log = if p.second_log { "with a second log" } else { "one log" };
+        let log = if p.second_log {
+            "with a second log"
+        } else {
+            "one log"
+        };
         let label = format!("policy {}, {log}", p.policy.number());
-        let of = |(system, base): &(&str, f64)| ours(system, p.policy.number(), p.second_log).map(|s| s / base);
+        let of = |(system, base): &(&str, f64)| {
+            ours(system, p.policy.number(), p.second_log).map(|s| s / base)
+        };
         let mut values: Vec<Option<f64>> = systems.iter().map(of).collect();
-        values.extend([Some(p.windows_s / base.windows_s), Some(p.linux_s / base.linux_s)]);
-        table.push([label.clone()].into_iter().chain(values.iter().map(|v| value(*v, 2))));
+        values.extend([
+            Some(p.windows_s / base.windows_s),
+            Some(p.linux_s / base.linux_s),
+        ]);
+        table.push(
+            [label.clone()]
+                .into_iter()
+                .chain(values.iter().map(|v| value(*v, 2))),
+        );
         (label, values)
     });
     let bars = bars.collect();

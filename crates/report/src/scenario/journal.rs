@@ -205,6 +205,7 @@ fn states(raw: &[&Row]) -> Option<Figure> {
             rows,
             down: "method".to_owned(),
             unit: "× its fastest".to_owned(),
+            outlined: Vec::new(),
         }),
         table,
     })

@@ -1,10 +1,12 @@
 //! Which figures each scenario has.
 
 mod group;
+mod inserts;
 mod journal;
 mod map;
 mod pages;
 mod parts;
+mod sweep;
 
 use crate::document::{Document, Kind};
 use crate::figure::Section;
@@ -16,6 +18,8 @@ pub fn sections(document: &Document) -> Vec<Section> {
         Kind::Group => group::sections(document),
         Kind::Pages => pages::sections(document),
         Kind::Map => map::sections(document),
+        Kind::Sweep => sweep::sections(document),
+        Kind::Inserts => inserts::sections(document),
     };
     sections.retain(|s| !s.figures.is_empty());
     sections

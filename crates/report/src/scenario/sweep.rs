@@ -17,13 +17,20 @@ struct Way<'a> {
 
 impl Way<'_> {
     fn name(&self) -> String {
-        let by = if self.queue == "io_uring" { ", io_uring" } else { "" };
+        let by = if self.queue == "io_uring" {
+            ", io_uring"
+        } else {
+            ""
+        };
         format!("{}{by}{}", self.method, self.worth.map_or("", doubt))
     }
 
     fn id(&self) -> String {
         let plain = |c: char| if c.is_alphanumeric() { c } else { '-' };
-        format!("{}-{}", self.method, self.queue).chars().map(plain).collect()
+        format!("{}-{}", self.method, self.queue)
+            .chars()
+            .map(plain)
+            .collect()
     }
 
     fn is_of(&self, row: &Row) -> bool {
@@ -31,7 +38,8 @@ impl Way<'_> {
     }
 
     fn is_safe(&self) -> bool {
-        self.worth.is_some_and(|w| Guarantee::of(w) == Guarantee::PowerLoss && doubt(w) != " !")
+        self.worth
+            .is_some_and(|w| Guarantee::of(w) == Guarantee::PowerLoss && doubt(w) != " !")
     }
 }
 
@@ -44,7 +52,11 @@ pub fn sections(document: &Document) -> Vec<Section> {
             let (method, queue) = (row.text("method"), row.text("queue"));
             let is_it = |m: &&Row| m.text("method") == method && m.text("queue") == queue;
             let worth = methods.iter().find(is_it);
-            ways.push(Way { method, queue, worth });
+            ways.push(Way {
+                method,
+                queue,
+                worth,
+            });
         }
     }
     // What is safe first: it is what one chooses from.
@@ -80,11 +92,19 @@ fn heat(rows: &[&Row], way: &Way<'_>, knees: &[Row]) -> Option<Figure> {
         return None;
     }
     let mut table = Table::new(["chunks/s"]);
-    table.heads.extend(depths.iter().map(|d| format!("{d} in flight")));
+    table
+        .heads
+        .extend(depths.iter().map(|d| format!("{d} in flight")));
     let mut outlined = Vec::new();
     let grid = chunks.iter().map(|chunk| {
-        let at = |depth: &u64| of.iter().find(|r| r.count("chunk_bytes") == *chunk && r.count("depth") == *depth);
-        let cells: Vec<Option<f64>> = depths.iter().map(|d| at(d)?.number("chunks_per_s")).collect();
+        let at = |depth: &u64| {
+            of.iter()
+                .find(|r| r.count("chunk_bytes") == *chunk && r.count("depth") == *depth)
+        };
+        let cells: Vec<Option<f64>> = depths
+            .iter()
+            .map(|d| at(d)?.number("chunks_per_s"))
+            .collect();
         let is_it = |k: &&Row| way.is_of(k) && k.count("chunk_bytes") == *chunk;
         let knee = knees.iter().find(is_it).map(|k| k.count("depth"));
         let place = depths.iter().position(|d| Some(*d) == knee);
@@ -119,10 +139,15 @@ fn by_depth(rows: &[&Row], ways: &[&Way<'_>], chunk: u64) -> Option<Figure> {
     let depths = steps(rows, "depth");
     let series = ways.iter().map(|way| {
         let at = |depth: &u64| {
-            let is_it = |r: &&&Row| way.is_of(r) && r.count("chunk_bytes") == chunk && r.count("depth") == *depth;
+            let is_it = |r: &&&Row| {
+                way.is_of(r) && r.count("chunk_bytes") == chunk && r.count("depth") == *depth
+            };
             rows.iter().find(is_it)
         };
-        let points = depths.iter().map(|d| spread(at(d)?, "chunks_per_s")).collect();
+        let points = depths
+            .iter()
+            .map(|d| spread(at(d)?, "chunks_per_s"))
+            .collect();
         (way.name(), points, false)
     });
     Against {
@@ -142,8 +167,11 @@ fn by_chunk(rows: &[&Row], ways: &[&Way<'_>]) -> Option<Figure> {
     let chunks = steps(rows, "chunk_bytes");
     let series = ways.iter().map(|way| {
         let best = |chunk: &u64| {
-            let of = rows.iter().filter(|r| way.is_of(r) && r.count("chunk_bytes") == *chunk);
-            of.filter_map(|r| r.number("mb_per_s")).max_by(f64::total_cmp)
+            let of = rows
+                .iter()
+                .filter(|r| way.is_of(r) && r.count("chunk_bytes") == *chunk);
+            of.filter_map(|r| r.number("mb_per_s"))
+                .max_by(f64::total_cmp)
         };
         let points = chunks.iter().map(|c| best(c).map(Point::of)).collect();
         (way.name(), points, false)

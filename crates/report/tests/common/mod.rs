@@ -5,11 +5,13 @@ use logforce_report::Document;
 use serde_json::Value;
 
 /// One of each scenario.
-pub const SAMPLES: [(&str, &str); 4] = [
+pub const SAMPLES: [(&str, &str); 6] = [
     ("journal", include_str!("../data/journal.json")),
     ("group", include_str!("../data/group.json")),
     ("pages", include_str!("../data/pages.json")),
     ("map", include_str!("../data/map.json")),
+    ("sweep", include_str!("../data/sweep.json")),
+    ("inserts", include_str!("../data/inserts.json")),
 ];
 
 /// The JSON of a sample.
