@@ -7,6 +7,7 @@ use crate::output::complain;
 use anyhow::bail;
 use logforce_device::Method;
 use logforce_measure::arguments::{self, chosen};
+use logforce_measure::layout::wrap;
 use logforce_measure::sweep::report::{Report, Row, SCHEMA, VERSION};
 use logforce_measure::sweep::{CHUNKS, DEPTHS, LEAST_SLICE, Options, run as measure, text};
 use std::time::Duration;
@@ -70,6 +71,7 @@ fn options(args: &Journal) -> anyhow::Result<Options> {
         size,
         time: args.seconds.unwrap_or(TIME),
         least_slice: LEAST_SLICE,
+        writes: None,
     })
 }
 
@@ -85,7 +87,8 @@ fn ascending<T: Copy + Ord>(asked: &[T], all: &[T]) -> Vec<T> {
 pub fn run(args: &Journal) -> anyhow::Result<End> {
     let options = options(args)?;
     let run = Run::begin(&args.files)?;
-    let measured = run.measure(args.place.dir(), |setup| measure(&options, setup, complain))?;
+    let say = |words: &str| complain(wrap(words, run.width(), 2).trim_end());
+    let measured = run.measure(args.place.dir(), |setup| measure(&options, setup, say))?;
     let Some((outcome, machine)) = measured else {
         return Ok(End::Interrupted);
     };

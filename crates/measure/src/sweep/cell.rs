@@ -211,10 +211,6 @@ impl Subject for Cell {
         &self.assessment
     }
 
-    fn most_commits(&self, _: u64) -> u64 {
-        u64::MAX
-    }
-
     fn leaves_dirty_bytes(&self) -> bool {
         self.way.method.plan().force == ForceBy::None
     }

@@ -5,7 +5,7 @@ use super::report::{KneeRow, MethodRow, Row};
 use super::way::{Queue, Unit, Way};
 use super::{Outcome, ROUNDS};
 use crate::conclusion::conclude as conclude_singles;
-use crate::numbers::{bytes, rounded, short};
+use crate::numbers::{bytes, count, rounded, short};
 use crate::report::Row as SingleRow;
 use crate::stats::median;
 use logforce_device::{Facts, Method};
@@ -81,7 +81,16 @@ pub fn conclude(outcome: &Outcome) -> String {
         sentences.extend(cells.most(method));
         sentences.extend(for_a_log(way, &cells));
     }
-    sentences.extend(cells.io_uring(method));
+    // Of the others too: what it gains depends on the method.
+    let others = outcome.methods.iter().filter(|m| m.is_safe());
+    let others = others.map(|m| m.method).filter(|m| *m != method);
+    let mut with_ring: Vec<Method> = vec![method];
+    for other in others {
+        if !with_ring.contains(&other) {
+            with_ring.push(other);
+        }
+    }
+    sentences.extend(with_ring.iter().filter_map(|m| cells.io_uring(*m)));
     sentences.extend(cells.another(method));
     sentences.join(" ")
 }
@@ -223,7 +232,7 @@ impl Cells<'_> {
                 Unit::Group => " (the group)",
             };
             Some(format!(
-                "Chunks of {}: one at a time {}; {} {}{unit}; more than these gain nothing beyond the noise.",
+                "Chunks of {}: one at a time {}; {} {}{unit}; more in flight give no more than a tenth beyond the noise.",
                 bytes(chunk),
                 says(one)?,
                 in_flight(at),
@@ -251,19 +260,6 @@ impl Cells<'_> {
 
     /// Whether one thread with a ring does more than a thread for each write.
     fn io_uring(&self, method: Method) -> Option<String> {
-        let has_ring = |m: Method| {
-            let way = Way {
-                method: m,
-                queue: Queue::IoUring,
-            };
-            self.of(way).any(|r| r.chunks_per_s.is_some())
-        };
-        // Where the recommended method has none, the first safe one that does.
-        let mut safe = self.0.iter().filter(|r| r.is_safe()).map(|r| r.method);
-        let method = match has_ring(method) {
-            true => method,
-            false => safe.find(|m| has_ring(*m))?,
-        };
         let ring = Way {
             method,
             queue: Queue::IoUring,
@@ -303,8 +299,9 @@ impl Cells<'_> {
                  noise."
             ),
             _ => format!(
-                "io_uring against threads by {method}: now one and now the other, {spread}; faster beyond the \
-                 noise in {faster} and slower in {slower}."
+                "io_uring by {method} beats threads beyond the noise in {} and is beaten in {slower}: \
+                 {spread}.",
+                count(faster as u64, "cell")
             ),
         })
     }

@@ -77,6 +77,8 @@ pub struct Options {
     pub time: Duration,
     /// A slice is no shorter than this; where there is no time for that, cells are left out.
     pub least_slice: Duration,
+    /// So many writes, or groups, of each cell, however long they take: for those who count.
+    pub writes: Option<u64>,
 }
 
 /// What came out.
@@ -165,8 +167,8 @@ pub fn run(
     }
     let budget = Budget {
         rounds: ROUNDS,
-        commits: u64::MAX,
-        deadline: Some(start + options.time),
+        commits: options.writes.unwrap_or(u64::MAX),
+        deadline: options.writes.is_none().then(|| start + options.time),
         each_once: false,
         write_back: rate,
     };
@@ -186,7 +188,7 @@ pub fn run(
         measured,
         counts,
     };
-    let mut outcome = results.outcome(options, &facts);
+    let mut outcome = results.outcome(&facts);
     outcome.neighbours = neighbours;
     outcome.interrupted = interrupted;
     outcome.notes = how_measured(options, &plan, size, start.elapsed(), has_queue, &facts);
@@ -252,7 +254,7 @@ struct Results<'a> {
 }
 
 impl Results<'_> {
-    fn outcome(&self, options: &Options, facts: &Facts) -> Outcome {
+    fn outcome(&self, facts: &Facts) -> Outcome {
         let singles = self.singles(facts);
         let mut methods: Vec<MethodRow> = self
             .plan
@@ -287,7 +289,7 @@ impl Results<'_> {
             })
             .collect();
         let knees = KneeRow::all(&rows);
-        let usual_chunk = usual_chunk(&options.chunks);
+        let usual_chunk = self.plan.usual_chunk;
         let usual: Vec<SingleRow> = singles
             .into_iter()
             .filter(|r| r.bytes == usual_chunk)
@@ -324,16 +326,6 @@ impl Results<'_> {
         plausible::judge(&mut rows, facts);
         rows
     }
-}
-
-/// The chunk nearest to the usual one.
-fn usual_chunk(chunks: &[u64]) -> u64 {
-    let distance = |chunk: &u64| chunk.ilog2().abs_diff(USUAL_CHUNK.ilog2());
-    chunks
-        .iter()
-        .copied()
-        .min_by_key(distance)
-        .unwrap_or(USUAL_CHUNK)
 }
 
 fn how_measured(

@@ -1,10 +1,11 @@
 //! Which cells there are, which of them can be had, and for which there is time.
 
 use super::way::{Queue, Way};
-use super::{Options, ROUNDS};
+use super::{Options, ROUNDS, USUAL_CHUNK};
 use crate::numbers::{bytes, count};
 use crate::schedule::TIMED_SHARE;
 use logforce_device::{Assessment, Facts, FileState, Guarantee};
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 
 /// A way, and what is known of it before anything is measured.
@@ -35,6 +36,8 @@ pub(super) struct Plan {
     pub(super) order: Vec<usize>,
     /// How many could be measured, if there were time.
     pub(super) could_be: usize,
+    /// Chunks by which methods are held against each other, bytes.
+    pub(super) usual_chunk: u64,
 }
 
 impl Plan {
@@ -55,7 +58,8 @@ impl Plan {
                 }
             }
         }
-        let lines = lines(&ways, &cells);
+        let usual_chunk = usual_chunk(&cells);
+        let lines = lines(&ways, &cells, usual_chunk);
         let could_be = lines.iter().map(Vec::len).sum();
         let most = affordable(options);
         let mut order = Vec::new();
@@ -75,6 +79,7 @@ impl Plan {
             cells,
             order,
             could_be,
+            usual_chunk,
         }
     }
 
@@ -107,10 +112,11 @@ impl Plan {
         (left_out > 0).then(|| {
             format!(
                 "That is too little time for {}, which {} left out: methods that survive loss of power go \
-                 before the others, and of each the smallest and the largest chunk before those between, \
-                 with all numbers in flight. All of them need --seconds {:.0}.",
+                 before the others, and of each first chunks of {}, then the smallest and the largest before those \
+                 between, with all numbers in flight. All of them need --seconds {:.0}.",
                 count(left_out, "more cell"),
                 if left_out == 1 { "is" } else { "are" },
+                bytes(self.usual_chunk),
                 all.ceil()
             )
         })
@@ -167,7 +173,7 @@ fn refusal(way: Way, chunk: u64, depth: u32, facts: &Facts, size: u64) -> Option
 }
 
 /// The cells that can be had, each chunk of a way with all its depths, those that matter most first.
-fn lines(ways: &[PlannedWay], cells: &[PlannedCell]) -> Vec<Vec<usize>> {
+fn lines(ways: &[PlannedWay], cells: &[PlannedCell], usual: u64) -> Vec<Vec<usize>> {
     let mut ranked = Vec::new();
     for (nth, planned) in ways.iter().enumerate() {
         let is_safe = planned
@@ -185,15 +191,28 @@ fn lines(ways: &[PlannedWay], cells: &[PlannedCell]) -> Vec<Vec<usize>> {
             }
         }
         let ranks = coarse_first(lines.len());
-        ranked.extend(
-            lines
-                .into_iter()
-                .zip(ranks)
-                .map(|(line, rank)| ((!is_safe, rank, nth), line)),
-        );
+        let is_usual = |line: &Vec<usize>| line.first().is_some_and(|n| cells[*n].chunk == usual);
+        for (line, rank) in lines.into_iter().zip(ranks) {
+            ranked.push(((!is_safe, !is_usual(&line), rank, nth), line));
+        }
     }
     ranked.sort_by_key(|(rank, _)| *rank);
     ranked.into_iter().map(|(_, line)| line).collect()
+}
+
+/// The chunk that most ways can have; of several the one nearest to the usual.
+fn usual_chunk(cells: &[PlannedCell]) -> u64 {
+    let offered = |chunk: u64| {
+        let of = cells.iter();
+        of.filter(|c| c.chunk == chunk && c.reason.is_none())
+            .count()
+    };
+    let distance = |chunk: u64| chunk.ilog2().abs_diff(USUAL_CHUNK.ilog2());
+    cells
+        .iter()
+        .map(|c| c.chunk)
+        .min_by_key(|&chunk| (Reverse(offered(chunk)), distance(chunk)))
+        .unwrap_or(USUAL_CHUNK)
 }
 
 /// The rank of each of `count` places: the ends first, then the middle, then the middles between.
@@ -239,6 +258,7 @@ mod tests {
             size: 64 << 20,
             time: Duration::from_secs_f64(seconds),
             least_slice: LEAST_SLICE,
+            writes: None,
         }
     }
 
@@ -295,9 +315,13 @@ mod tests {
                 cell.way.method,
                 Method::Buffered | Method::Direct
             ));
-            let is_end = [512, 65536].contains(&cell.chunk)
-                || (cell.way.method.plan().direct && cell.chunk == 4096);
-            assert!(is_end, "{} of {}", cell.chunk, cell.way);
+            let least = if cell.way.method.plan().direct {
+                4096
+            } else {
+                512
+            };
+            let is_first = [16384, least].contains(&cell.chunk);
+            assert!(is_first, "{} of {}", cell.chunk, cell.way);
         }
         // A chunk has all its depths or none.
         for pair in plan.cells.chunks(2) {

@@ -12,6 +12,9 @@ use logforce_testkit::{Fault, SimDisk, SimOptions, SimRuntime};
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 
+/// Of each cell: writes, or groups.
+const WRITES: u64 = 40;
+
 fn options() -> Options {
     Options {
         methods: Method::LINUX.to_vec(),
@@ -20,6 +23,7 @@ fn options() -> Options {
         size: 1 << 20,
         time: Duration::from_millis(300),
         least_slice: Duration::from_micros(1),
+        writes: Some(WRITES),
     }
 }
 
@@ -29,12 +33,11 @@ fn quick(dir: &Arc<MemDirectory>, options: &Options) -> Outcome {
     run(options, setup, |_| {}).unwrap()
 }
 
-fn few(seconds: f64) -> Options {
+fn few() -> Options {
     Options {
         methods: vec![Method::Fdatasync, Method::DirectDsync],
         depths: vec![1, 4],
         chunks: vec![4096],
-        time: Duration::from_secs_f64(seconds),
         ..options()
     }
 }
@@ -55,7 +58,7 @@ fn each_kind_makes_the_writes_and_barriers_that_it_claims() {
             assert_eq!((row.chunks, row.guarantee), (0, None));
             continue;
         }
-        assert_eq!(row.error, None, "{row:?}");
+        assert_eq!((&row.error, row.slices), (&None, 5), "{row:?}");
         let (through, barriers) = match plan.force {
             logforce_device::ForceBy::Through => (1.0, 0.0),
             logforce_device::ForceBy::Barrier(_) => (0.0, 1.0 / f64::from(row.depth)),
@@ -69,9 +72,8 @@ fn each_kind_makes_the_writes_and_barriers_that_it_claims() {
         assert_eq!(row.device_flushes_per_chunk, Some(through + barriers));
         let is_group = barriers > 0.0;
         assert_eq!(row.way().unit() == Unit::Group, is_group);
-        if is_group {
-            assert!(row.chunks.is_multiple_of(u64::from(row.depth)), "{row:?}");
-        }
+        let each = if is_group { u64::from(row.depth) } else { 1 };
+        assert_eq!(row.chunks, WRITES * each, "{row:?}");
     }
     let forced = |m: &&MethodRow| m.unit == "group" || m.in_flight.contains("by itself");
     assert_eq!(outcome.methods.iter().filter(forced).count(), 7);
@@ -81,7 +83,8 @@ fn each_kind_makes_the_writes_and_barriers_that_it_claims() {
 #[test]
 fn the_file_is_written_place_by_place_and_stays_as_long() {
     let dir = MemDirectory::new();
-    quick(&dir, &few(0.1));
+    let writes = Some(200);
+    quick(&dir, &Options { writes, ..few() });
     let file = dir.bytes("journal-recycled");
     assert_eq!(file.len(), 1 << 20);
     // Every page has been written again since it was filled, each with a number of its own.
@@ -92,17 +95,19 @@ fn the_file_is_written_place_by_place_and_stays_as_long() {
     numbers.sort_unstable();
     numbers.dedup();
     assert_eq!(numbers.len(), 256);
+    let last = 200 * (1 + 4 + 1 + 1);
+    assert_eq!(numbers.last(), Some(&last));
 }
 
 #[test]
 fn without_a_queue_one_line_says_so() {
     let dir = MemDirectory::new();
-    let outcome = quick(&dir, &few(0.1));
+    let outcome = quick(&dir, &few());
     assert!(outcome.methods.iter().all(|m| m.queue == Queue::Threads));
     let notes = outcome.notes.join("\n");
     assert_eq!(notes.matches("No io_uring variants").count(), 1, "{notes}");
     dir.shared.has_queue.store(true, Relaxed);
-    let outcome = quick(&dir, &few(0.1));
+    let outcome = quick(&dir, &few());
     let queued: Vec<Method> = outcome
         .methods
         .iter()
@@ -118,7 +123,7 @@ fn a_write_or_a_barrier_that_fails_is_an_error_and_no_number() {
     let dir = MemDirectory::new();
     dir.shared.has_queue.store(true, Relaxed);
     dir.shared.bad_through.store(true, Relaxed);
-    let outcome = quick(&dir, &few(0.1));
+    let outcome = quick(&dir, &few());
     assert_eq!(outcome.rows.len(), 6);
     for row in &outcome.rows {
         let through = row.method == Method::DirectDsync;
@@ -138,7 +143,7 @@ fn too_little_space_is_said_before_anything_is_written() {
     let dir = MemDirectory::new();
     let mut full = setup(&dir);
     full.space.free = 1 << 20;
-    let Err(e) = run(&few(0.1), full, |_| {}) else {
+    let Err(e) = run(&few(), full, |_| {}) else {
         panic!("there is no space")
     };
     assert!(e.to_string().contains("not enough free space"), "{e}");
@@ -150,7 +155,7 @@ fn it_says_beforehand_what_it_is_going_to_do() {
     let dir = MemDirectory::new();
     let mut said = String::new();
     let writes = Arc::clone(&dir.shared);
-    run(&few(0.1), setup(&dir), |words| {
+    run(&few(), setup(&dir), |words| {
         assert_eq!(writes.writes.load(Relaxed), 0);
         said = words.to_owned();
     })
@@ -166,7 +171,7 @@ fn an_interrupt_before_the_first_cell_is_one() {
     let dir = MemDirectory::new();
     let raised = setup(&dir);
     raised.interrupt.raise();
-    let ended = run(&few(0.1), raised, |_| {});
+    let ended = run(&few(), raised, |_| {});
     assert!(matches!(ended, Err(MeasureError::Interrupted)));
 }
 
@@ -396,7 +401,7 @@ fn what_is_not_safe_is_not_recommended() {
 fn dropped_flushes_take_the_guarantee_of_all_depths() {
     let dir = MemDirectory::new();
     dir.shared.drops_flushes.store(true, Relaxed);
-    let outcome = quick(&dir, &few(0.1));
+    let outcome = quick(&dir, &few());
     let verdicts: Vec<_> = outcome.rows.iter().map(|r| r.verdict).collect();
     assert!(
         verdicts.iter().all(|v| *v == Some(Verdict::Implausible)),

@@ -50,8 +50,8 @@ fn legend(report: &Report) -> String {
         .collect();
     format!(
         "Chunks a second (k: thousands, M: millions); across: N writes in flight, or in a group behind one \
-         barrier. Shade: part of {scale}: {}. *: the knee, the smallest N no more than a tenth beyond the \
-         noise below the best. n/a: see the notes.",
+         barrier. Shade: part of {scale}: {}. *: the knee, the smallest N that is as good as the best: no \
+         more than a tenth beyond the noise below it. n/a: see the notes.",
         shades.join(", ")
     )
 }
