@@ -468,7 +468,7 @@ fn csv_and_json_have_every_field_that_is_documented() {
     );
     assert_eq!(value["knees"][0]["finding"], "pays");
     let mut csv = Vec::new();
-    crate::output::csv(&report.rows, &mut csv).unwrap();
+    crate::output::csv(&report.rows, false, &mut csv).unwrap();
     let csv = String::from_utf8(csv).unwrap();
     assert!(
         csv.starts_with("method,queue,chunk_bytes,depth,slices,chunks,"),
