@@ -36,6 +36,9 @@ pub struct Args {
     /// Inserts by one client whose time is taken
     #[arg(long, value_name = "N", default_value_t = PAIRS, value_parser = arguments::within::<u64>(1, MOST))]
     pairs: u64,
+    /// How often that is done, one setting after the other; less often what takes long
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = arguments::within::<u32>(1, 1000))]
+    rounds: u32,
     /// Numbers of clients that insert at the same time after that, separated by commas
     #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "1,4,16",
         value_parser = arguments::within::<u32>(1, MOST_CLIENTS))]
@@ -56,6 +59,7 @@ impl Args {
         self.others.check()?;
         Ok(Options {
             pairs: self.pairs,
+            rounds: self.rounds,
             clients: self.clients.clone(),
             time: self.seconds,
         })

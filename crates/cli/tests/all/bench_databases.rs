@@ -8,8 +8,10 @@ use std::collections::BTreeSet;
 #[cfg(target_os = "linux")]
 use std::path::Path;
 
-const TINY: [&str; 7] = [
+const TINY: [&str; 9] = [
     "inserts",
+    "--rounds",
+    "2",
     "--pairs",
     "20",
     "--clients",
@@ -147,6 +149,8 @@ mod ended {
             "inserts",
             "--servers",
             "--pairs",
+            "1",
+            "--rounds",
             "1",
             "--clients",
             "1",

@@ -49,6 +49,7 @@ pub fn database_place(dir: &Path) -> Place {
 pub fn measured(dir: &Path, ledgers: &[Box<dyn Ledger>]) -> Vec<Row> {
     let options = Options {
         pairs: 20,
+        rounds: 2,
         clients: vec![1, 4],
         time: Duration::from_millis(30),
     };
@@ -60,7 +61,7 @@ pub fn measured(dir: &Path, ledgers: &[Box<dyn Ledger>]) -> Vec<Row> {
         assert_eq!(row.error, None, "{row:?}");
         // 5 of each client's before the clock starts.
         let one = row.clients == 1;
-        let all = row.commits + if one { 20 + 2 * 5 } else { 4 * 5 };
+        let all = row.commits + if one { 2 * (20 + 5) + 5 } else { 4 * 5 };
         assert_eq!(
             (row.rows_checked, row.pairs_s.is_some()),
             (Some(all), one),

@@ -5,10 +5,13 @@ use super::report::{Row, systems, usual};
 use super::{Outcome, PAIRS, Policy, cache_in_words};
 use crate::numbers::short;
 use crate::plausible::PLATTER_TURNS_PER_S;
+use crate::stats::Spread;
 use logforce_device::{Guarantee, Verdict};
 
-/// Less than a quarter up or down is called the same: rows are measured once.
-const SAME: f64 = 1.25;
+/// Whether the rounds of one lie above those of the other: else they are called the same.
+fn is_more(one: Spread, other: Spread) -> bool {
+    one.p10 > other.p90
+}
 
 /// The ratios that the published table holds, each with its name.
 pub(super) fn ratios(
@@ -57,10 +60,7 @@ pub fn conclude(outcome: &Outcome) -> String {
             of(&system, Policy::Force, false),
             of(&system, Policy::Force, true),
         );
-        sentences.extend(
-            one.zip(two)
-                .map(|(one, two)| second_log(&system, two / one)),
-        );
+        sentences.extend(one.zip(two).map(|(one, two)| second_log(&system, one, two)));
     }
     sentences.push(paid_for());
     sentences.extend(platter(outcome));
@@ -68,19 +68,23 @@ pub fn conclude(outcome: &Outcome) -> String {
 }
 
 /// What a system's policies come to.
-fn cost(system: &str, pairs: u64, of: impl Fn(Policy) -> Option<f64>) -> Option<String> {
+fn cost(system: &str, pairs: u64, of: impl Fn(Policy) -> Option<Spread>) -> Option<String> {
     let forced = of(Policy::Force)?;
     let mut ratios = Vec::new();
     for (policy, words) in [
         (Policy::Write, "written and forced later (policy 2)"),
         (Policy::Later, "left in memory for later (policy 0)"),
     ] {
-        if let Some(other) = of(policy).filter(|s| *s > 0.0) {
-            ratios.push(format!(
+        let Some(other) = of(policy).filter(|s| s.median > 0.0) else {
+            continue;
+        };
+        ratios.push(match is_more(forced, other) {
+            true => format!(
                 "{} times what it takes {words}",
-                short(forced / other, 1)
-            ));
-        }
+                short(forced.median / other.median, 1)
+            ),
+            false => format!("within the noise no more than {words}"),
+        });
     }
     let ratios = match ratios.is_empty() {
         true => String::new(),
@@ -88,7 +92,7 @@ fn cost(system: &str, pairs: u64, of: impl Fn(Policy) -> Option<f64>) -> Option<
     };
     Some(format!(
         "{system}: {pairs} inserts that are each forced take {} s{ratios}.",
-        short(forced, 2)
+        short(forced.median, 3)
     ))
 }
 
@@ -107,17 +111,17 @@ fn there() -> String {
     )
 }
 
-fn second_log(system: &str, ratio: f64) -> String {
+fn second_log(system: &str, one: Spread, two: Spread) -> String {
     let there = |of: fn(&Published) -> f64| {
         let one = Published::of(Policy::Force, false).map_or(1.0, |p| of(&p));
         Published::of(Policy::Force, true).map_or(1.0, |p| of(&p)) / one
     };
-    let words = match ratio {
-        r if r > SAME => format!("makes that {} times as long", short(r, 1)),
-        r => format!(
-            "makes no difference beyond the noise ({} times)",
-            short(r, 2)
+    let words = match is_more(two, one) {
+        true => format!(
+            "makes that {} times as long",
+            short(two.median / one.median, 1)
         ),
+        false => "takes no longer beyond the noise".to_owned(),
     };
     format!(
         "{system}: a second log that is forced as well {words} (published: {} and {} times).",

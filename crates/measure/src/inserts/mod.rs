@@ -39,6 +39,8 @@ use std::time::Duration;
 /// No phase makes more inserts than these: what is neither written nor forced is fast, and all of it
 /// is kept and read back.
 pub const MOST: u64 = 100_000;
+/// Pairs that have taken so long together are not made again, seconds: what takes long is noisy least.
+const ENOUGH_S: f64 = 4.0;
 /// What a database may need beside our logs, bytes.
 const ROOM_FOR_DATABASES: u64 = 1 << 30;
 
@@ -47,6 +49,8 @@ const ROOM_FOR_DATABASES: u64 = 1 << 30;
 pub struct Options {
     /// Inserts whose time is taken with one client.
     pub pairs: u64,
+    /// How often that time is taken, at most.
+    pub rounds: u32,
     /// How many clients insert at the same time, one row for each; one client has a row in any case.
     pub clients: Vec<u32>,
     /// How long each number of clients inserts.
@@ -80,7 +84,8 @@ pub fn space_needed(facts: &Facts, others: bool) -> u64 {
     2 * log + if others { ROOM_FOR_DATABASES } else { 0 }
 }
 
-/// Measures all `ledgers`, one after the other.
+/// Measures all `ledgers`: the pairs of all of them in each round, so that noise hits all alike, then
+/// one after the other with each number of clients.
 pub fn run(
     options: &Options,
     setup: &Setup,
@@ -91,21 +96,43 @@ pub fn run(
     clients.push(1);
     clients.sort_unstable();
     clients.dedup();
-    let all = (ledgers.len() * clients.len()) as f64;
-    let mut rows: Vec<Row> = Vec::new();
-    'all: for ledger in ledgers {
-        let setting = ledger.setting();
-        for &clients in &clients {
-            if setup.interrupt.is_raised() {
-                break 'all;
+    let mut course = Course {
+        setup,
+        all: ledgers.len() * (options.rounds as usize + clients.len()),
+        done: 0,
+    };
+    let pairs = Limit {
+        commits: options.pairs,
+        time: None,
+    };
+    let timed = Limit {
+        commits: MOST,
+        time: Some(options.time),
+    };
+    let mut taken: Vec<Vec<Taken>> = ledgers.iter().map(|_| Vec::new()).collect();
+    for _ in 0..options.rounds {
+        for (ledger, taken) in ledgers.iter().zip(&mut taken) {
+            let seconds: f64 = taken.iter().filter_map(Taken::seconds).sum();
+            let is_enough = seconds > ENOUGH_S || taken.iter().any(|t| t.problem().is_some());
+            match is_enough {
+                true => course.done += 1,
+                false => taken.extend(course.phase(&**ledger, 1, &pairs)),
             }
-            setup.progress.doing(&setting.name());
-            setup.progress.fraction(rows.len() as f64 / all);
-            let limits = limits(options, clients);
-            let taken = phase::run(&**ledger, clients, &limits, setup);
-            let mut row = Row::measured(setting, clients, &taken, clients == 1);
-            judge(&mut row, setting, &facts);
-            rows.push(row);
+        }
+    }
+    let mut rows: Vec<Row> = Vec::new();
+    for (ledger, pairs) in ledgers.iter().zip(&taken) {
+        for &clients in &clients {
+            let is_wanted = options.clients.contains(&clients);
+            let pairs = if clients == 1 { &pairs[..] } else { &[] };
+            let timed = match is_wanted && !setup.interrupt.is_raised() {
+                true => course.phase(&**ledger, clients, &timed),
+                false => None,
+            };
+            if let Some(mut row) = Row::measured(ledger.setting(), clients, pairs, timed.as_ref()) {
+                judge(&mut row, ledger.setting(), &facts);
+                rows.push(row);
+            }
         }
     }
     let interrupted = setup.interrupt.is_raised();
@@ -121,20 +148,24 @@ pub fn run(
     })
 }
 
-/// What so many clients do: one has to make the pairs first.
-fn limits(options: &Options, clients: u32) -> Vec<Limit> {
-    let pairs = Limit {
-        commits: options.pairs,
-        time: None,
-    };
-    let timed = Limit {
-        commits: MOST,
-        time: Some(options.time),
-    };
-    match (clients == 1, options.clients.contains(&clients)) {
-        (true, true) => vec![pairs, timed],
-        (true, false) => vec![pairs],
-        (false, _) => vec![timed],
+/// How far it is.
+struct Course<'a> {
+    setup: &'a Setup,
+    all: usize,
+    done: usize,
+}
+
+impl Course<'_> {
+    /// A phase; `None` once the user has interrupted.
+    fn phase(&mut self, ledger: &dyn Ledger, clients: u32, limit: &Limit) -> Option<Taken> {
+        let done = self.done as f64 / self.all as f64;
+        self.done += 1;
+        if self.setup.interrupt.is_raised() {
+            return None;
+        }
+        self.setup.progress.doing(&ledger.setting().name());
+        self.setup.progress.fraction(done);
+        Some(phase::run(ledger, clients, limit, self.setup))
     }
 }
 

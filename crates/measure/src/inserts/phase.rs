@@ -15,22 +15,39 @@ const WARM: usize = 5;
 
 /// What a phase came to. What was counted is there even where it failed.
 pub(super) struct Taken {
-    /// Times, and what the device did, in the order of the limits.
-    pub parts: Vec<Recorder>,
-    /// Times that something was made durable, by inserts; as the system counts them.
-    pub forces_per_commit: Option<f64>,
+    /// Times, and what the device did; `None` if it is not whole.
+    pub recorder: Option<Recorder>,
+    /// Inserts that were acknowledged, those before the clock started included.
+    pub acknowledged: u64,
+    /// Times that something was made durable for them, as the system counts them.
+    pub forces: Option<u64>,
     /// What was read back; `None` if that was not possible.
     pub checked: Option<Checked>,
-    /// Why it is not whole.
-    pub error: Option<MeasureError>,
+    error: Option<MeasureError>,
 }
 
-/// Opens a table, has `clients` insert up to each of the limits, one after the other, and reads
-/// everything back.
-pub(super) fn run(ledger: &dyn Ledger, clients: u32, limits: &[Limit], setup: &Setup) -> Taken {
+impl Taken {
+    /// Why its numbers do not count; `None` if they do, or if the user stopped it and nothing else is
+    /// wrong.
+    pub fn problem(&self) -> Option<String> {
+        let error = self.error.as_ref();
+        let error = error.filter(|e| !matches!(e, MeasureError::Interrupted));
+        let wrong = || self.checked.as_ref().and_then(|c| c.wrong.clone());
+        error.map(ToString::to_string).or_else(wrong)
+    }
+
+    /// Seconds on the clock.
+    pub fn seconds(&self) -> Option<f64> {
+        self.recorder.as_ref().map(|r| r.time().as_secs_f64())
+    }
+}
+
+/// Opens a table, has `clients` insert up to the limit, and reads everything back.
+pub(super) fn run(ledger: &dyn Ledger, clients: u32, limit: &Limit, setup: &Setup) -> Taken {
     let mut taken = Taken {
-        parts: Vec::new(),
-        forces_per_commit: None,
+        recorder: None,
+        acknowledged: 0,
+        forces: None,
         checked: None,
         error: None,
     };
@@ -46,35 +63,25 @@ pub(super) fn run(ledger: &dyn Ledger, clients: u32, limits: &[Limit], setup: &S
         next: AtomicU64::new(0),
         acknowledged: Arc::default(),
     };
-    let forces = table.forces();
-    for limit in limits {
-        let interrupt = setup.interrupt.clone();
-        let mut recorder = Recorder::new(Rc::clone(&setup.counters), interrupt);
-        recorder.begin_slice();
-        let done = together(&inserts, clients, limit, &mut recorder).map(drop);
-        taken.error = done.and_then(|()| setup.interrupt.check()).err();
-        if taken.error.is_some() {
-            break;
-        }
-        taken.parts.push(recorder);
+    let before = table.forces();
+    let mut recorder = Recorder::new(Rc::clone(&setup.counters), setup.interrupt.clone());
+    recorder.begin_slice();
+    let done = together(&inserts, clients, limit, &mut recorder).map(drop);
+    match done.and_then(|()| setup.interrupt.check()) {
+        Ok(()) => taken.recorder = Some(recorder),
+        Err(e) => taken.error = Some(e),
     }
-    let forces = table
-        .forces()
-        .zip(forces)
-        .map(|(after, before)| after - before);
+    let forces = table.forces().zip(before);
+    taken.forces = forces.map(|(after, before)| after - before);
     let begun = inserts.next.load(Relaxed);
-    let acknowledged = inserts.acknowledged;
-    let acknowledged = std::mem::take(&mut *lock(&acknowledged));
+    let acknowledged = std::mem::take(&mut *lock(&inserts.acknowledged));
+    taken.acknowledged = acknowledged.len() as u64;
     drop(table);
     let mut found = Found::below(begun);
     match ledger.read_back(&mut found) {
         Ok(()) => taken.checked = Some(found.check(&acknowledged)),
         Err(e) => taken.error = taken.error.or(Some(e)),
     }
-    let commits = acknowledged.len();
-    taken.forces_per_commit = forces
-        .filter(|_| commits > 0)
-        .map(|n| n as f64 / commits as f64);
     taken
 }
 

@@ -5,10 +5,11 @@ use super::conclusion::ratios;
 use super::published::{P5, SOURCE};
 use super::{Outcome, Policy, Setting, Taken};
 use crate::layout::{Column, empty_table, finish, fitted, sections, wrap};
-use crate::numbers::{number, short};
+use crate::numbers::{number, range, short};
 use crate::report::as_name;
+use crate::stats::{Spread, spread};
 use crate::survives::survives;
-use crate::{Recorder, head, prose};
+use crate::{MeasureError, Recorder, head, prose};
 use logforce_device::{Guarantee, Verdict};
 use serde::Serialize;
 
@@ -41,8 +42,14 @@ pub struct Row {
     pub on_this_disk: bool,
     /// Clients that insert at the same time.
     pub clients: u32,
-    /// Seconds of the pairs.
+    /// How often the pairs were made.
+    pub rounds: Option<u64>,
+    /// Seconds of the pairs, median of the rounds.
     pub pairs_s: Option<f64>,
+    /// A tenth of the rounds lies below.
+    pub pairs_s_p10: Option<f64>,
+    /// A tenth of the rounds lies above.
+    pub pairs_s_p90: Option<f64>,
     /// Inserts from which the numbers below are.
     pub commits: u64,
     /// How long they took, seconds.
@@ -85,13 +92,17 @@ impl Setting {
 }
 
 impl Row {
-    /// From one phase of a ledger; `with_pairs` says that the first part of it was the pairs.
+    /// From all phases of a ledger with so many clients: rounds of pairs, and one by the clock. `None`
+    /// where there are none.
     pub(super) fn measured(
         setting: &Setting,
         clients: u32,
-        taken: &Taken,
-        with_pairs: bool,
-    ) -> Row {
+        pairs: &[Taken],
+        timed: Option<&Taken>,
+    ) -> Option<Row> {
+        let all = || pairs.iter().chain(timed);
+        all().next()?;
+        let checked = || all().filter_map(|t| t.checked.as_ref());
         let mut row = Row {
             system: setting.system.clone(),
             system_version: setting.version.clone(),
@@ -101,23 +112,34 @@ impl Row {
             usual: setting.usual,
             on_this_disk: setting.on_this_disk,
             clients,
-            rows_checked: taken.checked.as_ref().map(|c| c.rows),
-            redone: taken.checked.as_ref().and_then(|c| c.redone),
+            rows_checked: checked().map(|c| c.rows).reduce(|a, b| a + b),
+            redone: checked().filter_map(|c| c.redone).reduce(|a, b| a + b),
+            error: all().find_map(Taken::problem),
             ..Row::default()
         };
-        let wrong = || taken.checked.as_ref().and_then(|c| c.wrong.clone());
-        row.error = taken.error.as_ref().map(ToString::to_string).or_else(wrong);
-        let Some(last) = taken.parts.last().filter(|_| row.error.is_none()) else {
-            return row;
+        if row.error.is_some() {
+            return Some(row);
+        }
+        // What was stopped is not whole; what came before it is.
+        let Some(last) = all().filter_map(|t| t.recorder.as_ref()).last() else {
+            row.error = Some(MeasureError::Interrupted.to_string());
+            return Some(row);
         };
-        let pairs = taken.parts.first().filter(|_| with_pairs);
-        row.pairs_s = pairs.map(|p| p.time().as_secs_f64());
-        row.forces_per_commit = taken.forces_per_commit;
+        let seconds: Vec<f64> = pairs.iter().filter_map(Taken::seconds).collect();
+        let spread = spread(&seconds);
+        row.rounds = (clients == 1).then_some(seconds.len() as u64);
+        row.pairs_s = spread.map(|s| s.median);
+        row.pairs_s_p10 = spread.map(|s| s.p10);
+        row.pairs_s_p90 = spread.map(|s| s.p90);
+        let commits: u64 = all().map(|t| t.acknowledged).sum();
+        let forces = all().filter_map(|t| t.forces).reduce(|a, b| a + b);
+        let forces = forces.filter(|_| commits > 0);
+        row.forces_per_commit = forces.map(|n| n as f64 / commits as f64);
         row.guarantee = setting.worth.as_ref().map(|w| w.guarantee);
         row.verdict = setting.worth.as_ref().map(|w| w.verdict);
         row.evidence = setting.worth.as_ref().map(|w| w.evidence.clone());
         row.fill(last);
-        row
+        Some(row)
     }
 
     fn fill(&mut self, part: &Recorder) {
@@ -156,7 +178,7 @@ impl Row {
     }
 }
 
-const COLUMNS: [Column<Row>; 13] = [
+const COLUMNS: [Column<Row>; 14] = [
     Column::text("settings", 0, |r| r.settings.clone()),
     Column::number("policy", 4, |r| {
         r.policy.map_or_else(|| "-".to_owned(), |p| p.to_string())
@@ -166,11 +188,15 @@ const COLUMNS: [Column<Row>; 13] = [
         Some(_) => "n/a".to_owned(),
         None => number(r.pairs_s, 3),
     }),
+    Column::number("8 of 10\nrounds", 5, |r| match r.pairs_s {
+        Some(_) => range(r.pairs_s_p10, r.pairs_s_p90, 3),
+        None => "-".to_owned(),
+    }),
     Column::number("commits\nper s", 0, |r| number(r.commits_per_s, 1)),
     Column::number("p50\nµs", 0, |r| number(r.p50_us, 1)),
     Column::number("p99\nµs", 1, |r| number(r.p99_us, 1)),
-    Column::number("max\nµs", 6, |r| number(r.max_us, 0)),
-    Column::number("forces", 5, |r| number(r.forces_per_commit, 2)),
+    Column::number("max\nµs", 8, |r| number(r.max_us, 0)),
+    Column::number("forces", 6, |r| number(r.forces_per_commit, 2)),
     Column::number("dev*\nwrites", 3, |r| number(r.device_writes_per_commit, 2)),
     Column::number("dev*\nflush", 2, |r| number(r.device_flushes_per_commit, 2)),
     Column::number("rows", 7, |r| number(r.rows_checked.map(|n| n as f64), 0)),
@@ -182,9 +208,9 @@ pub fn notes(outcome: &Outcome) -> Vec<String> {
     let mut notes = vec![format!(
         "Each row: an empty table, lines of a sale of about {} bytes, each inserted and committed by \
          itself by clients that each have a connection of their own; then every acknowledged row is read \
-         back and must be there exactly once. pairs: seconds for {} inserts by one client; all else from \
-         the inserts of the time given after that. Rows are measured once, one after the other: \
-         differences below a quarter mean little.",
+         back and must be there exactly once. pairs: seconds for {} inserts by one client, median of the \
+         rounds, in each of which every row has its turn; all else from one run by the clock after that, \
+         where a neighbour that keeps the disk busy meets some rows and not others.",
         super::Sale::record_len(),
         outcome.pairs
     )];
@@ -242,7 +268,12 @@ fn missing(rows: &[Row]) -> Vec<String> {
 }
 
 /// The row of one client, without an error, that stands for a system's policy.
-pub(super) fn usual(rows: &[Row], system: &str, policy: Policy, second_log: bool) -> Option<f64> {
+pub(super) fn usual(
+    rows: &[Row],
+    system: &str,
+    policy: Policy,
+    second_log: bool,
+) -> Option<Spread> {
     let is_it = |r: &&Row| {
         r.system == system
             && r.usual
@@ -250,7 +281,12 @@ pub(super) fn usual(rows: &[Row], system: &str, policy: Policy, second_log: bool
             && r.policy() == Some(policy)
             && r.second_log.unwrap_or(false) == second_log
     };
-    rows.iter().find(is_it).and_then(|r| r.pairs_s)
+    let row = rows.iter().find(is_it)?;
+    Some(Spread {
+        median: row.pairs_s?,
+        p10: row.pairs_s_p10?,
+        p90: row.pairs_s_p90?,
+    })
 }
 
 /// The systems, in the order of their rows.
@@ -285,7 +321,12 @@ fn beside_published(rows: &[Row], pairs: u64) -> String {
             short(published.windows_s, 1),
             short(published.linux_s, 1),
         ];
-        let here = |s: &String| number(usual(rows, s, published.policy, published.second_log), 3);
+        let here = |s: &String| {
+            number(
+                seconds_of(rows, s, published.policy, published.second_log),
+                3,
+            )
+        };
         cells.extend(systems.iter().map(here));
         seconds.add_row(cells);
     }
@@ -299,7 +340,7 @@ fn beside_published(rows: &[Row], pairs: u64) -> String {
     let linux = ratios(|p, second| published_of(p, second).map(|p| p.linux_s));
     let here: Vec<_> = systems
         .iter()
-        .map(|s| ratios(|p, second| usual(rows, s, p, second)))
+        .map(|s| ratios(|p, second| seconds_of(rows, s, p, second)))
         .collect();
     for (nth, (name, published)) in windows.iter().enumerate() {
         let mut cells = vec![
@@ -322,6 +363,10 @@ fn beside_published(rows: &[Row], pairs: u64) -> String {
         finish(seconds, &[], 2),
         finish(of_each, &[0], 2)
     )
+}
+
+fn seconds_of(rows: &[Row], system: &str, policy: Policy, second_log: bool) -> Option<f64> {
+    usual(rows, system, policy, second_log).map(|s| s.median)
 }
 
 fn published_of(policy: Policy, second_log: bool) -> Option<super::published::Published> {

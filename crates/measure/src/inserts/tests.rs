@@ -93,6 +93,7 @@ impl Session for Fake {
 fn options() -> Options {
     Options {
         pairs: 20,
+        rounds: 3,
         clients: vec![4, 1],
         time: Duration::from_micros(1),
     }
@@ -113,7 +114,8 @@ fn one_client_makes_the_pairs_and_every_row_is_read_back() {
         assert_eq!(row.pairs_s.is_some(), row.clients == 1);
         assert_eq!(row.forces_per_commit, Some(1.0));
         // Some are made before the clock starts.
-        let pairs = if row.clients == 1 { 20 } else { 0 };
+        let pairs = if row.clients == 1 { 3 * 20 } else { 0 };
+        assert_eq!(row.rounds, (row.clients == 1).then_some(3));
         assert!(
             row.commits >= 1 && row.rows_checked > Some(pairs + row.commits),
             "{row:?}"
@@ -171,12 +173,32 @@ fn an_interrupted_row_is_no_whole_one_and_is_read_back_all_the_same() {
         vec![Box::new(fake(Policy::Force, false)), Box::new(second)];
     let outcome = run(&options(), &base, disk(), &ledgers).unwrap();
     assert!(outcome.interrupted);
-    assert_eq!(outcome.rows.len(), 3);
-    let last = &outcome.rows[2];
+    // The first round of the first one is whole.
+    assert_eq!(outcome.rows.len(), 2);
+    assert_eq!(
+        (outcome.rows[0].rounds, &outcome.rows[0].error),
+        (Some(1), &None)
+    );
+    let last = &outcome.rows[1];
     assert_eq!(last.error.as_deref(), Some("interrupted"));
     assert_eq!((last.pairs_s, last.rows_checked), (None, Some(11)));
     let again = run(&options(), &base, disk(), &ledgers);
     assert!(matches!(again, Err(MeasureError::Interrupted)));
+}
+
+#[test]
+fn what_overlaps_is_not_told_apart() {
+    let mut outcome = published();
+    for row in &mut outcome.rows {
+        row.pairs_s_p90 = row.pairs_s_p90.map(|s| s * 100.0);
+    }
+    let words = conclude(&outcome);
+    for part in [
+        "within the noise no more than written and forced later (policy 2) and within the noise no more",
+        "a second log that is forced as well takes no longer beyond the noise",
+    ] {
+        assert!(words.contains(part), "{part}\n{words}");
+    }
 }
 
 /// Rows with the published seconds of Linux.
@@ -192,6 +214,8 @@ fn published() -> Outcome {
         let of = published::Published::of(policy, row.second_log.unwrap()).unwrap();
         if row.clients == 1 {
             row.pairs_s = Some(of.linux_s);
+            row.pairs_s_p10 = Some(of.linux_s * 0.9);
+            row.pairs_s_p90 = Some(of.linux_s * 1.1);
         }
         row.commits_per_s = Some(500.0 / of.linux_s);
         row.verdict = Some(Verdict::Declared);
@@ -206,7 +230,7 @@ fn figures_like_the_published_ones_say_what_was_paid_for() {
     let outcome = published();
     let words = conclude(&outcome);
     for part in [
-        "Fake: 500 inserts that are each forced take 12.0 s, 20 times what it takes written and forced later \
+        "Fake: 500 inserts that are each forced take 12.00 s, 20 times what it takes written and forced later \
          (policy 2) and 20 times",
         "Published: 14 s on Windows and 12 s on Linux, 3.5 and 20 times policy 2.",
         "a second log that is forced as well makes that 1.8 times as long (published: 2.3 and 1.8 times)",
@@ -221,7 +245,9 @@ fn figures_like_the_published_ones_say_what_was_paid_for() {
 fn a_disk_that_is_faster_than_a_platter_is_said_to_be_none() {
     let mut outcome = published();
     for row in &mut outcome.rows {
-        row.pairs_s = row.pairs_s.map(|s| s / 100.0);
+        for seconds in [&mut row.pairs_s, &mut row.pairs_s_p10, &mut row.pairs_s_p90] {
+            *seconds = seconds.map(|s| s / 100.0);
+        }
         row.commits_per_s = row.commits_per_s.map(|n| n * 100.0);
     }
     let words = conclude(&outcome);
