@@ -7,7 +7,7 @@ use super::{Outcome, Policy, Setting, Taken};
 use crate::layout::{Column, empty_table, finish, fitted, sections, wrap};
 use crate::numbers::{number, range, short};
 use crate::report::as_name;
-use crate::stats::{Spread, spread};
+use crate::stats::spread;
 use crate::survives::survives;
 use crate::{MeasureError, Recorder, head, prose};
 use logforce_device::{Guarantee, Verdict};
@@ -42,6 +42,9 @@ pub struct Row {
     pub on_this_disk: bool,
     /// Clients that insert at the same time.
     pub clients: u32,
+    /// Seconds of the pairs, in the order of the rounds.
+    #[serde(skip)]
+    pub all_pairs_s: Vec<f64>,
     /// How often the pairs were made.
     pub rounds: Option<u64>,
     /// Seconds of the pairs, median of the rounds.
@@ -121,7 +124,7 @@ impl Row {
             return Some(row);
         }
         // What was stopped is not whole; what came before it is.
-        let Some(last) = all().filter_map(|t| t.recorder.as_ref()).last() else {
+        let Some(last) = all().filter_map(|t| t.recorder.as_ref()).next_back() else {
             row.error = Some(MeasureError::Interrupted.to_string());
             return Some(row);
         };
@@ -131,6 +134,7 @@ impl Row {
         row.pairs_s = spread.map(|s| s.median);
         row.pairs_s_p10 = spread.map(|s| s.p10);
         row.pairs_s_p90 = spread.map(|s| s.p90);
+        row.all_pairs_s = seconds;
         let commits: u64 = all().map(|t| t.acknowledged).sum();
         let forces = all().filter_map(|t| t.forces).reduce(|a, b| a + b);
         let forces = forces.filter(|_| commits > 0);
@@ -186,9 +190,9 @@ const COLUMNS: [Column<Row>; 14] = [
     Column::number("clients", 0, |r| r.clients.to_string()),
     Column::number("pairs\ns", 0, |r| match r.error {
         Some(_) => "n/a".to_owned(),
-        None => number(r.pairs_s, 3),
+        None => number(r.pairs_s, 4),
     }),
-    Column::number("8 of 10\nrounds", 5, |r| match r.pairs_s {
+    Column::number("8 of 10\nrounds", 7, |r| match r.pairs_s {
         Some(_) => range(r.pairs_s_p10, r.pairs_s_p90, 3),
         None => "-".to_owned(),
     }),
@@ -267,13 +271,22 @@ fn missing(rows: &[Row]) -> Vec<String> {
     reasons.into_iter().map(sentence).collect()
 }
 
+/// Seconds of the pairs.
+#[derive(Clone, Copy)]
+pub(super) struct Rounds<'a> {
+    /// Half the rounds took less.
+    pub median: f64,
+    /// Each round.
+    pub all: &'a [f64],
+}
+
 /// The row of one client, without an error, that stands for a system's policy.
-pub(super) fn usual(
-    rows: &[Row],
+pub(super) fn usual<'a>(
+    rows: &'a [Row],
     system: &str,
     policy: Policy,
     second_log: bool,
-) -> Option<Spread> {
+) -> Option<Rounds<'a>> {
     let is_it = |r: &&Row| {
         r.system == system
             && r.usual
@@ -282,10 +295,9 @@ pub(super) fn usual(
             && r.second_log.unwrap_or(false) == second_log
     };
     let row = rows.iter().find(is_it)?;
-    Some(Spread {
+    Some(Rounds {
         median: row.pairs_s?,
-        p10: row.pairs_s_p10?,
-        p90: row.pairs_s_p90?,
+        all: &row.all_pairs_s,
     })
 }
 
@@ -324,7 +336,7 @@ fn beside_published(rows: &[Row], pairs: u64) -> String {
         let here = |s: &String| {
             number(
                 seconds_of(rows, s, published.policy, published.second_log),
-                3,
+                4,
             )
         };
         cells.extend(systems.iter().map(here));
