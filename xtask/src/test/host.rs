@@ -74,6 +74,8 @@ pub fn run(stage: Stage, setting: &Setting) -> Result<Outcome> {
         Stage::Clippy => command
             .args(["clippy", "--all-targets", "--keep-going"])
             .args(parts)
+            // The other systems' stages lint the build without.
+            .args(["--features", super::suites::DATABASES])
             .args(["--", "-D", "warnings"]),
         Stage::Docs => command
             .args(["doc", "--no-deps"])

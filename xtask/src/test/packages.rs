@@ -57,6 +57,14 @@ const GROUPS: &[Group] = &[
         ],
     },
     Group {
+        what_for: "databases beside the log",
+        deep: false,
+        packages: &[
+            package("postgresql-15", "PostgreSQL"),
+            package("mariadb-server-core", "MariaDB, without its service"),
+        ],
+    },
+    Group {
         what_for: "fuzzing",
         deep: true,
         packages: &[package("g++", "compiles libFuzzer")],
@@ -188,6 +196,7 @@ fn is_root() -> bool {
 
 /// Installs each group by itself: a distribution that lacks one still gets the other.
 fn install(setting: &Setting) -> Result<Outcome> {
+    let _no_services = NoServices::begin();
     let mut outcome = Outcome::of(Counts::PASSED, Vec::new());
     let updated = apt_get(setting, "update", &["update", "-qq"])?;
     outcome.lines.extend(updated);
@@ -209,6 +218,39 @@ fn install(setting: &Setting) -> Result<Outcome> {
         }
     }
     Ok(outcome)
+}
+
+/// What is installed starts no service: tests start the servers that they need. This file is how
+/// Debian is told so; it is gone again afterwards.
+struct NoServices(Option<&'static str>);
+
+impl NoServices {
+    #[cfg(not(unix))]
+    fn begin() -> NoServices {
+        NoServices(None)
+    }
+
+    #[cfg(unix)]
+    fn begin() -> NoServices {
+        use std::fs::{File, Permissions};
+        use std::io::Write;
+        use std::os::unix::fs::PermissionsExt;
+        const POLICY: &str = "/usr/sbin/policy-rc.d";
+        let made = File::create_new(POLICY).and_then(|mut file| {
+            file.write_all(b"#!/bin/sh\nexit 101\n")?;
+            file.set_permissions(Permissions::from_mode(0o755))
+        });
+        // There is one, or it cannot be made: then a server may run that nobody uses.
+        NoServices(made.is_ok().then_some(POLICY))
+    }
+}
+
+impl Drop for NoServices {
+    fn drop(&mut self) {
+        if let Some(path) = self.0 {
+            let _ = std::fs::remove_file(path);
+        }
+    }
 }
 
 /// Runs apt-get, a few times if need be: a mirror or a lock may be busy. Says what was wrong.
