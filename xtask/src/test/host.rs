@@ -25,7 +25,8 @@ pub fn built(setting: &Setting, name: &str) -> PathBuf {
 }
 
 /// What is compiled of the workspace, and with which features: the same in all stages of a run, since
-/// with others cargo compiles what everything depends on once more.
+/// with others cargo compiles what everything depends on once more. The command is built with its
+/// databases; the other systems' stages build it without.
 ///
 /// A change leaves out the one example that is a crate of its own: what that depends on takes a
 /// fifth of all compiling.
@@ -36,10 +37,31 @@ pub fn parts(tier: Tier) -> &'static [&'static str] {
             "--exclude",
             "logforce-openraft",
             "--features",
+            "logforce/tracing,logforce-databases/clients,logforce-cli/databases",
+            "--locked",
+        ],
+        Tier::Deep { .. } => &[
+            "--workspace",
+            "--features",
+            "logforce/tracing,logforce-databases/clients,logforce-cli/databases",
+            "--locked",
+        ],
+    }
+}
+
+/// What is linted and documented: a change leaves out the databases, whose clients are a hundred crates
+/// to look at before.
+fn looked_at(tier: Tier) -> &'static [&'static str] {
+    match tier {
+        Tier::Change => &[
+            "--workspace",
+            "--exclude",
+            "logforce-openraft",
+            "--features",
             "logforce/tracing",
             "--locked",
         ],
-        Tier::Deep { .. } => &["--workspace", "--features", "logforce/tracing", "--locked"],
+        Tier::Deep { .. } => parts(tier),
     }
 }
 
@@ -73,13 +95,11 @@ pub fn run(stage: Stage, setting: &Setting) -> Result<Outcome> {
     match stage {
         Stage::Clippy => command
             .args(["clippy", "--all-targets", "--keep-going"])
-            .args(parts)
-            // The other systems' stages lint the build without.
-            .args(["--features", super::suites::DATABASES])
+            .args(looked_at(setting.tier))
             .args(["--", "-D", "warnings"]),
         Stage::Docs => command
             .args(["doc", "--no-deps"])
-            .args(parts)
+            .args(looked_at(setting.tier))
             .env("RUSTDOCFLAGS", "-D warnings"),
         // As users do: without the features that are off.
         Stage::Examples => command.args(["build", "--workspace", "--examples", "--locked"]),

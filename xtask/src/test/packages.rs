@@ -61,7 +61,7 @@ const GROUPS: &[Group] = &[
         deep: false,
         packages: &[
             package("postgresql-15", "PostgreSQL"),
-            package("mariadb-server-core", "MariaDB, without its service"),
+            package("mariadb-server", "MariaDB"),
         ],
     },
     Group {

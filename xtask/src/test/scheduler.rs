@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 /// The stages that use the host's own target folder. One worker runs them in turn: two would wait for
 /// each other at cargo's lock.
-const HOST: [Stage; 9] = [
+const HOST: [Stage; 8] = [
     Stage::Fmt,
     Stage::Check,
     Stage::Clippy,
@@ -17,7 +17,6 @@ const HOST: [Stage; 9] = [
     Stage::Build,
     Stage::Examples,
     Stage::Tests,
-    Stage::Databases,
     Stage::Simulation,
 ];
 
@@ -39,7 +38,7 @@ const BESIDE: [Stage; 9] = [
 /// The stages that a stage waits for.
 fn needs(stage: Stage) -> &'static [Stage] {
     match stage {
-        Stage::Tests | Stage::Databases => &[Stage::Packages],
+        Stage::Tests => &[Stage::Packages],
         // These three use Debian's cargo, which the packages bring, and so run in turn.
         Stage::Windows => &[Stage::Packages],
         Stage::Macos => &[Stage::Packages, Stage::Windows],

@@ -29,8 +29,6 @@ pub enum Stage {
     Examples,
     /// All tests and doctests but the exhaustive ones, and that they leave nothing behind
     Tests,
-    /// SQLite, PostgreSQL and MariaDB beside the log, real ones
-    Databases,
     /// Every bit, length, pair of crashes and failing call of small logs
     Exhaustive,
     /// Random runs of a log on a simulated disk: 300 and the listed ones; deep 10,000
@@ -54,7 +52,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    pub const ALL: [Stage; 19] = [
+    pub const ALL: [Stage; 18] = [
         Stage::Packages,
         Stage::Fmt,
         Stage::Check,
@@ -63,7 +61,6 @@ impl Stage {
         Stage::Build,
         Stage::Examples,
         Stage::Tests,
-        Stage::Databases,
         Stage::Exhaustive,
         Stage::Simulation,
         Stage::Windows,
@@ -95,7 +92,6 @@ impl Stage {
                 | Stage::Macos
                 | Stage::Aarch64
                 | Stage::Benches
-                | Stage::Databases
                 | Stage::Powercut
         )
     }
@@ -121,7 +117,6 @@ impl Stage {
                 host::run(self, setting)
             }
             Stage::Tests => suites::run(setting),
-            Stage::Databases => suites::databases(setting),
             Stage::Exhaustive => suites::exhaustive(setting),
             Stage::Simulation => simulation::run(setting),
             Stage::Windows => windows::run(setting),

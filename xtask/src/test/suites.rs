@@ -20,37 +20,6 @@ pub fn temporary(workspace: &Workspace) -> PathBuf {
 
 /// Runs them.
 pub fn run(setting: &Setting) -> Result<Outcome> {
-    let arguments = ["--", "--skip", EXHAUSTIVE];
-    watched(setting, "tests", &arguments)
-}
-
-/// What `bench inserts` measures beside the log, in a build of its own: the default one has no databases.
-pub const DATABASES: &str = "logforce-databases/clients,logforce-cli/databases";
-
-/// Runs the tests of that build, on real servers.
-pub fn databases(setting: &Setting) -> Result<Outcome> {
-    let mut arguments = vec!["--features", DATABASES, "--lib", "--test", "all", "--"];
-    // Their modules: the other tests have run.
-    arguments.extend([
-        "bench_databases::",
-        "servers::",
-        "urls::",
-        "sqlite::",
-        "server::",
-    ]);
-    let mut outcome = watched(setting, "databases", &arguments)?;
-    // And that nothing was left.
-    match outcome.counts.passed {
-        0..=1 => {
-            outcome += Outcome::of(Counts::FAILED, vec!["no test ran".to_owned()]);
-            Ok(outcome)
-        }
-        _ => Ok(outcome),
-    }
-}
-
-/// Runs tests, and looks what they leave.
-fn watched(setting: &Setting, name: &str, arguments: &[&str]) -> Result<Outcome> {
     let temp = temporary(&setting.workspace);
     leaks::clean(&temp)?;
     std::fs::create_dir_all(&temp).with_context(|| temp.display().to_string())?;
@@ -64,11 +33,11 @@ fn watched(setting: &Setting, name: &str, arguments: &[&str]) -> Result<Outcome>
         tests
             .args(["test", "--no-fail-fast"])
             .args(host::parts(setting.tier))
-            .args(arguments)
+            .args(["--", "--skip", EXHAUSTIVE])
             .env("TMPDIR", &temp)
             .env("RUST_TEST_THREADS", threads.to_string())
             .env(leaks::MARK, watch.mark()),
-        &setting.logs.join(format!("{name}.log")),
+        &setting.logs.join("tests.log"),
         setting.clock.limit(),
     )?;
     let read = transcript::read(&ended.text());

@@ -1,4 +1,4 @@
-//! `logforce bench inserts` of the default build, with so little to do that it takes no time. Nothing
+//! `logforce bench inserts` on the log, with so little to do that it takes no time. Nothing
 //! here depends on how fast the disk is.
 
 use crate::common::{place, text};
@@ -23,6 +23,11 @@ fn every_policy_has_a_row_and_policy_1_is_one_force_for_each_commit() {
         return;
     };
     assert_eq!(report["schema"], "logforce-inserts");
+    // A build with databases has SQLite's rows as well.
+    let has_others = rows.iter().any(|r| r["system"] != "Logforce");
+    assert_eq!(has_others, cfg!(feature = "databases"));
+    let mut rows = rows;
+    rows.retain(|r| r["system"] == "Logforce");
     let cases: Vec<_> = rows
         .iter()
         .map(|r| {
@@ -81,10 +86,8 @@ fn every_policy_has_a_row_and_policy_1_is_one_force_for_each_commit() {
         "{text}"
     );
     let notes = report["notes"].to_string();
-    assert!(
-        notes.contains("--features databases -- bench inserts --servers"),
-        "{notes}"
-    );
+    let tells_how = notes.contains("--features databases -- bench inserts --servers");
+    assert_eq!(tells_how, !cfg!(feature = "databases"), "{notes}");
 }
 
 /// Clients that are stopped between the two logs leave transactions that are in the first alone.
@@ -173,13 +176,23 @@ fn unusable_arguments_are_refused() {
                 "'300' is no number from 1 to 256",
             ),
             (&["inserts", "--seconds", "0"], "seconds must be above 0"),
+            (&["inserts", "nosuch"], "does not exist"),
+            (&["inserts", ".", "--dir", "."], "cannot be used with"),
+        ],
+    );
+}
+
+#[cfg(not(feature = "databases"))]
+#[test]
+fn databases_take_another_build() {
+    assert_unusable(
+        place().path(),
+        &[
             (&["inserts", "--servers"], "--features databases -- bench"),
             (
                 &["inserts", "--postgres", "postgres://h"],
                 "this build has no databases",
             ),
-            (&["inserts", "nosuch"], "does not exist"),
-            (&["inserts", ".", "--dir", "."], "cannot be used with"),
         ],
     );
 }

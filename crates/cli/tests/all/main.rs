@@ -5,7 +5,6 @@
 mod bench;
 #[cfg(feature = "databases")]
 mod bench_databases;
-#[cfg(not(feature = "databases"))]
 mod bench_inserts;
 mod bench_map;
 mod bench_pages;
