@@ -273,3 +273,34 @@ fn a_chart_of_its_own_carries_its_style() {
         }
     }
 }
+
+/// A number that comes back with another last bit is now and then rounded to another figure.
+#[test]
+fn a_page_is_the_same_from_the_report_and_from_its_file() {
+    let mut random = 1_u64;
+    for _ in 0..200 {
+        let of = changed("journal", |v| {
+            for row in v["rows"].as_array_mut().into_iter().flatten() {
+                random = random
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                row["p50_us"] = (f64::from((random >> 33) as u32) / 1e6).into();
+            }
+        });
+        let values: Vec<f64> = of
+            .rows()
+            .iter()
+            .filter_map(|r| r.number("p50_us"))
+            .collect();
+        for value in values {
+            let back: f64 = serde_json::from_str(&serde_json::to_string(&value).unwrap()).unwrap();
+            assert_eq!(back.to_bits(), value.to_bits());
+        }
+    }
+    let page = html(&sample("journal"));
+    let (_, all) = page.split_once("id=\"all\"").unwrap();
+    assert!(
+        all.find(">scenario<") < all.find(">bytes<"),
+        "as they were written"
+    );
+}
