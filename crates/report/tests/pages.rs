@@ -284,7 +284,7 @@ fn a_page_is_the_same_from_the_report_and_from_its_file() {
                 random = random
                     .wrapping_mul(6_364_136_223_846_793_005)
                     .wrapping_add(1);
-                row["p50_us"] = (f64::from((random >> 33) as u32) / 1e6).into();
+                row["p50_us"] = ((random >> 11) as f64 / (1_u64 << 53) as f64).into();
             }
         });
         let values: Vec<f64> = of
