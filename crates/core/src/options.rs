@@ -7,6 +7,7 @@ use logforce_device::{Guarantee, Method};
 use logforce_format::{
     MAX_BATCH_LEN, MAX_SEGMENT_LEN, MAX_WRITE_UNIT, MIN_SEGMENT_LEN, SegmentHeader,
 };
+use std::any::Any;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,9 +21,13 @@ const MIN_WRITE_UNIT: u32 = 4096;
 /// Maximum of writes in flight: no device takes more, and each needs memory.
 const MAX_WRITES_IN_FLIGHT: usize = 1024;
 
+/// What calls the owner's callback of [`Options::on_checkpoint_due`]. It gets the engine as `Any`:
+/// the handle that the owner sees, and the engine in it, are layers above this one.
+pub(crate) type CallOwner = dyn Fn(Arc<dyn Any + Send + Sync>, CheckpointDue) + Send + Sync;
+
 /// The owner's callback of [`Options::on_checkpoint_due`].
 #[derive(Clone)]
-pub(crate) struct CheckpointCallback(pub(crate) Arc<dyn Fn(CheckpointDue) + Send + Sync>);
+pub(crate) struct CheckpointCallback(pub(crate) Arc<CallOwner>);
 
 impl std::fmt::Debug for CheckpointCallback {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -279,25 +284,6 @@ impl Options {
     /// [`Log::truncate_front`]: crate::Log::truncate_front
     pub fn max_log_size(mut self, bytes: u64) -> Self {
         self.max_log_size = Some(bytes);
-        self
-    }
-
-    /// The function to call when a checkpoint is due: when the last segment that fits under
-    /// [`Options::max_log_size`] was prepared, so while about a whole segment is still free, and
-    /// again when an append finds no space. It should take a checkpoint and
-    /// [`truncate_front`](crate::Log::truncate_front) the log to [`CheckpointDue::truncate_to`] or
-    /// above.
-    ///
-    /// It runs in a thread of its own, one call at a time, and may append, commit and truncate. The
-    /// log reserves a few KiB for its appends, also if other threads have filled the log. If an
-    /// append in it finds no space all the same, it fails with [`Error::Full`] at once, since it
-    /// would wait for itself. The callback must not wait for other threads that append: they may be
-    /// waiting for it. A panic ends the call and nothing else.
-    ///
-    /// `close` waits for it, and then drops it: a callback that owns a clone of the log keeps the
-    /// log open until it is closed explicitly.
-    pub fn on_checkpoint_due(mut self, callback: Arc<dyn Fn(CheckpointDue) + Send + Sync>) -> Self {
-        self.on_checkpoint_due = Some(CheckpointCallback(callback));
         self
     }
 

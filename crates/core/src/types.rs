@@ -67,9 +67,9 @@ pub struct CheckpointDue {
     pub used: u64,
     /// The cap, bytes.
     pub limit: u64,
-    /// Truncate to a record's start or end at or above this position, and the log has space for
-    /// another segment; if this is `durable`, truncate as far as possible. It need not be such a
-    /// boundary itself.
+    /// Truncate here or above, and the log has space for another segment; if this is `durable`,
+    /// truncate as far as possible. [`Log::truncate_front`](crate::Log::truncate_front) takes it, but
+    /// only after your checkpoint covers what lies below.
     pub truncate_to: Lsn,
 }
 

@@ -5,6 +5,7 @@
 
 use crate::engine::Engine;
 use crate::error::Error;
+use crate::read::boundary::boundary_at_or_after_segment;
 use crate::sync::wake::Wake;
 use crate::types::CheckpointDue;
 use logforce_format::Lsn;
@@ -167,7 +168,7 @@ impl Engine {
             let guard = CallGuard(engine);
             guard.0.adopt_callback_thread();
             // A panic in the callback does not affect the log.
-            let _ = catch_unwind(AssertUnwindSafe(|| (callback.0)(due)));
+            let _ = catch_unwind(AssertUnwindSafe(|| (callback.0)(guard.0.clone(), due)));
         };
         match self.runtime().spawn("logforce-checkpoint", Box::new(body)) {
             Ok(thread) => {
@@ -187,10 +188,13 @@ impl Engine {
         let mut short = (usage.used + usage.need).saturating_sub(usage.limit);
         let durable = self.durable();
         let mut truncate_to = durable;
-        for segment in self.view.segments().all() {
+        let segments = self.view.segments().all();
+        for segment in segments {
             short = short.saturating_sub(segment.header.len);
             if short == 0 {
-                truncate_to = segment.header.end().min(durable);
+                let end = segment.header.end().min(durable);
+                // Where it cannot be read, the owner's truncation says so.
+                truncate_to = boundary_at_or_after_segment(&self.view, end).unwrap_or(end);
                 break;
             }
         }

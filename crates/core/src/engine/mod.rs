@@ -33,7 +33,7 @@ use config::Config;
 use events::{Events, Wakeups};
 use location::Location;
 use logforce_device::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard};
-use logforce_device::{Guarantee, Runtime};
+use logforce_device::{Guarantee, JoinHandle, Runtime};
 use logforce_format::{Lsn, planted};
 use owner::OwnerCallback;
 use pin_table::PinTable;
@@ -57,6 +57,8 @@ pub(crate) struct Engine {
     /// Exclusive end of what is written.
     written: AtomicU64,
     pub(crate) events: Events,
+    /// The log's threads, for a close to join.
+    pub(crate) threads: Mutex<Vec<Box<dyn JoinHandle>>>,
     /// The preallocator must stop, also in the middle of a segment.
     pub(crate) stop: AtomicBool,
     pub(crate) metrics: Arc<Metrics>,
@@ -81,6 +83,10 @@ impl Files {
 impl Engine {
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn threads(&self) -> MutexGuard<'_, Vec<Box<dyn JoinHandle>>> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn runtime(&self) -> &dyn Runtime {

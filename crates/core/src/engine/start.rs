@@ -168,6 +168,7 @@ impl Engine {
             poison,
             written: written.0.into(),
             events: Events::default(),
+            threads: Mutex::default(),
             stop: AtomicBool::new(false),
             metrics,
         }

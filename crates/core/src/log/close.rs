@@ -6,7 +6,6 @@ use crate::error::{Error, Result};
 use crate::log::Handle;
 use crate::sync::wake::Wake;
 use crate::trace;
-use logforce_device::sync::Mutex;
 use logforce_format::planted;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -63,8 +62,7 @@ impl Handle {
         events
             .preallocator
             .notify(runtime, Wake::ClosingPreallocator);
-        let threads =
-            std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        let threads = std::mem::take(&mut *engine.threads());
         for (thread, is_writer) in threads.into_iter().zip([true, false]) {
             if is_writer && engine.is_writer_thread() {
                 // A callback closes the log, in the writer thread itself, which cannot join itself.
@@ -104,16 +102,17 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
+        if !self.closes {
+            return;
+        }
         if self.engine.is_own_thread() && !self.engine.state().lifecycle.closing {
             // A callback or a woken task has dropped the last clone: this thread may be in the
             // middle of a job, and cannot wait for itself.
             let engine = self.engine.clone();
-            let threads =
-                std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
             let close = move || {
                 drop(Handle {
                     engine,
-                    threads: Mutex::new(threads),
+                    closes: true,
                 });
             };
             let runtime = self.engine.view.runtime.clone();

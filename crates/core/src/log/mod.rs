@@ -1,5 +1,6 @@
 //! The public handle of a log.
 
+mod checkpoint;
 mod close;
 mod given_up;
 mod meta;
@@ -15,16 +16,15 @@ use crate::read::reader::Reader;
 use crate::recovery;
 use crate::trace;
 use crate::truncation::back::truncate_back;
-use crate::truncation::front::truncate_front;
+use crate::truncation::front::{truncate_front, truncate_front_at_most};
 use crate::truncation::pin::{Pin, pin};
 use crate::types::Record;
 use crate::types::{Committed, RecordRange, RecoveryReport};
-use logforce_device::sync::Mutex;
-use logforce_device::{Guarantee, JoinHandle, Method, System, Verdict};
+use logforce_device::{Guarantee, Method, System, Verdict};
 use logforce_format::{LogId, Lsn};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 /// A transaction log, open for writing. Clones share the same log; call it from any thread. The
 /// crate `logforce` has an example.
@@ -36,7 +36,8 @@ pub struct Log {
 /// Closes the log and ends its threads when the last clone is dropped.
 pub(crate) struct Handle {
     pub(crate) engine: Arc<Engine>,
-    pub(crate) threads: Mutex<Vec<Box<dyn JoinHandle>>>,
+    /// False in the handle that the checkpoint callback gets.
+    pub(crate) closes: bool,
 }
 
 impl Log {
@@ -60,7 +61,7 @@ impl Log {
         let log = Log {
             handle: Arc::new(Handle {
                 engine: engine.clone(),
-                threads: Mutex::default(),
+                closes: true,
             }),
         };
         for (name, body) in [
@@ -72,11 +73,7 @@ impl Log {
                 .runtime()
                 .spawn(name, Box::new(move || run_thread(&own, body)))
                 .map_err(Error::io("start a thread for", path.as_ref()))?;
-            log.handle
-                .threads
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push(thread);
+            engine.threads().push(thread);
         }
         Ok(log)
     }
@@ -196,8 +193,9 @@ impl Log {
         Reader::from_boundary(self.engine().view.clone(), from)
     }
 
-    /// Drops the records below `front` (the start or the end of a durable record). Durable when it
-    /// returns. The log reuses or removes the segments that lie below as a whole.
+    /// Drops the records below `front` (the start or the end of a record). Durable when it returns.
+    /// What lies below and is not durable yet is forced first. The log reuses or removes the
+    /// segments that lie below as a whole.
     ///
     /// If a [`Pin`] lies below, the front moves to the oldest pin only. The log
     /// remembers the request while it is open, and moves the front on as pins advance or are
@@ -208,6 +206,17 @@ impl Log {
         truncate_front(&self.handle.engine, front)?;
         trace::truncated("front", front);
         Ok(())
+    }
+
+    /// As [`Log::truncate_front`], to the last position at or below `lsn` at which an append begins
+    /// or ends, and not above what is durable. For a position that may be no boundary, such as the
+    /// smallest of what several readers have reported. Returns that boundary; a `lsn` below the
+    /// front changes nothing.
+    pub fn truncate_front_at_most(&self, lsn: Lsn) -> Result<Lsn> {
+        let _in_progress = self.engine().begin_file_change()?;
+        let front = truncate_front_at_most(&self.handle.engine, lsn)?;
+        trace::truncated("front", front);
+        Ok(front)
     }
 
     /// Voids every record from `from` on (the start or the end of a record), durably. Their LSNs

@@ -1,5 +1,7 @@
 //! Reading: the readers' view of a log, readers, followers, inspection.
 
+pub(crate) mod batches;
+pub(crate) mod boundary;
 pub(crate) mod follow;
 pub(crate) mod given_up;
 pub(crate) mod inspect;

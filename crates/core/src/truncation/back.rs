@@ -3,7 +3,7 @@
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::policy::WaitLevel;
-use crate::read::reader::{boundary, past_void};
+use crate::read::boundary::{boundary, past_void};
 use crate::sync::wake::{WaitFor, Wake};
 use logforce_format::{BatchKind, Lsn, planted};
 

@@ -3,7 +3,7 @@
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::policy::WaitLevel;
-use crate::read::reader::{boundary, past_void};
+use crate::read::boundary::{boundary, boundary_at_most, past_void};
 use crate::scan::batch::Stop;
 use crate::scan::end_of_log::damage;
 use crate::storage::retired_files::Reuse;
@@ -17,9 +17,34 @@ use std::sync::atomic::Ordering::*;
 
 /// Drops the records below `to`, or below the oldest pin.
 pub(crate) fn truncate_front(engine: &Engine, to: Lsn) -> Result<()> {
+    if engine.durable() < to {
+        // Appended and not forced yet: the front must not lie above what is durable. Fails beyond
+        // the end.
+        engine.wait_until(to, WaitLevel::Force)?;
+    }
     check_front(engine, to)?;
     engine.pins.request(to);
     engine.move_front()
+}
+
+/// Drops the records below the last boundary at or below `to` and the end of what is durable.
+/// Returns that boundary.
+pub(crate) fn truncate_front_at_most(engine: &Engine, to: Lsn) -> Result<Lsn> {
+    let front = engine.front();
+    if to <= front {
+        // An earlier call may have left files that it could not remove.
+        truncate_front(engine, front)?;
+        return Ok(front);
+    }
+    match boundary_at_most(&engine.view, to) {
+        Ok(to) => {
+            truncate_front(engine, to)?;
+            Ok(to)
+        }
+        // Another truncation has passed it meanwhile.
+        Err(Error::Truncated { front, .. }) => Ok(front),
+        Err(other) => Err(other),
+    }
 }
 
 pub(crate) fn check_front(engine: &Engine, to: Lsn) -> Result<()> {

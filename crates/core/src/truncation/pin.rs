@@ -9,7 +9,7 @@
 use crate::engine::Engine;
 use crate::engine::pin_table::PinState;
 use crate::error::{Error, Result};
-use crate::read::reader::{boundary, past_void};
+use crate::read::boundary::{boundary, past_void};
 use crate::sync::wake::Wake;
 use logforce_format::Lsn;
 use std::sync::Arc;

@@ -119,13 +119,59 @@ fn beyond_the_end() {
             assert_eq!(e.lsn(), Some(lsn));
         }
     }
-    // What is appended and not durable is there for nobody yet.
+    // What is appended and not durable is not there for readers yet; a truncation forces it.
     let staged = log.append(&record(1, 100)).unwrap();
     assert_error(log.read_at(staged.start), ErrorKind::BeyondEnd, &[]);
-    assert_error(log.truncate_front(staged.end), ErrorKind::BeyondEnd, &[]);
     assert_eq!(log.read_from(at.start).unwrap().count(), 1);
     log.force(staged.end).unwrap();
     assert_eq!(log.read_from(at.start).unwrap().count(), 2);
+    let last = log.append(&record(2, 100)).unwrap();
+    log.truncate_front(last.start).unwrap();
+    assert_eq!(log.front_lsn(), last.start);
+    assert_eq!(
+        log.read_from(last.start).unwrap().count(),
+        1,
+        "it is durable"
+    );
+}
+
+/// Rounded down to where an append begins or ends: within a record, a group, a record of many
+/// batches and segments, a void range; never beyond what is durable, never back.
+#[test]
+fn a_truncation_is_rounded_down() {
+    let dir = temp();
+    let log = log(&dir);
+    let first = log.commit(&record(0, 100)).unwrap();
+    let group = log.commit_all(&[b"a", b"b", b"c"]).unwrap();
+    let large = log.commit(&record(1, 3 << 20)).unwrap();
+    let gone = log.commit(&record(2, 9_000)).unwrap();
+    log.truncate_back(gone.start).unwrap();
+    let last = log.commit(&record(3, 100)).unwrap();
+    let staged = log.append(&record(4, 100)).unwrap();
+    let cut = |lsn: Lsn| log.truncate_front_at_most(lsn).unwrap();
+    assert_eq!(cut(first.start.plus(50)), first.start);
+    assert_eq!(cut(group[1].start), group[0].start);
+    assert_eq!(cut(Lsn(group[2].end.0 - 1)), group[0].start);
+    assert_eq!(cut(large.start.plus(2 << 20)), large.start);
+    assert_eq!(cut(Lsn(large.end.0 - 1)), large.start);
+    assert_eq!(log.front_lsn(), large.start);
+    assert_eq!(cut(first.start), large.start, "never back");
+    let before = cut(gone.start.plus(4_000));
+    assert!(
+        large.end <= before && before <= gone.start,
+        "within a void range"
+    );
+    assert_eq!(read_all(&log), [record(3, 100)]);
+    assert_eq!(cut(Lsn(last.end.0 - 1)), last.start);
+    let durable = log.durable_lsn();
+    assert!(durable < staged.end);
+    assert_eq!(cut(Lsn(u64::MAX)), durable, "not beyond what is durable");
+    assert_eq!(log.read_from(durable).unwrap().count(), 0);
+    log.force(staged.end).unwrap();
+    assert_eq!(read_all(&log), [record(4, 100)]);
+    log.close().unwrap();
+    let log = logforce::open_existing(dir.path(), options()).unwrap();
+    assert_eq!((log.front_lsn(), read_all(&log).len()), (durable, 1));
 }
 
 #[test]

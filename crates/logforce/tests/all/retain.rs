@@ -1,7 +1,7 @@
 //! Metadata, pins and the cap on real files.
 
 use crate::common::*;
-use logforce::{CheckpointDue, ErrorKind, Log, MAX_META_LEN, Pin};
+use logforce::{CheckpointDue, ErrorKind, MAX_META_LEN, Pin};
 use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -182,23 +182,20 @@ fn a_callback_keeps_the_log_below_its_cap() {
     let home = temp();
     let dir = home.path().join("log");
     let cap = 4 * SEGMENT;
-    let slot: Arc<Mutex<Option<Log>>> = Arc::default();
-    let (inner, calls) = (slot.clone(), Arc::new(Mutex::new(0)));
+    let calls = Arc::new(Mutex::new(0));
     let counted = calls.clone();
     let options = options()
         .max_log_size(cap)
-        .on_checkpoint_due(Arc::new(move |due| {
-            let Some(log) = inner.lock().unwrap().clone() else {
-                return;
-            };
+        .on_checkpoint_due(move |log, due| {
             *counted.lock().unwrap() += 1;
             assert_eq!(due.limit, cap);
             let note = log.commit(b"checkpoint").unwrap();
             assert!(note.start >= due.truncate_to);
-            log.truncate_front(note.start).unwrap();
-        }));
+            // As much as is needed, or all.
+            let to = [due.truncate_to, note.start][*counted.lock().unwrap() % 2];
+            log.truncate_front(to).unwrap();
+        });
     let log = logforce::create_new(&dir, options).unwrap();
-    *slot.lock().unwrap() = Some(log.clone());
     std::thread::scope(|s| {
         for t in 0..3 {
             let (log, dir) = (&log, &dir);
@@ -214,5 +211,36 @@ fn a_callback_keeps_the_log_below_its_cap() {
     // 8 MB through a log of 1 MiB.
     assert!(*calls.lock().unwrap() > 8);
     log.close().unwrap();
-    assert!(slot.lock().unwrap().take().is_some());
+}
+
+/// The callback gets the log, and what it keeps of it neither holds the log open nor closes it.
+#[test]
+fn what_a_callback_keeps_does_not_hold_the_log_open() {
+    let home = temp();
+    let dir = home.path().join("log");
+    let kept: Arc<Mutex<Vec<logforce::Log>>> = Arc::default();
+    let keeper = kept.clone();
+    let options = options()
+        .max_log_size(4 * SEGMENT)
+        .on_checkpoint_due(move |log, due| {
+            log.truncate_front(due.truncate_to).unwrap();
+            keeper.lock().unwrap().push(log.clone());
+        });
+    let log = logforce::create_new(&dir, options.clone()).unwrap();
+    for n in 0..100 {
+        log.commit(&record(n, 9000)).unwrap();
+    }
+    assert!(!kept.lock().unwrap().is_empty());
+    // A clone that goes does not close it.
+    drop(kept.lock().unwrap().pop());
+    log.commit(&record(100, 10)).unwrap();
+    drop(log);
+    let keeps = kept.lock().unwrap().pop();
+    if let Some(keeps) = keeps {
+        assert_error(keeps.commit(&record(0, 1)), ErrorKind::Closed, &[]);
+    }
+    logforce::open_existing(&dir, options)
+        .unwrap()
+        .close()
+        .unwrap();
 }

@@ -155,15 +155,10 @@ fn a_callback_fills_up() {
 fn a_checkpoint_makes_room() {
     explore("a_checkpoint_makes_room", || {
         let world = World::new();
-        let slot: Arc<std::sync::Mutex<Option<Log>>> = Arc::default();
-        let inside = slot.clone();
         // Little, more than is kept for it, or nothing; then perhaps no room is made at all.
         let (appends, len) = (one_in(2), pick(&[1_000, 30_000]));
         let gives = !one_in(3);
-        let on_checkpoint_due = move |_due: logforce_core::CheckpointDue| {
-            // Not before the log is open.
-            let log = inside.lock().expect("no panic").clone();
-            let Some(log) = log else { return };
+        let on_checkpoint_due = move |log: &Log, _due: logforce_core::CheckpointDue| {
             if appends {
                 // Refused at once where there is no space for it.
                 match log.commit(&record(77, len)) {
@@ -186,9 +181,8 @@ fn a_checkpoint_makes_room() {
             .max_batch(32 << 10)
             .buffer_size(64 << 10)
             .max_log_size(3 * (128 << 10))
-            .on_checkpoint_due(Arc::new(on_checkpoint_due));
+            .on_checkpoint_due(on_checkpoint_due);
         let log = world.open(options);
-        *slot.lock().expect("no panic") = Some(log.clone());
         let threads: Vec<_> = (0..2)
             .map(|n| {
                 let log = log.clone();
@@ -207,7 +201,6 @@ fn a_checkpoint_makes_room() {
         for thread in threads {
             thread.join().expect("no thread panics");
         }
-        slot.lock().expect("no panic").take();
         world.close(log).expect("nothing fails");
     });
 }

@@ -42,42 +42,12 @@ fn fill_up(log: &Log) -> (Vec<Lsn>, Error) {
     }
 }
 
-/// The place of the log where its callback finds it.
-type Slot = Arc<Mutex<Option<Log>>>;
-
-/// Options with a callback that gets the log, once it is open.
-fn with_callback(
-    options: Options,
-    callback: impl Fn(&Log, &CheckpointDue) + Send + Sync + 'static,
-) -> (Options, Slot) {
-    let slot = Slot::default();
-    let inner = slot.clone();
-    let options = options.on_checkpoint_due(Arc::new(move |due| {
-        let log = inner.lock().unwrap().clone();
-        if let Some(log) = log {
-            callback(&log, &due);
-        }
-    }));
-    (options, slot)
-}
-
-fn opened(disk: &SimDisk, rt: &SimRuntime, options: &Options, slot: &Slot) -> Log {
-    let log = open(disk, rt, options).unwrap_or_else(|e| panic!("{e}"));
-    *slot.lock().unwrap() = Some(log.clone());
-    log
-}
-
-/// Truncates to a boundary at or above what is asked for, as an engine would.
-fn make_room(log: &Log, due: &CheckpointDue) -> Result<(), Error> {
-    let reader = log.read_from(log.front_lsn())?;
-    let mut to = log.front_lsn();
-    for record in reader {
-        if to >= due.truncate_to {
-            break;
-        }
-        to = record?.end;
+/// Truncates as far as it is asked to, as an owner would whose checkpoint covers that.
+fn make_room(log: &Log, due: CheckpointDue) -> Result<(), Error> {
+    if due.truncate_to < due.durable {
+        return log.truncate_front(due.truncate_to);
     }
-    log.truncate_front(to)
+    log.truncate_front(log.durable_lsn())
 }
 
 /// Where the system fails while files are renamed or removed, they still take up space: the next
@@ -187,7 +157,7 @@ fn a_callback_keeps_it_from_being_full() {
             Arc::new(AtomicBool::new(false)),
         );
         let (counted, inside) = (calls.clone(), at_once.clone());
-        let (options, slot) = with_callback(capped(3 + seed % 4), move |log, due| {
+        let options = capped(3 + seed % 4).on_checkpoint_due(move |log, due| {
             assert!(!inside.swap(true, SeqCst), "two at once");
             counted.fetch_add(1, SeqCst);
             assert!(due.used <= due.limit && due.truncate_to <= due.durable);
@@ -200,7 +170,7 @@ fn a_callback_keeps_it_from_being_full() {
             inside.store(false, SeqCst);
         });
         SimRuntime::run(seed, |rt| {
-            let log = opened(&disk, rt, &options, &slot);
+            let log = open(&disk, rt, &options).unwrap_or_else(|e| panic!("{e}"));
             let mut joiners = Vec::new();
             for n in 0..2 {
                 let (log, disk) = (log.clone(), disk.clone());
@@ -217,7 +187,6 @@ fn a_callback_keeps_it_from_being_full() {
             assert!(calls.load(SeqCst) >= 2, "{}", calls.load(SeqCst));
             log.close().unwrap();
             assert!(!at_once.load(SeqCst), "close has waited for it");
-            let _ = slot.lock().unwrap().take();
         });
     }
 }
@@ -228,11 +197,11 @@ fn the_callback_comes_a_segment_ahead() {
     let disk = SimDisk::new(SimOptions::default(), 1);
     let dues: Arc<Mutex<Vec<CheckpointDue>>> = Arc::default();
     let noted = dues.clone();
-    let (options, slot) = with_callback(capped(4), move |_, due| {
+    let options = capped(4).on_checkpoint_due(move |_, due| {
         noted.lock().unwrap().push(due.clone());
     });
     SimRuntime::run(1, |rt| {
-        let log = opened(&disk, rt, &options, &slot);
+        let log = open(&disk, rt, &options).unwrap_or_else(|e| panic!("{e}"));
         while dues.lock().unwrap().is_empty() {
             log.commit(&[1; 8_000]).unwrap();
             rt.sleep(Duration::from_millis(1));
@@ -249,7 +218,6 @@ fn the_callback_comes_a_segment_ahead() {
         assert!((2..=4).contains(&reported), "{reported}");
         assert_eq!(fill_up(&log).1.kind(), ErrorKind::Full);
         log.close().unwrap();
-        let _ = slot.lock().unwrap().take();
     });
 }
 
@@ -259,7 +227,7 @@ fn a_callback_in_its_own_way() {
         let disk = SimDisk::new(SimOptions::default(), 1);
         let (refusals, panics) = (Arc::new(AtomicU64::new(0)), seed % 2 == 0);
         let refused = refusals.clone();
-        let (options, slot) = with_callback(capped(3), move |log, due| {
+        let options = capped(3).on_checkpoint_due(move |log, due| {
             // However full it is, there is room for a record that says what it did.
             log.commit(&[7; 1_000]).expect("it is kept for this");
             // It fills what is left by itself, and is refused: nobody else will make room.
@@ -274,7 +242,7 @@ fn a_callback_in_its_own_way() {
         });
         SimRuntime::run(seed, |rt| {
             rt.tolerate_panics();
-            let log = opened(&disk, rt, &options, &slot);
+            let log = open(&disk, rt, &options).unwrap_or_else(|e| panic!("{e}"));
             let mut full = 0;
             for _ in 0..30 {
                 match log.commit(&[1; 20_000]) {
@@ -292,7 +260,6 @@ fn a_callback_in_its_own_way() {
                 log.commit(&[1; 100]).expect("it goes on");
             }
             log.close().unwrap();
-            let _ = slot.lock().unwrap().take();
         });
     }
 }
@@ -307,7 +274,7 @@ fn closing_around_a_callback() {
             Arc::new(AtomicBool::new(false)),
         );
         let (in_it, out_of_it) = (began.clone(), ended.clone());
-        let (options, slot) = with_callback(capped(3), move |log, due| {
+        let options = capped(3).on_checkpoint_due(move |log, due| {
             in_it.store(true, SeqCst);
             let _ = log.commit(b"one more");
             if seed % 3 > 0 {
@@ -318,7 +285,7 @@ fn closing_around_a_callback() {
             out_of_it.store(true, SeqCst);
         });
         SimRuntime::run(seed, |rt| {
-            let log = opened(&disk, rt, &options, &slot);
+            let log = open(&disk, rt, &options).unwrap_or_else(|e| panic!("{e}"));
             let clone = log.clone();
             let body = move || while clone.commit(&[1; 9_000]).is_ok() {};
             let writer = rt.spawn("writer", Box::new(body)).unwrap();
@@ -332,7 +299,6 @@ fn closing_around_a_callback() {
                 again.close().unwrap();
             }
             writer.join().unwrap();
-            let _ = slot.lock().unwrap().take();
         });
     }
 }
@@ -376,7 +342,7 @@ fn run(seed: u64) {
         .max_log_size(cap);
     let manners = rng.below(6);
     let chance = Mutex::new(Rng::new(seed ^ 77));
-    let (callback, slot) = with_callback(options.clone(), move |log, due| {
+    let callback = options.clone().on_checkpoint_due(move |log, due| {
         let dice = |n| chance.lock().unwrap().one_in(n);
         if manners > 1 && dice(2) {
             let _ = log.append(&[3; 700]);
@@ -397,7 +363,7 @@ fn run(seed: u64) {
     let acked: Arc<Mutex<Vec<Lsn>>> = Arc::default();
     SimRuntime::run(seed, |rt| {
         rt.tolerate_panics();
-        let log = opened(&disk, rt, &options, &slot);
+        let log = open(&disk, rt, &options).unwrap_or_else(|e| panic!("{e}"));
         if let Some(cut) = cut {
             disk.cut_at(disk.ops() + cut);
         }
@@ -436,7 +402,6 @@ fn run(seed: u64) {
             .into_iter()
             .for_each(|j| j.join().expect("no writer panics"));
         let _ = log.close();
-        let _ = slot.lock().unwrap().take();
     });
     disk.crash(Failure::Power, None, seed);
     SimRuntime::run(seed, |rt| {

@@ -1,0 +1,58 @@
+//! The owner's checkpoint callback: it gets the log.
+
+use crate::engine::Engine;
+use crate::log::{Handle, Log};
+use crate::options::{CheckpointCallback, Options};
+use crate::types::CheckpointDue;
+use std::sync::Arc;
+
+impl Options {
+    /// The function to call when a checkpoint is due: when the last segment that fits under
+    /// [`Options::max_log_size`] was prepared, so while about a whole segment is still free, and
+    /// again when an append finds no space. It should take a checkpoint of what the log holds and
+    /// [`truncate_front`](Log::truncate_front) the log to it, at or above
+    /// [`CheckpointDue::truncate_to`] if it can.
+    ///
+    /// It runs in a thread of its own, one call at a time, and may append, commit and truncate. The
+    /// log reserves a few KiB for its appends, also if other threads have filled the log. If an
+    /// append in it finds no space all the same, it fails with
+    /// [`ErrorKind::Full`](crate::ErrorKind::Full) at once, since it would wait for itself. The
+    /// callback must not wait for other threads that append: they may be waiting for it. A panic
+    /// ends the call and nothing else.
+    ///
+    /// A clone of the log that it gets does not keep the log open: the log closes when its owner
+    /// closes or drops it, which waits for the callback.
+    ///
+    /// ```ignore
+    /// let options = Options::new().max_log_size(1 << 30).on_checkpoint_due(move |log, due| {
+    ///     let covered = state.write_checkpoint(); // durable; holds all records below `covered`
+    ///     if let Err(e) = log.truncate_front(covered) {
+    ///         eprintln!("{}: no space was made: {e}", due.path.display());
+    ///     }
+    /// });
+    /// ```
+    pub fn on_checkpoint_due(
+        mut self,
+        callback: impl Fn(&Log, CheckpointDue) + Send + Sync + 'static,
+    ) -> Self {
+        let call = move |engine: Arc<dyn std::any::Any + Send + Sync>, due| {
+            if let Ok(engine) = engine.downcast::<Engine>() {
+                callback(&Log::borrowed(engine), due);
+            }
+        };
+        self.on_checkpoint_due = Some(CheckpointCallback(Arc::new(call)));
+        self
+    }
+}
+
+impl Log {
+    /// A handle that does not close the log when it is dropped.
+    fn borrowed(engine: Arc<Engine>) -> Log {
+        Log {
+            handle: Arc::new(Handle {
+                engine,
+                closes: false,
+            }),
+        }
+    }
+}
