@@ -6,7 +6,7 @@ use super::report::{Row, Subject};
 use super::targets::Target;
 use super::{Bench, Part, Results};
 use crate::target::Bound;
-use logforce::{CommitHandle, Committed, Log, Lsn};
+use logforce::{Policy, CommitHandle, Acknowledged, Log, Lsn};
 use logforce_measure::MeasureError;
 use logforce_measure::group::{Series, Taken, record};
 use logforce_measure::library::{LONGEST_SEGMENT, SharedLog};
@@ -87,7 +87,7 @@ trait Way: Send + Sized {
     /// Hands a record in.
     fn submit(&mut self, log: &Log, record: &[u8], now: Instant) -> Result<(), MeasureError>;
     /// Waits for a completion; when it had been submitted.
-    fn complete(&mut self) -> Result<(Instant, Committed), MeasureError>;
+    fn complete(&mut self) -> Result<(Instant, Acknowledged), MeasureError>;
 }
 
 /// A handle for each record; the oldest is waited for.
@@ -103,7 +103,7 @@ impl Way for ByHandle {
         Ok(())
     }
 
-    fn complete(&mut self) -> Result<(Instant, Committed), MeasureError> {
+    fn complete(&mut self) -> Result<(Instant, Acknowledged), MeasureError> {
         let Some((began, submitted)) = self.0.pop_front() else {
             return Err(MeasureError::NotOffered("a handle was lost".to_owned()));
         };
@@ -111,7 +111,7 @@ impl Way for ByHandle {
     }
 }
 
-type Completion = (Instant, logforce::Result<Committed>);
+type Completion = (Instant, logforce::Result<Acknowledged>);
 
 /// The log calls back, and a channel carries that to the thread that submitted.
 struct ByCallback {
@@ -129,11 +129,11 @@ impl Way for ByCallback {
         let sender = self.sender.clone();
         // Nobody listens any more where the thread has given up.
         let done = move |result| drop(sender.send((now, result)));
-        log.submit_then(record, done)?;
+        log.submit_then(record, Policy::Force, done)?;
         Ok(())
     }
 
-    fn complete(&mut self) -> Result<(Instant, Committed), MeasureError> {
+    fn complete(&mut self) -> Result<(Instant, Acknowledged), MeasureError> {
         match self.receiver.recv() {
             Ok((began, result)) => Ok((began, result?)),
             Err(_) => Err(MeasureError::NotOffered("a callback was lost".to_owned())),

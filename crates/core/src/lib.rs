@@ -37,7 +37,9 @@ mod types;
 pub use advisor::{Advisor, Observation, Question};
 pub use error::{Damage, Error, ErrorKind, Result};
 pub use log::Log;
-pub use log::submit::{CommitHandle, ForceHandle, SubmitFuture};
+pub use log::batch::{Append, Batch};
+pub use log::handles::{CommitHandle, ForceHandle};
+pub use log::reserve::{Permit, ReserveFuture};
 pub use logforce_device::{CutEvidence, CutResult, Facts, FileState, Guarantee, Method, Verdict};
 pub use logforce_format::{
     BatchKind, Epoch, LogId, Lsn, MAX_META_LEN, MAX_RECORD_LEN, RecoveryCase,
@@ -53,4 +55,4 @@ pub use read::reader::Reader;
 pub use read::remote::follower::ReadOnlyFollower;
 pub use storage::given_up::GivenUp;
 pub use truncation::pin::Pin;
-pub use types::{CheckpointDue, Committed, Record, RecordRange, RecoveryReport};
+pub use types::{Acknowledged, CheckpointDue, Record, RecordRange, RecoveryReport};

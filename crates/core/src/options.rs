@@ -1,7 +1,6 @@
 use crate::advisor::Advisor;
 use crate::error::Bytes;
 use crate::error::{Error, Result};
-use crate::policy::Policy;
 use crate::types::CheckpointDue;
 use logforce_device::{Guarantee, Method};
 use logforce_format::{
@@ -75,7 +74,6 @@ pub struct Options {
     pub(crate) max_spare_segments: usize,
     pub(crate) max_in_flight_writes: usize,
     pub(crate) pipeline_threshold: usize,
-    pub(crate) policy: Policy,
     pub(crate) calibrate: bool,
     pub(crate) calibration_cache: Option<PathBuf>,
     advisor: Option<Arc<dyn Advisor>>,
@@ -99,7 +97,6 @@ impl Default for Options {
             max_spare_segments: 2,
             max_in_flight_writes: 4,
             pipeline_threshold: 64 << 10,
-            policy: Policy::Force,
             calibrate: true,
             calibration_cache: None,
             advisor: None,
@@ -178,12 +175,6 @@ impl Options {
     /// cheaper to wait and write all at once.
     pub fn pipeline_threshold(mut self, bytes: usize) -> Self {
         self.pipeline_threshold = bytes;
-        self
-    }
-
-    /// What a commit waits for, unless the call names a policy. Default [`Policy::Force`].
-    pub fn policy(mut self, policy: Policy) -> Self {
-        self.policy = policy;
         self
     }
 

@@ -14,14 +14,30 @@ pub struct RecordRange {
     pub end: Lsn,
 }
 
-/// The result of a commit.
+impl RecordRange {
+    pub(crate) fn acknowledged(self, guarantee: Guarantee) -> Acknowledged {
+        Acknowledged {
+            start: self.start,
+            end: self.end,
+            guarantee,
+        }
+    }
+}
+
+/// The slices of the records of an append.
+pub(crate) type RecordSlices<'a> = &'a [&'a [&'a [u8]]];
+
+/// A record, or the records of a batch, of which the log has done what was asked for: see
+/// [`guarantee`](Acknowledged::guarantee) for what that is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Committed {
-    /// Its position, by which it is read.
+pub struct Acknowledged {
+    /// The position of the record, or of the first of a batch, by which it is read.
     pub start: Lsn,
     /// Exclusive end.
     pub end: Lsn,
-    /// What it survives.
+    /// What it survives now. After `commit` and `submit` at least what
+    /// [`Options::require`](crate::Options::require) asks for. With a [`Policy`](crate::Policy) that
+    /// does not wait for a force it may be [`Guarantee::Nothing`].
     pub guarantee: Guarantee,
 }
 

@@ -12,7 +12,7 @@
 //! `bench` makes that many changes to 100 keys, prints a line for each that is durable, and writes a
 //! checkpoint after every 1000. Kill it at any point: what it has printed is there.
 
-use logforce::{Log, Lsn, Options};
+use logforce::{Batch, Log, Lsn, Options};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -159,7 +159,7 @@ fn bench(store: &mut Store, count: u64) -> Result<()> {
             encode(&changed, value.as_deref()),
             encode(key, Some(&counted)),
         ];
-        store.log.commit_all(&[&records[0], &records[1]])?;
+        store.log.commit(records.iter().collect::<Batch>())?;
         for record in &records {
             apply(&mut store.map, record)?;
         }

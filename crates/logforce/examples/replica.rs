@@ -7,7 +7,7 @@
 //! that many seconds without a new record (never, if none are given) and says what it has. With
 //! `--wait` it waits for a primary that is not there yet, for as long.
 
-use logforce::{Error, Log, Lsn, Options, Policy, ReadOnlyFollower};
+use logforce::{Batch, Error, Log, Lsn, Options, Policy, ReadOnlyFollower};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -37,8 +37,7 @@ struct Copy {
 
 impl Copy {
     fn open(path: &str) -> Result<Copy> {
-        let log =
-            logforce::open_or_create(path, Options::new().segment_size(1 << 20).policy(LAZY))?;
+        let log = logforce::open_or_create(path, Options::new().segment_size(1 << 20))?;
         let mut copy = Copy {
             places: Vec::new(),
             position: Lsn::ORIGIN,
@@ -60,7 +59,10 @@ impl Copy {
     /// again. Records that belong together in the log of a real replica would be applied together.
     fn apply(&mut self, start: Lsn, end: Lsn, data: &[u8]) -> Result<()> {
         let (from, to) = (start.0.to_le_bytes(), end.0.to_le_bytes());
-        let at = self.log.commit(&[&from[..], &to, data].concat())?;
+        let mut record = Batch::new();
+        let at = self
+            .log
+            .commit_with(record.push_parts(&[&from, &to, data]), LAZY)?;
         self.places.push((at.start, start));
         self.position = end;
         Ok(())

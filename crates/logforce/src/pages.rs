@@ -35,7 +35,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use logforce_pages::{
-    ChangeInfo, ChangeKind, CommitHandle, CommitMode, Committed, CopyOnWriteRoot, Damage, Error,
+    Acknowledged, ChangeInfo, ChangeKind, CommitHandle, CommitMode, CopyOnWriteRoot, Damage, Error,
     ErrorKind, FileSummary, FoundPage, HeaderSlot, Held, Inspector, LoggedState, NextOpening,
     NodeInfo, Options, Page, PageFile, PageFileHeader, PageFileId, PageFileKind, PageHeaderReject,
     PageInfo, PageSource, RedoInfo, RedoSummary, Result, Snapshot, Stats, TableSummary,

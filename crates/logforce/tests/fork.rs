@@ -6,7 +6,7 @@
 mod common;
 
 use common::*;
-use logforce::{ErrorKind, Log, Lsn, Reader};
+use logforce::{Batch, ErrorKind, Log, Lsn, Reader};
 
 /// Runs `body` in a forked child and gives its answer, a number below 127.
 fn in_child(body: impl FnOnce() -> u8) -> u8 {
@@ -35,10 +35,10 @@ fn in_child(body: impl FnOnce() -> u8) -> u8 {
 fn not_refused(log: &Log, reader: &mut Reader, at: Lsn, end: Lsn) -> u8 {
     let answers = [
         log.append(b"x").map(drop),
-        log.append_parts(&[b"x", b"y"]).map(drop),
-        log.append_all(&[b"x", b"y"]).map(drop),
+        log.append(Batch::new().push_parts(&[b"x", b"y"])).map(drop),
+        log.append(Batch::of(&[b"x", b"y"])).map(drop),
         log.commit(b"x").map(drop),
-        log.commit_all(&[b"x"]).map(drop),
+        log.commit(Batch::of(&[b"x"])).map(drop),
         log.force(end).map(drop),
         log.read_at(at).map(drop),
         log.read_from(at).map(drop),

@@ -2,7 +2,7 @@
 
 use crate::dispatch::Pending;
 use crate::error::Result;
-use crate::types::Committed;
+use crate::types::Acknowledged;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -27,13 +27,13 @@ impl CommitHandle {
     }
 
     /// Waits in this thread, which may do the writing itself.
-    pub fn wait(self) -> Result<Committed> {
+    pub fn wait(self) -> Result<Acknowledged> {
         self.pending.wait()
     }
 }
 
 impl Future for CommitHandle {
-    type Output = Result<Committed>;
+    type Output = Result<Acknowledged>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         match self.pending.poll(context.waker()) {

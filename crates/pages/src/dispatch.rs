@@ -7,7 +7,7 @@ use crate::files::{DATA, DataDir};
 use crate::header::HeaderSlots;
 use crate::logged::{LoggedCommit, LoggedStore, LoggedView};
 use crate::options::{CommitMode, Options};
-use crate::types::{Committed, Stats};
+use crate::types::{Acknowledged, Stats};
 use logforce_core::{Guarantee, OpenMode, Policy};
 use logforce_device::System;
 use logforce_format::{PageFileHeader, PageFileKind, planted};
@@ -115,7 +115,7 @@ impl Store {
         view: &View,
         changes: Changes,
         policy: Policy,
-    ) -> Result<Committed> {
+    ) -> Result<Acknowledged> {
         match (self, view) {
             (Store::Cow(store), View::Cow(view)) => {
                 store.commit(view, changes, policy, true)?.wait()
@@ -151,13 +151,6 @@ impl Store {
         match self {
             Store::Cow(store) => store.path(),
             Store::Logged(store) => store.path(),
-        }
-    }
-
-    pub(crate) fn policy(&self) -> Policy {
-        match self {
-            Store::Cow(store) => store.policy(),
-            Store::Logged(store) => store.policy(),
         }
     }
 
@@ -243,7 +236,7 @@ impl View {
 
 impl Pending {
     /// Waits until the commit has what its policy promises.
-    pub(crate) fn wait(self) -> Result<Committed> {
+    pub(crate) fn wait(self) -> Result<Acknowledged> {
         match self {
             Pending::Cow(commit) => commit.wait(),
             Pending::Logged(commit) => commit.wait(),
@@ -251,7 +244,7 @@ impl Pending {
     }
 
     /// As [`Pending::wait`]; `None` if it has not, and then `waker` is woken when it has.
-    pub(crate) fn poll(&mut self, waker: &Waker) -> Option<Result<Committed>> {
+    pub(crate) fn poll(&mut self, waker: &Waker) -> Option<Result<Acknowledged>> {
         match self {
             Pending::Cow(commit) => commit.poll(waker),
             Pending::Logged(commit) => commit.poll(waker),

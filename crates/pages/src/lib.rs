@@ -62,4 +62,4 @@ pub use page::Page;
 pub use page_file::PageFile;
 pub use snapshot::Snapshot;
 pub use transaction::Transaction;
-pub use types::{Committed, Stats};
+pub use types::{Acknowledged, Stats};

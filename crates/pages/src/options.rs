@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::files::DataDir;
-use logforce_core::{Advisor, Guarantee, Policy};
+use logforce_core::{Advisor, Guarantee};
 use logforce_device::{Directory, Facts, Platform, Runtime};
 use logforce_format::{MAX_PAGE_SIZE, MIN_PAGE_SIZE};
 use std::fmt::Debug;
@@ -67,7 +67,6 @@ pub struct Options {
     pub(crate) mode: Option<CommitMode>,
     pub(crate) page_size: Option<u32>,
     pub(crate) checksums: Option<bool>,
-    pub(crate) policy: Policy,
     pub(crate) require: Guarantee,
     pub(crate) cache: usize,
     pub(crate) checkpoint_distance: u64,
@@ -87,7 +86,6 @@ impl Default for Options {
             mode: None,
             page_size: None,
             checksums: None,
-            policy: Policy::Force,
             require: Guarantee::PowerLoss,
             cache: 256 << 20,
             checkpoint_distance: 256 << 20,
@@ -124,16 +122,6 @@ impl Options {
     /// Default for a new file: `true`. An existing file must have been created so.
     pub fn checksums(mut self, checksums: bool) -> Self {
         self.checksums = Some(checksums);
-        self
-    }
-
-    /// What a commit waits for, unless the call names a policy. Default [`Policy::Force`].
-    ///
-    /// A copy-on-write file has nothing that it could write before it forces, so it treats
-    /// [`Policy::Write`] like [`Policy::Interval`]: the commit returns with [`Guarantee::Nothing`], and
-    /// until it is forced a crash of the process loses it, and a full disk rolls it back.
-    pub fn policy(mut self, policy: Policy) -> Self {
-        self.policy = policy;
         self
     }
 
@@ -195,8 +183,8 @@ impl Options {
         self
     }
 
-    /// Options of the log of a logged file, such as its method. Its policy, and the guarantee that it
-    /// must have, are those of the page file. `calibrate` and `calibration_cache` hold for
+    /// Options of the log of a logged file, such as its method. The guarantee that it must have is that
+    /// of the page file. `calibrate` and `calibration_cache` hold for
     /// copy-on-write files as well.
     pub fn log(mut self, options: logforce_core::Options) -> Self {
         self.log = options;

@@ -6,7 +6,7 @@ use crate::dispatch::{Store, View};
 use crate::error::{Error, Result};
 use crate::page::Page;
 use crate::snapshot::check;
-use crate::types::Committed;
+use crate::types::Acknowledged;
 use logforce_core::Policy;
 use logforce_format::{MAX_PAGES, Resize};
 use std::collections::BTreeMap;
@@ -200,26 +200,26 @@ impl Transaction {
         Ok(())
     }
 
-    /// Commits, and waits as the page file's policy says: by default, until the commit is durable.
-    /// Atomic: a crash leaves all changes or none.
+    /// Commits, and waits until the commit is durable. Atomic: a crash leaves all changes or none.
     ///
     /// # Errors
     /// [`Error::Conflict`] if another transaction has changed one of the pages since this one began:
     /// begin again. [`Error::NoSpace`]: this commit was not accepted; of a copy-on-write file, commits
     /// that had returned and were not forced yet may be gone as well. [`Error::Poisoned`]: whether the
     /// commit is durable is known only after opening again.
-    pub fn commit(self) -> Result<Committed> {
-        let policy = self.store.policy();
-        self.commit_with(policy)
+    pub fn commit(self) -> Result<Acknowledged> {
+        self.commit_with(Policy::Force)
     }
 
-    /// As [`Transaction::commit`], with a policy of its own.
+    /// As [`Transaction::commit`], but returns when the commit is what `policy` says, which may be less
+    /// than durable: see [`Acknowledged::guarantee`].
     ///
     /// With [`Policy::Write`] a logged commit survives the end of the process when this returns. A
-    /// copy-on-write commit does not: there [`Policy::Write`] is treated like [`Policy::Interval`], and
-    /// the commit returns with [`Guarantee::Nothing`](logforce_core::Guarantee::Nothing), unless a
-    /// force took it along.
-    pub fn commit_with(self, policy: Policy) -> Result<Committed> {
+    /// copy-on-write file has nothing that it could write before it forces, so it treats
+    /// [`Policy::Write`] like [`Policy::Interval`]: the commit returns with
+    /// [`Guarantee::Nothing`](logforce_core::Guarantee::Nothing), unless a force took it along, and
+    /// until it is forced a crash of the process loses it, and a full disk rolls it back.
+    pub fn commit_with(self, policy: Policy) -> Result<Acknowledged> {
         let (store, view, changes) = self.into_parts();
         store.commit(&view, changes, policy)
     }
@@ -229,11 +229,10 @@ impl Transaction {
     ///
     /// [`PageFile::latest`]: crate::PageFile::latest
     pub fn submit(self) -> Result<CommitHandle> {
-        let policy = self.store.policy();
-        self.submit_with(policy)
+        self.submit_with(Policy::Force)
     }
 
-    /// As [`Transaction::submit`], with a policy of its own.
+    /// As [`Transaction::submit`], for what `policy` says.
     pub fn submit_with(self, policy: Policy) -> Result<CommitHandle> {
         let (store, view, changes) = self.into_parts();
         let pending = store.submit(&view, changes, policy)?;

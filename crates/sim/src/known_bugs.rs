@@ -249,6 +249,10 @@ pub const INTERLEAVINGS: &[KnownBug] = &[
         "neither a full batch nor a full buffer wakes the writing thread",
     ),
     bug(
+        "wake-on-released-permit",
+        "appends that wait for buffer space are not woken by a permit that gives some back",
+    ),
+    bug(
         "wake-work-on-submit",
         "a submission does not wake the writing thread",
     ),

@@ -7,7 +7,7 @@ use crate::meta::{META, Meta};
 use crate::source::Source;
 use crate::view::{self, Top};
 use crate::{delete, insert};
-use logforce::pages::{CommitHandle, Committed, Transaction};
+use logforce::pages::{Acknowledged, CommitHandle, Transaction};
 use std::sync::MutexGuard;
 
 /// Changes of a tree, on top of its latest state; dropping it forgets them. There is one at a time: who
@@ -114,7 +114,7 @@ impl<'t> Write<'t> {
     /// # Errors
     /// [`Error::Incomplete`] after an operation that failed, and those of
     /// [`Transaction::commit`].
-    pub fn commit(self) -> Result<Committed> {
+    pub fn commit(self) -> Result<Acknowledged> {
         Ok(self.submit()?.wait()?)
     }
 

@@ -207,7 +207,8 @@ impl RaftLogStorage<TypeConfig> for LogStore {
             let failed = |e: io::Error| StorageIOError::write_log_entry(entry.log_id, &e);
             let record = serde_json::to_vec(&entry).map_err(|e| failed(e.into()))?;
             // Waits for room, not for the disk.
-            let submitted = self.log.submit_async(record).await;
+            let permit = self.log.reserve(record.len()).await;
+            let submitted = permit.and_then(|permit| permit.submit(record));
             let submitted = submitted.map_err(|e| failed(other(e)))?;
             let id = entry.log_id;
             let (start, end) = (submitted.start(), submitted.end());

@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::policy::{Policy, WaitLevel};
 use crate::state::{State, frames_len};
 use crate::sync::wake::{WaitFor, Wake};
+use crate::types::{Acknowledged, RecordRange, RecordSlices};
 use logforce_device::Guarantee;
 use logforce_device::sync::MutexGuard;
 use logforce_format::Lsn;
@@ -16,7 +17,7 @@ impl Engine {
     /// state, and the threads to wake once it is unlocked.
     pub(crate) fn stage(
         &self,
-        records: &[&[&[u8]]],
+        records: RecordSlices<'_>,
         mut each: impl FnMut(Lsn, Lsn),
     ) -> Result<(MutexGuard<'_, State>, Wakeups)> {
         let mut asked = None;
@@ -41,18 +42,101 @@ impl Engine {
     /// append has requested prepared space.
     pub(crate) fn try_place(
         &self,
-        records: &[&[&[u8]]],
+        records: RecordSlices<'_>,
         since: &mut Option<u64>,
         each: impl FnMut(Lsn, Lsn),
     ) -> Result<(MutexGuard<'_, State>, Wakeups)> {
         self.check()?;
-        let bytes = frames_len(records.iter().map(|r| r.iter().map(|p| p.len()).sum()))?;
+        let bytes = slices_len(records)?;
+        let state = self.lock_with_space(bytes, since)?;
+        Ok(self.place(state, records, each))
+    }
+
+    /// Locks the state once there is space for an append of `bytes`, or returns
+    /// [`Error::WouldBlock`].
+    fn lock_with_space(
+        &self,
+        bytes: usize,
+        since: &mut Option<u64>,
+    ) -> Result<MutexGuard<'_, State>> {
         let mut state = self.state();
-        if let Some(wakeups) = self.reserve(&mut state, bytes, since)? {
+        if let Some(wakeups) = self.check_space(&mut state, bytes, since)? {
             drop(state);
             self.wake(wakeups);
             return Err(Error::WouldBlock);
         }
+        Ok(state)
+    }
+
+    /// Promises space to one append of up to `bytes` of frames, or returns [`Error::WouldBlock`].
+    pub(crate) fn try_reserve(&self, bytes: usize, since: &mut Option<u64>) -> Result<()> {
+        self.check()?;
+        let mut state = self.lock_with_space(bytes, since)?;
+        state.reservations.add(bytes);
+        Ok(())
+    }
+
+    /// Takes back the promise of `bytes`, and wakes those whom it kept waiting.
+    pub(crate) fn release_reserved(&self, bytes: usize) {
+        let space = self.state().reservations.release(bytes);
+        self.wake(Wakeups {
+            space,
+            ..Wakeups::default()
+        });
+    }
+
+    /// Stages an append to which `promised` bytes were promised.
+    pub(crate) fn stage_reserved(
+        &self,
+        records: RecordSlices<'_>,
+        promised: usize,
+        mut each: impl FnMut(Lsn, Lsn),
+    ) -> Result<(MutexGuard<'_, State>, Wakeups)> {
+        let bytes = match self.check().and_then(|()| slices_len(records)) {
+            Ok(bytes) if bytes <= promised => bytes,
+            other => {
+                self.release_reserved(promised);
+                let (len, max) = (other? as u64, promised as u64);
+                return Err(Error::TooLarge { len, max });
+            }
+        };
+        let mut state = self.state();
+        let kept_one_waiting = state.reservations.release(promised);
+        let placed = match self.check_prepared(&mut state, bytes, &mut None) {
+            Ok(None) => Ok(self.place(state, records, &mut each)),
+            Err(e) => {
+                drop(state);
+                Err(e)
+            }
+            // Not while the count of what is promised is right.
+            Ok(Some(wakeups)) => {
+                drop(state);
+                self.wake(wakeups);
+                self.stage(records, &mut each)
+            }
+        };
+        match placed {
+            Ok((state, mut wakeups)) => {
+                wakeups.space = kept_one_waiting;
+                Ok((state, wakeups))
+            }
+            Err(e) => {
+                self.wake(Wakeups {
+                    space: kept_one_waiting,
+                    ..Wakeups::default()
+                });
+                Err(e)
+            }
+        }
+    }
+
+    /// Copies the records into the log buffer, in which there is space.
+    fn place<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        records: RecordSlices<'_>,
+        each: impl FnMut(Lsn, Lsn),
+    ) -> (MutexGuard<'a, State>, Wakeups) {
         let segments = state.segments.upcoming();
         let batches = state.buffer.full_batches();
         state.stage(records, each);
@@ -61,13 +145,31 @@ impl Engine {
         let wakeups = Wakeups {
             writer: Wake::WriterForSpace.if_needed(filled),
             preallocator: segments > state.segments.upcoming(),
+            ..Wakeups::default()
         };
-        Ok((state, wakeups))
+        (state, wakeups)
     }
 
-    /// Reserves space for an append of `bytes`; `Some` if it must wait, with the threads to wake
-    /// first.
-    fn reserve(
+    /// Checks that there is space for an append of `bytes`; `Some` if it must wait, with the threads
+    /// to wake first.
+    fn check_space(
+        &self,
+        state: &mut State,
+        bytes: usize,
+        since: &mut Option<u64>,
+    ) -> Result<Option<Wakeups>> {
+        if let Some(wakeups) = self.check_prepared(state, bytes, since)? {
+            return Ok(Some(wakeups));
+        }
+        Ok((!state.has_buffer_space(bytes)).then_some(Wakeups {
+            writer: Wake::WriterForSpace.if_needed(true),
+            preallocator: false,
+            ..Wakeups::default()
+        }))
+    }
+
+    /// As [`Engine::check_space`], for prepared space alone.
+    fn check_prepared(
         &self,
         state: &mut State,
         bytes: usize,
@@ -85,39 +187,48 @@ impl Engine {
             return Ok(Some(Wakeups {
                 preallocator: Wake::PreallocatorForSpace.if_needed(true),
                 writer: false,
+                ..Wakeups::default()
             }));
         }
-        Ok((!state.buffer.has_space(bytes)).then_some(Wakeups {
-            writer: Wake::WriterForSpace.if_needed(true),
-            preallocator: false,
-        }))
+        Ok(None)
     }
 
-    pub(crate) fn append(&self, records: &[&[&[u8]]], each: impl FnMut(Lsn, Lsn)) -> Result<()> {
-        let (state, wakeups) = self.stage(records, each)?;
+    /// Appends. Without records, returns the end of what was appended before.
+    pub(crate) fn append(
+        &self,
+        records: RecordSlices<'_>,
+        mut each: impl FnMut(Lsn, Lsn),
+    ) -> Result<RecordRange> {
+        let mut at = None;
+        let (state, wakeups) = self.stage(records, |start, end| {
+            extend(&mut at, start, end);
+            each(start, end);
+        })?;
+        let at = at.unwrap_or_else(|| empty_at(state.tail()));
         drop(state);
         self.wake(wakeups);
-        Ok(())
+        Ok(at)
     }
 
     /// Appends, and waits as the policy says. Locks the state once for both.
     pub(crate) fn commit(
         &self,
-        records: &[&[&[u8]]],
+        records: RecordSlices<'_>,
         policy: Policy,
         mut each: impl FnMut(Lsn, Lsn),
-    ) -> Result<Guarantee> {
+    ) -> Result<Acknowledged> {
         let now = self.runtime().now();
-        let mut last = Lsn::ORIGIN;
+        let mut at = None;
         let (mut state, mut wakeups) = self.stage(records, |start, end| {
-            last = end;
+            extend(&mut at, start, end);
             each(start, end);
         })?;
+        let at = at.unwrap_or_else(|| empty_at(state.tail()));
         self.metrics.committing(policy);
-        wakeups.writer |= set_deadline(&mut state, last, policy, now);
+        wakeups.writer |= set_deadline(&mut state, at.end, policy, now);
         match policy.level() {
             Some(level) => {
-                self.wait_until_locked(state, wakeups, last, level)?;
+                self.wait_until_locked(state, wakeups, at.end, level)?;
                 let took = self.runtime().now().saturating_sub(now);
                 self.metrics.committed(policy, took);
             }
@@ -126,7 +237,7 @@ impl Engine {
                 self.wake(wakeups);
             }
         }
-        Ok(self.guarantee_at(last))
+        Ok(at.acknowledged(self.guarantee_at(at.end)))
     }
 
     pub(crate) fn force(&self, end: Lsn) -> Result<Guarantee> {
@@ -144,4 +255,22 @@ pub(crate) fn set_deadline(state: &mut State, end: Lsn, policy: Policy, now: Dur
     policy
         .force_within()
         .is_some_and(|within| state.deadlines.set(now, within, end))
+}
+
+/// Bytes of the frames of an atomic append.
+pub(crate) fn slices_len(records: RecordSlices<'_>) -> Result<usize> {
+    frames_len(records.iter().map(|r| r.iter().map(|p| p.len()).sum()))
+}
+
+/// Extends the range, from the first record's start to the last one's end.
+pub(crate) fn extend(at: &mut Option<RecordRange>, start: Lsn, end: Lsn) {
+    at.get_or_insert(RecordRange { start, end }).end = end;
+}
+
+/// Where an append without records lies.
+pub(crate) fn empty_at(tail: Lsn) -> RecordRange {
+    RecordRange {
+        start: tail,
+        end: tail,
+    }
 }

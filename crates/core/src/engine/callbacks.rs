@@ -4,7 +4,7 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::policy::WaitLevel;
 use crate::state::completions::Completion;
-use crate::types::Committed;
+use crate::types::Acknowledged;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 impl Engine {
@@ -27,7 +27,7 @@ impl Engine {
                     Some(_) => self.durable() >= at.end,
                 };
                 let result = if reached {
-                    Ok(Committed {
+                    Ok(Acknowledged {
                         start: at.start,
                         end: at.end,
                         guarantee: self.guarantee_at(at.end),

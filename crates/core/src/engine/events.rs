@@ -33,4 +33,6 @@ pub(crate) struct Events {
 pub(crate) struct Wakeups {
     pub(crate) writer: bool,
     pub(crate) preallocator: bool,
+    /// Appends that wait for buffer space, which a permit has given back.
+    pub(crate) space: bool,
 }

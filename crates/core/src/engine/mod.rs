@@ -157,5 +157,8 @@ impl Engine {
                 .preallocator
                 .notify(self.runtime(), Wake::Preallocator);
         }
+        if wakeups.space {
+            self.wake_blocked(Wake::SpaceReleased);
+        }
     }
 }

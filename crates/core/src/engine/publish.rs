@@ -34,6 +34,7 @@ impl Engine {
         self.wake(Wakeups {
             writer,
             preallocator: false,
+            ..Wakeups::default()
         });
     }
 

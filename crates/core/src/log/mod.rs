@@ -1,13 +1,17 @@
 //! The public handle of a log.
 
+pub(crate) mod batch;
 mod checkpoint;
 mod close;
 mod given_up;
+pub(crate) mod handles;
 mod meta;
-pub(crate) mod submit;
+pub(crate) mod reserve;
+mod submit;
 
 use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::log::batch::Append;
 use crate::metrics::Stats;
 use crate::options::{OpenMode, Options};
 use crate::policy::Policy;
@@ -19,7 +23,7 @@ use crate::truncation::back::truncate_back;
 use crate::truncation::front::{truncate_front, truncate_front_at_most};
 use crate::truncation::pin::{Pin, pin};
 use crate::types::Record;
-use crate::types::{Committed, RecordRange, RecoveryReport};
+use crate::types::{Acknowledged, RecordRange, RecoveryReport};
 use logforce_device::{Guarantee, Method, System, Verdict};
 use logforce_format::{LogId, Lsn};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -86,34 +90,17 @@ impl Log {
         &self.handle.engine
     }
 
-    /// Appends a record of up to 64 MiB. It is in memory only until this caller or another one
-    /// forces it.
+    /// Appends a record of up to 64 MiB, or a [`Batch`](crate::Batch) of several. It is in memory
+    /// only until this caller or another one forces it. Returns where it lies, from the first
+    /// record's start to the last one's end.
     ///
-    /// Waits while the log buffer is full and while a segment is prepared. If it returns
-    /// [`Error::NoSpace`], the log has not accepted the record.
-    pub fn append(&self, record: &[u8]) -> Result<RecordRange> {
-        self.append_parts(&[record])
-    }
-
-    /// Appends one record that lies in several slices.
-    pub fn append_parts(&self, parts: &[&[u8]]) -> Result<RecordRange> {
-        let mut at = RecordRange {
-            start: Lsn::ORIGIN,
-            end: Lsn::ORIGIN,
-        };
-        self.engine()
-            .append(&[parts], |start, end| at = RecordRange { start, end })?;
-        Ok(at)
-    }
-
-    /// Appends several records atomically: recovery returns all of them or none.
-    pub fn append_all(&self, records: &[&[u8]]) -> Result<Vec<RecordRange>> {
-        let mut all = Vec::with_capacity(records.len());
-        let parts: Vec<[&[u8]; 1]> = records.iter().map(|r| [*r]).collect();
-        let records: Vec<&[&[u8]]> = parts.iter().map(|p| &p[..]).collect();
-        self.engine()
-            .append(&records, |start, end| all.push(RecordRange { start, end }))?;
-        Ok(all)
+    /// Waits while the log buffer is full and while a segment is prepared.
+    ///
+    /// # Errors
+    /// After any error the log has not accepted the record. [`Error::NoSpace`] and [`Error::Full`]
+    /// pass when space is made; [`Error::TooLarge`].
+    pub fn append(&self, mut records: impl Append) -> Result<RecordRange> {
+        records.append_by(|records, placed| self.engine().append(records, placed))
     }
 
     /// Makes everything below `end` durable, and returns what it survives.
@@ -122,47 +109,20 @@ impl Log {
         self.engine().force(end)
     }
 
-    /// Appends a record and waits for what the log's policy says: by default, until it is durable.
-    pub fn commit(&self, record: &[u8]) -> Result<Committed> {
-        self.commit_with(record, self.engine().config.options.policy)
+    /// Appends a record or a [`Batch`](crate::Batch), and returns when it is durable. Commits of
+    /// several threads share device writes.
+    ///
+    /// # Errors
+    /// Those of [`Log::append`]. [`Error::Poisoned`]: whether the record is in the log is unknown
+    /// until it is opened again.
+    pub fn commit(&self, records: impl Append) -> Result<Acknowledged> {
+        self.commit_with(records, Policy::Force)
     }
 
-    /// As [`Log::commit`], with a policy of its own.
-    pub fn commit_with(&self, record: &[u8], policy: Policy) -> Result<Committed> {
-        let mut at = (Lsn::ORIGIN, Lsn::ORIGIN);
-        let guarantee = self
-            .engine()
-            .commit(&[&[record]], policy, |start, end| at = (start, end))?;
-        let (start, end) = at;
-        Ok(Committed {
-            start,
-            end,
-            guarantee,
-        })
-    }
-
-    /// Appends several records atomically and waits as [`Log::commit`] does.
-    pub fn commit_all(&self, records: &[&[u8]]) -> Result<Vec<Committed>> {
-        self.commit_all_with(records, self.engine().config.options.policy)
-    }
-
-    /// As [`Log::commit_all`], with a policy of its own.
-    pub fn commit_all_with(&self, records: &[&[u8]], policy: Policy) -> Result<Vec<Committed>> {
-        if records.is_empty() {
-            return Ok(Vec::new());
-        }
-        let parts: Vec<[&[u8]; 1]> = records.iter().map(|r| [*r]).collect();
-        let parts: Vec<&[&[u8]]> = parts.iter().map(|p| &p[..]).collect();
-        let mut places = Vec::with_capacity(records.len());
-        let guarantee = self
-            .engine()
-            .commit(&parts, policy, |start, end| places.push((start, end)))?;
-        let committed = |(start, end)| Committed {
-            start,
-            end,
-            guarantee,
-        };
-        Ok(places.into_iter().map(committed).collect())
+    /// As [`Log::commit`], but returns when the record is what `policy` says, which may be less than
+    /// durable: see [`Acknowledged::guarantee`].
+    pub fn commit_with(&self, mut records: impl Append, policy: Policy) -> Result<Acknowledged> {
+        records.append_by(|records, placed| self.engine().commit(records, policy, placed))
     }
 
     /// Exclusive end of what is durable, at [`Log::guarantee`]. Takes no lock.

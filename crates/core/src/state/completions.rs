@@ -3,11 +3,11 @@
 use crate::error::Result;
 use crate::policy::WaitLevel;
 use crate::state::pipeline::WritePipeline;
-use crate::types::{Committed, RecordRange};
+use crate::types::{Acknowledged, RecordRange};
 use std::collections::VecDeque;
 
 /// The caller's function, called with the result.
-pub(crate) type Call = Box<dyn FnOnce(Result<Committed>) + Send>;
+pub(crate) type Call = Box<dyn FnOnce(Result<Acknowledged>) + Send>;
 
 /// A callback, and what must have happened to its record first.
 pub(crate) struct Completion {

@@ -82,10 +82,11 @@ impl LogBuffer {
         self.waiting + self.open.as_ref().map_or(0, |b| b.payload)
     }
 
-    /// Whether `bytes` more may be staged. While no full batch waits, one append may exceed the
-    /// limit: otherwise an append larger than the buffer could never be staged.
-    pub(crate) fn has_space(&self, bytes: usize) -> bool {
-        self.full.is_empty() || self.staged() + bytes <= self.limit
+    /// Whether `bytes` more may be staged, beside `promised` ones that are yet to come. While no full
+    /// batch waits and nothing is promised, one append may exceed the limit: otherwise an append
+    /// larger than the buffer could never be staged.
+    pub(super) fn has_space(&self, bytes: usize, promised: usize) -> bool {
+        (self.full.is_empty() && promised == 0) || self.staged() + promised + bytes <= self.limit
     }
 
     /// Stages the records of one atomic append. There must be buffer and prepared space for it.

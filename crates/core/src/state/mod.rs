@@ -10,6 +10,7 @@ pub(crate) mod lifecycle;
 pub(crate) mod limits;
 pub(crate) mod log_buffer;
 pub(crate) mod pipeline;
+pub(crate) mod reservations;
 pub(crate) mod schedule;
 pub(crate) mod segment_queue;
 
@@ -23,6 +24,7 @@ use log_buffer::LogBuffer;
 use logforce_format::frame::{FRAME_HEADER_LEN, frame_len};
 use logforce_format::{BatchKind, Lsn, MAX_RECORD_LEN};
 use pipeline::{Durability, WritePipeline};
+use reservations::Reservations;
 use segment_queue::SegmentQueue;
 
 /// The state under the log's mutex.
@@ -31,6 +33,8 @@ pub(crate) struct State {
     pub(crate) buffer: LogBuffer,
     /// Prepared space.
     pub(crate) segments: SegmentQueue,
+    /// Space that permits hold.
+    pub(crate) reservations: Reservations,
     /// Batches that jobs have taken: in flight, written, durable.
     pub(crate) pipeline: WritePipeline,
     /// What makes a write durable with this method.
@@ -65,6 +69,7 @@ impl State {
         State {
             buffer,
             segments,
+            reservations: Reservations::default(),
             pipeline,
             durability,
             limits,
@@ -86,11 +91,22 @@ impl State {
         self.segments.used_of_current(self.tail())
     }
 
-    /// Upper bound of the end of `bytes` of frames.
+    /// Upper bound of the end of an append with `bytes` of frames and of all those to which space is
+    /// promised, in whatever order they come.
     pub(crate) fn worst_case_end(&self, bytes: usize, smallest_segment: u64) -> Lsn {
+        let appends = 1 + self.reservations.appends();
+        let bytes = bytes.saturating_add(self.reservations.bytes());
         let max_batch = self.buffer.max_batch();
         self.segments
-            .worst_case_end(self.tail(), bytes, max_batch, smallest_segment)
+            .worst_case_end(self.tail(), appends, bytes, max_batch, smallest_segment)
+    }
+
+    /// Whether the log buffer takes an append of `bytes` beside what is promised. Otherwise the
+    /// append has to be woken when a promise is taken back.
+    pub(crate) fn has_buffer_space(&mut self, bytes: usize) -> bool {
+        let has = self.buffer.has_space(bytes, self.reservations.bytes());
+        self.reservations.kept_one_waiting |= !has && !self.reservations.is_empty();
+        has
     }
 
     /// Stages the records of one atomic append. There must be buffer and prepared space for it.
@@ -104,6 +120,13 @@ impl State {
         let end = self.buffer.open_end();
         self.segments
             .has_space_at(end.unwrap_or(self.segments.next_batch()))
+    }
+
+    /// Whether a batch without records leaves the space that permits hold. Only truncations write
+    /// any number of such batches.
+    pub(crate) fn keeps_promises_beside_a_batch(&self, smallest_segment: u64) -> bool {
+        self.reservations.is_empty()
+            || self.worst_case_end(0, smallest_segment) <= self.segments.prepared_end()
     }
 
     /// Stages a batch without records, and returns its end.

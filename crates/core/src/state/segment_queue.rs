@@ -96,10 +96,11 @@ impl SegmentQueue {
         (tail.since(header.start).min(header.len), header.len)
     }
 
-    /// Upper bound of the end of `bytes` of frames that begin at `tail`.
+    /// Upper bound of the end of `appends` with `bytes` of frames together that begin at `tail`.
     pub(super) fn worst_case_end(
         &self,
         tail: Lsn,
+        appends: u64,
         bytes: usize,
         max_batch: usize,
         smallest_segment: u64,
@@ -117,7 +118,8 @@ impl SegmentQueue {
         let least = (max_batch.min(smallest_segment as usize / 2)
             - BATCH_HEADER_LEN
             - 2 * FRAME_ALIGN) as u64;
-        let batches = bytes as u64 / least + 2;
+        // Each append may begin a batch of its own, and end in another.
+        let batches = bytes as u64 / least + 2 * appends;
         let per_batch = (BATCH_HEADER_LEN + 2 * FRAME_HEADER_LEN) as u64 + unit;
         let sum = bytes as u64 + batches * per_batch;
         let crossings = sum / (smallest_segment / 2) + 1;

@@ -80,6 +80,8 @@ reasons! {
         PinAdvanced = "wake-prepare-on-advance",
         /// The preallocator: a pin was dropped, and the front may follow.
         PinDropped = "wake-prepare-on-unpin",
+        /// Appends and tasks that wait for buffer space: a permit has given some back.
+        SpaceReleased = "wake-on-released-permit",
         /// A close that waits for truncations.
         TruncationDone = "wake-close-after-truncation",
         /// A close that waits for jobs: this one failed.

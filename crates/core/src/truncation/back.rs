@@ -40,7 +40,8 @@ pub(crate) fn truncate_back(engine: &Engine, from: Lsn) -> Result<()> {
             if state.lifecycle.closing {
                 return Err(Error::Closed);
             }
-            if state.has_space_for_empty_batch() {
+            let smallest = engine.config.options.segment_size;
+            if state.has_space_for_empty_batch() && state.keeps_promises_beside_a_batch(smallest) {
                 break state.place_empty_batch(BatchKind::Void, Some(from));
             }
             engine.refuse_in_callback(&state)?;

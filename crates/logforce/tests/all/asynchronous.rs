@@ -2,7 +2,7 @@
 //! dropped, forgotten.
 
 use crate::common::*;
-use logforce::{CommitHandle, Error, ErrorKind, Guarantee, Log, Policy};
+use logforce::{Batch, CommitHandle, Error, ErrorKind, Guarantee, Log, MAX_RECORD_LEN, Policy};
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
@@ -78,9 +78,14 @@ async fn task(log: Log, task: u64, rounds: u64) {
         let data = record(task * 1_000_000 + round, 10 + (task * 37 % 500) as usize);
         let done = match round % 4 {
             0 => log.submit(&data).unwrap().await,
-            1 | 2 => log.submit_async(data.clone()).await.unwrap().await,
+            1 => log.commit_async(data.clone()).await,
+            2 => {
+                let permit = log.reserve(data.len()).await.unwrap();
+                permit.submit(&data).unwrap().await
+            }
             _ => {
-                let first = log.submit_async(data.clone()).await.unwrap();
+                let permit = log.reserve(data.len() + 10).await.unwrap();
+                let first = permit.submit(&data).unwrap();
                 let end = first.end();
                 drop(first);
                 log.submit_force(end).unwrap().await.unwrap();
@@ -170,9 +175,9 @@ fn cancelled_by_select() {
             let pause = tokio::time::sleep(Duration::from_micros(n % 300));
             tokio::select! {
                 // Cancelled before the record was accepted, or it is accepted.
-                handle = log.submit_async(&data) => {
+                permit = log.reserve(data.len()) => {
                     submitted += 1;
-                    let handle = handle.unwrap();
+                    let handle = permit.unwrap().submit(&data).unwrap();
                     tokio::select! {
                         done = handle => drop(done.unwrap()),
                         () = tokio::time::sleep(Duration::from_micros(n % 70)) => cancelled += 1,
@@ -210,7 +215,8 @@ fn nothing_is_polled_and_it_becomes_durable_all_the_same() {
     }
     // A submission that is never polled is none.
     let before = log.tail_lsn();
-    drop(log.submit_async(b"never"));
+    drop(log.reserve(5));
+    drop(log.commit_async(b"never"));
     assert_eq!(log.tail_lsn(), before);
     let forced = log.append(b"appended").unwrap();
     drop(log.submit_force(forced.end).unwrap());
@@ -224,9 +230,7 @@ fn nothing_is_polled_and_it_becomes_durable_all_the_same() {
 
 #[test]
 fn a_replaced_waker_is_the_one_that_is_woken() {
-    let (_dir, log) = open(options().policy(Policy::Interval {
-        within: Duration::from_millis(50),
-    }));
+    let (_dir, log) = open(options());
     let (old, new): (Arc<Count>, Arc<Count>) = Default::default();
     let mut pending = 0;
     for _ in 0..20 {
@@ -290,7 +294,7 @@ fn assert_holds_prefix(log: &Log, to: u64) {
 
 #[test]
 fn no_room_now() {
-    let (_dir, log) = open(tight().policy(Policy::Interval { within: LONG }));
+    let (_dir, log) = open(tight());
     let data = vec![1; 1000];
     let mut accepted = 0;
     let refused = loop {
@@ -314,7 +318,8 @@ fn no_room_now() {
             tokio::spawn(async move {
                 for i in 0..20 {
                     let data = record(n * 100 + i, 5000);
-                    drop(log.submit_async(data).await.unwrap());
+                    let permit = log.reserve(data.len()).await.unwrap();
+                    drop(permit.submit(data).unwrap());
                 }
             })
         };
@@ -329,13 +334,14 @@ fn no_room_now() {
 #[test]
 fn the_log_is_closed_with_handles_outstanding() {
     for how in ["closed", "dropped"] {
-        let (dir, log) = open(options().policy(Policy::Interval { within: LONG }));
+        let (dir, log) = open(options());
         let staged = log.append(b"staged").unwrap();
         let forcing = log.submit_force(staged.end).unwrap();
         let handles: Vec<CommitHandle> = (0..100)
             .map(|n| log.submit_with(&record(n, 50), Policy::Force).unwrap())
             .collect();
-        let submitting = log.submit_async(b"too late");
+        let reserving = log.reserve(8);
+        let permit = block_on(log.reserve(8)).unwrap();
         let mut follower = log.follow(log.front_lsn()).unwrap();
         match how {
             "closed" => log.close().unwrap(),
@@ -348,7 +354,8 @@ fn the_log_is_closed_with_handles_outstanding() {
             assert!(done.guarantee >= Guarantee::ProcessCrash);
             assert_eq!(block_on(handle).unwrap(), done);
         }
-        assert_error(block_on(submitting), ErrorKind::Closed, &[]);
+        assert_error(block_on(reserving), ErrorKind::Closed, &[]);
+        assert_error(permit.submit(b"too late"), ErrorKind::Closed, &[]);
         let mut followed = 0;
         while let Some(found) = block_on(follower.next()) {
             found.unwrap();
@@ -379,63 +386,94 @@ fn a_handle_is_polled_after_it_was_completed_elsewhere() {
     }
 }
 
-/// What another poll of a submission does, after it has completed.
-#[track_caller]
-fn assert_not_submitted_again(log: &Log, submitting: &mut (impl Future + Unpin)) {
+/// A permit holds its space, whoever waits; it is given back by use, in part, or by a drop.
+#[test]
+fn permits_hold_space() {
+    // Without stamps of a pause, which move the end of the log as well.
+    let (_dir, log) = open(tight().idle_stamp(LONG));
+    let data = record(0, 1000);
     let before = log.tail_lsn();
+    let mut permits = Vec::new();
+    let mut waiting = loop {
+        let mut next = log.reserve(data.len());
+        match poll(&mut next, Waker::noop()) {
+            Poll::Ready(permit) => permits.push(permit.unwrap()),
+            Poll::Pending => break next,
+        }
+        assert!(permits.len() < 1_000_000, "the log buffer has no end");
+    };
+    assert!(permits.len() > 5, "{}", permits.len());
+    assert_eq!(log.tail_lsn(), before, "nothing is appended by that");
+    // Nobody else gets it.
+    assert_error(log.try_submit(&data), ErrorKind::WouldBlock, &[]);
+    assert!(poll(&mut waiting, Waker::noop()).is_pending());
+    // A thread that waits is woken by a drop.
+    thread::scope(|scope| {
+        let appending = scope.spawn(|| log.append(&data).unwrap());
+        thread::sleep(Duration::from_millis(20));
+        assert!(!appending.is_finished());
+        permits.pop();
+        permits.pop();
+        appending.join().unwrap();
+    });
+    let mut appended = 1;
+    // All at once, in the order of the calls, and none waits.
+    let handles: Vec<_> = permits
+        .into_iter()
+        .map(|permit| permit.submit(&data).unwrap())
+        .collect();
+    appended += handles.len();
+    assert!(handles.is_sorted_by_key(CommitHandle::start));
+    for handle in handles {
+        handle.wait().unwrap();
+    }
+    let Poll::Ready(permit) = poll(&mut waiting, Waker::noop()) else {
+        panic!("there is space again");
+    };
+    // A smaller batch than was reserved for; and one that does not fit appends nothing.
+    let mut batch = Batch::of(&[b"a", b"b"]);
+    permit.unwrap().submit(&mut batch).unwrap().wait().unwrap();
+    appended += batch.ranges().len();
+    let permit = block_on(log.reserve(batch.reserved_bytes())).unwrap();
+    let tail = log.tail_lsn();
+    let longer = record(0, 60);
+    assert_error(permit.submit(longer), ErrorKind::InvalidInput, &[]);
+    assert_eq!(log.tail_lsn(), tail);
+    // More than the buffer has: when it is empty, and nobody holds a permit.
+    let large = record(1, 300_000);
+    let held = block_on(log.reserve(10)).unwrap();
+    let mut reserving = log.reserve(large.len());
+    assert!(poll(&mut reserving, Waker::noop()).is_pending());
+    drop(held);
+    let permit = block_on(reserving).unwrap();
+    permit.submit(&large).unwrap().wait().unwrap();
+    appended += 1;
+    assert_error(
+        block_on(log.reserve(MAX_RECORD_LEN + 1)),
+        ErrorKind::InvalidInput,
+        &[],
+    );
+    assert_eq!(read_all(&log).len(), appended);
+}
+
+/// Another poll of a future that has completed must not reserve once more.
+#[test]
+fn a_reservation_polled_after_completion_panics() {
+    let (_dir, log) = open(options());
+    let mut reserving = log.reserve(10);
+    assert!(poll(&mut reserving, Waker::noop()).is_ready());
     let again = catch_unwind(AssertUnwindSafe(|| {
-        poll(submitting, Waker::noop()).is_ready()
+        poll(&mut reserving, Waker::noop()).is_ready()
     }));
     let panic = again.expect_err("another poll panics, as std's futures do");
     let text = panic.downcast_ref::<&str>().expect("a message");
     assert!(text.contains("polled after completion"), "{text}");
-    assert_eq!(log.tail_lsn(), before, "it appended once more");
-}
-
-#[test]
-fn a_submission_polled_after_completion_appends_nothing() {
-    // Without stamps of a pause, which move the end of the log as well.
-    let quiet = tight().policy(Policy::Interval { within: LONG });
-    let (_dir, log) = open(quiet.idle_stamp(LONG));
-    // At once.
-    let data = record(0, 1000);
-    let mut first = log.submit_async(&data);
-    assert!(poll(&mut first, Waker::noop()).is_ready());
-    assert_not_submitted_again(&log, &mut first);
-    // After it has waited for room.
-    let mut expected = 1;
-    let mut waiting = loop {
-        let mut next = log.submit_async(&data);
-        match poll(&mut next, Waker::noop()) {
-            Poll::Ready(handle) => drop(handle.unwrap()),
-            Poll::Pending => break next,
-        }
-        expected += 1;
-        assert!(expected < 1_000_000, "the log buffer has no end");
-    };
-    log.force(log.tail_lsn()).unwrap();
-    let Poll::Ready(handle) = poll(&mut waiting, Waker::noop()) else {
-        panic!("there is room again");
-    };
-    let end = handle.unwrap().end();
-    expected += 1;
-    assert_eq!(log.tail_lsn(), end);
-    assert_not_submitted_again(&log, &mut waiting);
-    // After it was refused.
-    let (other, closed) = open(options());
-    let mut refused = closed.submit_async(&data);
-    closed.close().unwrap();
+    let mut refused = log.reserve(10);
+    log.close().unwrap();
     let Poll::Ready(Err(e)) = poll(&mut refused, Waker::noop()) else {
         panic!("the log is closed");
     };
     assert_eq!(e.kind(), ErrorKind::Closed);
-    let again = catch_unwind(AssertUnwindSafe(|| {
-        poll(&mut refused, Waker::noop()).is_ready()
-    }));
-    assert!(again.is_err());
-    drop(other);
-    log.force(log.tail_lsn()).unwrap();
-    assert_eq!(read_all(&log).len(), expected);
 }
 
 #[test]
@@ -486,7 +524,8 @@ fn a_follower_is_awaited() {
         let mut follower = log.follow(log.front_lsn()).unwrap();
         let mut seen = 0;
         for n in 0..500 {
-            let handle = log.submit_async(record(n, 100)).await.unwrap();
+            let permit = log.reserve(100).await.unwrap();
+            let handle = permit.submit(record(n, 100)).unwrap();
             tokio::select! {
                 biased;
                 found = follower.next() => {
@@ -514,7 +553,7 @@ fn callbacks_are_called_once_in_order_and_a_panic_is_its_own() {
     let mut last = None;
     for n in 0..1000 {
         let (called, watched) = (called.clone(), log.clone());
-        let at = log.submit_then(&record(n, 40), move |done| {
+        let at = log.submit_then(&record(n, 40), Policy::Force, move |done| {
             let done = done.unwrap();
             assert!(watched.durable_lsn() >= done.end);
             called.lock().unwrap().push(n);
@@ -530,7 +569,7 @@ fn callbacks_are_called_once_in_order_and_a_panic_is_its_own() {
     // The log is as whole as before.
     log.commit(b"more").unwrap();
     let (sender, receiver) = std::sync::mpsc::channel();
-    log.submit_then(b"and another", move |done| {
+    log.submit_then(b"and another", Policy::Force, move |done| {
         sender.send(done.is_ok()).unwrap()
     })
     .unwrap();
@@ -539,8 +578,10 @@ fn callbacks_are_called_once_in_order_and_a_panic_is_its_own() {
     let (sender, receiver) = std::sync::mpsc::channel::<Result<(), Error>>();
     for _ in 0..100 {
         let sender = sender.clone();
-        log.submit_then(b"last", move |done| sender.send(done.map(drop)).unwrap())
-            .unwrap();
+        log.submit_then(b"last", Policy::Force, move |done| {
+            sender.send(done.map(drop)).unwrap()
+        })
+        .unwrap();
     }
     drop(sender);
     // The clone in the callbacks is gone with them: this is the last.

@@ -1,7 +1,7 @@
 //! What a log does when nothing is wrong, on the disk of the machine that runs the tests.
 
 use crate::common::*;
-use logforce::{ErrorKind, Guarantee, Log, Lsn, MAX_RECORD_LEN, Options, Reader};
+use logforce::{Batch, ErrorKind, Guarantee, Log, Lsn, MAX_RECORD_LEN, Options, Reader};
 
 #[test]
 fn the_types_can_be_shared_and_reported() {
@@ -34,13 +34,15 @@ fn every_method_does_everything() {
         assert_eq!(first.guarantee, log.guarantee());
         assert!(log.durable_lsn() >= first.end);
         let parts = log
-            .append_parts(&[&record(1, 3000)[..7], &[], &record(1, 3000)[7..]])
+            .append(Batch::new().push_parts(&[&record(1, 3000)[..7], &[], &record(1, 3000)[7..]]))
             .unwrap();
         assert!(parts.start >= first.end);
-        let all = log
-            .append_all(&[&record(2, 8), &record(3, 70_000), &record(4, 9)])
-            .unwrap();
+        let records = [record(2, 8), record(3, 70_000), record(4, 9)];
+        let mut batch: Batch = records.iter().collect();
+        let range = log.append(&mut batch).unwrap();
+        let all = batch.ranges();
         assert_eq!(all.len(), 3);
+        assert_eq!((range.start, range.end), (all[0].start, all[2].end));
         assert!(all.windows(2).all(|w| w[0].end <= w[1].start));
         let end = all[2].end;
         assert_eq!(log.force(end).unwrap(), log.guarantee());
@@ -250,7 +252,11 @@ fn after_close_other_clones_answer_closed_and_change_nothing() {
     let next = logforce::open_existing(dir.path(), options()).unwrap();
     assert_error(other.append(b"x"), ErrorKind::Closed, &["closed"]);
     assert_error(other.commit(b"x"), ErrorKind::Closed, &[]);
-    assert_error(other.append_all(&[b"x", b"y"]), ErrorKind::Closed, &[]);
+    assert_error(
+        other.append(Batch::of(&[b"x", b"y"])),
+        ErrorKind::Closed,
+        &[],
+    );
     assert_error(other.truncate_front(b.start), ErrorKind::Closed, &[]);
     assert_error(other.truncate_back(b.start), ErrorKind::Closed, &[]);
     // What was durable is; a force of it is true.

@@ -1,7 +1,7 @@
 //! Followers on real files: in the process that writes, and in another.
 
 use crate::common::*;
-use logforce::{Error, ErrorKind, Guarantee, Log, Lsn, ReadOnlyFollower, Record, Result};
+use logforce::{Batch, Error, ErrorKind, Guarantee, Log, Lsn, ReadOnlyFollower, Record, Result};
 use logforce_testkit::Rng;
 use logforce_testkit::process::Start;
 use std::io::{BufRead, BufReader};
@@ -49,7 +49,7 @@ fn write(dir: &Path) {
             1 => drop(log.submit(&record(n, len)).unwrap()),
             2 if n + 2 <= COUNT => {
                 let (a, b) = (record(n, len), record(n + 1, 40_000));
-                log.commit_all(&[&a, &b]).unwrap();
+                log.commit(Batch::of(&[&a, &b])).unwrap();
                 n += 1;
             }
             _ => drop(log.commit(&record(n, len)).unwrap()),

@@ -2,7 +2,7 @@
 //! anything is accepted, what was acknowledged stays, and the log goes on once there is space.
 
 use crate::common::*;
-use logforce::{ErrorKind, Log, Options};
+use logforce::{Batch, ErrorKind, Log, Options};
 use logforce_testkit::process::Start;
 use std::fs::{self, File};
 use std::io::Write;
@@ -240,7 +240,8 @@ fn a_large_record_is_refused_whole() {
         log.commit(&record(0, LEN)).unwrap();
         let tail = log.tail_lsn();
         no_space(log.commit(&record(1, 6 << 20)));
-        no_space(log.append_all(&[&record(1, 3 << 20), &record(2, 3 << 20)]));
+        let large = [record(1, 3 << 20), record(2, 3 << 20)];
+        no_space(log.append(large.iter().collect::<Batch>()));
         assert_eq!(log.tail_lsn(), tail);
         // What fits goes on fitting.
         log.commit(&record(1, LEN)).unwrap();

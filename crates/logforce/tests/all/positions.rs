@@ -1,7 +1,7 @@
 //! Positions, sizes and options that cannot be.
 
 use crate::common::*;
-use logforce::{Error, ErrorKind, Log, Lsn, MAX_RECORD_LEN, Options};
+use logforce::{Batch, Error, ErrorKind, Log, Lsn, MAX_RECORD_LEN, Options};
 use logforce_testkit::process::Start;
 
 fn log(dir: &tempfile::TempDir) -> Log {
@@ -45,7 +45,9 @@ fn not_a_boundary() {
 fn inside_an_atomic_append_nothing_is_cut() {
     let dir = temp();
     let log = log(&dir);
-    let all = log.commit_all(&[b"a", b"b", b"c"]).unwrap();
+    let mut batch = Batch::of(&[b"a", b"b", b"c"]);
+    log.commit(&mut batch).unwrap();
+    let all = batch.ranges();
     // Each record can be read by itself, and from it on.
     assert_eq!(log.read_at(all[1].start).unwrap().data, b"b");
     assert_eq!(read(&log, all[1].start), [b"b", b"c"]);
@@ -142,7 +144,9 @@ fn a_truncation_is_rounded_down() {
     let dir = temp();
     let log = log(&dir);
     let first = log.commit(&record(0, 100)).unwrap();
-    let group = log.commit_all(&[b"a", b"b", b"c"]).unwrap();
+    let mut batch = Batch::of(&[b"a", b"b", b"c"]);
+    log.commit(&mut batch).unwrap();
+    let group = batch.ranges();
     let large = log.commit(&record(1, 3 << 20)).unwrap();
     let gone = log.commit(&record(2, 9_000)).unwrap();
     log.truncate_back(gone.start).unwrap();
@@ -228,22 +232,26 @@ fn too_large() {
     assert!(e.to_string().contains("64.0 MiB (6710888"), "{e}");
     assert_error(log.commit(&max), ErrorKind::InvalidInput, &words);
     assert_error(
-        log.append_parts(&[&max[..1], &max[1..]]),
+        log.append(Batch::new().push_parts(&[&max[..1], &max[1..]])),
         ErrorKind::InvalidInput,
         &words,
     );
     // The sum of an atomic append counts.
     let half = &max[..MAX_RECORD_LEN / 2];
     assert_error(
-        log.append_all(&[half, half]),
+        log.append(Batch::of(&[half, half])),
         ErrorKind::InvalidInput,
         &words,
     );
     let many: Vec<&[u8]> = vec![&[]; MAX_RECORD_LEN / 8 + 2];
-    assert_error(log.append_all(&many), ErrorKind::InvalidInput, &words);
+    assert_error(
+        log.append(Batch::of(&many)),
+        ErrorKind::InvalidInput,
+        &words,
+    );
     assert_eq!(log.tail_lsn(), before, "nothing was accepted");
-    let at = log.append_all(&[half, &half[100..]]).unwrap();
-    log.force(at[1].end).unwrap();
+    let at = log.append(Batch::of(&[half, &half[100..]])).unwrap();
+    log.force(at.end).unwrap();
     let at = log.commit(&max[1..]).unwrap();
     assert_eq!(log.read_at(at.start).unwrap().data.len(), MAX_RECORD_LEN);
 }
@@ -252,13 +260,19 @@ fn too_large() {
 fn nothing_is_an_append_too() {
     let dir = temp();
     let log = log(&dir);
-    assert_eq!(log.append_all(&[]).unwrap(), []);
-    assert_eq!(log.commit_all(&[]).unwrap(), []);
+    let tail = log.tail_lsn();
+    let at = log.append(Batch::new()).unwrap();
+    assert_eq!((at.start, at.end, log.tail_lsn()), (tail, tail, tail));
+    // Committing nothing makes durable what was appended before.
+    let before = log.append(b"before").unwrap();
+    let done = log.commit(Batch::new()).unwrap();
+    assert_eq!((done.end, done.guarantee), (before.end, log.guarantee()));
+    assert!(log.durable_lsn() >= before.end);
     let at = log.commit(b"").unwrap();
     assert!(at.end > at.start);
-    let at = log.append_parts(&[]).unwrap();
+    let at = log.append(Batch::new().push_parts(&[])).unwrap();
     log.force(at.end).unwrap();
-    assert_eq!(read_all(&log), [b"", b""]);
+    assert_eq!(read_all(&log), [&b"before"[..], b"", b""]);
     log.force(Lsn::ORIGIN).unwrap();
 }
 

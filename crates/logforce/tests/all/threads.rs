@@ -1,7 +1,7 @@
 //! Many threads on one log: writers, readers, truncation, recycling.
 
 use crate::common::*;
-use logforce::{ErrorKind, Lsn};
+use logforce::{Batch, ErrorKind, Lsn};
 use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
@@ -37,12 +37,14 @@ fn every_commit_of_many_threads_is_there_in_its_threads_order() {
                         let data = of(t, n, 10 + (n as usize * 97 + t as usize * 13) % 4000);
                         let at = match n % 4 {
                             0 => {
-                                let at = log.append_parts(&[&data[..9], &data[9..]]).unwrap();
+                                let at = log
+                                    .append(Batch::new().push_parts(&[&data[..9], &data[9..]]))
+                                    .unwrap();
                                 log.force(at.end).unwrap();
                                 (at.start, at.end)
                             }
                             1 => {
-                                let at = log.commit_all(&[&data]).unwrap()[0];
+                                let at = log.commit(Batch::of(&[&data])).unwrap();
                                 (at.start, at.end)
                             }
                             _ => {

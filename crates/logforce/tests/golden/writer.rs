@@ -4,7 +4,7 @@
 use crate::SEGMENT;
 use crate::acknowledged::{Event, parse_line};
 use crate::common::{Killed, again, in_second_process, sized, tell, with_suffix};
-use logforce::{Guarantee, Log, Lsn, Options, Policy};
+use logforce::{Batch, Guarantee, Log, Lsn, Options, Policy};
 use logforce_testkit::process::Start;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -61,8 +61,9 @@ impl<'s> Worker<'s> {
     fn commit_all(&mut self, lens: &[usize]) {
         let all: Vec<Vec<u8>> = lens.iter().map(|&len| self.content(len)).collect();
         let parts: Vec<&[u8]> = all.iter().map(Vec::as_slice).collect();
-        let at = self.log.commit_all(&parts).unwrap();
-        for (at, data) in at.iter().zip(&all) {
+        let mut batch = Batch::of(&parts);
+        self.log.commit(&mut batch).unwrap();
+        for (at, data) in batch.ranges().iter().zip(&all) {
             (self.say)(Event::record(at.start, at.end, data));
         }
     }

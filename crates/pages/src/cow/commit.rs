@@ -9,7 +9,7 @@ use crate::cow::store::{Counts, CowStore};
 use crate::cow::tree::{FreshPage, Link, Nodes};
 use crate::cow::view::CowView;
 use crate::error::{Error, Result};
-use crate::types::Committed;
+use crate::types::Acknowledged;
 use logforce_core::{Guarantee, Policy};
 use logforce_format::{TableEntry, place_crc, planted};
 use std::cell::RefCell;
@@ -282,15 +282,15 @@ impl CowStore {
 }
 
 impl CowCommit {
-    fn committed(&self, guarantee: Guarantee) -> Committed {
-        Committed {
+    fn committed(&self, guarantee: Guarantee) -> Acknowledged {
+        Acknowledged {
             commit: self.commit,
             guarantee,
         }
     }
 
     /// What is known of it now, if that is enough.
-    fn now(&self) -> Option<Result<Committed>> {
+    fn now(&self) -> Option<Result<Acknowledged>> {
         let durable = self.committed(self.store.guarantee);
         let Some(group) = &self.group else {
             return Some(Ok(durable));
@@ -302,7 +302,7 @@ impl CowCommit {
         }
     }
 
-    pub(crate) fn wait(self) -> Result<Committed> {
+    pub(crate) fn wait(self) -> Result<Acknowledged> {
         match (self.now(), &self.group) {
             (None, Some(group)) => {
                 self.store.wait_for(group)?;
@@ -314,7 +314,7 @@ impl CowCommit {
     }
 
     /// Does no I/O: the thread in the background does it.
-    pub(crate) fn poll(&mut self, waker: &Waker) -> Option<Result<Committed>> {
+    pub(crate) fn poll(&mut self, waker: &Waker) -> Option<Result<Acknowledged>> {
         if let Some(result) = self.now() {
             return Some(result);
         }

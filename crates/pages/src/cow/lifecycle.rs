@@ -113,7 +113,6 @@ impl CowStore {
         });
         let store = Arc::new(CowStore {
             medium,
-            policy: options.policy,
             guarantee,
             is_write_through_enough,
             write_through,

@@ -7,7 +7,7 @@ use crate::event::Event;
 use crate::files::DataDir;
 use crate::options::WriteThroughLimit;
 use crate::types::Stats;
-use logforce_core::{Guarantee, Policy};
+use logforce_core::Guarantee;
 use logforce_device::sync::{Mutex, MutexGuard};
 use logforce_device::{JoinHandle, Runtime};
 use logforce_format::PageFileHeader;
@@ -21,7 +21,6 @@ use std::thread::ThreadId;
 pub(crate) struct CowStore {
     pub(crate) data_dir: DataDir,
     pub(crate) medium: Medium,
-    pub(crate) policy: Policy,
     pub(crate) guarantee: Guarantee,
     /// Whether a write through is worth as much as a barrier here.
     pub(crate) is_write_through_enough: bool,
@@ -79,10 +78,6 @@ impl CowStore {
 
     pub(crate) fn path(&self) -> &Path {
         &self.data_dir.path
-    }
-
-    pub(crate) fn policy(&self) -> Policy {
-        self.policy
     }
 
     pub(crate) fn guarantee(&self) -> Guarantee {

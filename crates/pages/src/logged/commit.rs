@@ -8,7 +8,7 @@ use super::state::{Planned, Point};
 use super::stats::add;
 use crate::changes::{Change, Changes};
 use crate::error::{Error, Result};
-use crate::types::Committed;
+use crate::types::Acknowledged;
 use logforce_core::{
     CommitHandle, Error as LogError, ErrorKind as LogErrorKind, Guarantee, MAX_RECORD_LEN, Policy,
     RecordRange,
@@ -52,7 +52,7 @@ impl LoggedStore {
         view: &LoggedView,
         changes: Changes,
         policy: Policy,
-    ) -> Result<Committed> {
+    ) -> Result<Acknowledged> {
         if policy != Policy::Force || changes.is_empty() {
             return self.submit(view, changes, policy)?.wait();
         }
@@ -60,7 +60,7 @@ impl LoggedStore {
         let append =
             |parts: &[&[u8]], decided: Decided<'_>| self.log.append_ordered(parts, decided);
         let (point, ()) = self.append(view, &changes, append)?;
-        Ok(Committed {
+        Ok(Acknowledged {
             commit: point.commit,
             guarantee: self.log.force(point.end)?,
         })
@@ -291,23 +291,23 @@ impl LoggedCommit {
         self.commit
     }
 
-    pub(crate) fn wait(self) -> Result<Committed> {
+    pub(crate) fn wait(self) -> Result<Acknowledged> {
         let guarantee = match self.outcome {
             Outcome::Nothing(guarantee) => guarantee,
             Outcome::Submitted(handle) => handle.wait()?.guarantee,
         };
-        Ok(Committed {
+        Ok(Acknowledged {
             commit: self.commit,
             guarantee,
         })
     }
 
-    pub(crate) fn poll(&mut self, waker: &Waker) -> Option<Result<Committed>> {
+    pub(crate) fn poll(&mut self, waker: &Waker) -> Option<Result<Acknowledged>> {
         let commit = self.commit;
         let handle = match &mut self.outcome {
             Outcome::Nothing(guarantee) => {
                 let guarantee = *guarantee;
-                return Some(Ok(Committed { commit, guarantee }));
+                return Some(Ok(Acknowledged { commit, guarantee }));
             }
             Outcome::Submitted(handle) => handle,
         };
@@ -315,7 +315,7 @@ impl LoggedCommit {
             Poll::Pending => return None,
             Poll::Ready(done) => done.map_err(Error::Log),
         };
-        Some(done.map(|done| Committed {
+        Some(done.map(|done| Acknowledged {
             commit,
             guarantee: done.guarantee,
         }))

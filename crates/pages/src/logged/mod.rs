@@ -33,7 +33,7 @@ use crate::files::DataDir;
 use crate::options::Options;
 use crate::types::Stats;
 use crate::write_out::Writers;
-use logforce_core::{Guarantee, Log, Policy};
+use logforce_core::{Guarantee, Log};
 use logforce_device::JoinHandle;
 use logforce_device::sync::{Mutex, MutexGuard};
 use logforce_format::{Lsn, PageFileHeader};
@@ -104,10 +104,6 @@ impl LoggedStore {
 
     pub(crate) fn path(&self) -> &Path {
         &self.data_dir.path
-    }
-
-    pub(crate) fn policy(&self) -> Policy {
-        self.options.policy
     }
 
     pub(crate) fn guarantee(&self) -> Guarantee {

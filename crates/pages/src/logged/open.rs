@@ -182,11 +182,7 @@ fn open_log(
     options: &Options,
     mode: OpenMode,
 ) -> Result<Log> {
-    let log_options = options
-        .log
-        .clone()
-        .policy(options.policy)
-        .require(options.require);
+    let log_options = options.log.clone().require(options.require);
     Ok(Log::open(system, data_dir.path_of(LOG), mode, log_options)?)
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Identity, Work, rank};
 use crate::ledger::{Entry, Kind, LedgerWriter};
-use logforce::{CommitHandle, Committed, Guarantee, Policy};
+use logforce::{Acknowledged, Batch, CommitHandle, Guarantee, Policy, RecordRange};
 use logforce_testkit::Rng;
 use std::collections::VecDeque;
 use std::sync::PoisonError;
@@ -70,7 +70,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn acked(&mut self, sequence: u64, done: &Committed) {
+    fn acked(&mut self, sequence: u64, done: &Acknowledged) {
         self.ledger.put(Entry {
             kind: Kind::Acked,
             sequence,
@@ -84,7 +84,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Where a truncation may go to: only what is durable is a boundary for the front.
-    fn boundary(&self, done: &Committed) {
+    fn boundary(&self, done: &Acknowledged) {
         if done.guarantee >= self.work.log.guarantee() {
             self.work.durable(done.start.0);
         }
@@ -107,7 +107,7 @@ impl<'a> Writer<'a> {
                     ..Entry::range(Kind::RecordRange, at.start.0, at.end.0)
                 });
                 let guarantee = work.log.force(at.end)?;
-                let done = Committed {
+                let done = Acknowledged {
                     start: at.start,
                     end: at.end,
                     guarantee,
@@ -120,11 +120,17 @@ impl<'a> Writer<'a> {
                 let count = 2 + self.rng.below(4);
                 let records = self.records(count);
                 let parts: Vec<&[u8]> = records.iter().map(Vec::as_slice).collect();
-                let done = work.log.commit_all(&parts)?;
-                for (i, done) in done.iter().enumerate() {
-                    self.acked(sequence + i as u64, done);
+                let mut batch = Batch::of(&parts);
+                let whole = work.log.commit(&mut batch)?;
+                for (i, &RecordRange { start, end }) in batch.ranges().iter().enumerate() {
+                    let done = Acknowledged {
+                        start,
+                        end,
+                        guarantee: whole.guarantee,
+                    };
+                    self.acked(sequence + i as u64, &done);
                 }
-                self.boundary(&done[0]);
+                self.boundary(&whole);
             }
             _ => {
                 let policy = self.policy();

@@ -5,7 +5,7 @@ use super::scripts::{Act, Boot, End, SCRIPTS, Script};
 use crate::memory::FileImage;
 use crate::model::PATH;
 use logforce_core::{
-    BatchInfo, Error, Inspector, Log, Lsn, OpenMode, Options, Record, SegmentInfo, Visit,
+    Batch, BatchInfo, Error, Inspector, Log, Lsn, OpenMode, Options, Record, SegmentInfo, Visit,
 };
 use logforce_testkit::{Failure, Rng, SimDisk, SimOptions, SimRuntime, Snapshot};
 use std::collections::BTreeMap;
@@ -200,7 +200,9 @@ impl Making {
             Act::Group(count, len) => {
                 let all: Vec<Vec<u8>> = (0..count).map(|_| self.bytes(len)).collect();
                 let records: Vec<&[u8]> = all.iter().map(Vec::as_slice).collect();
-                let places = log.append_all(&records)?;
+                let mut batch = Batch::of(&records);
+                log.append(&mut batch)?;
+                let places = batch.ranges().to_vec();
                 for (at, data) in places.into_iter().zip(all) {
                     self.known(at.start, at.end, data);
                 }

@@ -2,7 +2,7 @@
 
 use super::model::{Done, History, State, Universe, random_steps};
 use logforce_core::{Guarantee, Policy};
-use logforce_pages::{Committed, Error, ErrorKind, PageFile, Result, Snapshot};
+use logforce_pages::{Acknowledged, Error, ErrorKind, PageFile, Result, Snapshot};
 use logforce_testkit::{Rng, SimDisk};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -211,7 +211,7 @@ impl Work {
     /// A commit has ended; `number` is its number if it was known before.
     fn ended(
         &self,
-        result: Result<Committed>,
+        result: Result<Acknowledged>,
         policy: Policy,
         done: Done,
         number: Option<u64>,

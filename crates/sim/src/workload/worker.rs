@@ -4,7 +4,9 @@ use super::failing_calls::{check_not_damage, random_failing_reads, read_through}
 use super::{Step, World, amounts_to};
 use crate::model::{Shared, lock, open, read};
 use logforce_core::Options;
-use logforce_core::{CommitHandle, Committed, Error, ErrorKind, Log, Lsn, Policy, RecordRange};
+use logforce_core::{
+    Acknowledged, Batch, CommitHandle, Error, ErrorKind, Log, Lsn, Policy, RecordRange,
+};
 use logforce_device::System;
 use logforce_testkit::{Failure, Rng, SimDisk, SimRuntime};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -80,7 +82,7 @@ impl Worker {
         let durable = log.durable_lsn();
         let kinds = [
             log.append(b"late").map(drop).map_err(|e| e.kind()),
-            log.commit_all(&[b"a", b"b"])
+            log.commit(Batch::of(&[b"a", b"b"]))
                 .map(drop)
                 .map_err(|e| e.kind()),
             log.force(durable.plus(1)).map(drop).map_err(|e| e.kind()),
@@ -206,10 +208,16 @@ impl Worker {
         };
         let slices: Vec<&[u8]> = data.iter().map(|d| &d[..]).collect();
         let log = self.log();
-        let all = match &slices[..] {
-            [one] => vec![log.append_parts(&[&one[..len / 2], &one[len / 2..]])?],
-            all => log.append_all(all)?,
+        let mut batch = match &slices[..] {
+            [one] => {
+                let mut batch = Batch::new();
+                batch.push_parts(&[&one[..len / 2], &one[len / 2..]]);
+                batch
+            }
+            all => Batch::of(all),
         };
+        log.append(&mut batch)?;
+        let all = batch.ranges().to_vec();
         self.appended = all.last().map_or(self.appended, |a| a.end);
         lock(&self.model).appended(&all, data);
         Ok(())
@@ -242,7 +250,7 @@ impl Worker {
         Ok(())
     }
 
-    fn committed(&mut self, committed: Committed, data: Vec<u8>) {
+    fn committed(&mut self, committed: Acknowledged, data: Vec<u8>) {
         let at = RecordRange {
             start: committed.start,
             end: committed.end,

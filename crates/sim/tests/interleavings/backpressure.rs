@@ -2,7 +2,7 @@
 
 use crate::harness::explore;
 use crate::world::{METHODS, Word, World, below, one_in, options, pick, record};
-use logforce_core::{Error, ErrorKind, Log, Options};
+use logforce_core::{CommitHandle, Error, ErrorKind, Log, Options, Policy};
 use std::sync::Arc;
 
 /// Buffer space for two batches and no more.
@@ -10,10 +10,17 @@ fn narrow() -> Options {
     options().buffer_size(8 << 10).method(pick(&METHODS))
 }
 
+/// Waits for space in a task, then appends.
+fn submit_async(world: &World, log: &Log, data: &[u8]) -> Result<CommitHandle, Error> {
+    // More than is needed, at times.
+    let permit = world.block_on(log.reserve(data.len() + pick(&[0, 100])))?;
+    permit.submit(data)
+}
+
 fn place(world: &World, log: &Log, data: &[u8]) -> Result<(), Error> {
     match below(4) {
         0 => log.append(data).map(|_| ()),
-        1 => world.block_on(log.submit_async(data)).map(drop),
+        1 => submit_async(world, log, data).map(drop),
         2 => match log.try_submit(data) {
             Ok(handle) => {
                 let done = world.block_on(handle)?;
@@ -64,11 +71,7 @@ fn appends_alone() {
         for n in 0..5 {
             let data = record(n, 5_000);
             if tasks {
-                drop(
-                    world
-                        .block_on(log.submit_async(&data))
-                        .expect("nothing fails"),
-                );
+                drop(submit_async(&world, &log, &data).expect("nothing fails"));
             } else {
                 log.append(&data).expect("nothing fails");
             }
@@ -93,11 +96,47 @@ fn a_task_waits_for_room() {
             })
         };
         let data = record(9, 5_000);
-        let handle = world
-            .block_on(log.submit_async(&data))
-            .expect("nothing fails");
+        let handle = submit_async(&world, &log, &data).expect("nothing fails");
         drop(handle);
         appender.join().expect("no thread panics");
+        world.close(log).expect("nothing fails");
+    });
+}
+
+/// Permits hold the space of the buffer; some are used, some dropped, and those who wait for the space
+/// get it either way.
+#[test]
+fn permits() {
+    explore("permits", || {
+        let world = World::new();
+        let log = world.open(narrow());
+        let held: Vec<_> = (0..2)
+            .map(|_| world.block_on(log.reserve(3_000)).expect("there is space"))
+            .collect();
+        let waits = {
+            let log = log.clone();
+            let in_task = one_in(2);
+            world.spawn(move |world| {
+                let data = record(9, 5_000);
+                match in_task {
+                    true => drop(submit_async(world, &log, &data).expect("nothing fails")),
+                    false => drop(log.append(&data).expect("nothing fails")),
+                }
+            })
+        };
+        for (n, permit) in held.into_iter().enumerate() {
+            match one_in(2) {
+                true => drop(permit),
+                // Nothing is written for it: nobody else wakes those who wait.
+                false => {
+                    let within = std::time::Duration::MAX / 8;
+                    let data = record(n as u64, 40);
+                    let handle = permit.submit_with(&data, Policy::Interval { within });
+                    drop(handle.expect("it has its space"));
+                }
+            }
+        }
+        waits.join().expect("no thread panics");
         world.close(log).expect("nothing fails");
     });
 }
@@ -134,7 +173,7 @@ fn a_callback_fills_up() {
         let inner = log.clone();
         let called = Word::new(&world);
         let counter = called.clone();
-        let submitted = log.submit_then(&record(1, 40), move |done| {
+        let submitted = log.submit_then(&record(1, 40), Policy::Force, move |done| {
             done.expect("nothing fails");
             for n in 0..3 {
                 inner.append(&record(10 + n, 5_000)).expect("nothing fails");

@@ -208,7 +208,7 @@ fn locks_of_a_commit() {
             begins.add();
             ends.reaches(1);
         };
-        log.submit_then(&record(6, 40), occupy)
+        log.submit_then(&record(6, 40), Policy::Force, occupy)
             .expect("nothing fails");
         began.reaches(1);
         for n in 7..9 {

@@ -3,7 +3,7 @@
 
 use crate::harness::explore;
 use crate::world::{DIR, METHODS, Word, World, below, follow, one_in, options, pick, record};
-use logforce_core::{Committed, Error, ErrorKind, Guarantee, Log, Method, Policy};
+use logforce_core::{Acknowledged, Error, ErrorKind, Guarantee, Log, Method, Policy};
 use logforce_device::Whereabouts;
 use logforce_testkit::{Failure, Fault, Survival};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,10 +18,10 @@ fn expected(e: &Error) {
 
 fn step(world: &World, log: &Log, n: u64, called: &Arc<Word>) -> Result<u32, Error> {
     let data = record(n, pick(&[40, 3_000, 5_000]));
-    let done: Committed = match below(7) {
+    let done: Acknowledged = match below(7) {
         0 | 1 => log.commit(&data)?,
         2 => log.submit(&data)?.wait()?,
-        3 => world.block_on(world.block_on(log.submit_async(&data))?)?,
+        3 => world.block_on(log.commit_async(&data))?,
         4 => {
             let at = log.append(&data)?;
             world.block_on(log.submit_force(at.end)?)?;
@@ -31,7 +31,7 @@ fn step(world: &World, log: &Log, n: u64, called: &Arc<Word>) -> Result<u32, Err
         5 => {
             let (world, called, data) = (world.clone(), called.clone(), data.clone());
             let expect = data.clone();
-            log.submit_then(&data, move |done| {
+            log.submit_then(&data, Policy::Force, move |done| {
                 match done {
                     Ok(done) => world.acknowledged(&done, &expect),
                     Err(e) => expected(&e),
@@ -184,7 +184,7 @@ fn failing_in_flight_writes() {
             })
             .collect();
         let counter = called.clone();
-        let submitted = log.submit_then(&record(99, 40), move |_| counter.add());
+        let submitted = log.submit_then(&record(99, 40), Policy::Force, move |_| counter.add());
         if submitted.is_ok() && one_in(2) {
             called.reaches(1);
         }

@@ -3,13 +3,13 @@
 
 use crate::harness::explore;
 use crate::world::{METHODS, Word, World, below, follow, one_in, options, pick, point, record};
-use logforce_core::{CommitHandle, Committed, Error, ErrorKind, Guarantee, Log, Policy};
+use logforce_core::{Acknowledged, CommitHandle, Error, ErrorKind, Guarantee, Log, Policy};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 /// Polls once, with a waker that wakes nothing.
-fn poll_once(world: &World, handle: &mut CommitHandle) -> Poll<Result<Committed, Error>> {
+fn poll_once(world: &World, handle: &mut CommitHandle) -> Poll<Result<Acknowledged, Error>> {
     let waker = Word::new(world).into();
     Pin::new(handle).poll(&mut Context::from_waker(&waker))
 }
@@ -158,7 +158,7 @@ fn callbacks() {
             },
             Policy::Interval { within: never },
         ]);
-        let log = world.open(options().method(pick(&METHODS)).policy(policy));
+        let log = world.open(options().method(pick(&METHODS)));
         let called = Word::new(&world);
         let order: Arc<Mutex<Vec<u64>>> = Arc::default();
         let last = 3;
@@ -167,7 +167,7 @@ fn callbacks() {
             let (called, order, inner) = (called.clone(), order.clone(), world.clone());
             let again = (number == 0).then(|| log.clone());
             let expected = data.clone();
-            let submitted = log.submit_then(&data, move |done| {
+            let submitted = log.submit_then(&data, policy, move |done| {
                 inner.acknowledged(&done.expect("nothing fails"), &expected);
                 order.lock().expect("no panic").push(number);
                 if let Some(log) = again {
@@ -214,7 +214,7 @@ fn a_callback_beside_committers() {
             .collect();
         let called = Word::new(&world);
         let counter = called.clone();
-        let submitted = log.submit_then(&record(9, 40), move |done| {
+        let submitted = log.submit_then(&record(9, 40), Policy::Force, move |done| {
             done.expect("nothing fails");
             counter.add();
         });

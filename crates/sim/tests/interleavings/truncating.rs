@@ -84,7 +84,8 @@ fn busy(world: &World, log: &Log, n: u64) -> Result<(), Error> {
         0 => world.acknowledged(&log.commit(&data)?, &data),
         1 => drop(log.submit(&data)?),
         2 => {
-            let handle = world.block_on(log.submit_async(&data))?;
+            let permit = world.block_on(log.reserve(data.len()))?;
+            let handle = permit.submit(&data)?;
             world.acknowledged(&world.block_on(handle)?, &data);
         }
         3 => {

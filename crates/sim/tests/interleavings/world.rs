@@ -1,7 +1,7 @@
 //! One schedule's disk, runtime and log, and what must hold at each acknowledgement.
 
 use crate::medium::{Layer, Medium};
-use logforce_core::{Committed, Error, Guarantee, Log, Lsn, Method, OpenMode, Options, Record};
+use logforce_core::{Acknowledged, Error, Guarantee, Log, Lsn, Method, OpenMode, Options, Record};
 use logforce_device::sync::AtomicU32;
 use logforce_device::{Runtime, System};
 use logforce_testkit::{Points, ShuttleRuntime, SimDisk, SimOptions};
@@ -140,7 +140,7 @@ impl World {
     }
 
     /// Checks the result of a commit.
-    pub fn acknowledged(&self, done: &Committed, data: &[u8]) {
+    pub fn acknowledged(&self, done: &Acknowledged, data: &[u8]) {
         match done.guarantee {
             Guarantee::PowerLoss => self.durable(done.start, done.end, data),
             Guarantee::Nothing => {}

@@ -2,7 +2,7 @@
 //! scheduler reports a deadlock).
 
 use crate::common::open;
-use logforce_core::{CheckpointDue, Error, ErrorKind, Log, Lsn, Options};
+use logforce_core::{Batch, CheckpointDue, Error, ErrorKind, Log, Lsn, Options};
 use logforce_device::Runtime;
 use logforce_sim::model::{PATH, small};
 use logforce_sim::seeds;
@@ -102,7 +102,7 @@ fn full_is_refused_and_goes_on() {
                     ErrorKind::Full
                 );
                 assert_eq!(
-                    log.append_all(&[&[1; 60_000]]).unwrap_err().kind(),
+                    log.append(Batch::of(&[&[1; 60_000]])).unwrap_err().kind(),
                     ErrorKind::Full
                 );
                 log.force(log.tail_lsn()).unwrap();

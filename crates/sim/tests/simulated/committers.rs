@@ -89,7 +89,7 @@ impl Committer {
                 for _ in 0..1 + self.rng.below(4) {
                     let handle = match self.rng.below(3) {
                         0 => self.log.submit_with(&data, policy)?,
-                        1 => block_on(&self.rt, self.log.submit_async(&data))?,
+                        1 => block_on(&self.rt, self.log.reserve(data.len()))?.submit(&data)?,
                         _ => match self.log.try_submit(&data) {
                             Err(Error::WouldBlock) => continue,
                             other => other?,
@@ -123,7 +123,7 @@ impl Committer {
             8 => {
                 let (acked, called) = (self.acked.clone(), self.called.clone());
                 let bytes = data.clone();
-                let end = self.log.submit_then(&data, move |done| {
+                let end = self.log.submit_then(&data, Policy::Force, move |done| {
                     called.fetch_add(1, SeqCst);
                     if let Ok(done) = done {
                         let known = (bytes, done.guarantee);
@@ -328,7 +328,7 @@ fn a_callback_appends_more_than_fits() {
             let inner = log.clone();
             let done = Arc::new(AtomicU64::new(0));
             let count = done.clone();
-            let submitted = log.submit_then(b"first", move |first| {
+            let submitted = log.submit_then(b"first", Policy::Force, move |first| {
                 first.expect("nothing fails");
                 for _ in 0..20 {
                     inner.append(&[1; 30_000]).expect("there is room");
@@ -358,7 +358,7 @@ fn a_callback_closes_the_log() {
             let mut accepted = 0;
             for n in 0..4u8 {
                 let (inner, count) = (log.clone(), called.clone());
-                let submitted = log.submit_then(&[n], move |result| {
+                let submitted = log.submit_then(&[n], Policy::Force, move |result| {
                     result.expect("nothing fails");
                     count.fetch_add(1, SeqCst);
                     if n == 2 && seed % 2 == 0 {
@@ -525,7 +525,7 @@ fn a_callback_needs_no_clock() {
             let called = Arc::new(AtomicU32::new(0));
             for _ in 0..5 {
                 let (called, rt) = (called.clone(), rt.clone());
-                let submitted = log.submit_then(b"called", move |done| {
+                let submitted = log.submit_then(b"called", Policy::Force, move |done| {
                     done.expect("nothing fails");
                     called.fetch_add(1, SeqCst);
                     rt.wake_all(&called);

@@ -1,7 +1,7 @@
 //! Pins: readers that hold the front, and what becomes of those that hold too much.
 
 use crate::common::open;
-use logforce_core::{Error, ErrorKind, Log, Lsn, Pin, Record};
+use logforce_core::{Batch, Error, ErrorKind, Log, Lsn, Pin, Record};
 use logforce_device::Runtime;
 use logforce_sim::model::{PATH, small};
 use logforce_sim::seeds;
@@ -98,7 +98,9 @@ fn where_a_pin_can_be() {
     SimRuntime::run(1, |rt| {
         let log = open(&disk, rt, &small()).expect("a fresh log");
         let at = fill(&log, 4);
-        let group = log.commit_all(&[b"a", b"b", b"c"]).unwrap();
+        let mut batch = Batch::of(&[b"a", b"b", b"c"]);
+        log.commit(&mut batch).unwrap();
+        let group = batch.ranges();
         let staged = log.append(b"not durable").unwrap();
         assert_eq!(kind(log.pin(staged.end)), ErrorKind::BeyondEnd);
         assert_eq!(kind(log.pin(at[2].plus(8))), ErrorKind::InvalidInput);

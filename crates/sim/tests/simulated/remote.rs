@@ -4,7 +4,8 @@
 
 use crate::common::open;
 use logforce_core::{
-    Error, ErrorKind, Guarantee, Log, Lsn, Method, Options, Policy, ReadOnly, ReadOnlyFollower,
+    Batch, Error, ErrorKind, Guarantee, Log, Lsn, Method, Options, Policy, ReadOnly,
+    ReadOnlyFollower,
 };
 use logforce_device::{Runtime, System, WriteCache};
 use logforce_sim::model::{PATH, small};
@@ -145,8 +146,8 @@ fn write(log: &Log, rt: &SimRuntime, rng: &mut Rng, truncates: bool) -> Result<(
                 log.append(&data)?;
             }
             6 => {
-                let group = log.commit_all(&[&data, b"joined", &data])?;
-                acked.extend(group.first().map(|c| c.start));
+                let group = log.commit(Batch::of(&[&data, b"joined", &data]))?;
+                acked.push(group.start);
             }
             7 => {
                 let within = Duration::from_millis(1 + rng.below(9));

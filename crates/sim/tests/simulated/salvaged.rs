@@ -1,7 +1,7 @@
 //! What salvage, `dump` and `verify` show behind damage was part of the log.
 
 use logforce_core::{
-    BatchInfo, BatchKind, Error, Inspector, Log, Lsn, OnDamage, OpenMode, Options, ReadOnly,
+    Batch, BatchInfo, BatchKind, Error, Inspector, Log, Lsn, OnDamage, OpenMode, Options, ReadOnly,
     Record, Visit,
 };
 use logforce_sim::model::{PATH, read, small};
@@ -282,8 +282,10 @@ fn what_was_never_finished_is_not_listed_for_damage_elsewhere() {
     live(&disk, |log| {
         log.set_meta(b"a vote").expect("set");
         log.commit(FIRST).expect("commit");
-        let all = log.append_all(&[one, TWO_BATCHES, one]).expect("append");
-        log.force(all[2].end).expect("force");
+        let all = log
+            .append(Batch::of(&[one, TWO_BATCHES, one]))
+            .expect("append");
+        log.force(all.end).expect("force");
         log.commit(b"later").expect("commit");
     });
     let whole = disk.snapshot();

@@ -1,7 +1,7 @@
 //! What the log counts, against what the disk counts. Counts, no times.
 
 use crate::common::opened;
-use logforce_core::{Guarantee, HistogramSnapshot, Method, Options, Policy, Result, Stats};
+use logforce_core::{Batch, Guarantee, HistogramSnapshot, Method, Options, Policy, Result, Stats};
 use logforce_sim::model::small;
 use logforce_testkit::{SimDisk, SimOptions, SimRuntime};
 use std::time::Duration;
@@ -103,7 +103,7 @@ fn batches_of_many_records_waits_and_policies() {
         for _ in 0..20 {
             log.append(b"a record").unwrap();
         }
-        log.append_all(&[b"one", b"two", b"three"]).unwrap();
+        log.append(Batch::of(&[b"one", b"two", b"three"])).unwrap();
         log.force(log.tail_lsn()).unwrap();
         // Durable already: nothing waits.
         log.force(log.tail_lsn()).unwrap();

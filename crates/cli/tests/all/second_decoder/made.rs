@@ -4,7 +4,7 @@ use super::changed::{batches, number};
 use crate::common::place;
 use crate::mutants::{Files, files, lay_out};
 use crate::packed::unpack;
-use logforce::{Guarantee, Log, OnDamage, Options};
+use logforce::{Batch, Guarantee, Log, OnDamage, Options};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -96,7 +96,7 @@ fn sizes(made: &mut Made) {
     let parts = [record(3), record(0), record(30_000), record(700)];
     let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
     for _ in 0..3 {
-        log.commit_all(&parts).unwrap();
+        log.commit(Batch::of(&parts)).unwrap();
     }
     log.set_meta(b"a vote").unwrap();
     made.take("sizes", "open");
@@ -112,12 +112,12 @@ fn fronts(made: &mut Made) {
         for n in [2000, 12_000, 500, 7000] {
             last = Some(log.commit(&record(n + round)).unwrap());
         }
-        log.append_all(&[&record(9000), &record(9001), &record(10)])
+        log.append(Batch::of(&[&record(9000), &record(9001), &record(10)]))
             .unwrap();
         log.truncate_front(last.unwrap().start).unwrap();
     }
-    let last = log.commit_all(&[&record(9000), &record(50_000), &record(10)]);
-    let front = last.unwrap()[2].end;
+    let last = log.commit(Batch::of(&[&record(9000), &record(50_000), &record(10)]));
+    let front = last.unwrap().end;
     for n in 0..9 {
         log.commit(&record(900 + n)).unwrap();
     }

@@ -9,7 +9,7 @@ mod linux;
 #[allow(unused_imports)]
 pub use linux::*;
 
-use logforce::{Error, ErrorKind, Guarantee, Log, Lsn, Method, Options};
+use logforce::{Error, ErrorKind, Guarantee, Log, Lsn, Method, Options, Policy};
 use logforce_testkit::process::{Start, whole_name};
 use std::ffi::OsStr;
 use std::io::Write;
@@ -85,7 +85,7 @@ impl Way {
 pub fn occupy_writer(log: &Log) -> Sender<()> {
     let (began, begins) = channel();
     let (release, released) = channel::<()>();
-    log.submit_then(b"occupied", move |_| {
+    log.submit_then(b"occupied", Policy::Force, move |_| {
         began.send(()).unwrap();
         let _ = released.recv();
     })

@@ -7,7 +7,7 @@ mod store;
 
 use crate::common::examples::too_weak;
 use crate::common::*;
-use logforce::{Error, ErrorKind, Guarantee, Lsn, OnDamage, Options, Policy, Record};
+use logforce::{Batch, Error, ErrorKind, Guarantee, Lsn, OnDamage, Options, Policy, Record};
 use std::path::Path;
 use std::time::Duration;
 
@@ -137,7 +137,7 @@ fn appending() -> Result<()> {
     let three = log.append(b"a cake, 3.20")?;
     log.force(three.end)?; // makes everything below durable, two and three
 
-    log.commit_all(&[b"debit A 5.00", b"credit B 5.00"])?; // both or neither after a crash
+    log.commit(Batch::of(&[b"debit A 5.00", b"credit B 5.00"]))?; // both or neither after a crash
 
     let within = Duration::from_millis(20);
     let done = log.commit_with(
@@ -156,8 +156,7 @@ fn appending() -> Result<()> {
     assert!(log.durable_lsn() >= done.end);
 
     smol::block_on(async {
-        let handle = log.submit_async(b"order 18").await?; // waits for room in the buffer
-        let done = handle.await?; // waits until it is durable
+        let done = log.commit_async(b"order 18").await?; // waits for space, and until it is durable
         assert!(log.durable_lsn() >= done.end);
         Result::Ok(())
     })?;

@@ -6,7 +6,10 @@ use crate::ledger::{Entry, Kind};
 use crate::subject::seam::{Fault, Faulty};
 use crate::subject::{Identity, metadata, rank};
 use anyhow::Result;
-use logforce::{Committed, ErrorKind, Guarantee, Log, Lsn, Method, OnDamage, OpenMode, Options};
+use logforce::{
+    Acknowledged, Batch, ErrorKind, Guarantee, Log, Lsn, Method, OnDamage, OpenMode, Options,
+    RecordRange,
+};
 use logforce_testkit::Rng;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -241,7 +244,7 @@ impl Worker<'_> {
         )
     }
 
-    fn acked(&mut self, identity: Identity, done: &Committed) {
+    fn acked(&mut self, identity: Identity, done: &Acknowledged) {
         send_entry(Entry {
             kind: Kind::Acked,
             sequence: identity.sequence,
@@ -267,7 +270,7 @@ impl Worker<'_> {
             ..Entry::range(Kind::RecordRange, at.start.0, at.end.0)
         });
         let guarantee = self.log.force(at.end)?;
-        let done = Committed {
+        let done = Acknowledged {
             start: at.start,
             end: at.end,
             guarantee,
@@ -293,9 +296,15 @@ impl Worker<'_> {
         let all: Vec<Identity> = (0..count).map(|_| self.identity(first, count)).collect();
         let records: Vec<Vec<u8>> = all.iter().map(|i| i.record(150)).collect();
         let parts: Vec<&[u8]> = records.iter().map(Vec::as_slice).collect();
-        let done = self.log.commit_all(&parts)?;
-        for (identity, done) in all.into_iter().zip(&done) {
-            self.acked(identity, done);
+        let mut batch = Batch::of(&parts);
+        let Acknowledged { guarantee, .. } = self.log.commit(&mut batch)?;
+        for (identity, &RecordRange { start, end }) in all.into_iter().zip(batch.ranges()) {
+            let done = Acknowledged {
+                start,
+                end,
+                guarantee,
+            };
+            self.acked(identity, &done);
         }
         Ok(())
     }

@@ -1,0 +1,207 @@
+//! What a submission returns: a handle to wait on, poll or await. Polling it does no I/O, and dropping
+//! it changes nothing.
+
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::policy::WaitLevel;
+use crate::sync::wakers::WakerId;
+use crate::types::{Acknowledged, RecordRange};
+use logforce_device::Guarantee;
+use logforce_format::{Lsn, planted};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+/// A submitted record or batch: the log writes and forces it, whether or not anybody waits. Wait for
+/// it in a thread, poll it, or await it on any runtime. It does not keep the log open.
+///
+/// **Cancel safe.** Dropping it, polled or not, changes nothing for the record. [`Log::durable_lsn`] reaches [`CommitHandle::end`] when it is
+/// durable. Polled again after completion, it returns the result again.
+#[must_use = "whether the record became durable is known by waiting for it"]
+pub struct CommitHandle {
+    start: Lsn,
+    pending: Pending,
+}
+
+/// A force that was requested without waiting for it; see
+/// [`Log::submit_force`](crate::Log::submit_force).
+///
+/// **Cancel safe.** Dropping it, polled or not, does not cancel the force. Polled again after
+/// completion, it returns the result again.
+#[must_use = "whether it was done is known by waiting for it"]
+pub struct ForceHandle {
+    pending: Pending,
+}
+
+/// What both handles wait for: an LSN.
+struct Pending {
+    engine: Arc<Engine>,
+    end: Lsn,
+    /// What everything below `end` must reach; `None` if being staged is enough.
+    level: Option<WaitLevel>,
+    waker_id: Option<WakerId>,
+}
+
+impl Pending {
+    fn new(engine: Arc<Engine>, end: Lsn, level: Option<WaitLevel>) -> Self {
+        Pending {
+            engine,
+            end,
+            level,
+            waker_id: None,
+        }
+    }
+
+    /// The result, if it is known.
+    fn result(&self) -> Option<Result<Guarantee>> {
+        let reached = match self.level {
+            None => true,
+            Some(WaitLevel::Write) => self.engine.written() >= self.end,
+            Some(_) => self.engine.durable() >= self.end,
+        };
+        if reached {
+            return Some(Ok(self.engine.guarantee_at(self.end)));
+        }
+        self.engine.check().err().map(Err)
+    }
+
+    fn wait(&self) -> Result<Guarantee> {
+        if let Some(level) = self.level
+            && self.result().is_none()
+        {
+            self.engine.wait_until_timed(self.end, level)?;
+        }
+        match self.result() {
+            Some(answer) => answer,
+            None => Ok(self.engine.guarantee_at(self.end)),
+        }
+    }
+
+    fn poll(&mut self, context: &Context<'_>) -> Poll<Result<Guarantee>> {
+        if let Some(answer) = self.result() {
+            return Poll::Ready(answer);
+        }
+        let wakers = match self.level {
+            Some(WaitLevel::Write) => &self.engine.events.written_tasks,
+            _ => &self.engine.view.wakers,
+        };
+        wakers.register(self.end, &mut self.waker_id, context.waker());
+        if planted!("recheck-after-register") {
+            return Poll::Pending;
+        }
+        // It may have been reached since the first check, when there was no waker to wake.
+        match self.result() {
+            Some(answer) => Poll::Ready(answer),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if let Some(id) = self.waker_id {
+            let wakers = match self.level {
+                Some(WaitLevel::Write) => &self.engine.events.written_tasks,
+                _ => &self.engine.view.wakers,
+            };
+            wakers.deregister(id);
+        }
+    }
+}
+
+impl CommitHandle {
+    /// For a record at `at` that must reach `level`.
+    pub(crate) fn new(engine: Arc<Engine>, at: RecordRange, level: Option<WaitLevel>) -> Self {
+        CommitHandle {
+            start: at.start,
+            pending: Pending::new(engine, at.end, level),
+        }
+    }
+
+    /// The position of the record, or of the first of a batch, by which it is read.
+    pub fn start(&self) -> Lsn {
+        self.start
+    }
+
+    /// Exclusive end.
+    pub fn end(&self) -> Lsn {
+        self.pending.end
+    }
+
+    /// Whether [`wait`](Self::wait) would return at once. Takes no lock.
+    pub fn is_done(&self) -> bool {
+        self.pending.result().is_some()
+    }
+
+    /// The result, if it is known.
+    pub fn try_result(&self) -> Option<Result<Acknowledged>> {
+        let result = self.pending.result()?;
+        Some(result.map(|g| self.acknowledged(g)))
+    }
+
+    /// Waits in this thread, which may do the writing itself.
+    pub fn wait(self) -> Result<Acknowledged> {
+        let guarantee = self.pending.wait()?;
+        Ok(self.acknowledged(guarantee))
+    }
+
+    fn acknowledged(&self, guarantee: Guarantee) -> Acknowledged {
+        Acknowledged {
+            start: self.start,
+            end: self.pending.end,
+            guarantee,
+        }
+    }
+}
+
+impl Future for CommitHandle {
+    type Output = Result<Acknowledged>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.pending.poll(context) {
+            Poll::Ready(result) => Poll::Ready(result.map(|g| self.acknowledged(g))),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl ForceHandle {
+    /// For everything below `end`.
+    pub(crate) fn new(engine: Arc<Engine>, end: Lsn) -> Self {
+        ForceHandle {
+            pending: Pending::new(engine, end, Some(WaitLevel::Force)),
+        }
+    }
+
+    /// Waits in this thread, which may do the writing itself.
+    pub fn wait(self) -> Result<Guarantee> {
+        self.pending.wait()
+    }
+}
+
+impl Future for ForceHandle {
+    type Output = Result<Guarantee>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.pending.poll(context)
+    }
+}
+
+impl std::fmt::Debug for CommitHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CommitHandle")
+            .field("start", &self.start)
+            .field("end", &self.pending.end)
+            .field("done", &self.is_done())
+            .finish()
+    }
+}
+
+impl std::fmt::Debug for ForceHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ForceHandle")
+            .field("end", &self.pending.end)
+            .finish()
+    }
+}

@@ -1,0 +1,182 @@
+//! Space for a record before it is there: for tasks, which must not block, and whose records must come
+//! in an order.
+
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::log::Log;
+use crate::log::batch::Append;
+use crate::log::handles::CommitHandle;
+use crate::policy::Policy;
+use crate::state::frames_len;
+use crate::sync::wakers::WakerId;
+use crate::types::Acknowledged;
+use logforce_format::{Lsn, planted};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+/// Space in the log for one append; see [`Log::reserve`]. Dropping it gives the space back.
+///
+/// The space is kept from all other appends. Hold it for as long as it takes to make the record, not
+/// while waiting for somebody else.
+#[must_use = "dropping it gives the space back"]
+pub struct Permit {
+    engine: Arc<Engine>,
+    /// What is promised, bytes of frames; 0 once it is used.
+    promised: usize,
+}
+
+/// Waits for the space of a [`Permit`]; see [`Log::reserve`].
+///
+/// **Cancel safe.** Dropping it gives up its wish, and the space if it got some.
+///
+/// # Panics
+/// If it is polled again after it has completed.
+#[must_use = "nothing is reserved before it is polled"]
+pub struct ReserveFuture {
+    engine: Arc<Engine>,
+    bytes: Result<usize>,
+    /// Since when this append has requested prepared space.
+    asked: Option<u64>,
+    waker_id: Option<WakerId>,
+    completed: bool,
+}
+
+impl Log {
+    /// Commits in a task: waits for space, appends, and returns when the record or
+    /// [`Batch`](crate::Batch) is durable. It blocks nowhere.
+    ///
+    /// Its place in the log is decided when there is space, so two of them that run at the same time
+    /// come in any order. To decide the order yourself, use [`Log::reserve`].
+    ///
+    /// **Cancelling.** A future of this that was dropped may have appended the record or not. With
+    /// [`Log::reserve`] and [`Permit::submit`] you know.
+    pub async fn commit_async(&self, mut records: impl Append) -> Result<Acknowledged> {
+        let (mut asked, mut len) = (None, 0);
+        let engine = self.engine_arc().clone();
+        let submitted = records.append_by(|records, placed| {
+            len = frames_len(records.iter().map(|r| r.iter().map(|p| p.len()).sum()))?;
+            engine.try_submit(records, &mut asked, placed)
+        });
+        let handle = match submitted {
+            Err(Error::WouldBlock) => self.reserve_frames(Ok(len), asked).await?.submit(records)?,
+            other => other?,
+        };
+        handle.await
+    }
+
+    /// Reserves space for one record of up to `len` bytes, or for a batch of up to
+    /// [`Batch::reserved_bytes`](crate::Batch::reserved_bytes). [`Permit::submit`] uses it at once,
+    /// without waiting. So a task can wait for space first, and then decide the order of its records
+    /// under an ordinary lock that it holds across no await:
+    ///
+    /// ```
+    /// # async fn accept(log: &logforce_core::Log, next: &std::sync::Mutex<u64>) -> logforce_core::Result<u64> {
+    /// let permit = log.reserve(8).await?; // back-pressure is here
+    /// let (id, handle) = {
+    ///     let mut next = next.lock().expect("no panic in it");
+    ///     *next += 1;
+    ///     (*next, permit.submit(next.to_le_bytes())?) // ids are in the order of the log
+    /// };
+    /// handle.await?; // durable
+    /// # Ok(id)
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`], [`Error::NoSpace`], [`Error::Full`], and those of a log that has failed
+    /// or is closed.
+    pub fn reserve(&self, len: usize) -> ReserveFuture {
+        self.reserve_frames(frames_len(std::iter::once(len)), None)
+    }
+
+    fn reserve_frames(&self, bytes: Result<usize>, asked: Option<u64>) -> ReserveFuture {
+        ReserveFuture {
+            engine: self.engine_arc().clone(),
+            bytes,
+            asked,
+            waker_id: None,
+            completed: false,
+        }
+    }
+}
+
+impl Future for ReserveFuture {
+    type Output = Result<Permit>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        assert!(!this.completed, "`ReserveFuture` polled after completion");
+        let promised = match &this.bytes {
+            Ok(bytes) => *bytes,
+            Err(e) => {
+                this.completed = true;
+                return Poll::Ready(Err(e.clone()));
+            }
+        };
+        for _ in 0..2 {
+            let reserved = this.engine.try_reserve(promised, &mut this.asked);
+            if let Err(Error::WouldBlock) = reserved {
+                let wakers = &this.engine.events.space_tasks;
+                wakers.register(Lsn::ORIGIN, &mut this.waker_id, context.waker());
+                if planted!("recheck-room-after-register") {
+                    break;
+                }
+                // Space may have been freed before there was a waker to wake: once more.
+                continue;
+            }
+            this.completed = true;
+            let engine = this.engine.clone();
+            return Poll::Ready(reserved.map(|()| Permit { engine, promised }));
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for ReserveFuture {
+    fn drop(&mut self) {
+        if let Some(id) = self.waker_id {
+            self.engine.events.space_tasks.deregister(id);
+        }
+    }
+}
+
+impl Permit {
+    /// Appends a record or a [`Batch`](crate::Batch) into the reserved space, without waiting, and
+    /// returns a handle to await until it is durable. What the space is larger than the record is
+    /// given back.
+    ///
+    /// # Errors
+    /// [`Error::TooLarge`] if it does not fit what was reserved, and those of a log that has failed
+    /// or is closed; nothing is appended then.
+    pub fn submit(self, records: impl Append) -> Result<CommitHandle> {
+        self.submit_with(records, Policy::Force)
+    }
+
+    /// As [`Permit::submit`], for what `policy` says.
+    pub fn submit_with(mut self, mut records: impl Append, policy: Policy) -> Result<CommitHandle> {
+        let engine = self.engine.clone();
+        // From here on the engine gives it back.
+        let promised = std::mem::take(&mut self.promised);
+        records
+            .append_by(|records, placed| engine.submit_reserved(records, promised, policy, placed))
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        // In a forked child the mutex may stay locked for ever.
+        if self.promised > 0 && self.engine.view.check_process().is_ok() {
+            self.engine.release_reserved(self.promised);
+        }
+    }
+}
+
+impl std::fmt::Debug for Permit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Permit")
+            .field("promised", &self.promised)
+            .finish_non_exhaustive()
+    }
+}
