@@ -171,7 +171,11 @@ fn run(args: &Arguments) -> Result<()> {
     println!("found {}", copy.places.len());
     let mut follower = copy.follow(primary)?;
     loop {
-        match follower.next_blocking(timeout) {
+        let next = match timeout {
+            Some(timeout) => follower.next_timeout(timeout),
+            None => follower.next_blocking().transpose(),
+        };
+        match next {
             Ok(Some(record)) => copy.apply(record.start, record.end, &record.data)?,
             Ok(None) => break,
             Err(Error::Voided { from, .. }) => copy.undo(from)?,

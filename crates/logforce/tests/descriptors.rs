@@ -64,7 +64,7 @@ fn five_hundred_segments_in_64_descriptors() {
         .follow(Lsn::ORIGIN)
         .unwrap();
     for i in 0..written.len() as u64 - 1 {
-        let found = remote.next_blocking(None).unwrap().unwrap();
+        let found = remote.next_blocking().unwrap().unwrap();
         assert_eq!(found.data, record(i, 12 << 10));
     }
     drop(remote);

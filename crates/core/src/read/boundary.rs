@@ -50,9 +50,14 @@ pub(crate) fn past_void(view: &Arc<View>, lsn: Lsn) -> Result<Lsn> {
     // next batch, which was voided, never written, or lies in a segment's header area.
     let mut batches = Batches::small_reads();
     let ends_there = batches.holding(view, Lsn(lsn.0 - 1))?.is_some_and(|batch| {
-        batch
-            .frames()
-            .any(|f| f.is_ok_and(|f| f.header.last && f.end() == lsn))
+        let mut frames = batch.frames();
+        let ends = |f: &Frame<'_>| f.header.last && f.end() == lsn;
+        // The end of a batch, where a follower stands that has returned all its records.
+        let is_whole = || {
+            let last = batch.frames().last();
+            batch.next.at == lsn && last.is_none_or(|f| f.is_ok_and(|f| f.header.last))
+        };
+        frames.any(|f| f.is_ok_and(|f| ends(&f))) || is_whole()
     });
     Ok(if ends_there { to } else { lsn })
 }

@@ -5,10 +5,13 @@ use crate::read::view::View;
 use crate::sync::wake::WaitFor;
 use crate::sync::wakers::WakerId;
 use crate::types::Record;
+use futures_core::Stream;
 use logforce_format::{Lsn, planted};
 use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 /// Reads a log's records as they become durable, in the process that writes it. It never returns a
 /// record that is not durable, and does not block the writer.
@@ -80,8 +83,8 @@ impl Follower {
         }
     }
 
-    /// Waits until the next record is durable. `None` once the log is closed and every record was
-    /// returned.
+    /// Waits until the next record is durable. `None` once it has ended: the log is closed or has
+    /// failed, and every record was returned.
     pub fn next_blocking(&mut self) -> Option<Result<Record>> {
         loop {
             let seen = self.view.advanced.observe();
@@ -94,33 +97,77 @@ impl Follower {
         }
     }
 
-    /// As [`Follower::next_blocking`], for a task. After the end it returns `None` again.
-    pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Record>>> {
-        if let Some(answer) = self.answer() {
-            return Poll::Ready(answer);
-        }
-        // A registration is for one LSN: the next that is not durable.
-        if let Some(id) = self.waker_id.take() {
-            self.view.wakers.deregister(id);
-        }
-        let next = self.view.durable().plus(1);
-        let wakers = &self.view.wakers;
-        wakers.register(next, &mut self.waker_id, context.waker());
-        if planted!("recheck-follower-after-register") {
-            return Poll::Pending;
-        }
-        match self.answer() {
-            Some(answer) => Poll::Ready(answer),
-            None => Poll::Pending,
+    /// As [`Follower::next_blocking`], but returns `Ok(None)` when `timeout` has passed without a
+    /// record, and after the end.
+    pub fn next_timeout(&mut self, timeout: Duration) -> Result<Option<Record>> {
+        let began = self.view.runtime.now();
+        loop {
+            let seen = self.view.advanced.observe();
+            if let Some(answer) = self.answer() {
+                return answer.transpose();
+            }
+            let passed = self.view.runtime.now().saturating_sub(began);
+            let left = timeout.saturating_sub(passed);
+            if left.is_zero() {
+                return Ok(None);
+            }
+            let view = &self.view;
+            view.advanced
+                .wait(&*view.runtime, seen, Some(left), WaitFor::NextRecord);
         }
     }
 
-    /// As [`Follower::next_blocking`], to await.
+    /// As [`Follower::next_blocking`], to await. [`Stream`] is the same.
     ///
     /// **Cancel safe.** If it is dropped before it has completed, it has consumed nothing: the next
     /// call returns the same record.
     pub async fn next(&mut self) -> Option<Result<Record>> {
-        poll_fn(|context| self.poll_next(context)).await
+        poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
+    }
+
+    /// Its position: every durable record below was returned, or voided, or lies below where it
+    /// began. A follower that starts here, also after a restart, skips nothing and returns nothing
+    /// twice. Once it has caught up, this is [`Log::durable_lsn`](crate::Log::durable_lsn).
+    pub fn position(&self) -> Lsn {
+        self.position.end().max(self.reader.consumed_to())
+    }
+
+    /// How many bytes of the log are durable and were not returned yet: 0 once it has caught up.
+    pub fn lag(&self) -> u64 {
+        self.view.durable().0.saturating_sub(self.position().0)
+    }
+
+    /// Whether it has ended: it will return nothing any more.
+    pub fn is_ended(&self) -> bool {
+        self.ended
+    }
+}
+
+impl Stream for Follower {
+    type Item = Result<Record>;
+
+    fn poll_next(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Record>>> {
+        let this = &mut *self;
+        if let Some(answer) = this.answer() {
+            return Poll::Ready(answer);
+        }
+        // A registration is for one LSN: the next that is not durable.
+        if let Some(id) = this.waker_id.take() {
+            this.view.wakers.deregister(id);
+        }
+        let next = this.view.durable().plus(1);
+        let wakers = &this.view.wakers;
+        wakers.register(next, &mut this.waker_id, context.waker());
+        if planted!("recheck-follower-after-register") {
+            return Poll::Pending;
+        }
+        match this.answer() {
+            Some(answer) => Poll::Ready(answer),
+            None => Poll::Pending,
+        }
     }
 }
 
@@ -135,7 +182,7 @@ impl Drop for Follower {
 impl std::fmt::Debug for Follower {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Follower")
-            .field("shown", &self.position.end())
+            .field("position", &self.position())
             .field("ended", &self.ended)
             .finish_non_exhaustive()
     }

@@ -104,6 +104,14 @@ impl Reader {
         Ok(Reader::new(view, state, from))
     }
 
+    /// The end of the last batch whose records were all returned; a lower position within a batch.
+    pub(crate) fn consumed_to(&self) -> Lsn {
+        match self.records.is_between_appends() {
+            true => self.state.at,
+            false => Lsn::ORIGIN,
+        }
+    }
+
     fn fill(&mut self) -> Result<bool> {
         loop {
             if !self.records.ready.is_empty() {

@@ -25,6 +25,11 @@ pub(crate) struct Records {
 }
 
 impl Records {
+    /// Whether all that was taken was returned.
+    pub(crate) fn is_between_appends(&self) -> bool {
+        self.ready.is_empty() && self.group.is_empty()
+    }
+
     /// Drops the append in progress: its end will not come.
     pub(crate) fn drop_begun(&mut self) {
         self.group.clear();

@@ -82,6 +82,8 @@ reasons! {
         PinDropped = "wake-prepare-on-unpin",
         /// Appends and tasks that wait for buffer space: a permit has given some back.
         SpaceReleased = "wake-on-released-permit",
+        /// The thread that wakes a task that follows a log of another process.
+        AlarmSet = "",
         /// A close that waits for truncations.
         TruncationDone = "wake-close-after-truncation",
         /// A close that waits for jobs: this one failed.
@@ -143,6 +145,8 @@ reasons! {
         WriterWork = "late-observe-work",
         /// Work for the preallocator.
         PreallocatorWork = "late-observe-prepare",
+        /// The time to wake a task that follows a log of another process.
+        Alarm = "",
         /// The pause between two pieces while the preallocator fills a segment.
         FillPause = "",
         /// The next durable record.

@@ -3,6 +3,7 @@
 
 use crate::common::*;
 use logforce::{Batch, CommitHandle, Error, ErrorKind, Guarantee, Log, MAX_RECORD_LEN, Policy};
+use smol::stream::Stream;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
@@ -499,7 +500,7 @@ fn other_futures_polled_after_completion_answer_again() {
     for _ in 0..3 {
         let mut context = Context::from_waker(Waker::noop());
         assert!(matches!(
-            follower.poll_next(&mut context),
+            Pin::new(&mut follower).poll_next(&mut context),
             Poll::Ready(None)
         ));
     }

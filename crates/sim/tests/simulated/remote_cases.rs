@@ -23,8 +23,8 @@ fn follow(disk: &SimDisk, rt: &SimRuntime, from: Lsn) -> ReadOnlyFollower {
 /// What comes within a second.
 fn all(follower: &mut ReadOnlyFollower) -> Vec<Vec<u8>> {
     let mut seen = Vec::new();
-    let timeout = Some(Duration::from_secs(1));
-    while let Some(record) = follower.next_blocking(timeout).unwrap() {
+    let timeout = Duration::from_secs(1);
+    while let Some(record) = follower.next_timeout(timeout).unwrap() {
         seen.push(record.data);
     }
     seen
@@ -99,7 +99,7 @@ fn a_cut_at_damage() {
             let mut follower = follow(&disk, rt, Lsn::ORIGIN);
             let mut copy = BTreeMap::new();
             for n in 0..taken {
-                let record = follower.next_blocking(None).unwrap().unwrap();
+                let record = follower.next_blocking().unwrap().unwrap();
                 assert_eq!(record.data, [n; 9_000]);
                 copy.insert(record.start, record.data);
             }
@@ -110,7 +110,7 @@ fn a_cut_at_damage() {
             log.commit(b"anew").unwrap();
             let mut voided = 0;
             loop {
-                match follower.next_blocking(Some(Duration::from_secs(1))) {
+                match follower.next_timeout(Duration::from_secs(1)) {
                     Ok(Some(record)) => drop(copy.insert(record.start, record.data)),
                     Ok(None) => break,
                     Err(Error::Voided { from, .. }) => {
@@ -160,7 +160,7 @@ fn a_truncation_that_never_was() {
             let mut follower = follow(&disk, rt, Lsn::ORIGIN);
             let mut copy = BTreeMap::new();
             let mut look = |copy: &mut BTreeMap<_, _>| {
-                match follower.next_blocking(Some(Duration::from_millis(100))) {
+                match follower.next_timeout(Duration::from_millis(100)) {
                     Ok(Some(record)) => drop(copy.insert(record.start, record.data)),
                     Ok(None) => return false,
                     Err(Error::Voided { from, .. }) => drop(copy.split_off(&from)),
@@ -233,8 +233,8 @@ fn another_log_in_its_place() {
         for name in disk.stable_names(PATH) {
             disk.remove_file(PATH, &name);
         }
-        let timeout = Some(Duration::from_secs(1));
-        let gone = follower.next_blocking(timeout).unwrap_err();
+        let timeout = Duration::from_secs(1);
+        let gone = follower.next_timeout(timeout).unwrap_err();
         assert_eq!(gone.kind(), ErrorKind::Io, "{gone}");
         let mut follower = {
             let log = opened(&disk, rt, small());
@@ -248,7 +248,7 @@ fn another_log_in_its_place() {
             disk.remove_file(PATH, &name);
         }
         let log = opened(&disk, rt, small());
-        let other = follower.next_blocking(timeout).unwrap_err();
+        let other = follower.next_timeout(timeout).unwrap_err();
         assert_eq!(other.kind(), ErrorKind::NoLog, "{other}");
         log.close().unwrap();
     });

@@ -1,8 +1,8 @@
 //! The state of a follower in another process.
 
-use crate::error::Error;
 use crate::read::position::FollowerPosition;
 use crate::read::records::Records;
+use crate::read::remote::alarm::Alarm;
 use crate::read::remote::files::FollowedFiles;
 use crate::read::remote::headers::HeaderPosition;
 use crate::scan::batch::ScanState;
@@ -28,10 +28,10 @@ pub(super) const RETRIES: u32 = 5;
 /// changes, `truncate_front` and closing.
 ///
 /// It continues through crashes, closes and openings of the writer. Besides records it returns
-/// [`Error::Voided`], once, when records were voided that it had returned or that lie below where
-/// it began (it continues after them); [`Error::Truncated`] when the front has passed it; other
-/// errors. Every error but `Voided` and [`Error::Io`] ends it, and each later call returns it
-/// again. After `Io` (no descriptors, no memory) the next call continues where it was.
+/// [`Error::Voided`](crate::Error::Voided), once, when records were voided that it had returned or that lie below where
+/// it began (it continues after them); [`Error::Truncated`](crate::Error::Truncated) when the front has passed it; other
+/// errors. Every error but `Voided` and [`Error::Io`](crate::Error::Io) ends it. After `Io` (no descriptors, no
+/// memory) the next call continues where it was.
 pub struct ReadOnlyFollower {
     pub(super) runtime: Arc<dyn Runtime>,
     pub(super) poll: Duration,
@@ -41,7 +41,9 @@ pub struct ReadOnlyFollower {
     pub(super) batches: BatchPosition,
     pub(super) voids: Voids,
     pub(super) position: FollowerPosition,
-    pub(super) failed: Option<Error>,
+    /// Wakes the task that awaits the next record.
+    pub(super) alarm: Option<Alarm>,
+    pub(super) ended: bool,
 }
 
 /// Where a follower began.

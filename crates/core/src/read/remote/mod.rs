@@ -5,6 +5,7 @@
 //! and returns their records, and never passes what is proven. The next recovery may drop what lies
 //! between the two; then the first goes back to the second.
 
+mod alarm;
 mod batches;
 mod files;
 pub(crate) mod follower;
@@ -27,13 +28,18 @@ use crate::scan::walk::types::WalkInput;
 use crate::scan::walk::void_ranges::void_ranges;
 use crate::storage::window::Window;
 use crate::types::Record;
+use alarm::Alarm;
 use files::FollowedFiles;
 use follower::{BatchPosition, ReadOnlyFollower, Start};
+use futures_core::Stream;
 use headers::HeaderPosition;
 use logforce_device::sync::AtomicU32;
 use logforce_device::{Directory, ReadSource, Runtime};
 use logforce_format::Lsn;
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 impl ReadOnly {
@@ -134,51 +140,94 @@ impl ReadOnlyFollower {
             },
             voids,
             position: FollowerPosition::below(from),
-            failed: None,
+            alarm: None,
+            ended: false,
         })
     }
 
-    /// How long [`ReadOnlyFollower::next_blocking`] waits between two polls. Default 10 ms.
+    /// How long it waits between two looks at the files. Default 10 ms.
     pub fn poll_interval(mut self, interval: Duration) -> Self {
         self.poll = interval;
         self
     }
 
-    /// The next record, if it is proven durable.
+    /// The next record, if it is proven durable; otherwise, and after the end, `Ok(None)`.
     pub fn try_next(&mut self) -> Result<Option<Record>> {
-        if let Some(e) = &self.failed {
-            return Err(e.clone());
+        if self.ended {
+            return Ok(None);
         }
         let answer = self.advance();
-        match &answer {
-            Err(Error::Voided { .. } | Error::Io { .. }) | Ok(_) => {}
-            Err(e) => self.failed = Some(e.clone()),
-        }
+        // After a voided range it goes on behind it, and after `Io` where it was.
+        self.ended = match &answer {
+            Err(Error::Voided { .. } | Error::Io { .. }) | Ok(_) => false,
+            Err(_) => true,
+        };
         answer
     }
 
-    /// Waits for the next record; `Ok(None)` when `timeout` has passed without one. It waits also
-    /// while no process writes the log: a writer may open it again.
-    pub fn next_blocking(&mut self, timeout: Option<Duration>) -> Result<Option<Record>> {
-        let began = self.runtime.now();
+    /// Waits for the next record, also while no process writes the log: a writer may open it again.
+    /// `None` once it has ended, after an error.
+    pub fn next_blocking(&mut self) -> Option<Result<Record>> {
         loop {
-            if let Some(record) = self.try_next()? {
-                return Ok(Some(record));
+            match self.try_next() {
+                Ok(Some(record)) => return Some(Ok(record)),
+                Err(e) => return Some(Err(e)),
+                Ok(None) if self.ended => return None,
+                Ok(None) => self.pause(self.poll),
             }
-            let passed = self.runtime.now().saturating_sub(began);
-            let left = timeout.map(|t| t.saturating_sub(passed));
-            if left.is_some_and(|l| l.is_zero()) {
-                return Ok(None);
-            }
-            let pause = left.map_or(self.poll, |l| l.min(self.poll));
-            self.runtime.wait(&AtomicU32::new(0), 0, Some(pause));
         }
     }
 
-    /// Its position: everything below was returned, or voided, or lies below where it began. A
-    /// follower that starts here after a restart skips nothing and returns nothing twice.
+    /// As [`ReadOnlyFollower::next_blocking`], but returns `Ok(None)` when `timeout` has passed
+    /// without a record, and after the end.
+    pub fn next_timeout(&mut self, timeout: Duration) -> Result<Option<Record>> {
+        let began = self.runtime.now();
+        loop {
+            let record = self.try_next()?;
+            let passed = self.runtime.now().saturating_sub(began);
+            let left = timeout.saturating_sub(passed);
+            if record.is_some() || self.ended || left.is_zero() {
+                return Ok(record);
+            }
+            self.pause(left.min(self.poll));
+        }
+    }
+
+    fn pause(&self, time: Duration) {
+        self.runtime.wait(&AtomicU32::new(0), 0, Some(time));
+    }
+
+    /// As [`ReadOnlyFollower::next_blocking`], to await. [`Stream`] is the same.
+    ///
+    /// Polling it reads the log's files, mostly from the system's cache. While it waits, a thread of
+    /// its own wakes the task after each [poll interval](ReadOnlyFollower::poll_interval).
+    ///
+    /// **Cancel safe.** If it is dropped before it has completed, it has consumed nothing: the next
+    /// call returns the same record.
+    pub async fn next(&mut self) -> Option<Result<Record>> {
+        poll_fn(|context| Pin::new(&mut *self).poll_next(context)).await
+    }
+
+    /// Its position: every record below that is proven durable was returned, or voided, or lies below
+    /// where it began. A follower that starts here after a restart skips nothing and returns nothing
+    /// twice.
     pub fn position(&self) -> Lsn {
-        self.position.end()
+        let batches = &self.batches;
+        match batches.records.is_between_appends() {
+            true => self.position.end().max(batches.consumed.at),
+            false => self.position.end(),
+        }
+    }
+
+    /// How many bytes of the log were proven durable at the last poll and were not returned yet: 0
+    /// once it has caught up with that.
+    pub fn lag(&self) -> u64 {
+        self.headers.proven.0.saturating_sub(self.position().0)
+    }
+
+    /// Whether it has ended: it will return nothing any more.
+    pub fn is_ended(&self) -> bool {
+        self.ended
     }
 
     /// Exclusive end of what was proven durable at the last poll.
@@ -215,12 +264,41 @@ impl ReadOnlyFollower {
     }
 }
 
+impl Stream for ReadOnlyFollower {
+    type Item = Result<Record>;
+
+    fn poll_next(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Record>>> {
+        let this = &mut *self;
+        match this.try_next() {
+            Ok(None) if this.ended => Poll::Ready(None),
+            Ok(None) => {
+                if this.alarm.is_none() {
+                    let started = Alarm::start(this.runtime.clone());
+                    let path = this.files.dir.path();
+                    match started.map_err(Error::io("start a thread to follow", path)) {
+                        Ok(alarm) => this.alarm = Some(alarm),
+                        Err(e) => return Poll::Ready(Some(Err(e))),
+                    }
+                }
+                if let Some(alarm) = &this.alarm {
+                    alarm.wake_after(this.poll, context.waker());
+                }
+                Poll::Pending
+            }
+            answer => Poll::Ready(answer.transpose()),
+        }
+    }
+}
+
 impl std::fmt::Debug for ReadOnlyFollower {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ReadOnlyFollower")
             .field("position", &self.position())
             .field("proven", &self.proven_lsn())
-            .field("failed", &self.failed)
+            .field("ended", &self.ended)
             .finish_non_exhaustive()
     }
 }

@@ -235,7 +235,7 @@ fn reading() -> Result<()> {
 
     let mut position = None;
     replicate(dir, &mut position)?;
-    assert_eq!(position, Some(at.end));
+    assert!(position >= Some(at.end));
     log.truncate_back(at.start)?;
     log.commit(b"two coffees, 5.00")?;
     replicate(dir, &mut position)?;
@@ -255,7 +255,7 @@ fn replicate(dir: &Path, position: &mut Option<Lsn>) -> Result<()> {
         }
     };
     loop {
-        match follower.next_blocking(Some(Duration::from_secs(1))) {
+        match follower.next_timeout(Duration::from_secs(1)) {
             Ok(Some(record)) => keep(&record),
             Ok(None) => break, // nothing for a second
             Err(Error::Voided { from, .. }) => drop(undo(from)), // and it goes on behind the range
