@@ -17,6 +17,7 @@
 
 mod advisor;
 mod background;
+mod batch;
 mod engine;
 mod error;
 mod log;
@@ -35,9 +36,9 @@ mod truncation;
 mod types;
 
 pub use advisor::{Advisor, Observation, Question};
+pub use batch::{Append, Batch};
 pub use error::{Damage, Error, ErrorKind, Result};
 pub use log::Log;
-pub use log::batch::{Append, Batch};
 pub use log::handles::{CommitHandle, ForceHandle};
 pub use log::reserve::{Permit, ReserveFuture};
 pub use logforce_device::{CutEvidence, CutResult, Facts, FileState, Guarantee, Method, Verdict};

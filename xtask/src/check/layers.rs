@@ -12,6 +12,7 @@ const CORE: &[(&str, &str)] = &[
     ("error", "what went wrong, and what to do"),
     ("policy", "what a commit waits for"),
     ("types", "what the log answers"),
+    ("batch", "what an append takes"),
     ("advisor", "the trait that chooses the method"),
     ("options", "what the owner asks for"),
     ("trace", "spans and events"),

@@ -23,11 +23,15 @@ impl Options {
     /// A clone of the log that it gets does not keep the log open: the log closes when its owner
     /// closes or drops it, which waits for the callback.
     ///
-    /// ```ignore
-    /// let options = Options::new().max_log_size(1 << 30).on_checkpoint_due(move |log, due| {
-    ///     let covered = state.write_checkpoint(); // durable; holds all records below `covered`
-    ///     if let Err(e) = log.truncate_front(covered) {
-    ///         eprintln!("{}: no space was made: {e}", due.path.display());
+    /// ```
+    /// # use logforce_core::{Log, Lsn, Options, Result};
+    /// # fn write_checkpoint() -> std::io::Result<Lsn> { Ok(Lsn::ORIGIN) }
+    /// let options = Options::new().max_log_size(1 << 30);
+    /// let options = options.on_checkpoint_due(|log, due| {
+    ///     // Durable when it returns, with all records below `covered` in it.
+    ///     match write_checkpoint() {
+    ///         Ok(covered) => log.truncate_front(covered).unwrap_or_else(|e| eprintln!("{e}")),
+    ///         Err(e) => eprintln!("{}: no space was made: {e}", due.path.display()),
     ///     }
     /// });
     /// ```

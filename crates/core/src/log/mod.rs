@@ -1,6 +1,5 @@
 //! The public handle of a log.
 
-pub(crate) mod batch;
 mod checkpoint;
 mod close;
 mod given_up;
@@ -9,9 +8,9 @@ mod meta;
 pub(crate) mod reserve;
 mod submit;
 
+use crate::batch::Append;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::log::batch::Append;
 use crate::metrics::Stats;
 use crate::options::{OpenMode, Options};
 use crate::policy::Policy;

@@ -1,10 +1,10 @@
 //! Space for a record before it is there: for tasks, which must not block, and whose records must come
 //! in an order.
 
+use crate::batch::Append;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::log::Log;
-use crate::log::batch::Append;
 use crate::log::handles::CommitHandle;
 use crate::policy::Policy;
 use crate::state::frames_len;

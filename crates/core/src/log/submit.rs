@@ -1,12 +1,12 @@
 //! Commits that return before the record is durable: with a handle, or with a callback. The writer
 //! thread writes and forces them.
 
+use crate::batch::Append;
 use crate::engine::Engine;
 use crate::engine::append::{empty_at, extend, set_deadline};
 use crate::engine::events::Wakeups;
 use crate::error::{Error, Result};
 use crate::log::Log;
-use crate::log::batch::Append;
 use crate::log::handles::{CommitHandle, ForceHandle};
 use crate::policy::{Policy, WaitLevel};
 use crate::state::State;

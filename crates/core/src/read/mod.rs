@@ -1,6 +1,6 @@
 //! Reading: the readers' view of a log, readers, followers, inspection.
 
-pub(crate) mod batches;
+mod batches;
 pub(crate) mod boundary;
 pub(crate) mod follow;
 pub(crate) mod given_up;

@@ -106,7 +106,13 @@ impl Reader {
 
     /// The end of the last batch whose records were all returned; a lower position within a batch.
     pub(crate) fn consumed_to(&self) -> Lsn {
-        match self.records.is_between_appends() {
+        // Not behind a void range: whoever starts there would be told of it once more.
+        let voided = || {
+            self.view
+                .voids()
+                .covering(Lsn(self.state.at.0.saturating_sub(1)))
+        };
+        match self.records.is_between_appends() && voided().is_none() {
             true => self.state.at,
             false => Lsn::ORIGIN,
         }

@@ -212,9 +212,11 @@ impl ReadOnlyFollower {
     /// where it began. A follower that starts here after a restart skips nothing and returns nothing
     /// twice.
     pub fn position(&self) -> Lsn {
-        let batches = &self.batches;
-        match batches.records.is_between_appends() {
-            true => self.position.end().max(batches.consumed.at),
+        let consumed = self.batches.consumed.at;
+        // Not behind a void range: whoever starts there would be told of it once more.
+        let voided = || self.voids.covering(Lsn(consumed.0.saturating_sub(1)));
+        match self.batches.records.is_between_appends() && voided().is_none() {
+            true => self.position.end().max(consumed),
             false => self.position.end(),
         }
     }

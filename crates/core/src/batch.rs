@@ -121,10 +121,11 @@ pub trait Append: sealed::Sealed {
 
 mod sealed {
     pub trait Sealed {}
-    impl<T: AsRef<[u8]>> Sealed for T {}
-    impl Sealed for super::Batch<'_> {}
-    impl Sealed for &mut super::Batch<'_> {}
 }
+
+impl<T: AsRef<[u8]>> sealed::Sealed for T {}
+impl sealed::Sealed for Batch<'_> {}
+impl sealed::Sealed for &mut Batch<'_> {}
 
 impl<T: AsRef<[u8]>> Append for T {
     fn append_by<A>(
