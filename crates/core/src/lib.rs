@@ -48,6 +48,7 @@ pub use logforce_format::{
 pub use metrics::{Counters, HistogramSnapshot, LiveStats, LiveSummary, Stats};
 pub use options::{OnDamage, OpenMode, Options};
 pub use policy::Policy;
+pub use read::backward::BackwardReader;
 pub use read::follow::Follower;
 pub use read::inspect::Inspector;
 pub use read::inspect::info::{BatchInfo, LogSummary, SegmentInfo, VerifyReport, Visit};
@@ -56,4 +57,4 @@ pub use read::reader::Reader;
 pub use read::remote::follower::ReadOnlyFollower;
 pub use storage::given_up::GivenUp;
 pub use truncation::pin::Pin;
-pub use types::{Acknowledged, CheckpointDue, Record, RecordRange, RecoveryReport};
+pub use types::{Acknowledged, CheckpointDue, Record, RecordRange, RecordRef, RecoveryReport};

@@ -89,6 +89,17 @@ pub struct CheckpointDue {
     pub truncate_to: Lsn,
 }
 
+/// A durable record, lent by [`Reader::next_ref`](crate::Reader::next_ref).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecordRef<'a> {
+    /// Its position.
+    pub start: Lsn,
+    /// Exclusive end.
+    pub end: Lsn,
+    /// Its bytes.
+    pub data: &'a [u8],
+}
+
 /// A durable record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {

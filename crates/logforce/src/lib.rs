@@ -41,12 +41,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use logforce_core::{
-    Acknowledged, Append, Batch, BatchInfo, BatchKind, CheckpointDue, CommitHandle, Counters,
-    CutEvidence, CutResult, Damage, Epoch, Error, ErrorKind, Facts, FileState, Follower,
+    Acknowledged, Append, BackwardReader, Batch, BatchInfo, BatchKind, CheckpointDue, CommitHandle,
+    Counters, CutEvidence, CutResult, Damage, Epoch, Error, ErrorKind, Facts, FileState, Follower,
     ForceHandle, GivenUp, Guarantee, HistogramSnapshot, Inspector, LiveStats, LiveSummary, Log,
     LogId, LogSummary, Lsn, MAX_META_LEN, MAX_RECORD_LEN, Method, OnDamage, OpenMode, Options,
-    Permit, Pin, Policy, ReadOnly, ReadOnlyFollower, Reader, Record, RecordRange, RecoveryCase,
-    RecoveryReport, ReserveFuture, Result, SegmentInfo, Stats, Verdict, VerifyReport, Visit,
+    Permit, Pin, Policy, ReadOnly, ReadOnlyFollower, Reader, Record, RecordRange, RecordRef,
+    RecoveryCase, RecoveryReport, ReserveFuture, Result, SegmentInfo, Stats, Verdict, VerifyReport,
+    Visit,
 };
 
 /// With an advisor that measures where the user named no method.

@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::metrics::Stats;
 use crate::options::{OpenMode, Options};
 use crate::policy::Policy;
+use crate::read::backward::BackwardReader;
 use crate::read::follow::Follower;
 use crate::read::reader::Reader;
 use crate::recovery;
@@ -124,7 +125,9 @@ impl Log {
         records.append_by(|records, placed| self.engine().commit(records, policy, placed))
     }
 
-    /// Exclusive end of what is durable, at [`Log::guarantee`]. Takes no lock.
+    /// Exclusive end of what is durable, at [`Log::guarantee`]. Takes no lock. It may lie a little above
+    /// the end of the last record, since the log pads what it writes; a follower that has caught up
+    /// stands here.
     pub fn durable_lsn(&self) -> Lsn {
         self.engine().durable()
     }
@@ -150,6 +153,18 @@ impl Log {
     pub fn read_from(&self, from: Lsn) -> Result<Reader> {
         self.engine().view.check_process()?;
         Reader::from_boundary(self.engine().view.clone(), from)
+    }
+
+    /// Reads durable records backwards from `from` on: the newest that ends there or below first.
+    /// `from` is the start or the end of a record, or [`Log::durable_lsn`].
+    pub fn read_back_from(&self, from: Lsn) -> Result<BackwardReader> {
+        self.engine().view.check_process()?;
+        BackwardReader::from_boundary(self.engine().view.clone(), from)
+    }
+
+    /// The last durable record; `None` in a log without records.
+    pub fn last(&self) -> Result<Option<Record>> {
+        self.read_back_from(self.durable_lsn())?.next().transpose()
     }
 
     /// Drops the records below `front` (the start or the end of a record). Durable when it returns.

@@ -72,6 +72,8 @@ pub(super) fn damaged(view: &View, lsn: Lsn, case: RecoveryCase, found: String) 
 /// Reads single batches at any position.
 pub(super) struct Batches {
     window: Window,
+    /// A buffer for the next payload.
+    pub(super) buffer: Vec<u8>,
 }
 
 impl Batches {
@@ -79,6 +81,7 @@ impl Batches {
     pub(super) fn large_reads() -> Self {
         Batches {
             window: Window::new(ReadSource::Cache),
+            buffer: Vec::new(),
         }
     }
 
@@ -86,7 +89,10 @@ impl Batches {
     pub(super) fn small_reads() -> Self {
         let mut window = Window::new(ReadSource::Cache);
         window.limit(SMALL_READ);
-        Batches { window }
+        Batches {
+            window,
+            buffer: Vec::new(),
+        }
     }
 
     /// The batch at `before` (or the first of a segment that begins there), checked against its
@@ -121,6 +127,7 @@ impl Batches {
         }
         let mut medium = Batches {
             window: Window::new(ReadSource::Medium),
+            buffer: Vec::new(),
         };
         match medium.try_load(view, &segment, before) {
             Ok(Ok(batch)) => return Ok(batch),
@@ -160,11 +167,16 @@ impl Batches {
             Ok(next) => next,
             Err(stop) => return Ok(Err(stop)),
         };
+        let mut own = std::mem::take(&mut self.buffer);
         let payload = linked.payload(window)?;
-        Ok(payload.map(|payload| Loaded {
-            payload: payload.to_vec(),
-            header: linked.header,
-            next,
+        Ok(payload.map(|payload| {
+            own.clear();
+            own.extend_from_slice(payload);
+            Loaded {
+                payload: own,
+                header: linked.header,
+                next,
+            }
         }))
     }
 

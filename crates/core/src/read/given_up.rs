@@ -82,7 +82,7 @@ impl Inspector {
                     state = ScanState::unlinked(at);
                 }
             }
-            while let Some(record) = records.ready.pop_front() {
+            while let Some(record) = records.next() {
                 let proven = record.end <= proven;
                 if record.start < range.to
                     && !is_shown(record.start)

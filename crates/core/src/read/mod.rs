@@ -1,5 +1,6 @@
 //! Reading: the readers' view of a log, readers, followers, inspection.
 
+pub(crate) mod backward;
 mod batches;
 pub(crate) mod boundary;
 pub(crate) mod follow;

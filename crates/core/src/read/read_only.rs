@@ -1,4 +1,5 @@
 use crate::error::Result;
+use crate::read::backward::BackwardReader;
 use crate::read::inspect::Inspector;
 use crate::read::reader::Reader;
 use crate::read::view::View;
@@ -41,6 +42,17 @@ impl ReadOnly {
     /// [`ReadOnly::front_lsn`].
     pub fn read_from(&self, from: Lsn) -> Result<Reader> {
         Reader::from_boundary(self.view.clone(), from)
+    }
+
+    /// Reads records backwards from `from` on: the newest that ends there or below first. `from` is the
+    /// start or the end of a record, or [`ReadOnly::durable_lsn`].
+    pub fn read_back_from(&self, from: Lsn) -> Result<BackwardReader> {
+        BackwardReader::from_boundary(self.view.clone(), from)
+    }
+
+    /// The last record; `None` in a log without records.
+    pub fn last(&self) -> Result<Option<Record>> {
+        self.read_back_from(self.durable_lsn())?.next().transpose()
     }
 
     /// Records below are gone.

@@ -4,7 +4,7 @@ use crate::read::boundary::{boundary, check_range, past_void};
 use crate::read::records::Records;
 use crate::read::view::View;
 use crate::scan::batch::ScanState;
-use crate::types::Record;
+use crate::types::{Record, RecordRef};
 use logforce_format::{Lsn, MAX_RECORD_LEN};
 use std::sync::Arc;
 
@@ -118,10 +118,11 @@ impl Reader {
         }
     }
 
-    fn fill(&mut self) -> Result<bool> {
+    /// Reads until a record is complete, or the durable end.
+    fn fill(&mut self) -> Result<()> {
         loop {
-            if !self.records.ready.is_empty() {
-                return Ok(true);
+            if self.records.has_next() {
+                return Ok(());
             }
             let front = self.view.front();
             if self.from < front && self.state.at < front {
@@ -137,23 +138,62 @@ impl Reader {
                 self.records.drop_begun();
             }
             if self.state.at >= self.view.durable() {
-                return Ok(false);
+                return Ok(());
             }
             let Some(first) = first_batch_at(&self.view, self.state.at)? else {
-                return Ok(false);
+                return Ok(());
             };
             if first >= self.view.durable() {
-                return Ok(false);
+                return Ok(());
             }
             // Checks the link too: a batch with valid checksums may still be the wrong one, from a
             // copied segment or a misdirected write.
+            self.batches.buffer = self.records.take_buffer();
             let batch = self.batches.load(&self.view, self.state)?;
             self.state = batch.next;
             let voids = self.view.voids().clone();
             self.records
-                .take(&batch.header, &batch.payload, self.from, &voids)
+                .take_owned(&batch.header, batch.payload, self.from, &voids)
                 .map_err(|m| malformed(&self.view, m.0))?;
         }
+    }
+}
+
+impl Reader {
+    /// The next record, without a copy of its bytes: it can be used until the next call. `None` and
+    /// errors are as those of [`Iterator::next`].
+    ///
+    /// ```
+    /// # fn sum(log: &logforce_core::Log) -> logforce_core::Result<usize> {
+    /// let mut reader = log.read_from(log.front_lsn())?;
+    /// let mut sum = 0;
+    /// while let Some(record) = reader.next_ref() {
+    ///     sum += record?.data.len();
+    /// }
+    /// # Ok(sum)
+    /// # }
+    /// ```
+    pub fn next_ref(&mut self) -> Option<Result<RecordRef<'_>>> {
+        match self.advance() {
+            Ok(()) => self.records.next_ref().map(Ok),
+            Err(e) => e.map(Err),
+        }
+    }
+
+    /// Reads on; `Err(None)` once it has failed.
+    fn advance(&mut self) -> std::result::Result<(), Option<Error>> {
+        if self.failed {
+            return Err(None);
+        }
+        if let Err(e) = self.view.check_process() {
+            self.failed = true;
+            return Err(Some(e));
+        }
+        self.fill().map_err(|e| {
+            // An error of this process may pass: the next call continues where it was.
+            self.failed = !matches!(e, Error::Io { .. });
+            Some(e)
+        })
     }
 }
 
@@ -161,20 +201,9 @@ impl Iterator for Reader {
     type Item = Result<Record>;
 
     fn next(&mut self) -> Option<Result<Record>> {
-        if self.failed {
-            return None;
-        }
-        if let Err(e) = self.view.check_process() {
-            self.failed = true;
-            return Some(Err(e));
-        }
-        match self.fill() {
-            Ok(_) => self.records.ready.pop_front().map(Ok),
-            Err(e) => {
-                // An error of this process may pass: the next call continues where it was.
-                self.failed = !matches!(e, Error::Io { .. });
-                Some(Err(e))
-            }
+        match self.advance() {
+            Ok(()) => self.records.next().map(Ok),
+            Err(e) => e.map(Err),
         }
     }
 }

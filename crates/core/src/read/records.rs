@@ -1,19 +1,26 @@
 use crate::storage::voids::Voids;
-use crate::types::Record;
-use logforce_format::frame::{Frames, Malformed};
+use crate::types::{Record, RecordRef};
+use logforce_format::frame::{FRAME_HEADER_LEN, Frames, Malformed};
 use logforce_format::{BATCH_HEADER_LEN, BatchHeader, BatchKind, Lsn, MAX_RECORD_LEN};
 use std::collections::VecDeque;
+use std::ops::Range;
 
 /// Assembles records from the batches of a log, in order. Readers, followers and inspection share
-/// it.
+/// it. Records that lie in one batch are not copied one by one.
 #[derive(Default)]
 pub(crate) struct Records {
+    /// The payload of the last batch.
+    payload: Vec<u8>,
+    /// A buffer to use again.
+    unused: Vec<u8>,
     /// Complete records.
-    pub(crate) ready: VecDeque<Record>,
+    ready: VecDeque<Piece>,
+    /// The record that [`next_ref`](Self::next_ref) has lent.
+    lent: Option<Piece>,
     /// Whole records of atomic appends of which another record is lost.
     pub(crate) parts: Vec<Record>,
     /// Records of an atomic append whose end has not been read yet.
-    group: Vec<Record>,
+    group: Vec<Piece>,
     group_len: usize,
     /// The start of a record was read; before it, a frame may be the rest of an earlier record.
     begun: bool,
@@ -24,7 +31,67 @@ pub(crate) struct Records {
     is_incomplete: bool,
 }
 
+/// A record, or as much of it as was read.
+struct Piece {
+    start: Lsn,
+    /// Equal to `start` while its end was not read.
+    end: Lsn,
+    data: Data,
+}
+
+enum Data {
+    /// In the payload of the last batch.
+    InPayload(Range<usize>),
+    Own(Vec<u8>),
+}
+
+impl Piece {
+    fn bytes<'a>(&'a self, payload: &'a [u8]) -> &'a [u8] {
+        match &self.data {
+            Data::InPayload(range) => payload.get(range.clone()).unwrap_or(&[]),
+            Data::Own(bytes) => bytes,
+        }
+    }
+
+    /// Makes it independent of the payload, which will be replaced.
+    fn detach(&mut self, payload: &[u8]) {
+        if matches!(self.data, Data::InPayload(_)) {
+            self.data = Data::Own(self.bytes(payload).to_vec());
+        }
+    }
+
+    fn into_record(self, payload: &[u8]) -> Record {
+        let (start, end) = (self.start, self.end);
+        let data = match self.data {
+            Data::Own(data) => data,
+            Data::InPayload(_) => self.bytes(payload).to_vec(),
+        };
+        Record { start, end, data }
+    }
+}
+
 impl Records {
+    /// The next complete record.
+    pub(crate) fn next(&mut self) -> Option<Record> {
+        let piece = self.ready.pop_front()?;
+        Some(piece.into_record(&self.payload))
+    }
+
+    /// As [`Records::next`], without a copy.
+    pub(crate) fn next_ref(&mut self) -> Option<RecordRef<'_>> {
+        let piece = self.lent.insert(self.ready.pop_front()?);
+        Some(RecordRef {
+            start: piece.start,
+            end: piece.end,
+            data: piece.bytes(&self.payload),
+        })
+    }
+
+    /// Whether a record is complete and was not returned.
+    pub(crate) fn has_next(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
     /// Whether all that was taken was returned.
     pub(crate) fn is_between_appends(&self) -> bool {
         self.ready.is_empty() && self.group.is_empty()
@@ -40,9 +107,9 @@ impl Records {
     /// What follows is lost. The whole records of the append in progress become
     /// [`parts`](Self::parts).
     pub(crate) fn mark_loss(&mut self) {
-        // A record whose end was not read has `end == start`.
-        let whole = self.group.drain(..).filter(|e| e.end > e.start);
-        self.parts.extend(whole);
+        let payload = &self.payload;
+        let whole = self.group.drain(..).filter(|p| p.end > p.start);
+        self.parts.extend(whole.map(|p| p.into_record(payload)));
         self.drop_begun();
         self.after_loss = true;
     }
@@ -55,14 +122,49 @@ impl Records {
         from: Lsn,
         voids: &Voids,
     ) -> Result<(), Malformed> {
+        let mut own = std::mem::take(&mut self.unused);
+        own.clear();
+        own.extend_from_slice(payload);
+        self.take_owned(header, own, from, voids)
+    }
+
+    /// As [`Records::take`], without a copy of the payload.
+    pub(crate) fn take_owned(
+        &mut self,
+        header: &BatchHeader,
+        payload: Vec<u8>,
+        from: Lsn,
+        voids: &Voids,
+    ) -> Result<(), Malformed> {
         if header.voids() {
             // The append in progress lies in the void range.
             self.drop_begun();
         }
         if header.kind != BatchKind::Data {
+            self.unused = payload;
             return Ok(());
         }
-        for frame in Frames::new(payload, header.lsn.plus(BATCH_HEADER_LEN as u64)) {
+        let pieces = self.ready.iter_mut().chain(&mut self.group);
+        pieces.for_each(|piece| piece.detach(&self.payload));
+        let taken = self.take_frames(header, &payload, from, voids);
+        self.unused = std::mem::replace(&mut self.payload, payload);
+        taken
+    }
+
+    /// A buffer for the next payload: that of an earlier one.
+    pub(crate) fn take_buffer(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.unused)
+    }
+
+    fn take_frames(
+        &mut self,
+        header: &BatchHeader,
+        payload: &[u8],
+        from: Lsn,
+        voids: &Voids,
+    ) -> Result<(), Malformed> {
+        let begin = header.lsn.plus(BATCH_HEADER_LEN as u64);
+        for frame in Frames::new(payload, begin) {
             let frame = frame?;
             if frame.lsn < from {
                 continue;
@@ -71,19 +173,21 @@ impl Records {
                 self.drop_begun();
                 continue;
             }
+            let offset = frame.lsn.since(begin) as usize + FRAME_HEADER_LEN;
+            let data = Data::InPayload(offset..offset + frame.data.len());
             if frame.header.first {
                 self.begun = true;
                 if self.group.is_empty() {
                     self.is_incomplete = self.after_loss && frame.header.follows;
                     self.after_loss = false;
                 }
-                self.group.push(Record {
+                self.group.push(Piece {
                     start: frame.lsn,
                     end: frame.lsn,
-                    data: Vec::new(),
+                    data,
                 });
             }
-            let Some(record) = self.group.last_mut() else {
+            let Some(piece) = self.group.last_mut() else {
                 if self.begun {
                     return Err(Malformed(frame.lsn));
                 }
@@ -93,13 +197,20 @@ impl Records {
             if self.group_len > MAX_RECORD_LEN {
                 return Err(Malformed(frame.lsn));
             }
-            record.data.extend_from_slice(frame.data);
+            if !frame.header.first {
+                // The rest of a record that began in a batch before.
+                piece.detach(payload);
+                if let Data::Own(data) = &mut piece.data {
+                    data.extend_from_slice(frame.data);
+                }
+            }
             if frame.header.last {
-                record.end = frame.end();
+                piece.end = frame.end();
                 if !frame.header.joined {
+                    let group = self.group.drain(..);
                     match self.is_incomplete {
-                        true => self.parts.append(&mut self.group),
-                        false => self.ready.extend(self.group.drain(..)),
+                        true => self.parts.extend(group.map(|p| p.into_record(payload))),
+                        false => self.ready.extend(group),
                     }
                     self.group_len = 0;
                 }

@@ -380,3 +380,84 @@ fn prepared_segments_of_other_sizes_are_used_up_first() {
     }
     logforce_testkit::skip!("all that was appended was always written before the process ended");
 }
+
+/// Forwards without copies, forwards and backwards: the same records, from every position, with
+/// records of many batches, groups, void ranges, a moved front, and beside a writer.
+#[test]
+fn all_ways_to_read_agree() {
+    let dir = temp();
+    let log = log(&dir);
+    let lens = [10, 0, 5_000, 300_000, 100, 9, 70_000, 1 << 20, 3];
+    let mut starts = Vec::new();
+    for round in 0..3u64 {
+        for (n, len) in lens.into_iter().enumerate() {
+            let data = record(100 * round + n as u64, len);
+            if n % 4 == 2 {
+                let mut batch = Batch::of(&[&data, b"joined", &data]);
+                log.commit(&mut batch).unwrap();
+                starts.extend(batch.ranges().iter().map(|r| r.start));
+            } else {
+                starts.push(log.commit(&data).unwrap().start);
+            }
+        }
+        let gone = log.commit(&record(900 + round, 200_000)).unwrap();
+        log.commit(b"gone as well").unwrap();
+        log.truncate_back(gone.start).unwrap();
+    }
+    log.truncate_front(starts[6]).unwrap();
+    log.append(b"not durable").unwrap();
+    let check = |log: &Log, from: usize| {
+        let forwards: Vec<_> = log
+            .read_from(starts[from])
+            .unwrap()
+            .map(Result::unwrap)
+            .collect();
+        assert_eq!(forwards.len(), starts.len() - from);
+        let mut reader = log.read_from(starts[from]).unwrap();
+        for record in &forwards {
+            let lent = reader.next_ref().unwrap().unwrap();
+            assert_eq!((lent.start, lent.end), (record.start, record.end));
+            assert!(lent.data == record.data);
+        }
+        assert!(reader.next_ref().is_none());
+        forwards
+    };
+    let all = check(&log, 6);
+    for from in 7..starts.len() {
+        assert!(check(&log, from) == all[from - 6..]);
+    }
+    // Backwards from the end, and from each start and end.
+    let back = |from: Lsn| -> Vec<_> {
+        let mut found: Vec<_> = log
+            .read_back_from(from)
+            .unwrap()
+            .map(Result::unwrap)
+            .collect();
+        found.reverse();
+        found
+    };
+    assert!(back(log.durable_lsn()) == all);
+    for (n, record) in all.iter().enumerate() {
+        assert!(back(record.start) == all[..n], "{n}");
+        assert!(back(record.end) == all[..=n], "{n}");
+    }
+    assert_eq!(log.last().unwrap().as_ref(), all.last());
+    for lsn in [starts[8].plus(8), starts[3], log.tail_lsn().plus(8)] {
+        assert!(log.read_back_from(lsn).is_err(), "{lsn}");
+    }
+    log.close().unwrap();
+    let closed = logforce::read_only(dir.path()).unwrap();
+    assert_eq!(closed.last().unwrap().unwrap().data, b"not durable");
+    let found: Vec<_> = closed
+        .read_back_from(closed.durable_lsn())
+        .unwrap()
+        .collect();
+    assert_eq!(found.len(), all.len() + 1);
+    // Nothing at all.
+    let empty = temp();
+    let log = logforce::create_new(empty.path().join("log"), options()).unwrap();
+    assert_eq!(log.last().unwrap(), None);
+    let at = log.commit(b"x").unwrap();
+    log.truncate_back(at.start).unwrap();
+    assert_eq!(log.last().unwrap(), None);
+}

@@ -107,8 +107,7 @@ impl<'a, 'v> Report<'a, 'v> {
             let _ = self
                 .voided_records
                 .take(h, payload, from, &Voids::default());
-            let voided_records = self.voided_records.ready.drain(..);
-            let voided = voided_records
+            let voided = std::iter::from_fn(|| self.voided_records.next())
                 .filter(|e| voids.covering(e.start).is_some() && e.start >= self.front);
             self.found.voided += voided.count() as u64;
         }
@@ -122,7 +121,7 @@ impl<'a, 'v> Report<'a, 'v> {
                 self.visit_one(Visit::Part(&record));
             }
         }
-        while let Some(record) = self.records.ready.pop_front() {
+        while let Some(record) = self.records.next() {
             if record.start < self.front || self.stopped {
                 continue;
             }

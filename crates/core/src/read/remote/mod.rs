@@ -249,7 +249,7 @@ impl ReadOnlyFollower {
             if let Some(e) = self.position.voided(&self.voids) {
                 return Err(e);
             }
-            while let Some(record) = self.batches.records.ready.pop_front() {
+            while let Some(record) = self.batches.records.next() {
                 if self.voids.covering(record.start).is_some() {
                     continue;
                 }

@@ -1,0 +1,86 @@
+use crate::error::{Error, Result};
+use crate::read::boundary::{boundary, boundary_at_most, past_void};
+use crate::read::reader::Reader;
+use crate::read::view::View;
+use crate::types::Record;
+use logforce_format::Lsn;
+use std::sync::Arc;
+
+/// Bytes of log that are read at a time. An append that is longer is read as a whole.
+const CHUNK: u64 = 256 << 10;
+
+/// Reads durable records backwards, the newest first, down to the front. What becomes durable
+/// meanwhile is not part of it.
+///
+/// It ends with [`Error::Truncated`] where `truncate_front` overtakes it. After [`Error::Io`] (no
+/// descriptors, no memory) the next call continues where it was; every other error ends it.
+pub struct BackwardReader {
+    view: Arc<View>,
+    /// Records that begin at or above were returned, or are in `records`.
+    at: Lsn,
+    /// The last one is next.
+    records: Vec<Record>,
+    failed: bool,
+}
+
+impl BackwardReader {
+    pub(crate) fn from_boundary(view: Arc<View>, from: Lsn) -> Result<BackwardReader> {
+        boundary(&view, past_void(&view, from)?)?;
+        Ok(BackwardReader {
+            view,
+            at: from,
+            records: Vec::new(),
+            failed: false,
+        })
+    }
+
+    /// Reads the records before `at`, until there are some.
+    fn fill(&mut self) -> Result<()> {
+        self.view.check_process()?;
+        while self.records.is_empty() {
+            let front = self.view.front();
+            if self.at <= front {
+                return Ok(());
+            }
+            let from = Lsn(self.at.0.saturating_sub(CHUNK)).max(front);
+            let from = boundary_at_most(&self.view, from)?;
+            let at = self.at;
+            for record in Reader::from_boundary(self.view.clone(), from)? {
+                let record = record?;
+                if record.start >= at {
+                    break;
+                }
+                self.records.push(record);
+            }
+            self.at = from;
+        }
+        Ok(())
+    }
+}
+
+impl Iterator for BackwardReader {
+    type Item = Result<Record>;
+
+    fn next(&mut self) -> Option<Result<Record>> {
+        if self.failed {
+            return None;
+        }
+        if self.records.is_empty()
+            && let Err(e) = self.fill()
+        {
+            self.records.clear();
+            self.failed = !matches!(e, Error::Io { .. });
+            return Some(Err(e));
+        }
+        self.records.pop().map(Ok)
+    }
+}
+
+impl std::fmt::Debug for BackwardReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BackwardReader")
+            .field("at", &self.at)
+            .field("failed", &self.failed)
+            .finish_non_exhaustive()
+    }
+}
