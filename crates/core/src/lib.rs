@@ -56,5 +56,7 @@ pub use read::read_only::ReadOnly;
 pub use read::reader::Reader;
 pub use read::remote::follower::ReadOnlyFollower;
 pub use storage::given_up::GivenUp;
+#[doc(hidden)]
+pub use sync::offload::offload;
 pub use truncation::pin::Pin;
 pub use types::{Acknowledged, CheckpointDue, Record, RecordRange, RecordRef, RecoveryReport};

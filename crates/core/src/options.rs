@@ -225,11 +225,13 @@ impl Options {
     }
 
     /// What [`calibrate`](Self::calibrate) was set to.
+    #[doc(hidden)]
     pub fn calibrates(&self) -> bool {
         self.calibrate
     }
 
     /// What [`calibration_cache`](Self::calibration_cache) was set to.
+    #[doc(hidden)]
     pub fn calibration_dir(&self) -> Option<&Path> {
         self.calibration_cache.as_deref()
     }
@@ -237,6 +239,7 @@ impl Options {
     /// The advisor that chooses the method if none is named, unless one is set already. The
     /// functions of the crate `logforce` that open a log set one that measures; a log opened in
     /// another way has none.
+    #[doc(hidden)]
     pub fn default_advisor(mut self, advisor: Arc<dyn Advisor>) -> Self {
         self.advisor.get_or_insert(advisor);
         self

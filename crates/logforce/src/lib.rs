@@ -73,6 +73,16 @@ pub fn create_new(path: impl AsRef<Path>, options: Options) -> Result<Log> {
     open(path.as_ref(), OpenMode::CreateNew, options)
 }
 
+/// Opens the log in the directory `path` in a task, as [`open_or_create`], [`open_existing`] or
+/// [`create_new`] does: recovery, and what is measured at the first opening, run in a thread of their
+/// own. Dropping the future after its first poll does not stop the opening; the log is closed then.
+pub async fn open_async(path: impl AsRef<Path>, mode: OpenMode, options: Options) -> Result<Log> {
+    use logforce_device::System;
+    let path = path.as_ref().to_owned();
+    let runtime = logforce_device_os::OsSystem::new().runtime();
+    logforce_core::offload(&*runtime, &path.clone(), move || open(&path, mode, options)).await
+}
+
 /// Opens the log in `path` for reading: nothing is locked, changed or forced, and another process
 /// may be writing it.
 pub fn read_only(path: impl AsRef<Path>) -> Result<ReadOnly> {

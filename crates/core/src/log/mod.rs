@@ -4,6 +4,7 @@ mod checkpoint;
 mod close;
 mod given_up;
 pub(crate) mod handles;
+mod in_tasks;
 mod meta;
 pub(crate) mod reserve;
 mod submit;
@@ -49,6 +50,7 @@ impl Log {
     ///
     /// Recovers first: when this returns, every acknowledged record is there and durable, and a
     /// record that was not acknowledged is either there and durable, or gone for good.
+    #[doc(hidden)]
     pub fn open(
         system: &dyn System,
         path: impl AsRef<Path>,

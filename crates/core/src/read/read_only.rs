@@ -24,6 +24,7 @@ pub struct ReadOnly {
 impl ReadOnly {
     /// Opens the log in `path` of `system` for reading. Fails on damage at its end; reading reports
     /// damage further back.
+    #[doc(hidden)]
     pub fn open(system: &dyn System, path: impl AsRef<Path>) -> Result<ReadOnly> {
         let dir = existing_directory(system, path.as_ref())?;
         Inspector::read_stable(&dir, |inspector| {

@@ -4,6 +4,7 @@
 pub(crate) mod event;
 #[cfg(all(test, loom))]
 mod loom_tests;
+pub(crate) mod offload;
 pub(crate) mod poison;
 pub(crate) mod runtime_mutex;
 pub(crate) mod wake;

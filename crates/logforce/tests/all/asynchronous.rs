@@ -2,7 +2,9 @@
 //! dropped, forgotten.
 
 use crate::common::*;
-use logforce::{Batch, CommitHandle, Error, ErrorKind, Guarantee, Log, MAX_RECORD_LEN, Policy};
+use logforce::{
+    Batch, CommitHandle, Error, ErrorKind, Guarantee, Log, MAX_RECORD_LEN, OpenMode, Policy,
+};
 use smol::stream::Stream;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -590,4 +592,57 @@ fn callbacks_are_called_once_in_order_and_a_panic_is_its_own() {
     let results: Vec<_> = receiver.iter().collect();
     assert_eq!(results.len(), 100);
     assert!(results.iter().all(|r| r.is_ok()));
+}
+
+/// Calls that block run elsewhere: a runtime of one thread goes on meanwhile.
+#[test]
+fn calls_that_block_are_awaited() {
+    let dir = temp();
+    let path = dir.path().join("log");
+    smol::block_on(async {
+        let log = logforce::open_async(&path, OpenMode::CreateNew, options())
+            .await
+            .unwrap();
+        let again = logforce::open_async(&path, OpenMode::CreateNew, options()).await;
+        assert_error(again, ErrorKind::AlreadyExists, &[]);
+        for n in 0..10 {
+            log.commit_async(record(n, 100)).await.unwrap();
+        }
+        let mut batch = Batch::of(&[b"a", b"b"]);
+        log.commit_async(&mut batch).await.unwrap();
+        assert_eq!(batch.ranges().len(), 2);
+        log.set_meta_async(b"a vote").await.unwrap();
+        assert_eq!(log.meta().unwrap(), b"a vote");
+        log.truncate_back_async(batch.ranges()[0].start)
+            .await
+            .unwrap();
+        let front = log
+            .read_from(log.front_lsn())
+            .unwrap()
+            .nth(3)
+            .unwrap()
+            .unwrap()
+            .start;
+        log.truncate_front_async(front).await.unwrap();
+        assert_eq!(read_all(&log).len(), 7);
+        assert_eq!(
+            log.truncate_front_at_most_async(front.plus(8))
+                .await
+                .unwrap(),
+            front
+        );
+        let words = [&*front.plus(8).to_string()];
+        let refused = log.truncate_front_async(front.plus(8)).await;
+        assert_error(refused, ErrorKind::InvalidInput, &words);
+        // Dropped after its first poll: it happens all the same.
+        let mut setting = Box::pin(log.set_meta_async(b"another"));
+        assert!(poll(&mut setting, Waker::noop()).is_pending());
+        drop(setting);
+        until("not set", || log.meta().unwrap() == b"another");
+        let other = log.clone();
+        log.close_async().await.unwrap();
+        assert_error(other.commit(b"x"), ErrorKind::Closed, &[]);
+        let found = logforce::open_async(&path, OpenMode::OpenExisting, options()).await;
+        assert_eq!(read_all(&found.unwrap()).len(), 7);
+    });
 }

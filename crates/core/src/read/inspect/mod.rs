@@ -77,6 +77,7 @@ fn is_in_use(dir: &Arc<dyn Directory>) -> Result<bool> {
 
 impl Inspector {
     /// Opens the log in `path` for inspection.
+    #[doc(hidden)]
     pub fn open(system: &dyn System, path: impl AsRef<Path>) -> Result<Inspector> {
         Self::of(existing_directory(system, path.as_ref())?)
     }
@@ -156,6 +157,7 @@ impl Inspector {
     /// Opens a log whose control file may be missing or damaged: everything in the segments counts.
     /// Of two segments that contradict each other one counts, the other is among the
     /// [strays](LogSummary::strays).
+    #[doc(hidden)]
     pub fn salvage(system: &dyn System, path: impl AsRef<Path>) -> Result<Inspector> {
         let path = path.as_ref();
         let dir = existing_directory(system, path)?;

@@ -1,0 +1,50 @@
+//! Calls that block, for tasks.
+
+use crate::error::Result;
+use crate::log::Log;
+use crate::sync::offload::offload;
+use logforce_format::Lsn;
+
+/// For tasks: the same calls, in a thread of their own each. That costs some 50 µs, which these do not
+/// notice: each forces something. Records have [`Log::commit_async`] and [`Log::reserve`], which need
+/// no thread.
+///
+/// **Cancelling.** A call begins when its future is first polled; dropping the future after that does
+/// not stop it.
+impl Log {
+    /// As [`Log::close`].
+    pub async fn close_async(self) -> Result<()> {
+        self.clone().in_thread(|log| log.close()).await
+    }
+
+    /// As [`Log::truncate_front`].
+    pub async fn truncate_front_async(&self, front: Lsn) -> Result<()> {
+        self.in_thread(move |log| log.truncate_front(front)).await
+    }
+
+    /// As [`Log::truncate_front_at_most`].
+    pub async fn truncate_front_at_most_async(&self, lsn: Lsn) -> Result<Lsn> {
+        self.in_thread(move |log| log.truncate_front_at_most(lsn))
+            .await
+    }
+
+    /// As [`Log::truncate_back`].
+    pub async fn truncate_back_async(&self, from: Lsn) -> Result<()> {
+        self.in_thread(move |log| log.truncate_back(from)).await
+    }
+
+    /// As [`Log::set_meta`].
+    pub async fn set_meta_async(&self, bytes: &[u8]) -> Result<()> {
+        let bytes = bytes.to_vec();
+        self.in_thread(move |log| log.set_meta(&bytes)).await
+    }
+
+    async fn in_thread<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(Log) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let log = self.clone();
+        let engine = self.engine_arc().clone();
+        offload(engine.runtime(), &engine.view.path, move || call(log)).await
+    }
+}

@@ -1,0 +1,84 @@
+//! Calls that block, for tasks: in a thread of their own.
+
+use crate::error::{Error, Result};
+use logforce_device::Runtime;
+use logforce_device::sync::Mutex;
+use std::future::poll_fn;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError};
+use std::task::{Poll, Waker};
+
+/// Where the thread leaves the result, and whom it wakes.
+struct Slot<T> {
+    result: Option<Result<T>>,
+    waker: Option<Waker>,
+}
+
+/// Delivers the result when dropped, also by a panic: the task would wait for ever.
+struct Delivery<T> {
+    slot: Arc<Mutex<Slot<T>>>,
+    result: Option<Result<T>>,
+    path: PathBuf,
+}
+
+impl<T> Delivery<T> {
+    fn deliver(mut self, result: Result<T>) {
+        self.result = Some(result);
+    }
+}
+
+impl<T> Drop for Delivery<T> {
+    fn drop(&mut self) {
+        let result = self.result.take().unwrap_or_else(|| {
+            Err(Error::Io {
+                doing: "finish a call for",
+                path: std::mem::take(&mut self.path),
+                source: Arc::new(io::Error::other("the thread that did it panicked")),
+            })
+        });
+        let waker = {
+            let mut slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
+            slot.result = Some(result);
+            slot.waker.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+/// Runs `call` in a thread of its own, and waits for it in a task. It begins at the first poll, and
+/// dropping the future after that does not stop it. `path` is for messages.
+pub async fn offload<T: Send + 'static>(
+    runtime: &dyn Runtime,
+    path: &Path,
+    call: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let slot = Arc::new(Mutex::new(Slot {
+        result: None,
+        waker: None,
+    }));
+    let delivery = Delivery {
+        slot: slot.clone(),
+        result: None,
+        path: path.to_owned(),
+    };
+    let body = move || delivery.deliver(call());
+    drop(
+        runtime
+            .spawn("logforce-call", Box::new(body))
+            .map_err(Error::io("start a thread for", path))?,
+    );
+    poll_fn(move |context| {
+        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        match slot.result.take() {
+            Some(result) => Poll::Ready(result),
+            None => {
+                slot.waker = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    })
+    .await
+}
