@@ -6,7 +6,7 @@ use super::report::{Row, Subject};
 use super::targets::Target;
 use super::{Bench, Part, Results};
 use crate::target::Bound;
-use logforce::{Policy, CommitHandle, Acknowledged, Log, Lsn};
+use logforce::{Acknowledged, CommitHandle, Log, Lsn, Policy};
 use logforce_measure::MeasureError;
 use logforce_measure::group::{Series, Taken, record};
 use logforce_measure::library::{LONGEST_SEGMENT, SharedLog};

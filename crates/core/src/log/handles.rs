@@ -16,7 +16,7 @@ use std::task::{Context, Poll};
 /// A submitted record or batch: the log writes and forces it, whether or not anybody waits. Wait for
 /// it in a thread, poll it, or await it on any runtime. It does not keep the log open.
 ///
-/// **Cancel safe.** Dropping it, polled or not, changes nothing for the record. [`Log::durable_lsn`] reaches [`CommitHandle::end`] when it is
+/// **Cancel safe.** Dropping it, polled or not, changes nothing for the record. [`Log::durable_lsn`](crate::Log::durable_lsn) reaches [`CommitHandle::end`] when it is
 /// durable. Polled again after completion, it returns the result again.
 #[must_use = "whether the record became durable is known by waiting for it"]
 pub struct CommitHandle {
