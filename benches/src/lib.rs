@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! cargo bench --bench group                       beside a simple group commit and a raw loop
+//! cargo bench --bench many                        many logs in one process, with and without an environment
 //! cargo bench --bench pages --features rivals     page files beside plain writes and other stores
 //! cargo bench --bench pairs                       one thread beside a raw loop; recovery, memory
 //! cargo bench --bench rivals --features rivals    beside other logs and stores
@@ -14,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 pub mod group;
+pub mod many;
 pub mod pages;
 pub mod pairs;
 mod place;

@@ -19,6 +19,7 @@ mod advisor;
 mod background;
 mod batch;
 mod engine;
+mod environment;
 mod error;
 mod log;
 mod metrics;
@@ -37,6 +38,7 @@ mod types;
 
 pub use advisor::{Advisor, Observation, Question};
 pub use batch::{Append, Batch};
+pub use environment::{Environment, EnvironmentOptions, EnvironmentStats};
 pub use error::{Damage, Error, ErrorKind, Result};
 pub use log::Log;
 pub use log::handles::{CommitHandle, ForceHandle};

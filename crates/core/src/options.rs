@@ -34,6 +34,19 @@ impl std::fmt::Debug for CheckpointCallback {
     }
 }
 
+/// What [`Options::environment`] was set to. The environment is a layer above this one.
+#[derive(Clone)]
+pub(crate) struct InEnvironment(pub(crate) Arc<dyn Any + Send + Sync>);
+
+impl std::fmt::Debug for InEnvironment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("InEnvironment")
+    }
+}
+
+/// The default of [`Options::first_segment_size`] in an environment, bytes.
+const FIRST_SEGMENT_IN_ENVIRONMENT: u64 = 256 << 10;
+
 /// Whether opening may create a log, or must.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OpenMode {
@@ -66,21 +79,23 @@ pub struct Options {
     pub(crate) method: Option<Method>,
     pub(crate) require: Guarantee,
     pub(crate) segment_size: u64,
+    pub(crate) first_segment_size: Option<u64>,
     pub(crate) write_unit: Option<u32>,
     pub(crate) max_batch: u32,
     pub(crate) buffer_size: usize,
     pub(crate) on_damage: OnDamage,
-    pub(crate) idle_stamp: Duration,
+    idle_stamp: Option<Duration>,
     pub(crate) max_spare_segments: usize,
     pub(crate) max_in_flight_writes: usize,
     pub(crate) pipeline_threshold: usize,
     pub(crate) calibrate: bool,
     pub(crate) calibration_cache: Option<PathBuf>,
     advisor: Option<Arc<dyn Advisor>>,
-    pub(crate) live_stats: bool,
+    live_stats: Option<bool>,
     pub(crate) max_pinned_bytes: u64,
     pub(crate) max_log_size: Option<u64>,
     pub(crate) on_checkpoint_due: Option<CheckpointCallback>,
+    pub(crate) environment: Option<InEnvironment>,
 }
 
 impl Default for Options {
@@ -89,21 +104,23 @@ impl Default for Options {
             method: None,
             require: Guarantee::PowerLoss,
             segment_size: 64 << 20,
+            first_segment_size: None,
             write_unit: None,
             max_batch: 1 << 20,
             buffer_size: 4 << 20,
             on_damage: OnDamage::Refuse,
-            idle_stamp: Duration::from_millis(50),
+            idle_stamp: None,
             max_spare_segments: 2,
             max_in_flight_writes: 4,
             pipeline_threshold: 64 << 10,
             calibrate: true,
             calibration_cache: None,
             advisor: None,
-            live_stats: true,
+            live_stats: None,
             max_pinned_bytes: 1 << 30,
             max_log_size: None,
             on_checkpoint_due: None,
+            environment: None,
         }
     }
 }
@@ -136,6 +153,39 @@ impl Options {
         self
     }
 
+    /// Size of the first segments in bytes, as [`segment_size`](Self::segment_size) and at most that.
+    /// Later ones are larger, up to that size: each time twice as large, once the log holds four
+    /// times as much, or while each lasts for less than four seconds. After a truncation they are
+    /// small again. Without it, all segments have the same size; in
+    /// an environment, 256 KiB.
+    pub fn first_segment_size(mut self, bytes: u64) -> Self {
+        self.first_segment_size = Some(bytes);
+        self
+    }
+
+    /// The size of the smallest segments that the log makes, bytes.
+    pub(crate) fn smallest_segment(&self) -> u64 {
+        let default = match self.environment {
+            Some(_) => FIRST_SEGMENT_IN_ENVIRONMENT.min(self.segment_size),
+            None => self.segment_size,
+        };
+        self.first_segment_size.unwrap_or(default)
+    }
+
+    /// How long after the last force an idle log writes a stamp.
+    pub(crate) fn stamps_after(&self) -> Duration {
+        let default = match self.environment {
+            Some(_) => Duration::from_secs(5),
+            None => Duration::from_millis(50),
+        };
+        self.idle_stamp.unwrap_or(default)
+    }
+
+    /// Whether the log writes its statistics for other processes.
+    pub(crate) fn writes_live_stats(&self) -> bool {
+        self.live_stats.unwrap_or(self.environment.is_none())
+    }
+
     /// The unit of a device write in bytes, a power of two from 4096 to 65536, where the device
     /// reports it wrong. The log uses the device's unit if that is larger.
     pub fn write_unit(mut self, bytes: u32) -> Self {
@@ -163,10 +213,10 @@ impl Options {
         self
     }
 
-    /// How long after the last force an idle log writes a stamp for it. Default 50 ms. Until then,
-    /// recovery cannot tell damage of the last records from a torn write.
+    /// How long after the last force an idle log writes a stamp for it. Default 50 ms, in an environment
+    /// 5 s. Until then, recovery cannot tell damage of the last records from a torn write.
     pub fn idle_stamp(mut self, after: Duration) -> Self {
-        self.idle_stamp = after;
+        self.idle_stamp = Some(after);
         self
     }
 
@@ -189,9 +239,9 @@ impl Options {
 
     /// Whether the log writes its statistics into the file `live` of its directory, for other
     /// processes to read: one page, never forced, at most once a second and only after some
-    /// activity. Default true. Failures to write it are ignored.
+    /// activity. Default true, in an environment false. Failures to write it are ignored.
     pub fn live_stats(mut self, write: bool) -> Self {
-        self.live_stats = write;
+        self.live_stats = Some(write);
         self
     }
 
@@ -320,6 +370,21 @@ impl Options {
                     bytes(unit),
                     Bytes(MIN_SEGMENT_LEN.max(2 * SegmentHeader::data_offset(unit))),
                     Bytes(MAX_SEGMENT_LEN)
+                ),
+            );
+        }
+        let first = self.smallest_segment();
+        if first > self.segment_size
+            || !SegmentHeader::geometry_is_valid(logforce_format::Lsn::ORIGIN, first, unit)
+        {
+            return bad(
+                "first_segment_size",
+                format!(
+                    "{} is not a multiple of the write unit, {}, from {} to the segment size, {}",
+                    Bytes(first),
+                    bytes(unit),
+                    Bytes(MIN_SEGMENT_LEN.max(2 * SegmentHeader::data_offset(unit))),
+                    Bytes(self.segment_size)
                 ),
             );
         }

@@ -120,6 +120,10 @@ pub trait Directory: Send + Sync {
         Ok(Whereabouts::Here)
     }
 
+    /// Holds no descriptor from now on: each call opens the directory by its path, and fails where
+    /// that leads to another one. For a process with very many of them; a hint.
+    fn keep_closed(&self) {}
+
     /// The identity of the file that has the name now; `NotFound` if none has.
     ///
     /// Directories in which nothing else changes names need not provide it.

@@ -81,6 +81,7 @@ forward! {
         fn facts(&self) -> io::Result<Facts>;
         fn free_space(&self) -> io::Result<u64>;
         fn whereabouts(&self) -> io::Result<Whereabouts>;
+        fn keep_closed(&self);
         fn identity_of(&self, name: &str) -> io::Result<FileIdentity>;
     }
 }

@@ -34,6 +34,7 @@
 
 pub mod calibration;
 pub mod cuts;
+mod many;
 pub mod pages;
 mod write_through;
 
@@ -42,13 +43,14 @@ use std::sync::Arc;
 
 pub use logforce_core::{
     Acknowledged, Append, BackwardReader, Batch, BatchInfo, BatchKind, CheckpointDue, CommitHandle,
-    Counters, CutEvidence, CutResult, Damage, Epoch, Error, ErrorKind, Facts, FileState, Follower,
-    ForceHandle, GivenUp, Guarantee, HistogramSnapshot, Inspector, LiveStats, LiveSummary, Log,
-    LogId, LogSummary, Lsn, MAX_META_LEN, MAX_RECORD_LEN, Method, OnDamage, OpenMode, Options,
-    Permit, Pin, Policy, ReadOnly, ReadOnlyFollower, Reader, Record, RecordRange, RecordRef,
-    RecoveryCase, RecoveryReport, ReserveFuture, Result, SegmentInfo, Stats, Verdict, VerifyReport,
-    Visit,
+    Counters, CutEvidence, CutResult, Damage, Environment, EnvironmentOptions, EnvironmentStats,
+    Epoch, Error, ErrorKind, Facts, FileState, Follower, ForceHandle, GivenUp, Guarantee,
+    HistogramSnapshot, Inspector, LiveStats, LiveSummary, Log, LogId, LogSummary, Lsn,
+    MAX_META_LEN, MAX_RECORD_LEN, Method, OnDamage, OpenMode, Options, Permit, Pin, Policy,
+    ReadOnly, ReadOnlyFollower, Reader, Record, RecordRange, RecordRef, RecoveryCase,
+    RecoveryReport, ReserveFuture, Result, SegmentInfo, Stats, Verdict, VerifyReport, Visit,
 };
+pub use many::{environment, open_many};
 
 /// With an advisor that measures where the user named no method.
 fn open(path: &Path, mode: OpenMode, options: Options) -> Result<Log> {

@@ -253,6 +253,34 @@ pub const INTERLEAVINGS: &[KnownBug] = &[
         "appends that wait for buffer space are not woken by a permit that gives some back",
     ),
     bug(
+        "wake-pool-for-work",
+        "a task that is to run wakes no thread of an environment's pool",
+    ),
+    bug(
+        "wake-pool-to-stop",
+        "the end of an environment does not wake its threads",
+    ),
+    bug(
+        "wake-close-after-step",
+        "the end of a step does not wake a close that waits for it",
+    ),
+    bug(
+        "late-observe-pool",
+        "a thread of a pool looks for tasks before it observes the event",
+    ),
+    bug(
+        "late-observe-step",
+        "a close looks whether a step runs before it observes the event",
+    ),
+    bug(
+        "task-scheduled-while-it-runs",
+        "a task that is scheduled during its step does not take another one",
+    ),
+    bug(
+        "pool-full-of-one-kind",
+        "writers may take all threads of a pool, and none is left for a preallocator that they wait for",
+    ),
+    bug(
         "wake-work-on-submit",
         "a submission does not wake the writing thread",
     ),

@@ -2,7 +2,8 @@
 //! be there, what may be, and what must not.
 
 use logforce_core::{
-    Error, ErrorKind, Guarantee, Inspector, Log, Lsn, OpenMode, Options, Record, RecordRange, Visit,
+    Environment, EnvironmentOptions, Error, ErrorKind, Guarantee, Inspector, Log, Lsn, OpenMode,
+    Options, Record, RecordRange, Visit,
 };
 use logforce_device::System;
 use logforce_testkit::{Failure, Rng};
@@ -593,11 +594,24 @@ pub fn small() -> Options {
 }
 
 /// Opens the log like a program that knows whether there is one.
-pub fn open(system: &dyn System, created: bool, options: Options) -> Result<Log, Error> {
+pub fn open(
+    system: &dyn System,
+    created: bool,
+    options: Options,
+    environment: Option<&EnvironmentOptions>,
+) -> Result<Log, Error> {
     let mode = if created {
         OpenMode::OpenExisting
     } else {
         OpenMode::OpenOrCreate
+    };
+    // It lasts for as long as the log.
+    let environment = environment
+        .map(|options| Environment::start(system.runtime(), options))
+        .transpose()?;
+    let options = match &environment {
+        Some(environment) => options.environment(environment),
+        None => options,
     };
     Log::open(system, PATH, mode, options)
 }

@@ -20,6 +20,7 @@ const CORE: &[(&str, &str)] = &[
         "sync",
         "events, wakers, the lock that may be held across a device call",
     ),
+    ("environment", "what many logs of a process share"),
     (
         "storage",
         "files: the control file, segments, what is read from them",

@@ -1,7 +1,8 @@
-//! The preallocator: a thread that prepares segments before appends need them. Preparing one within
+//! The preallocator: a thread, or a task of an environment's pool, that prepares segments before appends need them. Preparing one within
 //! a commit would be a latency spike.
 
 use crate::background::space_limit::SpaceDecision;
+use crate::background::writer::AfterTurn;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::policy::WaitLevel;
@@ -18,59 +19,66 @@ use std::time::Duration;
 impl Engine {
     /// The body of the thread `logforce-prepare`.
     pub(crate) fn run_preallocator(self: &Arc<Self>) {
-        self.adopt_thread();
+        let _own = self.adopt_thread();
         loop {
             let seen = self.events.preallocator.observe();
-            self.follow_pins();
-            let (end, demanded, due, ahead) = {
-                let state = self.state();
-                if state.lifecycle.stopping || self.poison.is_set() {
-                    return;
-                }
-                let segments = &state.segments;
-                // After a failure, tries again only when an append requests space, or space was
-                // freed.
-                let ahead = segments.upcoming() == 0 && !segments.has_failed();
-                let demanded = segments.is_requested();
-                (
-                    segments.prepared_end(),
-                    demanded,
-                    demanded || ahead,
-                    segments.upcoming(),
-                )
-            };
-            if !due {
-                self.call_early(end);
-                self.wait_for_work(seen, None, WaitFor::PreallocatorWork);
-                continue;
-            }
-            let result = match self.decide_space(end, demanded) {
-                SpaceDecision::Ready => {
-                    let _span = trace::preparing(end);
-                    self.prepare_one(end)
-                }
-                SpaceDecision::Later => {
+            match self.preallocator_turn() {
+                AfterTurn::Continue => {}
+                AfterTurn::Sleep(_) => {
                     self.wait_for_work(seen, None, WaitFor::PreallocatorWork);
-                    continue;
                 }
-                SpaceDecision::Full(full) => Err(full),
-            };
-            if let Err(error) = &result {
-                trace::not_prepared(end, error);
+                AfterTurn::Stop => return,
             }
-            if let Ok(segment) = &result
-                && ahead >= OPEN_AHEAD
-            {
-                // Closed before the first write to it: a barrier must use the handle that wrote.
-                segment.writer_done();
-                segment.close_reader();
-            }
-            self.state().segments.prepared(result);
-            self.wake_blocked(Wake::SegmentPrepared);
-            // A stamp may wait for prepared space.
-            let writer = &self.events.writer;
-            writer.notify(self.runtime(), Wake::WriterForSegment);
         }
+    }
+
+    /// Prepares a segment if one is to be prepared. Call it in the preallocator's thread.
+    pub(crate) fn preallocator_turn(self: &Arc<Self>) -> AfterTurn {
+        self.follow_pins();
+        let (end, demanded, due, ahead) = {
+            let state = self.state();
+            if state.lifecycle.stopping || self.poison.is_set() {
+                return AfterTurn::Stop;
+            }
+            let segments = &state.segments;
+            // After a failure, tries again only when an append requests space, or space was freed.
+            let ahead = segments.upcoming() == 0 && !segments.has_failed();
+            let demanded = segments.is_requested();
+            (
+                segments.prepared_end(),
+                demanded,
+                demanded || ahead,
+                segments.upcoming(),
+            )
+        };
+        if !due {
+            self.call_early(end);
+            return AfterTurn::Sleep(None);
+        }
+        let result = match self.decide_space(end, demanded) {
+            SpaceDecision::Ready => {
+                let _span = trace::preparing(end);
+                self.prepare_one(end, demanded)
+            }
+            SpaceDecision::Later => return AfterTurn::Sleep(None),
+            SpaceDecision::Full(full) => Err(full),
+        };
+        if let Err(error) = &result {
+            trace::not_prepared(end, error);
+        }
+        if let Ok(segment) = &result
+            && (ahead >= OPEN_AHEAD || self.membership.is_some())
+        {
+            // Closed before the first write to it: a barrier must use the handle that wrote.
+            segment.writer_done();
+            segment.close_reader();
+        }
+        self.state().segments.prepared(result);
+        self.wake_blocked(Wake::SegmentPrepared);
+        // A stamp may wait for prepared space.
+        let writer = &self.events.writer;
+        writer.notify(self.runtime(), Wake::WriterForSegment);
+        AfterTurn::Continue
     }
 
     /// Pauses between the pieces of a fill while the fill is ahead of the appends. At full speed it
@@ -80,7 +88,9 @@ impl Engine {
         let early = {
             let state = self.state();
             let (used, of) = state.used_of_segment();
-            let wanted = state.segments.is_requested();
+            let others = self.events.preallocator.task();
+            let wanted = state.segments.is_requested()
+                || others.is_some_and(|task| task.keeps_others_waiting());
             // Fills twice as fast as appends need it.
             !wanted && u128::from(done) * u128::from(of) > 2 * u128::from(used) * u128::from(len)
         };
@@ -97,7 +107,7 @@ impl Engine {
         preallocator.notify(self.runtime(), Wake::PreallocatorForSpace);
     }
 
-    fn prepare_one(&self, start: Lsn) -> Result<Arc<Segment>> {
+    fn prepare_one(&self, start: Lsn, demanded: bool) -> Result<Arc<Segment>> {
         // A segment in a directory that was moved away would be lost to the next opening.
         self.check_location()?;
         let many = self.state().pipeline.has_many_unforced();
@@ -108,8 +118,15 @@ impl Engine {
             let written = self.state().tail();
             self.wait_until(written, WaitLevel::Barrier)?;
         }
-        let spare = self.take_spare(self.config.options.segment_size);
+        // More than the cap allows is never prepared.
+        let requested = match self.config.options.max_log_size {
+            None if demanded => self.state().segments.requested_end().since(start),
+            _ => 0,
+        };
+        let wanted = self.next_segment_len(requested);
+        let spare = self.take_spare(wanted);
         let recycled = spare.is_some();
+        let len = spare.as_ref().map_or(wanted, |s| s.len);
         let builder = SegmentBuilder {
             dir: &self.view.dir,
             log_id: self.view.log_id,
@@ -121,12 +138,7 @@ impl Engine {
             runtime: self.runtime(),
         };
         let segment = builder
-            .make(
-                start,
-                self.config.options.segment_size,
-                self.config.unit,
-                spare.as_ref(),
-            )
+            .make(start, len, self.config.unit, spare.as_ref())
             .map_err(|e| if e.is_full() { self.no_space(e) } else { e })?;
         self.view.segments().insert(segment.clone());
         self.location.add(&self.view.dir, &segment);
@@ -134,6 +146,7 @@ impl Engine {
         if !planted!("segment-unannounced") {
             self.update_control(|c| c.prepared_end = end)?;
         }
+        self.config.sizes.prepared(len, self.runtime().now());
         self.metrics.prepared(recycled);
         trace::prepared(start, recycled);
         Ok(segment)
@@ -143,17 +156,27 @@ impl Engine {
         match e {
             Error::Io { source, .. } => Error::NoSpace {
                 path: self.view.path.clone(),
-                need: self.config.options.segment_size,
+                need: self.next_segment_len(0),
                 source,
             },
             other => other,
         }
     }
 
-    fn take_spare(&self, len: u64) -> Option<Spare> {
-        let mut spares = self.files.spares();
-        let at = spares.iter().position(|s| s.len == len)?;
-        Some(spares.swap_remove(at))
+    /// Takes a spare for a segment of `wanted` bytes. Removes those that are too small by now: they
+    /// would keep others from being kept.
+    fn take_spare(&self, wanted: u64) -> Option<Spare> {
+        let (taken, too_small) = {
+            let mut spares = self.files.spares();
+            let taken = self.config.sizes.take_spare(&mut spares, wanted);
+            let small = spares.iter().position(|s| s.len < wanted);
+            (taken, small.map(|at| spares.swap_remove(at)))
+        };
+        if let Some(spare) = too_small {
+            // A file that cannot be removed costs only space; the next opening tries again.
+            let _ = self.view.dir.remove(&spare.name);
+        }
+        taken
     }
 
     fn wait_for_work(&self, seen: u32, timeout: Option<Duration>, what: WaitFor) {

@@ -50,20 +50,15 @@ impl Usage {
 impl Engine {
     fn usage(&self) -> Option<Usage> {
         let limit = self.config.options.max_log_size?;
+        let wanted = self.next_segment_len(0);
         // In this order: a file on its way out is counted twice at worst.
         let segments = self.view.segments().bytes();
         let retired = self.files.retired.bytes();
         let spares = self.files.spares();
-        let reused = spares
-            .iter()
-            .any(|s| s.len == self.config.options.segment_size);
+        let reused = spares.iter().any(|s| self.config.sizes.fits(s.len, wanted));
         Some(Usage {
             used: segments + retired + spares.iter().map(|s| s.len).sum::<u64>(),
-            need: if reused {
-                0
-            } else {
-                self.config.options.segment_size
-            },
+            need: if reused { 0 } else { wanted },
             limit,
         })
     }
@@ -146,7 +141,6 @@ impl Engine {
         if self.state().lifecycle.closing {
             return false;
         }
-        let due = self.checkpoint_due(usage);
         let (callback, before) = {
             let mut calls = self.owner.calls();
             if calls.running {
@@ -163,6 +157,8 @@ impl Engine {
             // It has cleared `running`, its last step.
             let _ = thread.join();
         }
+        // Once the call before has returned, which has moved the front.
+        let due = self.checkpoint_due(usage);
         let engine = self.clone();
         let body = move || {
             let guard = CallGuard(engine);
@@ -202,7 +198,8 @@ impl Engine {
             log_id: self.view.log_id,
             path: self.view.path.clone(),
             front: self.front(),
-            durable,
+            // Now: `truncate_to` may be above what was durable at first.
+            durable: self.durable(),
             used: usage.used,
             limit: usage.limit,
             truncate_to,

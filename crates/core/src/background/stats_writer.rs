@@ -52,7 +52,7 @@ impl StatsWriter {
     }
 
     pub(crate) fn due(&self, engine: &Engine, now: Duration) -> Due {
-        if !engine.config.options.live_stats || Self::activity(engine) == self.seen {
+        if !engine.config.options.writes_live_stats() || Self::activity(engine) == self.seen {
             return Due::No;
         }
         match self.tried {
@@ -73,7 +73,7 @@ impl StatsWriter {
     /// Writes the last page, when the log is closed.
     pub(crate) fn finish(&mut self, engine: &Engine) {
         // A failed log makes no further device calls.
-        if engine.config.options.live_stats
+        if engine.config.options.writes_live_stats()
             && !engine.poison.is_set()
             && Self::activity(engine) != self.seen
         {

@@ -1,6 +1,7 @@
-//! The writer thread: writes submissions, writes batches that fill up while no committer forces,
+//! The writer: a thread, or a task of an environment's pool. It writes submissions, writes batches that fill up while no committer forces,
 //! keeps the deadlines of policies, and writes stamps.
 
+use crate::background::idle_files::IdleFiles;
 use crate::background::location_check::{self, LastCheck};
 use crate::background::stats_writer::{Due, StatsWriter};
 use crate::engine::Engine;
@@ -36,69 +37,121 @@ enum Action {
     Stop,
 }
 
+/// What the writer keeps between its turns.
+pub(crate) struct WriterState {
+    times: WriterTimes,
+    page: StatsWriter,
+    files: IdleFiles,
+}
+
+impl WriterState {
+    pub(crate) fn new(engine: &Engine) -> Self {
+        WriterState {
+            times: WriterTimes {
+                forces: 0,
+                since: Duration::ZERO,
+                location: LastCheck::new(&engine.location),
+            },
+            page: StatsWriter::default(),
+            files: IdleFiles::default(),
+        }
+    }
+
+    pub(crate) fn page(&mut self) -> &mut StatsWriter {
+        &mut self.page
+    }
+}
+
+/// What the writer does after a turn.
+pub(crate) enum AfterTurn {
+    Continue,
+    /// Sleep until then, or until notified.
+    Sleep(Option<Duration>),
+    Stop,
+}
+
 impl Engine {
     /// The body of the thread `logforce-write`.
     pub(crate) fn run_writer(self: &Arc<Self>) {
-        self.adopt_writer_thread();
-        let mut times = WriterTimes {
-            forces: 0,
-            since: Duration::ZERO,
-            location: LastCheck::new(&self.location),
-        };
-        let mut page = StatsWriter::default();
+        let _own = self.adopt_writer_thread();
+        let mut writer = WriterState::new(self);
         loop {
             let seen = self.events.writer.observe();
-            self.call_back(false);
-            let now = self.runtime().now();
-            let next = self.next_step(&mut self.state(), now, &mut times);
-            match next {
-                // A failure has poisoned the log.
-                Action::Run(job) => {
-                    let _ = self.lead(job);
-                }
-                Action::Force(upto) => {
-                    let mut state = self.state();
-                    // A quiet stamp may have made it durable already; then only the durable LSN
-                    // must move.
-                    if let Some(outcome) = state.pipeline.catch_up(upto) {
-                        self.publish(state, outcome);
-                    } else {
-                        state.pipeline.request(WaitLevel::Force, upto);
-                    }
-                }
-                Action::Stamp => {
-                    if !matches!(self.write_stamp(false), Ok(true)) {
-                        // A write is in flight: try again when it is done, or after the next idle
-                        // interval.
-                        times.since = now;
-                    }
-                }
-                Action::Sleep(until) => {
-                    // No work: time for the statistics.
-                    let until = self.note_statistics(&mut page, now, until);
-                    let timeout = until.map(|t| t.saturating_sub(now));
+            match self.writer_turn(&mut writer) {
+                AfterTurn::Continue => {}
+                AfterTurn::Sleep(until) => {
+                    let timeout = until.map(|t| t.saturating_sub(self.runtime().now()));
                     let events = &self.events;
                     events
                         .writer
                         .wait(self.runtime(), seen, timeout, WaitFor::WriterWork);
-                    events.statistics_are_written.store(false, SeqCst);
-                    events.writer_is_idle.store(false, SeqCst);
-                    self.location.unpark();
-                    self.state().deadlines.writer_wakes = Duration::ZERO;
+                    self.writer_wakes_up();
                 }
-                Action::CallBack => {}
-                Action::CheckLocation => {
-                    let _ = self.check_location();
-                }
-                Action::Stop => break,
+                AfterTurn::Stop => break,
             }
         }
+        self.end_writer(&mut writer.page);
+    }
+
+    /// The writer runs: it need not be woken.
+    pub(crate) fn writer_wakes_up(&self) {
+        let events = &self.events;
+        events.statistics_are_written.store(false, SeqCst);
+        events.writer_is_idle.store(false, SeqCst);
+        self.location.unpark();
+        self.state().deadlines.writer_wakes = Duration::ZERO;
+    }
+
+    /// The writer's last calls: it writes no more.
+    pub(crate) fn end_writer(&self, page: &mut StatsWriter) {
         self.call_back(true);
         // Not if a callback has closed the log: the directory belongs to the next opening then.
         let closed = self.state().lifecycle.closed.is_some();
         if !closed {
             page.finish(self);
         }
+    }
+
+    /// Does the first thing that is to be done. Call it in the writer's thread.
+    pub(crate) fn writer_turn(self: &Arc<Self>, writer: &mut WriterState) -> AfterTurn {
+        self.call_back(false);
+        let now = self.runtime().now();
+        let next = self.next_step(&mut self.state(), now, &mut writer.times);
+        match next {
+            // A failure has poisoned the log.
+            Action::Run(job) => {
+                let _ = self.lead(job);
+            }
+            Action::Force(upto) => {
+                let mut state = self.state();
+                // A quiet stamp may have made it durable already; then only the durable LSN must
+                // move.
+                if let Some(outcome) = state.pipeline.catch_up(upto) {
+                    self.publish(state, outcome);
+                } else {
+                    state.pipeline.request(WaitLevel::Force, upto);
+                }
+            }
+            Action::Stamp => {
+                if !matches!(self.write_stamp(false), Ok(true)) {
+                    // A write is in flight: try again when it is done, or after the next idle
+                    // interval.
+                    writer.times.since = now;
+                }
+            }
+            Action::Sleep(until) => {
+                // No work: time for the statistics.
+                let until = self.note_statistics(&mut writer.page, now, until);
+                let files = writer.files.look_after(self, now);
+                return AfterTurn::Sleep(earlier(until, files));
+            }
+            Action::CallBack => {}
+            Action::CheckLocation => {
+                let _ = self.check_location();
+            }
+            Action::Stop => return AfterTurn::Stop,
+        }
+        AfterTurn::Continue
     }
 
     /// Writes the page of statistics if it is due. Returns when to wake at the latest.
@@ -111,7 +164,7 @@ impl Engine {
         // Set before the check, so that what happens after the check wakes this thread.
         self.events
             .statistics_are_written
-            .store(self.config.options.live_stats, SeqCst);
+            .store(self.config.options.writes_live_stats(), SeqCst);
         let due = match page.due(self, now) {
             Due::No => return until,
             Due::At(due) => due,
@@ -123,7 +176,7 @@ impl Engine {
         };
         // It wakes by the clock: no committer need wake it.
         self.events.statistics_are_written.store(false, SeqCst);
-        Some(until.map_or(due, |t| t.min(due)))
+        earlier(until, Some(due))
     }
 
     fn next_step(&self, state: &mut State, now: Duration, times: &mut WriterTimes) -> Action {
@@ -137,7 +190,7 @@ impl Engine {
         }
         match (self.next_job(state, now, times), check) {
             (Action::Sleep(until), location_check::Due::At(due)) => {
-                Action::Sleep(Some(until.map_or(due, |t| t.min(due))))
+                Action::Sleep(earlier(until, Some(due)))
             }
             (Action::Sleep(until), _) => {
                 self.location.park();
@@ -177,15 +230,25 @@ impl Engine {
             times.since = now;
         }
         // Under load, each stamp would force what was staged since the last one: so only when idle.
-        let due = times.since.saturating_add(self.config.options.idle_stamp);
+        let due = times
+            .since
+            .saturating_add(self.config.options.stamps_after());
         let quiet = pipeline.in_flight_writes() == 0 && !pipeline.has_pending_sync();
         if quiet && (due <= now || pipeline.stamps.is_due && !state.buffer.has_staged()) {
             return Action::Stamp;
         }
         // Wakes by the clock: no committer pays for waking this thread.
-        let due = due.max(now.saturating_add(self.config.options.idle_stamp / 4));
+        let due = due.max(now.saturating_add(self.config.options.stamps_after() / 4));
         let until = deadline.map_or(due, |o| o.min(due));
         state.deadlines.writer_wakes = until;
         Action::Sleep(Some(until))
+    }
+}
+
+/// The earlier of two times; `None` is never.
+fn earlier(a: Option<Duration>, b: Option<Duration>) -> Option<Duration> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
     }
 }

@@ -179,7 +179,7 @@ impl Engine {
         if state.lifecycle.closing {
             return Err(Error::Closed);
         }
-        let end = state.worst_case_end(bytes, self.config.options.segment_size);
+        let end = state.worst_case_end(bytes, self.config.sizes.first);
         if end > state.segments.prepared_end() && !self.may_use_reserve(state, end) {
             // Space before acceptance: an accepted record cannot fail with NoSpace.
             self.refuse_in_callback(state)?;

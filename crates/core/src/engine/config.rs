@@ -1,6 +1,7 @@
 //! What an opening decides: constant until the log is closed.
 
 use crate::options::Options;
+use crate::storage::segment_sizes::SegmentSizes;
 use crate::types::RecoveryReport;
 use logforce_device::{Guarantee, Method, Plan, Verdict};
 use logforce_format::Epoch;
@@ -13,6 +14,8 @@ pub(crate) struct Config {
     pub(crate) force: ForceConfig,
     /// Write unit of new segments, bytes.
     pub(crate) unit: u32,
+    /// Sizes of new segments.
+    pub(crate) sizes: SegmentSizes,
     /// New segments are filled with zeroes.
     pub(crate) fill: bool,
     /// What the opening found.

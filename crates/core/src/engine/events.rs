@@ -2,6 +2,7 @@
 
 use crate::sync::event::{Event, JobEvents};
 use crate::sync::wakers::Wakers;
+use crate::sync::work_event::WorkEvent;
 use logforce_device::sync::AtomicBool;
 
 /// The events of a log. Each is notified after the change that it reports is visible.
@@ -14,9 +15,9 @@ pub(crate) struct Events {
     /// A write is done, buffer space or a segment has appeared, or the log has failed.
     pub(crate) progress: Event,
     /// There is work for the writer thread.
-    pub(crate) writer: Event,
+    pub(crate) writer: WorkEvent,
     /// There is work for the preallocator.
-    pub(crate) preallocator: Event,
+    pub(crate) preallocator: WorkEvent,
     /// Tasks that wait for the written LSN.
     pub(crate) written_tasks: Wakers,
     /// Tasks that wait for buffer space or a segment.

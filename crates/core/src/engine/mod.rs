@@ -12,12 +12,15 @@ pub(crate) mod control;
 pub(crate) mod displacement;
 pub(crate) mod events;
 pub(crate) mod failure;
+pub(crate) mod idle;
 pub(crate) mod lifecycle;
 pub(crate) mod location;
+pub(crate) mod membership;
 pub(crate) mod own_threads;
 pub(crate) mod owner;
 pub(crate) mod pin_table;
 pub(crate) mod publish;
+pub(crate) mod segment_len;
 pub(crate) mod start;
 
 use crate::error::Result;
@@ -35,6 +38,7 @@ use location::Location;
 use logforce_device::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard};
 use logforce_device::{Guarantee, JoinHandle, Runtime};
 use logforce_format::{Lsn, planted};
+use membership::Membership;
 use owner::OwnerCallback;
 use pin_table::PinTable;
 use std::sync::atomic::Ordering::*;
@@ -62,6 +66,8 @@ pub(crate) struct Engine {
     /// The preallocator must stop, also in the middle of a segment.
     pub(crate) stop: AtomicBool,
     pub(crate) metrics: Arc<Metrics>,
+    /// `None` for a log with threads of its own.
+    pub(crate) membership: Option<Membership>,
 }
 
 /// The log's files except the segments, which are in the view.

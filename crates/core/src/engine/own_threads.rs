@@ -5,6 +5,7 @@ use crate::engine::Engine;
 use crate::error::Result;
 use crate::options::RESERVED_UNITS;
 use crate::state::State;
+use crate::sync::pool::is_pool_thread;
 use logforce_device::sync::thread_local;
 use logforce_format::Lsn;
 use std::cell::Cell;
@@ -18,16 +19,34 @@ thread_local! {
     static CALLBACK_OF: Cell<*const Engine> = const { Cell::new(std::ptr::null()) };
 }
 
+/// Marks the calling thread until it is dropped. A thread of a pool works for one log after another,
+/// and may work for a second one in a callback of the first.
+pub(crate) struct Adopted {
+    writer_before: *const Engine,
+    thread_before: *const Engine,
+}
+
+impl Drop for Adopted {
+    fn drop(&mut self) {
+        WRITER_OF.with(|log| log.set(self.writer_before));
+        THREAD_OF.with(|log| log.set(self.thread_before));
+    }
+}
+
 impl Engine {
     /// Marks the calling thread as one of the log's own.
-    pub(crate) fn adopt_thread(&self) {
-        THREAD_OF.with(|log| log.set(self));
+    pub(crate) fn adopt_thread(&self) -> Adopted {
+        Adopted {
+            writer_before: WRITER_OF.with(Cell::get),
+            thread_before: THREAD_OF.with(|log| log.replace(self)),
+        }
     }
 
     /// Marks the calling thread as the writer thread.
-    pub(crate) fn adopt_writer_thread(&self) {
+    pub(crate) fn adopt_writer_thread(&self) -> Adopted {
+        let adopted = self.adopt_thread();
         WRITER_OF.with(|log| log.set(self));
-        self.adopt_thread();
+        adopted
     }
 
     /// Marks the calling thread as the one that runs this log's checkpoint callback.
@@ -46,9 +65,10 @@ impl Engine {
     }
 
     /// Frees buffer space if the caller is the writer thread itself, which would otherwise wait for
-    /// itself. Returns whether it did.
+    /// itself, or a thread of a pool: all of its threads may be in callbacks that append to this log.
+    /// Returns whether it did.
     pub(crate) fn write_in_own_thread(&self) -> bool {
-        if !self.is_writer_thread() {
+        if !self.is_writer_thread() && !is_pool_thread() {
             return false;
         }
         let job = {

@@ -3,13 +3,16 @@
 use crate::engine::config::{Config, ForceConfig};
 use crate::engine::events::Events;
 use crate::engine::location::Location;
+use crate::engine::membership::Membership;
 use crate::engine::owner::OwnerCallback;
 use crate::engine::pin_table::PinTable;
 use crate::engine::{Engine, Files};
+use crate::environment::open_logs::OpenFiles;
 use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::read::view::View;
 use crate::state::State;
+use crate::state::buffers::Buffers;
 use crate::state::limits::InFlightLimits;
 use crate::state::log_buffer::LogBuffer;
 use crate::state::pipeline::{Durability, Identity, WritePipeline};
@@ -19,6 +22,7 @@ use crate::storage::control_file::ControlFile;
 use crate::storage::ranges::GivenUpRanges;
 use crate::storage::retired_files::RetiredFiles;
 use crate::storage::segment::Segment;
+use crate::storage::segment_sizes::SegmentSizes;
 use crate::storage::segments::Segments;
 use crate::storage::voids::Voids;
 use crate::sync::poison::Poison;
@@ -53,6 +57,7 @@ pub(crate) struct OpenSettings {
     pub(crate) barrier_is_durable: bool,
     /// Write unit of new segments, bytes.
     pub(crate) unit: u32,
+    pub(crate) sizes: SegmentSizes,
     /// Fill new segments with zeroes.
     pub(crate) fill: bool,
 }
@@ -98,6 +103,7 @@ impl Engine {
             force,
             barrier_is_durable,
             unit,
+            sizes,
             fill,
         } = decided;
         let written = end.anchor.lsn;
@@ -123,12 +129,20 @@ impl Engine {
             end.stamp,
         );
         let limits = InFlightLimits::of(force.plan, &options);
+        let membership = options.shared().map(|shared| {
+            let files = OpenFiles::new(&shared.open_logs);
+            found.segments.report_to(files.clone());
+            Membership::new(shared, files)
+        });
+        let max_batch = max_batch.next_multiple_of(longest_unit) as usize;
+        let buffers = Buffers::new(
+            max_batch,
+            longest_unit as usize,
+            options.buffer_size / max_batch + limits.max_writes,
+            membership.as_ref().map(|m| m.shared.memory.clone()),
+        );
         let state = State::new(
-            LogBuffer::new(
-                max_batch.next_multiple_of(longest_unit) as usize,
-                options.buffer_size,
-                limits.max_writes,
-            ),
+            LogBuffer::new(max_batch, options.buffer_size, buffers),
             SegmentQueue::new(end.segment, upcoming, pipeline.sealed()),
             pipeline,
             Durability::new(force.plan, guarantee),
@@ -152,6 +166,7 @@ impl Engine {
                 epoch: end.epoch,
                 force,
                 unit,
+                sizes,
                 fill,
                 report,
             },
@@ -171,6 +186,7 @@ impl Engine {
             threads: Mutex::default(),
             stop: AtomicBool::new(false),
             metrics,
+            membership,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Closing a log: force everything, end its threads, release the lock.
 
 use crate::advisor::{Observation, Question};
+use crate::background::stats_writer::StatsWriter;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::log::Handle;
@@ -9,8 +10,8 @@ use crate::trace;
 use logforce_format::planted;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering::*;
+use std::sync::{Arc, PoisonError};
 
 impl Handle {
     pub(crate) fn close(&self) -> Result<()> {
@@ -62,6 +63,9 @@ impl Handle {
         events
             .preallocator
             .notify(runtime, Wake::ClosingPreallocator);
+        if engine.membership.is_some() {
+            finish_tasks(engine);
+        }
         let threads = std::mem::take(&mut *engine.threads());
         for (thread, is_writer) in threads.into_iter().zip([true, false]) {
             if is_writer && engine.is_writer_thread() {
@@ -122,6 +126,23 @@ impl Drop for Handle {
         }
         // The panic hook has reported a panic of the device; a drop cannot return it.
         let _ = self.close_catching_panics();
+    }
+}
+
+/// Ends the tasks of a log in an environment. The calling thread does their last step, so that it waits
+/// for no thread of the pool: it may be one, and the only one.
+fn finish_tasks(engine: &Arc<Engine>) {
+    let (writer, preallocator) = (&engine.events.writer, &engine.events.preallocator);
+    if let Some(task) = preallocator.task() {
+        task.finish();
+    }
+    // In a callback of this log the writer's own step is under way, which ends after it.
+    if let Some(task) = writer.task()
+        && !engine.is_writer_thread()
+        && task.finish()
+    {
+        let _own = engine.adopt_writer_thread();
+        engine.end_writer(&mut StatsWriter::default());
     }
 }
 

@@ -9,9 +9,10 @@ mod meta;
 pub(crate) mod reserve;
 mod submit;
 
+use crate::background::{own_threads, pooled};
 use crate::batch::Append;
 use crate::engine::Engine;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::metrics::Stats;
 use crate::options::{OpenMode, Options};
 use crate::policy::Policy;
@@ -27,7 +28,6 @@ use crate::types::Record;
 use crate::types::{Acknowledged, RecordRange, RecoveryReport};
 use logforce_device::{Guarantee, Method, System, Verdict};
 use logforce_format::{LogId, Lsn};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -70,16 +70,9 @@ impl Log {
                 closes: true,
             }),
         };
-        for (name, body) in [
-            ("logforce-write", Engine::run_writer as fn(&Arc<Engine>)),
-            ("logforce-prepare", Engine::run_preallocator),
-        ] {
-            let own = engine.clone();
-            let thread = engine
-                .runtime()
-                .spawn(name, Box::new(move || run_thread(&own, body)))
-                .map_err(Error::io("start a thread for", path.as_ref()))?;
-            engine.threads().push(thread);
+        match &engine.membership {
+            Some(membership) => pooled::start(&engine, membership),
+            None => own_threads::start(&engine)?,
         }
         Ok(log)
     }
@@ -269,19 +262,6 @@ impl Log {
     /// Dropping the last clone does the same, but cannot report a failure.
     pub fn close(self) -> Result<()> {
         self.handle.close()
-    }
-}
-
-/// Runs one of the log's threads. If it panics, the log fails: callers that wait for space or for a
-/// submission would wait for ever.
-fn run_thread(engine: &Arc<Engine>, body: fn(&Arc<Engine>)) {
-    let ended = catch_unwind(AssertUnwindSafe(|| body(engine)));
-    if let Err(panic) = ended {
-        engine.unwound("write to");
-        if engine.is_writer_thread() {
-            engine.call_back(true);
-        }
-        resume_unwind(panic);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Histograms that many threads record into, and their snapshots.
 
 use std::cell::Cell;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
 
 /// Buckets per power of two: the middle of a bucket is within 1/32 of every value in it.
@@ -33,25 +34,19 @@ fn extent(bucket: usize) -> (u64, u64) {
 }
 
 /// Counts values in buckets. Recording takes no lock: two additions, and a check of the maximum.
+///
+/// Its buckets, 5 KiB, are allocated for the first value: a process may have very many logs.
+#[derive(Default)]
 pub(crate) struct Histogram {
-    buckets: Box<[AtomicU64]>,
+    buckets: OnceLock<Box<[AtomicU64]>>,
     sum: AtomicU64,
     max: AtomicU64,
 }
 
-impl Default for Histogram {
-    fn default() -> Self {
-        Histogram {
-            buckets: (0..BUCKETS).map(|_| AtomicU64::new(0)).collect(),
-            sum: AtomicU64::new(0),
-            max: AtomicU64::new(0),
-        }
-    }
-}
-
 impl Histogram {
     pub(crate) fn record(&self, value: u64) {
-        self.buckets[bucket(value)].fetch_add(1, Relaxed);
+        let buckets = self.buckets.get_or_init(empty);
+        buckets[bucket(value)].fetch_add(1, Relaxed);
         self.sum.fetch_add(value, Relaxed);
         // Rarely true, so that the cache line stays shared among the threads.
         if value > self.max.load(Relaxed) {
@@ -60,7 +55,10 @@ impl Histogram {
     }
 
     pub(crate) fn snapshot(&self) -> HistogramSnapshot {
-        let buckets: Vec<u64> = self.buckets.iter().map(|b| b.load(Relaxed)).collect();
+        let buckets: Vec<u64> = match self.buckets.get() {
+            Some(buckets) => buckets.iter().map(|b| b.load(Relaxed)).collect(),
+            None => Vec::new(),
+        };
         HistogramSnapshot {
             count: buckets.iter().sum(),
             buckets,
@@ -68,6 +66,10 @@ impl Histogram {
             max: self.max.load(Relaxed),
         }
     }
+}
+
+fn empty() -> Box<[AtomicU64]> {
+    (0..BUCKETS).map(|_| AtomicU64::new(0)).collect()
 }
 
 /// How many threads record without contention.

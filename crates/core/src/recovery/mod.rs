@@ -31,6 +31,7 @@ use crate::storage::directory::{check_path, directory_to_write, unusable_directo
 use crate::storage::durability::{Why, barrier};
 use crate::storage::given_up;
 use crate::storage::segment::Segment;
+use crate::storage::segment_sizes::SegmentSizes;
 use crate::storage::segments::Segments;
 use crate::storage::voids::Voids;
 use crate::sync::poison::Poison;
@@ -90,6 +91,10 @@ fn open_or_create(
             .map_err(|e| unusable_directory(e, "make the directory", path))?,
     };
     let metrics = Metrics::new(&*runtime);
+    if options.environment.is_some() {
+        // A directory takes a descriptor for as long as the log is open.
+        dir.keep_closed();
+    }
     let dir = metered(dir, metrics.clone(), runtime.clone());
     check_directory(&dir, mode)?;
     let facts = facts(&options, &dir, &*runtime)?;
@@ -110,11 +115,13 @@ fn open_or_create(
     let created = loaded.control.prepared_end == Lsn::ORIGIN;
     // After the lock: a calibration must not load the disk if the lock is not available.
     let chosen = advise(chosen, &options, &facts, unit, &dir, &*runtime);
+    let sizes = SegmentSizes::new(options.smallest_segment(), options.segment_size, unit);
     let opening = Opening {
         dir,
         runtime,
         options,
         unit,
+        sizes,
         chosen,
         fill: zeroes_help(facts.kind),
         metrics,
@@ -158,7 +165,12 @@ impl Opening {
         let mut opened = OpenedControl {
             control: loaded.control.clone(),
             both_slots: loaded.both,
-            file: ControlFile::open(self.dir.clone(), loaded, self.runtime.clone())?,
+            file: ControlFile::open(
+                self.dir.clone(),
+                loaded,
+                self.runtime.clone(),
+                self.options.environment.is_none(),
+            )?,
             poison: Poison::default(),
         };
         let mut found = self.scan(&mut opened)?;
@@ -338,15 +350,12 @@ impl Opening {
         // read is used again, and no write shares a physical block with acknowledged records.
         let fresh = end.lost.is_some() || has_finer_segments || at_end;
         let segment = if fresh {
-            let o = &self.options;
+            let wanted = self.sizes.next(segments.bytes(), 0, self.runtime.now());
+            let spare = self.sizes.take_spare(&mut spares, wanted);
+            let len = spare.as_ref().map_or(wanted, |s| s.len);
             let segment = self
                 .builder(control.log_id, epoch)
-                .make(
-                    control.prepared_end,
-                    o.segment_size,
-                    self.unit,
-                    spares.pop().as_ref(),
-                )
+                .make(control.prepared_end, len, self.unit, spare.as_ref())
                 .map_err(|e| self.no_space(e))?;
             let prepared_end = segment.header.end();
             segments.insert(segment.clone());
@@ -422,7 +431,11 @@ impl Opening {
                 c.anchor = anchor;
             })?;
         }
-        for next in segments.above(segment.header.start).iter().take(OPEN_AHEAD) {
+        let open_ahead = match self.options.environment {
+            Some(_) => 0,
+            None => OPEN_AHEAD,
+        };
+        for next in segments.above(segment.header.start).iter().take(open_ahead) {
             next.open_writer(direct)?;
         }
         Ok(Parts {
@@ -434,6 +447,7 @@ impl Opening {
                 force: self.chosen.force,
                 barrier_is_durable: durable,
                 unit: self.unit,
+                sizes: self.sizes,
                 fill: self.fill,
             },
             end: LogEnd {

@@ -5,6 +5,7 @@ use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::recovery::preflight::Chosen;
 use crate::storage::builder::SegmentBuilder;
+use crate::storage::segment_sizes::SegmentSizes;
 use logforce_device::{Directory, Runtime};
 use logforce_format::{Epoch, LogId, Lsn, RecoveryCase};
 use std::sync::Arc;
@@ -15,6 +16,7 @@ pub(super) struct Opening {
     pub(super) runtime: Arc<dyn Runtime>,
     pub(super) options: Options,
     pub(super) unit: u32,
+    pub(super) sizes: SegmentSizes,
     pub(super) chosen: Chosen,
     pub(super) fill: bool,
     pub(super) metrics: Arc<Metrics>,
@@ -38,7 +40,7 @@ impl Opening {
         match e {
             Error::Io { ref source, .. } if e.is_full() => Error::NoSpace {
                 path: self.dir.path().to_owned(),
-                need: self.options.segment_size,
+                need: self.sizes.first,
                 source: source.clone(),
             },
             other => other,

@@ -55,7 +55,7 @@ impl Opening {
         unlisted.extend(segments.take_from(control.prepared_end));
         for segment in unlisted {
             let reuse = spares.len() < self.options.max_spare_segments
-                && segment.header.len == self.options.segment_size;
+                && self.sizes.fits(segment.header.len, self.sizes.first);
             let action = match overlap_any(
                 &segments.given_up,
                 segment.header.start,
@@ -69,7 +69,7 @@ impl Opening {
         }
         self.fix_names(&segments)?;
         spares.retain(|s| {
-            let keep = s.len == self.options.segment_size;
+            let keep = self.sizes.fits(s.len, self.sizes.first);
             if !keep {
                 // A file that cannot be removed costs only space.
                 let _ = self.dir.remove(&s.name);

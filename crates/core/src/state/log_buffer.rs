@@ -2,14 +2,12 @@
 //! Pure memory: nothing here calls the device.
 
 use crate::state::batch::BatchBuilder;
+use crate::state::buffers::Buffers;
 use crate::state::segment_queue::SegmentQueue;
 use logforce_device::AlignedBuf;
 use logforce_format::frame::{FRAME_ALIGN, FRAME_HEADER_LEN, FrameHeader, frame_len};
 use logforce_format::{BATCH_HEADER_LEN, BatchKind, Lsn, payload_crc};
 use std::collections::VecDeque;
-
-/// Alignment of batches in memory, bytes: sufficient for direct writes to any device.
-const BUFFER_ALIGN: usize = 65536;
 
 /// Staged batches: accepted, and not taken by a job yet.
 pub(crate) struct LogBuffer {
@@ -17,10 +15,7 @@ pub(crate) struct LogBuffer {
     full: VecDeque<BatchBuilder>,
     /// Bytes in `full`.
     waiting: usize,
-    /// Buffers of earlier batches, for reuse.
-    pool: Vec<AlignedBuf>,
-    /// Maximum number of buffers in `pool`.
-    pool_limit: usize,
+    buffers: Buffers,
     /// Maximum extent of a batch, bytes.
     max_batch: usize,
     /// Maximum of staged bytes.
@@ -28,23 +23,21 @@ pub(crate) struct LogBuffer {
 }
 
 impl LogBuffer {
-    /// A buffer for `limit` bytes in batches of at most `max_batch`, besides `in_flight` batches
-    /// that are being written.
-    pub(crate) fn new(max_batch: usize, limit: usize, in_flight: usize) -> Self {
+    /// A buffer for `limit` bytes in batches of at most `max_batch`.
+    pub(crate) fn new(max_batch: usize, limit: usize, buffers: Buffers) -> Self {
         LogBuffer {
             open: None,
             full: VecDeque::new(),
             waiting: 0,
-            pool: Vec::new(),
-            pool_limit: limit / max_batch + in_flight,
+            buffers,
             max_batch,
             limit,
         }
     }
 
-    /// Maximum extent of a batch, bytes.
-    pub(super) fn max_batch(&self) -> usize {
-        self.max_batch
+    /// The smallest extent of a full batch, bytes, except at a segment's end.
+    pub(super) fn smallest_full_batch(&self) -> usize {
+        self.buffers.smallest_full()
     }
 
     /// Where the next record begins, if a batch is open.
@@ -86,7 +79,12 @@ impl LogBuffer {
     /// batch waits and nothing is promised, one append may exceed the limit: otherwise an append
     /// larger than the buffer could never be staged.
     pub(super) fn has_space(&self, bytes: usize, promised: usize) -> bool {
-        (self.full.is_empty() && promised == 0) || self.staged() + promised + bytes <= self.limit
+        let fits = self.staged() + promised + bytes <= self.limit;
+        match self.full.is_empty() {
+            true => promised == 0 || fits,
+            // The full batch gives its memory back once it is written.
+            false => fits && !self.buffers.is_exhausted(),
+        }
     }
 
     /// Stages the records of one atomic append. There must be buffer and prepared space for it.
@@ -117,7 +115,8 @@ impl LogBuffer {
         let mut source = SliceCursor { parts, at: 0 };
         let mut start = None;
         loop {
-            let open = self.open_batch(segments);
+            let wanted = FRAME_HEADER_LEN + rest.next_multiple_of(FRAME_ALIGN);
+            let open = self.open_batch(segments, wanted);
             let room = open.room();
             // A frame needs its header and, unless it ends the record, at least one unit of data.
             if room < FRAME_HEADER_LEN + rest.min(1).next_multiple_of(FRAME_ALIGN) {
@@ -152,15 +151,20 @@ impl LogBuffer {
         }
     }
 
-    /// The open batch; opens one if there is none. There must be prepared space.
-    fn open_batch(&mut self, segments: &mut SegmentQueue) -> &mut BatchBuilder {
-        if self.open.is_none() {
-            let batch = self.begin(segments, BatchKind::Data, None);
-            self.open = Some(batch);
+    /// The open batch, with memory for `wanted` bytes of frames if it may have that much; opens one if
+    /// there is none. There must be prepared space.
+    fn open_batch(&mut self, segments: &mut SegmentQueue, wanted: usize) -> &mut BatchBuilder {
+        let batch = match self.open.take() {
+            Some(batch) => batch,
+            None => self.begin(segments, BatchKind::Data, None),
+        };
+        let batch = self.open.insert(batch);
+        let used = BATCH_HEADER_LEN + batch.payload;
+        let needed = used.saturating_add(wanted).min(batch.capacity);
+        if needed > batch.buf.len() && !self.buffers.grow(&mut batch.buf, used, needed) {
+            batch.capacity = batch.buf.len();
         }
-        self.open
-            .as_mut()
-            .unwrap_or_else(|| unreachable!("just opened"))
+        batch
     }
 
     fn begin(
@@ -171,12 +175,8 @@ impl LogBuffer {
     ) -> BatchBuilder {
         let (segment, lsn, left) = segments.for_next_batch();
         let segment = segment.clone();
-        let buf = self
-            .pool
-            .pop()
-            .unwrap_or_else(|| AlignedBuf::zeroed(self.max_batch, BUFFER_ALIGN));
         BatchBuilder {
-            buf,
+            buf: self.buffers.take(),
             segment,
             lsn,
             capacity: self.max_batch.min(left),
@@ -233,13 +233,14 @@ impl LogBuffer {
         Some(batch)
     }
 
-    /// Returns buffers to the pool.
+    /// Takes back buffers of batches that were written.
     pub(crate) fn recycle(&mut self, bufs: Vec<AlignedBuf>) {
-        for buf in bufs {
-            if self.pool.len() < self.pool_limit {
-                self.pool.push(buf);
-            }
-        }
+        self.buffers.recycle(bufs);
+    }
+
+    /// Drops the buffers that no batch uses: the log is idle.
+    pub(crate) fn shrink(&mut self) {
+        self.buffers.shrink();
     }
 
     /// Drops all staged batches: the log has failed, and will not write them.

@@ -4,6 +4,7 @@
 //! in flight, written and durable, `schedule` decides what is written next.
 
 pub(crate) mod batch;
+pub(crate) mod buffers;
 pub(crate) mod completions;
 pub(crate) mod deadlines;
 pub(crate) mod lifecycle;
@@ -96,9 +97,9 @@ impl State {
     pub(crate) fn worst_case_end(&self, bytes: usize, smallest_segment: u64) -> Lsn {
         let appends = 1 + self.reservations.appends();
         let bytes = bytes.saturating_add(self.reservations.bytes());
-        let max_batch = self.buffer.max_batch();
+        let full_batch = self.buffer.smallest_full_batch();
         self.segments
-            .worst_case_end(self.tail(), appends, bytes, max_batch, smallest_segment)
+            .worst_case_end(self.tail(), appends, bytes, full_batch, smallest_segment)
     }
 
     /// Whether the log buffer takes an append of `bytes` beside what is promised. Otherwise the

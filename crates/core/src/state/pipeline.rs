@@ -258,6 +258,14 @@ impl WritePipeline {
         !self.unforced.is_empty()
     }
 
+    /// Whether no job runs and a barrier has covered all that was written.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.jobs.running == 0
+            && self.in_flight.is_empty()
+            && self.pending_sync.is_none()
+            && self.unforced.is_empty()
+    }
+
     /// Requests that everything below `end` reach `level`.
     pub(crate) fn request(&mut self, level: WaitLevel, end: Lsn) {
         let requested = match level {

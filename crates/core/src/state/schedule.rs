@@ -187,6 +187,7 @@ pub(crate) struct Parked {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::state::buffers::Buffers;
     use crate::state::completions::Completion;
     use crate::state::limits::InFlightLimits;
     use crate::state::log_buffer::LogBuffer;
@@ -234,7 +235,11 @@ mod tests {
             last_void: Lsn::ORIGIN,
         };
         State::new(
-            LogBuffer::new(MAX_BATCH, 4 * MAX_BATCH, 1),
+            LogBuffer::new(
+                MAX_BATCH,
+                4 * MAX_BATCH,
+                Buffers::new(MAX_BATCH, UNIT as usize, 1, None),
+            ),
             SegmentQueue::new(segment, VecDeque::new(), first),
             WritePipeline::new(identity, Guarantee::PowerLoss, true, anchor, first),
             Durability::Each { through: true },

@@ -102,7 +102,7 @@ impl SegmentQueue {
         tail: Lsn,
         appends: u64,
         bytes: usize,
-        max_batch: usize,
+        full_batch: usize,
         smallest_segment: u64,
     ) -> Lsn {
         // An earlier opening may have prepared segments with other options.
@@ -115,7 +115,7 @@ impl SegmentQueue {
                 )
             });
         // The smallest payload of a full batch, except for the one at a segment's end.
-        let least = (max_batch.min(smallest_segment as usize / 2)
+        let least = (full_batch.min(smallest_segment as usize / 2)
             - BATCH_HEADER_LEN
             - 2 * FRAME_ALIGN) as u64;
         // Each append may begin a batch of its own, and end in another.
@@ -138,6 +138,11 @@ impl SegmentQueue {
         since.get_or_insert(self.round);
         self.requested_end = self.requested_end.max(end);
         Ok(())
+    }
+
+    /// Appends have requested prepared space up to here.
+    pub(crate) fn requested_end(&self) -> Lsn {
+        self.requested_end
     }
 
     /// Requests one more segment, also after a failed attempt.

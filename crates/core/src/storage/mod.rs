@@ -12,6 +12,7 @@ pub(crate) mod reads;
 pub(crate) mod retired_files;
 pub(crate) mod segment;
 pub(crate) mod segment_header;
+pub(crate) mod segment_sizes;
 pub(crate) mod segments;
 pub(crate) mod voids;
 pub(crate) mod window;

@@ -4,6 +4,7 @@ use crate::error::{Error, Result};
 use crate::storage::builder::{RetireAction, Spare, retire};
 use crate::storage::ranges::{GivenUpRanges, overlap_any};
 use crate::storage::segment::Segment;
+use crate::storage::segment_sizes::SegmentSizes;
 use logforce_device::Directory;
 use logforce_device::sync::{AtomicU64, Mutex, MutexGuard};
 use logforce_format::planted;
@@ -11,12 +12,13 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, PoisonError};
 
 /// Which files become spares.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Reuse {
+#[derive(Clone, Copy)]
+pub(crate) struct Reuse<'a> {
     /// How many more spares are allowed.
     pub(crate) room: usize,
-    /// Only files of this length.
-    pub(crate) len: u64,
+    /// Only files that can be the next segment, which should have `wanted` bytes.
+    pub(crate) sizes: &'a SegmentSizes,
+    pub(crate) wanted: u64,
 }
 
 /// The unfinished work of truncations. If the system fails at it, the next truncation tries again:
@@ -82,7 +84,7 @@ impl RetiredFiles {
     pub(crate) fn finish(
         &self,
         dir: &Arc<dyn Directory>,
-        reuse: Reuse,
+        reuse: Reuse<'_>,
         add: impl FnOnce(&mut Vec<Spare>),
     ) -> (u64, Result<()>) {
         let mut unfinished = std::mem::take(&mut *self.lock());
@@ -106,7 +108,7 @@ impl Unfinished {
     fn finish(
         &mut self,
         dir: &Arc<dyn Directory>,
-        reuse: Reuse,
+        reuse: Reuse<'_>,
         given_up: &GivenUpRanges,
     ) -> (u64, Result<()>) {
         let mut failed = None;
@@ -115,7 +117,9 @@ impl Unfinished {
             let must_keep = planted!("given-up-is-reused", false, else is_given_up);
             let action = if must_keep {
                 RetireAction::Keep
-            } else if self.spares.len() < reuse.room && segment.header.len == reuse.len {
+            } else if self.spares.len() < reuse.room
+                && reuse.sizes.fits(segment.header.len, reuse.wanted)
+            {
                 RetireAction::Reuse
             } else {
                 RetireAction::Remove

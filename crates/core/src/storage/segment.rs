@@ -1,5 +1,6 @@
 //! The file of a segment, and a limit on the number of open files.
 
+use crate::environment::open_logs::OpenFiles;
 use crate::error::{Error, Result};
 use crate::storage::reads::{Lost, ReadResult};
 use logforce_device::sync::{Mutex, MutexGuard};
@@ -7,7 +8,7 @@ use logforce_device::{Access, Directory, File, OpenFile};
 use logforce_format::{Lsn, SegmentHeader};
 use std::collections::{BTreeSet, VecDeque};
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, PoisonError, Weak};
 
 /// Distance between the entries of a segment's index, bytes.
 const INDEX_STEP: u64 = 64 << 10;
@@ -113,9 +114,15 @@ impl Segment {
 
     /// Sets the file that the writer will use.
     pub(crate) fn set_writer(&self, file: Arc<dyn File>) {
-        let mut state = self.state();
-        state.file = Some(file);
-        state.writing = true;
+        let handles = {
+            let mut state = self.state();
+            state.file = Some(file);
+            state.writing = true;
+            state.handles.clone()
+        };
+        if let Some(handles) = handles {
+            handles.note_open();
+        }
     }
 
     /// The file open for writing; opens it if necessary.
@@ -150,6 +157,13 @@ impl Segment {
             Some(handles) => handles.opened(self),
             None => self.close_reader(),
         }
+    }
+
+    /// Takes the open file away from readers and from the writer, which open it again.
+    pub(crate) fn take_handle(&self) -> Option<Arc<dyn File>> {
+        let mut state = self.state();
+        state.writing = false;
+        state.file.take()
     }
 
     pub(crate) fn close_reader(&self) {
@@ -196,11 +210,26 @@ const MAX_OPEN: usize = 6;
 #[derive(Default)]
 pub(crate) struct Handles {
     recent: Mutex<VecDeque<Weak<Segment>>>,
+    /// Whether the log's files are open, for an environment's count.
+    watched: OnceLock<Arc<OpenFiles>>,
 }
 
 impl Handles {
+    /// Reports to an environment when files are opened.
+    pub(crate) fn report_to(&self, files: Arc<OpenFiles>) {
+        let _ = self.watched.set(files);
+        self.note_open();
+    }
+
+    fn note_open(&self) {
+        if let Some(files) = self.watched.get() {
+            files.note_open();
+        }
+    }
+
     /// Registers that `segment` is open, and closes another one if too many are.
     pub(crate) fn opened(&self, segment: &Arc<Segment>) {
+        self.note_open();
         let this = Arc::downgrade(segment);
         let oldest = {
             let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,5 +1,6 @@
 //! The set of segments of a log.
 
+use crate::environment::open_logs::OpenFiles;
 use crate::error::{Error, Result};
 use crate::names;
 use crate::storage::ranges::GivenUpRanges;
@@ -48,6 +49,11 @@ impl Segments {
             self.insert(Arc::new(Segment::new(dir.clone(), name, header)));
         }
         Ok(is_free)
+    }
+
+    /// Reports to an environment when files are opened.
+    pub(crate) fn report_to(&self, files: Arc<OpenFiles>) {
+        self.handles.report_to(files);
     }
 
     /// The segment that holds `lsn`.

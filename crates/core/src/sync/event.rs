@@ -60,6 +60,20 @@ impl Event {
     }
 }
 
+impl Event {
+    /// As [`Event::notify`], but wakes one waiter.
+    pub(crate) fn notify_one(&self, runtime: &dyn Runtime, why: Wake) {
+        if why.is_forgotten() {
+            return;
+        }
+        self.count.fetch_add(1, SeqCst);
+        total_order();
+        if self.sleepers.load(SeqCst) > 0 {
+            runtime.wake_one(&self.count);
+        }
+    }
+}
+
 /// How many events the jobs share. Two jobs on one event cost a spurious wake-up, nothing else.
 const EVENTS: usize = 64;
 

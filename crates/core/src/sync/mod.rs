@@ -6,6 +6,8 @@ pub(crate) mod event;
 mod loom_tests;
 pub(crate) mod offload;
 pub(crate) mod poison;
+pub(crate) mod pool;
 pub(crate) mod runtime_mutex;
 pub(crate) mod wake;
 pub(crate) mod wakers;
+pub(crate) mod work_event;

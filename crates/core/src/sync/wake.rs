@@ -116,6 +116,14 @@ reasons! {
         ClosingPreallocator = "close-wakes-no-preparer",
         /// The log is closed: other threads that close it as well.
         Closed = "wake-other-closers",
+        /// A thread of an environment's pool: a task is to run.
+        PoolWork = "wake-pool-for-work",
+        /// A thread of the pool: another one has taken a task, and leaves the next one or the timers.
+        PoolHandsOver = "",
+        /// The pool's threads, which end.
+        PoolStops = "wake-pool-to-stop",
+        /// A close that waits for the log's tasks.
+        TaskStepEnded = "wake-close-after-step",
     }
 }
 
@@ -149,6 +157,10 @@ reasons! {
         Alarm = "",
         /// The pause between two pieces while the preallocator fills a segment.
         FillPause = "",
+        /// A task for a thread of the pool.
+        PoolWork = "late-observe-pool",
+        /// The end of a task's step, for a close.
+        TaskStep = "late-observe-step",
         /// The next durable record.
         NextRecord = "late-observe-follower",
     }

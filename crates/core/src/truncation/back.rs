@@ -40,7 +40,7 @@ pub(crate) fn truncate_back(engine: &Engine, from: Lsn) -> Result<()> {
             if state.lifecycle.closing {
                 return Err(Error::Closed);
             }
-            let smallest = engine.config.options.segment_size;
+            let smallest = engine.config.sizes.first;
             if state.has_space_for_empty_batch() && state.keeps_promises_beside_a_batch(smallest) {
                 break state.place_empty_batch(BatchKind::Void, Some(from));
             }

@@ -166,11 +166,14 @@ impl Engine {
 /// Of the system; the next call tries again.
 pub(crate) fn finish_retired(engine: &Engine) -> Result<()> {
     let options = &engine.config.options;
+    // Before the lock of the spares: it asks for the time.
+    let wanted = engine.next_segment_len(0);
     let reuse = Reuse {
         room: options
             .max_spare_segments
             .saturating_sub(engine.files.spares().len()),
-        len: options.segment_size,
+        sizes: &engine.config.sizes,
+        wanted,
     };
     let add = |spares: &mut Vec<_>| engine.files.spares().append(spares);
     let (freed, finished) = engine.files.retired.finish(&engine.view.dir, reuse, add);

@@ -7,7 +7,7 @@ use logforce_device::DirectAlignment;
 use rustix::fs::{Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
 use rustix::io::Errno;
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
 pub use crate::unix::directory::{OsDirectory, make};
 
@@ -18,7 +18,7 @@ impl OpenDirectory {
             return Ok(*known);
         }
         // What could not be found out is not kept.
-        let found = facts::assumed_alignment(self.fd(), &self.path)?;
+        let found = facts::assumed_alignment(self.fd()?.as_fd(), &self.path)?;
         Ok(*self.assumed.get_or_init(|| found))
     }
 }
@@ -33,7 +33,7 @@ pub fn sync(dir: BorrowedFd<'_>) -> rustix::io::Result<()> {
 pub fn sync_parent(dir: &OpenDirectory) -> rustix::io::Result<()> {
     let parent = match uninterrupted(|| dir.parent()) {
         // A parent that may be passed but not read cannot be opened, nor synced alone.
-        Err(Errno::ACCESS) => return uninterrupted(|| rustix::fs::syncfs(dir.fd())),
+        Err(Errno::ACCESS) => return uninterrupted(|| rustix::fs::syncfs(&*dir.fd()?)),
         opened => opened?,
     };
     match uninterrupted(|| rustix::fs::fsync(&parent)) {

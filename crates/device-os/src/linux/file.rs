@@ -10,9 +10,7 @@ use logforce_device::{
     Access, Barrier, Completion, DirectAlignment, File, OpenFile, ReadSource, Ticket, Write,
     WriteQueue,
 };
-use rustix::fs::{
-    Advice, AtFlags, FallocateFlags, Mode, OFlags, SeekFrom, Timespec, Timestamps, UTIME_NOW,
-};
+use rustix::fs::{Advice, FallocateFlags, Mode, OFlags, SeekFrom, Timespec, Timestamps, UTIME_NOW};
 use rustix::io::{Errno, ReadWriteFlags};
 use std::io::{self, IoSlice};
 use std::num::NonZeroU64;
@@ -55,7 +53,7 @@ impl OsFile {
         let alignment = direct::alignment(cached.as_fd(), || dir.assumed_alignment());
         let alignment = alignment.map_err(|e| {
             if how.access == Access::CreateNew {
-                let _ = rustix::fs::unlinkat(dir.fd(), name, AtFlags::empty());
+                dir.take_back(name);
             }
             at(e, "ask for the direct I/O of", &path)
         })?;
@@ -77,7 +75,7 @@ impl OsFile {
                 Ok(fd) => file.direct = Some(fd),
                 Err(e) => {
                     if how.access == Access::CreateNew {
-                        let _ = rustix::fs::unlinkat(dir.fd(), name, AtFlags::empty());
+                        dir.take_back(name);
                     }
                     return Err(e);
                 }
@@ -117,7 +115,7 @@ impl OsFile {
     /// Works until the file is renamed, and never takes another file for this one.
     fn reopen_by_name(&self, flags: OFlags) -> rustix::io::Result<OwnedFd> {
         let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let fd = rustix::fs::openat(self.dir.fd(), &self.name, flags, Mode::empty())?;
+        let fd = rustix::fs::openat(&*self.dir.fd()?, &self.name, flags, Mode::empty())?;
         let (ours, found) = (rustix::fs::fstat(&self.cached)?, rustix::fs::fstat(&fd)?);
         if (ours.st_dev, ours.st_ino) != (found.st_dev, found.st_ino) {
             return Err(Errno::STALE);

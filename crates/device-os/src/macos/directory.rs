@@ -22,7 +22,7 @@ pub fn sync_parent(dir: &OpenDirectory) -> rustix::io::Result<()> {
     match dir.parent().and_then(|parent| sync(parent.as_fd())) {
         // A parent that may be passed but not read (a sandbox's, say) cannot be opened. To flush
         // the directory is to flush the device, and the journal in which its own entry is.
-        Err(Errno::ACCESS | Errno::PERM) => sync(dir.fd()),
+        Err(Errno::ACCESS | Errno::PERM) => sync(dir.fd()?.as_fd()),
         // Nothing that a crash could undo is in a directory that cannot be written to.
         Ok(()) | Err(Errno::ROFS) => Ok(()),
         Err(e) => Err(e),

@@ -8,7 +8,7 @@ use crate::unix::file;
 use logforce_device::{
     Access, Barrier, Completion, DirectAlignment, File, OpenFile, ReadSource, Ticket, Write,
 };
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::io;
 use std::ops::Range;
@@ -45,13 +45,13 @@ impl OsFile {
             let fail = |e: Errno| {
                 // Else it could not be made again. But not what somebody put in its place.
                 if how.access == Access::CreateNew && e != Errno::STALE {
-                    let _ = rustix::fs::unlinkat(dir.fd(), name, AtFlags::empty());
+                    dir.take_back(name);
                 }
                 at(e, "open for uncached I/O", &path)
             };
             let flags = file::access(how) | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-            let fd = uninterrupted(|| rustix::fs::openat(dir.fd(), name, flags, Mode::empty()))
-                .map_err(fail)?;
+            let open = || rustix::fs::openat(&*dir.fd()?, name, flags, Mode::empty());
+            let fd = uninterrupted(open).map_err(fail)?;
             let found = rustix::fs::fstat(&fd).map_err(fail)?;
             if (ours.st_dev, ours.st_ino) != (found.st_dev, found.st_ino) {
                 return Err(fail(Errno::STALE));

@@ -7,15 +7,16 @@ use logforce_device::{DirEntry, Directory, Facts, File, FileIdentity, OpenFile, 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 const FLAGS: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::CLOEXEC);
 
-/// A directory held open: what is done in it stays in it, whatever happens to its path.
+/// A directory. Held open: what is done in it stays in it, whatever happens to its path. Kept closed
+/// ([`Directory::keep_closed`]): each call opens it by its path.
 pub struct OsDirectory {
     pub open: Arc<OpenDirectory>,
 }
@@ -23,7 +24,8 @@ pub struct OsDirectory {
 /// The part that files keep alive.
 pub struct OpenDirectory {
     pub path: PathBuf,
-    fd: OwnedFd,
+    /// `None` if it is kept closed.
+    fd: Mutex<Option<Arc<OwnedFd>>>,
     pub identity: FileIdentity,
     way: Way,
     /// The alignment of direct I/O where the kernel does not tell it.
@@ -32,8 +34,29 @@ pub struct OpenDirectory {
 }
 
 impl OpenDirectory {
-    pub fn fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
+    /// An open descriptor.
+    pub fn fd(&self) -> rustix::io::Result<Arc<OwnedFd>> {
+        let held = self.fd.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(fd) = &*held {
+            return Ok(fd.clone());
+        }
+        drop(held);
+        // Known, or it would not be kept closed.
+        let path = self.way.absolute().unwrap_or(&self.path);
+        let fd = uninterrupted(|| rustix::fs::open(path, FLAGS, Mode::empty()))?;
+        let stat = uninterrupted(|| rustix::fs::fstat(&fd))?;
+        match identity_of(&stat) == self.identity {
+            true => Ok(Arc::new(fd)),
+            // Another directory has the path by now.
+            false => Err(Errno::NOENT),
+        }
+    }
+
+    /// Removes a file that was made and cannot be used.
+    pub fn take_back(&self, name: &str) {
+        if let Ok(dir) = self.fd() {
+            let _ = rustix::fs::unlinkat(&*dir, name, AtFlags::empty());
+        }
     }
 
     pub fn path_of(&self, name: &str) -> PathBuf {
@@ -43,7 +66,7 @@ impl OpenDirectory {
     /// `..` of the open directory, not the parent of the path: through a symbolic link only this
     /// one holds the entry.
     pub fn parent(&self) -> rustix::io::Result<OwnedFd> {
-        rustix::fs::openat(&self.fd, c"..", FLAGS, Mode::empty())
+        rustix::fs::openat(&*self.fd()?, c"..", FLAGS, Mode::empty())
     }
 }
 
@@ -60,7 +83,7 @@ impl OsDirectory {
         Ok(OsDirectory {
             open: Arc::new(OpenDirectory {
                 path: path.to_owned(),
-                fd,
+                fd: Mutex::new(Some(Arc::new(fd))),
                 identity: identity_of(&stat),
                 way: Way::new(path, &stat),
                 #[cfg(target_os = "linux")]
@@ -125,16 +148,20 @@ impl Directory for OsDirectory {
         // A listing that a signal interrupts is not to be gone on with: it is made anew.
         let names = uninterrupted(|| {
             // `read_from` opens the directory anew, so that two threads do not share a position.
-            rustix::fs::Dir::read_from(&self.open.fd)?
+            rustix::fs::Dir::read_from(&*self.open.fd()?)?
                 .map(|entry| entry.map(|e| e.file_name().to_owned()))
                 .collect::<rustix::io::Result<Vec<_>>>()
         });
+        let dir = self
+            .open
+            .fd()
+            .map_err(|e| at(e, "list the directory", path))?;
         let mut found = Vec::new();
         for name in names.map_err(|e| at(e, "list the directory", path))? {
             if name.as_c_str() == c"." || name.as_c_str() == c".." {
                 continue;
             }
-            let look = || rustix::fs::statat(&self.open.fd, &name, AtFlags::SYMLINK_NOFOLLOW);
+            let look = || rustix::fs::statat(&*dir, &name, AtFlags::SYMLINK_NOFOLLOW);
             let stat = match uninterrupted(look) {
                 Ok(stat) => stat,
                 // Removed since it was listed.
@@ -159,47 +186,58 @@ impl Directory for OsDirectory {
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         check(from)?;
         check(to)?;
-        let dir = &self.open.fd;
+        let at_path = |e| at(e, &format!("rename to {to}"), &self.open.path_of(from));
+        let dir = &*self.open.fd().map_err(at_path)?;
         let is_there = |name: &str| {
             let look = || rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW);
             uninterrupted(look).is_ok()
         };
-        again(|| rustix::fs::renameat(dir, from, dir, to), || is_there(to))
-            .map_err(|e| at(e, &format!("rename to {to}"), &self.open.path_of(from)))
+        again(|| rustix::fs::renameat(dir, from, dir, to), || is_there(to)).map_err(at_path)
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
         check(name)?;
+        let at_path = |e| at(e, "remove", &self.open.path_of(name));
+        let dir = &*self.open.fd().map_err(at_path)?;
         again(
-            || rustix::fs::unlinkat(&self.open.fd, name, AtFlags::empty()),
+            || rustix::fs::unlinkat(dir, name, AtFlags::empty()),
             || true,
         )
-        .map_err(|e| at(e, "remove", &self.open.path_of(name)))
+        .map_err(at_path)
     }
 
     fn sync(&self) -> io::Result<()> {
-        os::sync(self.open.fd()).map_err(|e| at(e, "sync the directory", &self.open.path))
+        let dir = self.open.fd();
+        dir.and_then(|dir| os::sync(dir.as_fd()))
+            .map_err(|e| at(e, "sync the directory", &self.open.path))
     }
 
     fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
         check(name)?;
         let path = self.open.path_of(name);
-        let call = || lock::take(self.open.fd(), name, &path);
+        let dir = self.open.fd().map_err(|e| at(e, "lock", &path))?;
+        let call = || lock::take(dir.as_fd(), name, &path);
         Ok(Box::new(take(self.open.identity, &path, call)?))
     }
 
     fn is_locked(&self, name: &str) -> io::Result<bool> {
         check(name)?;
         let path = self.open.path_of(name);
-        lock::is_taken(self.open.fd(), self.open.identity, name, &path)
+        let dir = self
+            .open
+            .fd()
+            .map_err(|e| at(e, "ask for the lock of", &path))?;
+        lock::is_taken(dir.as_fd(), self.open.identity, name, &path)
     }
 
     fn facts(&self) -> io::Result<Facts> {
-        facts::gather(self.open.fd(), &self.open.path)
+        let path = &self.open.path;
+        let dir = self.open.fd().map_err(|e| at(e, "look at", path))?;
+        facts::gather(dir.as_fd(), path)
     }
 
     fn free_space(&self) -> io::Result<u64> {
-        let stat = uninterrupted(|| rustix::fs::fstatvfs(&self.open.fd))
+        let stat = uninterrupted(|| rustix::fs::fstatvfs(&*self.open.fd()?))
             .map_err(|e| at(e, "ask for the free space of", &self.open.path))?;
         // What is reserved for root is left out for root as well; a quota is not looked at.
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
@@ -207,14 +245,25 @@ impl Directory for OsDirectory {
 
     fn whereabouts(&self) -> io::Result<Whereabouts> {
         let open = &self.open;
-        let leads = open.way.leads(open.fd(), open.identity);
+        let leads = open.way.leads(|| open.fd(), open.identity);
         leads.map_err(|e| at(e, "look for the directory", &open.path))
+    }
+
+    fn keep_closed(&self) {
+        // Without an absolute path it could not be found again.
+        if self.open.way.absolute().is_some() {
+            let mut held = self.open.fd.lock().unwrap_or_else(PoisonError::into_inner);
+            *held = None;
+        }
     }
 
     fn identity_of(&self, name: &str) -> io::Result<FileIdentity> {
         check(name)?;
-        let dir = self.open.fd();
-        uninterrupted(|| rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW))
+        let look = || {
+            let dir = self.open.fd()?;
+            rustix::fs::statat(&*dir, name, AtFlags::SYMLINK_NOFOLLOW)
+        };
+        uninterrupted(look)
             .map(|stat| identity_of(&stat))
             .map_err(|e| at(e, "look at", &self.open.path_of(name)))
     }

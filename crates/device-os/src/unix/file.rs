@@ -19,9 +19,11 @@ pub fn access(how: OpenFile) -> OFlags {
 pub fn open(dir: &OpenDirectory, name: &str, how: OpenFile) -> io::Result<OwnedFd> {
     let path = dir.path_of(name);
     let new = how.access == Access::CreateNew;
+    let doing = if new { "make" } else { "open" };
+    let fd = dir.fd().map_err(|e| at(e, doing, &path))?;
     if !new {
         // Before opening: to open a FIFO of that name would wait for its other end for ever.
-        let look = || rustix::fs::statat(dir.fd(), name, AtFlags::SYMLINK_NOFOLLOW);
+        let look = || rustix::fs::statat(&*fd, name, AtFlags::SYMLINK_NOFOLLOW);
         let stat = uninterrupted(look).map_err(|e| at(e, "open", &path))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             let irregular = io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file");
@@ -33,6 +35,5 @@ pub fn open(dir: &OpenDirectory, name: &str, how: OpenFile) -> io::Result<OwnedF
         flags |= OFlags::CREATE | OFlags::EXCL;
     }
     let mode = Mode::RUSR | Mode::WUSR;
-    uninterrupted(|| rustix::fs::openat(dir.fd(), name, flags, mode))
-        .map_err(|e| at(e, if new { "make" } else { "open" }, &path))
+    uninterrupted(|| rustix::fs::openat(&*fd, name, flags, mode)).map_err(|e| at(e, doing, &path))
 }

@@ -5,8 +5,9 @@ use super::error::uninterrupted;
 use logforce_device::{FileIdentity, Whereabouts};
 use rustix::fs::Stat;
 use rustix::io::Errno;
-use std::os::fd::BorrowedFd;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Below these a path is one of a process' open files, and goes when they are closed.
 const OF_DESCRIPTORS: [&str; 2] = ["/proc", "/dev/fd"];
@@ -38,10 +39,15 @@ impl Way {
         }
     }
 
-    /// Where it leads now, for the directory `identity` that is open as `dir`.
+    /// From the root, if it can be gone twice.
+    pub fn absolute(&self) -> Option<&Path> {
+        self.absolute.as_deref()
+    }
+
+    /// Where it leads now, for the directory `identity` that `open` gives.
     pub fn leads(
         &self,
-        dir: BorrowedFd<'_>,
+        open: impl FnOnce() -> rustix::io::Result<Arc<OwnedFd>>,
         identity: FileIdentity,
     ) -> rustix::io::Result<Whereabouts> {
         let found = self.absolute.as_deref().map(look);
@@ -60,7 +66,8 @@ impl Way {
             return answer;
         }
         // The path says nothing: only a directory without any name is certainly gone.
-        let now = uninterrupted(|| rustix::fs::fstat(dir))?;
+        let dir = open()?;
+        let now = uninterrupted(|| rustix::fs::fstat(&*dir))?;
         match answer {
             _ if self.counts_names && now.st_nlink == 0 => Ok(Whereabouts::Gone),
             Err(e) => Err(e),

@@ -155,7 +155,7 @@ pub(super) fn continue_truncated(world: &World, seed: u64) {
     world.disk.reboot(seed);
     SimRuntime::run(seed, |rt| {
         let system = world.disk.system(rt);
-        let opened = crate::model::open(&*system, true, world.options.clone());
+        let opened = crate::model::open(&*system, true, world.options.clone(), None);
         let log = opened.unwrap_or_else(|e| panic!("truncated, and damaged again: {e}"));
         let mut model = lock(&world.model).clone();
         model.adopt(&log);

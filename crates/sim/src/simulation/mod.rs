@@ -10,7 +10,9 @@ use crate::model::lock;
 use crate::workload::{
     Step, World, amounts_to, forget_reports, is_quiet, random_failing_calls, random_steps,
 };
-use logforce_core::{Error, ErrorKind, FileState, Guarantee, Method, OnDamage, Options};
+use logforce_core::{
+    EnvironmentOptions, Error, ErrorKind, FileState, Guarantee, Method, OnDamage, Options,
+};
 use logforce_testkit::{Failure, Fault, FaultKind, Rng, SimOptions, SimRuntime};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering::Relaxed;
@@ -45,6 +47,23 @@ fn random_options(rng: &mut Rng, disk: &SimOptions) -> (Options, u64) {
     (options, segment_size)
 }
 
+/// Lets segments begin small and grow, and draws an environment for the log. Drawn apart from the
+/// rest, so that the runs of known seeds stay what they were otherwise.
+fn share(world: &mut World, segment_size: u64, rng: &mut Rng) {
+    let unit = u64::from(world.disk.options().facts().write_unit());
+    if rng.one_in(3) {
+        let units = (segment_size / unit).max(4);
+        let first = unit * (4 + rng.below(units - 3));
+        world.options = world.options.clone().first_segment_size(first);
+    }
+    world.environment = rng.one_in(3).then(|| {
+        EnvironmentOptions::new()
+            .threads(2 + rng.below(3) as usize)
+            .memory(rng.pick(&[0, 64 << 10, 64 << 20]))
+            .open_logs(1)
+    });
+}
+
 fn random_threads(rng: &mut Rng) -> Vec<Vec<Step>> {
     if rng.one_in(2) {
         let count = 20 + rng.below(60);
@@ -72,6 +91,8 @@ struct Simulation {
     /// fails a run is what it would be without them.
     failing_rng: Rng,
     coverage: Coverage,
+    /// Draws what logs share.
+    sharing_rng: Rng,
     /// The device was made to panic.
     panics: bool,
     /// The size of the largest segments that the run had.
@@ -96,9 +117,11 @@ pub fn run(seed: u64) -> Coverage {
         rng,
         failing_rng: Rng::new(seed ^ 0x7b0b_13e5),
         coverage: Coverage::default(),
+        sharing_rng: Rng::new(seed ^ 0x51a2_ed00),
         panics: false,
         largest_segment,
     };
+    share(&mut run.world, largest_segment, &mut run.sharing_rng);
     let mut boot = 0;
     while run.coverage.power_cuts < POWER_CUTS || run.world.calls.load(Relaxed) < CALLS {
         if boot > 0 && run.rng.one_in(2) {
@@ -138,6 +161,7 @@ impl Simulation {
         self.world.disk.change(|o| o.physical_sector = physical);
         let (options, segment_size) = random_options(&mut self.rng, &self.world.disk.options());
         self.world.options = options;
+        share(&mut self.world, segment_size, &mut self.sharing_rng);
         self.largest_segment = self.largest_segment.max(segment_size);
     }
 

@@ -147,7 +147,7 @@ impl World {
             let system = self.disk.system(rt);
             let created = lock(&self.model).created;
             let options = self.options.clone().on_damage(on_damage);
-            let opened = open(&*system, created, options);
+            let opened = open(&*system, created, options, self.environment.as_ref());
             self.disk.stop_failing_calls();
             match opened {
                 Err(e) => {

@@ -11,7 +11,7 @@ pub use report::{Report, be_quiet, forget_reports, held_reports, hold_reports, i
 pub use steps::{Step, random_steps};
 
 use crate::model::{Model, Shared, lock, open};
-use logforce_core::{Error, ErrorKind, Log, Options, RecoveryCase};
+use logforce_core::{EnvironmentOptions, Error, ErrorKind, Log, Options, RecoveryCase};
 use logforce_device::{Runtime, System};
 use logforce_testkit::{Failure, SimDisk, SimOptions, SimRuntime, Snapshot};
 use std::sync::atomic::AtomicU64;
@@ -24,6 +24,8 @@ pub struct World {
     pub disk: SimDisk,
     /// What the log is opened with.
     pub options: Options,
+    /// The environment of its own in which the log is opened, if it has no threads of its own.
+    pub environment: Option<EnvironmentOptions>,
     /// The model of the log.
     pub model: Shared,
     /// For messages.
@@ -60,6 +62,7 @@ impl World {
         World {
             disk: SimDisk::new(disk, seed),
             options,
+            environment: None,
             model: Arc::new(Mutex::new(Model::default())),
             name: name.into(),
             calls: Arc::default(),
@@ -101,7 +104,8 @@ impl World {
     ) -> Result<(), Error> {
         let system = self.disk.system(rt);
         let created = lock(&self.model).created;
-        let log = open(&*system, created, self.options.clone())?;
+        let environment = self.environment.as_ref();
+        let log = open(&*system, created, self.options.clone(), environment)?;
         let mut model = lock(&self.model).clone();
         unless_cut(&self.disk, || model.verify(&*system, &log, failure))?;
         model.alone = threads.len() == 1;
@@ -159,7 +163,12 @@ impl World {
         failure: Failure,
     ) -> Result<Log, Error> {
         let created = lock(&self.model).created;
-        let log = open(&**system, created, self.options.clone())?;
+        let log = open(
+            &**system,
+            created,
+            self.options.clone(),
+            self.environment.as_ref(),
+        )?;
         let mut model = lock(&self.model).clone();
         model.verify(&**system, &log, failure);
         *lock(&self.model) = model;
@@ -210,7 +219,8 @@ impl World {
         SimRuntime::run(seed, |rt| {
             let system = self.disk.system(rt);
             let created = lock(&self.model).created;
-            let Ok(log) = open(&*system, created, self.options.clone()) else {
+            let environment = self.environment.as_ref();
+            let Ok(log) = open(&*system, created, self.options.clone(), environment) else {
                 return false;
             };
             // The checks only read. A power cut planned for a later operation must not hit them.

@@ -5,7 +5,8 @@ use super::{Step, World, amounts_to};
 use crate::model::{Shared, lock, open, read};
 use logforce_core::Options;
 use logforce_core::{
-    Acknowledged, Batch, CommitHandle, Error, ErrorKind, Log, Lsn, Policy, RecordRange,
+    Acknowledged, Batch, CommitHandle, EnvironmentOptions, Error, ErrorKind, Log, Lsn, Policy,
+    RecordRange,
 };
 use logforce_device::System;
 use logforce_testkit::{Failure, Rng, SimDisk, SimRuntime};
@@ -46,6 +47,7 @@ pub(super) struct Worker {
     disk: SimDisk,
     model: Shared,
     options: Options,
+    environment: Option<EnvironmentOptions>,
     calls: Arc<AtomicU64>,
     appended: Lsn,
     handles: Vec<CommitHandle>,
@@ -60,6 +62,7 @@ impl Worker {
             disk: world.disk.clone(),
             model: world.model.clone(),
             options: world.options.clone(),
+            environment: world.environment.clone(),
             calls: world.calls.clone(),
             appended: Lsn::ORIGIN,
             handles: Vec::new(),
@@ -366,7 +369,12 @@ impl Worker {
     }
 
     fn open(&mut self) -> Result<(), Error> {
-        let log = open(&*self.system, true, self.options.clone())?;
+        let log = open(
+            &*self.system,
+            true,
+            self.options.clone(),
+            self.environment.as_ref(),
+        )?;
         let mut model = lock(&self.model).clone();
         // Something may have failed in the background, unnoticed by any call.
         let failure = amounts_to(&self.disk, Failure::Process);

@@ -1,8 +1,10 @@
 //! Too little buffer space and too few prepared segments: every waiter is woken.
 
-use crate::harness::explore;
+use crate::harness::{explore, explore_by};
 use crate::world::{METHODS, Word, World, below, one_in, options, pick, record};
-use logforce_core::{CommitHandle, Error, ErrorKind, Log, Options, Policy};
+use logforce_core::{
+    CommitHandle, Environment, EnvironmentOptions, Error, ErrorKind, Log, Options, Policy,
+};
 use std::sync::Arc;
 
 /// Buffer space for two batches and no more.
@@ -185,6 +187,46 @@ fn a_callback_fills_up() {
         log.append(&record(2, 5_000)).expect("nothing fails");
         called.reaches(1);
         world.close(log).expect("nothing fails");
+    });
+}
+
+/// Callbacks of two logs fill up a third one of their environment, which has as many threads: one is
+/// left to prepare a segment for it.
+#[test]
+fn callbacks_fill_another_log() {
+    explore_by("callbacks_fill_another_log", 200, || {
+        let world = World::new();
+        // A pause in filling a segment for another log delays them, and ends by the clock.
+        let clock = world.rt.with_clock();
+        let shared = EnvironmentOptions::new().threads(2);
+        let environment = Environment::start(Arc::new(world.rt.clone()), &shared);
+        let environment = environment.expect("threads start");
+        let small = || {
+            narrow()
+                .segment_size(32 << 10)
+                .first_segment_size(32 << 10)
+                .environment(&environment)
+        };
+        let to = world.open_in("/to", small());
+        let from = [world.open_in("/a", small()), world.open_in("/b", small())];
+        let called = Word::new(&world);
+        for log in &from {
+            let (to, counter) = (to.clone(), called.clone());
+            let submitted = log.submit_then(&record(1, 40), Policy::Force, move |done| {
+                done.expect("nothing fails");
+                for n in 0..8 {
+                    to.append(&record(10 + n, 5_000)).expect("nothing fails");
+                }
+                drop(to);
+                counter.add();
+            });
+            submitted.expect("there is room");
+        }
+        called.reaches(2);
+        for log in from.into_iter().chain([to]) {
+            log.close().expect("nothing fails");
+        }
+        drop(clock);
     });
 }
 

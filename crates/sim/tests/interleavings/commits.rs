@@ -187,7 +187,7 @@ const LOCKS_OF_TWO_CALLS: u64 = LOCKS_OF_A_COMMIT + 1;
 fn locks_of_a_commit() {
     explore("locks of a commit", || {
         let world = World::new();
-        let log = world.open(options());
+        let log = world.open_alone(options());
         log.commit(&record(0, 40)).expect("nothing fails");
         world.rest();
         for n in 1..4 {

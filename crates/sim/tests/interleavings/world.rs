@@ -1,7 +1,10 @@
 //! One schedule's disk, runtime and log, and what must hold at each acknowledgement.
 
 use crate::medium::{Layer, Medium};
-use logforce_core::{Acknowledged, Error, Guarantee, Log, Lsn, Method, OpenMode, Options, Record};
+use logforce_core::{
+    Acknowledged, Environment, EnvironmentOptions, Error, Guarantee, Log, Lsn, Method, OpenMode,
+    Options, Record,
+};
 use logforce_device::sync::AtomicU32;
 use logforce_device::{Runtime, System};
 use logforce_testkit::{Points, ShuttleRuntime, SimDisk, SimOptions};
@@ -86,10 +89,32 @@ impl World {
         }
     }
 
+    /// Opens the log: one in four in an environment of its own.
     pub fn open(&self, options: Options) -> Log {
+        if !one_in(4) {
+            return self.open_alone(options);
+        }
+        let memory = pick(&[0, 64 << 20]);
+        let shared = EnvironmentOptions::new().threads(2).memory(memory);
+        let environment = Environment::start(Arc::new(self.rt.clone()), &shared);
+        let environment = environment.expect("threads start");
+        // It lasts for as long as the log.
+        let options = options
+            .first_segment_size(128 << 10)
+            .environment(&environment);
+        self.open_alone(options)
+    }
+
+    /// Opens the log with threads of its own.
+    pub fn open_alone(&self, options: Options) -> Log {
+        self.open_in(DIR, options)
+    }
+
+    /// Opens a log in this directory, with what these options say.
+    pub fn open_in(&self, dir: &str, options: Options) -> Log {
         let system = self.disk.system(&self.rt);
         let system: &dyn System = &*system;
-        Log::open(system, DIR, OpenMode::OpenOrCreate, options).expect("nothing fails in opening")
+        Log::open(system, dir, OpenMode::OpenOrCreate, options).expect("nothing fails in opening")
     }
 
     /// Lets time pass until no thread has work: the next segment is prepared.

@@ -9,6 +9,7 @@ mod common;
 mod crash;
 mod damage;
 mod device_failures;
+mod environments;
 mod fuzzed;
 mod geometry;
 mod headers;

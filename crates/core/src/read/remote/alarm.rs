@@ -32,7 +32,7 @@ struct State {
 }
 
 impl Shared {
-    fn with<T>(&self, f: impl FnOnce(&mut State) -> T) -> T {
+    fn with_state<T>(&self, f: impl FnOnce(&mut State) -> T) -> T {
         f(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -40,7 +40,7 @@ impl Shared {
         loop {
             let seen = self.changed.observe();
             let now = runtime.now();
-            let (ends, due, wait) = self.with(|state| match &state.next {
+            let (ends, due, wait) = self.with_state(|state| match &state.next {
                 Some((_, at)) if *at <= now => (state.ends, state.next.take(), None),
                 Some((_, at)) => (state.ends, None, Some(at.saturating_sub(now))),
                 None => (state.ends, None, None),
@@ -71,14 +71,14 @@ impl Alarm {
     pub(super) fn wake_after(&self, pause: Duration, waker: &Waker) {
         let at = self.runtime.now().saturating_add(pause);
         self.shared
-            .with(|state| state.next = Some((waker.clone(), at)));
+            .with_state(|state| state.next = Some((waker.clone(), at)));
         self.shared.changed.notify(&*self.runtime, Wake::AlarmSet);
     }
 }
 
 impl Drop for Alarm {
     fn drop(&mut self) {
-        let dropped = self.shared.with(|state| {
+        let dropped = self.shared.with_state(|state| {
             state.ends = true;
             state.next.take()
         });

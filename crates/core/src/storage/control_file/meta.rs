@@ -10,7 +10,7 @@ use crate::names;
 use crate::storage::durability::{Why, barrier};
 use crate::sync::poison::Poison;
 use logforce_device::sync::MutexGuard;
-use logforce_device::{AlignedBuf, Barrier, Directory, OpenFile};
+use logforce_device::{AlignedBuf, Barrier, Directory, File, OpenFile};
 use logforce_format::{
     CONTROL_FILE_LEN, Control, Lsn, MAX_META_LEN, META_SLOT_LEN, META_SLOT_OFFSETS, Meta,
     MetaReject, MetaSlots, RecoveryCase, newest_meta, planted,
@@ -150,22 +150,21 @@ impl ControlFile {
         let path = self.dir.path().join(names::CONTROL);
         let bytes = meta.encode();
         let _lock = self.update_lock.lock();
+        let file = self.file()?;
         if loaded.cached {
             // The slot is in the cache, and after a failed barrier the next barrier would not write
             // it: so writes it again. If the medium has these bytes already, that does no harm; if
             // not, the other slot is durable, because the writer had not begun with it.
-            write_slot(&*self.file, META_SLOT_OFFSETS[*slot], &bytes)
+            write_slot(&*file, META_SLOT_OFFSETS[*slot], &bytes)
                 .map_err(Error::io("write", &path))?;
         }
         // Before the other slot is written, which may be the only one on the medium.
-        self.file
-            .barrier(Barrier::Full)
+        file.barrier(Barrier::Full)
             .map_err(Error::io("sync", &path))?;
         if !both || loaded.cached {
-            write_slot(&*self.file, META_SLOT_OFFSETS[1 - slot], &bytes)
+            write_slot(&*file, META_SLOT_OFFSETS[1 - slot], &bytes)
                 .map_err(Error::io("write", &path))?;
-            self.file
-                .barrier(Barrier::Data)
+            file.barrier(Barrier::Data)
                 .map_err(Error::io("sync", &path))?;
         }
         *self.meta() = Some(meta.clone());
@@ -195,15 +194,16 @@ impl ControlFile {
             sequence: before.saturating_add(1),
             bytes: bytes.to_vec(),
         };
-        self.grow(poison)?;
+        let file = self.file()?;
+        self.grow(&*file, poison)?;
         let encoded = meta.encode();
         let both = META_SLOT_OFFSETS;
         let slots = planted!("metadata-in-one-slot", &both[..1], else &both[..]);
         for &offset in slots {
-            write_slot(&*self.file, offset, &encoded)
+            write_slot(&*file, offset, &encoded)
                 .map_err(Error::io("write", &path))
                 .and_then(|()| {
-                    let synced = barrier(&*self.file, Barrier::Data, Why::MetadataSlot);
+                    let synced = barrier(&*file, Barrier::Data, Why::MetadataSlot);
                     synced.map_err(Error::io("sync", &path))
                 })
                 .map_err(|e| poison.set(e))?;
@@ -218,24 +218,19 @@ impl ControlFile {
     }
 
     /// Extends the control file of an earlier version by the slots.
-    fn grow(&self, poison: &Poison) -> Result<()> {
+    fn grow(&self, file: &dyn File, poison: &Poison) -> Result<()> {
         let path = self.dir.path().join(names::CONTROL);
-        let len = self
-            .file
-            .len()
-            .map_err(Error::io("check the size of", &path))?;
+        let len = file.len().map_err(Error::io("check the size of", &path))?;
         if len >= CONTROL_FILE_LEN {
             return Ok(());
         }
-        self.file
-            .reserve(CONTROL_FILE_LEN)
+        file.reserve(CONTROL_FILE_LEN)
             .map_err(Error::io("reserve space in", &path))?;
         let zeroes = AlignedBuf::zeroed((CONTROL_FILE_LEN - len) as usize, META_SLOT_LEN);
-        write(&*self.file, len, zeroes).map_err(|e| poison.set(Error::io("fill", &path)(e)))?;
+        write(file, len, zeroes).map_err(|e| poison.set(Error::io("fill", &path)(e)))?;
         // A full barrier makes the size and the blocks durable before a slot is written after the
         // old end: from then on each change overwrites in place.
-        self.file
-            .barrier(Barrier::Full)
+        file.barrier(Barrier::Full)
             .map_err(|e| poison.set(Error::io("sync", &path)(e)))
     }
 }

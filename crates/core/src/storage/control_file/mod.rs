@@ -22,7 +22,8 @@ const _: () = assert!(CONTROL_SLOT_OFFSETS[1] == MAX_WRITE_UNIT as u64);
 /// crash leaves one valid slot, and a slot that decays later leaves the same contents in the other.
 pub(crate) struct ControlFile {
     dir: Arc<dyn Directory>,
-    file: Arc<dyn File>,
+    /// `None` in an environment, where it is opened for each change.
+    kept_open: Option<Arc<dyn File>>,
     /// Held across the write, so that sequence numbers reach the file in order.
     update_lock: RuntimeMutex,
     state: Mutex<(usize, Control)>,
@@ -143,19 +144,26 @@ impl ControlFile {
         dir: Arc<dyn Directory>,
         loaded: Loaded,
         runtime: Arc<dyn Runtime>,
+        keeps_open: bool,
     ) -> Result<Self> {
         let path = dir.path().join(names::CONTROL);
-        let file = dir
-            .open(names::CONTROL, OpenFile::WRITE)
-            .map_err(Error::io("open for writing", &path))?;
+        let file = open_for_writing(&dir)?;
         sync_loaded(&*file, &path, &loaded)?;
         Ok(ControlFile {
             dir,
-            file,
+            kept_open: keeps_open.then_some(file),
             update_lock: RuntimeMutex::new(runtime),
             state: Mutex::new((loaded.slot, loaded.control)),
             meta: Mutex::default(),
         })
+    }
+
+    /// The open file. Each change writes and forces through one of them.
+    fn file(&self) -> Result<Arc<dyn File>> {
+        match &self.kept_open {
+            Some(file) => Ok(file.clone()),
+            None => open_for_writing(&self.dir),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, (usize, Control)> {
@@ -195,12 +203,13 @@ impl ControlFile {
         control.sequence += 1;
         let path = self.dir.path().join(names::CONTROL);
         let encoded = control.encode();
+        let file = self.file()?;
         let both = planted!("control-in-one-slot", [slot, slot], else [1 - slot, slot]);
         for slot in both {
-            write_slot(&*self.file, CONTROL_SLOT_OFFSETS[slot], &encoded)
+            write_slot(&*file, CONTROL_SLOT_OFFSETS[slot], &encoded)
                 .map_err(Error::io("write", &path))
                 .and_then(|()| {
-                    let synced = barrier(&*self.file, Barrier::Data, Why::ControlSlot);
+                    let synced = barrier(&*file, Barrier::Data, Why::ControlSlot);
                     synced.map_err(Error::io("sync", &path))
                 })
                 .map_err(|e| poison.set(e))?;
@@ -208,6 +217,12 @@ impl ControlFile {
         *self.state() = (slot, control);
         Ok(())
     }
+}
+
+fn open_for_writing(dir: &Arc<dyn Directory>) -> Result<Arc<dyn File>> {
+    let path = dir.path().join(names::CONTROL);
+    dir.open(names::CONTROL, OpenFile::WRITE)
+        .map_err(Error::io("open for writing", path))
 }
 
 /// No log has so many openings, changes or bytes. An opening that finds a higher number must not

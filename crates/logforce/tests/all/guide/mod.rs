@@ -2,6 +2,7 @@
 //! so a page cannot show what does not compile.
 
 mod backup;
+mod many;
 mod pages;
 mod store;
 
@@ -14,9 +15,10 @@ use std::time::Duration;
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// What the code blocks of the pages are looked for in.
-const SOURCES: [&str; 5] = [
+const SOURCES: [&str; 6] = [
     include_str!("mod.rs"),
     include_str!("backup.rs"),
+    include_str!("many.rs"),
     include_str!("pages.rs"),
     include_str!("store.rs"),
     include_str!("../../../examples/quickstart.rs"),

@@ -1,0 +1,69 @@
+//! The writer and the preallocator of a log in an environment, as tasks of its pool.
+
+use crate::background::writer::{AfterTurn, WriterState};
+use crate::engine::Engine;
+use crate::engine::membership::Membership;
+use crate::sync::pool::{Kind, Next};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// Turns that a task takes in one step: the tasks of other logs wait meanwhile.
+const TURNS: usize = 16;
+
+/// Has the environment's pool run the log's writer and preallocator.
+pub(crate) fn start(engine: &Arc<Engine>, membership: &Membership) {
+    let pool = &membership.shared.pool;
+    let own = engine.clone();
+    let mut state = WriterState::new(engine);
+    let writer = pool.task(
+        Kind::Writer,
+        Box::new(move || guarded(&own, |engine| writer_step(engine, &mut state))),
+    );
+    let own = engine.clone();
+    let preallocator = pool.task(
+        Kind::Preallocator,
+        Box::new(move || guarded(&own, preallocator_step)),
+    );
+    membership.files.set_writer(writer.clone());
+    engine.events.writer.attach(writer.clone());
+    engine.events.preallocator.attach(preallocator.clone());
+    writer.schedule();
+    preallocator.schedule();
+}
+
+/// A step. If it panics, the log fails: callers that wait for space or for a submission would wait for
+/// ever.
+fn guarded(engine: &Arc<Engine>, step: impl FnOnce(&Arc<Engine>) -> Next) -> Next {
+    catch_unwind(AssertUnwindSafe(|| step(engine))).unwrap_or_else(|_| {
+        // The panic hook has reported it.
+        engine.unwound("write to");
+        let _own = engine.adopt_writer_thread();
+        engine.call_back(true);
+        Next::Done
+    })
+}
+
+fn writer_step(engine: &Arc<Engine>, state: &mut WriterState) -> Next {
+    let _own = engine.adopt_writer_thread();
+    engine.writer_wakes_up();
+    for _ in 0..TURNS {
+        match engine.writer_turn(state) {
+            AfterTurn::Continue => {}
+            AfterTurn::Sleep(until) => return Next::Wait(until),
+            AfterTurn::Stop => {
+                engine.end_writer(state.page());
+                return Next::Done;
+            }
+        }
+    }
+    Next::Again
+}
+
+fn preallocator_step(engine: &Arc<Engine>) -> Next {
+    let _own = engine.adopt_thread();
+    match engine.preallocator_turn() {
+        AfterTurn::Continue => Next::Again,
+        AfterTurn::Sleep(until) => Next::Wait(until),
+        AfterTurn::Stop => Next::Done,
+    }
+}

@@ -1,0 +1,432 @@
+//! A pool of threads that run tasks by steps: what the writer and the preallocator of many logs run in.
+//!
+//! A task runs in one thread at a time. Between its steps it waits to be scheduled, or for a time.
+
+use crate::sync::event::Event;
+use crate::sync::wake::{WaitFor, Wake};
+use logforce_device::sync::{Mutex, MutexGuard, thread_local};
+use logforce_device::{JoinHandle, Runtime};
+use logforce_format::planted;
+use std::cell::Cell;
+use std::collections::{BTreeSet, VecDeque};
+use std::io;
+use std::sync::{Arc, PoisonError, Weak};
+use std::time::Duration;
+
+/// What a task does after a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Another step, after the tasks that wait.
+    Again,
+    /// A step when it is scheduled, or at this time by the pool's clock.
+    Wait(Option<Duration>),
+    /// Nothing more.
+    Done,
+}
+
+/// A step of a task. It must not panic.
+pub(crate) type Step = Box<dyn FnMut() -> Next + Send>;
+
+/// The kinds of tasks. A thread at least is left for each kind: a writer may wait for a preallocator,
+/// in a callback of the owner's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Writer,
+    Preallocator,
+}
+
+/// The least number of threads: one for each kind.
+pub(crate) const MIN_THREADS: usize = 2;
+
+thread_local! {
+    /// The calling thread belongs to a pool.
+    static IN_POOL: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether the calling thread belongs to a pool: it must not wait for what only a pool does.
+pub(crate) fn is_pool_thread() -> bool {
+    IN_POOL.with(Cell::get)
+}
+
+/// The threads, and the tasks that wait for one.
+pub(crate) struct Pool {
+    runtime: Arc<dyn Runtime>,
+    state: Mutex<PoolState>,
+    /// Threads that wait for a task.
+    work: Event,
+    /// Threads that wait for the end of a task's step.
+    ended: Event,
+}
+
+#[derive(Default)]
+struct PoolState {
+    max_threads: usize,
+    /// Threads that were started.
+    started: usize,
+    threads: Vec<Box<dyn JoinHandle>>,
+    /// Threads that wait for a task.
+    idle: usize,
+    /// Until when one of them waits at most.
+    watch_until: Option<Duration>,
+    /// Tasks to run, of each kind.
+    queues: [VecDeque<Arc<Task>>; 2],
+    /// Threads that run a task, of each kind.
+    running: [usize; 2],
+    /// Tasks that wait for a time.
+    timers: BTreeSet<(Duration, TaskPointer)>,
+    next_number: u64,
+    stopping: bool,
+}
+
+/// A task in the set of timers, in the order of numbers.
+struct TaskPointer(u64, Weak<Task>);
+
+impl PartialEq for TaskPointer {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl Eq for TaskPointer {}
+
+impl PartialOrd for TaskPointer {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for TaskPointer {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.cmp(&other.0)
+    }
+}
+
+/// Work that a pool repeats.
+pub(crate) struct Task {
+    pool: Arc<Pool>,
+    kind: Kind,
+    number: u64,
+    /// Locked only under the pool's mutex.
+    state: Mutex<TaskState>,
+}
+
+struct TaskState {
+    phase: Phase,
+    /// Outside while a step runs.
+    step: Option<Step>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Until it is scheduled, or until this time.
+    Waiting(Option<Duration>),
+    Queued,
+    /// A step runs; `again`: it was scheduled meanwhile.
+    Running {
+        again: bool,
+    },
+    Done,
+}
+
+impl Pool {
+    /// A pool of at most `max_threads`. The first two start now, the others when there is work.
+    pub(crate) fn start(runtime: Arc<dyn Runtime>, max_threads: usize) -> io::Result<Arc<Pool>> {
+        let state = PoolState {
+            max_threads: max_threads.max(MIN_THREADS),
+            started: MIN_THREADS,
+            ..PoolState::default()
+        };
+        let pool = Arc::new(Pool {
+            runtime,
+            state: Mutex::new(state),
+            work: Event::default(),
+            ended: Event::default(),
+        });
+        for _ in 0..MIN_THREADS {
+            if let Err(e) = pool.start_thread() {
+                pool.stop();
+                return Err(e);
+            }
+        }
+        Ok(pool)
+    }
+
+    fn state(&self) -> MutexGuard<'_, PoolState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A task that takes its first step when it is scheduled.
+    pub(crate) fn task(self: &Arc<Self>, kind: Kind, step: Step) -> Arc<Task> {
+        let mut state = self.state();
+        state.next_number += 1;
+        Arc::new(Task {
+            pool: self.clone(),
+            kind,
+            number: state.next_number,
+            state: Mutex::new(TaskState {
+                phase: Phase::Waiting(None),
+                step: Some(step),
+            }),
+        })
+    }
+
+    /// How many threads it has.
+    pub(crate) fn threads(&self) -> usize {
+        self.state().started
+    }
+
+    /// Whether tasks of this kind wait for a thread.
+    pub(crate) fn is_busy(&self, kind: Kind) -> bool {
+        !self.state().queues[kind as usize].is_empty()
+    }
+
+    /// Ends the threads once they are idle. There must be no task any more.
+    pub(crate) fn stop(&self) {
+        self.state().stopping = true;
+        self.work.notify(&*self.runtime, Wake::PoolStops);
+    }
+
+    /// Waits for the end of the threads, after [`Pool::stop`]. Not if the caller is one of them.
+    pub(crate) fn join(&self) {
+        if is_pool_thread() {
+            return;
+        }
+        let threads = std::mem::take(&mut self.state().threads);
+        for thread in threads {
+            // A step that panics has failed its log.
+            let _ = thread.join();
+        }
+    }
+
+    /// Wakes or starts a thread for what was queued.
+    fn employ(self: &Arc<Self>, mut state: MutexGuard<'_, PoolState>, why: Wake) {
+        if state.idle > 0 || state.started == state.max_threads {
+            drop(state);
+            self.work.notify_one(&*self.runtime, why);
+            return;
+        }
+        state.started += 1;
+        drop(state);
+        if self.start_thread().is_err() {
+            // Where the system has no more threads, those that run will come to it.
+            self.state().started -= 1;
+        }
+    }
+
+    fn start_thread(self: &Arc<Self>) -> io::Result<()> {
+        let pool = self.clone();
+        let body = Box::new(move || pool.run());
+        let thread = self.runtime.spawn("logforce-pool", body)?;
+        self.state().threads.push(thread);
+        Ok(())
+    }
+
+    /// The body of a thread.
+    fn run(self: &Arc<Self>) {
+        IN_POOL.with(|in_pool| in_pool.set(true));
+        loop {
+            let seen = self.work.observe();
+            let now = self.runtime.now();
+            let mut state = self.state();
+            state.queue_due(now);
+            if let Some(task) = state.take() {
+                if state.has_work() || state.lacks_watch() && state.idle > 0 {
+                    // Another thread takes the next one, or looks after the timers: this step may
+                    // take long.
+                    self.employ(state, Wake::PoolHandsOver);
+                } else {
+                    drop(state);
+                }
+                task.run();
+                continue;
+            }
+            if state.stopping {
+                return;
+            }
+            let until = match state.lacks_watch() {
+                true => state.timers.first().map(|(at, _)| *at),
+                false => None,
+            };
+            state.watch_until = until.or(state.watch_until);
+            state.idle += 1;
+            drop(state);
+            let timeout = until.map(|at| at.saturating_sub(now));
+            self.work
+                .wait(&*self.runtime, seen, timeout, WaitFor::PoolWork);
+            let mut state = self.state();
+            state.idle -= 1;
+            if until.is_some() && state.watch_until == until {
+                state.watch_until = None;
+            }
+        }
+    }
+}
+
+impl PoolState {
+    /// Whether a thread may run a task of this kind now: one thread is left for the other kind.
+    fn may_run(&self, kind: usize) -> bool {
+        let spare = planted!("pool-full-of-one-kind", 0, else 1);
+        !self.queues[kind].is_empty() && self.running[kind] + spare < self.max_threads
+    }
+
+    /// Whether no idle thread wakes in time for the next timer.
+    fn lacks_watch(&self) -> bool {
+        match (self.timers.first(), self.watch_until) {
+            (None, _) => false,
+            (Some(_), None) => true,
+            (Some((at, _)), Some(until)) => *at < until,
+        }
+    }
+
+    fn has_work(&self) -> bool {
+        (0..self.queues.len()).any(|kind| self.may_run(kind))
+    }
+
+    /// Takes the next task, of the kind that fewer threads run.
+    fn take(&mut self) -> Option<Arc<Task>> {
+        let kinds = 0..self.queues.len();
+        let kind = kinds
+            .filter(|kind| self.may_run(*kind))
+            .min_by_key(|kind| self.running[*kind])?;
+        let task = self.queues[kind].pop_front()?;
+        self.running[kind] += 1;
+        Some(task)
+    }
+
+    /// Queues the tasks whose time has come.
+    fn queue_due(&mut self, now: Duration) {
+        while let Some((at, _)) = self.timers.first()
+            && *at <= now
+            && let Some((_, pointer)) = self.timers.pop_first()
+        {
+            if let Some(task) = pointer.1.upgrade() {
+                task.state().phase = Phase::Queued;
+                self.queues[task.kind as usize].push_back(task);
+            }
+        }
+    }
+}
+
+impl Task {
+    fn state(&self) -> MutexGuard<'_, TaskState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn timer(self: &Arc<Self>, at: Duration) -> (Duration, TaskPointer) {
+        (at, TaskPointer(self.number, Arc::downgrade(self)))
+    }
+
+    /// Whether tasks of the same kind wait for a thread.
+    pub(crate) fn keeps_others_waiting(&self) -> bool {
+        self.pool.is_busy(self.kind)
+    }
+
+    /// Has the pool run a step, after the one that runs now if there is one.
+    pub(crate) fn schedule(self: &Arc<Self>) {
+        let mut pool = self.pool.state();
+        let mut task = self.state();
+        match task.phase {
+            Phase::Waiting(until) => {
+                task.phase = Phase::Queued;
+                drop(task);
+                if let Some(at) = until {
+                    pool.timers.remove(&self.timer(at));
+                }
+                pool.queues[self.kind as usize].push_back(self.clone());
+                self.pool.employ(pool, Wake::PoolWork);
+            }
+            Phase::Running { .. } => {
+                if !planted!("task-scheduled-while-it-runs") {
+                    task.phase = Phase::Running { again: true };
+                }
+            }
+            Phase::Queued | Phase::Done => {}
+        }
+    }
+
+    /// Runs a step. The calling thread took the task from the queue.
+    fn run(self: &Arc<Self>) {
+        let step = {
+            let _pool = self.pool.state();
+            let mut task = self.state();
+            // Unless another thread has finished it since it was queued.
+            (task.phase == Phase::Queued)
+                .then(|| task.phase = Phase::Running { again: false })
+                .and_then(|()| task.step.take())
+        };
+        let Some(mut step) = step else {
+            self.pool.state().running[self.kind as usize] -= 1;
+            return;
+        };
+        let next = step();
+        let mut pool = self.pool.state();
+        pool.running[self.kind as usize] -= 1;
+        let mut task = self.state();
+        let again = task.phase == Phase::Running { again: true };
+        let mut over = None;
+        task.phase = match next {
+            Next::Done => Phase::Done,
+            Next::Wait(until) if !again => Phase::Waiting(until),
+            _ => Phase::Queued,
+        };
+        match task.phase {
+            Phase::Done => over = Some(step),
+            _ => task.step = Some(step),
+        }
+        let phase = task.phase;
+        drop(task);
+        match phase {
+            Phase::Queued => pool.queues[self.kind as usize].push_back(self.clone()),
+            Phase::Waiting(Some(at)) => {
+                pool.timers.insert(self.timer(at));
+            }
+            _ => {}
+        }
+        // This thread looks for work next. A task of this kind may have waited for its end.
+        drop(pool);
+        // What the step owns may close logs.
+        drop(over);
+        self.pool
+            .ended
+            .notify(&*self.pool.runtime, Wake::TaskStepEnded);
+    }
+
+    /// Ends the task: waits for the step that runs, and lets none begin. Returns whether there was
+    /// anything to end. Not from within a step of the same task.
+    pub(crate) fn finish(self: &Arc<Self>) -> bool {
+        loop {
+            let seen = self.pool.ended.observe();
+            let mut pool = self.pool.state();
+            let mut task = self.state();
+            match task.phase {
+                Phase::Done => return false,
+                Phase::Running { .. } => {
+                    drop(task);
+                    drop(pool);
+                    let ended = &self.pool.ended;
+                    ended.wait(&*self.pool.runtime, seen, None, WaitFor::TaskStep);
+                }
+                Phase::Waiting(until) => {
+                    if let Some(at) = until {
+                        pool.timers.remove(&self.timer(at));
+                    }
+                    task.phase = Phase::Done;
+                    let step = task.step.take();
+                    drop(task);
+                    drop(pool);
+                    drop(step);
+                    return true;
+                }
+                // The thread that takes it from the queue finds it done.
+                Phase::Queued => {
+                    task.phase = Phase::Done;
+                    let step = task.step.take();
+                    drop(task);
+                    drop(pool);
+                    drop(step);
+                    return true;
+                }
+            }
+        }
+    }
+}

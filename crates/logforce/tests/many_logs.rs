@@ -1,0 +1,185 @@
+//! Many logs in one environment: threads, descriptors and memory. Alone in its program: what is counted
+//! is the process'.
+#![cfg(target_os = "linux")]
+
+#[path = "all/common/mod.rs"]
+mod common;
+
+use common::record;
+use logforce::{
+    Environment, EnvironmentOptions, Guarantee, Log, OpenMode, Options, Policy, Record,
+};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+const LOGS: usize = 100;
+const OPEN_LOGS: usize = 8;
+const THREADS: usize = 3;
+
+/// One test at a time: each counts what the process has.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn count(dir: &str) -> usize {
+    std::fs::read_dir(dir).expect("it is Linux").count()
+}
+
+fn descriptors() -> usize {
+    // Less the one that lists them.
+    count("/proc/self/fd") - 1
+}
+
+fn threads() -> usize {
+    count("/proc/self/task")
+}
+
+/// Waits until `is_so`; a run that never gets there fails by what it shows.
+fn until(what: &str, environment: &Environment, is_so: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        let now = (environment.stats(), descriptors(), threads());
+        assert!(began.elapsed() < Duration::from_secs(60), "{what}: {now:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn options(environment: &Environment) -> Options {
+    Options::new()
+        .require(Guarantee::ProcessCrash)
+        .environment(environment)
+}
+
+fn open(paths: &[PathBuf], environment: &Environment) -> Vec<Log> {
+    let logs = logforce::open_many(paths, OpenMode::OpenOrCreate, &options(environment));
+    logs.into_iter().map(|log| log.expect("it opens")).collect()
+}
+
+fn records(log: &Log) -> Vec<Vec<u8>> {
+    let read = log.read_from(log.front_lsn()).expect("it is read");
+    read.map(|r: logforce::Result<Record>| r.expect("whole").data)
+        .collect()
+}
+
+fn size(dir: &Path) -> u64 {
+    let entries = std::fs::read_dir(dir).expect("listed").flatten();
+    entries.map(|e| e.metadata().expect("there").len()).sum()
+}
+
+#[test]
+fn idle_logs_cost_one_descriptor_each_and_no_thread() {
+    let _alone = alone();
+    let dir = tempfile::tempdir().expect("made");
+    let paths: Vec<_> = (0..LOGS).map(|n| dir.path().join(n.to_string())).collect();
+    let (files_before, threads_before) = (descriptors(), threads());
+    let limits = EnvironmentOptions::new()
+        .threads(THREADS)
+        .open_logs(OPEN_LOGS);
+    let environment = logforce::environment(&limits).expect("threads start");
+    let logs = open(&paths, &environment);
+    assert_eq!(environment.stats().logs, LOGS);
+    assert!(threads() <= threads_before + THREADS);
+
+    for (n, log) in logs.iter().enumerate() {
+        log.commit(record(n as u64, 100)).expect("durable");
+        let soon = |within| Policy::Interval { within };
+        log.commit_with(record(n as u64, 5_000), soon(Duration::from_millis(50)))
+            .expect("accepted");
+        log.commit_with(record(n as u64, 50), soon(Duration::from_millis(5)))
+            .expect("accepted");
+    }
+    until("all are idle", &environment, || {
+        environment.stats().logs_with_open_files == 0
+    });
+    assert!(
+        descriptors() <= files_before + LOGS,
+        "{} for {LOGS} logs",
+        descriptors() - files_before
+    );
+    assert!(threads() <= threads_before + THREADS);
+    assert_eq!(
+        environment.stats().memory,
+        0,
+        "nothing is kept for idle logs"
+    );
+    let largest = paths.iter().map(|p| size(p)).max();
+    assert!(largest < Some(1 << 20), "segments begin small: {largest:?}");
+
+    // Read while idle: the files are closed again afterwards.
+    for (n, log) in logs.iter().enumerate() {
+        let n = n as u64;
+        assert_eq!(
+            records(log),
+            [record(n, 100), record(n, 5_000), record(n, 50)]
+        );
+    }
+    until("closed after reading", &environment, || {
+        descriptors() <= files_before + LOGS
+    });
+
+    // All write, again and again: only some have their files open.
+    for round in 0..3 {
+        for log in &logs {
+            log.commit(record(round, 300)).expect("durable");
+        }
+        until("crowded", &environment, || {
+            environment.stats().logs_with_open_files <= OPEN_LOGS
+        });
+        assert!(descriptors() <= files_before + LOGS + 3 * OPEN_LOGS + 8);
+    }
+
+    // Without a close, as after a crash of the program, as far as one process can do that.
+    for log in logs {
+        log.close().expect("closed");
+    }
+    assert_eq!(environment.stats().logs, 0);
+    let logs = open(&paths, &environment);
+    for (n, log) in logs.iter().enumerate() {
+        let found = records(log);
+        assert_eq!(found.len(), 6, "log {n}");
+        assert_eq!(found[0], record(n as u64, 100));
+        assert_eq!(found[5], record(2, 300));
+    }
+    drop(logs);
+    drop(environment);
+    assert_eq!(threads(), threads_before, "they end with the environment");
+    assert_eq!(descriptors(), files_before);
+}
+
+/// Callbacks of some logs fill up another one: the threads of the pool are all in callbacks, and write
+/// for it themselves.
+#[test]
+fn callbacks_that_wait_for_another_log_go_on() {
+    let _alone = alone();
+    let dir = tempfile::tempdir().expect("made");
+    let environment =
+        logforce::environment(&EnvironmentOptions::new().threads(2)).expect("started");
+    let small = || {
+        options(&environment)
+            .segment_size(64 << 10)
+            .max_batch(16 << 10)
+            .buffer_size(16 << 10)
+    };
+    let to = logforce::create_new(dir.path().join("to"), small()).expect("opened");
+    let from: Vec<_> = (0..4)
+        .map(|n| logforce::create_new(dir.path().join(n.to_string()), small()).expect("opened"))
+        .collect();
+    let (done, results) = std::sync::mpsc::channel();
+    for log in &from {
+        let (to, done) = (to.clone(), done.clone());
+        log.submit_then(b"copy me", Policy::Force, move |acknowledged| {
+            acknowledged.expect("durable");
+            let copied = (0..20u64).try_for_each(|n| to.append(record(n, 12 << 10)).map(drop));
+            let _ = done.send(copied);
+        })
+        .expect("accepted");
+    }
+    for _ in &from {
+        let copied = results.recv_timeout(Duration::from_secs(60));
+        copied.expect("no callback waits for ever").expect("copied");
+    }
+    to.force(to.tail_lsn()).expect("durable");
+    assert_eq!(records(&to).len(), 80);
+}

@@ -1,0 +1,139 @@
+//! Several logs in one environment: each keeps what it acknowledged, whatever the others do.
+
+use logforce_core::{
+    Environment, EnvironmentOptions, Error, ErrorKind, Log, Lsn, OpenMode, Options, Policy,
+};
+use logforce_device::Runtime;
+use logforce_sim::model::small;
+use logforce_testkit::{Failure, Rng, SimDisk, SimOptions, SimRuntime};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+const LOGS: usize = 5;
+
+fn path(n: usize) -> String {
+    format!("/{n}")
+}
+
+fn environment(rt: &SimRuntime, rng: &mut Rng) -> Environment {
+    let limits = EnvironmentOptions::new()
+        .threads(2 + rng.below(3) as usize)
+        .memory(rng.pick(&[0, 32 << 10, 1 << 20]))
+        .open_logs(1 + rng.below(3) as usize);
+    Environment::start(Arc::new(rt.clone()), &limits).expect("simulated threads start")
+}
+
+fn open(disk: &SimDisk, rt: &SimRuntime, n: usize, options: Options) -> Result<Log, Error> {
+    Log::open(&*disk.system(rt), path(n), OpenMode::OpenOrCreate, options)
+}
+
+/// What one log has acknowledged, in order, and where.
+type Acknowledged = Vec<(Lsn, Vec<u8>)>;
+
+/// Commits and truncates; ends at the first error, which a cut of the power causes.
+fn work(log: &Log, mut rng: Rng, kept: &Mutex<Acknowledged>) -> Result<(), Error> {
+    for n in 0..25u64 {
+        let data = vec![n as u8; 1 + rng.below(6_000) as usize];
+        let policy = match rng.below(3) {
+            0 => Policy::Interval {
+                within: Duration::from_millis(1),
+            },
+            _ => Policy::Force,
+        };
+        let at = log.commit_with(&data[..], policy)?;
+        if policy == Policy::Force {
+            kept.lock().unwrap().push((at.start, data));
+        }
+        if rng.one_in(8) {
+            let front = log.truncate_front_at_most(log.durable_lsn())?;
+            kept.lock().unwrap().retain(|(start, _)| *start >= front);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn each_keeps_what_it_acknowledged_through_a_power_cut() {
+    let cuts = AtomicUsize::new(0);
+    for seed in 0..40 {
+        let mut rng = Rng::new(seed);
+        let disk = SimDisk::new(SimOptions::default(), seed);
+        let kept: Vec<Arc<Mutex<Acknowledged>>> = (0..LOGS).map(|_| Arc::default()).collect();
+        for boot in 0..3 {
+            disk.cut_at(200 + rng.below(1_200));
+            SimRuntime::run(seed ^ boot, |rt| {
+                let shared = environment(rt, &mut rng);
+                let mut joiners = Vec::new();
+                for (n, kept) in kept.iter().enumerate() {
+                    let options = small().first_segment_size(16 << 10).environment(&shared);
+                    let (disk, kept, rng) = (disk.clone(), kept.clone(), Rng::new(rng.bits()));
+                    let of = rt.clone();
+                    let body = move || {
+                        let ended = open(&disk, &of, n, options).and_then(|log| {
+                            work(&log, rng, &kept)?;
+                            log.close()
+                        });
+                        assert!(ended.is_ok() || disk.is_cut(), "{seed}: {ended:?}");
+                    };
+                    joiners.push(rt.spawn(&format!("user-{n}"), Box::new(body)).unwrap());
+                }
+                drop(shared);
+                for joiner in joiners {
+                    // A cut ends threads in the middle of their calls.
+                    assert!(joiner.join().is_ok() || disk.is_cut(), "{seed}");
+                }
+            });
+            cuts.fetch_add(usize::from(disk.is_cut()), SeqCst);
+            disk.crash(Failure::Power, None, rng.bits());
+            SimRuntime::run(seed ^ boot, |rt| {
+                let shared = environment(rt, &mut rng);
+                for (n, kept) in kept.iter().enumerate() {
+                    let log = open(&disk, rt, n, small().environment(&shared));
+                    let log = log.unwrap_or_else(|e| panic!("{seed}, log {n}: {e}"));
+                    for (start, data) in kept.lock().unwrap().iter() {
+                        let read = match log.read_at(*start) {
+                            // A truncation that was in progress at the cut.
+                            Err(e) if e.kind() == ErrorKind::Truncated => continue,
+                            read => read,
+                        };
+                        let read = read.unwrap_or_else(|e| panic!("{seed}, log {n}: {e}"));
+                        assert_eq!(&read.data, data, "{seed}, log {n}");
+                    }
+                    log.close().unwrap();
+                }
+            });
+        }
+    }
+    let cuts = cuts.into_inner();
+    assert!(cuts > 60, "only {cuts} of 120 boots were cut");
+}
+
+/// The log after a failure of one of them: the others go on.
+#[test]
+fn a_log_that_fails_fails_alone() {
+    for seed in 0..20 {
+        let disk = SimDisk::new(SimOptions::default(), seed);
+        SimRuntime::run(seed, |rt| {
+            let shared = environment(rt, &mut Rng::new(seed));
+            let logs: Vec<Log> = (0..LOGS)
+                .map(|n| open(&disk, rt, n, small().environment(&shared)).expect("opened"))
+                .collect();
+            disk.fail_at(0, logforce_testkit::Fault::Io);
+            let results: Vec<_> = logs.iter().map(|log| log.commit(b"x").is_err()).collect();
+            // Whichever call came first: the fault takes effect once.
+            assert!(
+                results.iter().filter(|failed| **failed).count() <= 1,
+                "{results:?}"
+            );
+            for log in &logs {
+                if let Err(e) = log.commit(b"y") {
+                    assert_eq!(e.kind(), ErrorKind::Poisoned, "{e}");
+                }
+            }
+            let failed = logs.into_iter().map(|log| log.close());
+            assert!(failed.filter(Result::is_err).count() <= 1);
+            assert_eq!(shared.stats().logs, 0);
+        });
+    }
+}
