@@ -1,27 +1,35 @@
 //! `logforce backup`.
 
-use crate::exit::{End, Usage};
-use crate::output::print;
+use crate::exit::End;
+use crate::output::{Sink, Target, print};
 use crate::pages;
+use crate::progress::Bar;
 use anyhow::{Context, bail};
 use logforce::Guarantee;
 use logforce::pages::{Error, Options};
 use logforce_measure::numbers::{bytes, count};
+use logforce_measure::progress::Progress;
 use std::path::PathBuf;
 
 const MORE: &str = "\
-FROM is opened as its owner opens it: what a crash left in its log is redone, and nobody else can open
-it meanwhile. So the program that has it open must make the backup itself, by logforce::pages::backup.
-TO holds the same pages under another id; check it with `logforce verify TO`, restore by opening it.
+A log may be in use: nothing is locked, and TO holds all records that its writer has proven durable so
+far (half a second old at most while it commits, unless an option says otherwise), under the same
+positions. A program that has the log open can make a complete backup itself, by Log::backup_to.
+
+A page file is opened as its owner opens it: what a crash left in its log is redone, and nobody else
+can open it meanwhile. So the program that has it open must make the backup itself, by
+logforce::pages::backup. TO holds the same pages under another id.
+
+Either is durable and read back when the command ends. Restore it by opening it, or a copy of it.
 
 Exit status: 0 done, 1 FROM is damaged, 2 unusable arguments, 4 failed. Unless it is 0, TO is removed
-again, as far as that goes.";
+again, as far as that goes; what a kill leaves opens as nothing, and the same command writes it anew.";
 
-/// Backs up a page file that no program has open.
+/// Backs up a log, or a page file that no program has open.
 #[derive(Debug, clap::Args)]
 #[command(after_help = MORE)]
 pub struct Args {
-    /// The page file's directory
+    /// The directory of the log or page file
     #[arg(value_name = "FROM")]
     from: PathBuf,
     /// The directory of the backup; it must be missing or empty
@@ -31,17 +39,40 @@ pub struct Args {
     #[arg(long, value_name = "GUARANTEE", value_parser = crate::salvage::parse_guarantee,
           default_value = "power-loss")]
     require: Guarantee,
+    /// Write the result as JSON to FILE; - for standard output
+    #[arg(long, value_name = "FILE")]
+    json: Option<Target>,
+}
+
+/// The result, for programs; `docs/cli-json.md`.
+#[derive(Debug, Default, serde::Serialize)]
+struct Report {
+    schema: &'static str,
+    version: u32,
+    from: String,
+    to: String,
+    /// "log" or "page file".
+    kind: &'static str,
+    /// Of a log: its first position.
+    front: Option<u64>,
+    /// Of a log: the exclusive end.
+    end: Option<u64>,
+    /// Of a log: bytes copied.
+    bytes: Option<u64>,
+    /// Of a page file: pages.
+    pages: Option<u64>,
+    /// Of a page file: the last commit in it.
+    commit: Option<u64>,
 }
 
 /// Backs up.
 pub fn run(args: Args) -> anyhow::Result<End> {
     let (from, to) = (args.from.display(), args.to.display());
-    if !pages::is_there(&args.from) && args.from.join("control").is_file() {
-        bail!(Usage(format!(
-            "{from} holds a log, and `logforce backup` is for page files: close the log and copy the directory, or see \
-             the guide's page on backup"
-        )));
+    if !pages::is_there(&args.from) {
+        return back_up_log(&args);
     }
+    let json = args.json.as_ref().map(Sink::open).transpose();
+    let json = json.context("--json")?;
     // It is read, and what its log holds is redone: no more is asked of the place than it has.
     let log = logforce::Options::new()
         .calibrate(false)
@@ -61,12 +92,61 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     drop(state);
     file.close().with_context(|| format!("closing {from}"))?;
     made?;
-    print(
-        &format!(
-            "{to} holds {} of {size} of {from}, up to commit {commit}\n",
-            count(page_count, "page")
-        ),
-        false,
-    )?;
+    let text = format!(
+        "{to} holds {} of {size} of {from}, up to commit {commit}\n",
+        count(page_count, "page")
+    );
+    let report = Report {
+        kind: "page file",
+        pages: Some(page_count),
+        commit: Some(commit),
+        ..Report::default()
+    };
+    finish(&args, &text, json, report)
+}
+
+fn back_up_log(args: &Args) -> anyhow::Result<End> {
+    let json = args.json.as_ref().map(Sink::open).transpose();
+    let json = json.context("--json")?;
+    let bar = Bar::new();
+    bar.doing("copying");
+    let made = logforce::backup(&args.from, &args.to, args.require, &mut |done, all| {
+        bar.fraction(done as f64 / all.max(1) as f64);
+    });
+    bar.clear();
+    let made = made?;
+    let (from, to) = (args.from.display(), args.to.display());
+    let text = format!(
+        "{to} holds {} of {from}, from LSN {} to {}\n",
+        bytes(made.bytes),
+        made.front,
+        made.end
+    );
+    let report = Report {
+        kind: "log",
+        front: Some(made.front.0),
+        end: Some(made.end.0),
+        bytes: Some(made.bytes),
+        ..Report::default()
+    };
+    finish(args, &text, json, report)
+}
+
+fn finish(args: &Args, text: &str, json: Option<Sink>, report: Report) -> anyhow::Result<End> {
+    print(text, args.json == Some(Target::Stdout))?;
+    if let Some(json) = json {
+        let report = Report {
+            schema: "logforce-backup",
+            version: 1,
+            from: args.from.display().to_string(),
+            to: args.to.display().to_string(),
+            ..report
+        };
+        json.fill(|out| {
+            serde_json::to_writer_pretty(&mut *out, &report).map_err(std::io::Error::from)?;
+            out.write_all(b"\n")
+        })
+        .context("--json")?;
+    }
     Ok(End::Done)
 }

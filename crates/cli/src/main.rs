@@ -50,15 +50,15 @@ Examples:
   logforce dump sales.log --limit 20  what is in it?
   logforce salvage sales.log saved    copy what can be read of a damaged log into a new one
 
-`stat`, `verify`, `dump` and `salvage` neither lock nor change what they read: a program may have the
-log or page file open meanwhile. `backup` needs a page file that is closed. `facts` writes nothing;
+`stat`, `verify`, `dump`, `salvage` and `backup` of a log neither lock nor change what they read: a
+program may have it open meanwhile. `backup` of a page file needs it closed. `facts` writes nothing;
 `calibrate` stores its result; `bench` and `powercut` write to the directory that they are given.
 Exit status: 0 done, 1 damage found (compare: slower than accepted), 2 unusable arguments,
 3 inconclusive (powercut), 4 failed, 130 interrupted.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Copy a page file that no program has open into a new one.
+    /// Copy a log that may be in use, or a page file that no program has open, into a new one.
     Backup(backup::Args),
     /// Measure what each commit method costs on this disk, and what it is worth.
     Bench(Box<bench::Args>),

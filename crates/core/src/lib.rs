@@ -17,6 +17,7 @@
 
 mod advisor;
 mod background;
+mod backup;
 mod batch;
 mod engine;
 mod environment;
@@ -37,6 +38,7 @@ mod truncation;
 mod types;
 
 pub use advisor::{Advisor, Observation, Question};
+pub use backup::{BackupProgress, BackupReport, backup};
 pub use batch::{Append, Batch};
 pub use environment::{Environment, EnvironmentOptions, EnvironmentStats};
 pub use error::{Damage, Error, ErrorKind, Result};
@@ -48,7 +50,7 @@ pub use logforce_format::{
     BatchKind, Epoch, LogId, Lsn, MAX_META_LEN, MAX_RECORD_LEN, RecoveryCase,
 };
 pub use metrics::{Counters, HistogramSnapshot, LiveStats, LiveSummary, Stats};
-pub use options::{OnDamage, OpenMode, Options};
+pub use options::{Modes, OnDamage, OpenMode, Options};
 pub use policy::Policy;
 pub use read::backward::BackwardReader;
 pub use read::follow::Follower;
@@ -57,6 +59,7 @@ pub use read::inspect::info::{BatchInfo, LogSummary, SegmentInfo, VerifyReport, 
 pub use read::read_only::ReadOnly;
 pub use read::reader::Reader;
 pub use read::remote::follower::ReadOnlyFollower;
+pub use recovery::lock_wait::wait_for_lock;
 pub use storage::given_up::GivenUp;
 #[doc(hidden)]
 pub use sync::offload::offload;

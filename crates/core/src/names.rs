@@ -5,6 +5,8 @@ use logforce_format::Lsn;
 pub(crate) const CONTROL: &str = "control";
 pub(crate) const CONTROL_NEW: &str = "control.tmp";
 pub(crate) const LOCK: &str = "lock";
+/// What becomes the control file of a backup when all else of it is durable.
+pub(crate) const BACKUP: &str = "control.backup";
 /// Results of calibration; its temporary files are `calibration-<16 digits>.tmp`.
 const CALIBRATION: &str = "calibration";
 /// Results of power cuts; its temporary files are named alike.
@@ -20,6 +22,7 @@ const SPARE: &str = ".spare";
 pub(crate) enum NameKind {
     Control,
     ControlNew,
+    Backup,
     Lock,
     Live,
     Segment,
@@ -123,6 +126,7 @@ pub(crate) fn kind(name: &str) -> NameKind {
     match name {
         CONTROL => NameKind::Control,
         CONTROL_NEW => NameKind::ControlNew,
+        BACKUP => NameKind::Backup,
         LOCK => NameKind::Lock,
         CALIBRATION | VERDICTS => NameKind::Evidence,
         LIVE => NameKind::Live,

@@ -2,11 +2,12 @@ use crate::advisor::Advisor;
 use crate::error::Bytes;
 use crate::error::{Error, Result};
 use crate::types::CheckpointDue;
-use logforce_device::{Guarantee, Method};
+use logforce_device::{Directory, Guarantee, Method};
 use logforce_format::{
     MAX_BATCH_LEN, MAX_SEGMENT_LEN, MAX_WRITE_UNIT, MIN_SEGMENT_LEN, SegmentHeader,
 };
 use std::any::Any;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -96,6 +97,31 @@ pub struct Options {
     pub(crate) max_log_size: Option<u64>,
     pub(crate) on_checkpoint_due: Option<CheckpointCallback>,
     pub(crate) environment: Option<InEnvironment>,
+    pub(crate) wait_for_lock: Duration,
+    pub(crate) modes: Modes,
+}
+
+/// Who may use a log's files, as permission bits of Unix. `None`: their owner only.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Modes {
+    /// Of files.
+    pub file: Option<u32>,
+    /// Of the directory.
+    pub directory: Option<u32>,
+}
+
+impl Modes {
+    /// Has the files in `dir` made so, and the directory itself if it `is_new`.
+    pub fn set_in(self, dir: &dyn Directory, is_new: bool) -> io::Result<()> {
+        if let Some(mode) = self.file {
+            dir.set_file_mode(mode);
+        }
+        match self.directory {
+            Some(mode) if is_new => dir.set_mode(mode),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Default for Options {
@@ -121,6 +147,8 @@ impl Default for Options {
             max_log_size: None,
             on_checkpoint_due: None,
             environment: None,
+            wait_for_lock: Duration::ZERO,
+            modes: Modes::default(),
         }
     }
 }
@@ -205,6 +233,45 @@ impl Options {
     pub fn buffer_size(mut self, bytes: usize) -> Self {
         self.buffer_size = bytes;
         self
+    }
+
+    /// How long an opening waits for another writer to close the log, before it fails with
+    /// [`Error::Locked`]. Default: not at all. For a restart in which the old process still ends.
+    pub fn wait_for_lock(mut self, at_most: Duration) -> Self {
+        self.wait_for_lock = at_most;
+        self
+    }
+
+    /// What [`wait_for_lock`](Self::wait_for_lock) was set to.
+    #[doc(hidden)]
+    pub fn waits_for_lock(&self) -> Duration {
+        self.wait_for_lock
+    }
+
+    /// The permission bits of the files that the log makes, as in `chmod`, whatever the umask says:
+    /// `0o640` lets the group read. With [`directory_mode`](Self::directory_mode) `0o750` a process
+    /// of another user can then open the log by [`ReadOnly`](crate::ReadOnly). At least `0o600`; the
+    /// default is that, less what the umask takes.
+    ///
+    /// Files that are there stay as they are: `chmod` those of an old log. The group is the one that
+    /// the system gives new files: set the directory's group and its set-group-id bit where it is to
+    /// be another one. Nothing changes on Windows, where files inherit the directory's access list.
+    pub fn file_mode(mut self, mode: u32) -> Self {
+        self.modes.file = Some(mode);
+        self
+    }
+
+    /// The permission bits of the log's directory, where this opening makes it. At least `0o700`, which
+    /// is the default; see [`file_mode`](Self::file_mode).
+    pub fn directory_mode(mut self, mode: u32) -> Self {
+        self.modes.directory = Some(mode);
+        self
+    }
+
+    /// What [`file_mode`](Self::file_mode) and [`directory_mode`](Self::directory_mode) were set to.
+    #[doc(hidden)]
+    pub fn modes(&self) -> Modes {
+        self.modes
     }
 
     /// What to do about damage. Default: [`OnDamage::Refuse`].
@@ -336,6 +403,19 @@ impl Options {
     pub(crate) fn resolve_write_unit(&self, device: u32) -> Result<u32> {
         let bad = |option, why: String| Err(Error::Option { option, why });
         let bytes = |n: u32| Bytes(n.into());
+        for (option, mode, least) in [
+            ("file_mode", self.modes.file, 0o600),
+            ("directory_mode", self.modes.directory, 0o700),
+        ] {
+            if let Some(mode) = mode.filter(|mode| mode & !0o777 != 0 || mode & least != least) {
+                return bad(
+                    option,
+                    format!(
+                        "0o{mode:o} is not from 0o{least:o} to 0o777 with all bits of the owner's"
+                    ),
+                );
+            }
+        }
         if let Some(unit) = self.write_unit
             && !(unit.is_power_of_two() && (MIN_WRITE_UNIT..=MAX_WRITE_UNIT).contains(&unit))
         {

@@ -9,7 +9,8 @@ use std::sync::Arc;
 /// This operating system.
 ///
 /// Every error carries the path it is about. Directories are made for their owner only (0700),
-/// files too (0600), both further narrowed by the umask; on Windows for their owner, the system and
+/// files too (0600), both further narrowed by the umask, unless a mode is set
+/// ([`Directory::set_mode`], [`Directory::set_file_mode`]); on Windows for their owner, the system and
 /// administrators.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OsSystem;

@@ -30,7 +30,8 @@ pub enum Access {
     Read,
     /// Reading and writing; the file must exist.
     Write,
-    /// Reading and writing; the file must not exist, and is made readable by its owner only.
+    /// Reading and writing; the file must not exist, and is made readable by its owner only, or with
+    /// the mode of [`Directory::set_file_mode`].
     CreateNew,
 }
 
@@ -123,6 +124,26 @@ pub trait Directory: Send + Sync {
     /// Holds no descriptor from now on: each call opens the directory by its path, and fails where
     /// that leads to another one. For a process with very many of them; a hint.
     fn keep_closed(&self) {}
+
+    /// The permission bits (`0o777`) of files that are made from now on, the lock file among them,
+    /// whatever the umask. Where the system has none (Windows) it does nothing.
+    fn set_file_mode(&self, mode: u32) {
+        let _ = mode;
+    }
+
+    /// Changes the permission bits (`0o777`) of the directory itself; others, such as set-group-id,
+    /// stay. Where the system has none (Windows) it does nothing.
+    fn set_mode(&self, mode: u32) -> io::Result<()> {
+        let _ = mode;
+        Ok(())
+    }
+
+    /// The system that the directory is of, for other directories of it.
+    ///
+    /// Directories that nothing is copied out of need not provide it.
+    fn system(&self) -> io::Result<Arc<dyn System>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 
     /// The identity of the file that has the name now; `NotFound` if none has.
     ///

@@ -2,7 +2,7 @@
 
 use crate::{
     Barrier, Completion, DirEntry, Directory, Facts, File, FileIdentity, OpenFile, ReadSource,
-    Ticket, Whereabouts, Write, WriteQueue,
+    System, Ticket, Whereabouts, Write, WriteQueue,
 };
 use std::io;
 use std::ops::Range;
@@ -82,6 +82,9 @@ forward! {
         fn free_space(&self) -> io::Result<u64>;
         fn whereabouts(&self) -> io::Result<Whereabouts>;
         fn keep_closed(&self);
+        fn set_file_mode(&self, mode: u32);
+        fn set_mode(&self, mode: u32) -> io::Result<()>;
+        fn system(&self) -> io::Result<Arc<dyn System>>;
         fn identity_of(&self, name: &str) -> io::Result<FileIdentity>;
     }
 }

@@ -42,13 +42,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use logforce_core::{
-    Acknowledged, Append, BackwardReader, Batch, BatchInfo, BatchKind, CheckpointDue, CommitHandle,
-    Counters, CutEvidence, CutResult, Damage, Environment, EnvironmentOptions, EnvironmentStats,
-    Epoch, Error, ErrorKind, Facts, FileState, Follower, ForceHandle, GivenUp, Guarantee,
-    HistogramSnapshot, Inspector, LiveStats, LiveSummary, Log, LogId, LogSummary, Lsn,
-    MAX_META_LEN, MAX_RECORD_LEN, Method, OnDamage, OpenMode, Options, Permit, Pin, Policy,
-    ReadOnly, ReadOnlyFollower, Reader, Record, RecordRange, RecordRef, RecoveryCase,
-    RecoveryReport, ReserveFuture, Result, SegmentInfo, Stats, Verdict, VerifyReport, Visit,
+    Acknowledged, Append, BackupProgress, BackupReport, BackwardReader, Batch, BatchInfo,
+    BatchKind, CheckpointDue, CommitHandle, Counters, CutEvidence, CutResult, Damage, Environment,
+    EnvironmentOptions, EnvironmentStats, Epoch, Error, ErrorKind, Facts, FileState, Follower,
+    ForceHandle, GivenUp, Guarantee, HistogramSnapshot, Inspector, LiveStats, LiveSummary, Log,
+    LogId, LogSummary, Lsn, MAX_META_LEN, MAX_RECORD_LEN, Method, OnDamage, OpenMode, Options,
+    Permit, Pin, Policy, ReadOnly, ReadOnlyFollower, Reader, Record, RecordRange, RecordRef,
+    RecoveryCase, RecoveryReport, ReserveFuture, Result, SegmentInfo, Stats, Verdict, VerifyReport,
+    Visit,
 };
 pub use many::{environment, open_many};
 
@@ -89,6 +90,25 @@ pub async fn open_async(path: impl AsRef<Path>, mode: OpenMode, options: Options
 /// may be writing it.
 pub fn read_only(path: impl AsRef<Path>) -> Result<ReadOnly> {
     ReadOnly::open(&logforce_device_os::OsSystem::new(), path)
+}
+
+/// Copies the log in `from`, which another process may be writing, into the directory `to`, which must
+/// be missing or empty: all that the writer has proven durable by a stamp, or, where nobody writes it,
+/// all that the next opening would recover. Of a log that this process has open use [`Log::backup_to`],
+/// which copies everything and holds the front meanwhile. `require`: what a sync must guarantee in `to`.
+/// `progress` is called with the bytes that are copied and all that will be.
+///
+/// # Errors
+/// Those of [`Log::backup_to`]. [`Error::Truncated`] if the writer truncates the log faster than it is
+/// copied, after six attempts.
+pub fn backup(
+    from: impl AsRef<Path>,
+    to: impl AsRef<Path>,
+    require: Guarantee,
+    progress: &mut BackupProgress<'_>,
+) -> Result<BackupReport> {
+    let system = logforce_device_os::OsSystem::new();
+    logforce_core::backup(&system, from.as_ref(), to.as_ref(), require, progress)
 }
 
 /// Opens the log in `path` for inspection, segment by segment: nothing is locked, changed or forced.

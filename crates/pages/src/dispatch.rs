@@ -8,7 +8,7 @@ use crate::header::HeaderSlots;
 use crate::logged::{LoggedCommit, LoggedStore, LoggedView};
 use crate::options::{CommitMode, Options};
 use crate::types::{Acknowledged, Stats};
-use logforce_core::{Guarantee, OpenMode, Policy};
+use logforce_core::{Guarantee, OpenMode, Policy, wait_for_lock};
 use logforce_device::System;
 use logforce_format::{PageFileHeader, PageFileKind, planted};
 use std::path::Path;
@@ -43,7 +43,12 @@ impl Store {
         options: Options,
     ) -> Result<Store> {
         options.check()?;
-        let data_dir = DataDir::open(system, path, mode)?;
+        let data_dir = wait_for_lock(
+            &*system.runtime(),
+            options.log.waits_for_lock(),
+            |opened| matches!(opened, Err(Error::Locked { .. })),
+            || DataDir::open(system, path, mode, options.log.modes()),
+        )?;
         let guarantee = data_dir.guarantee(options.require)?;
         if !data_dir.has_data()? {
             data_dir.check_no_backup()?;

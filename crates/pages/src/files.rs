@@ -1,7 +1,7 @@
 //! The files of a page file: their names, and what opening them needs.
 
 use crate::error::{Error, Result};
-use logforce_core::{Guarantee, OpenMode};
+use logforce_core::{Guarantee, Modes, OpenMode};
 use logforce_device::sync::Mutex;
 use logforce_device::{
     Barrier, Directory, Facts, File, FileState, ForceBy, OpenFile, Plan, Runtime, System,
@@ -40,7 +40,15 @@ pub(crate) struct DataDir {
 
 impl DataDir {
     /// Opens the directory, makes it where `mode` allows that, and takes its lock.
-    pub(crate) fn open(system: &dyn System, path: &Path, mode: OpenMode) -> Result<DataDir> {
+    pub(crate) fn open(
+        system: &dyn System,
+        path: &Path,
+        mode: OpenMode,
+        modes: Modes,
+    ) -> Result<DataDir> {
+        let is_missing = |e: std::io::Error| e.kind() == ErrorKind::NotFound;
+        let creates =
+            mode != OpenMode::OpenExisting && system.directory(path).err().is_some_and(is_missing);
         let dir = match mode {
             OpenMode::OpenExisting => system.directory(path).map_err(|e| match e.kind() {
                 ErrorKind::NotFound => Error::NoPageFile {
@@ -53,6 +61,7 @@ impl DataDir {
                 .make_directory(path)
                 .map_err(Error::io("make", path))?,
         };
+        (modes.set_in(&*dir, creates)).map_err(Error::io("change the mode of", path))?;
         let lock = dir.lock(LOCK).map_err(|e| match e.kind() {
             ErrorKind::WouldBlock => Error::Locked {
                 path: path.to_owned(),

@@ -184,8 +184,8 @@ impl Options {
     }
 
     /// Options of the log of a logged file, such as its method. The guarantee that it must have is that
-    /// of the page file. `calibrate` and `calibration_cache` hold for
-    /// copy-on-write files as well.
+    /// of the page file. `calibrate`, `calibration_cache`, `wait_for_lock` and the modes of files and
+    /// directory hold for the page file itself, of either kind, as well.
     pub fn log(mut self, options: logforce_core::Options) -> Self {
         self.log = options;
         self

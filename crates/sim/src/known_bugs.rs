@@ -549,6 +549,30 @@ pub const EXHAUSTIVE: &[KnownBug] = &[
         "a listing that is short is all there is",
     ),
     bug(
+        "backup-begun-unsynced",
+        "12: segments of a backup that nothing says to be unfinished",
+    ),
+    bug(
+        "backup-segment-unforced",
+        "1: a backup was reported as made, and a segment is not durable",
+    ),
+    bug(
+        "backup-names-unsynced",
+        "12: a backup opens and lacks a segment",
+    ),
+    bug(
+        "backup-done-unsynced",
+        "12: a backup was reported as made, and a crash takes it back",
+    ),
+    bug(
+        "backup-control-first",
+        "12: a backup opens before all of it is there",
+    ),
+    bug(
+        "backup-of-what-was-truncated",
+        "a truncation while a backup is made passes for damage",
+    ),
+    bug(
         "recovered-drop-believed",
         "pages that were dropped come back: a failed sync left that in the cache only",
     ),

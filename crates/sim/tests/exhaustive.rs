@@ -7,6 +7,7 @@
 /// Part of each test's name, so that a run of all tests can leave these out (`--skip exhaustive::`)
 /// and have them run beside the others.
 mod exhaustive {
+    mod backups;
     mod bits;
     mod expect;
     mod failing_calls;

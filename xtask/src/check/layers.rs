@@ -34,6 +34,7 @@ const CORE: &[(&str, &str)] = &[
     ("read", "readers, followers, inspection"),
     ("engine", "append, commit, publish"),
     ("truncation", "front, back, pins"),
+    ("backup", "a copy of a log while it is written"),
     ("background", "the log's own threads"),
     ("recovery", "from files to the parts of an engine"),
     ("log", "the public handle"),

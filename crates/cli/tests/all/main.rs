@@ -2,6 +2,7 @@
 //!
 //! One program: to link each file by itself took longer than to run it.
 
+mod backup;
 mod bench;
 #[cfg(feature = "databases")]
 mod bench_databases;

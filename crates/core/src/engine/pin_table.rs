@@ -164,6 +164,23 @@ impl PinTable {
         Ok(id)
     }
 
+    /// Adds a pin at the front, once no move of the front is in progress. Returns its number and
+    /// position.
+    pub(crate) fn add_at_front(&self, front: impl Fn() -> Lsn) -> (u64, Lsn) {
+        let _no_moves = self.turn.lock();
+        let at = front();
+        let mut table = self.table();
+        let id = table.next;
+        table.next += 1;
+        let state = PinState {
+            at,
+            holds_at: at,
+            broken: false,
+        };
+        table.pins.insert(id, state);
+        (id, at)
+    }
+
     /// The state of a pin.
     pub(crate) fn get(&self, id: u64) -> Option<PinState> {
         self.table().pins.get(&id).copied()

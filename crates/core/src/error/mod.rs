@@ -41,6 +41,14 @@ pub enum Error {
         /// The directory.
         path: PathBuf,
     },
+    /// A backup cannot be written there.
+    #[error("cannot write a backup into {}: {why}", path.display())]
+    BackupTarget {
+        /// The directory.
+        path: PathBuf,
+        /// Why not.
+        why: String,
+    },
     /// The directory holds files that are not a log's.
     #[error("{} is not a log directory: {why}", path.display())]
     NotALog {
@@ -58,7 +66,7 @@ pub enum Error {
         version: u16,
     },
     /// The log is open for writing already, in this process or another.
-    #[error("{} is open for writing already, in this process or in another: only one writer at a time. To read it meanwhile: logforce::read_only, or `logforce stat`", path.display())]
+    #[error("{} is open for writing already, in this process or in another: only one writer at a time. Wait for it by Options::wait_for_lock, or read it meanwhile by logforce::read_only or `logforce stat`", path.display())]
     Locked {
         /// The directory.
         path: PathBuf,
@@ -284,6 +292,7 @@ impl Error {
             Error::TooLarge { .. }
             | Error::NotABoundary { .. }
             | Error::Option { .. }
+            | Error::BackupTarget { .. }
             | Error::Path { .. } => ErrorKind::InvalidInput,
             Error::Truncated { .. } => ErrorKind::Truncated,
             Error::Voided { .. } => ErrorKind::Voided,
@@ -314,6 +323,7 @@ impl Error {
             | Error::NoLog { path, .. }
             | Error::AlreadyExists { path }
             | Error::NotALog { path, .. }
+            | Error::BackupTarget { path, .. }
             | Error::Path { path, .. }
             | Error::NewerFormat { path, .. }
             | Error::Locked { path }

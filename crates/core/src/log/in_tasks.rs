@@ -1,9 +1,11 @@
 //! Calls that block, for tasks.
 
+use crate::backup::BackupReport;
 use crate::error::Result;
 use crate::log::Log;
 use crate::sync::offload::offload;
 use logforce_format::Lsn;
+use std::path::Path;
 
 /// For tasks: the same calls, in a thread of their own each. That costs some 50 µs, which these do not
 /// notice: each forces something. Records have [`Log::commit_async`] and [`Log::reserve`], which need
@@ -37,6 +39,12 @@ impl Log {
     pub async fn set_meta_async(&self, bytes: &[u8]) -> Result<()> {
         let bytes = bytes.to_vec();
         self.in_thread(move |log| log.set_meta(&bytes)).await
+    }
+
+    /// As [`Log::backup_to`].
+    pub async fn backup_to_async(&self, to: impl AsRef<Path>) -> Result<BackupReport> {
+        let to = to.as_ref().to_owned();
+        self.in_thread(move |log| log.backup_to(to)).await
     }
 
     async fn in_thread<T: Send + 'static>(

@@ -1,5 +1,6 @@
 //! The public handle of a log.
 
+mod backup;
 mod checkpoint;
 mod close;
 mod given_up;
@@ -23,7 +24,7 @@ use crate::recovery;
 use crate::trace;
 use crate::truncation::back::truncate_back;
 use crate::truncation::front::{truncate_front, truncate_front_at_most};
-use crate::truncation::pin::{Pin, pin};
+use crate::truncation::pin::{Pin, pin, pin_front};
 use crate::types::Record;
 use crate::types::{Acknowledged, RecordRange, RecoveryReport};
 use logforce_device::{Guarantee, Method, System, Verdict};
@@ -92,8 +93,8 @@ impl Log {
     /// Waits while the log buffer is full and while a segment is prepared.
     ///
     /// # Errors
-    /// After any error the log has not accepted the record. [`Error::NoSpace`] and [`Error::Full`]
-    /// pass when space is made; [`Error::TooLarge`].
+    /// After any error the log has not accepted the record. [`Error::NoSpace`](crate::Error::NoSpace) and [`Error::Full`](crate::Error::Full)
+    /// pass when space is made; [`Error::TooLarge`](crate::Error::TooLarge).
     pub fn append(&self, mut records: impl Append) -> Result<RecordRange> {
         records.append_by(|records, placed| self.engine().append(records, placed))
     }
@@ -108,7 +109,7 @@ impl Log {
     /// several threads share device writes.
     ///
     /// # Errors
-    /// Those of [`Log::append`]. [`Error::Poisoned`]: whether the record is in the log is unknown
+    /// Those of [`Log::append`]. [`Error::Poisoned`](crate::Error::Poisoned): whether the record is in the log is unknown
     /// until it is opened again.
     pub fn commit(&self, records: impl Append) -> Result<Acknowledged> {
         self.commit_with(records, Policy::Force)
@@ -189,7 +190,7 @@ impl Log {
     }
 
     /// Voids every record from `from` on (the start or the end of a record), durably. Their LSNs
-    /// are not used again: reading there fails with [`Error::Voided`]. It may void records that
+    /// are not used again: reading there fails with [`Error::Voided`](crate::Error::Voided). It may void records that
     /// other threads append while it runs.
     pub fn truncate_back(&self, from: Lsn) -> Result<()> {
         let _in_progress = self.engine().begin_file_change()?;
@@ -201,10 +202,16 @@ impl Log {
     /// Holds the front at or below `lsn` (the start or the end of a durable append, not below
     /// [`Log::front_lsn`]) until the pin is dropped, advanced or broken.
     ///
-    /// [`Error::Truncated`] below the front, [`Error::NotABoundary`] within an append,
-    /// [`Error::Voided`] and [`Error::BeyondEnd`] as in reads.
+    /// [`Error::Truncated`](crate::Error::Truncated) below the front, [`Error::NotABoundary`](crate::Error::NotABoundary) within an append,
+    /// [`Error::Voided`](crate::Error::Voided) and [`Error::BeyondEnd`](crate::Error::BeyondEnd) as in reads.
     pub fn pin(&self, lsn: Lsn) -> Result<Pin> {
         pin(self.engine_arc(), lsn)
+    }
+
+    /// Holds the front where it is now. Unlike [`Log::pin`] at [`Log::front_lsn`], it does not fail while
+    /// another thread truncates: it waits for that.
+    pub fn pin_front(&self) -> Result<Pin> {
+        pin_front(self.engine_arc())
     }
 
     /// Follows the log from `from` on: the start or the end of a record, or [`Log::front_lsn`].
@@ -257,7 +264,7 @@ impl Log {
     }
 
     /// Forces everything, marks the log as closed cleanly, ends its threads and releases the lock.
-    /// Other clones return [`Error::Closed`] from then on.
+    /// Other clones return [`Error::Closed`](crate::Error::Closed) from then on.
     ///
     /// Dropping the last clone does the same, but cannot report a failure.
     pub fn close(self) -> Result<()> {

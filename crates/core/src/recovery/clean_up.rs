@@ -14,7 +14,9 @@ pub(super) fn clear(dir: &Arc<dyn Directory>) {
     for entry in dir.entries().unwrap_or_default() {
         let is_useless = names::is_trial(&entry.name)
             || names::is_set_aside(&entry.name) && entry.len == 0
-            || entry.name == names::CONTROL_NEW;
+            || entry.name == names::CONTROL_NEW
+            // A torn rename can leave a backup's control file both of its names.
+            || entry.name == names::BACKUP;
         if entry.is_file && is_useless {
             let _ = dir.remove(&entry.name);
         }

@@ -9,6 +9,7 @@
 
 mod clean_up;
 mod listing;
+pub(crate) mod lock_wait;
 mod opening;
 mod preflight;
 mod reconcile;
@@ -59,7 +60,13 @@ pub(crate) fn open(
     let creates =
         mode != OpenMode::OpenExisting && system.directory(path).err().is_some_and(is_missing);
     let on_damage = options.on_damage;
-    let opened = open_or_create(system, path, mode, options).map_err(|e| match e {
+    let opened = lock_wait::wait_for_lock(
+        &*system.runtime(),
+        options.wait_for_lock,
+        |opened| matches!(opened, Err(Error::Locked { .. })),
+        || open_or_create(system, path, mode, options.clone(), creates),
+    );
+    let opened = opened.map_err(|e| match e {
         // An opening returns the cause: there is no open log yet that could be poisoned.
         Error::Poisoned { cause, .. } => Arc::unwrap_or_clone(cause),
         // The caller used `OnDamage::Truncate` already: the error must not recommend it.
@@ -82,6 +89,7 @@ fn open_or_create(
     path: &Path,
     mode: OpenMode,
     options: Options,
+    creates: bool,
 ) -> Result<Parts> {
     let runtime = system.runtime();
     let dir = match mode {
@@ -90,6 +98,7 @@ fn open_or_create(
             .make_directory(path)
             .map_err(|e| unusable_directory(e, "make the directory", path))?,
     };
+    (options.modes.set_in(&*dir, creates)).map_err(Error::io("change the mode of", path))?;
     let metrics = Metrics::new(&*runtime);
     if options.environment.is_some() {
         // A directory takes a descriptor for as long as the log is open.

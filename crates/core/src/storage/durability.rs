@@ -35,6 +35,17 @@ pub(crate) enum Why {
     /// The other slot is overwritten next, or the call returns. Without it, a crash brings back the
     /// old metadata.
     MetadataSlot,
+    /// Segments get their names in the directory afterwards. Without it, a crash leaves segments that
+    /// nothing says to be an unfinished backup's.
+    BackupBegun,
+    /// The backup's control file lists the segment afterwards. Without it, a crash leaves a backup
+    /// that opens and lacks records.
+    BackupSegment,
+    /// The control file gets its name afterwards. Without it, a crash leaves a backup that opens and
+    /// lacks a segment.
+    BackupNames,
+    /// The call returns. Without it, a crash takes back a backup that was reported as made.
+    BackupDone,
 }
 
 impl Why {
@@ -50,6 +61,10 @@ impl Why {
             Why::NewControlFile => planted!("control-named-before-forced"),
             Why::RecoveredControl => planted!("control-not-settled"),
             Why::MetadataSlot => planted!("metadata-unforced"),
+            Why::BackupBegun => planted!("backup-begun-unsynced"),
+            Why::BackupSegment => planted!("backup-segment-unforced"),
+            Why::BackupNames => planted!("backup-names-unsynced"),
+            Why::BackupDone => planted!("backup-done-unsynced"),
         }
     }
 }

@@ -56,6 +56,16 @@ pub(crate) fn pin(engine: &Arc<Engine>, lsn: Lsn) -> Result<Pin> {
     }
 }
 
+/// Pins the front where it is; see `Log::pin_front`.
+pub(crate) fn pin_front(engine: &Arc<Engine>) -> Result<Pin> {
+    engine.view.check_process()?;
+    let (id, _) = engine.pins.add_at_front(|| engine.front());
+    Ok(Pin {
+        engine: engine.clone(),
+        id,
+    })
+}
+
 fn can_be_front(engine: &Engine, lsn: Lsn) -> Result<bool> {
     Ok(boundary(&engine.view, past_void(&engine.view, lsn)?)?.between_appends)
 }

@@ -5,7 +5,7 @@ use super::ofd;
 use crate::lock::is_ours;
 use crate::unix::lock::{find, make};
 use logforce_device::FileIdentity;
-use rustix::fs::AtFlags;
+use rustix::fs::{AtFlags, Mode};
 use rustix::io::Errno;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,8 +15,13 @@ use std::path::Path;
 pub type Held = OwnedFd;
 
 /// Locks the file `name` of `dir`; `None` if another process has.
-pub fn take(dir: BorrowedFd<'_>, name: &str, path: &Path) -> io::Result<Option<Held>> {
-    let file = make(dir, name, path)?;
+pub fn take(
+    dir: BorrowedFd<'_>,
+    name: &str,
+    mode: Option<Mode>,
+    path: &Path,
+) -> io::Result<Option<Held>> {
+    let file = make(dir, name, mode, path)?;
     match ofd::try_lock(file.as_fd()) {
         Ok(()) => Ok(Some(file)),
         Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(None),

@@ -4,7 +4,7 @@ use super::error::at;
 use crate::lock::is_ours;
 use crate::unix::lock::{find, make};
 use logforce_device::FileIdentity;
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, Mode, flock};
 use rustix::io::Errno;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -20,8 +20,13 @@ const PAUSE: Duration = Duration::from_millis(3);
 pub type Held = OwnedFd;
 
 /// Locks the file `name` of `dir`; `None` if another process has.
-pub fn take(dir: BorrowedFd<'_>, name: &str, path: &Path) -> io::Result<Option<Held>> {
-    let file = make(dir, name, path)?;
+pub fn take(
+    dir: BorrowedFd<'_>,
+    name: &str,
+    mode: Option<Mode>,
+    path: &Path,
+) -> io::Result<Option<Held>> {
+    let file = make(dir, name, mode, path)?;
     for attempt in 1.. {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => break,

@@ -3,12 +3,16 @@ use super::way::Way;
 use crate::lock::take;
 use crate::os::file::OsFile;
 use crate::os::{directory as os, facts, lock};
-use logforce_device::{DirEntry, Directory, Facts, File, FileIdentity, OpenFile, Whereabouts};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use crate::system::OsSystem;
+use logforce_device::{
+    DirEntry, Directory, Facts, File, FileIdentity, OpenFile, System, Whereabouts,
+};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, Stat};
 use rustix::io::Errno;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 const FLAGS: OFlags = OFlags::RDONLY
@@ -28,6 +32,8 @@ pub struct OpenDirectory {
     fd: Mutex<Option<Arc<OwnedFd>>>,
     pub identity: FileIdentity,
     way: Way,
+    /// Of new files; 0 if nobody has set one.
+    file_mode: AtomicU32,
     /// The alignment of direct I/O where the kernel does not tell it.
     #[cfg(target_os = "linux")]
     pub assumed: std::sync::OnceLock<Option<logforce_device::DirectAlignment>>,
@@ -59,6 +65,14 @@ impl OpenDirectory {
         }
     }
 
+    /// The permission bits for new files, if somebody has set some.
+    pub fn file_mode(&self) -> Option<Mode> {
+        match self.file_mode.load(Relaxed) {
+            0 => None,
+            mode => Some(Mode::from_raw_mode(mode as RawMode)),
+        }
+    }
+
     pub fn path_of(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
@@ -86,6 +100,7 @@ impl OsDirectory {
                 fd: Mutex::new(Some(Arc::new(fd))),
                 identity: identity_of(&stat),
                 way: Way::new(path, &stat),
+                file_mode: AtomicU32::new(0),
                 #[cfg(target_os = "linux")]
                 assumed: Default::default(),
             }),
@@ -216,7 +231,7 @@ impl Directory for OsDirectory {
         check(name)?;
         let path = self.open.path_of(name);
         let dir = self.open.fd().map_err(|e| at(e, "lock", &path))?;
-        let call = || lock::take(dir.as_fd(), name, &path);
+        let call = || lock::take(dir.as_fd(), name, self.open.file_mode(), &path);
         Ok(Box::new(take(self.open.identity, &path, call)?))
     }
 
@@ -255,6 +270,25 @@ impl Directory for OsDirectory {
             let mut held = self.open.fd.lock().unwrap_or_else(PoisonError::into_inner);
             *held = None;
         }
+    }
+
+    fn set_file_mode(&self, mode: u32) {
+        self.open.file_mode.store(mode, Relaxed);
+    }
+
+    fn set_mode(&self, mode: u32) -> io::Result<()> {
+        let change = || {
+            let dir = self.open.fd()?;
+            // As `chmod` does it, which leaves a directory its set-group-id: new files then have the
+            // group that the readers are in.
+            let special = Mode::from_raw_mode(rustix::fs::fstat(&*dir)?.st_mode & 0o7000);
+            rustix::fs::fchmod(&*dir, Mode::from_raw_mode(mode as RawMode) | special)
+        };
+        uninterrupted(change).map_err(|e| at(e, "change the mode of", &self.open.path))
+    }
+
+    fn system(&self) -> io::Result<Arc<dyn System>> {
+        Ok(Arc::new(OsSystem::new()))
     }
 
     fn identity_of(&self, name: &str) -> io::Result<FileIdentity> {

@@ -35,5 +35,14 @@ pub fn open(dir: &OpenDirectory, name: &str, how: OpenFile) -> io::Result<OwnedF
         flags |= OFlags::CREATE | OFlags::EXCL;
     }
     let mode = Mode::RUSR | Mode::WUSR;
-    uninterrupted(|| rustix::fs::openat(&*fd, name, flags, mode)).map_err(|e| at(e, doing, &path))
+    let file = uninterrupted(|| rustix::fs::openat(&*fd, name, flags, mode))
+        .map_err(|e| at(e, doing, &path))?;
+    if new && let Some(mode) = dir.file_mode() {
+        // Not by the call above, from whose mode the umask takes bits away.
+        uninterrupted(|| rustix::fs::fchmod(&file, mode)).map_err(|e| {
+            dir.take_back(name);
+            at(e, "change the mode of", &path)
+        })?;
+    }
+    Ok(file)
 }

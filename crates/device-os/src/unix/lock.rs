@@ -11,10 +11,26 @@ const FLAGS: OFlags = OFlags::CLOEXEC
     .union(OFlags::NOFOLLOW)
     .union(OFlags::NONBLOCK);
 
-/// Opens the file `name` of `dir` to lock it, and makes it if need be.
-pub fn make(dir: BorrowedFd<'_>, name: &str, path: &Path) -> io::Result<OwnedFd> {
+/// Opens the file `name` of `dir` to lock it, and makes it if need be: with this mode, or for its owner
+/// only.
+pub fn make(
+    dir: BorrowedFd<'_>,
+    name: &str,
+    mode: Option<Mode>,
+    path: &Path,
+) -> io::Result<OwnedFd> {
     let flags = FLAGS | OFlags::RDWR | OFlags::CREATE;
-    uninterrupted(|| rustix::fs::openat(dir, name, flags, Mode::RUSR | Mode::WUSR))
+    let make = |flags| rustix::fs::openat(dir, name, flags, Mode::RUSR | Mode::WUSR);
+    let with_mode = |mode| {
+        // Only of one that this call makes: what somebody has changed since stays so.
+        let file = match make(flags | OFlags::EXCL) {
+            Err(Errno::EXIST) => return make(flags),
+            made => made?,
+        };
+        rustix::fs::fchmod(&file, mode)?;
+        Ok(file)
+    };
+    uninterrupted(|| mode.map_or_else(|| make(flags), with_mode))
         .map_err(|e| at(e, "open the lock file", path))
 }
 

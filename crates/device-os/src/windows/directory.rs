@@ -3,8 +3,9 @@ use super::file::OsFile;
 use super::handle::{self, How, SHARE_ALL};
 use super::{facts, flush, lock, names, path, volume};
 use crate::lock::take;
+use crate::system::OsSystem;
 use logforce_device::{
-    DirEntry, DirectAlignment, Directory, Facts, File, FileIdentity, OpenFile, Whereabouts,
+    DirEntry, DirectAlignment, Directory, Facts, File, FileIdentity, OpenFile, System, Whereabouts,
 };
 use std::ffi::OsString;
 use std::io;
@@ -331,6 +332,10 @@ impl Directory for OsDirectory {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Whereabouts::Gone),
             Err(e) => Err(at(e, "look for the directory", &self.open.path)),
         }
+    }
+
+    fn system(&self) -> io::Result<Arc<dyn System>> {
+        Ok(Arc::new(OsSystem::new()))
     }
 
     fn identity_of(&self, name: &str) -> io::Result<FileIdentity> {

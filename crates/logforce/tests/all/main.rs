@@ -3,6 +3,8 @@
 //! One program: to link each file by itself took longer than to run it.
 
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
+mod access;
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod asynchronous;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod basics;

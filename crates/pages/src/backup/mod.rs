@@ -13,7 +13,7 @@ use crate::error::{Error, Result, is_no_space};
 use crate::files::{BACKUP_NEW, DATA, DataDir, LOCK, LOG, MAP};
 use crate::header::HeaderSlots;
 use crate::logged::open::meta_of;
-use logforce_core::{ErrorKind as LogErrorKind, Guarantee, Log, OpenMode};
+use logforce_core::{ErrorKind as LogErrorKind, Guarantee, Log, Modes, OpenMode};
 use logforce_device::{Barrier, OpenFile, System};
 use logforce_format::{LoggedState, PageFileHeader, PageFileId, PageFileKind, planted};
 use places::PlaceWriter;
@@ -50,7 +50,7 @@ pub(crate) fn make(
         Err(e) if e.kind() == ErrorKind::NotADirectory => return Err(exists()),
         Err(e) => return Err(Error::io("open", path)(e)),
     }
-    let data_dir = DataDir::open(system, path, OpenMode::CreateNew)?;
+    let data_dir = DataDir::open(system, path, OpenMode::CreateNew, Modes::default())?;
     // Once more with the lock: another backup may have ended there in between.
     let entries = data_dir.dir.entries().map_err(Error::io("list", path))?;
     if entries.iter().any(|e| e.name != LOCK) {

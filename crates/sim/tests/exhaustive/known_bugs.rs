@@ -3,8 +3,10 @@
 use logforce_sim::known_bugs::EXHAUSTIVE;
 use std::process::Command;
 
+const BACKUP_CRASHES: &str = "backups::a_crash_at_every_operation";
+
 /// The tests that are asked, by bug: the others would take their time over nothing.
-const SUSPECTS: [(&str, &str); 19] = [
+const SUSPECTS: [(&str, &str); 25] = [
     (
         "header-checksum-ignored",
         "bits::every_bit_of_a_crashed_log",
@@ -52,6 +54,15 @@ const SUSPECTS: [(&str, &str); 19] = [
     (
         "listing-believed",
         "failing_calls::every_call_on_a_closed_log",
+    ),
+    ("backup-begun-unsynced", BACKUP_CRASHES),
+    ("backup-segment-unforced", BACKUP_CRASHES),
+    ("backup-names-unsynced", BACKUP_CRASHES),
+    ("backup-done-unsynced", BACKUP_CRASHES),
+    ("backup-control-first", BACKUP_CRASHES),
+    (
+        "backup-of-what-was-truncated",
+        "backups::a_truncation_at_every_step",
     ),
     (
         "recovered-drop-believed",

@@ -2,6 +2,7 @@
 //!
 //! By subject; what they have in common is in the crate itself.
 
+mod backups;
 mod cap;
 mod command;
 mod committers;

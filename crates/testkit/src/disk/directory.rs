@@ -182,6 +182,13 @@ impl SimDirectory {
 }
 
 impl Directory for SimDirectory {
+    fn system(&self) -> io::Result<Arc<dyn System>> {
+        Ok(Arc::new(SimSystem {
+            disk: self.at.disk.clone(),
+            runtime: self.at.runtime.clone(),
+        }))
+    }
+
     fn path(&self) -> &Path {
         &self.path
     }

@@ -273,6 +273,49 @@ impl Inspector {
         ))
     }
 
+    /// The log in `dir` whose control file is yet to be written: a backup.
+    pub(crate) fn of_copy(dir: Arc<dyn Directory>, control: Control) -> Result<Inspector> {
+        let listing = list(&dir, control.log_id)?;
+        check_bounds(&listing.segments, &control, dir.path())?;
+        Ok(Inspector {
+            headerless: Vec::new(),
+            control_whole: true,
+            bounds_known: true,
+            meta: LoadedMeta::none(),
+            in_use: false,
+            listing,
+            unlisted: Vec::new(),
+            dir,
+            control,
+        })
+    }
+
+    /// Where a copy of the log can end, and its segments: the last boundary between appends of what
+    /// readers see. Fails on damage at the end of the log.
+    pub(crate) fn end_for_copy(&self) -> Result<(Anchor, Segments)> {
+        let segments = self.walk_segments();
+        let path = self.dir.path();
+        if let Some(&(lsn, _)) = gaps(&segments, &self.control).first() {
+            let lost = lost_segment(path, &segments, lsn, &self.control);
+            return Err(Error::Damaged(Box::new(lost)));
+        }
+        let start = anchor_state(&self.control);
+        let (control, whole) = (&self.control, self.control_whole);
+        let end = find_end(&segments, control, start, whole, path, OnDamage::Truncate)?;
+        check_end(end.lost.as_ref(), self.in_use)?;
+        let boundary = match self.in_use {
+            true => end.reread_append_boundary,
+            false => end.append_boundary,
+        };
+        let anchor = Anchor {
+            lsn: boundary.at,
+            prev_crc: boundary.prev_crc.unwrap_or(control.first_prev_crc),
+            epoch: boundary.epoch.unwrap_or_default(),
+            last_void: boundary.last_void.unwrap_or(Lsn::ORIGIN),
+        };
+        Ok((anchor, segments))
+    }
+
     /// Runs `read` on the log in `dir`, again if a writer has changed the log meanwhile: it may
     /// have removed the very segment that it reads.
     pub(crate) fn read_stable<T>(

@@ -31,6 +31,15 @@ pub(crate) struct LoadedMeta {
 }
 
 impl LoadedMeta {
+    /// Metadata that was never set.
+    pub(crate) fn none() -> LoadedMeta {
+        LoadedMeta {
+            slots: MetaSlots::Never,
+            cached: false,
+            known: true,
+        }
+    }
+
     /// Loads the metadata without a valid control slot: if there is none, that proves nothing.
     pub(crate) fn salvaged(dir: &Arc<dyn Directory>, control: &Control) -> Result<LoadedMeta> {
         let loaded = match Self::load(dir, control) {

@@ -10,7 +10,7 @@ use logforce_device::sync::{Mutex, MutexGuard};
 use logforce_device::{AlignedBuf, Barrier, Directory, File, OpenFile, ReadSource, Runtime, Write};
 use logforce_format::{
     CONTROL_FILE_LEN, CONTROL_SLOT_LEN, CONTROL_SLOT_OFFSETS, Control, ControlReject,
-    FORMAT_VERSION, MAX_WRITE_UNIT, Meta, newest, planted,
+    FORMAT_VERSION, MAX_WRITE_UNIT, META_SLOT_OFFSETS, Meta, newest, planted,
 };
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
@@ -121,19 +121,7 @@ impl ControlFile {
         let file = dir
             .open(names::CONTROL_NEW, OpenFile::CREATE)
             .map_err(Error::io("create", &path))?;
-        file.reserve(CONTROL_FILE_LEN)
-            .map_err(Error::io("reserve space in", &path))?;
-        // Writes the whole file, not only the slots. A later first write to a reserved block would
-        // change the file's extents; after a power cut, a filesystem without a journal may have an
-        // inode that points to an extent tree which was never written, and its repair drops the
-        // whole file.
-        let mut buf = AlignedBuf::zeroed(CONTROL_FILE_LEN as usize, CONTROL_SLOT_LEN);
-        for offset in CONTROL_SLOT_OFFSETS {
-            let at = offset as usize;
-            buf[at..at + CONTROL_SLOT_LEN].copy_from_slice(&control.encode());
-        }
-        write(&*file, 0, buf).map_err(Error::io("write", &path))?;
-        barrier(&*file, Barrier::Full, Why::NewControlFile).map_err(Error::io("sync", &path))?;
+        write_whole(&*file, &path, control, None)?;
         dir.rename(names::CONTROL_NEW, names::CONTROL)
             .map_err(Error::io("rename", &path))?;
         dir.sync().map_err(Error::io("sync directory", dir.path()))
@@ -164,6 +152,11 @@ impl ControlFile {
             Some(file) => Ok(file.clone()),
             None => open_for_writing(&self.dir),
         }
+    }
+
+    /// What it says now.
+    pub(crate) fn current(&self) -> Control {
+        self.state().1.clone()
     }
 
     fn state(&self) -> MutexGuard<'_, (usize, Control)> {
@@ -217,6 +210,40 @@ impl ControlFile {
         *self.state() = (slot, control);
         Ok(())
     }
+}
+
+/// Writes the whole of a new control file, and forces it.
+pub(crate) fn write_whole(
+    file: &dyn File,
+    path: &Path,
+    control: &Control,
+    meta: Option<&[u8]>,
+) -> Result<()> {
+    file.reserve(CONTROL_FILE_LEN)
+        .map_err(Error::io("reserve space in", path))?;
+    // Not only the slots. A later first write to a reserved block would change the file's extents;
+    // after a power cut, a filesystem without a journal may have an inode that points to an extent
+    // tree which was never written, and its repair drops the whole file.
+    let mut buf = AlignedBuf::zeroed(CONTROL_FILE_LEN as usize, CONTROL_SLOT_LEN);
+    let mut put = |offset: u64, bytes: &[u8]| {
+        let at = offset as usize;
+        buf[at..at + bytes.len()].copy_from_slice(bytes);
+    };
+    for offset in CONTROL_SLOT_OFFSETS {
+        put(offset, &control.encode());
+    }
+    if let Some(bytes) = meta {
+        let meta = Meta {
+            log_id: control.log_id,
+            sequence: 1,
+            bytes: bytes.to_vec(),
+        };
+        for offset in META_SLOT_OFFSETS {
+            put(offset, &meta.encode());
+        }
+    }
+    write(file, 0, buf).map_err(Error::io("write", path))?;
+    barrier(file, Barrier::Full, Why::NewControlFile).map_err(Error::io("sync", path))
 }
 
 fn open_for_writing(dir: &Arc<dyn Directory>) -> Result<Arc<dyn File>> {

@@ -119,6 +119,12 @@ fn opening() -> Result<()> {
         log.verdict(),
         log.evidence()
     );
+    log.close()?;
+    let shared = Options::new()
+        .require(Guarantee::OsCrash)
+        .directory_mode(0o750) // the group may enter and list
+        .file_mode(0o640); // the group may read
+    logforce::open_existing(dir, shared)?.close()?;
     Ok(())
 }
 

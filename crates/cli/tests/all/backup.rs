@@ -1,0 +1,155 @@
+//! `logforce backup` of logs; of page files in `pages.rs`.
+
+use crate::common::{place, text};
+use crate::logs::{all_output, filled, flip, json, logforce, options, segments};
+use logforce_testkit::Rng;
+use logforce_testkit::process::Start;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::time::Duration;
+
+fn back_up(from: &Path, to: &Path, more: &[&str]) -> Output {
+    let mut arguments = vec![to.to_str().unwrap(), "--require", "process-crash"];
+    arguments.extend(more);
+    logforce(from, "backup", &arguments)
+}
+
+#[test]
+fn a_closed_log() {
+    let dir = place();
+    let (path, to) = (dir.path().join("log"), dir.path().join("to"));
+    let (log, starts) = filled(&path, 150);
+    log.truncate_front(starts[40]).unwrap();
+    log.set_meta(b"vote").unwrap();
+    log.close().unwrap();
+
+    let out = back_up(&path, &to, &["--json", "-"]);
+    assert_eq!(out.status.code(), Some(0), "{}", all_output(&out));
+    let report = json(&out);
+    assert_eq!(report["schema"], "logforce-backup");
+    assert_eq!(
+        (&report["kind"], &report["front"]),
+        (&"log".into(), &starts[40].0.into())
+    );
+    let document = include_str!("../../../../docs/cli-json.md");
+    for name in report.as_object().unwrap().keys() {
+        assert!(document.contains(&format!("`{name}`")), "{name}");
+    }
+    let said = text(&out.stderr);
+    assert!(said.contains("from LSN"), "{said}");
+
+    // Record by record the same, under the same positions.
+    let records = |path: &Path| {
+        let log = logforce::open_existing(path, options()).unwrap();
+        let read = log.read_from(log.front_lsn()).unwrap();
+        let records: Vec<_> = read.map(Result::unwrap).collect();
+        (log.front_lsn(), log.id(), log.meta().unwrap(), records)
+    };
+    assert!(text(&logforce(&to, "verify", &[]).stdout).contains("110 records"));
+    assert_eq!(records(&path), records(&to));
+    // Again into the same place.
+    let refused = back_up(&path, &to, &[]);
+    assert_eq!(refused.status.code(), Some(4));
+    assert!(all_output(&refused).contains("not empty"));
+    let inside = back_up(&path, &path.join("inside"), &[]);
+    assert_eq!(inside.status.code(), Some(4));
+    assert!(all_output(&inside).contains("own directory"));
+    assert!(!path.join("inside").exists());
+    // A backup needs a log.
+    let none = back_up(&dir.path().join("none"), &dir.path().join("x"), &[]);
+    assert_eq!(none.status.code(), Some(4));
+    let said = all_output(&none);
+    assert!(
+        said.contains("none") && said.contains("not exist"),
+        "{said}"
+    );
+    assert!(!dir.path().join("x").exists());
+}
+
+#[test]
+fn rot_is_found_when_the_backup_is_made() {
+    let dir = place();
+    let (path, to) = (dir.path().join("log"), dir.path().join("to"));
+    let (log, _) = filled(&path, 200);
+    log.close().unwrap();
+    let first = segments(&path)[0].clone();
+    // In the first record: before it lies the batch of the opening.
+    flip(&first, 2 * 4096 + 200);
+    let out = back_up(&path, &to, &[]);
+    let said = all_output(&out);
+    assert_eq!(out.status.code(), Some(1), "{said}");
+    assert!(said.contains("salvage"), "{said}");
+    assert!(!to.exists(), "nothing is left");
+}
+
+/// Backups beside a program that commits and truncates, killed at any moment. What a kill leaves is no
+/// log, and the same command makes it one.
+#[test]
+fn killed_beside_a_writer() {
+    let dir = place();
+    let path = dir.path().join("log");
+    let (log, _) = filled(&path, 300);
+    let (stop, next) = (AtomicBool::new(false), AtomicU64::new(0));
+    let (mut whole, mut cut) = (0, 0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(SeqCst) {
+                let n = next.load(SeqCst);
+                let mut record = n.to_le_bytes().to_vec();
+                record.resize(3_000, 7);
+                let at = log.commit(record).unwrap();
+                next.store(n + 1, SeqCst);
+                if n % 150 == 149 {
+                    log.truncate_front(at.end).unwrap();
+                }
+                std::thread::sleep(Duration::from_micros(500));
+            }
+        });
+        let mut rng = Rng::new(1);
+        for round in 0..12 {
+            let to = dir.path().join(format!("to{round}"));
+            let before = next.load(SeqCst);
+            let mut child = Command::new(env!("CARGO_BIN_EXE_logforce"));
+            child.arg("backup").args([&path, &to]);
+            child.args(["--require", "process-crash"]);
+            child.stdout(Stdio::null()).stderr(Stdio::null());
+            let mut child = child.start().unwrap();
+            std::thread::sleep(Duration::from_micros(rng.below(25_000)));
+            child.kill().unwrap();
+            let ended = child.wait().unwrap();
+            let opened = logforce::read_only(&to);
+            match &opened {
+                Ok(_) => whole += 1,
+                Err(e) => {
+                    cut += 1;
+                    assert!(!ended.success(), "it said that it was done: {e}");
+                    assert_eq!(e.kind(), logforce::ErrorKind::NoLog, "{e}");
+                    if to.join("control.backup").exists() {
+                        let made = logforce::open_or_create(&to, options());
+                        let e = made.expect_err("it is no place for a new log");
+                        assert!(e.to_string().contains("cut short"), "{e}");
+                    }
+                    let out = back_up(&path, &to, &[]);
+                    assert_eq!(out.status.code(), Some(0), "{}", all_output(&out));
+                }
+            }
+            let copy = logforce::open_existing(&to, options()).unwrap();
+            let read = copy.read_from(copy.front_lsn()).unwrap();
+            let numbers: Vec<u64> = read
+                .map(|r| r.unwrap().data)
+                .filter(|data| data.len() == 3_000)
+                .map(|data| u64::from_le_bytes(data[..8].try_into().unwrap()))
+                .collect();
+            assert!(numbers.windows(2).all(|w| w[0] + 1 == w[1]), "{round}");
+            if let Some(last) = numbers.last() {
+                // All but the last one, which a stamp proves only later.
+                assert!(last + 2 >= before, "{round}: {last} of {before}");
+            }
+        }
+        stop.store(true, SeqCst);
+    });
+    println!("{whole} were whole, {cut} cut short");
+    assert!(cut > 0);
+    log.close().unwrap();
+}

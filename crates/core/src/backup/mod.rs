@@ -1,0 +1,98 @@
+//! A copy of a log as a log of its own, made while the log is written.
+//!
+//! `source.rs` decides what is copied: everything from the front to a batch boundary that is durable.
+//! `target.rs` writes it. The control file comes last: without one, a directory is no log.
+
+pub(crate) mod source;
+mod target;
+
+use crate::error::{Error, Result};
+use crate::options::Modes;
+use crate::read::inspect::Inspector;
+use crate::storage::directory::{check_path, existing_directory};
+use logforce_device::{Guarantee, System};
+use logforce_format::Lsn;
+use source::Source;
+use std::path::Path;
+
+/// How often the copy of a log that another process writes begins again, because a truncation has
+/// removed what was being copied.
+const RETRIES: usize = 5;
+
+/// What a backup holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BackupReport {
+    /// Its first position: the front of the log.
+    pub front: Lsn,
+    /// Exclusive end: all records below are in it, and none above.
+    pub end: Lsn,
+    /// How many segments it has.
+    pub segments: u64,
+    /// Bytes that were copied.
+    pub bytes: u64,
+}
+
+/// Called with the bytes that are done, and all that are to be copied.
+pub type BackupProgress<'a> = dyn FnMut(u64, u64) + 'a;
+
+/// What is asked of the directory of a backup.
+pub(crate) struct Wanted {
+    /// What a sync must guarantee there.
+    pub(crate) require: Guarantee,
+    /// Who may use its files.
+    pub(crate) modes: Modes,
+}
+
+/// Copies `source` into the directory `to` of `system`. `still_there` is asked at the end, before the
+/// copy becomes a log.
+pub(crate) fn make(
+    system: &dyn System,
+    source: &Source,
+    to: &Path,
+    wanted: Wanted,
+    progress: &mut BackupProgress<'_>,
+    still_there: impl FnOnce() -> Result<()>,
+) -> Result<BackupReport> {
+    check_path(to)?;
+    let outside = |path: &Path| match (std::path::absolute(path), std::path::absolute(to)) {
+        (Ok(from), Ok(to)) => !to.starts_with(from),
+        _ => true,
+    };
+    if !outside(source.dir.path()) {
+        return Err(Error::BackupTarget {
+            path: to.to_owned(),
+            why: "it lies in the log's own directory".to_owned(),
+        });
+    }
+    target::write(system, source, to, wanted, progress, still_there)
+}
+
+/// Copies the log in `from`, which another process may be writing, into `to`.
+#[doc(hidden)]
+pub fn backup(
+    system: &dyn System,
+    from: &Path,
+    to: &Path,
+    require: Guarantee,
+    progress: &mut BackupProgress<'_>,
+) -> Result<BackupReport> {
+    let dir = existing_directory(system, from)?;
+    let mut attempts = 0;
+    loop {
+        let source = Inspector::read_stable(&dir, Source::of_inspector)?;
+        let modes = Modes::default();
+        let made = make(
+            system,
+            &source,
+            to,
+            Wanted { require, modes },
+            progress,
+            || source.check_unchanged(),
+        );
+        match made {
+            Err(Error::Truncated { .. }) if attempts < RETRIES => attempts += 1,
+            other => return other,
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! Writing a backup.
+//!
+//! Its file `control.backup` is there from the first file on, and becomes the control file when all else is
+//! durable: a directory with it and without a control file is a backup that a crash has cut short.
+
+use crate::backup::source::Source;
+use crate::backup::{BackupProgress, BackupReport, Wanted};
+use crate::error::{Damage, Error, Result};
+use crate::names;
+use crate::options::Modes;
+use crate::read::inspect::Inspector;
+use crate::read::inspect::info::Visit;
+use crate::storage::builder::zeroes_help;
+use crate::storage::control_file;
+use crate::storage::directory::unusable_directory;
+use crate::storage::durability::{Why, barrier, sync_names};
+use logforce_device::{
+    AlignedBuf, Barrier, Directory, File, FileState, ForceBy, Guarantee, OpenFile, Plan,
+    ReadSource, System, Write,
+};
+use logforce_format::planted;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Bytes of a read and a write.
+const CHUNK: usize = 1 << 20;
+/// Of the memory for them: any device's direct I/O takes it.
+const ALIGNMENT: usize = 65536;
+
+/// A directory that becomes a backup. Removes what is in it if that fails.
+struct Target<'a> {
+    system: &'a dyn System,
+    dir: Arc<dyn Directory>,
+    /// The directory was made for it.
+    is_new: bool,
+    /// What was made in it.
+    made: Vec<String>,
+    is_done: bool,
+    lock: Option<Box<dyn Send + Sync>>,
+}
+
+impl Drop for Target<'_> {
+    fn drop(&mut self) {
+        if self.is_done {
+            return;
+        }
+        for name in self.made.iter().rev() {
+            let _ = self.dir.remove(name);
+        }
+        drop(self.lock.take());
+        if !self.made.is_empty() {
+            let _ = self.dir.remove(names::LOCK);
+        }
+        if self.is_new {
+            let _ = self.system.remove_empty_directory(self.dir.path());
+        }
+    }
+}
+
+pub(super) fn write(
+    system: &dyn System,
+    source: &Source,
+    to: &Path,
+    wanted: Wanted,
+    progress: &mut BackupProgress<'_>,
+    still_there: impl FnOnce() -> Result<()>,
+) -> Result<BackupReport> {
+    let mut target = Target::open(system, to, wanted.modes)?;
+    target.check_place(source, wanted.require)?;
+    // From now on the directory says what is in it.
+    drop(target.create(names::BACKUP)?);
+    sync_names(&*target.dir, Why::BackupBegun).map_err(target.syncing())?;
+    let copied = target
+        .copy(source, progress)
+        .and_then(|()| target.verify(source));
+    // Before an error is believed: of what was truncated meanwhile, by another process or beyond a pin
+    // that was broken, segments are gone, or are being written over as later ones.
+    if !planted!("backup-of-what-was-truncated") {
+        still_there()?;
+    }
+    copied?;
+    target.finish(source)?;
+    Ok(BackupReport {
+        front: source.control.front,
+        end: source.control.anchor.lsn,
+        segments: source.segments.len() as u64,
+        bytes: source.bytes(),
+    })
+}
+
+impl<'a> Target<'a> {
+    /// A directory that is missing or empty, or that holds a backup which was cut short.
+    fn open(system: &'a dyn System, to: &Path, modes: Modes) -> Result<Target<'a>> {
+        let is_new = match system.directory(to) {
+            Ok(_) => false,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => true,
+            Err(e) => return Err(unusable_directory(e, "open the directory", to)),
+        };
+        let dir = system
+            .make_directory(to)
+            .map_err(|e| unusable_directory(e, "make the directory", to))?;
+        let mut target = Target {
+            system,
+            dir,
+            is_new,
+            made: Vec::new(),
+            is_done: false,
+            lock: None,
+        };
+        let set = modes.set_in(&*target.dir, is_new);
+        set.map_err(Error::io("change the mode of", to))?;
+        let is_free = |name: &str| {
+            use names::NameKind::{Lock, System};
+            matches!(names::kind(name), System | Lock)
+        };
+        let entries = target.entries()?;
+        let has = |name: &str| entries.iter().any(|e| e == name);
+        let unfinished = has(names::BACKUP) && !has(names::CONTROL);
+        if !unfinished && entries.iter().any(|name| !is_free(name)) {
+            return Err(
+                target.refused("it is not empty: name a directory that is missing or empty")
+            );
+        }
+        let locked = target.dir.lock(names::LOCK);
+        target.lock = Some(locked.map_err(|e| match e.kind() {
+            io::ErrorKind::WouldBlock => target.refused("another backup is being written there"),
+            _ => Error::io("lock", target.path(names::LOCK))(e),
+        })?);
+        // Once more with the lock: another backup may have ended there in between.
+        for name in target.entries()? {
+            match names::kind(&name) {
+                names::NameKind::System | names::NameKind::Lock => {}
+                names::NameKind::Backup | names::NameKind::Segment | names::NameKind::GivenUp
+                    if unfinished =>
+                {
+                    let removed = target.dir.remove(&name);
+                    removed.map_err(Error::io("remove", target.path(&name)))?;
+                }
+                _ => return Err(target.refused("it is not empty")),
+            }
+        }
+        Ok(target)
+    }
+
+    fn entries(&self) -> Result<Vec<String>> {
+        let entries = self.dir.entries();
+        let entries = entries.map_err(Error::io("list", self.dir.path()))?;
+        Ok(entries.into_iter().map(|e| e.name).collect())
+    }
+
+    fn refused(&self, why: &str) -> Error {
+        Error::BackupTarget {
+            path: self.dir.path().to_owned(),
+            why: why.to_owned(),
+        }
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn syncing(&self) -> impl FnOnce(io::Error) -> Error {
+        Error::io("sync directory", self.dir.path())
+    }
+
+    /// Refuses a place where the copy would survive too little, or has no space.
+    fn check_place(&self, source: &Source, require: Guarantee) -> Result<()> {
+        let path = self.dir.path();
+        let facts = self.dir.facts();
+        let facts = facts.map_err(Error::io("check the filesystem of", path))?;
+        let plan = Plan {
+            direct: false,
+            force: ForceBy::Barrier(Barrier::Data),
+        };
+        let found = facts.assess_plan(plan, FileState::Zeroed);
+        let guarantee = found.as_ref().map_or(Guarantee::Nothing, |a| a.guarantee);
+        if guarantee < require {
+            let why = found.map_or(String::new(), |a| a.evidence);
+            return Err(self.refused(&format!(
+                "a sync guarantees {guarantee} there, {require} is required: {why}"
+            )));
+        }
+        let need: u64 = source.segments.iter().map(|s| s.header.len).sum();
+        let free = self.dir.free_space();
+        let free = free.map_err(Error::io("ask for the free space of", path))?;
+        if free < need {
+            return Err(Error::NoSpace {
+                path: path.to_owned(),
+                need,
+                source: Arc::new(io::Error::new(
+                    io::ErrorKind::StorageFull,
+                    format!("a backup needs that much, and {free} bytes are free"),
+                )),
+            });
+        }
+        Ok(())
+    }
+
+    /// Copies what lies in files, and forces it.
+    fn copy(&mut self, source: &Source, progress: &mut BackupProgress<'_>) -> Result<()> {
+        let facts = self.dir.facts();
+        let facts = facts.map_err(Error::io("check the filesystem of", self.dir.path()))?;
+        let (mut done, all) = (0, source.bytes());
+        for segment in &source.segments {
+            let from = segment.file()?;
+            let source_path = segment.path();
+            let used = source.control.anchor.lsn.since(segment.header.start);
+            let used = used.min(segment.header.len);
+            let name = names::segment(segment.header.start);
+            let file = self.create(&name)?;
+            let path = self.path(&name);
+            file.reserve(segment.header.len)
+                .map_err(Error::io("reserve space in", &path))?;
+            let mut at = 0;
+            while at < used {
+                let n = (used - at).min(CHUNK as u64);
+                let mut buf = AlignedBuf::zeroed(n as usize, ALIGNMENT);
+                read_whole(&*from, at, &mut buf).map_err(Error::io("read", &source_path))?;
+                put(&*file, at, buf).map_err(Error::io("write", &path))?;
+                at += n;
+                done += n;
+                progress(done, all);
+            }
+            // As in a segment that the log prepares: commits to it then change no metadata.
+            while at < segment.header.len && zeroes_help(facts.kind) {
+                let n = (segment.header.len - at).min(CHUNK as u64);
+                let zeroes = AlignedBuf::zeroed(n as usize, ALIGNMENT);
+                put(&*file, at, zeroes).map_err(Error::io("fill", &path))?;
+                at += n;
+            }
+            barrier(&*file, Barrier::Full, Why::BackupSegment).map_err(Error::io("sync", &path))?;
+        }
+        for name in &source.markers {
+            self.copy_marker(source, name)?;
+        }
+        Ok(())
+    }
+
+    fn create(&mut self, name: &str) -> Result<Arc<dyn File>> {
+        let file = self.dir.open(name, OpenFile::CREATE);
+        let file = file.map_err(Error::io("create", self.path(name)))?;
+        self.made.push(name.to_owned());
+        Ok(file)
+    }
+
+    fn copy_marker(&mut self, source: &Source, name: &str) -> Result<()> {
+        let path = source.dir.path().join(name);
+        let from = source.dir.open(name, OpenFile::READ);
+        let from = from.map_err(Error::io("open", &path))?;
+        let len = from.len().map_err(Error::io("check the size of", &path))?;
+        // Text of a few lines; more is not ours.
+        let mut buf = AlignedBuf::zeroed(len.min(CHUNK as u64) as usize, ALIGNMENT);
+        read_whole(&*from, 0, &mut buf).map_err(Error::io("read", &path))?;
+        let file = self.create(name)?;
+        let path = self.path(name);
+        put(&*file, 0, buf).map_err(Error::io("write", &path))?;
+        barrier(&*file, Barrier::Full, Why::BackupSegment).map_err(Error::io("sync", &path))
+    }
+
+    /// Reads the copy: rot in the log is found now, and not when the backup is needed.
+    fn verify(&self, source: &Source) -> Result<()> {
+        let copy = Inspector::of_copy(self.dir.clone(), source.control.clone())?;
+        let mut found: Option<Damage> = None;
+        copy.walk(&mut |visit| {
+            if let Visit::Damage(damage) = visit {
+                found.get_or_insert_with(|| damage.clone());
+            }
+            found.is_none()
+        })?;
+        match found {
+            None => Ok(()),
+            // The same bytes are there.
+            Some(damage) => Err(Error::Damaged(Box::new(Damage {
+                path: source.dir.path().to_owned(),
+                truncatable: false,
+                ..damage
+            }))),
+        }
+    }
+
+    /// Makes it a log.
+    fn finish(&mut self, source: &Source) -> Result<()> {
+        let path = self.path(names::BACKUP);
+        let file = self.dir.open(names::BACKUP, OpenFile::WRITE);
+        let file = file.map_err(Error::io("open for writing", &path))?;
+        if planted!("backup-control-first") {
+            self.name_control()?;
+        }
+        // The names of the segments before the one that needs them.
+        sync_names(&*self.dir, Why::BackupNames).map_err(self.syncing())?;
+        control_file::write_whole(&*file, &path, &source.control, source.meta.as_deref())?;
+        if !planted!("backup-control-first") {
+            self.name_control()?;
+        }
+        sync_names(&*self.dir, Why::BackupDone).map_err(self.syncing())?;
+        self.is_done = true;
+        Ok(())
+    }
+
+    fn name_control(&mut self) -> Result<()> {
+        let renamed = self.dir.rename(names::BACKUP, names::CONTROL);
+        renamed.map_err(Error::io("rename", self.path(names::BACKUP)))?;
+        // If what follows fails, this is the first to be removed.
+        self.made.push(names::CONTROL.to_owned());
+        Ok(())
+    }
+}
+
+fn read_whole(file: &dyn File, at: u64, buf: &mut AlignedBuf) -> io::Result<()> {
+    let len = buf.len();
+    match file.read_at(at, buf, ReadSource::Cache)? {
+        got if got == len => Ok(()),
+        _ => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+fn put(file: &dyn File, offset: u64, buf: AlignedBuf) -> io::Result<()> {
+    let range = 0..buf.len();
+    let ticket = file.submit(Write {
+        offset,
+        buf,
+        range,
+        through: false,
+    });
+    file.complete(ticket).result
+}

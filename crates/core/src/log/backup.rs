@@ -1,0 +1,87 @@
+//! Backups of an open log.
+
+use crate::backup::source::Source;
+use crate::backup::{BackupProgress, BackupReport, Wanted, make};
+use crate::error::{Error, Result};
+use crate::log::Log;
+use crate::policy::WaitLevel;
+use logforce_device::System;
+use std::path::Path;
+
+impl Log {
+    /// Copies the log into the directory `to`, which must be missing or empty (its parent must exist),
+    /// while other threads go on writing. The copy is a log with the same id and the same positions:
+    /// every record from the front on that was appended before this call, and perhaps some that came
+    /// during it, up to [`BackupReport::end`]; and the metadata. Open it as any log. It is durable when
+    /// this returns, and was read back: rot in the log is found now.
+    ///
+    /// What is appended meanwhile is not held up, but shares the device. The front stays where it is
+    /// until the copy is made, as by [`Log::pin_front`]; a close waits for it. A crash leaves a directory
+    /// that no opening takes, and that a further call writes anew.
+    ///
+    /// ```
+    /// # fn save(log: &logforce_core::Log) -> logforce_core::Result<()> {
+    /// let backup = log.backup_to("/backup/orders-2026-11-24")?;
+    /// println!("{} bytes, everything below {}", backup.bytes, backup.end);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::BackupTarget`] if `to` is not empty, lies in the log's directory, or guarantees less
+    /// than [`Options::require`](crate::Options::require) of this log; [`Error::NoSpace`];
+    /// [`Error::Damaged`] if the log is damaged, [`Error::Truncated`] if the log had to take the front
+    /// away ([`Options::max_pinned_bytes`](crate::Options::max_pinned_bytes)). After an error what was
+    /// written to `to` is removed, as far as that is possible.
+    pub fn backup_to(&self, to: impl AsRef<Path>) -> Result<BackupReport> {
+        self.backup_with(to, &mut |_, _| {})
+    }
+
+    /// As [`Log::backup_to`], and calls `progress` with the bytes that are copied and all that will be,
+    /// about every MiB.
+    pub fn backup_with(
+        &self,
+        to: impl AsRef<Path>,
+        progress: &mut BackupProgress<'_>,
+    ) -> Result<BackupReport> {
+        let engine = self.engine();
+        // A close waits for this: after it, the files belong to the next opening.
+        let _in_progress = engine.begin_file_change()?;
+        let pin = self.pin_front()?;
+        let tail = engine.state().tail();
+        engine.wait_until(tail, WaitLevel::Force)?;
+        // Then the anchor is at the tail or beyond, between two appends.
+        engine.wait_until(tail, WaitLevel::Barrier)?;
+        let anchor = engine.state().pipeline.anchor;
+        let control = engine.files.control.current();
+        let meta = engine.files.control.meta_bytes();
+        let dir = engine.view.dir.clone();
+        let source = {
+            let segments = engine.view.segments().all();
+            Source::new(dir, &control, anchor, meta, segments)?
+        };
+        let system: std::sync::Arc<dyn System> = engine
+            .view
+            .dir
+            .system()
+            .map_err(Error::io("copy", engine.view.path.clone()))?;
+        let wanted = Wanted {
+            require: engine.config.options.require,
+            modes: engine.config.options.modes,
+        };
+        make(
+            &*system,
+            &source,
+            to.as_ref(),
+            wanted,
+            progress,
+            || match pin.is_broken() {
+                false => Ok(()),
+                true => Err(Error::Truncated {
+                    lsn: source.control.front,
+                    front: engine.front(),
+                }),
+            },
+        )
+    }
+}

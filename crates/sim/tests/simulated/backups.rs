@@ -1,0 +1,179 @@
+//! Backups of a log that is written and truncated meanwhile.
+
+use crate::common::open;
+use logforce_core::{
+    BackupReport, Error, ErrorKind, Guarantee, Log, Lsn, OpenMode, Options, Record, backup,
+};
+use logforce_device::Runtime;
+use logforce_sim::model::{PATH, small};
+use logforce_testkit::{Fault, Rng, SimDisk, SimOptions, SimRuntime};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+
+const COPY: &str = "/copy";
+
+fn options() -> Options {
+    small().max_batch(16 << 10).buffer_size(64 << 10)
+}
+
+fn copy(disk: &SimDisk, rt: &SimRuntime) -> Log {
+    let copied = Log::open(&*disk.system(rt), COPY, OpenMode::OpenExisting, options());
+    copied.unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn records(log: &Log) -> Vec<Record> {
+    let read = log.read_from(log.front_lsn()).expect("it is read");
+    read.map(|r| r.expect("whole")).collect()
+}
+
+/// All that was acknowledged before the backup is in it; nothing from its end on; and nothing else.
+#[test]
+fn a_log_that_is_written_and_truncated_meanwhile() {
+    for seed in 0..40 {
+        let disk = SimDisk::new(SimOptions::default(), seed);
+        let known: Arc<Mutex<Vec<(Lsn, Lsn, Vec<u8>)>>> = Arc::default();
+        let made: BackupReport = SimRuntime::run(seed, |rt| {
+            let log = open(&disk, rt, &options()).expect("opened");
+            log.set_meta(b"vote").expect("set");
+            let stop = Arc::new(AtomicBool::new(false));
+            let mut joiners = Vec::new();
+            for writer in 0..3u8 {
+                let (log, known, stop) = (log.clone(), known.clone(), stop.clone());
+                let mut rng = Rng::new(seed * 3 + u64::from(writer));
+                let body = move || {
+                    for n in 0..60u8 {
+                        if stop.load(SeqCst) {
+                            break;
+                        }
+                        let mut data = vec![writer; 1 + rng.below(4_000) as usize];
+                        data.push(n);
+                        let at = log.commit(&data).expect("nothing fails");
+                        known.lock().unwrap().push((at.start, at.end, data));
+                        if rng.one_in(10) {
+                            log.truncate_front_at_most(at.start).expect("nothing fails");
+                        }
+                    }
+                };
+                joiners.push(rt.spawn("writer", Box::new(body)).unwrap());
+            }
+            for n in 0..20u8 {
+                let at = log.commit([9, n]).expect("nothing fails");
+                known.lock().unwrap().push((at.start, at.end, vec![9, n]));
+            }
+            let before: Vec<_> = known.lock().unwrap().clone();
+            let made = log
+                .backup_to(COPY)
+                .unwrap_or_else(|e| panic!("{seed}: {e}"));
+            assert!(before.iter().all(|(_, end, _)| *end <= made.end));
+            stop.store(true, SeqCst);
+            for joiner in joiners {
+                joiner.join().unwrap();
+            }
+            assert_eq!(copy(&disk, rt).id(), log.id());
+            log.close().expect("nothing fails");
+            made
+        });
+        SimRuntime::run(seed, |rt| {
+            let copied = copy(&disk, rt);
+            assert_eq!(copied.front_lsn(), made.front);
+            assert_eq!(copied.meta().unwrap(), b"vote");
+            let mut expected = std::mem::take(&mut *known.lock().unwrap());
+            expected.retain(|(start, end, _)| *start >= made.front && *end <= made.end);
+            expected.sort();
+            let found: Vec<_> = records(&copied)
+                .into_iter()
+                .map(|r| (r.start, r.end, r.data))
+                .collect();
+            assert_eq!(found, expected, "{seed}");
+            copied.commit(b"goes on").expect("it is a log");
+            copied.close().expect("nothing fails");
+        });
+    }
+}
+
+/// Of a log in another process: what stamps prove, or all of it after a close.
+#[test]
+fn a_log_of_another_process() {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    SimRuntime::run(1, |rt| {
+        let log = open(&disk, rt, &options()).expect("opened");
+        for n in 0..20u8 {
+            log.commit(vec![n; 3_000]).expect("nothing fails");
+        }
+        let system = disk.system(rt);
+        let make = |to: &str| {
+            let (from, to) = (Path::new(PATH), Path::new(to));
+            backup(&*system, from, to, Guarantee::PowerLoss, &mut |_, _| {})
+        };
+        let beside = make("/beside").expect("made");
+        assert!(beside.end <= log.durable_lsn());
+        log.close().expect("nothing fails");
+        make(COPY).expect("made");
+        let all = records(&copy(&disk, rt));
+        assert_eq!(all.len(), 20);
+        let opened = Log::open(&*system, "/beside", OpenMode::OpenExisting, options());
+        let part = records(&opened.expect("it opens"));
+        assert!(
+            part.len() >= 18,
+            "all but what no stamp proves: {}",
+            part.len()
+        );
+        assert_eq!(part[..], all[..part.len()]);
+    });
+}
+
+#[test]
+fn places_that_are_refused() {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    SimRuntime::run(1, |rt| {
+        let log = open(&disk, rt, &options()).expect("opened");
+        log.commit(b"x").expect("nothing fails");
+        let refused = |to: &str, why: &str| {
+            let e = log.backup_to(to).expect_err(to);
+            assert_eq!(e.kind(), ErrorKind::InvalidInput, "{e}");
+            assert!(e.to_string().contains(why), "{e}");
+        };
+        refused(PATH, "own directory");
+        refused(&format!("{PATH}/inside"), "own directory");
+        log.backup_to(COPY).expect("made");
+        refused(COPY, "not empty");
+        // With less space than it needs, it begins nothing.
+        disk.change(|o| o.capacity = Some(600 << 10));
+        let e = log.backup_to("/small").expect_err("no space");
+        assert_eq!(e.kind(), ErrorKind::NoSpace, "{e}");
+        disk.change(|o| o.capacity = None);
+        log.close().expect("nothing fails");
+    });
+}
+
+/// An error leaves no copy, and the log goes on.
+#[test]
+fn a_call_that_fails() {
+    let mut failed = 0;
+    for at in 0..120 {
+        let disk = SimDisk::new(SimOptions::default(), 1);
+        SimRuntime::run(1, |rt| {
+            let log = open(&disk, rt, &options().idle_stamp(std::time::Duration::MAX));
+            let log = log.expect("opened");
+            for n in 0..8u8 {
+                log.commit(vec![n; 5_000]).expect("nothing fails");
+            }
+            disk.fail_at(disk.ops() + at, Fault::Io);
+            let made = log.backup_to(COPY);
+            let open = || Log::open(&*disk.system(rt), COPY, OpenMode::OpenExisting, options());
+            // A failure that the backup did not meet is the first opening's.
+            match (made, open().or_else(|_| open())) {
+                (Ok(_), Ok(copied)) => assert_eq!(records(&copied).len(), 8),
+                (Err(Error::Poisoned { .. }), _) => {}
+                (Err(_), opened) => {
+                    failed += 1;
+                    assert!(opened.is_err(), "{at}");
+                    log.backup_to(COPY).unwrap_or_else(|e| panic!("{at}: {e}"));
+                }
+                (Ok(_), Err(e)) => panic!("{at}: {e}"),
+            }
+        });
+    }
+    assert!(failed > 10, "{failed}");
+}
