@@ -17,13 +17,134 @@
 //! # }
 //! ```
 //!
-//! Where [`Options::method`] is not set, the first opening on a filesystem measures which commit
-//! method is fastest there, for 300 ms at most; [`Log::method`] and [`calibration`] show the result.
+//! A log is a directory. [`open_or_create`] recovers it: every acknowledged record is there and durable,
+//! and a record that was not acknowledged is there whole or gone for good. After the first start prefer
+//! [`open_existing`], to which a missing or emptied directory is an error and never a fresh log.
 //!
-//! What a force guarantees depends on the method, the filesystem and the device: [`Log::guarantee`]
-//! says it, and opening fails where the guarantee that [`Options::require`] asks for (by default:
-//! survives a loss of power) cannot be had. `docs/durability.md` lists what is assumed, and
-//! `docs/guide` has a page each on opening, policies, checkpoints, errors, reading, tuning and backup.
+//! # Guarantees
+//!
+//! A commit says what it survives, as a [`Guarantee`]: it depends on the commit method, the filesystem and
+//! the device, and is found out at every opening.
+//!
+//! | guarantee | the record is | it survives |
+//! |---|---|---|
+//! | [`PowerLoss`](Guarantee::PowerLoss) | on the medium, or in a cache that the device protects | a loss of power |
+//! | [`OsCrash`](Guarantee::OsCrash) | in the device, perhaps in its volatile cache | a crash of the system |
+//! | [`ProcessCrash`](Guarantee::ProcessCrash) | in the system's cache | the end of the process, `kill -9` too |
+//! | [`Nothing`](Guarantee::Nothing) | in the log's buffer | nothing |
+//!
+//! Opening fails with [`ErrorKind::Unavailable`] where the guarantee of [`Options::require`] (by default
+//! `PowerLoss`) cannot be had: in memory (tmpfs), with barriers turned off, on a device that was seen to lose
+//! data. [`Log::guarantee`] and [`Log::evidence`] say what there is and why. Nothing in software helps
+//! against a device that lies about its flushes; [`cuts`] has what power cuts have shown of one.
+//!
+//! Where [`Options::method`] is not set, the first opening on a filesystem measures which commit method is
+//! fastest there, for 300 ms at most, among those that guarantee what the default does; [`Log::method`] and
+//! [`calibration`] show the result.
+//!
+//! # Committing
+//!
+//! | call | returns | use it |
+//! |---|---|---|
+//! | [`Log::commit`] | when the record is durable | in threads: those that commit at the same time share one device write |
+//! | [`Log::append`], then [`Log::force`] | at once; when all below is durable | to force once for many |
+//! | [`Log::commit_async`] | when the record is durable | in tasks; it blocks nowhere |
+//! | [`Log::reserve`], then [`Permit::submit`] | when there is space; at once, with a handle to await | in tasks whose records must come in an order that you decide |
+//! | [`Log::submit`] | at once, with a handle; **it may block for space** | in threads that go on meanwhile |
+//! | [`Log::submit_then`] | at once; a callback later | where there is neither thread nor task |
+//!
+//! Each takes a record, which is anything that is bytes, or a [`Batch`] of several that are there after a
+//! crash together or not at all. With [`Log::commit_with`] and [`Log::submit_with`] a [`Policy`] other than
+//! `Force` returns earlier, and tells in [`Acknowledged::guarantee`] what the record survives then:
+//!
+//! | [`Policy`] | returns when the record is | a loss of power may take |
+//! |---|---|---|
+//! | `Force`, the default | durable | nothing that was acknowledged |
+//! | `Write { force_within }` | written: it survives a crash of the process | the last `force_within` |
+//! | `Interval { within }` | in the buffer: it survives nothing | the last `within`, as a crash of the process does |
+//!
+//! What is lost under the last two is always the newest: what is left is a prefix.
+//!
+//! # Checkpoints and truncation
+//!
+//! A log that is never truncated grows without end. Write your state durably with the end of the last record
+//! **that is in it**, [`Log::force`] up to there first, and call [`Log::truncate_front`] with that position
+//! afterwards. That is not [`Log::durable_lsn`]: another thread may have committed what it has not applied
+//! yet. So append and apply under one lock, and force outside it:
+//!
+//! ```
+//! # use std::sync::Mutex;
+//! # #[derive(Clone, Default)] struct State { applied: logforce::Lsn }
+//! # impl State { fn apply(&mut self, _: &[u8]) {} fn write_durably(&self) -> std::io::Result<()> { Ok(()) } }
+//! fn change(log: &logforce::Log, state: &Mutex<State>, record: &[u8]) -> logforce::Result<()> {
+//!     let end = {
+//!         let mut state = state.lock().expect("no panic in it");
+//!         let at = log.append(record)?; // under the lock: the log's order is the state's
+//!         state.apply(record);
+//!         state.applied = at.end;
+//!         at.end
+//!     };
+//!     log.force(end)?; // without it: threads that wait here share one device write
+//!     Ok(())
+//! }
+//!
+//! fn checkpoint(log: &logforce::Log, state: &Mutex<State>) -> Result<(), Box<dyn std::error::Error>> {
+//!     let state = state.lock().expect("no panic in it").clone();
+//!     log.force(state.applied)?; // nothing in a checkpoint that the log may lose
+//!     state.write_durably()?; // under its final name, with `applied` in it
+//!     log.truncate_front(state.applied)?;
+//!     Ok(())
+//! }
+//! ```
+//!
+//! After a restart read the checkpoint, then [`Log::read_from`] `log.front_lsn().max(applied)`. A state of up
+//! to 4,000 bytes needs no file: [`Log::set_meta`] replaces it atomically. [`Options::max_log_size`] bounds
+//! the log, and [`Options::on_checkpoint_due`] calls you before it is full.
+//!
+//! # Reading
+//!
+//! [`Log::read_at`], [`Log::read_from`] and, backwards, [`Log::read_back_from`] and [`Log::last`] show durable
+//! records and never block the writer; [`Reader::next_ref`] lends each without a copy. [`Log::follow`] waits
+//! for more, in a thread or as a stream in a task. Another process reads and follows by [`read_only`]: it sees
+//! what is proven durable, which is one commit late while commits follow each other, and everything
+//! [`Options::idle_stamp`] (50 ms) after the last one. A position below the front answers
+//! [`ErrorKind::Truncated`]; hold the front by [`Log::pin`] or [`Log::pin_front`].
+//!
+//! # Errors
+//!
+//! Every call returns a [`Result`]; the library does not panic. [`Error::kind`] is for the program:
+//! [`ErrorKind`] says of each what it means for the record and what to do. The message is for people, and
+//! names file, position and remedy. Most programs do this:
+//!
+//! - [`NoSpace`](ErrorKind::NoSpace), [`Full`](ErrorKind::Full), [`WouldBlock`](ErrorKind::WouldBlock),
+//!   [`Io`](ErrorKind::Io): nothing was accepted, and the log goes on. Make room, and call again.
+//! - [`Poisoned`](ErrorKind::Poisoned): a write or a sync failed. What was acknowledged is durable; whether
+//!   the rest is there is known after reopening. **Call nothing again on this log**: after a failed `fsync`
+//!   the system may say that a second one has succeeded while the data is gone.
+//! - [`Damaged`](ErrorKind::Damaged): acknowledged data was lost or changed on the medium. Leave the files
+//!   alone, look by `logforce verify`, save what can be read by `logforce salvage` or restore a backup.
+//! - all others: report them and stop.
+//!
+//! # Limits
+//!
+//! | | |
+//! |---|---|
+//! | a record | up to 64 MiB ([`MAX_RECORD_LEN`]), and so is all of a [`Batch`], where each record counts rounded up to 8 bytes and each but the first 8 bytes more; it may be empty |
+//! | metadata | up to 4,000 bytes ([`MAX_META_LEN`]) |
+//! | a commit by itself | writes 4 KiB, or the device's larger unit ([`Options::write_unit`]); commits at the same time share that |
+//! | disk | two segments at least, the one in use and the one prepared ahead ([`Options::segment_size`], 64 MiB each by default; [`Options::first_segment_size`] lets a log begin small); up to two more are kept for reuse ([`Options::max_spare_segments`]) |
+//! | memory | [`Options::buffer_size`] (4 MiB) for records that are appended and not written |
+//! | threads | two for each open log, and one while `on_checkpoint_due` runs; an [`Environment`] shares six among any number of logs |
+//! | descriptors | 8 for each open log, up to 30 while barriers are due; in an [`Environment`] one for an idle log |
+//! | writers | one process, and in it one [`Log`] with its clones; after a `fork` the child's calls are refused |
+//! | positions | 2<sup>64</sup> bytes of log; an [`Lsn`] is never used again once it was durable |
+//! | network filesystems | one machine may have it mounted; locks of another one may not be seen |
+//!
+//! # Not only a log
+//!
+//! [`pages`] has page files: commit a set of changed pages of a data file all or nothing. [`environment`] and
+//! [`open_many`] are for a log per shard, tenant or consensus group. [`Log::backup_to`] and [`backup`] copy a
+//! log while it is written. The command `logforce` measures commit methods and disks, and looks into logs.
 
 #![forbid(unsafe_code)]
 // In a user's process an error is returned, never a panic.

@@ -26,8 +26,17 @@
 //!
 //! Two commit modes, fixed when a file is created ([`Options::mode`]): *logged* (the default), where
 //! a commit is one sequential write to a log and pages go to their places later; and *copy-on-write*,
-//! where pages get new places and nothing is written twice. `docs/guide/pages.md` says when to choose
-//! which.
+//! where pages get new places and nothing is written twice.
+//!
+//! | | logged | copy-on-write |
+//! |---|---|---|
+//! | choose it for | many small commits, many threads, pages that change again and again | large commits, bulk loads, no log beside the file, an ext4 without a journal |
+//! | a commit | one sequential write to the log, shared by threads that commit together | pages and some table pages to new places, a sync, the header |
+//! | written in all | most pages twice, unless they change often | once, and the table |
+//! | the largest commit | 64 MiB | bounded by memory |
+//! | opening | reads the log since the last checkpoint, at most two [`Options::checkpoint_distance`] | reads the table of pages |
+//!
+//! Guarantees, policies and the rule that a failed write stops the file are those of [the log](crate).
 
 use crate::{Guarantee, OpenMode};
 use logforce_device::Directory;

@@ -209,27 +209,33 @@ impl std::fmt::Debug for Error {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// A call of the operating system failed, or the log did.
+    /// A call of the operating system failed, or the log did. Nothing was committed. Fix the cause, and
+    /// begin the transaction again.
     Io,
-    /// There is no page file.
+    /// There is no page file. Check the path and the mount.
     NoPageFile,
     /// There is a page file already, or something else where a backup was to be made.
     AlreadyExists,
-    /// Other files, another format, other options, another log, or too weak a guarantee.
+    /// Other files, another format, other options, another log, or too weak a guarantee. The message
+    /// says which.
     Unsuitable,
-    /// Open already.
+    /// Another process, or this one, has it open. End that one, or wait for it
+    /// ([`Options::wait_for_lock`](logforce_core::Options::wait_for_lock) in
+    /// [`Options::log`](crate::Options::log)).
     Locked,
     /// No space. What is durable stays; of a copy-on-write file, commits that had returned under
     /// [`Policy::Write`](logforce_core::Policy::Write) or
     /// [`Policy::Interval`](logforce_core::Policy::Interval) may be gone: see [`Error::NoSpace`].
     NoSpace,
-    /// Something stored is damaged.
+    /// Something stored is damaged; the message says which page and where. It is never served. Look by
+    /// `logforce verify`; restore a backup.
     Damaged,
-    /// The page file has failed.
+    /// A write or a sync has failed, and the page file has stopped. Commits that were acknowledged as
+    /// durable are there; whether one in flight is there as well is known after opening it again.
     Poisoned,
-    /// Another transaction was first: retry.
+    /// Another transaction wrote the same page and was first. Begin again, and retry.
     Conflict,
-    /// The caller's argument is wrong.
+    /// An argument is wrong: a page's size or number, an option. Fix the program.
     InvalidInput,
     /// Closed, or opened before a fork.
     Closed,

@@ -160,7 +160,7 @@ impl Options {
     /// Logged files: whether pages go to the data file past the system's cache. Default: on Windows,
     /// where such writes overlap; elsewhere they go through the cache, a few hundred before each sync.
     /// Past it is slower where single pages need a thread each, and about as fast where the system has a
-    /// queue for them (docs/decisions/0020-page-file.md has figures: try it). Through the cache there is
+    /// queue for them (try it). Through the cache there is
     /// a second copy of pages that are read often, which gives the memory back when it is needed
     /// elsewhere.
     pub fn direct(mut self, direct: bool) -> Self {

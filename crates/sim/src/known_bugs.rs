@@ -47,7 +47,7 @@ pub const SIMULATION: &[KnownBug] = &[
         "4: a failed barrier counts as done",
     )
     .found_by(5),
-    bug("failed-write-forgotten", "4: a failed write counts as done").found_by(0),
+    bug("failed-write-forgotten", "4: a failed write counts as done").found_by(7),
     bug("poison-forgotten", "4: the log goes on after a failure").found_by(0),
     bug(
         "unforced-neighbour",
@@ -58,34 +58,34 @@ pub const SIMULATION: &[KnownBug] = &[
         "barrier-covers-what-came-later",
         "1: a barrier covers what was written while it ran",
     )
-    .found_by(1024),
+    .found_by(854),
     bug(
         "hole-under-watermark",
         "1: the watermark passes a write that has not completed",
     )
-    .found_by(298),
+    .found_by(22),
     bug(
         "guarantee-overstated",
         "1, 6: what is only written is said to survive loss of power",
     )
-    .found_by(13),
+    .found_by(22),
     bug(
         "stamp-of-a-weak-method",
         "3: a stamp says more than is durable",
     )
-    .found_by(6),
+    .found_by(22),
     bug(
         "anchor-above-durable",
         "9, 11: the scan at opening starts above what is durable",
     )
-    .found_by(22),
+    .found_by(80),
     bug("stamps-not-searched", "3: damage passes for a torn tail").found_by(672),
     bug("payload-checksum-ignored", "2: a torn payload is accepted").found_by(0),
     bug(
         "chain-unchecked",
         "2: a batch with another predecessor is accepted",
     )
-    .found_by(1157),
+    .found_by(120),
     bug(
         "stale-epoch-accepted",
         "2: a batch of an opening that was given up is accepted",
@@ -95,7 +95,7 @@ pub const SIMULATION: &[KnownBug] = &[
         "torn-append-kept",
         "2: parts of an append that was never finished stay in the log",
     )
-    .found_by(29),
+    .found_by(40),
     bug(
         "resumption-ignored",
         "2, 10: what an opening gave up comes back",
@@ -105,7 +105,7 @@ pub const SIMULATION: &[KnownBug] = &[
         "cache-believed",
         "4: what a failed barrier left in the cache only is believed",
     )
-    .found_by(70),
+    .found_by(190),
     bug(
         "tail-not-forced",
         "10: what was recovered is lost by the next crash",
@@ -140,7 +140,7 @@ pub const SIMULATION: &[KnownBug] = &[
     )
     .found_by(0),
     bug("metadata-unforced", "the metadata is not forced").found_by(5),
-    bug("metadata-in-one-slot", "torn metadata leaves none").found_by(224),
+    bug("metadata-in-one-slot", "torn metadata leaves none").found_by(984),
     bug(
         "any-error-is-damage",
         "3: a read that fails for lack of memory is evidence of damage",
@@ -180,7 +180,7 @@ pub const SIMULATION: &[KnownBug] = &[
         "given-up-is-reused",
         "3: what was given up at damage is written over",
     )
-    .found_by(15),
+    .found_by(0),
 ];
 
 /// Caught by exploring interleavings, with shuttle.

@@ -227,48 +227,66 @@ impl std::fmt::Debug for Error {
 }
 
 /// The kind of an [`Error`], to decide what to do.
+///
+/// Unless a kind says otherwise, the call has changed nothing: no record was accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// A call of the operating system failed.
+    /// A call of the operating system failed: no descriptors, memory or rights, a busy device. Nothing
+    /// was accepted. Fix the cause, and call again.
     Io,
-    /// There is no log.
+    /// There is no log in the directory. Check the path and the mount; make a log with `create_new` if
+    /// this is the first start.
     NoLog,
-    /// There is a log already.
+    /// `create_new` found a log. Open it.
     AlreadyExists,
-    /// The directory holds other files.
+    /// The directory holds other files. Check the path.
     NotALog,
-    /// A newer format.
+    /// Written by a newer version of Logforce. Use that one.
     NewerFormat,
-    /// Another writer has the lock.
+    /// Another process, or this one, has the log open for writing. End the other writer, wait for it
+    /// ([`Options::wait_for_lock`](crate::Options::wait_for_lock)), or read beside it.
     Locked,
-    /// No space; the log is intact.
+    /// No disk space, or quota, to prepare a segment. Nothing was accepted, what was acknowledged stays.
+    /// Truncate the front or free space, then append again: the log goes on.
     NoSpace,
-    /// At the cap on the log's size; the log is intact.
+    /// The log has reached [`Options::max_log_size`](crate::Options::max_log_size). Nothing was accepted.
+    /// Take a checkpoint, truncate the front, append again.
     Full,
-    /// The guarantee or the method is not available.
+    /// This place cannot give the guarantee that was asked for, or does not offer the method. Put the log
+    /// elsewhere, or accept less with [`Options::require`](crate::Options::require).
     Unavailable,
-    /// Acknowledged data is damaged.
+    /// Acknowledged data was lost or changed on the medium. An opening that fails so has changed nothing,
+    /// and a log that is open goes on. Leave the files alone; look by `logforce verify`, save what can be
+    /// read by `logforce salvage`, restore a backup, or open with
+    /// [`OnDamage::Truncate`](crate::OnDamage::Truncate).
     Damaged,
-    /// The log has failed; the failure is the error's cause. What was in flight is indeterminate.
-    /// Also if the failure is that the log was [displaced](ErrorKind::Displaced).
+    /// A write or a sync has failed, and the log has stopped; the failure is the error's cause. What was
+    /// acknowledged is durable. **Whether a record that was not is in the log is unknown** until it is
+    /// opened again: stop acknowledging, drop this log, mend the cause, open it, and look which records
+    /// are there. Also if the failure is that the log was [displaced](ErrorKind::Displaced).
     Poisoned,
-    /// Deleted, moved away or replaced while it was open. Only the cause of an [`Error::Poisoned`]
-    /// has this kind; the error itself has [`ErrorKind::Poisoned`].
+    /// Files of the log were deleted, moved away or replaced while it was open. Only the cause of an
+    /// [`Error::Poisoned`] has this kind; the error itself has [`ErrorKind::Poisoned`]. Put the files
+    /// back before opening the log.
     Displaced,
-    /// The caller's argument is wrong.
+    /// An argument is wrong: an option, a path, a record that is too large, a position at which no record
+    /// begins or ends, a backup's directory that is not empty. Fix the program.
     InvalidInput,
-    /// Below the front.
+    /// The position lies below the front: its record was dropped. A reader starts from a checkpoint.
     Truncated,
-    /// In a void range.
+    /// The position lies in a range that [`Log::truncate_back`](crate::Log::truncate_back) dropped. A
+    /// replica undoes what it has from there, and goes on behind the range.
     Voided,
-    /// Beyond the end.
+    /// The position lies beyond the end. Fix the program.
     BeyondEnd,
-    /// No buffer or prepared space now; try again.
+    /// No space in the buffer, or none prepared, just now. Nothing was accepted. Wait for what is in
+    /// flight, or use [`Log::commit_async`](crate::Log::commit_async) or
+    /// [`Log::reserve`](crate::Log::reserve), which wait.
     WouldBlock,
-    /// Closed.
+    /// The log was closed.
     Closed,
-    /// In a forked child.
+    /// A forked child uses its parent's log. Open it in the child, once the parent has closed it.
     Forked,
 }
 

@@ -32,8 +32,9 @@ use logforce_format::{LogId, Lsn};
 use std::path::Path;
 use std::sync::Arc;
 
-/// A transaction log, open for writing. Clones share the same log; call it from any thread. The
-/// crate `logforce` has an example.
+/// A transaction log, open for writing. Clones share the same log; call it from any thread.
+///
+/// It closes when the last clone is dropped, or by [`Log::close`], which reports an error.
 #[derive(Clone)]
 pub struct Log {
     handle: Arc<Handle>,

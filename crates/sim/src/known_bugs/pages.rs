@@ -7,7 +7,7 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "page-before-log",
         "a page is written before its commit is durable in the log",
-    ).found_by(4),
+    ).found_by(21),
     bug(
         "data-file-unsynced",
         "the log is truncated before the data file is synced",
@@ -15,7 +15,7 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "failed-flush-forgotten",
         "a sync between two parts of a checkpoint fails, and counts as done",
-    ).found_by(40),
+    ).found_by(1533),
     bug(
         "log-truncated-early",
         "the log is truncated before the header says where redo begins",
@@ -64,7 +64,7 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "cow-failed-barrier-forgotten",
         "a barrier that failed counts as done",
-    ).found_by(48),
+    ).found_by(315),
     bug(
         "table-checksum-unverified",
         "a damaged node of the page table is believed",
@@ -84,7 +84,7 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "cow-places-published-early",
         "a page is taken for written while an older version of it is in flight",
-    ).found_by(1127),
+    ).found_by(1752),
     bug(
         "cow-places-published-late",
         "a snapshot of what is in flight changes when it is written",
@@ -96,7 +96,7 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "cow-rolled-back-base",
         "a transaction that saw a commit that was rolled back may commit",
-    ).found_by(26050),
+    ).found_by(2264),
     bug(
         "page-one-look",
         "what the medium does not give just once counts as damage: a commit is lost with its header",
@@ -116,11 +116,11 @@ pub const PAGES: &[KnownBug] = &[
     bug(
         "map-name-unsynced",
         "the data file has its name before the map beside it has its own",
-    ).found_by(2484),
+    ).found_by(2884),
     bug(
         "redo-looked-up-late",
         "a version is to be rebuilt from ranges alone",
-    ).found_by(570),
+    ).found_by(1261),
     bug(
         "torn-page-not-repaired",
         "what recovery redid is not written before the log is truncated",
