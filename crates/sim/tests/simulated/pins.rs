@@ -303,6 +303,13 @@ fn follow(
 }
 
 fn pinned(log: &Log, rt: &SimRuntime, disk: &SimDisk) -> Option<(Pin, Lsn)> {
+    if rt.random().is_multiple_of(2) {
+        // However many truncations are on their way.
+        let pin = log.pin_front().expect("it waits for truncations");
+        let at = pin.lsn();
+        assert!(log.front_lsn() <= at || pin.is_broken(), "passed");
+        return Some((pin, at));
+    }
     loop {
         let at = log.front_lsn();
         match log.pin(at) {
