@@ -330,3 +330,32 @@ fn pinned(log: &Log, rt: &SimRuntime, disk: &SimDisk) -> Option<(Pin, Lsn)> {
 fn readers_with_pins_lose_nothing() {
     seeds(60, 300).for_each(run);
 }
+
+/// While another thread moves the front all the time.
+#[test]
+fn a_pin_of_the_front_waits_for_truncations() {
+    for seed in 0..30 {
+        let disk = SimDisk::new(SimOptions::default(), seed);
+        SimRuntime::run(seed, |rt| {
+            let log = open(&disk, rt, &small()).expect("a fresh log");
+            fill(&log, 3);
+            let mover = log.clone();
+            let body = move || {
+                for n in 0..40u8 {
+                    let at = mover.commit([n; 2_000]).expect("nothing fails");
+                    mover.truncate_front(at.start).expect("it moves, or is held");
+                }
+            };
+            let mover = rt.spawn("mover", Box::new(body)).unwrap();
+            for _ in 0..20 {
+                let pin = log.pin_front().expect("it waits");
+                rt.sleep(Duration::from_micros(300));
+                let first = log.read_from(pin.lsn()).expect("it is held").next();
+                first.expect("there is one").expect("it is whole");
+                assert!(log.front_lsn() <= pin.lsn(), "{seed}: passed");
+            }
+            mover.join().unwrap();
+            log.close().expect("nothing fails");
+        });
+    }
+}
