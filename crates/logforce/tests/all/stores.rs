@@ -125,6 +125,38 @@ fn a_store_that_is_killed_has_what_it_acknowledged() {
     assert!(read_all(&log.unwrap()).len() < 10);
 }
 
+#[test]
+fn a_checkpoint_that_is_missing_is_no_empty_store() {
+    let home = temp();
+    if too_weak(home.path()) {
+        return;
+    }
+    let (program, dir) = (program("kv"), home.path().join("kv"));
+    let fails = |args: &[&str], words: &str| {
+        let out = Command::new(&program).arg(&dir).args(args).to_end();
+        let said = String::from_utf8(out.unwrap().stderr).unwrap();
+        assert!(
+            said.starts_with("error: ") && said.contains(words),
+            "{said}"
+        );
+    };
+    output(&program, &dir, &["set", "a", "b"]);
+    // Where no checkpoint can be written, the log keeps what would be in it.
+    std::fs::create_dir(dir.join("checkpoint.new")).unwrap();
+    fails(&["checkpoint"], "cannot write a checkpoint in");
+    std::fs::remove_dir(dir.join("checkpoint.new")).unwrap();
+    assert_eq!(output(&program, &dir, &["list"]), "a\tb\n");
+    output(&program, &dir, &["checkpoint"]);
+    let first = std::fs::read(dir.join("checkpoint")).unwrap();
+    output(&program, &dir, &["set", "c", "d"]);
+    output(&program, &dir, &["checkpoint"]);
+    assert_eq!(output(&program, &dir, &["list"]), "a\tb\nc\td\n");
+    std::fs::write(dir.join("checkpoint"), first).unwrap();
+    fails(&["list"], "is missing or is not the last one");
+    std::fs::remove_file(dir.join("checkpoint")).unwrap();
+    fails(&["list"], "is missing or is not the last one");
+}
+
 /// Whether a log that another process writes has some records.
 fn enough(dir: &Path) -> Option<()> {
     let log = logforce::read_only(dir).ok()?;
