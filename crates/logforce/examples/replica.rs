@@ -8,6 +8,7 @@
 //! `--wait` it waits for a primary that is not there yet, for as long.
 
 use logforce::{Batch, Error, Log, Lsn, Options, Policy, ReadOnlyFollower};
+use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -78,7 +79,7 @@ impl Copy {
         }
         self.places.truncate(kept);
         self.position = from;
-        println!("undone from {from}");
+        writeln!(io::stdout(), "undone from {from}")?;
         Ok(())
     }
 
@@ -168,7 +169,7 @@ fn run(args: &Arguments) -> Result<()> {
         return Err(format!("{e}{hint}").into());
     }
     let mut copy = Copy::open(args.copy)?;
-    println!("found {}", copy.places.len());
+    writeln!(io::stdout(), "found {}", copy.places.len())?;
     let mut follower = copy.follow(primary)?;
     loop {
         let next = match timeout {
@@ -183,7 +184,7 @@ fn run(args: &Arguments) -> Result<()> {
             Err(e) => return Err(e.into()),
         }
     }
-    println!("has {}", copy.places.len());
+    writeln!(io::stdout(), "has {}", copy.places.len())?;
     Ok(copy.log.close()?)
 }
 
