@@ -23,7 +23,7 @@ fn files(dir: &Path) -> usize {
 #[test]
 fn help_is_help_and_no_log() {
     let home = temp();
-    for name in ["till", "kv", "replica"] {
+    for name in ["till", "kv", "orders", "accounts", "replica"] {
         let out = run(name, home.path(), &["--help"]);
         assert_eq!(out.status.code(), Some(0), "{name}: {}", said(&out));
         let printed = String::from_utf8(out.stdout).unwrap();
@@ -48,6 +48,25 @@ fn unusable_arguments_make_nothing() {
         ("kv", &["d", "set", "key"]),
         ("kv", &["d", "bench", "x"]),
         ("kv", &["--nosuch", "list"]),
+        ("orders", &[]),
+        ("orders", &["--nosuch"]),
+        ("orders", &["d", "x"]),
+        ("orders", &["d", "65536"]),
+        ("orders", &["d", "127.0.0.1"]),
+        ("orders", &["d", "0", "1"]),
+        ("accounts", &[]),
+        ("accounts", &["d"]),
+        ("accounts", &["d", "nosuch"]),
+        ("accounts", &["--nosuch", "check"]),
+        ("accounts", &["d", "run", "--nosuch", "1"]),
+        ("accounts", &["d", "run", "--threads"]),
+        ("accounts", &["d", "run", "--threads", "0"]),
+        ("accounts", &["d", "run", "--transfers", "x"]),
+        ("accounts", &["d", "transfer", "1", "2"]),
+        ("accounts", &["d", "transfer", "1", "1", "5"]),
+        ("accounts", &["d", "transfer", "1", "100", "5"]),
+        ("accounts", &["d", "transfer", "1", "2", "-5"]),
+        ("accounts", &["d", "show", "1"]),
         ("replica", &["p"]),
         ("replica", &["--nosuch", "p", "c"]),
         ("replica", &["p", "--nosuch"]),
@@ -75,6 +94,13 @@ fn errors_are_sentences() {
     std::fs::write(home.path().join("file"), "hello").unwrap();
     for (name, arguments, words) in [
         ("till", &["file"][..], "it is not a directory"),
+        ("orders", &["file"], "it is not a directory"),
+        ("accounts", &["file", "run"], "cannot make file"),
+        (
+            "accounts",
+            &["gone", "check"],
+            "the directory does not exist",
+        ),
         ("kv", &["file", "list"], "cannot make file"),
         ("replica", &["file", "copy"], "it is not a directory"),
         ("replica", &["gone", "copy"], "wait for it with --wait"),
@@ -96,6 +122,35 @@ fn errors_are_sentences() {
     }
     let waits = run("replica", home.path(), &["--wait", "gone", "copy", "0.1"]);
     assert!(said(&waits).contains("waiting for a log: gone"));
+}
+
+/// A port that another program has.
+#[test]
+fn a_port_that_is_taken_is_named() {
+    let home = temp();
+    if too_weak(home.path()) {
+        return;
+    }
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let out = run("orders", home.path(), &["log", &address]);
+    let said = String::from_utf8(out.stderr).unwrap();
+    assert_eq!(out.status.code(), Some(1), "{said}");
+    assert!(
+        said.starts_with(&format!("error: cannot listen on {address}: ")),
+        "{said}"
+    );
+}
+
+/// Its `main` returns the error, as ten lines do: this prints a sentence as well.
+#[test]
+fn the_quickstart_fails_in_words() {
+    let home = temp();
+    std::fs::write(home.path().join("sales.log"), "hello").unwrap();
+    let out = run("quickstart", home.path(), &[]);
+    assert_eq!(out.status.code(), Some(1), "{}", said(&out));
+    let words = "Error: sales.log is not a log directory: it is not a directory\n";
+    assert_eq!(said(&out), words);
 }
 
 #[test]

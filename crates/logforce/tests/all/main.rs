@@ -2,6 +2,7 @@
 //!
 //! One program: to link each file by itself took longer than to run it.
 
+mod accounts;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod access;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
@@ -34,6 +35,7 @@ mod guarantees;
 mod guide;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod options;
+mod orders;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod page_files;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]

@@ -1,0 +1,474 @@
+//! Accounts whose transfers come from many threads: a state machine with checkpoints and a log of
+//! bounded size. What was acknowledged is there after a crash, a `kill -9` or a loss of power.
+//!
+//! ```text
+//! cargo run -p logforce --example accounts DIR run --threads 8 --transfers 10000
+//! cargo run -p logforce --example accounts DIR transfer 3 7 250
+//! cargo run -p logforce --example accounts DIR show
+//! cargo run -p logforce --example accounts DIR check
+//! ```
+//!
+//! `run` prints a line for each transfer that is durable. Kill it at any point: what it has printed
+//! is there. A transfer is two entries that the log takes atomically, so the balances always add up
+//! to 0; transfers are numbered, so an entry that is missing or applied twice is noticed.
+//!
+//! With one thread it can be simpler: see `kv.rs`.
+
+use logforce::{Batch, Error, ErrorKind, Log, Lsn, Options};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+const USAGE: &str = "\
+usage: accounts DIR run [--threads N] [--transfers M]
+       accounts DIR transfer FROM TO CENTS
+       accounts DIR checkpoint
+       accounts DIR show
+       accounts DIR check
+
+Keeps 100 accounts, 0 to 99, in DIR. `run` and `transfer` make them if there are none.
+  run         makes M transfers (1000) by N threads (4), and says of each when it is durable
+  transfer    makes one, between two different accounts
+  checkpoint  takes one; `run` takes them by itself whenever the log gets long
+  show        how many transfers there were, and each balance that is not 0
+  check       status 1 unless all transfers are there and the balances add up to 0";
+
+const ACCOUNTS: usize = 100;
+/// Small, so that a few hundred transfers need a checkpoint; a real program has its GiB.
+const SEGMENT: u64 = 256 << 10;
+const LOG_SIZE: u64 = 1 << 20;
+
+/// One side of a transfer; a record.
+struct Entry {
+    /// Of the transfer: 1, 2, 3, … Both of its entries have it.
+    number: u64,
+    account: u64,
+    cents: i64,
+}
+
+impl Entry {
+    fn encode(&self) -> Vec<u8> {
+        let words = [self.number, self.account, self.cents as u64];
+        words.into_iter().flat_map(u64::to_le_bytes).collect()
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Entry> {
+        let bytes: [u8; 24] = bytes.try_into().map_err(|_| "this record is no entry")?;
+        let word = |i: usize| u64::from_le_bytes(std::array::from_fn(|k| bytes[8 * i + k]));
+        Ok(Entry {
+            number: word(0),
+            account: word(1),
+            cents: word(2) as i64,
+        })
+    }
+}
+
+/// The balances, and what they hold of the log.
+#[derive(Clone, PartialEq)]
+struct State {
+    balances: Vec<i64>,
+    entries: u64,
+    /// End of the last record that is in the balances.
+    applied: Lsn,
+}
+
+impl State {
+    fn new() -> State {
+        State {
+            balances: vec![0; ACCOUNTS],
+            entries: 0,
+            applied: Lsn::ORIGIN,
+        }
+    }
+
+    fn transfers(&self) -> u64 {
+        self.entries / 2
+    }
+
+    /// The account and its balance after the entry, which must be of the next transfer.
+    fn after(&self, entry: &Entry) -> Result<(usize, i64)> {
+        let last = self.transfers();
+        if entry.number != last + 1 {
+            return Err(format!("transfer {} follows transfer {last}", entry.number).into());
+        }
+        let account = usize::try_from(entry.account)?;
+        let balance = self.balances.get(account).ok_or("no such account")?;
+        let after = balance.checked_add(entry.cents);
+        Ok((account, after.ok_or("the balance would be too large")?))
+    }
+
+    /// Applies an entry that ends at `end`.
+    fn apply(&mut self, entry: &Entry, end: Lsn) -> Result<()> {
+        let (account, balance) = self.after(entry)?;
+        self.balances[account] = balance;
+        self.entries += 1;
+        self.applied = end;
+        Ok(())
+    }
+
+    fn check(&self) -> Result<()> {
+        let sum: i128 = self.balances.iter().map(|b| i128::from(*b)).sum();
+        if sum != 0 || !self.entries.is_multiple_of(2) {
+            let entries = self.entries;
+            return Err(format!("the balances of {entries} entries add up to {sum}").into());
+        }
+        Ok(())
+    }
+}
+
+struct Accounts {
+    dir: PathBuf,
+    log: Log,
+    state: Mutex<State>,
+    /// One checkpoint at a time: of two that overlap, the older file could replace the newer one
+    /// after the log was truncated to the newer.
+    checkpoints: Mutex<()>,
+}
+
+/// What was done under a lock is whole or was not begun, so a panic under it spoils nothing.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Accounts {
+    /// Opens the accounts: the checkpoint, and what the log has since. The receiver is told when the
+    /// log needs a checkpoint.
+    fn open(dir: &str, makes: bool) -> Result<(Accounts, Receiver<()>)> {
+        let dir = PathBuf::from(dir);
+        let (wake, due) = sync_channel(1);
+        let options = Options::new()
+            .segment_size(SEGMENT)
+            .max_log_size(LOG_SIZE)
+            // Only wakes: a checkpoint here would wait for the lock under which others append, and
+            // they may be waiting for what this call makes.
+            .on_checkpoint_due(move |_, _| {
+                let _ = wake.try_send(()); // full: one is asked for already
+            });
+        let path = dir.join("log");
+        let log = if makes {
+            fs::create_dir_all(&dir).map_err(|e| format!("cannot make {}: {e}", dir.display()))?;
+            // Its name, before anything in it counts: a power cut could take the whole directory.
+            if cfg!(unix) {
+                File::open(dir.join(".."))?.sync_all()?;
+            }
+            logforce::open_or_create(path, options)?
+        } else {
+            // A wrong path must not pass for accounts without transfers.
+            logforce::open_existing(path, options)?
+        };
+        let mut state = match read_checkpoint(&dir)? {
+            Some(state) if log.front_lsn() <= state.applied => state,
+            None if log.meta().is_none() => State::new(),
+            _ => {
+                let dir = dir.display();
+                return Err(format!("the checkpoint in {dir} is missing or is not the last one, and the log no longer has what was in it: restore a backup").into());
+            }
+        };
+        // Between a checkpoint and the truncation that follows it there may have been a crash: the
+        // log still has what the checkpoint holds, and applying it twice would move money twice.
+        let front = log.front_lsn();
+        for record in log.read_from(front.max(state.applied))? {
+            let record = record?;
+            state.apply(&Entry::decode(&record.data)?, record.end)?;
+        }
+        state.applied = state.applied.max(front);
+        state.check()?;
+        let accounts = Accounts {
+            dir,
+            log,
+            state: Mutex::new(state),
+            checkpoints: Mutex::default(),
+        };
+        Ok((accounts, due))
+    }
+
+    /// Moves money, and returns the transfer's number when that is durable.
+    fn transfer(&self, from: usize, to: usize, cents: u32) -> Result<u64> {
+        let (number, end) = loop {
+            match self.append_and_apply(from, to, cents)? {
+                Some(done) => break done,
+                // The log is as long as it may get, and nothing was accepted: this thread makes room.
+                None => self.checkpoint()?,
+            }
+        };
+        // Without the lock: threads that wait here share one device write.
+        self.log.force(end)?;
+        Ok(number)
+    }
+
+    /// Under one lock, so that the state has the order of the log and a checkpoint knows how much of
+    /// the log it holds. `None` if the log is full.
+    fn append_and_apply(&self, from: usize, to: usize, cents: u32) -> Result<Option<(u64, Lsn)>> {
+        let mut state = lock(&self.state);
+        let number = state.transfers() + 1;
+        let entry = |account: usize, cents| Entry {
+            number,
+            account: account as u64,
+            cents,
+        };
+        let cents = i64::from(cents);
+        let entries = [entry(from, -cents), entry(to, cents)];
+        // Before the append: what cannot be applied must not get into the log.
+        for entry in &entries {
+            state.after(entry)?;
+        }
+        let records = entries.each_ref().map(Entry::encode);
+        // Both entries or neither after a crash.
+        let end = match self.log.append(records.iter().collect::<Batch>()) {
+            Ok(at) => at.end,
+            Err(e) if e.kind() == ErrorKind::Full => return Ok(None),
+            Err(e) => return Err(e.into()),
+        };
+        for entry in &entries {
+            state.apply(entry, end)?;
+        }
+        Ok(Some((number, end)))
+    }
+
+    /// Writes the state into a file, and drops the log that it holds.
+    fn checkpoint(&self) -> Result<()> {
+        let _one_at_a_time = lock(&self.checkpoints);
+        let state = lock(&self.state).clone();
+        // Up to here, and not up to `durable_lsn()`: a transfer that came after this copy may be
+        // durable by then, and the truncation would lose it.
+        self.log.force(state.applied)?; // nothing in a checkpoint that the log may lose
+        write_checkpoint(&self.dir, &state)
+            .map_err(|e| format!("cannot write a checkpoint in {}: {e}", self.dir.display()))?;
+        // A checkpoint that somebody deletes must not pass for accounts without transfers.
+        if self.log.meta().is_none() {
+            self.log.set_meta(b"there is a checkpoint")?;
+        }
+        Ok(self.log.truncate_front(state.applied)?)
+    }
+
+    /// Takes a checkpoint whenever the log asks for one, until it is closed.
+    fn take_checkpoints(&self, due: &Receiver<()>) -> Result<()> {
+        while due.recv().is_ok() {
+            match self.checkpoint() {
+                Err(e) if is_closed(&*e) => break,
+                other => other?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_closed(e: &(dyn std::error::Error + 'static)) -> bool {
+    let error = e.downcast_ref::<Error>();
+    error.is_some_and(|e| e.kind() == ErrorKind::Closed)
+}
+
+/// Durable, under its own name, when this returns; a crash before that leaves the one before.
+fn write_checkpoint(dir: &Path, state: &State) -> io::Result<()> {
+    let mut bytes = state.applied.0.to_le_bytes().to_vec();
+    bytes.extend_from_slice(&state.entries.to_le_bytes());
+    bytes.extend(state.balances.iter().flat_map(|b| b.to_le_bytes()));
+    let sum = crc32c::crc32c(&bytes);
+    bytes.extend_from_slice(&sum.to_le_bytes());
+    // Under another name and synced before it gets its own: a crash while it is written must leave
+    // the one before.
+    let new = dir.join("checkpoint.new");
+    let mut file = File::create(&new)?;
+    file.write_all(&bytes)?;
+    file.sync_all()?;
+    fs::rename(new, dir.join("checkpoint"))?;
+    // And the name, before the log loses what only the new checkpoint has. Windows flushes no
+    // directory that is opened so. NTFS has the new name in its journal, and a flush of any file
+    // writes that.
+    let named = if cfg!(windows) {
+        file
+    } else {
+        File::open(dir)?
+    };
+    named.sync_all()
+}
+
+fn read_checkpoint(dir: &Path) -> Result<Option<State>> {
+    let path = dir.join("checkpoint");
+    let bytes = match fs::read(&path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        other => other?,
+    };
+    let damaged = || {
+        format!(
+            "{} is damaged: restore a backup of {}",
+            path.display(),
+            dir.display()
+        )
+    };
+    let (bytes, sum) = bytes.split_last_chunk().ok_or_else(damaged)?;
+    if crc32c::crc32c(bytes) != u32::from_le_bytes(*sum) || bytes.len() != 8 * (2 + ACCOUNTS) {
+        return Err(damaged().into());
+    }
+    let (words, _) = bytes.as_chunks();
+    let mut words = words.iter().map(|word| u64::from_le_bytes(*word));
+    let mut next = || words.next().ok_or_else(damaged);
+    Ok(Some(State {
+        applied: Lsn(next()?),
+        entries: next()?,
+        balances: words.map(|word| word as i64).collect(),
+    }))
+}
+
+/// The `n`-th transfer of `run`: any two accounts, any amount.
+fn chosen(n: u64) -> (usize, usize, u32) {
+    let mixed = n.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let from = (mixed >> 40) as usize % ACCOUNTS;
+    let to = (from + 1 + (mixed >> 20) as usize % (ACCOUNTS - 1)) % ACCOUNTS;
+    (from, to, 1 + (mixed >> 54) as u32)
+}
+
+/// Makes transfers by so many threads, while another one takes the checkpoints.
+fn run(accounts: &Accounts, due: Receiver<()>, threads: u64, transfers: u64) -> Result<()> {
+    let found = lock(&accounts.state).transfers();
+    writeln!(io::stdout(), "found {found}")?;
+    let (next, failed) = (&AtomicU64::new(0), &AtomicBool::new(false));
+    let work = || -> Result<()> {
+        while !failed.load(Relaxed) {
+            let n = next.fetch_add(1, Relaxed);
+            if n >= transfers {
+                break;
+            }
+            let (from, to, cents) = chosen(found + n);
+            let number = accounts.transfer(from, to, cents)?;
+            writeln!(io::stdout(), "transfer {number}")?;
+        }
+        Ok(())
+    };
+    // One that fails ends the others: what they could still do, they could not say.
+    let work = || work().inspect_err(|_| failed.store(true, Relaxed));
+    thread::scope(|scope| {
+        let checkpoints = scope.spawn(move || {
+            let taken = accounts.take_checkpoints(&due);
+            // Without checkpoints the log only gets full.
+            taken.inspect_err(|_| failed.store(true, Relaxed))
+        });
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let mut outcome = Ok(());
+        for worker in workers {
+            outcome = outcome.and(
+                worker
+                    .join()
+                    .unwrap_or_else(|_| Err("a thread died".into())),
+            );
+        }
+        // Forces everything, and lets go of the callback, so that the thread of checkpoints ends.
+        let closed = accounts.log.clone().close();
+        let taken = checkpoints.join();
+        let taken = taken.unwrap_or_else(|_| Err("the thread of checkpoints died".into()));
+        outcome.and(taken).and(closed.map_err(Into::into))
+    })?;
+    let total = lock(&accounts.state).transfers();
+    Ok(writeln!(io::stdout(), "total {total}")?)
+}
+
+fn show(state: &State) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "transfers {}", state.transfers())?;
+    for (account, cents) in state.balances.iter().enumerate().filter(|(_, c)| **c != 0) {
+        let sign = if *cents < 0 { "-" } else { "" };
+        let cents = cents.unsigned_abs();
+        writeln!(
+            out,
+            "account {account}: {sign}{}.{:02}",
+            cents / 100,
+            cents % 100
+        )?;
+    }
+    Ok(())
+}
+
+enum Command {
+    Run { threads: u64, transfers: u64 },
+    Transfer(usize, usize, u32),
+    Checkpoint,
+    Show,
+    Check,
+}
+
+/// The directory and the command; `None` if they are unusable. All of it is looked at before
+/// anything is made.
+fn arguments<'a>(args: &[&'a str]) -> Option<(&'a str, Command)> {
+    let (dir, command) = args.split_first()?;
+    let command = match *command {
+        ["run", ref options @ ..] => {
+            let (mut threads, mut transfers) = (4, 1000);
+            let (pairs, rest) = options.as_chunks();
+            for [name, value] in pairs {
+                match *name {
+                    "--threads" => {
+                        threads = value.parse().ok().filter(|n| (1..=1000).contains(n))?
+                    }
+                    "--transfers" => transfers = value.parse().ok()?,
+                    _ => return None,
+                }
+            }
+            rest.is_empty()
+                .then_some(Command::Run { threads, transfers })?
+        }
+        ["transfer", from, to, cents] => {
+            let account = |text: &str| text.parse().ok().filter(|n| *n < ACCOUNTS);
+            let (from, to) = (account(from)?, account(to)?);
+            (from != to).then_some(Command::Transfer(from, to, cents.parse().ok()?))?
+        }
+        ["checkpoint"] => Command::Checkpoint,
+        ["show"] => Command::Show,
+        ["check"] => Command::Check,
+        _ => return None,
+    };
+    (!dir.starts_with('-')).then_some((dir, command))
+}
+
+fn execute(dir: &str, command: &Command) -> Result<()> {
+    let makes = matches!(command, Command::Run { .. } | Command::Transfer(..));
+    // Opening checks the numbers of the transfers and the sum.
+    let (accounts, due) = Accounts::open(dir, makes)?;
+    match *command {
+        Command::Run { threads, transfers } => return run(&accounts, due, threads, transfers),
+        Command::Transfer(from, to, cents) => {
+            let number = accounts.transfer(from, to, cents)?;
+            writeln!(io::stdout(), "transfer {number}")?;
+        }
+        Command::Checkpoint => accounts.checkpoint()?,
+        Command::Show => show(&lock(&accounts.state))?,
+        Command::Check => {
+            let transfers = lock(&accounts.state).transfers();
+            writeln!(
+                io::stdout(),
+                "{transfers} transfers, the balances add up to 0"
+            )?;
+        }
+    }
+    Ok(accounts.log.close()?)
+}
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args_os()
+        .skip(1)
+        .map(|a| a.to_string_lossy().into_owned())
+        .collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    if args.contains(&"--help") || args.contains(&"-h") {
+        println!("{USAGE}");
+        return ExitCode::SUCCESS;
+    }
+    let Some((dir, command)) = arguments(&args) else {
+        eprintln!("{USAGE}");
+        return ExitCode::from(2);
+    };
+    // Printed as it reads, not in its debug form.
+    match execute(dir, &command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(e) => {
+            eprintln!("error: {e}");
+            ExitCode::FAILURE
+        }
+    }
+}
