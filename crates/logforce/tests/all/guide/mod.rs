@@ -5,6 +5,7 @@ mod backup;
 mod many;
 mod pages;
 mod store;
+mod tasks;
 
 use crate::common::examples::too_weak;
 use crate::common::*;
@@ -15,12 +16,13 @@ use std::time::Duration;
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// What the code blocks of the pages are looked for in.
-const SOURCES: [&str; 6] = [
+const SOURCES: [&str; 7] = [
     include_str!("mod.rs"),
     include_str!("backup.rs"),
     include_str!("many.rs"),
     include_str!("pages.rs"),
     include_str!("store.rs"),
+    include_str!("tasks.rs"),
     include_str!("../../../examples/quickstart.rs"),
 ];
 
