@@ -16,6 +16,8 @@ usage: btree DIR put KEY VALUE      durably; made if there is none
                                     keys from FROM on and below TO
        btree DIR check              walks the whole tree; status 1 if anything is wrong
        btree DIR stat
+
+Status 2: these arguments cannot be used, or an error.
 ";
 
 /// Lines of `load` in a commit.
@@ -24,13 +26,19 @@ const LOAD: usize = 1000;
 type Outcome = Result<bool, Box<dyn Error>>;
 
 fn main() -> ExitCode {
-    let args: Vec<String> = std::env::args().skip(1).collect();
+    // Keys and values are text here: what is none is replaced.
+    let args: Vec<String> = std::env::args_os()
+        .skip(1)
+        .map(|a| a.to_string_lossy().into_owned())
+        .collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     if args.iter().any(|a| matches!(*a, "-h" | "--help")) {
         print!("{USAGE}");
         return ExitCode::SUCCESS;
     }
     let outcome = match &args[..] {
+        [dir, ..] if dir.starts_with('-') => return unusable(),
+        [_, "scan", rest @ ..] if bounds(rest).is_none() => return unusable(),
         [dir, "put", key, value] => create(dir).and_then(|t| put(&t, key, value)),
         [dir, "load"] => create(dir).and_then(|t| load(&t)),
         [dir, "get", key] => open(dir).and_then(|t| get(&t, key)),
@@ -38,10 +46,7 @@ fn main() -> ExitCode {
         [dir, "scan", rest @ ..] => open(dir).and_then(|t| scan(&t, rest)),
         [dir, "check"] => open(dir).and_then(|t| check(&t)),
         [dir, "stat"] => open(dir).and_then(|t| stat(&t)),
-        _ => {
-            eprint!("{USAGE}");
-            return ExitCode::from(2);
-        }
+        _ => return unusable(),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
@@ -51,6 +56,18 @@ fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+fn unusable() -> ExitCode {
+    eprint!("{USAGE}");
+    ExitCode::from(2)
+}
+
+/// The bounds of `scan`, if its arguments can be used.
+fn bounds<'a>(args: &[&'a str]) -> Option<Vec<&'a str>> {
+    let bounds: Vec<&str> = args.iter().copied().filter(|a| *a != "--reverse").collect();
+    let usable = bounds.len() <= 2 && !bounds.iter().any(|b| b.starts_with("--"));
+    usable.then_some(bounds)
 }
 
 fn create(dir: &str) -> Result<Tree, Box<dyn Error>> {
@@ -69,7 +86,7 @@ fn put(tree: &Tree, key: &str, value: &str) -> Outcome {
 fn get(tree: &Tree, key: &str) -> Outcome {
     let value = tree.get(key)?;
     if let Some(value) = &value {
-        println!("{}", String::from_utf8_lossy(value));
+        writeln!(std::io::stdout(), "{}", String::from_utf8_lossy(value))?;
     }
     Ok(value.is_some())
 }
@@ -93,13 +110,13 @@ fn load(tree: &Tree) -> Outcome {
         }
         write.commit()?;
     }
-    println!("{keys} keys");
+    writeln!(std::io::stdout(), "{keys} keys")?;
     Ok(true)
 }
 
 fn scan(tree: &Tree, args: &[&str]) -> Outcome {
     let is_reverse = args.contains(&"--reverse");
-    let bounds: Vec<&str> = args.iter().copied().filter(|a| *a != "--reverse").collect();
+    let bounds = bounds(args).unwrap_or_default();
     let view = tree.snapshot()?;
     let range = match bounds[..] {
         [] => view.iter(),
@@ -128,33 +145,40 @@ fn scan(tree: &Tree, args: &[&str]) -> Outcome {
 
 fn check(tree: &Tree) -> Outcome {
     let report = tree.snapshot()?.check()?;
+    let mut out = std::io::stdout().lock();
     for problem in &report.problems {
-        println!("{problem}");
+        writeln!(out, "{problem}")?;
     }
     match report.is_whole() {
-        true => println!("whole: {} keys in {} pages", report.keys, report.page_count),
-        false => println!("{} problems", report.problems.len()),
+        true => writeln!(
+            out,
+            "whole: {} keys in {} pages",
+            report.keys, report.page_count
+        )?,
+        false => writeln!(out, "{} problems", report.problems.len())?,
     }
     Ok(report.is_whole())
 }
 
 fn stat(tree: &Tree) -> Outcome {
+    let mut out = std::io::stdout().lock();
     let view = tree.snapshot()?;
     let report = view.check()?;
     let nodes = report.leaf_pages + report.inner_pages;
     let size = u64::from(tree.file().page_size());
-    println!("keys          {}", report.keys);
-    println!("height        {}", report.height);
-    println!("pages         {} of {size} bytes", report.page_count);
-    println!("  leaves      {}", report.leaf_pages);
-    println!("  inner       {}", report.inner_pages);
-    println!("  values      {}", report.value_pages);
-    println!("  free        {}", report.free_pages);
-    println!(
+    writeln!(out, "keys          {}", report.keys)?;
+    writeln!(out, "height        {}", report.height)?;
+    writeln!(out, "pages         {} of {size} bytes", report.page_count)?;
+    writeln!(out, "  leaves      {}", report.leaf_pages)?;
+    writeln!(out, "  inner       {}", report.inner_pages)?;
+    writeln!(out, "  values      {}", report.value_pages)?;
+    writeln!(out, "  free        {}", report.free_pages)?;
+    writeln!(
+        out,
         "filled        {} %",
         100 * report.used_bytes / (nodes * size).max(1)
-    );
-    println!("last commit   {}", view.commit());
-    println!("survives      {}", tree.file().guarantee());
+    )?;
+    writeln!(out, "last commit   {}", view.commit())?;
+    writeln!(out, "survives      {}", tree.file().guarantee())?;
     Ok(true)
 }
