@@ -385,7 +385,8 @@ impl Options {
 
     /// A cap on the size of all segment files in bytes, spares and prepared segments included: at
     /// least 3 segments, and at least 2 segments and 128 KiB (32 write units). Default: none. Only
-    /// an opening may exceed it, by one segment.
+    /// an opening may exceed it, by one segment. Each force takes 4 KiB of it at least (a write unit),
+    /// however short its records are.
     ///
     /// At the cap the log first breaks pins; then an append that needs another segment fails with
     /// [`Error::Full`] and is not accepted. The log continues after [`Log::truncate_front`]. With

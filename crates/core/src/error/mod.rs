@@ -263,7 +263,8 @@ pub enum ErrorKind {
     Damaged,
     /// A write or a sync has failed, and the log has stopped; the failure is the error's cause. What was
     /// acknowledged is durable. **Whether a record that was not is in the log is unknown** until it is
-    /// opened again: stop acknowledging, drop this log, mend the cause, open it, and look which records
+    /// opened again, unless `append`, `reserve` or `submit` themselves answer this: those have accepted
+    /// nothing. Stop acknowledging, drop this log, mend the cause, open it, and look which records
     /// are there. Also if the failure is that the log was [displaced](ErrorKind::Displaced).
     Poisoned,
     /// Files of the log were deleted, moved away or replaced while it was open. Only the cause of an

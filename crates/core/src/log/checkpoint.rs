@@ -21,7 +21,8 @@ impl Options {
     /// ends the call and nothing else.
     ///
     /// A clone of the log that it gets does not keep the log open: the log closes when its owner
-    /// closes or drops it, which waits for the callback.
+    /// closes or drops it, which waits for the callback, and then drops it: a channel that it sends
+    /// into ends.
     ///
     /// ```
     /// # use logforce_core::{Log, Lsn, Options, Result};

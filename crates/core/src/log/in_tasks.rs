@@ -15,8 +15,8 @@ use std::path::Path;
 /// not stop it.
 impl Log {
     /// As [`Log::close`].
-    pub async fn close_async(self) -> Result<()> {
-        self.clone().in_thread(|log| log.close()).await
+    pub async fn close_async(&self) -> Result<()> {
+        self.in_thread(|log| log.close()).await
     }
 
     /// As [`Log::truncate_front`].

@@ -264,11 +264,12 @@ impl Log {
         &self.engine().config.report
     }
 
-    /// Forces everything, marks the log as closed cleanly, ends its threads and releases the lock.
-    /// Other clones return [`Error::Closed`](crate::Error::Closed) from then on.
+    /// Forces everything, marks the log as closed cleanly, ends its threads and releases the lock. This
+    /// handle and all its clones return [`Error::Closed`](crate::Error::Closed) from then on, and
+    /// followers end.
     ///
     /// Dropping the last clone does the same, but cannot report a failure.
-    pub fn close(self) -> Result<()> {
+    pub fn close(&self) -> Result<()> {
         self.handle.close()
     }
 }

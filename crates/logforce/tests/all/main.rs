@@ -2,9 +2,9 @@
 //!
 //! One program: to link each file by itself took longer than to run it.
 
-mod accounts;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod access;
+mod accounts;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod asynchronous;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]

@@ -343,7 +343,9 @@ fn a_pin_of_the_front_waits_for_truncations() {
             let body = move || {
                 for n in 0..40u8 {
                     let at = mover.commit([n; 2_000]).expect("nothing fails");
-                    mover.truncate_front(at.start).expect("it moves, or is held");
+                    mover
+                        .truncate_front(at.start)
+                        .expect("it moves, or is held");
                 }
             };
             let mover = rt.spawn("mover", Box::new(body)).unwrap();
