@@ -71,7 +71,8 @@ fn every_failing_operation_of_a_page_file() {
 /// sync that failed has lost, grows it over all that was ever dropped, closes it, and cuts the power.
 /// Returns whether there is such an operation, and whether the file was there to be opened.
 fn fail_at_and_reopen(subject: &Subject, options: &SimOptions, op: u64) -> (bool, bool) {
-    let disk = SimDisk::new(options.clone(), 5);
+    // The seed decides what of a failed sync the medium has all the same: not always the same part.
+    let disk = SimDisk::new(options.clone(), op);
     disk.fail_at(op, Fault::Io);
     let ((acknowledged, error), ops) =
         SimRuntime::run(3, |rt| (subject.work(&disk, rt), disk.ops()));
