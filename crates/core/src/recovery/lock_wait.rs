@@ -1,7 +1,7 @@
 //! Waiting for another writer to give up the lock.
 
 use logforce_device::Runtime;
-use std::sync::atomic::AtomicU32;
+use logforce_device::sync::AtomicU32;
 use std::time::Duration;
 
 /// The longest time between two attempts.
