@@ -360,7 +360,7 @@ fn run(accounts: &Accounts, due: Receiver<()>, threads: u64, transfers: u64) -> 
             );
         }
         // Forces everything, and lets go of the callback, so that the thread of checkpoints ends.
-        let closed = accounts.log.close();
+        let closed = accounts.log.clone().close();
         let taken = checkpoints.join();
         let taken = taken.unwrap_or_else(|_| Err("the thread of checkpoints died".into()));
         outcome.and(taken).and(closed.map_err(Into::into))

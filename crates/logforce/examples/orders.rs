@@ -398,7 +398,7 @@ async fn run(log: Log, ledger: Ledger, address: SocketAddr) -> Result<()> {
     // Nobody submits any more; what is in the queue is finished.
     lock(&service.intake).queue = None;
     applying.await?;
-    let closed = service.log.close_async().await;
+    let closed = service.log.clone().close_async().await;
     if let Some(End::Failed(e)) = &*service.end.borrow() {
         return Err(e.clone().into());
     }

@@ -48,7 +48,7 @@ fn not_refused(log: &Log, reader: &mut Reader, at: Lsn, end: Lsn) -> u8 {
             Some(record) => record.map(drop),
             None => Ok(()),
         },
-        log.close(),
+        log.clone().close(),
     ];
     answers
         .into_iter()

@@ -118,12 +118,12 @@ impl PageFile {
         self.store().stats()
     }
 
-    /// Makes everything committed durable, and closes the page file. This handle and all its clones return
+    /// Makes everything committed durable, and closes the page file. All clones return
     /// [`Error::Closed`](crate::Error::Closed) from then on. A logged file is not checkpointed: the
     /// next opening redoes what the data file does not hold.
     ///
     /// Dropping the last clone does the same, but cannot report a failure.
-    pub fn close(&self) -> Result<()> {
+    pub fn close(self) -> Result<()> {
         self.store().close()
     }
 }

@@ -15,7 +15,7 @@ use std::path::Path;
 /// not stop it.
 impl Log {
     /// As [`Log::close`].
-    pub async fn close_async(&self) -> Result<()> {
+    pub async fn close_async(self) -> Result<()> {
         self.in_thread(|log| log.close()).await
     }
 

@@ -264,12 +264,12 @@ impl Log {
         &self.engine().config.report
     }
 
-    /// Forces everything, marks the log as closed cleanly, ends its threads and releases the lock. This
-    /// handle and all its clones return [`Error::Closed`](crate::Error::Closed) from then on, and
-    /// followers end.
+    /// Forces everything, marks the log as closed cleanly, ends its threads and releases the lock. All
+    /// clones return [`Error::Closed`](crate::Error::Closed) from then on, and followers end. The last of
+    /// them to be dropped gives the descriptors back, which keep a filesystem from being unmounted.
     ///
     /// Dropping the last clone does the same, but cannot report a failure.
-    pub fn close(&self) -> Result<()> {
+    pub fn close(self) -> Result<()> {
         self.handle.close()
     }
 }

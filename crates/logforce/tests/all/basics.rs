@@ -262,7 +262,7 @@ fn after_close_other_clones_answer_closed_and_change_nothing() {
     // What was durable is; a force of it is true.
     other.force(b.end).unwrap();
     assert_eq!(other.read_at(a.start).unwrap().data, record(0, 100));
-    other.close().unwrap();
+    other.clone().close().unwrap();
     drop(other);
     let seen = logforce::inspect(dir.path()).unwrap();
     assert!(seen.summary().in_use && seen.summary().front == Lsn::ORIGIN);

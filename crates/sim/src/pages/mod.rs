@@ -359,7 +359,7 @@ impl Run {
 impl Work {
     /// Closing makes everything durable that was committed.
     fn close(&self) {
-        let closed = self.file.close();
+        let closed = self.file.clone().close();
         let mut notes = self.notes();
         match closed {
             Ok(()) => {

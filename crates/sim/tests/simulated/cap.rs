@@ -278,7 +278,7 @@ fn closing_around_a_callback() {
             in_it.store(true, SeqCst);
             let _ = log.commit(b"one more");
             if seed % 3 > 0 {
-                let _ = log.close();
+                let _ = log.clone().close();
                 assert_eq!(log.append(b"x").unwrap_err().kind(), ErrorKind::Closed);
             }
             let _ = make_room(log, due);
@@ -355,7 +355,7 @@ fn run(seed: u64) {
             let _ = make_room(log, due);
         }
         if manners == 5 && dice(6) {
-            let _ = log.close();
+            let _ = log.clone().close();
         }
     });
     let options = if rng.one_in(5) { options } else { callback };

@@ -251,7 +251,7 @@ fn a_void_range_within_another_can_be_done_without() {
         log.truncate_back(voided).expect("truncate");
         log.commit(b"later").expect("commit");
         // So that the anchor lies behind all of it.
-        log.close().expect("close");
+        log.clone().close().expect("close");
     });
     let shown = walk(&disk);
     let void = shown.batches.iter().find(|b| b.kind == BatchKind::Void);
@@ -323,7 +323,7 @@ fn of_segments(disk: &SimDisk, seed: u64) -> (Shown, Vec<String>) {
         for n in 0..40_u8 {
             log.commit(&[n; 5_000]).expect("commit");
         }
-        log.close().expect("close");
+        log.clone().close().expect("close");
     });
     let shown = walk(disk);
     let mut files: Vec<String> = shown.batches.iter().map(|b| b.file.clone()).collect();

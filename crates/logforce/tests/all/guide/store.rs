@@ -162,7 +162,7 @@ fn many_threads_and_checkpoints_at_the_cap() -> Result<()> {
             });
         }
     });
-    store.log.close()?; // lets go of the callback, so that the thread ends
+    store.log.clone().close()?; // lets go of the callback, so that the thread ends
     assert!(checkpointer.join().unwrap() > 0);
     let used = segments(&home.path().join("log"));
     let used: u64 = used.iter().map(|f| f.metadata().unwrap().len()).sum();

@@ -77,7 +77,7 @@ async fn all(dir: &Path, options: Options) -> Result<()> {
     show(accepted, &shown).await?;
     assert_eq!(shown.into_inner()?, (0..TASKS).collect::<Vec<_>>());
 
-    log.close_async().await?; // all clones get `Closed` from now on
+    log.clone().close_async().await?; // of all clones: the others get `Closed` from now on
     let refused = accept(&log, &next, "tea").await;
     assert!(refused.is_err_and(|e| e.kind() == ErrorKind::Closed));
     assert_eq!(*next.lock().unwrap(), TASKS + 1);
