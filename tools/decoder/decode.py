@@ -261,11 +261,12 @@ def control_slot(data):
     c.clean, c.has_meta, kept = u32(data, 12), u32(data, 104), u32(data, 128)
     if u16(data, 6) != VERSION or c.clean > 1 or c.has_meta > 1 or kept > EPOCH_HISTORY:
         return "broken"
-    reserved = data[108:112] + data[132:256] + data[256 + 16 * kept :]
+    reserved = data[108:112] + data[132:136] + data[144:256] + data[256 + 16 * kept :]
     if not is_zero(reserved):
         return "broken"
     c.log_id, c.sequence, c.front = data[16:32], u64(data, 32), u64(data, 40)
     c.first_segment, c.prepared_end = u64(data, 48), u64(data, 56)
+    c.write_limit = u64(data, 136)
     c.first_prev_crc, c.anchor_crc = u32(data, 64), u32(data, 68)
     c.anchor, c.anchor_epoch, c.anchor_void = u64(data, 72), epoch_at(data, 80), u64(data, 96)
     c.epoch = epoch_at(data, 112)
@@ -273,6 +274,7 @@ def control_slot(data):
     counters = [c.epoch[0]] + [e[0] for e in c.history]
     ordered = (
         c.first_segment <= c.front <= c.anchor <= c.prepared_end
+        and (c.write_limit == 0 or c.anchor <= c.write_limit <= c.prepared_end)
         and c.anchor_void <= c.anchor
         and c.anchor_epoch[0] <= c.epoch[0]
         and all(a > b for a, b in zip(counters, counters[1:]))
@@ -445,6 +447,8 @@ class Log:
                 h = self.header_at(s, s.first_batch)
                 if h is not None or (not c.both and s.start == end):
                     end = s.end
+        if end != promised or not c.both:
+            c.write_limit = 0
         c.prepared_end = end
         self.regain(c.log_id, c.first_segment, end)
         if salvage:
@@ -549,11 +553,13 @@ class Log:
         """Headers that would do as proof, whatever their stamp, with their segments."""
         c = self.control
         known = [c.epoch] + c.history + ([epoch] if epoch is not None else [])
+        # A limit of 0 is not known; where something lies above it, it is older than the log.
+        is_limited = 0 < c.write_limit and at <= c.write_limit
         for s in self.segments:
             if s.end <= at:
                 continue
             lsn = s.start + round_up(max(at, s.first_batch) - s.start, s.unit)
-            while lsn < s.end:
+            while lsn < s.end and not (is_limited and lsn >= c.write_limit):
                 h = self.header_at(s, lsn)
                 if h and h.epoch in known and (epoch is None or h.epoch[0] >= epoch[0]):
                     yield s, h
@@ -830,7 +836,7 @@ class Log:
         first, epochs = self.segments[0], sorted({s.epoch for s in self.segments}, reverse=True)
         c.log_id, c.is_known, c.both, c.clean, c.has_meta = first.log_id, False, False, 0, 0
         c.first_segment = c.front = c.anchor = first.start
-        c.anchor_void, c.prepared_end = 0, self.segments[-1].end
+        c.anchor_void, c.prepared_end, c.write_limit = 0, self.segments[-1].end, 0
         c.epoch, c.history = epochs[0], epochs[:EPOCH_HISTORY]
 
 

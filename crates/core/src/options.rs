@@ -99,7 +99,13 @@ pub struct Options {
     pub(crate) environment: Option<InEnvironment>,
     pub(crate) wait_for_lock: Duration,
     pub(crate) modes: Modes,
+    pub(crate) write_limit_step: u64,
 }
+
+/// How far ahead of the tail the limit of what may be written is raised, bytes. An opening after a crash
+/// searches up to it, at a few hundred MB/s from a cold disk; each half of it is a write of the control
+/// file.
+const WRITE_LIMIT_STEP: u64 = 64 << 20;
 
 /// Who may use a log's files, as permission bits of Unix. `None`: their owner only.
 #[doc(hidden)]
@@ -149,6 +155,7 @@ impl Default for Options {
             environment: None,
             wait_for_lock: Duration::ZERO,
             modes: Modes::default(),
+            write_limit_step: WRITE_LIMIT_STEP,
         }
     }
 }
@@ -272,6 +279,13 @@ impl Options {
     #[doc(hidden)]
     pub fn modes(&self) -> Modes {
         self.modes
+    }
+
+    /// How far ahead of the tail a log writes down that it may write, bytes.
+    #[doc(hidden)]
+    pub fn write_limit_step(mut self, bytes: u64) -> Self {
+        self.write_limit_step = bytes;
+        self
     }
 
     /// What to do about damage. Default: [`OnDamage::Refuse`].

@@ -46,6 +46,9 @@ pub struct Control {
     /// Exclusive end of the last segment that must exist; equal to `first_segment` before the
     /// first was prepared.
     pub prepared_end: Lsn,
+    /// No batch of any opening so far ends above; where a search for what was written may end.
+    /// [`Lsn::ORIGIN`] if that is not known.
+    pub write_limit: Lsn,
     /// Header checksum of the batch before the first segment's first one.
     pub first_prev_crc: u32,
     /// Written by a close: nothing lies above the anchor.
@@ -109,6 +112,7 @@ impl Control {
         put_epoch(&mut b, 112, self.epoch);
         let kept = self.history.len().min(EPOCH_HISTORY);
         put(&mut b, 128, &(kept as u32).to_le_bytes());
+        put(&mut b, 136, &self.write_limit.0.to_le_bytes());
         for (i, e) in self.history[..kept].iter().enumerate() {
             put_epoch(&mut b, HISTORY_AT + 16 * i, *e);
         }
@@ -140,7 +144,8 @@ impl Control {
             || has_meta > 1
             || kept > EPOCH_HISTORY
             || b[108..112] != [0; 4]
-            || !are_zero(&b[132..HISTORY_AT])
+            || b[132..136] != [0; 4]
+            || !are_zero(&b[144..HISTORY_AT])
             || !are_zero(&b[HISTORY_AT + 16 * kept..])
         {
             return Err(ControlReject::Reserved);
@@ -151,6 +156,7 @@ impl Control {
             front: Lsn(get_u64(b, 40)),
             first_segment: Lsn(get_u64(b, 48)),
             prepared_end: Lsn(get_u64(b, 56)),
+            write_limit: Lsn(get_u64(b, 136)),
             first_prev_crc: get_u32(b, 64),
             clean: flags == 1,
             has_meta: has_meta == 1,
@@ -174,6 +180,8 @@ impl Control {
             && c.front <= c.anchor.lsn
             && c.anchor.lsn >= c.first_segment
             && c.anchor.lsn <= c.prepared_end
+            && (c.write_limit == Lsn::ORIGIN
+                || c.anchor.lsn <= c.write_limit && c.write_limit <= c.prepared_end)
             && c.anchor.last_void <= c.anchor.lsn
             && c.anchor.epoch.counter <= c.epoch.counter;
         if !ordered {

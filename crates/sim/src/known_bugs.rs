@@ -549,6 +549,10 @@ pub const EXHAUSTIVE: &[KnownBug] = &[
         "a listing that is short is all there is",
     ),
     bug(
+        "write-limit-unannounced",
+        "3: batches lie above the limit, where nobody looks for the stamps in them",
+    ),
+    bug(
         "backup-begun-unsynced",
         "12: segments of a backup that nothing says to be unfinished",
     ),

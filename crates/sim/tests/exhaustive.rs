@@ -14,6 +14,7 @@ mod exhaustive {
     #[cfg(planted)]
     mod known_bugs;
     mod lengths;
+    mod limit;
     mod logs;
     mod names;
     mod page_file;

@@ -35,6 +35,9 @@ impl Engine {
     /// Prepares a segment if one is to be prepared. Call it in the preallocator's thread.
     pub(crate) fn preallocator_turn(self: &Arc<Self>) -> AfterTurn {
         self.follow_pins();
+        if let Some(next) = self.raise_write_limit() {
+            return next;
+        }
         let (end, demanded, due, ahead) = {
             let state = self.state();
             if state.lifecycle.stopping || self.poison.is_set() {
@@ -74,16 +77,42 @@ impl Engine {
             segment.close_reader();
         }
         self.state().segments.prepared(result);
+        self.wake_writers_for_space();
+        AfterTurn::Continue
+    }
+
+    /// Writes down how far batches may reach, before they do. The next opening searches no further for
+    /// what was written: without this it would read all that is prepared. `None` if nothing is due.
+    fn raise_write_limit(&self) -> Option<AfterTurn> {
+        let limit = {
+            let state = self.state();
+            let stops = state.lifecycle.stopping || self.poison.is_set();
+            let limit = state.segments.next_write_limit(state.tail());
+            limit.filter(|_| !stops)?
+        };
+        if !planted!("write-limit-unannounced")
+            && self.update_control(|c| c.write_limit = limit).is_err()
+        {
+            // It has failed the log, and woken all that wait.
+            return Some(AfterTurn::Continue);
+        }
+        self.state().segments.raise_write_limit(limit);
+        self.wake_writers_for_space();
+        Some(AfterTurn::Continue)
+    }
+
+    fn wake_writers_for_space(&self) {
         self.wake_blocked(Wake::SegmentPrepared);
         // A stamp may wait for prepared space.
         let writer = &self.events.writer;
         writer.notify(self.runtime(), Wake::WriterForSegment);
-        AfterTurn::Continue
     }
 
     /// Pauses between the pieces of a fill while the fill is ahead of the appends. At full speed it
     /// would compete with every commit, and each commit's flush would include its bytes.
     fn pace(&self, done: u64, len: u64, took: Duration) {
+        // A fill takes long, and appends must not wait for its end.
+        let _ = self.raise_write_limit();
         let seen = self.events.preallocator.observe();
         let early = {
             let state = self.state();
@@ -143,9 +172,17 @@ impl Engine {
         self.view.segments().insert(segment.clone());
         self.location.add(&self.view.dir, &segment);
         let end = segment.header.end();
+        let limit = {
+            let state = self.state();
+            state.segments.write_limit_below(state.tail(), end)
+        };
         if !planted!("segment-unannounced") {
-            self.update_control(|c| c.prepared_end = end)?;
+            self.update_control(|c| {
+                c.prepared_end = end;
+                c.write_limit = limit;
+            })?;
         }
+        self.state().segments.raise_write_limit(limit);
         self.config.sizes.prepared(len, self.runtime().now());
         self.metrics.prepared(recycled);
         trace::prepared(start, recycled);

@@ -42,6 +42,8 @@ impl Source {
             markers: markers.collect(),
             control: Control {
                 prepared_end: end,
+                // Nothing lies above.
+                write_limit: anchor.lsn,
                 anchor,
                 clean: true,
                 has_meta: meta.is_some(),

@@ -144,7 +144,7 @@ impl Engine {
         let filled = state.buffer.full_batches() > batches;
         let wakeups = Wakeups {
             writer: Wake::WriterForSpace.if_needed(filled),
-            preallocator: segments > state.segments.upcoming(),
+            preallocator: segments > state.segments.upcoming() || state.wants_write_limit(),
             ..Wakeups::default()
         };
         (state, wakeups)
@@ -180,7 +180,7 @@ impl Engine {
             return Err(Error::Closed);
         }
         let end = state.worst_case_end(bytes, self.config.sizes.first);
-        if end > state.segments.prepared_end() && !self.may_use_reserve(state, end) {
+        if end > state.segments.writable_end() && !self.may_use_reserve(state, end) {
             // Space before acceptance: an accepted record cannot fail with NoSpace.
             self.refuse_in_callback(state)?;
             state.segments.request(end, since)?;

@@ -90,7 +90,7 @@ impl Engine {
     /// other appends have filled the log.
     pub(crate) fn may_use_reserve(&self, state: &State, bound: Lsn) -> bool {
         let reserve = RESERVED_UNITS / 2 * u64::from(self.config.unit);
-        self.is_in_callback() && bound.0.saturating_sub(reserve) <= state.segments.prepared_end().0
+        self.is_in_callback() && bound.0.saturating_sub(reserve) <= state.segments.writable_end().0
     }
 
     /// Fails appends of the callback itself at the cap: they would wait for the space that only the

@@ -143,7 +143,13 @@ impl Engine {
         );
         let state = State::new(
             LogBuffer::new(max_batch, options.buffer_size, buffers),
-            SegmentQueue::new(end.segment, upcoming, pipeline.sealed()),
+            SegmentQueue::new(
+                end.segment,
+                upcoming,
+                pipeline.sealed(),
+                found.control.current().write_limit,
+                options.write_limit_step,
+            ),
             pipeline,
             Durability::new(force.plan, guarantee),
             limits,

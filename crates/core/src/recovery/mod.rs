@@ -187,7 +187,7 @@ impl Opening {
         // Before the control file says that there is metadata: a crash in between would leave the
         // flag without durable slots.
         opened.file.sync_meta(&meta)?;
-        let epoch = self.persist_epoch(&opened, &found.end, meta.bytes().is_some())?;
+        let epoch = self.persist_epoch(&opened, &found, meta.bytes().is_some())?;
         self.enforce_names(&found.segments)?;
         if found.end.lost.is_none() {
             // Before the epoch's batch, since the log may continue in these segments.
@@ -282,10 +282,21 @@ impl Opening {
         synced.map_err(Error::io("sync directory", self.dir.path()))
     }
 
+    /// The limit of what may be written from `at` on, in segments up to `end`: with room for the epoch's
+    /// batch, wherever it comes to lie.
+    fn write_limit(&self, segments: &Segments, at: Lsn, end: Lsn) -> Lsn {
+        let units = segments.all();
+        let units = units.iter().map(|s| s.header.write_unit);
+        let unit = units.chain([self.unit]).max().unwrap_or(self.unit);
+        let step = self.options.write_limit_step.max(4 * u64::from(unit));
+        at.plus(step).min(end)
+    }
+
     /// Writes the new epoch to the control file before a batch carries it. In the other order, the
     /// next opening after a crash could use the same number for another history.
-    fn persist_epoch(&self, opened: &OpenedControl, end: &End, meta: bool) -> Result<Epoch> {
-        let control = &opened.control;
+    fn persist_epoch(&self, opened: &OpenedControl, found: &Scanned, meta: bool) -> Result<Epoch> {
+        let (control, end) = (&opened.control, &found.end);
+        let limit = self.write_limit(&found.segments, end.state.at, control.prepared_end);
         // Above the last batch's too: if one slot of the control file is damaged, the other may not
         // list the latest opening.
         let last_epoch = end.state.epoch.unwrap_or_default();
@@ -307,6 +318,12 @@ impl Opening {
                 c.epoch = epoch;
             }
             c.prepared_end = control.prepared_end;
+            // Never lower: after a crash before the epoch's batch is durable, the next opening must see
+            // what this one has seen.
+            c.write_limit = match control.write_limit {
+                Lsn::ORIGIN => control.prepared_end,
+                known => known.max(limit),
+            };
             c.clean = false;
             c.has_meta |= meta;
             // Also if the anchor moves back, to the start of the damage: after a crash before the
@@ -368,7 +385,12 @@ impl Opening {
                 .map_err(|e| self.no_space(e))?;
             let prepared_end = segment.header.end();
             segments.insert(segment.clone());
-            control_file.update(&poison, |c| c.prepared_end = prepared_end)?;
+            let first = segment.header.first_batch();
+            let limit = self.write_limit(&segments, first, prepared_end);
+            control_file.update(&poison, |c| {
+                c.prepared_end = prepared_end;
+                c.write_limit = c.write_limit.max(limit);
+            })?;
             segment
         } else {
             segments

@@ -26,6 +26,10 @@ pub(crate) fn adopt(segments: &Segments, control: &mut Control, both_slots: bool
             next = segment.header.end();
         }
     }
+    if next > control.prepared_end || !both_slots {
+        // It is older than what was written, or may be, and so is its limit.
+        control.write_limit = Lsn::ORIGIN;
+    }
     // A gap in between is reported as a lost segment.
     control.prepared_end = next;
     Ok(())

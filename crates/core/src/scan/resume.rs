@@ -20,7 +20,8 @@ use std::sync::Arc;
 /// below `last`. Calls `visit` for each until it returns `false`.
 ///
 /// Every unit, not every batch: the length in a damaged header proves nothing. Skips units that
-/// cannot be read; they can hide a stamp, as any other loss can.
+/// cannot be read; they can hide a stamp, as any other loss can. Ends where the control file says that
+/// nothing was written: prepared space can be gigabytes.
 pub(crate) fn headers_beyond(
     segments: &Segments,
     from: Lsn,
@@ -29,6 +30,7 @@ pub(crate) fn headers_beyond(
     visit: &mut dyn FnMut(&Arc<Segment>, &BatchHeader) -> bool,
 ) -> Result<()> {
     let mut window = Window::new(ReadSource::Cache);
+    let to = search_end(control, from);
     let mut list = segments.above(from);
     if let Some(first) = segments.containing(from) {
         list.retain(|s| s.header.start != first.header.start);
@@ -40,7 +42,7 @@ pub(crate) fn headers_beyond(
             .max(segment.header.first_batch())
             .since(segment.header.start);
         let mut at = segment.header.start.plus(align_up(within, unit));
-        while at < segment.header.end() {
+        while at < segment.header.end().min(to) {
             if let Ok(bytes) = window.get(segment, segment.offset(at), BATCH_HEADER_LEN)?
                 && let Ok(h) = BatchHeader::decode(bytes)
                 && h.log_id == control.log_id
@@ -55,6 +57,16 @@ pub(crate) fn headers_beyond(
         }
     }
     Ok(())
+}
+
+/// Where a search for batches from `from` on may end.
+fn search_end(control: &Control, from: Lsn) -> Lsn {
+    // Where something lies above the limit, the control file is older than the log.
+    match control.write_limit {
+        Lsn::ORIGIN => Lsn(u64::MAX),
+        limit if from > limit => Lsn(u64::MAX),
+        limit => limit,
+    }
 }
 
 /// The highest stamp above `at` in batches after it: proof that the batch at `at` had been durable.

@@ -116,6 +116,12 @@ impl State {
         self.buffer.stage(&mut self.segments, records, each);
     }
 
+    /// Whether the preallocator is to be woken to raise the limit of what may be written.
+    pub(crate) fn wants_write_limit(&mut self) -> bool {
+        let tail = self.tail();
+        self.segments.wants_write_limit(tail)
+    }
+
     /// Whether there is prepared space for a batch without records.
     pub(crate) fn has_space_for_empty_batch(&self) -> bool {
         let end = self.buffer.open_end();
@@ -127,7 +133,7 @@ impl State {
     /// any number of such batches.
     pub(crate) fn keeps_promises_beside_a_batch(&self, smallest_segment: u64) -> bool {
         self.reservations.is_empty()
-            || self.worst_case_end(0, smallest_segment) <= self.segments.prepared_end()
+            || self.worst_case_end(0, smallest_segment) <= self.segments.writable_end()
     }
 
     /// Stages a batch without records, and returns its end.

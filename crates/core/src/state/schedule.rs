@@ -240,7 +240,7 @@ mod tests {
                 4 * MAX_BATCH,
                 Buffers::new(MAX_BATCH, UNIT as usize, 1, None),
             ),
-            SegmentQueue::new(segment, VecDeque::new(), first),
+            SegmentQueue::new(segment, VecDeque::new(), first, Lsn(u64::MAX / 2), 1 << 20),
             WritePipeline::new(identity, Guarantee::PowerLoss, true, anchor, first),
             Durability::Each { through: true },
             InFlightLimits {

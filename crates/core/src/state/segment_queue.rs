@@ -21,6 +21,12 @@ pub(crate) struct SegmentQueue {
     upcoming: VecDeque<Arc<Segment>>,
     /// Where the next batch begins if none is open; may be the end of `current`.
     next_batch: Lsn,
+    /// As in the control file, durably: no batch may end above.
+    write_limit: Lsn,
+    /// How far ahead of the tail the limit is raised, bytes.
+    limit_step: u64,
+    /// The preallocator was woken to raise the limit.
+    limit_due: bool,
     /// Appends have requested prepared space up to here.
     requested_end: Lsn,
     /// Number of attempts to prepare a segment that have ended.
@@ -38,11 +44,16 @@ impl SegmentQueue {
         current: Arc<Segment>,
         upcoming: VecDeque<Arc<Segment>>,
         next_batch: Lsn,
+        write_limit: Lsn,
+        limit_step: u64,
     ) -> Self {
         SegmentQueue {
             current,
             upcoming,
             next_batch,
+            write_limit,
+            limit_step,
+            limit_due: false,
             requested_end: Lsn::ORIGIN,
             round: 0,
             failure: None,
@@ -58,6 +69,11 @@ impl SegmentQueue {
 
     /// A batch was closed, and ends at `end`.
     pub(super) fn batch_ended(&mut self, end: Lsn) {
+        debug_assert!(
+            end <= self.write_limit,
+            "a batch up to {end}, limit {}",
+            self.write_limit
+        );
         self.next_batch = end;
     }
 
@@ -75,9 +91,49 @@ impl SegmentQueue {
         (&self.current, self.next_batch, left)
     }
 
-    /// Whether there is space for a batch that begins at `end`.
+    /// Whether there is space for a batch without records that begins at `end`.
     pub(super) fn has_space_at(&self, end: Lsn) -> bool {
-        end < self.current.header.end() || !self.upcoming.is_empty()
+        let (at, segment) = match self.upcoming.front() {
+            _ if end < self.current.header.end() => (end, &self.current),
+            Some(next) => (next.header.first_batch(), next),
+            None => return false,
+        };
+        at.plus(segment.header.write_unit.into()) <= self.write_limit
+    }
+
+    /// Exclusive end of the space that may be written: prepared, and below the limit.
+    pub(crate) fn writable_end(&self) -> Lsn {
+        self.prepared_end().min(self.write_limit)
+    }
+
+    /// The limit that is to be written down next, if the tail comes near to the one that is, or appends
+    /// wait for a higher one.
+    pub(crate) fn next_write_limit(&self, tail: Lsn) -> Option<Lsn> {
+        let is_near = tail.plus(self.limit_step / 2) > self.write_limit;
+        let is_requested = self.requested_end > self.write_limit;
+        let next = self.write_limit_below(tail, self.prepared_end());
+        (next > self.write_limit && (is_near || is_requested)).then_some(next)
+    }
+
+    /// The limit for segments that are prepared up to `end`.
+    pub(crate) fn write_limit_below(&self, tail: Lsn, end: Lsn) -> Lsn {
+        let wanted = tail.plus(self.limit_step).max(self.requested_end);
+        wanted.min(end).max(self.write_limit)
+    }
+
+    /// Whether the preallocator is to be woken to raise the limit.
+    pub(super) fn wants_write_limit(&mut self, tail: Lsn) -> bool {
+        !self.limit_due
+            && self.next_write_limit(tail).is_some_and(|_| {
+                self.limit_due = true;
+                true
+            })
+    }
+
+    /// The control file has this limit, durably.
+    pub(crate) fn raise_write_limit(&mut self, limit: Lsn) {
+        self.write_limit = self.write_limit.max(limit);
+        self.limit_due = false;
     }
 
     /// Exclusive end of the prepared segments.

@@ -45,7 +45,7 @@ pub(crate) fn truncate_back(engine: &Engine, from: Lsn) -> Result<()> {
                 break state.place_empty_batch(BatchKind::Void, Some(from));
             }
             engine.refuse_in_callback(&state)?;
-            let one_more = state.segments.prepared_end().plus(1);
+            let one_more = state.segments.writable_end().plus(1);
             state.segments.request(one_more, &mut asked)?;
         }
         let preallocator = &engine.events.preallocator;

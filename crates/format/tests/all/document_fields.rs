@@ -177,6 +177,7 @@ fn control_slot() {
         front: Lsn(u64_of(0x28)),
         first_segment: Lsn(u64_of(0x30)),
         prepared_end: Lsn(u64_of(0x38)),
+        write_limit: Lsn(u64_of(0x7c)),
         first_prev_crc: u32_of(0x40),
         clean: true,
         has_meta: true,
@@ -208,6 +209,7 @@ fn control_slot() {
         ("epoch.counter", pattern(0x6c, 8)),
         ("epoch.nonce", pattern(0x74, 8)),
         ("history_len", (EPOCH_HISTORY as u32).to_le_bytes().to_vec()),
+        ("write_limit", pattern(0x7c, 8)),
         ("history", history),
     ];
     check_fields("control-slot", &control.encode(), &fields, true);

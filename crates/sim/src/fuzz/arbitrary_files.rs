@@ -146,6 +146,10 @@ impl Slot<'_> {
                 front: pages(*front),
                 first_segment: pages(*first),
                 prepared_end: pages(*prepared),
+                write_limit: match has_meta {
+                    true => pages(*prepared),
+                    false => Lsn::ORIGIN,
+                },
                 first_prev_crc: 0,
                 clean: *clean,
                 has_meta: *has_meta,

@@ -59,6 +59,7 @@ const CONTROL: &[Field] = &[
     (112, 8), // epoch
     (120, 8), // its nonce
     (128, 4), // epochs kept
+    (136, 8), // write limit
     (256, 8), // the latest of them
     (272, 8), // the one before
 ];

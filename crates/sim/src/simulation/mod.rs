@@ -62,6 +62,11 @@ fn share(world: &mut World, segment_size: u64, rng: &mut Rng) {
             .memory(rng.pick(&[0, 64 << 10, 64 << 20]))
             .open_logs(1)
     });
+    // What may be written ends before what is prepared.
+    if rng.one_in(2) {
+        let step = rng.pick(&[1, 8 * unit, 30 * unit]);
+        world.options = world.options.clone().write_limit_step(step);
+    }
 }
 
 fn random_threads(rng: &mut Rng) -> Vec<Vec<Step>> {

@@ -6,7 +6,7 @@ use std::process::Command;
 const BACKUP_CRASHES: &str = "backups::a_crash_at_every_operation";
 
 /// The tests that are asked, by bug: the others would take their time over nothing.
-const SUSPECTS: [(&str, &str); 25] = [
+const SUSPECTS: [(&str, &str); 26] = [
     (
         "header-checksum-ignored",
         "bits::every_bit_of_a_crashed_log",
@@ -54,6 +54,10 @@ const SUSPECTS: [(&str, &str); 25] = [
     (
         "listing-believed",
         "failing_calls::every_call_on_a_closed_log",
+    ),
+    (
+        "write-limit-unannounced",
+        "limit::every_batch_of_a_crashed_log_is_lost",
     ),
     ("backup-begun-unsynced", BACKUP_CRASHES),
     ("backup-segment-unforced", BACKUP_CRASHES),

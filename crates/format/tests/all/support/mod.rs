@@ -153,6 +153,8 @@ pub fn control() -> Control {
         front: Lsn(0x0120_0000),
         first_segment: Lsn(0x0100_0000),
         prepared_end: Lsn(0x0200_0000),
+        // Not known, as logs have it that were written before there was such a limit.
+        write_limit: Lsn::ORIGIN,
         first_prev_crc: 0x1111_2222,
         clean: true,
         has_meta: false,

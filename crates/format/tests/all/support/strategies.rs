@@ -108,6 +108,11 @@ pub fn controls() -> impl Strategy<Value = Control> {
             front: Lsn(p[1]),
             first_segment: Lsn(p[0]),
             prepared_end: Lsn(p[3]),
+            write_limit: match (w.3, w.5) {
+                (true, _) => Lsn::ORIGIN,
+                (_, true) => Lsn(p[2]),
+                _ => Lsn(p[3]),
+            },
             first_prev_crc: w.1,
             clean: w.3,
             has_meta: w.5,
