@@ -58,27 +58,27 @@ pub const SIMULATION: &[KnownBug] = &[
         "barrier-covers-what-came-later",
         "1: a barrier covers what was written while it ran",
     )
-    .found_by(854),
+    .found_by(1123),
     bug(
         "hole-under-watermark",
         "1: the watermark passes a write that has not completed",
     )
-    .found_by(22),
+    .found_by(371),
     bug(
         "guarantee-overstated",
         "1, 6: what is only written is said to survive loss of power",
     )
-    .found_by(22),
+    .found_by(1),
     bug(
         "stamp-of-a-weak-method",
         "3: a stamp says more than is durable",
     )
-    .found_by(22),
+    .found_by(50),
     bug(
         "anchor-above-durable",
         "9, 11: the scan at opening starts above what is durable",
     )
-    .found_by(80),
+    .found_by(45),
     bug("stamps-not-searched", "3: damage passes for a torn tail").found_by(672),
     bug("payload-checksum-ignored", "2: a torn payload is accepted").found_by(0),
     bug(
@@ -90,7 +90,7 @@ pub const SIMULATION: &[KnownBug] = &[
         "stale-epoch-accepted",
         "2: a batch of an opening that was given up is accepted",
     )
-    .found_by(22),
+    .found_by(50),
     bug(
         "torn-append-kept",
         "2: parts of an append that was never finished stay in the log",
@@ -105,12 +105,12 @@ pub const SIMULATION: &[KnownBug] = &[
         "cache-believed",
         "4: what a failed barrier left in the cache only is believed",
     )
-    .found_by(190),
+    .found_by(6),
     bug(
         "tail-not-forced",
         "10: what was recovered is lost by the next crash",
     )
-    .found_by(55),
+    .found_by(166),
     bug("void-not-forced", "10: what was voided is there again").found_by(0),
     bug(
         "void-not-listed",
@@ -139,7 +139,7 @@ pub const SIMULATION: &[KnownBug] = &[
         "9: segments go before the control file says so",
     )
     .found_by(0),
-    bug("metadata-unforced", "the metadata is not forced").found_by(5),
+    bug("metadata-unforced", "the metadata is not forced").found_by(52),
     bug("metadata-in-one-slot", "torn metadata leaves none").found_by(984),
     bug(
         "any-error-is-damage",
