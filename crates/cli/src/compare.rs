@@ -1,9 +1,8 @@
 //! `logforce compare`.
 
-use crate::bench::common::terminal_width;
-use crate::exit::{End, Usage};
+use crate::bench::common::{one_place_each, terminal_width};
+use crate::exit::End;
 use crate::output::{Sink, Target, complain_always, print};
-use anyhow::bail;
 use logforce_report::compare::{compare, text};
 use logforce_report::{Document, compare_html};
 use std::path::PathBuf;
@@ -54,11 +53,7 @@ fn percent(text: &str) -> Result<f64, String> {
 /// Compares and reports.
 pub fn run(args: Args) -> anyhow::Result<End> {
     let is_stdout = |t: &Option<Target>| *t == Some(Target::Stdout);
-    if is_stdout(&args.json) && is_stdout(&args.report) {
-        bail!(Usage(
-            "only one of --json and --report can have standard output (-)".to_owned()
-        ));
-    }
+    one_place_each(&[("--json", &args.json), ("--report", &args.report)])?;
     let on_stdout = is_stdout(&args.json) || is_stdout(&args.report);
     let (a, b) = (Document::read(&args.a)?, Document::read(&args.b)?);
     let (a_name, b_name) = (args.a.display().to_string(), args.b.display().to_string());

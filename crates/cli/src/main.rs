@@ -5,6 +5,7 @@
 mod backup;
 mod bench;
 mod calibrate;
+mod charts;
 mod compare;
 mod dump;
 mod exit;

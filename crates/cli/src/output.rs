@@ -50,24 +50,36 @@ impl Sink {
                 let is_new = path
                     .symlink_metadata()
                     .is_err_and(|e| e.kind() == io::ErrorKind::NotFound);
+                let refused = |e| cannot_write::with_advice(path, e);
+                let failed = || cannot_write::file(path);
+                if is_new {
+                    probe(path).map_err(refused).with_context(failed)?;
+                    return Ok(Sink::New(path.clone()));
+                }
                 let mut how = File::options();
                 // What is there is kept until there is something to replace it.
                 let file = how.write(true).create(true).truncate(false).open(path);
-                let file = file.with_context(|| cannot_write(path))?;
-                if is_new {
-                    std::fs::remove_file(path).with_context(|| cannot_write(path))?;
-                    return Ok(Sink::New(path.clone()));
-                }
+                let file = file.map_err(refused).with_context(failed)?;
                 Ok(Sink::File(path.clone(), file))
             }
         }
     }
 
-    /// Writes all that `body` writes.
+    /// Writes all that `body` writes. Of a file that is new nothing is left if that fails: half a
+    /// result is none.
     pub fn fill(self, body: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
+        let new = match &self {
+            Sink::New(path) => Some(path.clone()),
+            _ => None,
+        };
         let mut out = self.writer()?;
-        body(&mut out).and_then(|()| out.flush())?;
-        Ok(())
+        let written = body(&mut out).and_then(|()| out.flush());
+        // What is still in memory is not written once more when it is dropped.
+        let _ = out.out.into_parts();
+        if let (Err(_), Some(path)) = (&written, new) {
+            let _ = std::fs::remove_file(path);
+        }
+        Ok(written?)
     }
 
     /// For writing piece by piece; what is there goes now. Must be flushed in the end.
@@ -78,11 +90,11 @@ impl Sink {
                 "cannot write to standard output".to_owned(),
             ),
             Sink::New(path) => {
-                let fails = cannot_write(&path);
+                let fails = cannot_write::file(&path);
                 (Box::new(File::create(path).context(fails.clone())?), fails)
             }
             Sink::File(path, file) => {
-                let fails = cannot_write(&path);
+                let fails = cannot_write::file(&path);
                 let is_file = file.metadata().is_ok_and(|m| m.is_file());
                 if is_file {
                     file.set_len(0).context(fails.clone())?;
@@ -121,8 +133,52 @@ impl Write for Writer {
     }
 }
 
-fn cannot_write(path: &Path) -> String {
-    format!("cannot write {}", path.display())
+/// Makes a file, writes a little into it, and removes it: a full disk has room for a name.
+pub fn probe(path: &Path) -> io::Result<()> {
+    let mut file = File::options().write(true).create_new(true).open(path)?;
+    let written = file.write_all(&[b' '; 4096]);
+    drop(file);
+    std::fs::remove_file(path)?;
+    written
+}
+
+/// What is said of a place that cannot be written.
+pub mod cannot_write {
+    use std::io::{Error, ErrorKind};
+    use std::path::Path;
+
+    /// A file.
+    pub fn file(path: &Path) -> String {
+        format!("cannot write {}", path.display())
+    }
+
+    /// A directory of charts.
+    pub fn charts(dir: &Path) -> String {
+        format!("cannot write the charts into {}", dir.display())
+    }
+
+    /// The system's error, and what to do.
+    pub fn with_advice(path: &Path, e: Error) -> Error {
+        let parent = path.parent().filter(|p| !p.as_os_str().is_empty());
+        let advice = match e.kind() {
+            ErrorKind::NotFound => match parent {
+                Some(parent) if !parent.exists() => {
+                    format!("make the directory {} first", parent.display())
+                }
+                _ => "name another place".to_owned(),
+            },
+            ErrorKind::IsADirectory => "name a file in it".to_owned(),
+            ErrorKind::NotADirectory => "a part of that path is a file: name another".to_owned(),
+            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+                "name a place that you may write to".to_owned()
+            }
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+                "make room there, or name another place".to_owned()
+            }
+            _ => return e,
+        };
+        Error::new(e.kind(), format!("{e}: {advice}"))
+    }
 }
 
 /// Set by `--quiet`.

@@ -1,6 +1,7 @@
 //! `logforce report`.
 
 use crate::bench::common::draw;
+use crate::charts::Charts;
 use crate::exit::{End, Usage};
 use crate::output::{Sink, Target};
 use anyhow::bail;
@@ -30,6 +31,7 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     }
     let document = Document::read(&args.result)?;
     let page = args.html.as_ref().map(Sink::open).transpose()?;
-    draw(&document, page, args.svg.as_deref())?;
+    let charts = args.svg.as_deref().map(Charts::open).transpose()?;
+    draw(&document, page, charts)?;
     Ok(End::Done)
 }

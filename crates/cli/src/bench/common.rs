@@ -1,8 +1,9 @@
 //! What the scenarios share.
 
 use super::os;
+use crate::charts::Charts;
 use crate::exit::Usage;
-use crate::output::{Sink, Target, complain};
+use crate::output::{Sink, Target, complain, complain_always};
 use crate::signal;
 use anyhow::{Context, bail};
 use logforce_device::Directory;
@@ -88,21 +89,13 @@ pub struct Files {
 }
 
 impl Files {
-    /// Refuses two on standard output, and a directory of charts that is none.
+    /// Refuses two in one place.
     pub fn check(&self) -> anyhow::Result<()> {
-        let targets = [&self.json, &self.csv, &self.report];
-        let stdout = targets.iter().filter(|t| ***t == Some(Target::Stdout));
-        if stdout.count() > 1 {
-            bail!(Usage(
-                "only one of --json, --csv and --report can have standard output (-)".to_owned()
-            ));
-        }
-        match &self.svg {
-            Some(dir) if dir.exists() && !dir.is_dir() => {
-                bail!(Usage(format!("--svg {} is not a directory", dir.display())))
-            }
-            _ => Ok(()),
-        }
+        one_place_each(&[
+            ("--json", &self.json),
+            ("--csv", &self.csv),
+            ("--report", &self.report),
+        ])
     }
 
     /// Opens them, before anything is measured.
@@ -111,9 +104,26 @@ impl Files {
             json: self.json.as_ref().map(Sink::open).transpose()?,
             csv: self.csv.as_ref().map(Sink::open).transpose()?,
             report: self.report.as_ref().map(Sink::open).transpose()?,
-            svg: self.svg.clone(),
+            svg: self.svg.as_deref().map(Charts::open).transpose()?,
         })
     }
+}
+
+/// Refuses flags that name the same place: the last one would be all that is left there.
+pub fn one_place_each(flags: &[(&str, &Option<Target>)]) -> anyhow::Result<()> {
+    for (n, (flag, target)) in flags.iter().enumerate() {
+        let same = |(_, other): &&(&str, &Option<Target>)| target.is_some() && other == target;
+        if let Some((other, _)) = flags[..n].iter().find(same) {
+            let place = match target {
+                Some(Target::File(path)) => path.display().to_string(),
+                _ => "standard output (-)".to_owned(),
+            };
+            bail!(Usage(format!(
+                "only one of {other} and {flag} can have {place}"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Open [`Files`].
@@ -121,7 +131,7 @@ pub struct Sinks {
     json: Option<Sink>,
     csv: Option<Sink>,
     report: Option<Sink>,
-    svg: Option<PathBuf>,
+    svg: Option<Charts>,
 }
 
 impl Sinks {
@@ -131,40 +141,41 @@ impl Sinks {
         is_stdout(&self.json) || is_stdout(&self.csv) || is_stdout(&self.report)
     }
 
-    /// Writes the report, and its rows.
+    /// Writes the report, and its rows. All of them, whichever fails: it was measured for minutes.
     pub fn fill(
         self,
         report: &impl Serialize,
         interrupted: bool,
         rows: &[impl Serialize],
     ) -> anyhow::Result<()> {
-        if let Some(sink) = self.json {
-            sink.fill(|out| output::json(report, out))?;
+        let json = self
+            .json
+            .map(|sink| sink.fill(|out| output::json(report, out)));
+        let csv = self
+            .csv
+            .map(|sink| sink.fill(|out| output::csv(rows, interrupted, out)));
+        let drawn = (self.report.is_some() || self.svg.is_some())
+            .then(|| draw(&Document::of(report)?, self.report, self.svg));
+        let mut failed = Ok(());
+        for result in [json, csv, drawn].into_iter().flatten() {
+            match failed {
+                Ok(()) => failed = result,
+                Err(_) => result.unwrap_or_else(|e| complain_always(&format!("error: {e:#}"))),
+            }
         }
-        if let Some(sink) = self.csv {
-            sink.fill(|out| output::csv(rows, interrupted, out))?;
-        }
-        if self.report.is_none() && self.svg.is_none() {
-            return Ok(());
-        }
-        draw(&Document::of(report)?, self.report, self.svg.as_deref())
+        failed
     }
 }
 
 /// Writes a result as a page, and its charts into a directory.
-pub fn draw(document: &Document, page: Option<Sink>, charts: Option<&Path>) -> anyhow::Result<()> {
+pub fn draw(document: &Document, page: Option<Sink>, charts: Option<Charts>) -> anyhow::Result<()> {
     if let Some(sink) = page {
         sink.fill(|out| out.write_all(logforce_report::html(document).as_bytes()))?;
     }
-    let Some(dir) = charts else {
-        return Ok(());
-    };
-    let failed = || format!("cannot write the charts into {}", dir.display());
-    std::fs::create_dir_all(dir).with_context(failed)?;
-    for (name, svg) in logforce_report::svgs(document) {
-        std::fs::write(dir.join(name), svg).with_context(failed)?;
+    match charts {
+        Some(charts) => charts.fill(logforce_report::svgs(document)),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// The counters of the device below `path`, or why there are none.

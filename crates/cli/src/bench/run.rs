@@ -93,8 +93,10 @@ impl Run {
         rows: &[R],
         has_failed: impl Fn(&R) -> bool,
     ) -> anyhow::Result<End> {
-        print(&head.machine.under_caveat(text), self.stdout_has_data)?;
+        let printed = print(&head.machine.under_caveat(text), self.stdout_has_data);
+        // Also where nobody reads what is printed, as behind `| head`.
         self.sinks.fill(report, head.interrupted, rows)?;
+        printed?;
         if head.interrupted {
             return Ok(End::Interrupted);
         }

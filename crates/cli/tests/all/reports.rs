@@ -98,6 +98,108 @@ fn a_report_can_go_to_standard_output_alone() {
     assert_empty(dir.path());
 }
 
+/// Before anything is measured: a run of ten minutes would not end in this test.
+#[test]
+fn what_cannot_be_written_is_refused_at_once() {
+    let (bench, results) = (place(), place());
+    fs::write(results.path().join("file"), "kept").unwrap();
+    fs::write(
+        results.path().join("a.json"),
+        r#"{"schema": "logforce-bench", "rows": [{}]}"#,
+    )
+    .unwrap();
+    let started = std::time::Instant::now();
+    let long = ["--dir", bench.path().to_str().unwrap(), "--seconds", "600"];
+    let measuring: [&[&str]; 3] = [&["bench"], &["bench", "--sweep"], &["bench", "inserts"]];
+    let mut tried: Vec<(Vec<&str>, &str, &str, i32)> = Vec::new();
+    for scenario in measuring {
+        let all = [scenario, &long].concat();
+        for flag in ["--json", "--csv", "--report"] {
+            tried.push((all.clone(), flag, "no/such/x", 4));
+            tried.push((all.clone(), flag, ".", 4));
+        }
+        tried.push((all.clone(), "--svg", "file", 2));
+        tried.push((all, "--svg", "file/charts", 4));
+    }
+    for (flag, place, status) in [
+        ("--html", "no/such/x", 4),
+        ("--svg", "file", 2),
+        ("--svg", "file/charts", 4),
+    ] {
+        tried.push((vec!["report", "a.json"], flag, place, status));
+    }
+    for flag in ["--json", "--report"] {
+        tried.push((vec!["compare", "a.json", "a.json"], flag, "no/such/x", 4));
+    }
+    for (arguments, flag, place, status) in tried {
+        let out = run(results.path(), &[&arguments[..], &[flag, place]].concat());
+        let said = text(&out.stderr);
+        assert_eq!(
+            out.status.code(),
+            Some(status),
+            "{arguments:?} {flag} {place}: {said}"
+        );
+        assert!(
+            said.contains(place) && text(&out.stdout).is_empty(),
+            "{said}"
+        );
+        if cfg!(target_os = "linux") {
+            let advice = match place {
+                "no/such/x" => "make the directory no/such first",
+                "." => "name a file in it",
+                "file" => "is not a directory",
+                _ => "a part of that path is a file",
+            };
+            assert!(
+                said.contains(advice),
+                "{arguments:?} {flag} {place}: {said}"
+            );
+        }
+    }
+    assert!(started.elapsed().as_secs() < 500);
+    assert_empty(bench.path());
+    assert_eq!(
+        fs::read_dir(results.path()).unwrap().count(),
+        2,
+        "nothing was made"
+    );
+    assert_eq!(
+        fs::read_to_string(results.path().join("file")).unwrap(),
+        "kept"
+    );
+}
+
+/// The last one would be all that is left there.
+#[test]
+fn two_results_in_one_file_are_refused() {
+    let dir = place();
+    let out = tiny(dir.path(), &["--json", "x", "--csv", "x"]);
+    assert_eq!(out.status.code(), Some(2), "{}", text(&out.stderr));
+    assert!(text(&out.stderr).contains("only one of --json and --csv can have x"));
+}
+
+/// What was measured for minutes is not lost with the reader of the table, nor with one of the files.
+#[cfg(target_os = "linux")]
+#[test]
+fn one_result_that_cannot_be_written_takes_no_other_with_it() {
+    let (bench, results) = (place(), place());
+    let csv = results.path().join("a.csv");
+    let out = tiny(
+        bench.path(),
+        &[
+            "--method",
+            cached(),
+            "--json",
+            "/dev/full",
+            "--csv",
+            csv.to_str().unwrap(),
+        ],
+    );
+    assert_eq!(out.status.code(), Some(4), "{}", text(&out.stderr));
+    assert!(text(&out.stderr).contains("cannot write /dev/full"));
+    assert!(fs::read_to_string(csv).unwrap().starts_with("scenario,"));
+}
+
 #[test]
 fn two_runs_are_compared_and_a_loss_stops_a_pipeline() {
     let dir = place();
