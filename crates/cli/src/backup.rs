@@ -86,7 +86,12 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         opened => opened?,
     };
     let state = file.snapshot()?;
-    let made = logforce::pages::backup(&state, &args.to, args.require);
+    let bar = Bar::new();
+    bar.doing("copying");
+    let made = logforce::pages::backup_with(&state, &args.to, args.require, &mut |page, all| {
+        bar.fraction(page as f64 / all.max(1) as f64);
+    });
+    bar.clear();
     let (commit, page_count) = (state.commit(), state.page_count());
     let size = bytes(file.page_size().into());
     drop(state);
@@ -109,7 +114,7 @@ fn back_up_log(args: &Args) -> anyhow::Result<End> {
     let json = args.json.as_ref().map(Sink::open).transpose();
     let json = json.context("--json")?;
     let bar = Bar::new();
-    bar.doing("copying");
+    bar.doing("copying, then reading back");
     let made = logforce::backup(&args.from, &args.to, args.require, &mut |done, all| {
         bar.fraction(done as f64 / all.max(1) as f64);
     });

@@ -1,8 +1,12 @@
 //! The progress bar, on standard error and only for a terminal.
 
 use crate::output::is_quiet;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use logforce_measure::progress::Progress;
+use std::fmt::Write;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 const STEPS: u64 = 1000;
 
@@ -18,9 +22,13 @@ impl Bar {
         };
         let bar = ProgressBar::with_draw_target(Some(STEPS), target);
         if let Ok(style) =
-            ProgressStyle::with_template("{bar:30} {percent:>3} %  {elapsed}, {eta} left  {msg}")
+            ProgressStyle::with_template("{bar:30} {percent:>3} %  {elapsed}{left}  {msg}")
         {
-            bar.set_style(style);
+            let left = |state: &ProgressState, out: &mut dyn Write| {
+                let told = left(state.elapsed(), f64::from(state.fraction()));
+                let _ = out.write_str(&told);
+            };
+            bar.set_style(style.with_key("left", left));
         }
         Bar(bar)
     }
@@ -29,6 +37,17 @@ impl Bar {
     pub fn clear(&self) {
         self.0.finish_and_clear();
     }
+}
+
+/// How long the rest takes if it goes on as until now. An average of the last steps, as bars mostly have
+/// it, is far off in the first seconds, and most of these are over by then.
+fn left(elapsed: Duration, done: f64) -> String {
+    if done < 0.02 {
+        return String::new();
+    }
+    let rest = elapsed.mul_f64((1.0 - done).max(0.0) / done).as_secs_f64();
+    let rest = Duration::from_secs(rest.ceil() as u64);
+    format!(", {} left", humantime::format_duration(rest))
 }
 
 /// Bytes after which the bar of a walk moves.
@@ -77,6 +96,78 @@ impl Drop for Walk {
     }
 }
 
+/// How often a countdown moves: its thread wakes up so seldom that a measurement does not see it.
+const TICK: Duration = Duration::from_millis(250);
+
+/// A bar for work that says nothing before it is done, and of which is known how long it may take.
+pub struct Countdown {
+    /// Dropped to end it.
+    until: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Countdown {
+    /// Of so long, from now on. Work that is done at once shows none.
+    pub fn begin(doing: &str, whole: Duration) -> Countdown {
+        let doing = doing.to_owned();
+        Countdown::with(whole, TICK, move || {
+            let bar = Bar::new();
+            bar.doing(&doing);
+            bar
+        })
+    }
+
+    fn with<P: Shown>(
+        whole: Duration,
+        tick: Duration,
+        bar: impl FnOnce() -> P + Send + 'static,
+    ) -> Countdown {
+        let (until, over) = channel::<()>();
+        let began = Instant::now();
+        let count = move || {
+            let is_over = || !matches!(over.recv_timeout(tick), Err(RecvTimeoutError::Timeout));
+            if is_over() {
+                return;
+            }
+            let bar = bar();
+            loop {
+                let part = began.elapsed().as_secs_f64() / whole.as_secs_f64().max(1e-3);
+                // It is not done before it says so.
+                bar.fraction(part.min(0.999));
+                if is_over() {
+                    return bar.gone();
+                }
+            }
+        };
+        Countdown {
+            until: Some(until),
+            // Without a thread there is no bar, and the work is done all the same.
+            thread: std::thread::Builder::new().spawn(count).ok(),
+        }
+    }
+}
+
+impl Drop for Countdown {
+    fn drop(&mut self) {
+        drop(self.until.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What a countdown moves.
+trait Shown: Progress {
+    /// Takes it off the screen.
+    fn gone(self);
+}
+
+impl Shown for Bar {
+    fn gone(self) {
+        self.clear();
+    }
+}
+
 impl Progress for Bar {
     fn doing(&self, what: &str) {
         self.0.set_message(what.to_owned());
@@ -84,5 +175,60 @@ impl Progress for Bar {
 
     fn fraction(&self, done: f64) {
         self.0.set_position((done * STEPS as f64) as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, Mutex};
+
+    #[test]
+    fn the_rest_takes_as_long_as_the_beginning_did() {
+        let at = |ms, done| left(Duration::from_millis(ms), done);
+        assert_eq!(at(1000, 0.25), ", 3s left");
+        assert_eq!(at(90_000, 0.5), ", 1m 30s left");
+        assert_eq!(at(90_000, 1.0), ", 0s left");
+        assert_eq!(at(100, 0.0), "", "nothing is known yet");
+    }
+
+    #[derive(Clone, Default)]
+    struct Seen(Arc<Mutex<Vec<f64>>>);
+
+    impl Progress for Seen {
+        fn doing(&self, _: &str) {}
+        fn fraction(&self, done: f64) {
+            self.0.lock().unwrap().push(done);
+        }
+    }
+
+    impl Shown for Seen {
+        fn gone(self) {
+            self.fraction(2.0);
+        }
+    }
+
+    #[test]
+    fn a_countdown_moves_on_and_ends_with_its_work() {
+        let seen = Seen::default();
+        let bar = seen.clone();
+        let countdown = Countdown::with(Duration::from_millis(5), Duration::from_millis(1), || bar);
+        while seen.0.lock().unwrap().last() != Some(&0.999) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        drop(countdown);
+        let seen = seen.0.lock().unwrap();
+        assert!(seen.is_sorted() && seen.len() > 2, "{seen:?}");
+        assert_eq!(seen.last(), Some(&2.0), "it is gone with the work");
+        assert!(seen[..seen.len() - 1].iter().all(|part| *part < 1.0));
+    }
+
+    #[test]
+    fn work_that_is_done_at_once_shows_nothing() {
+        let seen = Seen::default();
+        let bar = seen.clone();
+        let hour = Duration::from_secs(3600);
+        drop(Countdown::with(hour, hour, || bar));
+        assert_eq!(seen.0.lock().unwrap().len(), 0);
     }
 }

@@ -217,7 +217,7 @@ pub fn read_only(path: impl AsRef<Path>) -> Result<ReadOnly> {
 /// be missing or empty: all that the writer has proven durable by a stamp, or, where nobody writes it,
 /// all that the next opening would recover. Of a log that this process has open use [`Log::backup_to`],
 /// which copies everything and holds the front meanwhile. `require`: what a sync must guarantee in `to`.
-/// `progress` is called with the bytes that are copied and all that will be.
+/// `progress` is called with the bytes that are done and all that are to be: each is copied, then read back.
 ///
 /// # Errors
 /// Those of [`Log::backup_to`]. [`Error::Truncated`] if the writer truncates the log faster than it is

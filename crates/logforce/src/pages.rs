@@ -90,6 +90,20 @@ pub fn backup(snapshot: &Snapshot, to: impl AsRef<Path>, require: Guarantee) -> 
     snapshot.copy_to(&logforce_device_os::OsSystem::new(), to, require)
 }
 
+/// As [`backup`], and calls `progress` as [`Snapshot::copy_with`] does.
+///
+/// # Errors
+/// As of [`Snapshot::copy_to`].
+pub fn backup_with(
+    snapshot: &Snapshot,
+    to: impl AsRef<Path>,
+    require: Guarantee,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<()> {
+    let system = logforce_device_os::OsSystem::new();
+    snapshot.copy_with(&system, to, require, progress)
+}
+
 /// Opens the page file in the directory `path` for inspection: nothing is locked, changed or forced,
 /// and another process may be writing it.
 pub fn inspect(path: impl AsRef<Path>) -> Result<Inspector> {

@@ -63,7 +63,22 @@ impl Snapshot {
         path: impl AsRef<Path>,
         require: Guarantee,
     ) -> Result<()> {
-        backup::make(&self.view, system, path.as_ref(), require)
+        self.copy_with(system, path, require, &mut |_, _| {})
+    }
+
+    /// As [`Snapshot::copy_to`], and calls `progress` after each page that is copied, with how far it is
+    /// in the numbers of the pages, and how many there are.
+    ///
+    /// # Errors
+    /// As [`Snapshot::copy_to`].
+    pub fn copy_with(
+        &self,
+        system: &dyn System,
+        path: impl AsRef<Path>,
+        require: Guarantee,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<()> {
+        backup::make(&self.view, system, path.as_ref(), require, progress)
     }
 
     /// Reads a page. One that was never written is zeroes.

@@ -6,6 +6,7 @@ use crate::bench::common::{check_directory, command_line};
 use crate::bench::os;
 use crate::exit::{End, Usage};
 use crate::output::{Sink, Target, print};
+use crate::progress::Countdown;
 use crate::signal;
 use anyhow::bail;
 use logforce::calibration::{self, Origin};
@@ -18,6 +19,10 @@ use std::time::Duration;
 
 /// Longest trial: an interrupt waits for its end.
 const LONGEST: Duration = Duration::from_secs(60);
+/// How long it takes at most to measure what is not known: as MORE says.
+const AT_FIRST: Duration = Duration::from_millis(800);
+/// Of the time of --again, what page files may have in addition.
+const PAGE_FILES: Duration = Duration::from_secs(2);
 
 const MORE: &str = "\
 Opening a log does this by itself where no method is set, for 300 ms at most and once for a
@@ -64,11 +69,18 @@ pub fn run(args: Args) -> anyhow::Result<End> {
     let interrupt = Interrupt::new();
     signal::install(interrupt.clone(), Arc::new(Mutex::new(None)))?;
     let cache = args.cache.or_else(calibration::default_cache);
+    let whole = match args.again {
+        true => args.seconds + args.seconds.min(PAGE_FILES),
+        false => AT_FIRST,
+    };
+    let countdown = Countdown::begin("measuring", whole);
     let found = if args.again {
         calibration::measured(&args.dir, cache.as_deref(), args.seconds)
     } else {
         calibration::chosen(&args.dir, cache.as_deref())
-    }?;
+    };
+    drop(countdown);
+    let found = found?;
     if interrupt.is_raised() {
         return Ok(End::Interrupted);
     }

@@ -8,8 +8,10 @@ use crate::signal;
 use logforce_measure::Interrupt;
 use logforce_measure::numbers::count;
 use logforce_witness::{Ended, Home, Phase, Started, Write, write};
+use std::cell::Cell;
 use std::io::IsTerminal;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 /// Writes until the plug is pulled.
 pub fn run(args: &Args) -> anyhow::Result<End> {
@@ -31,18 +33,21 @@ pub fn run(args: &Args) -> anyhow::Result<End> {
         tool: TOOL,
     };
     let shows_progress = std::io::stderr().is_terminal();
+    let began = Cell::new(Instant::now());
     let written = write(
         &what,
         &mut |started| {
+            began.set(Instant::now());
             // If it cannot be printed, the plug is pulled all the same.
             let _ = print(&begun(started, args), false);
         },
         &mut |acknowledged, unforced| {
             if shows_progress {
                 complain(&format!(
-                    "{} and {} acknowledged",
+                    "{} and {} acknowledged{}",
                     count(acknowledged, "commit"),
-                    count(unforced, "unforced write")
+                    count(unforced, "unforced write"),
+                    left(args.duration, began.get().elapsed())
                 ));
             }
         },
@@ -61,6 +66,17 @@ pub fn run(args: &Args) -> anyhow::Result<End> {
     Ok(match written.ended {
         Ended::Interrupted => End::Interrupted,
         Ended::Elapsed => End::Done,
+    })
+}
+
+/// How long it goes on, where that is known: nobody knows when the plug is pulled.
+fn left(whole: Option<Duration>, elapsed: Duration) -> String {
+    whole.map_or_else(String::new, |whole| {
+        let left = whole.saturating_sub(elapsed).as_secs_f64().round();
+        format!(
+            ", {} left",
+            humantime::format_duration(Duration::from_secs(left as u64))
+        )
     })
 }
 
@@ -92,4 +108,18 @@ fn begun(started: &Started, args: &Args) -> String {
         args.run.witness,
         args.run.dir.display()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_that_is_left_is_told_where_it_is_known() {
+        let at = |whole, elapsed| left(whole, Duration::from_millis(elapsed));
+        let whole = Some(Duration::from_secs(90));
+        assert_eq!(at(whole, 1010), ", 1m 29s left");
+        assert_eq!(at(whole, 91_000), ", 0s left");
+        assert_eq!(at(None, 91_000), "");
+    }
 }

@@ -33,7 +33,7 @@ pub struct BackupReport {
     pub bytes: u64,
 }
 
-/// Called with the bytes that are done, and all that are to be copied.
+/// Called with the bytes that are done and all that are to be: each is copied, then read back.
 pub type BackupProgress<'a> = dyn FnMut(u64, u64) + 'a;
 
 /// What is asked of the directory of a backup.

@@ -73,7 +73,7 @@ pub(super) fn write(
     sync_names(&*target.dir, Why::BackupBegun).map_err(target.syncing())?;
     let copied = target
         .copy(source, progress)
-        .and_then(|()| target.verify(source));
+        .and_then(|()| target.verify(source, progress));
     // Before an error is believed: of what was truncated meanwhile, by another process or beyond a pin
     // that was broken, segments are gone, or are being written over as later ones.
     if !planted!("backup-of-what-was-truncated") {
@@ -201,7 +201,7 @@ impl<'a> Target<'a> {
     fn copy(&mut self, source: &Source, progress: &mut BackupProgress<'_>) -> Result<()> {
         let facts = self.dir.facts();
         let facts = facts.map_err(Error::io("check the filesystem of", self.dir.path()))?;
-        let (mut done, all) = (0, source.bytes());
+        let (mut done, all) = (0, 2 * source.bytes());
         for segment in &source.segments {
             let from = segment.file()?;
             let source_path = segment.path();
@@ -259,15 +259,25 @@ impl<'a> Target<'a> {
     }
 
     /// Reads the copy: rot in the log is found now, and not when the backup is needed.
-    fn verify(&self, source: &Source) -> Result<()> {
+    fn verify(&self, source: &Source, progress: &mut BackupProgress<'_>) -> Result<()> {
         let copy = Inspector::of_copy(self.dir.clone(), source.control.clone())?;
+        let (first, half) = (source.control.first_segment, source.bytes());
+        let mut told = first;
         let mut found: Option<Damage> = None;
         copy.walk(&mut |visit| {
-            if let Visit::Damage(damage) = visit {
-                found.get_or_insert_with(|| damage.clone());
+            match visit {
+                Visit::Damage(damage) => {
+                    found.get_or_insert_with(|| damage.clone());
+                }
+                Visit::Batch(batch) if batch.end.since(told) >= CHUNK as u64 => {
+                    told = batch.end;
+                    progress(half + told.since(first).min(half), 2 * half);
+                }
+                _ => {}
             }
             found.is_none()
         })?;
+        progress(2 * half, 2 * half);
         match found {
             None => Ok(()),
             // The same bytes are there.

@@ -37,8 +37,8 @@ impl Log {
         self.backup_with(to, &mut |_, _| {})
     }
 
-    /// As [`Log::backup_to`], and calls `progress` with the bytes that are copied and all that will be,
-    /// about every MiB.
+    /// As [`Log::backup_to`], and calls `progress` with the bytes that are done and all that are to be,
+    /// about every MiB: each byte counts twice, since it is copied and then read back.
     pub fn backup_with(
         &self,
         to: impl AsRef<Path>,

@@ -8,6 +8,8 @@ mod accounts;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod asynchronous;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
+mod backups;
+#[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod basics;
 #[cfg(any(target_os = "linux", target_os = "macos", windows))]
 mod calibration;

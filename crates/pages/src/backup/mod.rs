@@ -35,6 +35,7 @@ pub(crate) fn make(
     system: &dyn System,
     path: &Path,
     require: Guarantee,
+    progress: &mut dyn FnMut(u64, u64),
 ) -> Result<()> {
     let exists = || Error::DestinationExists {
         path: path.to_owned(),
@@ -58,7 +59,7 @@ pub(crate) fn make(
     }
     let made = data_dir
         .guarantee(require)
-        .and_then(|_| write(view, system, &data_dir, require));
+        .and_then(|_| write(view, system, &data_dir, require, progress));
     match made {
         Ok(()) => {
             data_dir.release();
@@ -71,7 +72,14 @@ pub(crate) fn make(
     }
 }
 
-fn write(view: &View, system: &dyn System, data_dir: &DataDir, require: Guarantee) -> Result<()> {
+fn write(
+    view: &View,
+    system: &dyn System,
+    data_dir: &DataDir,
+    require: Guarantee,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<()> {
+    let mut at = |page: u64| progress(page + 1, view.page_count());
     let path = data_dir.path_of(BACKUP_NEW);
     let file = data_dir.dir.open(BACKUP_NEW, OpenFile::CREATE);
     let file = file.map_err(Error::io("create", &path))?;
@@ -86,9 +94,12 @@ fn write(view: &View, system: &dyn System, data_dir: &DataDir, require: Guarante
     let kind = match source.kind {
         PageFileKind::CopyOnWrite(_) => {
             let mut places = PlaceWriter::new(data, &source, view.page_count());
-            view.each_page(&mut |page, image| match is_zero(image) {
-                true => Ok(()),
-                false => places.page(page, image),
+            view.each_page(&mut |page, image| {
+                if !is_zero(image) {
+                    places.page(page, image)?;
+                }
+                at(page);
+                Ok(())
             })?;
             PageFileKind::CopyOnWrite(places.finish()?)
         }
@@ -97,9 +108,12 @@ fn write(view: &View, system: &dyn System, data_dir: &DataDir, require: Guarante
             let map = map.map_err(Error::io("create", data_dir.path_of(MAP)))?;
             let stream = Stream::new(map.clone(), data_dir.path_of(MAP), data_dir.alignment());
             let mut sectors = SectorWriter::new(data, stream, &source);
-            view.each_page(&mut |page, image| match is_zero(image) {
-                true => Ok(()),
-                false => sectors.page(page, image),
+            view.each_page(&mut |page, image| {
+                if !is_zero(image) {
+                    sectors.page(page, image)?;
+                }
+                at(page);
+                Ok(())
             })?;
             sectors.finish()?;
             let synced = map.barrier(Barrier::Full);

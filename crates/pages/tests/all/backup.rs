@@ -56,6 +56,34 @@ fn filled(rt: &SimRuntime, disk: &SimDisk, mode: CommitMode) -> PageFile {
     file
 }
 
+/// Ascending, and to the end where the last page is no hole.
+#[test]
+fn a_backup_tells_how_far_it_is() {
+    for mode in MODES {
+        let disk = disk(3);
+        SimRuntime::run(3, |rt| {
+            let file = filled(rt, &disk, mode);
+            let mut txn = file.begin().unwrap();
+            txn.write(199, &page(1)).unwrap();
+            txn.commit().unwrap();
+            let mut told = Vec::new();
+            let state = file.snapshot().unwrap();
+            let made = state.copy_with(
+                &*disk.system(rt),
+                TO,
+                Guarantee::PowerLoss,
+                &mut |at, all| {
+                    told.push((at, all));
+                },
+            );
+            made.unwrap();
+            assert!(told.is_sorted() && told.len() >= 12, "{told:?}");
+            assert!(told.iter().all(|(_, all)| *all == 200));
+            assert_eq!(told.last(), Some(&(200, 200)), "{mode:?}");
+        });
+    }
+}
+
 #[test]
 fn a_backup_is_a_page_file_of_its_own() {
     for mode in MODES {
