@@ -13,6 +13,7 @@ pub mod arguments;
 pub mod conclusion;
 pub mod counters;
 pub mod counting;
+pub mod distribution;
 pub mod error;
 pub mod group;
 pub mod head;

@@ -1,6 +1,8 @@
 //! A report as bytes.
 
+use crate::distribution;
 use serde::Serialize;
+use serde_json::Value;
 use std::io::{self, Write};
 
 /// One JSON object and a newline.
@@ -11,21 +13,24 @@ pub fn json(report: &impl Serialize, mut to: impl Write) -> io::Result<()> {
 }
 
 /// The rows, with a line of headings. The last column of each says whether the run was interrupted:
-/// rows travel without their report.
+/// rows travel without their report. A distribution is no single value and has no column.
 pub fn csv(rows: &[impl Serialize], interrupted: bool, to: impl Write) -> io::Result<()> {
-    let mut plain = csv::Writer::from_writer(Vec::new());
-    for row in rows {
-        plain.serialize(row).map_err(broken)?;
-    }
-    let plain = plain.into_inner().map_err(|e| e.into_error())?;
-    let mut reader = csv::ReaderBuilder::new();
-    let mut reader = reader.has_headers(false).from_reader(&*plain);
     let mut writer = csv::Writer::from_writer(to);
-    let said = interrupted.to_string();
-    for (n, record) in reader.records().enumerate() {
-        let mut record = record.map_err(broken)?;
-        record.push_field(if n == 0 { "interrupted" } else { &said });
-        writer.write_record(&record).map_err(broken)?;
+    for (n, row) in rows.iter().enumerate() {
+        let Value::Object(mut row) = serde_json::to_value(row)? else {
+            return Err(io::Error::other("a row is no object"));
+        };
+        row.retain(|name, _| name != distribution::FIELD);
+        row.insert("interrupted".to_owned(), interrupted.into());
+        if n == 0 {
+            writer.write_record(row.keys()).map_err(broken)?;
+        }
+        let cells = row.into_iter().map(|(_, value)| match value {
+            Value::Null => String::new(),
+            Value::String(text) => text,
+            other => other.to_string(),
+        });
+        writer.write_record(cells).map_err(broken)?;
     }
     writer.flush()
 }

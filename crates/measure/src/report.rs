@@ -1,6 +1,7 @@
 //! The model of a report: what `--json` writes. Field names are kept compatible; see
 //! `docs/bench-json.md`.
 
+use crate::distribution::Distribution;
 use crate::head::Head;
 use crate::schedule::Measured;
 use crate::stats::spread;
@@ -67,6 +68,8 @@ pub struct Row {
     pub p999_us: Option<f64>,
     /// The longest commit, microseconds.
     pub max_us: Option<f64>,
+    /// How the latencies of all commits are distributed.
+    pub latencies_us: Option<Distribution>,
     /// `1000 * commits / total_ms`.
     pub commits_per_s: Option<f64>,
     /// Writes that the device completed in the commit loop; neighbours' count too.
@@ -113,6 +116,7 @@ impl Row {
             p99_us: None,
             p999_us: None,
             max_us: None,
+            latencies_us: None,
             commits_per_s: None,
             device_writes_per_commit: None,
             device_flushes_per_commit: None,
@@ -147,6 +151,7 @@ impl Row {
         row.p99_us = Some(latencies.quantile_us(0.99));
         row.p999_us = Some(latencies.quantile_us(0.999));
         row.max_us = Some(latencies.max_us());
+        row.latencies_us = Distribution::of(latencies);
         if let Some(device) = recorder.device() {
             row.device_writes_per_commit = Some(per_commit(device.writes));
             row.device_bytes_per_commit = Some(per_commit(device.bytes));

@@ -6,7 +6,7 @@ use logforce_measure::head::Head;
 use logforce_measure::report::{Report, Row, SCHEMA, VERSION};
 use logforce_measure::{SubjectKind, output};
 
-const ROW: [&str; 25] = [
+const ROW: [&str; 26] = [
     "scenario",
     "subject",
     "method",
@@ -23,6 +23,7 @@ const ROW: [&str; 25] = [
     "p99_us",
     "p999_us",
     "max_us",
+    "latencies_us",
     "commits_per_s",
     "device_writes_per_commit",
     "device_flushes_per_commit",
@@ -52,6 +53,7 @@ fn row() -> Row {
         p99_us: None,
         p999_us: None,
         max_us: None,
+        latencies_us: None,
         commits_per_s: None,
         device_writes_per_commit: None,
         device_flushes_per_commit: None,
@@ -183,7 +185,9 @@ fn csv_columns() {
     output::csv(&[row()], true, &mut bytes).unwrap();
     let text = String::from_utf8(bytes).unwrap();
     let mut lines = text.lines();
-    assert_eq!(lines.next().unwrap(), ROW.join(",") + ",interrupted");
+    // A distribution is no single value.
+    let columns: Vec<&str> = ROW.into_iter().filter(|n| *n != "latencies_us").collect();
+    assert_eq!(lines.next().unwrap(), columns.join(",") + ",interrupted");
     assert!(
         lines
             .next()

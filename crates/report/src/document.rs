@@ -1,5 +1,6 @@
 //! What a scenario wrote as JSON.
 
+use logforce_measure::distribution::FIELD;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -194,6 +195,23 @@ impl Row {
     /// Why there are no numbers.
     pub fn error(&self) -> Option<&str> {
         self.0.get("error")?.as_str()
+    }
+
+    /// How latencies are distributed: so many percent took no longer than so many microseconds,
+    /// ascending. Empty if that is not known.
+    pub fn distribution(&self) -> Vec<(f64, f64)> {
+        let points = self.0.get(FIELD).and_then(Value::as_object);
+        let points = points.into_iter().flatten().filter_map(|(percent, us)| {
+            let percent = percent.parse::<f64>().ok()?;
+            Some((percent, us.as_f64()?))
+        });
+        // Anybody may have written the file.
+        let is_one = |(percent, us): &(f64, f64)| {
+            (0.0..=100.0).contains(percent) && *us > 0.0 && us.is_finite()
+        };
+        let mut points: Vec<(f64, f64)> = points.filter(is_one).collect();
+        points.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        points
     }
 
     /// All fields, in the order in which they were written.

@@ -18,9 +18,11 @@ mod figure;
 mod page;
 mod scenario;
 mod sign;
+mod time;
 
 pub use document::{Document, ReportError};
 use figure::Section;
+use time::{tick, time};
 
 /// The report as one HTML file.
 pub fn html(document: &Document) -> String {

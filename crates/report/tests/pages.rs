@@ -46,6 +46,70 @@ fn a_page_holds_the_conclusion_every_row_and_the_command() {
     }
 }
 
+/// The page from a figure's heading to the end of its table.
+fn figure<'a>(page: &'a str, id: &str) -> &'a str {
+    let (_, rest) = page.split_once(&format!("<figure id=\"f-{id}\"")).unwrap();
+    rest.split("</figure>").next().unwrap()
+}
+
+#[test]
+fn distributions_are_drawn_and_their_percentiles_can_be_read_off() {
+    let with = |value: Value| {
+        let page = html(&changed("group", |v| v["rows"][0]["latencies_us"] = value));
+        figure(&page, "latency-128").to_owned()
+    };
+    let all = json!({"0": 10.0, "50": 20.0, "90": 31.0, "99": 4000.0, "99.9": 5e6, "99.99": 6e6, "100": 7e6});
+    let drawn = with(all);
+    for head in [
+        "shortest", "10 %", "50 %", "90 %", "99 %", "99.9 %", "99.99 %", "longest",
+    ] {
+        assert!(
+            drawn.contains(&format!("scope=\"col\">{head}<")),
+            "{head}: {drawn}"
+        );
+    }
+    let row = "<td>10 µs</td><td>-</td><td>20 µs</td><td>31 µs</td><td>4.00 ms</td><td>5.00 s</td><td>6.00 s</td><td>7.00 s</td>";
+    assert!(drawn.contains(row), "{drawn}");
+    assert!(
+        drawn.contains("<title>1 thread, 99.9 %: 5.00 s</title>"),
+        "{drawn}"
+    );
+    for id in ["latency-contiguous", "latency-scattered"] {
+        assert!(figure(&html(&sample("pages")), id).contains("99 %"), "{id}");
+    }
+    // A file may say anything.
+    for strange in [
+        json!({"x": 1, "-5": 2, "1e9": 3, "NaN": 4, "50": "x", "90": null, "99": -1.0, "inf": 0}),
+        json!([1, 2]),
+        json!("x"),
+    ] {
+        let drawn = with(strange);
+        assert!(
+            drawn.contains("1 thread") && !drawn.contains("NaN"),
+            "{drawn}"
+        );
+    }
+}
+
+/// What older programs wrote has percentiles alone.
+#[test]
+fn a_result_without_distributions_has_its_percentiles_drawn() {
+    let document = sample("journal");
+    assert!(document.rows().iter().all(|r| r.distribution().is_empty()));
+    let page = html(&document);
+    let drawn = figure(&page, "latency");
+    for head in ["50 %", "90 %", "99 %", "99.9 %", "longest"] {
+        assert!(drawn.contains(&format!("scope=\"col\">{head}<")), "{head}");
+    }
+    assert!(!drawn.contains("shortest"));
+    let p50 = html(&changed("journal", |v| {
+        for row in v["rows"].as_array_mut().into_iter().flatten() {
+            row["p50_us"] = 4321.0.into();
+        }
+    }));
+    assert!(figure(&p50, "latency").contains(": 4.32 ms</title>"));
+}
+
 #[test]
 fn an_interrupted_run_and_failed_rows_are_marked() {
     let whole = html(&sample("journal"));

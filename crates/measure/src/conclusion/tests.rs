@@ -32,6 +32,7 @@ pub fn row(method: Method, state: FileState, ms: f64) -> Row {
         p99_us: Some(ms * 2000.0),
         p999_us: Some(ms * 3000.0),
         max_us: Some(ms * 9000.0),
+        latencies_us: None,
         commits_per_s: Some(1000.0 / ms),
         device_writes_per_commit: Some(1.0),
         device_flushes_per_commit: Some(flushes),

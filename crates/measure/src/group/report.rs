@@ -3,6 +3,7 @@
 
 use super::{Outcome, Series};
 use crate::MeasureError;
+use crate::distribution::Distribution;
 use crate::head::Head;
 use crate::layout::{Column, fitted, sections, wrap};
 use crate::machine::Machine;
@@ -58,6 +59,8 @@ pub struct Row {
     pub p999_us: Option<f64>,
     /// The longest commit, microseconds.
     pub max_us: Option<f64>,
+    /// How the latencies of all commits are distributed.
+    pub latencies_us: Option<Distribution>,
     /// What each write carried: commits by writes.
     pub records_per_write: Option<f64>,
     /// Bytes of a write, headers and padding included.
@@ -98,6 +101,7 @@ impl Row {
             p99_us: Some(latencies.quantile_us(0.99)),
             p999_us: Some(latencies.quantile_us(0.999)),
             max_us: Some(latencies.max_us()),
+            latencies_us: Distribution::of(latencies),
             records_per_write: by(commits, counts.writes),
             bytes_per_write: by(counts.bytes, counts.writes),
             forces_per_commit: by(counts.forces(), commits),

@@ -4,6 +4,7 @@
 use super::conclusion::ratios;
 use super::published::{P5, SOURCE};
 use super::{Outcome, Policy, Setting, Taken};
+use crate::distribution::Distribution;
 use crate::layout::{Column, empty_table, finish, fitted, sections, wrap};
 use crate::numbers::{number, range, short};
 use crate::report::as_name;
@@ -65,6 +66,8 @@ pub struct Row {
     pub p99_us: Option<f64>,
     /// The longest one, microseconds.
     pub max_us: Option<f64>,
+    /// How the latencies of all commits are distributed.
+    pub latencies_us: Option<Distribution>,
     /// Times that something was made durable, by inserts, as the system itself counts them.
     pub forces_per_commit: Option<f64>,
     /// Writes that the block device completed, by inserts; neighbours' count too.
@@ -157,6 +160,7 @@ impl Row {
         self.p50_us = Some(latencies.quantile_us(0.5));
         self.p99_us = Some(latencies.quantile_us(0.99));
         self.max_us = Some(latencies.max_us());
+        self.latencies_us = Distribution::of(latencies);
         self.device_writes_per_commit = device.and_then(|d| by(d.writes));
         self.device_flushes_per_commit = device.and_then(|d| d.flushes).and_then(by);
     }

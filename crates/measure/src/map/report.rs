@@ -3,6 +3,7 @@
 
 use super::series::Series;
 use super::{MapMethod, Outcome, P4};
+use crate::distribution::Distribution;
 use crate::layout::{Column, empty_table, finish, fitted, sections, wrap};
 use crate::numbers::{bytes, count, number, range};
 use crate::report::as_name;
@@ -42,6 +43,8 @@ pub struct Row {
     pub p99_us: Option<f64>,
     /// The longest commit, microseconds.
     pub max_us: Option<f64>,
+    /// How the latencies of all commits are distributed.
+    pub latencies_us: Option<Distribution>,
     /// Processor time that the system took for the process, microseconds.
     pub system_us_per_commit: Option<f64>,
     /// Processor time of the process's own code, microseconds.
@@ -91,6 +94,7 @@ impl Row {
             p50_us: None,
             p99_us: None,
             max_us: None,
+            latencies_us: None,
             system_us_per_commit: None,
             user_us_per_commit: None,
             ratio: None,
@@ -138,6 +142,7 @@ impl Row {
             p50_us: Some(latencies.quantile_us(0.5)),
             p99_us: Some(latencies.quantile_us(0.99)),
             max_us: Some(latencies.max_us()),
+            latencies_us: Distribution::of(&latencies),
             system_us_per_commit: system,
             user_us_per_commit: series.cpu_us(|c| c.user),
             ratio: ratio.map(|s| s.median),

@@ -3,6 +3,7 @@
 
 use super::published::{Published, SOURCE, remark};
 use super::{Layout, Outcome, Way};
+use crate::distribution::Distribution;
 use crate::group::Series;
 use crate::layout::{Column, fitted, sections, wrap};
 use crate::numbers::{number, range};
@@ -46,6 +47,8 @@ pub struct Row {
     pub p99_us: Option<f64>,
     /// The longest commit, microseconds.
     pub max_us: Option<f64>,
+    /// How the latencies of all commits are distributed.
+    pub latencies_us: Option<Distribution>,
     /// Time of a commit as a multiple of the barrier's, median of the rounds.
     pub ratio: Option<f64>,
     /// A tenth of the rounds lies below.
@@ -88,6 +91,7 @@ impl Row {
             p50_us: None,
             p99_us: None,
             max_us: None,
+            latencies_us: None,
             ratio: None,
             ratio_p10: None,
             ratio_p90: None,
@@ -129,6 +133,7 @@ impl Row {
             p50_us: Some(latencies.quantile_us(0.5)),
             p99_us: Some(latencies.quantile_us(0.99)),
             max_us: Some(latencies.max_us()),
+            latencies_us: Distribution::of(latencies),
             ratio: ratio.map(|s| s.median),
             ratio_p10: ratio.map(|s| s.p10),
             ratio_p90: ratio.map(|s| s.p90),

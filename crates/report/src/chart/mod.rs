@@ -3,6 +3,7 @@
 
 mod bars;
 mod canvas;
+mod curves;
 mod dots;
 mod heat;
 mod lines;
@@ -13,6 +14,7 @@ use crate::page::STYLE_OF_CHARTS;
 pub use bars::Bars;
 pub use canvas::Width;
 use canvas::{Anchor, Canvas};
+pub use curves::{Curve, Curves, percent};
 pub use dots::{Dot, Dots};
 pub use heat::Heat;
 pub use lines::{Lines, MOST, Point, Series};
@@ -30,6 +32,8 @@ pub enum Chart {
     Bars(Bars),
     /// A grid.
     Heat(Heat),
+    /// Distributions.
+    Curves(Curves),
 }
 
 impl Chart {
@@ -40,6 +44,7 @@ impl Chart {
             Chart::Lines(lines) => lines.draw(&mut canvas, width),
             Chart::Bars(bars) => bars.draw(&mut canvas, width),
             Chart::Heat(heat) => heat.draw(&mut canvas, width),
+            Chart::Curves(curves) => curves.draw(&mut canvas, width),
         };
         (canvas.finish(), height)
     }

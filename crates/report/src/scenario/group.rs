@@ -1,6 +1,7 @@
 //! Commits to one log by many threads.
 
-use super::parts::{Against, latencies, spread, steps};
+use super::latency::latencies;
+use super::parts::{Against, spread, steps};
 use crate::chart::Point;
 use crate::document::{Document, Row};
 use crate::figure::{Figure, Section};

@@ -1,10 +1,12 @@
 //! Inserts at a till: on the log, and on databases.
 
-use super::parts::{Against, device, signed, steps, time, value};
+use super::latency::latencies;
+use super::parts::{Against, device, signed, steps, value, words};
 use crate::chart::{Bars, Chart, Dot, Dots, MOST, Point};
 use crate::document::{Document, Row};
 use crate::figure::{Figure, Section, Table};
 use crate::sign::{DOUBT, Guarantee, doubt};
+use crate::time;
 use logforce_measure::inserts::{P5, Policy};
 use logforce_measure::numbers::count;
 
@@ -29,6 +31,14 @@ pub fn sections(document: &Document) -> Vec<Section> {
             title: "More tills on one machine".to_owned(),
             lead: "Clients that commit at the time can share one write and one flush, if the system lets them.".to_owned(),
             figures: clients(&durable).into_iter().collect(),
+        },
+        Section {
+            id: "latency",
+            title: "How long a durable insert takes".to_owned(),
+            lead: "By one client, of each system the setting with the shortest median: the customer at the till waits for each of \
+                   them."
+                .to_owned(),
+            figures: waits(&durable).into_iter().collect(),
         },
         Section {
             id: "device",
@@ -89,6 +99,34 @@ fn pairs(rows: &[(String, &Row)]) -> Option<Figure> {
         }),
         table,
     })
+}
+
+/// Of one client; of one system alone all its settings.
+fn waits(durable: &[&Row]) -> Option<Figure> {
+    let median = |r: &Row| r.number("p50_us").unwrap_or(f64::INFINITY);
+    let mut alone: Vec<&Row> = durable
+        .iter()
+        .copied()
+        .filter(|r| r.count("clients") == 1)
+        .collect();
+    alone.sort_by(|a, b| median(a).total_cmp(&median(b)));
+    let systems = words(&alone, "system");
+    let is_shown = |row: &&&Row| {
+        let best = alone
+            .iter()
+            .find(|r| r.text("system") == row.text("system"));
+        systems.len() == 1 || best.is_some_and(|b| b.text("settings") == row.text("settings"))
+    };
+    let named: Vec<(String, &Row)> = alone
+        .iter()
+        .filter(is_shown)
+        .map(|r| (name(r), *r))
+        .collect();
+    latencies(
+        "latency",
+        "Latency of a durable insert by one client",
+        &named,
+    )
 }
 
 /// The fastest durable setting of each system.

@@ -1,10 +1,12 @@
 //! A commit per chunk, by each method and in each file state; then through the log.
 
-use super::parts::{Against, device, latencies, signed, steps, time, value, words};
+use super::latency::latencies;
+use super::parts::{Against, device, signed, steps, value, words};
 use crate::chart::{Bars, Chart, Dot, Dots, Heat, Point};
 use crate::document::{Document, Row};
 use crate::figure::{Figure, Section, Table};
 use crate::sign::{DOUBT, Guarantee, doubt};
+use crate::time;
 use logforce_device::{FileState, Platform};
 use logforce_measure::numbers::{bytes, count};
 use logforce_measure::published::Table as Published;

@@ -1,6 +1,7 @@
 //! Small commits to a large file.
 
-use super::parts::{Against, device, latencies, spread, steps, words};
+use super::latency::latencies;
+use super::parts::{Against, device, spread, steps, words};
 use crate::chart::Point;
 use crate::document::{Document, Row};
 use crate::figure::{Figure, Section};

@@ -3,6 +3,7 @@
 mod group;
 mod inserts;
 mod journal;
+mod latency;
 mod map;
 mod pages;
 mod parts;

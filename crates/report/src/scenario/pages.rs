@@ -1,5 +1,6 @@
 //! Commits of N pages and a header.
 
+use super::latency::latencies;
 use super::parts::{Against, device, spread, steps, words};
 use crate::chart::Point;
 use crate::document::{Document, Row};
@@ -8,7 +9,8 @@ use logforce_measure::pages::P3;
 
 pub fn sections(document: &Document) -> Vec<Section> {
     let rows: Vec<&Row> = document.measured().collect();
-    let (mut ratios, mut rates, mut counted) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut ratios, mut rates) = (Vec::new(), Vec::new());
+    let (mut waits, mut counted) = (Vec::new(), Vec::new());
     for layout in words(&rows, "layout") {
         let of: Vec<&Row> = rows
             .iter()
@@ -28,6 +30,11 @@ pub fn sections(document: &Document) -> Vec<Section> {
                 )
             })
             .collect();
+        let title = match most {
+            Some(pages) => format!("Latency of a commit of {pages} pages, {layout}"),
+            None => String::new(),
+        };
+        waits.extend(latencies(&format!("latency-{layout}"), &title, &named));
         counted.extend(device(&format!("device-{layout}"), &named));
     }
     vec![
@@ -44,6 +51,12 @@ pub fn sections(document: &Document) -> Vec<Section> {
             title: "Commits per second".to_owned(),
             lead: "The same commits as a rate, with the published ones beside ours: absolute figures belong to their machines.".to_owned(),
             figures: rates,
+        },
+        Section {
+            id: "latency",
+            title: "How long a commit takes".to_owned(),
+            lead: "One barrier for all pages, or each page by itself: the price of a slow write differs.".to_owned(),
+            figures: waits,
         },
         Section {
             id: "device",

@@ -4,16 +4,6 @@ use crate::chart::{Bars, Chart, Lines, MOST, Point, Series, axis};
 use crate::document::Row;
 use crate::figure::{Figure, Table};
 use crate::sign::{Guarantee, doubt};
-use logforce_measure::numbers::short;
-
-/// A time, with the unit that suits it.
-pub fn time(us: f64) -> String {
-    match us {
-        us if us >= 1e6 => format!("{} s", short(us / 1e6, 2)),
-        us if us >= 1e3 => format!("{} ms", short(us / 1e3, 2)),
-        us => format!("{} µs", short(us, 1)),
-    }
-}
 
 /// A value; a dash for what was not measured.
 pub fn value(value: Option<f64>, decimals: usize) -> String {
@@ -23,57 +13,6 @@ pub fn value(value: Option<f64>, decimals: usize) -> String {
 /// A name with its sign in front, and its doubt behind.
 pub fn signed(name: &str, row: &Row) -> String {
     format!("{} {name}{}", Guarantee::of(row).character(), doubt(row))
-}
-
-/// The percentiles that a row may have, and what they are called.
-const PERCENTILES: [(&str, &str); 5] = [
-    ("p50_us", "50 %"),
-    ("p90_us", "90 %"),
-    ("p99_us", "99 %"),
-    ("p999_us", "99.9 %"),
-    ("max_us", "longest"),
-];
-
-/// Latencies of some rows: so many of a hundred commits took no longer.
-pub fn latencies(id: &str, title: &str, rows: &[(String, &Row)]) -> Option<Figure> {
-    let rows = &rows[..rows.len().min(MOST)];
-    let has = |field: &str| rows.iter().any(|(_, r)| r.number(field).is_some());
-    let shown: Vec<_> = PERCENTILES.iter().filter(|(field, _)| has(field)).collect();
-    if shown.len() < 2 {
-        return None;
-    }
-    let mut table = Table::new(["latency"]);
-    table
-        .heads
-        .extend(shown.iter().map(|(_, name)| (*name).to_owned()));
-    let series = rows.iter().map(|(name, row)| {
-        let values = shown.iter().map(|(field, _)| row.number(field));
-        let words = values
-            .clone()
-            .map(|v| v.map_or_else(|| "-".to_owned(), time));
-        table.push([name.clone()].into_iter().chain(words));
-        Series {
-            label: name.clone(),
-            points: values.map(|v| v.map(Point::of)).collect(),
-            is_published: false,
-        }
-    });
-    let series = series.collect();
-    Some(Figure {
-        id: id.to_owned(),
-        title: title.to_owned(),
-        caption: "Of all commits of a row, so many took no longer than this; each line up is ten times, or a part of it. \
-                  What users wait for is at the right."
-            .to_owned(),
-        chart: Chart::Lines(Lines {
-            steps: shown.iter().map(|(_, name)| (*name).to_owned()).collect(),
-            across: "of the commits".to_owned(),
-            unit: "µs".to_owned(),
-            series,
-            is_log: true,
-        }),
-        table,
-    })
 }
 
 /// What the device did for a commit, by its own counters.

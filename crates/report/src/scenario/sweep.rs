@@ -67,6 +67,7 @@ pub fn sections(document: &Document) -> Vec<Section> {
     let safe: Vec<&Way<'_>> = ways.iter().filter(|w| w.is_safe()).take(MOST).collect();
     let mut lines: Vec<Figure> = by_depth(&rows, &safe, usual).into_iter().collect();
     lines.extend(by_chunk(&rows, &safe));
+    let waits = waits(&rows, &safe, usual);
     vec![
         Section {
             id: "maps",
@@ -81,6 +82,12 @@ pub fn sections(document: &Document) -> Vec<Section> {
             title: "The safe methods side by side".to_owned(),
             lead: "Where a method needs a barrier, N in flight are N writes and one barrier for all of them: a group commit.".to_owned(),
             figures: lines,
+        },
+        Section {
+            id: "latency",
+            title: "What more in flight costs each of them".to_owned(),
+            lead: "Beyond the knee the device does no more a second, and each write, or group, only waits longer.".to_owned(),
+            figures: waits,
         },
     ]
 }
@@ -161,6 +168,43 @@ fn by_depth(rows: &[&Row], ways: &[&Way<'_>], chunk: u64) -> Option<Figure> {
         series: series.collect(),
     }
     .figure()
+}
+
+/// Half of the writes, and 99 of 100 of them.
+fn waits(rows: &[&Row], ways: &[&Way<'_>], chunk: u64) -> Vec<Figure> {
+    let figures = [("p50_us", "Half"), ("p99_us", "99 %")]
+        .into_iter()
+        .filter_map(|(field, part)| {
+            let depths = steps(rows, "depth");
+            let series = ways.iter().map(|way| {
+                let at = |depth: &u64| {
+                    let is_it = |r: &&&Row| {
+                        way.is_of(r)
+                            && r.count("chunk_bytes") == chunk
+                            && r.count("depth") == *depth
+                    };
+                    rows.iter().find(is_it)?.number(field).map(Point::of)
+                };
+                (way.name(), depths.iter().map(at).collect(), false)
+            });
+            Against {
+                id: format!("latency-{}", field.trim_end_matches("_us")),
+                title: format!(
+                    "{part} of the writes, or groups, of {} took no longer",
+                    bytes(chunk)
+                ),
+                caption:
+                    "Of a method that needs a barrier a whole group with its barrier is timed."
+                        .to_owned(),
+                steps: depths.iter().map(u64::to_string).collect(),
+                across: "in flight".to_owned(),
+                unit: "µs".to_owned(),
+                is_log: true,
+                series: series.collect(),
+            }
+            .figure()
+        });
+    figures.collect()
 }
 
 fn by_chunk(rows: &[&Row], ways: &[&Way<'_>]) -> Option<Figure> {

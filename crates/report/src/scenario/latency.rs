@@ -1,0 +1,68 @@
+//! How long commits take: the distribution of each row, and its percentiles in a table.
+
+use crate::chart::{Chart, Curve, Curves, MOST, percent};
+use crate::document::Row;
+use crate::figure::{Figure, Table};
+use crate::time;
+
+/// What the table has of each row, if any row has it.
+const SHOWN: [f64; 8] = [0.0, 10.0, 50.0, 90.0, 99.0, 99.9, 99.99, 100.0];
+
+/// The percentiles that a row has without its distribution.
+const FIELDS: [(f64, &str); 5] = [
+    (50.0, "p50_us"),
+    (90.0, "p90_us"),
+    (99.0, "p99_us"),
+    (99.9, "p999_us"),
+    (100.0, "max_us"),
+];
+
+/// So many percent of the commits took no longer than so many microseconds.
+fn points(row: &Row) -> Vec<(f64, f64)> {
+    let points = row.distribution();
+    if points.len() > 1 {
+        return points;
+    }
+    // As older programs wrote it.
+    let known = FIELDS
+        .iter()
+        .filter_map(|(p, field)| Some((*p, row.number(field)?)));
+    known.filter(|(_, us)| *us > 0.0).collect()
+}
+
+/// Latencies of some rows; `None` if nothing is known of them.
+pub fn latencies(id: &str, title: &str, rows: &[(String, &Row)]) -> Option<Figure> {
+    let curves = rows.iter().take(MOST).map(|(name, row)| Curve {
+        label: name.clone(),
+        points: points(row),
+    });
+    let curves: Vec<Curve> = curves.filter(|c| c.points.len() > 1).collect();
+    if curves.is_empty() {
+        return None;
+    }
+    let at = |curve: &Curve, wanted: f64| {
+        let found = curve.points.iter().find(|(p, _)| *p == wanted);
+        found.map(|(_, us)| time(*us))
+    };
+    let shown: Vec<f64> = SHOWN
+        .into_iter()
+        .filter(|p| curves.iter().any(|c| at(c, *p).is_some()))
+        .collect();
+    let mut table = Table::new(["latency"]);
+    table.heads.extend(shown.iter().map(|p| percent(*p)));
+    for curve in &curves {
+        let cells = shown
+            .iter()
+            .map(|p| at(curve, *p).unwrap_or_else(|| "-".to_owned()));
+        table.push([curve.label.clone()].into_iter().chain(cells));
+    }
+    Some(Figure {
+        id: id.to_owned(),
+        title: title.to_owned(),
+        caption: "To read off a percentile go up from it to the curve, and from there to the left: above 99 % stands what 99 of 100 \
+                  commits took at most. Both scales are logarithmic: each nine to the right is for ten times fewer commits."
+            .to_owned(),
+        chart: Chart::Curves(Curves { curves }),
+        table,
+    })
+}
