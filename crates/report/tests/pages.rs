@@ -3,7 +3,7 @@
 mod common;
 
 use common::{SAMPLES, changed, documents, sample, value};
-use logforce_report::compare::{CompareError, Verdict, compare, text};
+use logforce_report::compare::{Change, CompareError, Verdict, compare, text};
 use logforce_report::{Document, ReportError, compare_html, html, svgs};
 use serde_json::{Value, json};
 
@@ -240,6 +240,64 @@ fn a_run_is_the_same_as_itself_and_a_slow_one_is_slower() {
             .iter()
             .all(|p| (p.time_ratio.unwrap() - 3.0).abs() < 1e-9)
     );
+}
+
+/// Beside the figure by which they are judged, each that both have is drawn, by colour and by sign.
+#[test]
+fn what_else_differs_is_drawn_and_told() {
+    let journal = sample("journal");
+    let rows = journal.measured().count();
+    let own = compare(("a", &journal), ("b", &journal)).unwrap();
+    let fields: Vec<_> = own.details.iter().map(|d| d.field).collect();
+    let expected = [
+        "p50_us",
+        "p99_us",
+        "device_writes_per_commit",
+        "device_flushes_per_commit",
+        "device_bytes_per_commit",
+    ];
+    assert_eq!(fields, expected);
+    for detail in &own.details {
+        assert_eq!(detail.count(Change::Same), rows, "{}", detail.field);
+    }
+    let other = changed("journal", |v| {
+        let set = |row: &mut Value, field: &str, by: f64| {
+            row[field] = (row[field].as_f64().unwrap() * by).into()
+        };
+        let all = v["rows"].as_array_mut().unwrap();
+        set(&mut all[1], "p99_us", 1000.0);
+        set(&mut all[2], "p99_us", 0.0001);
+        set(&mut all[3], "p99_us", 1.01);
+        all[4]["device_flushes_per_commit"] = 7.0.into();
+        all[5]["p99_us"] = Value::Null;
+    });
+    let found = compare(("a", &journal), ("b", &other)).unwrap();
+    let p99 = &found.details[1];
+    let counts = [Change::More, Change::Less, Change::Same].map(|c| p99.count(c));
+    assert_eq!(counts, [1, 1, rows - 3], "one is not known in B");
+    assert_eq!(p99.rows[1].change, Change::More);
+    assert_eq!(found.details[3].count(Change::More), 1);
+    let page = compare_html(&found);
+    let drawn = figure(&page, "p99-us");
+    for part in [
+        "B&#39;s is more",
+        "mark g3 cross",
+        "B&#39;s is less",
+        "mark g0",
+        ">MORE<",
+        ">less<",
+        "1 more, 1 less",
+    ] {
+        let part = part.replace("&#39;", "'");
+        assert!(drawn.contains(&part), "no {part} in {drawn}");
+    }
+    assert!(text(&found, 120).contains("99th percentile of the latency: 1 more, 1 less"));
+    let json = serde_json::to_value(&found).unwrap();
+    assert_eq!(json["details"][1]["rows"][1]["change"], "more");
+    // What nobody measured is not drawn.
+    let group = sample("group");
+    let page = compare_html(&compare(("a", &group), ("b", &group)).unwrap());
+    assert!(!page.contains("f-device-bytes"));
 }
 
 #[test]

@@ -4,12 +4,14 @@
 //! side of 8 of 10 slices of the other. A row without slices has no noise that is known; there a
 //! difference counts from [`UNKNOWN_NOISE`] on.
 
+mod detail;
 mod text;
 
 use crate::document::{Document, Kind, Row};
+pub use detail::{Change, Detail, DetailRow};
 use logforce_measure::numbers::bytes;
 use serde::Serialize;
-pub use text::{NOTE, mark, summary, text};
+pub use text::{NOTE, NOTE_ON_DETAILS, mark, summary, text};
 
 /// Below this a difference of rows whose slices are not known is called noise.
 pub const UNKNOWN_NOISE: f64 = 0.25;
@@ -86,6 +88,8 @@ pub struct Comparison {
     pub only_a: Vec<String>,
     /// Rows of B alone.
     pub only_b: Vec<String>,
+    /// Latencies, and what the device did, as far as both have them.
+    pub details: Vec<Detail>,
     #[serde(skip)]
     pub(crate) kind: Kind,
 }
@@ -136,15 +140,19 @@ pub fn compare(a: (&str, &Document), b: (&str, &Document)) -> Result<Comparison,
     }
     let key = |row: &Row| key(kind, row);
     let find = |in_rows: &[Row], wanted: &str| in_rows.iter().find(|r| key(r) == wanted).cloned();
-    let mut rows = Vec::new();
+    let mut both = Vec::new();
     let mut only_a = Vec::new();
     for row in a.rows() {
         let name = key(row);
         match find(b.rows(), &name) {
-            Some(other) => rows.push(pair(kind, name, row, &other)),
+            Some(other) => both.push((name, row.clone(), other)),
             None => only_a.push(name),
         }
     }
+    let rows: Vec<Pair> = both
+        .iter()
+        .map(|(name, a, b)| pair(kind, name.clone(), a, b))
+        .collect();
     let lacks = |row: &&Row| find(a.rows(), &key(row)).is_none();
     let only_b = b.rows().iter().filter(lacks).map(key).collect();
     if rows.is_empty() {
@@ -165,6 +173,7 @@ pub fn compare(a: (&str, &Document), b: (&str, &Document)) -> Result<Comparison,
         rows,
         only_a,
         only_b,
+        details: detail::details(kind, &both),
         kind,
     })
 }

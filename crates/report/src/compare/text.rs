@@ -32,6 +32,10 @@ impl Pair {
 pub const NOTE: &str = "Time: B's time of a commit beside A's. Faster and slower: 8 of 10 slices of one run lie beyond 8 of 10 of the \
     other, and the medians differ by 2 % at least; where a row has no slices, from a quarter on (~).";
 
+/// How the rest was judged.
+pub const NOTE_ON_DETAILS: &str = "Less is better in all of these. They have no slices of their own: a difference counts from a quarter on, \
+    and of latencies only where it is larger than the slices of either run lie apart.";
+
 /// The outcome in a sentence.
 pub fn summary(comparison: &Comparison) -> String {
     let of = |v| comparison.count(v);
@@ -95,6 +99,16 @@ pub fn text(comparison: &Comparison, width: usize) -> String {
         }
     }
     text.push_str(&wrap(&summary(comparison), width, 0));
+    for detail in &comparison.details {
+        text.push_str(&wrap(
+            &format!("{}: {}.", detail.title, detail.summary()),
+            width,
+            2,
+        ));
+    }
+    if !comparison.details.is_empty() {
+        text.push_str(&wrap(NOTE_ON_DETAILS, width, 2));
+    }
     text.push_str(&wrap(NOTE, width, 2));
     text
 }

@@ -1,15 +1,17 @@
 //! The page of a comparison.
 
-use super::{foot, frame, table};
-use crate::chart::{Chart, Dot, Dots, Width, element};
-use crate::compare::{Comparison, NOTE, Pair, Verdict, mark, summary};
+use super::{figure_of, foot, frame};
+use crate::chart::{Chart, Dot, Dots};
+use crate::compare::{Change, Comparison, Detail, NOTE, NOTE_ON_DETAILS, Verdict, mark, summary};
 use crate::figure::{Figure, Table};
 use crate::sign::Sign;
-use logforce_measure::numbers::number;
+use logforce_measure::numbers::{number, short};
 use maud::{Markup, html};
 
-/// So many rows are drawn.
+/// So many rows are drawn of what the runs are judged by.
 const MOST: usize = 40;
+/// And of the rest.
+const MOST_OF_DETAILS: usize = 16;
 
 /// B beside A.
 pub fn comparison(comparison: &Comparison) -> Markup {
@@ -30,11 +32,17 @@ pub fn comparison(comparison: &Comparison) -> Markup {
                         dd { code { (comparison.commands[n]) } }
                     }
                 }
-                (chart(comparison))
-                (rows(comparison))
+                (figure_of(&judged(comparison)))
                 p.soft { (NOTE) }
                 @for (which, names) in [("A", &comparison.only_a), ("B", &comparison.only_b)] {
                     @if !names.is_empty() { p { "Only in " (which) ": " (names.join("; ")) "." } }
+                }
+                @if !comparison.details.is_empty() {
+                    section id="details" {
+                        h2 { "What else differs" }
+                        p { (NOTE_ON_DETAILS) }
+                        @for of in &comparison.details { (figure_of(&detail(of))) }
+                    }
                 }
             }
             (foot())
@@ -43,65 +51,126 @@ pub fn comparison(comparison: &Comparison) -> Markup {
 }
 
 fn sign(verdict: Verdict) -> Sign {
-    let (class, shape) = match verdict {
-        Verdict::Faster => ("g0", 0),
-        Verdict::Slower => ("g3", 3),
-        _ => ("s5", 1),
-    };
-    Sign {
-        class,
-        shape,
-        words: match verdict {
-            Verdict::Faster => "B is faster",
-            Verdict::Slower => "B is slower",
-            _ => "within the noise",
-        },
+    match verdict {
+        Verdict::Faster => better("B is faster"),
+        Verdict::Slower => worse("B is slower"),
+        _ => same(),
     }
 }
 
-/// The rows that differ most; all of them are in the table.
-fn chart(comparison: &Comparison) -> Markup {
-    let mut rows: Vec<(f64, &Pair)> = comparison
-        .rows
-        .iter()
-        .filter_map(|p| Some((p.time_ratio?, p)))
-        .collect();
-    rows.sort_by(|(a, _), (b, _)| b.ln().abs().total_cmp(&a.ln().abs()));
-    rows.truncate(MOST);
-    rows.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-    let dots = rows.iter().map(|(ratio, pair)| Dot {
-        label: pair.row.clone(),
-        sign: sign(pair.verdict),
-        value: *ratio,
-        high: None,
-        text: pair.change(),
+fn sign_of(change: Change) -> Sign {
+    match change {
+        Change::Less => better("B's is less"),
+        Change::More => worse("B's is more"),
+        Change::Same => same(),
+    }
+}
+
+fn better(words: &'static str) -> Sign {
+    Sign {
+        class: "g0",
+        shape: 0,
+        words,
+    }
+}
+
+fn worse(words: &'static str) -> Sign {
+    Sign {
+        class: "g3",
+        shape: 3,
+        words,
+    }
+}
+
+fn same() -> Sign {
+    Sign {
+        class: "s5",
+        shape: 1,
+        words: "within the noise",
+    }
+}
+
+/// The rows that differ most, the largest ratio first; all of them are in the table.
+fn most_different(mut rows: Vec<Dot>, most: usize) -> Vec<Dot> {
+    rows.retain(|dot| dot.value > 0.0 && dot.value.is_finite());
+    rows.sort_by(|a, b| b.value.ln().abs().total_cmp(&a.value.ln().abs()));
+    rows.truncate(most);
+    rows.sort_by(|a, b| b.value.total_cmp(&a.value));
+    rows
+}
+
+/// By what the runs are judged.
+fn judged(comparison: &Comparison) -> Figure {
+    let dots = comparison.rows.iter().filter_map(|pair| {
+        Some(Dot {
+            label: pair.row.clone(),
+            sign: sign(pair.verdict),
+            value: pair.time_ratio?,
+            high: None,
+            text: pair.change(),
+        })
     });
-    let figure = Figure {
+    Figure {
         id: "change".to_owned(),
         title: "B's time of a commit beside A's".to_owned(),
         caption: format!(
             "Right of the line B takes longer. At most the {MOST} rows that differ most are shown; the table has all."
         ),
         chart: Chart::Dots(Dots {
-            rows: dots.collect(),
+            rows: most_different(dots.collect(), MOST),
             unit: "× A's time".to_owned(),
             base: Some(1.0),
         }),
-        table: Table::default(),
-    };
-    html! {
-        @if !rows.is_empty() {
-            figure aria-labelledby="f-change-t" {
-                h3 id="f-change-t" { (figure.title) }
-                figcaption { (figure.caption) }
-                (element(&figure, Width::Wide))
-                (element(&figure, Width::Narrow))
-            }
-        }
+        table: rows(comparison),
     }
 }
 
-fn rows(comparison: &Comparison) -> Markup {
+/// What else they differ in.
+fn detail(detail: &Detail) -> Figure {
+    let mut table = Table::new(["row", "A", "B", "change", "result"]);
+    for (n, run) in [(1, "A"), (2, "B")] {
+        table.heads[n] = format!("{run}, {}", detail.unit);
+    }
+    let mut dots = Vec::new();
+    for row in &detail.rows {
+        let change = match row.ratio {
+            Some(ratio) => format!("{:+.1} %", (ratio - 1.0) * 100.0),
+            None => "-".to_owned(),
+        };
+        let sign = sign_of(row.change);
+        table.push([
+            row.row.clone(),
+            short(row.a, 3),
+            short(row.b, 3),
+            change.clone(),
+            row.change.words().to_owned(),
+        ]);
+        dots.push(Dot {
+            label: row.row.clone(),
+            sign,
+            value: row.ratio.unwrap_or(f64::NAN),
+            high: None,
+            text: change,
+        });
+    }
+    Figure {
+        id: detail.field.replace('_', "-"),
+        title: format!("{}: B beside A", detail.title),
+        caption: format!(
+            "{}. Right of the line B has more. At most the {MOST_OF_DETAILS} rows that differ most are shown; the table has all, also \
+             those where A has 0.",
+            detail.summary()
+        ),
+        chart: Chart::Dots(Dots {
+            rows: most_different(dots, MOST_OF_DETAILS),
+            unit: "× A's".to_owned(),
+            base: Some(1.0),
+        }),
+        table,
+    }
+}
+
+fn rows(comparison: &Comparison) -> Table {
     let mut of = Table::new(["row", "A", "B", "time", "result"]);
     of.heads[1] = format!("A, {}", comparison.unit);
     of.heads[2] = format!("B, {}", comparison.unit);
@@ -114,5 +183,5 @@ fn rows(comparison: &Comparison) -> Markup {
             format!("{}{}", pair.verdict.words(), mark(pair)),
         ]);
     }
-    table(&of, "Rows of both")
+    of
 }
