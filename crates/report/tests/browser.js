@@ -1,6 +1,6 @@
 // Looks at each page in a frame of each width, and tells what a reader would trip over.
 const wrong = [];
-const seen = { frames: 0, words: 0, charts: 0, scheme: '' };
+const seen = { sheets: 0, frames: 0, words: 0, charts: 0, scheme: '' };
 
 const rgb = (text) => (text.match(/[\d.]+/g) || []).map(Number);
 const luminance = ([r, g, b]) => {
@@ -82,7 +82,39 @@ function look(name, width, frame) {
   }
 }
 
+// As it is printed: nothing can be scrolled, and a chart must fit on a sheet, or it is torn apart.
+function lookAtPaper(name, [width, height], frame) {
+  const page = frame.contentDocument;
+  const say = (what, element) => wrong.push(`${name}, printed: ${what} ${(element.textContent || '').trim().slice(0, 50)}`);
+  if (page.documentElement.scrollWidth > width) say('wider than a sheet', page.body);
+  for (const e of page.querySelectorAll('figure th, figure td, pre, dd, p, li')) {
+    const box = e.getBoundingClientRect();
+    if (box.width > 0 && box.right > width + 1) say('cut off on paper', e);
+  }
+  for (const figure of page.querySelectorAll('figure')) {
+    const charts = [...figure.querySelectorAll('svg')].map((e) => e.getBoundingClientRect());
+    const shown = charts.filter((box) => box.width > 0);
+    if (charts.length && shown.length !== 1) say(`shows ${shown.length} charts in a figure`, figure);
+    seen.sheets += shown.length;
+    const table = figure.querySelector('table');
+    const head = table ? table.getBoundingClientRect().top - figure.getBoundingClientRect().top : 0;
+    if (shown.some((box) => box.height > height) || head > height) say('higher than a sheet', figure);
+  }
+  if (page.defaultView.getComputedStyle(page.body).backgroundColor !== 'rgb(255, 255, 255)') say('no white paper', page.body);
+}
+
 (async () => {
+  for (const [name, html] of PRINTED) {
+    const frame = document.createElement('iframe');
+    frame.style = `border:0;width:${SHEET[0]}px;height:900px`;
+    const loaded = new Promise((done) => frame.addEventListener('load', done));
+    frame.srcdoc = html;
+    document.body.append(frame);
+    await loaded;
+    look(`${name}, printed`, SHEET[0], frame);
+    lookAtPaper(name, SHEET, frame);
+    frame.remove();
+  }
   for (const [name, html] of PAGES) {
     for (const width of WIDTHS) {
       const frame = document.createElement('iframe');

@@ -10,6 +10,8 @@ use std::fs;
 use std::process::{Command, Stdio};
 
 const WIDTHS: [u32; 3] = [375, 768, 1440];
+/// Of a sheet of A4 between its margins, where an inch has 96.
+const SHEET: (u32, u32) = (687, 1016);
 const PROGRAMS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
 
 /// The program, if there is one.
@@ -55,14 +57,31 @@ fn pages() -> Vec<(String, String)> {
     pages
 }
 
+/// The page as it is printed, on a screen: no frame can be told to print.
+fn printed(page: &str) -> String {
+    let screen = "@media screen and (prefers-color-scheme: dark)";
+    assert!(page.contains("@media print") && page.contains(screen));
+    page.replace("@media print", "@media all")
+        .replace(screen, "@media not all")
+}
+
 /// Shows each page in a frame of each width, and writes what is wrong as JSON into its own document.
 fn harness(pages: &[(String, String)]) -> String {
     let all = serde_json::to_string(&pages).unwrap().replace("</", "<\\/");
     let widths = serde_json::to_string(&WIDTHS).unwrap();
+    let sheets: Vec<_> = pages
+        .iter()
+        .map(|(name, page)| (name, printed(page)))
+        .collect();
+    let sheets = serde_json::to_string(&sheets)
+        .unwrap()
+        .replace("</", "<\\/");
+    let (width, height) = SHEET;
     let check = include_str!("browser.js");
     format!(
         "<!doctype html><meta charset=utf-8><meta name=color-scheme content='light dark'>\
-         <body><script>const PAGES = {all}; const WIDTHS = {widths};\n{check}</script></body>"
+         <body><script>const PAGES = {all}; const WIDTHS = {widths}; const PRINTED = {sheets};\n\
+         const SHEET = [{width}, {height}];\n{check}</script></body>"
     )
 }
 
@@ -127,7 +146,8 @@ fn nothing_is_cut_off_or_overlaps_or_is_asked_for() {
         assert!(wrong.is_empty(), "{name}: {wrong:#?}");
         // It has looked at something, and in this scheme.
         assert_eq!(seen["scheme"], name);
-        assert_eq!(seen["frames"], pages.len() * WIDTHS.len());
+        assert_eq!(seen["frames"], pages.len() * (WIDTHS.len() + 1));
+        assert!(seen["sheets"].as_u64() > Some(30), "{seen}");
         assert!(seen["words"].as_u64() > Some(2500), "{seen}");
         assert!(seen["charts"].as_u64() > Some(50), "{seen}");
     }
@@ -163,6 +183,16 @@ fn what_is_wrong_is_seen() {
             "contrast",
             "</main>",
             "<p style=\"color:#888;background:#999\">pale</p></main>",
+        ),
+        (
+            "cut off on paper",
+            "<tbody>",
+            "<tbody><tr><td style=\"display:block;width:900px\">wide</td></tr>",
+        ),
+        (
+            "higher than a sheet",
+            "<svg class=\"chart wide\"",
+            "<svg style=\"height:1100px;max-height:none\" class=\"chart wide\"",
         ),
         (
             "no table",

@@ -37,7 +37,7 @@ impl Bars {
         let names = self.rows.iter().map(|r| width_of(&r.0)).fold(0.0, f64::max);
         let (left, head) = match width {
             Width::Narrow => (12.0, LINE),
-            Width::Wide => ((names + 16.0).min(270.0), 0.0),
+            Width::Wide => ((names + 16.0).min(340.0), 0.0),
         };
         let right = w - 62.0;
         let values = self.rows.iter().flat_map(|r| r.1.iter().flatten().copied());
@@ -47,7 +47,13 @@ impl Bars {
         let bottom = top + height;
         for tick in scale.ticks(((right - left) / 70.0) as usize) {
             if let Some(x) = scale.at(tick) {
-                canvas.line("grid", (x, top), (x, bottom));
+                let mut y = top;
+                for row in &self.rows {
+                    // Not through names.
+                    let below = y + head + bars(row) + 8.0;
+                    canvas.line("grid", (x, y + head), (x, below));
+                    y = below;
+                }
                 canvas.text("tick", (x, bottom + 16.0), Anchor::Middle, &axis(tick));
             }
         }

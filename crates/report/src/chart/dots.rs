@@ -50,7 +50,7 @@ impl Dots {
         let (left, step) = match width {
             // Names have lines of their own.
             Width::Narrow => (12.0, 2.0 * LINE + 4.0),
-            Width::Wide => ((names + 16.0).min(320.0), LINE + 8.0),
+            Width::Wide => ((names + 16.0).min(390.0), LINE + 8.0),
         };
         let right = w - texts - 14.0;
         let mut used: Vec<Sign> = Vec::new();
@@ -81,12 +81,12 @@ impl Dots {
         let most = ((right - left) / 70.0) as usize;
         for tick in scale.ticks(most) {
             if let Some(x) = scale.at(tick) {
-                canvas.line("grid", (x, top), (x, bottom));
+                self.upright(canvas, "grid", x, (top, step, width));
                 canvas.text("tick", (x, bottom + 16.0), Anchor::Middle, &axis(tick));
             }
         }
         if let Some(x) = self.base.and_then(|b| scale.at(b)) {
-            canvas.line("base", (x, top - 4.0), (x, bottom));
+            self.upright(canvas, "base", x, (top, step, width));
         }
         let middle = match width {
             Width::Narrow => w / 2.0,
@@ -123,5 +123,24 @@ impl Dots {
             canvas.text("value", (w - 6.0, y + 4.0), Anchor::End, &row.text);
         }
         bottom + AXIS
+    }
+
+    /// A line from top to bottom, which does not go through names.
+    fn upright(
+        &self,
+        canvas: &mut Canvas,
+        class: &str,
+        x: f64,
+        (top, step, width): (f64, f64, Width),
+    ) {
+        let end = |n: usize| top + step * n as f64;
+        match width {
+            Width::Wide => canvas.line(class, (x, top), (x, end(self.rows.len()))),
+            Width::Narrow => {
+                for n in 0..self.rows.len() {
+                    canvas.line(class, (x, end(n) + LINE), (x, end(n + 1)));
+                }
+            }
+        }
     }
 }
