@@ -2,7 +2,7 @@
 //! tell of others.
 
 use crate::exit::End;
-use crate::output::Sink;
+use crate::output::{Sink, cannot_write};
 use anyhow::Context;
 use clap::Command;
 use clap_complete::Shell;
@@ -51,7 +51,9 @@ pub fn man(args: Man, grammar: Command) -> anyhow::Result<End> {
         return Ok(End::Done);
     };
     let failed = || format!("cannot write the manual into {}", dir.display());
-    std::fs::create_dir_all(&dir).with_context(failed)?;
-    clap_mangen::generate_to(grammar, &dir).with_context(failed)?;
+    std::fs::create_dir_all(&dir)
+        .and_then(|()| clap_mangen::generate_to(grammar, &dir))
+        .map_err(|e| cannot_write::with_advice(&dir, e))
+        .with_context(failed)?;
     Ok(End::Done)
 }

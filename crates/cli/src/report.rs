@@ -1,6 +1,6 @@
 //! `logforce report`.
 
-use crate::bench::common::draw;
+use crate::bench::common::{draw, one_place_each};
 use crate::charts::Charts;
 use crate::exit::{End, Usage};
 use crate::output::{Sink, Target};
@@ -29,6 +29,8 @@ pub fn run(args: Args) -> anyhow::Result<End> {
             "say where to: --html FILE, --svg DIR or both".to_owned()
         ));
     }
+    let svg = args.svg.clone().map(Target::File);
+    one_place_each(&[("--html", &args.html), ("--svg", &svg)])?;
     let document = Document::read(&args.result)?;
     let page = args.html.as_ref().map(Sink::open).transpose()?;
     let charts = args.svg.as_deref().map(Charts::open).transpose()?;

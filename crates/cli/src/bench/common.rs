@@ -91,10 +91,12 @@ pub struct Files {
 impl Files {
     /// Refuses two in one place.
     pub fn check(&self) -> anyhow::Result<()> {
+        let svg = self.svg.clone().map(Target::File);
         one_place_each(&[
             ("--json", &self.json),
             ("--csv", &self.csv),
             ("--report", &self.report),
+            ("--svg", &svg),
         ])
     }
 
@@ -112,7 +114,14 @@ impl Files {
 /// Refuses flags that name the same place: the last one would be all that is left there.
 pub fn one_place_each(flags: &[(&str, &Option<Target>)]) -> anyhow::Result<()> {
     for (n, (flag, target)) in flags.iter().enumerate() {
-        let same = |(_, other): &&(&str, &Option<Target>)| target.is_some() && other == target;
+        // A device, such as the null device, takes any number.
+        let is_device = |path: &Path| path.exists() && !path.is_file();
+        let can_be_lost = match target {
+            None => false,
+            Some(Target::Stdout) => true,
+            Some(Target::File(path)) => !is_device(path),
+        };
+        let same = |(_, other): &&(&str, &Option<Target>)| can_be_lost && other == target;
         if let Some((other, _)) = flags[..n].iter().find(same) {
             let place = match target {
                 Some(Target::File(path)) => path.display().to_string(),

@@ -10,6 +10,7 @@ use logforce_measure::inserts::report::{Report, Row, SCHEMA, VERSION, notes, tex
 use logforce_measure::inserts::{
     MOST, Options, PAIRS, conclude, facts, ledgers, run as measure, space_needed,
 };
+use logforce_measure::survives::warned;
 use std::time::Duration;
 
 const EXAMPLES: &str = "\
@@ -84,7 +85,13 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         return Ok(End::Interrupted);
     };
     let report = Report {
-        conclusion: machine.concluded(conclude(&outcome), outcome.interrupted),
+        conclusion: machine.concluded(
+            warned(
+                outcome.rows.iter().map(|r| (r.guarantee, r.verdict)),
+                conclude(&outcome),
+            ),
+            outcome.interrupted,
+        ),
         notes: notes(&outcome),
         head: run.head(SCHEMA, VERSION, outcome.interrupted, machine),
         rows: outcome.rows,

@@ -8,6 +8,7 @@ use anyhow::bail;
 use logforce_measure::arguments;
 use logforce_measure::map::report::{Report, Row, SCHEMA, VERSION, notes, text};
 use logforce_measure::map::{LEAST, Options, PAGE, SIZES, Setup, conclude, run as measure};
+use logforce_measure::survives::warned;
 use std::time::Duration;
 
 /// No commit may change more pages: they are held in memory, and scattered over the smallest file.
@@ -80,7 +81,13 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         return Ok(End::Interrupted);
     };
     let report = Report {
-        conclusion: machine.concluded(conclude(&outcome.rows), outcome.interrupted),
+        conclusion: machine.concluded(
+            warned(
+                outcome.rows.iter().map(|r| (r.guarantee, r.verdict)),
+                conclude(&outcome.rows),
+            ),
+            outcome.interrupted,
+        ),
         notes: notes(&outcome),
         head: run.head(SCHEMA, VERSION, outcome.interrupted, machine),
         rows: outcome.rows,

@@ -7,6 +7,7 @@ use anyhow::bail;
 use logforce_measure::arguments;
 use logforce_measure::pages::report::{Report, Row, SCHEMA, VERSION, notes, text};
 use logforce_measure::pages::{MOST_PAGES, Options, conclude, least_size, run as measure};
+use logforce_measure::survives::warned;
 use std::time::Duration;
 
 /// Flags of the scenario.
@@ -71,7 +72,13 @@ pub fn run(args: Args) -> anyhow::Result<End> {
         return Ok(End::Interrupted);
     };
     let report = Report {
-        conclusion: machine.concluded(conclude(&outcome.rows), outcome.interrupted),
+        conclusion: machine.concluded(
+            warned(
+                outcome.rows.iter().map(|r| (r.guarantee, r.verdict)),
+                conclude(&outcome.rows),
+            ),
+            outcome.interrupted,
+        ),
         notes: notes(&outcome),
         head: run.head(SCHEMA, VERSION, outcome.interrupted, machine),
         rows: outcome.rows,

@@ -3,7 +3,7 @@
 use crate::common::{place, text};
 #[cfg(target_os = "linux")]
 use crate::runs::command;
-use crate::runs::{Measured, measured_in};
+use crate::runs::{Measured, assert_unusable, measured_in};
 use std::collections::BTreeSet;
 #[cfg(target_os = "linux")]
 use std::path::Path;
@@ -107,6 +107,25 @@ fn a_url_that_leads_nowhere_is_told_and_the_rest_is_measured() {
     assert!(
         all.contains("till:***@") && !all.contains("secret"),
         "{all}"
+    );
+}
+
+/// Before anything is measured, and without the password.
+#[test]
+fn what_is_no_url_is_refused() {
+    let dir = place();
+    assert_unusable(
+        dir.path(),
+        &[
+            (
+                &["inserts", "--mysql", "foo://a:secret@h/x"],
+                "give mysql://USER@HOST/DATABASE",
+            ),
+            (
+                &["inserts", "--postgres", "nonsense"],
+                "give postgres://USER@HOST/DATABASE",
+            ),
+        ],
     );
 }
 

@@ -176,6 +176,13 @@ fn two_results_in_one_file_are_refused() {
     let out = tiny(dir.path(), &["--json", "x", "--csv", "x"]);
     assert_eq!(out.status.code(), Some(2), "{}", text(&out.stderr));
     assert!(text(&out.stderr).contains("only one of --json and --csv can have x"));
+    let out = tiny(dir.path(), &["--report", "x", "--svg", "x"]);
+    assert_eq!(out.status.code(), Some(2), "{}", text(&out.stderr));
+    if cfg!(unix) {
+        let null = ["--json", "/dev/null", "--csv", "/dev/null"];
+        let out = tiny(dir.path(), &[&["--method", cached()][..], &null].concat());
+        assert!(out.status.success(), "{}", text(&out.stderr));
+    }
 }
 
 /// What was measured for minutes is not lost with the reader of the table, nor with one of the files.

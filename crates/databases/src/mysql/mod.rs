@@ -73,6 +73,12 @@ pub fn of_server(place: &Place) -> Result<Listed, MeasureError> {
     Ok(Listed::Ledgers(ledgers.collect()))
 }
 
+/// Why that is no URL, if it is none.
+pub fn check_url(url: &str) -> Result<(), MeasureError> {
+    let opts = Opts::from_url(url);
+    opts.map(drop).map_err(said(SYSTEM, "reading the URL"))
+}
+
 /// Of the server at `url`, with the settings that it has: they are the whole server's, and not this
 /// program's to change.
 pub fn of_url(url: &str, _: &Place) -> Result<Listed, MeasureError> {

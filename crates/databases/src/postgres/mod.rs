@@ -54,6 +54,14 @@ pub fn of_server(place: &Place) -> Result<Listed, MeasureError> {
     listed(source, place)
 }
 
+/// Why that is no URL, if it is none.
+pub fn check_url(url: &str) -> Result<(), MeasureError> {
+    let config = url.parse::<Config>();
+    config
+        .map(drop)
+        .map_err(said::<postgres::Error>(SYSTEM, "reading the URL"))
+}
+
 /// Of the server at `url`.
 pub fn of_url(url: &str, place: &Place) -> Result<Listed, MeasureError> {
     let config: Config = url

@@ -60,11 +60,27 @@ mod there {
 #[cfg(feature = "databases")]
 mod there {
     use super::*;
+    use crate::exit::Usage;
     use logforce_databases::{Listed, Place, mysql, postgres, sqlite};
 
     impl Args {
-        /// Nothing to refuse.
+        /// Refuses what is no URL: a server that does not answer is another matter.
         pub fn check(&self) -> anyhow::Result<()> {
+            let unusable = |flag: &str, form: &str, checked: Result<(), MeasureError>| {
+                // Without the URL, which may have a password in it.
+                checked.map_err(|e| Usage(format!("{flag}: {e}: give {form}")))
+            };
+            if let Some(url) = &self.postgres {
+                let form = "postgres://USER@HOST/DATABASE";
+                unusable("--postgres", form, postgres::check_url(url))?;
+            }
+            if let Some(url) = &self.mysql {
+                unusable(
+                    "--mysql",
+                    "mysql://USER@HOST/DATABASE",
+                    mysql::check_url(url),
+                )?;
+            }
             Ok(())
         }
 
