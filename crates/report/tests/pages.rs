@@ -77,6 +77,17 @@ fn distributions_are_drawn_and_their_percentiles_can_be_read_off() {
     for id in ["latency-contiguous", "latency-scattered"] {
         assert!(figure(&html(&sample("pages")), id).contains("99 %"), "{id}");
     }
+    // What so few commits cannot tell is no place to read off from.
+    let few = html(&changed("group", |v| {
+        for row in v["rows"].as_array_mut().into_iter().flatten() {
+            row["latencies_us"] = json!({"0": 10.0, "90": 30.0, "98": 40.0, "100": 50.0});
+        }
+    }));
+    let few = figure(&few, "latency-128");
+    assert!(
+        few.contains(">90 %</text>") && !few.contains(">99 %</text>"),
+        "{few}"
+    );
     // A file may say anything.
     for strange in [
         json!({"x": 1, "-5": 2, "1e9": 3, "NaN": 4, "50": "x", "90": null, "99": -1.0, "inf": 0}),

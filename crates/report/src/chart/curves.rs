@@ -127,7 +127,9 @@ fn class(n: usize) -> String {
 fn draw_percentages(canvas: &mut Canvas, across: &Across, (top, bottom): (f64, f64), unit: &str) {
     let mut taken: Vec<(f64, f64)> = Vec::new();
     for tick in TICKS {
-        if tick < 100.0 && !(across.least..=across.most).contains(&nines(tick)) {
+        // Between the last percentage that is known and the longest commit nothing can be read off.
+        let known = across.least..=across.most - LONGEST + 1e-9;
+        if tick < 100.0 && !known.contains(&nines(tick)) {
             continue;
         }
         let x = across.at(tick);
