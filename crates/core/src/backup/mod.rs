@@ -65,7 +65,7 @@ pub(crate) fn make(
             why: "it lies in the log's own directory".to_owned(),
         });
     }
-    target::write(system, source, to, wanted, progress, still_there)
+    target::make(system, source, to, wanted, progress, still_there)
 }
 
 /// Copies the log in `from`, which another process may be writing, into `to`.

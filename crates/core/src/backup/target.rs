@@ -14,9 +14,10 @@ use crate::storage::builder::zeroes_help;
 use crate::storage::control_file;
 use crate::storage::directory::unusable_directory;
 use crate::storage::durability::{Why, barrier, sync_names};
+use crate::storage::writes::write;
 use logforce_device::{
     AlignedBuf, Barrier, Directory, File, FileState, ForceBy, Guarantee, OpenFile, Plan,
-    ReadSource, System, Write,
+    ReadSource, System,
 };
 use logforce_format::planted;
 use std::io;
@@ -58,7 +59,7 @@ impl Drop for Target<'_> {
     }
 }
 
-pub(super) fn write(
+pub(super) fn make(
     system: &dyn System,
     source: &Source,
     to: &Path,
@@ -217,7 +218,7 @@ impl<'a> Target<'a> {
                 let n = (used - at).min(CHUNK as u64);
                 let mut buf = AlignedBuf::zeroed(n as usize, ALIGNMENT);
                 read_whole(&*from, at, &mut buf).map_err(Error::io("read", &source_path))?;
-                put(&*file, at, buf).map_err(Error::io("write", &path))?;
+                write(&*file, at, buf).map_err(Error::io("write", &path))?;
                 at += n;
                 done += n;
                 progress(done, all);
@@ -226,7 +227,7 @@ impl<'a> Target<'a> {
             while at < segment.header.len && zeroes_help(facts.kind) {
                 let n = (segment.header.len - at).min(CHUNK as u64);
                 let zeroes = AlignedBuf::zeroed(n as usize, ALIGNMENT);
-                put(&*file, at, zeroes).map_err(Error::io("fill", &path))?;
+                write(&*file, at, zeroes).map_err(Error::io("fill", &path))?;
                 at += n;
             }
             barrier(&*file, Barrier::Full, Why::BackupSegment).map_err(Error::io("sync", &path))?;
@@ -254,7 +255,7 @@ impl<'a> Target<'a> {
         read_whole(&*from, 0, &mut buf).map_err(Error::io("read", &path))?;
         let file = self.create(name)?;
         let path = self.path(name);
-        put(&*file, 0, buf).map_err(Error::io("write", &path))?;
+        write(&*file, 0, buf).map_err(Error::io("write", &path))?;
         barrier(&*file, Barrier::Full, Why::BackupSegment).map_err(Error::io("sync", &path))
     }
 
@@ -323,15 +324,4 @@ fn read_whole(file: &dyn File, at: u64, buf: &mut AlignedBuf) -> io::Result<()> 
         got if got == len => Ok(()),
         _ => Err(io::ErrorKind::UnexpectedEof.into()),
     }
-}
-
-fn put(file: &dyn File, offset: u64, buf: AlignedBuf) -> io::Result<()> {
-    let range = 0..buf.len();
-    let ticket = file.submit(Write {
-        offset,
-        buf,
-        range,
-        through: false,
-    });
-    file.complete(ticket).result
 }

@@ -35,9 +35,10 @@ use crate::storage::segment::Segment;
 use crate::storage::segment_sizes::SegmentSizes;
 use crate::storage::segments::Segments;
 use crate::storage::voids::Voids;
+use crate::storage::writes::write;
 use crate::sync::poison::Poison;
 use crate::types::RecoveryReport;
-use logforce_device::{AlignedBuf, Barrier, System, Write};
+use logforce_device::{AlignedBuf, Barrier, System};
 use logforce_format::{Anchor, BatchHeader, BatchKind, Control, Epoch, Lsn, planted, seal};
 use opening::Opening;
 use preflight::{advise, check_directory, choose, create, facts};
@@ -509,15 +510,7 @@ fn write_epoch(segment: &Arc<Segment>, mut header: BatchHeader) -> Result<BatchH
     let mut buf = AlignedBuf::zeroed(len, 65536);
     seal(&mut buf, &mut header);
     let file = segment.file()?;
-    let ticket = file.submit(Write {
-        offset: segment.offset(header.lsn),
-        buf,
-        range: 0..len,
-        through: false,
-    });
-    file.complete(ticket)
-        .result
-        .map_err(Error::io("write", segment.path()))?;
+    write(&*file, segment.offset(header.lsn), buf).map_err(Error::io("write", segment.path()))?;
     barrier(&*file, Barrier::Data, Why::Epoch).map_err(Error::io("sync", segment.path()))?;
     segment.note_batch(header.lsn);
     Ok(header)

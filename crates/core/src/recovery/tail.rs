@@ -9,7 +9,8 @@ use crate::scan::forward::Scan;
 use crate::storage::reads::{read, read_once};
 use crate::storage::segment::Segment;
 use crate::storage::segments::Segments;
-use logforce_device::{AlignedBuf, Barrier, ReadSource, Write};
+use crate::storage::writes::write_part;
+use logforce_device::{AlignedBuf, Barrier, ReadSource};
 use logforce_format::{Control, Decision, Lsn, decide, planted};
 use std::io;
 use std::sync::Arc;
@@ -111,14 +112,7 @@ impl Opening {
                 if have < n {
                     return Err(unread(&segment, format!("it ends at byte {have}")));
                 }
-                let ticket = file.submit(Write {
-                    offset: segment.offset(at),
-                    buf,
-                    range: 0..n,
-                    through: false,
-                });
-                file.complete(ticket)
-                    .result
+                write_part(&*file, segment.offset(at), buf, 0..n)
                     .map_err(Error::io("write", segment.path()))?;
                 at = at.plus(n as u64);
             }

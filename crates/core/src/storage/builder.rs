@@ -5,9 +5,10 @@ use crate::names;
 use crate::storage::durability::{Why, barrier, sync_names};
 use crate::storage::given_up::set_aside;
 use crate::storage::segment::Segment;
+use crate::storage::writes::write_part;
 use logforce_device::sync::AtomicBool;
 use logforce_device::{
-    Access, AlignedBuf, Barrier, Directory, File, FilesystemKind, OpenFile, Runtime, Write,
+    Access, AlignedBuf, Barrier, Directory, File, FilesystemKind, OpenFile, Runtime,
 };
 use logforce_format::{Epoch, LogId, Lsn, SegmentHeader};
 use std::sync::Arc;
@@ -139,7 +140,7 @@ impl SegmentBuilder<'_> {
         let mut buf = AlignedBuf::zeroed(SegmentHeader::data_offset(unit) as usize, 65536);
         buf[..logforce_format::SEGMENT_HEADER_LEN].copy_from_slice(&header.encode());
         let range = 0..buf.len();
-        let made = write(&*file, 0, buf, range)
+        let made = write_part(&*file, 0, buf, range)
             .map_err(Error::io("write", &path))
             // One barrier for extents, size and header. The control file lists the segment only
             // after it, so a crash before leaves a file on which nothing depends.
@@ -199,29 +200,13 @@ impl SegmentBuilder<'_> {
                 }
                 let n = (buf.len() as u64).min(len - at) as usize;
                 let began = self.runtime.now();
-                buf = write(&*file, at, buf, 0..n).map_err(Error::io("fill", &path))?;
+                buf = write_part(&*file, at, buf, 0..n).map_err(Error::io("fill", &path))?;
                 at += n as u64;
                 (self.pace)(at, len, self.runtime.now().saturating_sub(began));
             }
         }
         Ok(file)
     }
-}
-
-fn write(
-    file: &dyn File,
-    offset: u64,
-    buf: AlignedBuf,
-    range: std::ops::Range<usize>,
-) -> std::io::Result<AlignedBuf> {
-    let ticket = file.submit(Write {
-        offset,
-        buf,
-        range,
-        through: false,
-    });
-    let done = file.complete(ticket);
-    done.result.map(|()| done.buf)
 }
 
 /// Whether filling with zeroes makes later writes cheaper on this filesystem.

@@ -12,7 +12,8 @@ use crate::storage::ranges::GivenUpRanges;
 use crate::storage::reads::read;
 use crate::storage::segment_header::{Found, read_header};
 use crate::storage::voids::Voids;
-use logforce_device::{AlignedBuf, Barrier, Directory, OpenFile, ReadSource, Write};
+use crate::storage::writes::write;
+use logforce_device::{AlignedBuf, Barrier, Directory, OpenFile, ReadSource};
 use logforce_format::{LogId, Lsn, RecoveryCase};
 use std::sync::Arc;
 
@@ -84,16 +85,7 @@ pub(crate) fn write_marker(
         .map_err(Error::io("create", &path))?;
     let mut buf = AlignedBuf::zeroed(text.len(), 4096);
     buf.copy_from_slice(text.as_bytes());
-    let range = 0..buf.len();
-    let ticket = file.submit(Write {
-        offset: 0,
-        buf,
-        range,
-        through: false,
-    });
-    file.complete(ticket)
-        .result
-        .map_err(Error::io("write", &path))?;
+    write(&*file, 0, buf).map_err(Error::io("write", &path))?;
     file.barrier(Barrier::Full)
         .map_err(Error::io("sync", &path))?;
     dir.sync().map_err(Error::io("sync directory", dir.path()))

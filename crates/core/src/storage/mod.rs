@@ -16,3 +16,4 @@ pub(crate) mod segment_sizes;
 pub(crate) mod segments;
 pub(crate) mod voids;
 pub(crate) mod window;
+pub(crate) mod writes;

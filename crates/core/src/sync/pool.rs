@@ -406,19 +406,11 @@ impl Task {
                     let ended = &self.pool.ended;
                     ended.wait(&*self.pool.runtime, seen, None, WaitFor::TaskStep);
                 }
-                Phase::Waiting(until) => {
-                    if let Some(at) = until {
+                // The thread that takes it from the queue finds it done.
+                Phase::Waiting(_) | Phase::Queued => {
+                    if let Phase::Waiting(Some(at)) = task.phase {
                         pool.timers.remove(&self.timer(at));
                     }
-                    task.phase = Phase::Done;
-                    let step = task.step.take();
-                    drop(task);
-                    drop(pool);
-                    drop(step);
-                    return true;
-                }
-                // The thread that takes it from the queue finds it done.
-                Phase::Queued => {
                     task.phase = Phase::Done;
                     let step = task.step.take();
                     drop(task);

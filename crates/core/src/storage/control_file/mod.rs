@@ -4,10 +4,11 @@ use crate::error::{Damage, Error, Result};
 use crate::names;
 use crate::storage::durability::{Why, barrier};
 use crate::storage::reads::{Lost, ReadResult, read};
+use crate::storage::writes::write;
 use crate::sync::poison::Poison;
 use crate::sync::runtime_mutex::RuntimeMutex;
 use logforce_device::sync::{Mutex, MutexGuard};
-use logforce_device::{AlignedBuf, Barrier, Directory, File, OpenFile, ReadSource, Runtime, Write};
+use logforce_device::{AlignedBuf, Barrier, Directory, File, OpenFile, ReadSource, Runtime};
 use logforce_format::{
     CONTROL_FILE_LEN, CONTROL_SLOT_LEN, CONTROL_SLOT_OFFSETS, Control, ControlReject,
     FORMAT_VERSION, MAX_WRITE_UNIT, META_SLOT_OFFSETS, Meta, newest, planted,
@@ -317,15 +318,4 @@ fn write_slot(file: &dyn File, offset: u64, bytes: &[u8; CONTROL_SLOT_LEN]) -> s
     let mut buf = AlignedBuf::zeroed(CONTROL_SLOT_LEN, CONTROL_SLOT_LEN);
     buf.copy_from_slice(bytes);
     write(file, offset, buf)
-}
-
-fn write(file: &dyn File, offset: u64, buf: AlignedBuf) -> std::io::Result<()> {
-    let range = 0..buf.len();
-    let ticket = file.submit(Write {
-        offset,
-        buf,
-        range,
-        through: false,
-    });
-    file.complete(ticket).result
 }
