@@ -7,6 +7,9 @@ pub(crate) const CONTROL_NEW: &str = "control.tmp";
 pub(crate) const LOCK: &str = "lock";
 /// What becomes the control file of a backup when all else of it is durable.
 pub(crate) const BACKUP: &str = "control.backup";
+/// What a directory with that and without a control file is.
+pub(crate) const UNFINISHED_BACKUP: &str =
+    "it holds a backup that was cut short: remove the directory, or make the backup again into it";
 /// Results of calibration; its temporary files are `calibration-<16 digits>.tmp`.
 const CALIBRATION: &str = "calibration";
 /// Results of power cuts; its temporary files are named alike.

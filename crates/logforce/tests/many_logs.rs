@@ -7,9 +7,10 @@ mod common;
 
 use common::record;
 use logforce::{
-    Environment, EnvironmentOptions, Guarantee, Log, OpenMode, Options, Policy, Record,
+    Environment, EnvironmentOptions, ErrorKind, Guarantee, Log, OpenMode, Options, Policy, Record,
 };
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -190,4 +191,97 @@ fn callbacks_that_wait_for_another_log_go_on() {
     }
     to.force(to.tail_lsn()).expect("durable");
     assert_eq!(records(&to).len(), 80);
+}
+
+/// All logs at once: the limits hold in a burst as well.
+#[test]
+fn a_burst_keeps_within_the_limit_of_descriptors() {
+    let _alone = alone();
+    let dir = tempfile::tempdir().expect("made");
+    let paths: Vec<_> = (0..LOGS).map(|n| dir.path().join(n.to_string())).collect();
+    let before = descriptors();
+    let limits = EnvironmentOptions::new()
+        .threads(THREADS)
+        .open_logs(OPEN_LOGS);
+    let environment = logforce::environment(&limits).expect("threads start");
+    let logs = open(&paths, &environment);
+    let (done, highest) = (AtomicBool::new(false), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(SeqCst) {
+                highest.fetch_max(descriptors(), SeqCst);
+            }
+        });
+        for round in 0..10 {
+            let submitted = logs.iter().map(|log| log.submit(record(round, 300)));
+            let handles: Vec<_> = submitted.map(|h| h.expect("accepted")).collect();
+            handles
+                .into_iter()
+                .for_each(|h| drop(h.wait().expect("durable")));
+        }
+        done.store(true, SeqCst);
+    });
+    let highest = highest.into_inner() - before;
+    // Locks; the files of the logs that may have some open, and of those that a thread is writing just
+    // now; and what listing `/proc` takes.
+    let most = LOGS + 3 * (OPEN_LOGS + THREADS + 1) + 2 * THREADS + 2;
+    println!("{highest} descriptors, at most {most}");
+    assert!(highest <= most, "{highest} descriptors, at most {most}");
+}
+
+/// With fewer descriptors than the limits would take, logs give theirs back: nothing fails.
+#[test]
+fn too_few_descriptors_for_the_limits() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let _alone = alone();
+    let dir = tempfile::tempdir().expect("made");
+    let paths: Vec<_> = (0..LOGS).map(|n| dir.path().join(n.to_string())).collect();
+    let before = getrlimit(Resource::Nofile);
+    let few = (descriptors() + LOGS + 40) as u64;
+    let limit = rustix::process::Rlimit {
+        current: Some(few),
+        maximum: before.maximum,
+    };
+    setrlimit(Resource::Nofile, limit).expect("lowered");
+    let environment = logforce::environment(&EnvironmentOptions::new()).expect("threads start");
+    let logs = open(&paths, &environment);
+    for round in 0..3 {
+        let submitted = logs.iter().map(|log| log.submit(record(round, 300)));
+        let handles: Vec<_> = submitted.map(|h| h.expect("accepted")).collect();
+        handles
+            .into_iter()
+            .for_each(|h| drop(h.wait().expect("durable")));
+    }
+    logs.into_iter()
+        .for_each(|log| log.close().expect("closed"));
+    setrlimit(Resource::Nofile, before).expect("as it was");
+}
+
+/// A directory that is moved away while the log's files are closed: nothing is lost, and nobody is told
+/// that something was.
+#[test]
+fn a_directory_that_is_moved_while_its_log_is_idle() {
+    let _alone = alone();
+    for leave_another in [false, true] {
+        let dir = tempfile::tempdir().expect("made");
+        let (path, away) = (dir.path().join("log"), dir.path().join("away"));
+        let environment = logforce::environment(&EnvironmentOptions::new()).expect("started");
+        let log = logforce::create_new(&path, options(&environment)).expect("made");
+        let at = log.commit(b"here").expect("durable");
+        until("idle", &environment, || {
+            environment.stats().logs_with_open_files == 0
+        });
+        std::fs::rename(&path, &away).expect("moved");
+        if leave_another {
+            std::fs::create_dir(&path).expect("made");
+        }
+        let e = log.read_at(at.start).expect_err("it is not there");
+        assert_eq!(e.kind(), ErrorKind::Displaced, "{e}");
+        let e = log.commit(b"where?").expect_err("it is not there");
+        assert_eq!(e.kind(), ErrorKind::Poisoned, "{e}");
+        assert!(e.to_string().contains("moved away"), "{e}");
+        drop(log);
+        let log = logforce::open_existing(&away, options(&environment)).expect("whole");
+        assert_eq!(records(&log), [b"here"]);
+    }
 }

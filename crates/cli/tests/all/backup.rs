@@ -56,6 +56,20 @@ fn a_closed_log() {
     assert_eq!(inside.status.code(), Some(4));
     assert!(all_output(&inside).contains("own directory"));
     assert!(!path.join("inside").exists());
+    // By whatever way one comes there.
+    let dots = dir.path().join("to/../log/inside");
+    assert!(all_output(&back_up(&path, &dots, &[])).contains("own directory"));
+    #[cfg(unix)]
+    {
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        assert!(all_output(&back_up(&path, &link.join("inside"), &[])).contains("own directory"));
+        assert!(all_output(&back_up(&link, &path.join("inside"), &[])).contains("own directory"));
+    }
+    assert!(!path.join("inside").exists());
+    // Beside it is not in it.
+    let beside = back_up(&path, &path.join("../beside"), &[]);
+    assert_eq!(beside.status.code(), Some(0), "{}", all_output(&beside));
     // A backup needs a log.
     let none = back_up(&dir.path().join("none"), &dir.path().join("x"), &[]);
     assert_eq!(none.status.code(), Some(4));

@@ -25,6 +25,17 @@ pub(crate) fn start(engine: &Arc<Engine>, membership: &Membership) {
         Box::new(move || guarded(&own, preallocator_step)),
     );
     membership.files.set_writer(writer.clone());
+    let own = Arc::downgrade(engine);
+    membership.files.set_closer(move || {
+        // Not of a log that closes: it does that itself.
+        let Some(engine) = own.upgrade() else {
+            return false;
+        };
+        engine
+            .membership
+            .as_ref()
+            .is_some_and(|membership| engine.close_files(membership))
+    });
     engine.events.writer.attach(writer.clone());
     engine.events.preallocator.attach(preallocator.clone());
     writer.schedule();

@@ -5,7 +5,7 @@
 
 use crate::backup::source::Source;
 use crate::backup::{BackupProgress, BackupReport, Wanted};
-use crate::error::{Damage, Error, Result};
+use crate::error::{Bytes, Damage, Error, Result};
 use crate::names;
 use crate::options::Modes;
 use crate::read::inspect::Inspector;
@@ -39,6 +39,8 @@ struct Target<'a> {
     made: Vec<String>,
     is_done: bool,
     lock: Option<Box<dyn Send + Sync>>,
+    /// The lock file was made for it.
+    made_lock: bool,
 }
 
 impl Drop for Target<'_> {
@@ -49,9 +51,15 @@ impl Drop for Target<'_> {
         for name in self.made.iter().rev() {
             let _ = self.dir.remove(name);
         }
-        drop(self.lock.take());
-        if !self.made.is_empty() {
-            let _ = self.dir.remove(names::LOCK);
+        let lock = self.lock.take();
+        if self.made_lock && lock.is_some() {
+            // While it is held: else another backup could have locked the file that goes. Windows does
+            // not remove what is open.
+            let removed = self.dir.remove(names::LOCK);
+            drop(lock);
+            if removed.is_err() {
+                let _ = self.dir.remove(names::LOCK);
+            }
         }
         if self.is_new {
             let _ = self.system.remove_empty_directory(self.dir.path());
@@ -100,7 +108,7 @@ impl<'a> Target<'a> {
         };
         let dir = system
             .make_directory(to)
-            .map_err(|e| unusable_directory(e, "make the directory", to))?;
+            .map_err(|e| unusable_directory(e, "make the backup's directory", to))?;
         let mut target = Target {
             system,
             dir,
@@ -108,6 +116,7 @@ impl<'a> Target<'a> {
             made: Vec::new(),
             is_done: false,
             lock: None,
+            made_lock: false,
         };
         let set = modes.set_in(&*target.dir, is_new);
         set.map_err(Error::io("change the mode of", to))?;
@@ -123,6 +132,7 @@ impl<'a> Target<'a> {
                 target.refused("it is not empty: name a directory that is missing or empty")
             );
         }
+        target.made_lock = !has(names::LOCK);
         let locked = target.dir.lock(names::LOCK);
         target.lock = Some(locked.map_err(|e| match e.kind() {
             io::ErrorKind::WouldBlock => target.refused("another backup is being written there"),
@@ -186,14 +196,9 @@ impl<'a> Target<'a> {
         let free = self.dir.free_space();
         let free = free.map_err(Error::io("ask for the free space of", path))?;
         if free < need {
-            return Err(Error::NoSpace {
-                path: path.to_owned(),
-                need,
-                source: Arc::new(io::Error::new(
-                    io::ErrorKind::StorageFull,
-                    format!("a backup needs that much, and {free} bytes are free"),
-                )),
-            });
+            let why = format!("it needs {}, and {} are free", Bytes(need), Bytes(free));
+            let full = io::Error::new(io::ErrorKind::StorageFull, why);
+            return Err(Error::io("write a backup into", path)(full));
         }
         Ok(())
     }

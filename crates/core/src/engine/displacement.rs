@@ -7,7 +7,8 @@
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::names;
-use logforce_device::{FileIdentity, Whereabouts};
+use crate::storage::directory::directory_displaced;
+use logforce_device::FileIdentity;
 use std::io;
 use std::sync::Arc;
 
@@ -26,17 +27,9 @@ impl Engine {
 
     /// What has happened to the files, if they were displaced. Only what the system says about
     /// names counts: that it has no descriptors or denies access says nothing about the log.
-    fn displaced(&self) -> Option<String> {
-        match self.view.dir.whereabouts() {
-            Ok(Whereabouts::Here) | Err(_) => {}
-            Ok(Whereabouts::Gone) => {
-                return Some("the directory was deleted or moved away".to_owned());
-            }
-            Ok(Whereabouts::Replaced) => {
-                return Some(
-                    "another directory is there: the log's was deleted or moved away".to_owned(),
-                );
-            }
+    pub(super) fn displaced(&self) -> Option<String> {
+        if let Some(what) = directory_displaced(&*self.view.dir) {
+            return Some(what.to_owned());
         }
         let files = [
             (names::CONTROL, self.location.control),

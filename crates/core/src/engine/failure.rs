@@ -11,6 +11,14 @@ use std::sync::atomic::Ordering::*;
 impl Engine {
     /// Poisons the log, drops staged batches, wakes all waiting threads and tasks.
     pub(crate) fn fail(&self, cause: Error) -> Error {
+        // A log whose files are closed while it is idle finds nothing where it was moved away.
+        let cause = match cause.is_not_found().then(|| self.displaced()).flatten() {
+            Some(found) => Error::Displaced {
+                path: self.view.path.clone(),
+                found,
+            },
+            None => cause,
+        };
         let error = self.poison.set(cause);
         if !self.metrics.failed.swap(true, Relaxed) {
             trace::poisoned(&error);

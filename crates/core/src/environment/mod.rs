@@ -2,6 +2,7 @@
 
 pub(crate) mod memory;
 pub(crate) mod open_logs;
+pub(crate) mod patient_directory;
 
 use crate::error::{Error, Result};
 use crate::options::{InEnvironment, Options};

@@ -15,8 +15,10 @@ pub(crate) struct OpenLogs {
 /// Whether the files of one log are open.
 pub(crate) struct OpenFiles {
     among: Arc<OpenLogs>,
-    /// The log's writer, which closes them.
+    /// The log's writer, which closes them when the log is idle.
     writer: OnceLock<Arc<Task>>,
+    /// Closes them now, if no write needs them.
+    closer: OnceLock<Box<dyn Fn() -> bool + Send + Sync>>,
     are_closed: AtomicBool,
     must_close: AtomicBool,
 }
@@ -38,24 +40,32 @@ impl OpenLogs {
         self.open().len()
     }
 
-    /// Adds a log, and has the one close its files that has had them open for longest if there are
-    /// too many.
+    /// Adds a log, and closes files of others if there are too many: of those that opened theirs first,
+    /// and are not being written. In the calling thread: the pool's may all wait for descriptors.
     fn add(&self, log: &Arc<OpenFiles>) {
-        let oldest = {
+        let others = {
             let mut open = self.open();
             open.push_back(log.clone());
-            // It leaves the list when it has closed them.
-            (open.len() > self.limit)
-                .then(|| {
-                    open.iter()
-                        .find(|l| !l.must_close.swap(true, SeqCst))
-                        .cloned()
-                })
-                .flatten()
+            if open.len() <= self.limit {
+                return;
+            }
+            open.iter().cloned().collect::<Vec<_>>()
         };
-        if let Some(writer) = oldest.as_ref().and_then(|log| log.writer.get()) {
-            writer.schedule();
+        for other in others {
+            if self.count() <= self.limit {
+                return;
+            }
+            if !Arc::ptr_eq(&other, log) && !other.close() {
+                // It is being written: its writer does it.
+                other.must_close.store(true, SeqCst);
+            }
         }
+    }
+
+    /// Closes the files of all logs that no write needs. Returns whether there were any.
+    pub(crate) fn close_idle(&self) -> bool {
+        let open: Vec<_> = self.open().iter().cloned().collect();
+        open.iter().fold(false, |any, log| log.close() || any)
     }
 
     fn remove(&self, log: &Arc<OpenFiles>) {
@@ -69,6 +79,7 @@ impl OpenFiles {
         Arc::new(OpenFiles {
             among: among.clone(),
             writer: OnceLock::new(),
+            closer: OnceLock::new(),
             are_closed: AtomicBool::new(true),
             must_close: AtomicBool::new(false),
         })
@@ -77,6 +88,15 @@ impl OpenFiles {
     /// The log has a writer from now on.
     pub(crate) fn set_writer(self: &Arc<Self>, task: Arc<Task>) {
         let _ = self.writer.set(task);
+    }
+
+    /// What closes the files now, from now on; it says whether it did.
+    pub(crate) fn set_closer(&self, closer: impl Fn() -> bool + Send + Sync + 'static) {
+        let _ = self.closer.set(Box::new(closer));
+    }
+
+    fn close(&self) -> bool {
+        self.closer.get().is_some_and(|close| close())
     }
 
     /// A file was opened.

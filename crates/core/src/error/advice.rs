@@ -94,6 +94,9 @@ fn advice(doing: &str, source: &io::Error) -> Advice {
         io::ErrorKind::PermissionDenied => PutRight(
             "the directory and its files must be readable and writable for the user of this process",
         ),
+        io::ErrorKind::ReadOnlyFilesystem if doing.contains("backup") => {
+            PutRight("name a directory on a filesystem that is mounted for writing")
+        }
         io::ErrorKind::ReadOnlyFilesystem => PutRight(
             "opening a log writes to it: remount the filesystem for writing, or read it with \
              `logforce dump` or logforce::read_only",

@@ -16,6 +16,7 @@ mod reconcile;
 mod tail;
 
 use crate::engine::start::{LogEnd, LogFiles, OpenSettings, Parts};
+use crate::environment::patient_directory::patient;
 use crate::error::{Error, Result};
 use crate::metrics::Metrics;
 use crate::metrics::device::metered;
@@ -101,10 +102,14 @@ fn open_or_create(
     };
     (options.modes.set_in(&*dir, creates)).map_err(Error::io("change the mode of", path))?;
     let metrics = Metrics::new(&*runtime);
-    if options.environment.is_some() {
-        // A directory takes a descriptor for as long as the log is open.
-        dir.keep_closed();
-    }
+    let dir = match options.shared() {
+        Some(shared) => {
+            // A directory takes a descriptor for as long as the log is open.
+            dir.keep_closed();
+            patient(dir, shared.open_logs.clone(), runtime.clone())
+        }
+        None => dir,
+    };
     let dir = metered(dir, metrics.clone(), runtime.clone());
     check_directory(&dir, mode)?;
     let facts = facts(&options, &dir, &*runtime)?;

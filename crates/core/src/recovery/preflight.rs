@@ -47,10 +47,9 @@ pub(super) fn check_directory(dir: &Arc<dyn Directory>, mode: OpenMode) -> Resul
         };
     }
     if kinds.iter().any(|(k, _)| *k == names::NameKind::Backup) {
-        let why = "it holds a backup that was cut short: remove the directory, or make the backup again into it";
         return Err(Error::NoLog {
             path,
-            why: why.to_owned(),
+            why: names::UNFINISHED_BACKUP.to_owned(),
         });
     }
     // Never creates a log over the remains of one: its acknowledged records would be lost silently.

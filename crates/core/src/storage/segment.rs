@@ -2,6 +2,7 @@
 
 use crate::environment::open_logs::OpenFiles;
 use crate::error::{Error, Result};
+use crate::storage::directory::directory_displaced;
 use crate::storage::reads::{Lost, ReadResult};
 use logforce_device::sync::{Mutex, MutexGuard};
 use logforce_device::{Access, Directory, File, OpenFile};
@@ -107,7 +108,14 @@ impl Segment {
     /// As [`Segment::file`]; a missing file is evidence of damage, not an error.
     pub(crate) fn file_or_lost(self: &Arc<Self>) -> ReadResult<Arc<dyn File>> {
         match self.file() {
-            Err(e) if e.is_not_found() => Ok(Err(Lost::file("the file is not there"))),
+            Err(e) if e.is_not_found() => match directory_displaced(&*self.dir) {
+                // Of a directory that was moved away nothing is lost.
+                Some(found) => Err(Error::Displaced {
+                    path: self.dir.path().to_owned(),
+                    found: found.to_owned(),
+                }),
+                None => Ok(Err(Lost::file("the file is not there"))),
+            },
             other => other.map(Ok),
         }
     }

@@ -10,8 +10,12 @@ use logforce_testkit::{Fault, Rng, SimDisk, SimOptions, SimRuntime};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 const COPY: &str = "/copy";
+
+/// Start, end and bytes of what was acknowledged.
+type Known = Arc<Mutex<Vec<(Lsn, Lsn, Vec<u8>)>>>;
 
 fn options() -> Options {
     small().max_batch(16 << 10).buffer_size(64 << 10)
@@ -32,7 +36,7 @@ fn records(log: &Log) -> Vec<Record> {
 fn a_log_that_is_written_and_truncated_meanwhile() {
     for seed in 0..40 {
         let disk = SimDisk::new(SimOptions::default(), seed);
-        let known: Arc<Mutex<Vec<(Lsn, Lsn, Vec<u8>)>>> = Arc::default();
+        let known = Known::default();
         let made: BackupReport = SimRuntime::run(seed, |rt| {
             let log = open(&disk, rt, &options()).expect("opened");
             log.set_meta(b"vote").expect("set");
@@ -142,6 +146,8 @@ fn places_that_are_refused() {
         disk.change(|o| o.capacity = Some(600 << 10));
         let e = log.backup_to("/small").expect_err("no space");
         assert_eq!(e.kind(), ErrorKind::NoSpace, "{e}");
+        assert!(e.to_string().contains("backup"), "{e}");
+        assert!(disk.names("/small").is_empty(), "nothing is left");
         disk.change(|o| o.capacity = None);
         log.close().expect("nothing fails");
     });
@@ -154,7 +160,7 @@ fn a_call_that_fails() {
     for at in 0..120 {
         let disk = SimDisk::new(SimOptions::default(), 1);
         SimRuntime::run(1, |rt| {
-            let log = open(&disk, rt, &options().idle_stamp(std::time::Duration::MAX));
+            let log = open(&disk, rt, &options().idle_stamp(Duration::MAX));
             let log = log.expect("opened");
             for n in 0..8u8 {
                 log.commit(vec![n; 5_000]).expect("nothing fails");
@@ -176,4 +182,63 @@ fn a_call_that_fails() {
         });
     }
     assert!(failed > 10, "{failed}");
+}
+
+/// A close waits for a backup; what it copies are the log's own files.
+#[test]
+fn a_close_waits_for_a_backup() {
+    for seed in 0..20 {
+        let disk = SimDisk::new(SimOptions::default(), seed);
+        SimRuntime::run(seed, |rt| {
+            let log = open(&disk, rt, &options()).expect("opened");
+            for n in 0..8u8 {
+                log.commit(vec![n; 5_000]).expect("nothing fails");
+            }
+            let closed = Arc::new(AtomicBool::new(false));
+            let mut closer = None;
+            let made = log.backup_with(COPY, &mut |done, all| {
+                if closer.is_none() {
+                    let (log, closed) = (log.clone(), closed.clone());
+                    let body = move || {
+                        log.close().expect("nothing fails");
+                        closed.store(true, SeqCst);
+                    };
+                    closer = Some(rt.spawn("closer", Box::new(body)).unwrap());
+                }
+                rt.sleep(Duration::from_millis(1));
+                assert!(!closed.load(SeqCst), "{seed}: closed at {done} of {all}");
+            });
+            made.unwrap_or_else(|e| panic!("{seed}: {e}"));
+            closer.expect("it was called").join().unwrap();
+            assert!(closed.load(SeqCst));
+            assert_eq!(records(&copy(&disk, rt)).len(), 8);
+        });
+    }
+}
+
+/// Where the log has to take the front away from under a backup, that says so and leaves nothing.
+#[test]
+fn a_backup_whose_pin_is_broken() {
+    let disk = SimDisk::new(SimOptions::default(), 1);
+    SimRuntime::run(1, |rt| {
+        let log = open(&disk, rt, &options().max_pinned_bytes(8 << 10)).expect("opened");
+        for n in 0..12u8 {
+            log.commit(vec![n; 5_000]).expect("nothing fails");
+        }
+        let mut calls = 0;
+        let made = log.backup_with(COPY, &mut |_, _| {
+            calls += 1;
+            if calls == 2 {
+                let last = log.last().expect("it is read").expect("twelve");
+                log.truncate_front(last.start).expect("the pin breaks");
+                for n in 0..12u8 {
+                    log.commit(vec![n; 5_000]).expect("nothing fails");
+                }
+            }
+        });
+        let e = made.expect_err("what it copied is gone");
+        assert_eq!(e.kind(), ErrorKind::Truncated, "{e}");
+        assert!(disk.names(COPY).is_empty(), "nothing is left");
+        log.close().expect("nothing fails");
+    });
 }

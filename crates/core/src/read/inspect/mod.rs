@@ -97,9 +97,13 @@ impl Inspector {
     fn listed(dir: Arc<dyn Directory>, list: List) -> Result<Inspector> {
         let loaded = match ControlFile::load(&dir) {
             Err(e) if e.is_not_found() => {
+                let why = match dir.identity_of(names::BACKUP) {
+                    Ok(_) => names::UNFINISHED_BACKUP,
+                    Err(_) => "it has no 'control' file",
+                };
                 return Err(Error::NoLog {
                     path: dir.path().to_owned(),
-                    why: "it has no 'control' file".to_owned(),
+                    why: why.to_owned(),
                 });
             }
             other => other?,

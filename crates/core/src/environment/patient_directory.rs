@@ -1,0 +1,118 @@
+//! The directory of a log in an environment: where the process has no descriptor left, other logs give
+//! theirs back, and the call is made again. Without that a commit that has to open its segment would fail
+//! its log for good, although it would have succeeded a moment later.
+
+use crate::environment::open_logs::OpenLogs;
+use logforce_device::failure::os_number;
+use logforce_device::sync::AtomicU32;
+use logforce_device::{
+    DirEntry, Directory, Facts, File, FileIdentity, ForwardDirectory, OpenFile, Runtime,
+    Whereabouts,
+};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often a call is made, and how long it waits between, where no other log can give anything back:
+/// all of them are being written.
+const ATTEMPTS: usize = 200;
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// `ENFILE` and `EMFILE`; `ERROR_TOO_MANY_OPEN_FILES`.
+fn lacks_descriptors(e: &io::Error) -> bool {
+    let numbers: &[i32] = if cfg!(windows) { &[4] } else { &[23, 24] };
+    os_number(e).is_some_and(|number| numbers.contains(&number))
+}
+
+struct PatientDirectory {
+    inner: Arc<dyn Directory>,
+    open_logs: Arc<OpenLogs>,
+    runtime: Arc<dyn Runtime>,
+}
+
+/// The same directory, for a log among `open_logs`.
+pub(crate) fn patient(
+    inner: Arc<dyn Directory>,
+    open_logs: Arc<OpenLogs>,
+    runtime: Arc<dyn Runtime>,
+) -> Arc<dyn Directory> {
+    Arc::new(PatientDirectory {
+        inner,
+        open_logs,
+        runtime,
+    })
+}
+
+impl PatientDirectory {
+    fn call<T>(&self, call: impl Fn() -> io::Result<T>) -> io::Result<T> {
+        for _ in 1..ATTEMPTS {
+            match call() {
+                Err(e) if lacks_descriptors(&e) => {}
+                answer => return answer,
+            }
+            if !self.open_logs.close_idle() {
+                self.runtime.wait(&AtomicU32::new(0), 0, Some(PAUSE));
+            }
+        }
+        call()
+    }
+}
+
+impl ForwardDirectory for PatientDirectory {
+    fn inner(&self) -> &dyn Directory {
+        &*self.inner
+    }
+
+    fn open(&self, name: &str, how: OpenFile) -> io::Result<Arc<dyn File>> {
+        self.call(|| self.inner.open(name, how))
+    }
+
+    fn entries(&self) -> io::Result<Vec<DirEntry>> {
+        self.call(|| self.inner.entries())
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.call(|| self.inner.rename(from, to))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.call(|| self.inner.remove(name))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.call(|| self.inner.sync())
+    }
+
+    fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
+        self.call(|| self.inner.lock(name))
+    }
+
+    fn facts(&self) -> io::Result<Facts> {
+        self.call(|| self.inner.facts())
+    }
+
+    fn free_space(&self) -> io::Result<u64> {
+        self.call(|| self.inner.free_space())
+    }
+
+    fn whereabouts(&self) -> io::Result<Whereabouts> {
+        self.call(|| self.inner.whereabouts())
+    }
+
+    fn identity_of(&self, name: &str) -> io::Result<FileIdentity> {
+        self.call(|| self.inner.identity_of(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_lack_of_descriptors_is_waited_for() {
+        let of = |number| lacks_descriptors(&io::Error::from_raw_os_error(number));
+        assert!(of(if cfg!(windows) { 4 } else { 24 }));
+        assert!(!of(28) && !of(2));
+        assert!(!lacks_descriptors(&io::ErrorKind::Other.into()));
+    }
+}
