@@ -45,7 +45,9 @@ pub use error::{Damage, Error, ErrorKind, Result};
 pub use log::Log;
 pub use log::handles::{CommitHandle, ForceHandle};
 pub use log::reserve::{Permit, ReserveFuture};
-pub use logforce_device::{CutEvidence, CutResult, Facts, FileState, Guarantee, Method, Verdict};
+pub use logforce_device::{
+    CutEvidence, CutResult, Facts, FileState, Guarantee, Method, Platform, Verdict,
+};
 pub use logforce_format::{
     BatchKind, Epoch, LogId, Lsn, MAX_META_LEN, MAX_RECORD_LEN, RecoveryCase,
 };

@@ -173,6 +173,7 @@ impl Facts {
 
     /// What a write by `plan` is worth here, whether or not a method of this system is that plan.
     /// `None` where there is no direct I/O and the plan asks for it.
+    #[doc(hidden)]
     pub fn assess_plan(&self, plan: Plan, state: FileState) -> Option<Assessment> {
         if plan.direct && self.direct.is_none() {
             return None;

@@ -146,6 +146,7 @@ impl Method {
     }
 
     /// What the device is asked to do.
+    #[doc(hidden)]
     pub fn plan(self) -> Plan {
         use ForceBy::{None, Through};
         let by = ForceBy::Barrier;

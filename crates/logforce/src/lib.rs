@@ -70,36 +70,81 @@
 //! A log that is never truncated grows without end. Write your state durably with the end of the last record
 //! **that is in it**, [`Log::force`] up to there first, and call [`Log::truncate_front`] with that position
 //! afterwards. That is not [`Log::durable_lsn`]: another thread may have committed what it has not applied
-//! yet. So append and apply under one lock, and force outside it:
+//! yet. So append and apply under one lock, and force outside it. [`Options::max_log_size`] bounds the log, and
+//! [`Options::on_checkpoint_due`] calls you before it is full. That callback only wakes a thread: an append
+//! that holds the state's lock may be waiting for the callback, and a checkpoint in it would wait for that lock.
 //!
 //! ```
-//! # use std::sync::Mutex;
-//! # #[derive(Clone, Default)] struct State { applied: logforce::Lsn }
-//! # impl State { fn apply(&mut self, _: &[u8]) {} fn write_durably(&self) -> std::io::Result<()> { Ok(()) } }
-//! fn change(log: &logforce::Log, state: &Mutex<State>, record: &[u8]) -> logforce::Result<()> {
-//!     let end = {
-//!         let mut state = state.lock().expect("no panic in it");
-//!         let at = log.append(record)?; // under the lock: the log's order is the state's
+//! # use logforce::{ErrorKind, Log, Lsn, Options};
+//! # use std::sync::{Arc, Mutex, mpsc::sync_channel};
+//! # type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+//! # #[derive(Clone, Default)] struct State { applied: Lsn }
+//! # impl State {
+//! #     fn apply(&mut self, _: &[u8]) {}
+//! #     fn write_durably(&self) -> std::io::Result<()> { Ok(()) }
+//! #     fn read_or_default() -> std::io::Result<State> { Ok(State::default()) }
+//! # }
+//! struct Store { log: Log, state: Mutex<State>, checkpoints: Mutex<()> }
+//!
+//! impl Store {
+//!     fn change(&self, record: &[u8]) -> Result<()> {
+//!         let end = loop {
+//!             match self.append_and_apply(record) {
+//!                 Err(e) if e.kind() == ErrorKind::Full => self.checkpoint()?, // nothing was accepted
+//!                 other => break other?,
+//!             }
+//!         };
+//!         self.log.force(end)?; // without the lock: threads that wait here share one device write
+//!         Ok(())
+//!     }
+//!
+//!     fn append_and_apply(&self, record: &[u8]) -> logforce::Result<Lsn> {
+//!         let mut state = self.state.lock().expect("no panic in it");
+//!         let at = self.log.append(record)?; // under the lock: the log's order is the state's
 //!         state.apply(record);
 //!         state.applied = at.end;
-//!         at.end
-//!     };
-//!     log.force(end)?; // without it: threads that wait here share one device write
-//!     Ok(())
-//! }
+//!         Ok(at.end)
+//!     }
 //!
-//! fn checkpoint(log: &logforce::Log, state: &Mutex<State>) -> Result<(), Box<dyn std::error::Error>> {
-//!     let state = state.lock().expect("no panic in it").clone();
-//!     log.force(state.applied)?; // nothing in a checkpoint that the log may lose
-//!     state.write_durably()?; // under its final name, with `applied` in it
-//!     log.truncate_front(state.applied)?;
-//!     Ok(())
+//!     fn checkpoint(&self) -> Result<()> {
+//!         // Of two at once, the older file could replace the newer after the truncation to the newer.
+//!         let _one_at_a_time = self.checkpoints.lock().expect("no panic in it");
+//!         let state = self.state.lock().expect("no panic in it").clone();
+//!         self.log.force(state.applied)?; // nothing in a checkpoint that the log may lose
+//!         state.write_durably()?; // under its final name, with `applied` in it
+//!         self.log.truncate_front(state.applied)?;
+//!         Ok(())
+//!     }
+//!
+//!     fn open(path: &str) -> Result<Arc<Store>> {
+//!         let (wake, due) = sync_channel(1);
+//!         let options = Options::new().max_log_size(1 << 30).on_checkpoint_due(move |_, _| {
+//!             let _ = wake.try_send(()); // full: one is asked for already
+//!         });
+//!         let log = logforce::open_or_create(path, options)?;
+//!         let mut state = State::read_or_default()?;
+//!         if log.front_lsn() > state.applied {
+//!             return Err("the checkpoint is missing or too old: restore a backup".into());
+//!         }
+//!         for record in log.read_from(state.applied)? {
+//!             let record = record?;
+//!             state.apply(&record.data);
+//!             state.applied = record.end;
+//!         }
+//!         let (state, checkpoints) = (Mutex::new(state), Mutex::new(()));
+//!         let store = Arc::new(Store { log, state, checkpoints });
+//!         let at_work = store.clone();
+//!         std::thread::spawn(move || {
+//!             while due.recv().is_ok() { // until `Log::close`
+//!                 at_work.checkpoint().unwrap_or_else(|e| eprintln!("no checkpoint: {e}"));
+//!             }
+//!         });
+//!         Ok(store)
+//!     }
 //! }
 //! ```
 //!
-//! After a restart read the checkpoint, then [`Log::read_from`] `log.front_lsn().max(applied)`. A state of up
-//! to 4,000 bytes needs no file: [`Log::set_meta`] replaces it atomically. [`Options::max_log_size`] bounds
-//! the log, and [`Options::on_checkpoint_due`] calls you before it is full.
+//! A state of up to 4,000 bytes needs no file: [`Log::set_meta`] replaces it atomically.
 //!
 //! # Reading
 //!
@@ -168,9 +213,9 @@ pub use logforce_core::{
     EnvironmentOptions, EnvironmentStats, Epoch, Error, ErrorKind, Facts, FileState, Follower,
     ForceHandle, GivenUp, Guarantee, HistogramSnapshot, Inspector, LiveStats, LiveSummary, Log,
     LogId, LogSummary, Lsn, MAX_META_LEN, MAX_RECORD_LEN, Method, OnDamage, OpenMode, Options,
-    Permit, Pin, Policy, ReadOnly, ReadOnlyFollower, Reader, Record, RecordRange, RecordRef,
-    RecoveryCase, RecoveryReport, ReserveFuture, Result, SegmentInfo, Stats, Verdict, VerifyReport,
-    Visit,
+    Permit, Pin, Platform, Policy, ReadOnly, ReadOnlyFollower, Reader, Record, RecordRange,
+    RecordRef, RecoveryCase, RecoveryReport, ReserveFuture, Result, SegmentInfo, Stats, Verdict,
+    VerifyReport, Visit,
 };
 pub use many::{environment, open_many};
 

@@ -9,16 +9,17 @@ use std::sync::Arc;
 impl Options {
     /// The function to call when a checkpoint is due: when the last segment that fits under
     /// [`Options::max_log_size`] was prepared, so while about a whole segment is still free, and
-    /// again when an append finds no space. It should take a checkpoint of what the log holds and
-    /// [`truncate_front`](Log::truncate_front) the log to it, at or above
-    /// [`CheckpointDue::truncate_to`] if it can.
+    /// again when an append finds no space. It should wake a thread that takes a checkpoint of what
+    /// the log holds and [`truncate_front`](Log::truncate_front)s the log to it, at or above
+    /// [`CheckpointDue::truncate_to`] if it can. It **must not take a lock that a thread holds across
+    /// an append**, as a checkpoint of shared state does: that append may be waiting for the callback.
     ///
     /// It runs in a thread of its own, one call at a time, and may append, commit and truncate. The
     /// log reserves a few KiB for its appends, also if other threads have filled the log. If an
     /// append in it finds no space all the same, it fails with
     /// [`ErrorKind::Full`](crate::ErrorKind::Full) at once, since it would wait for itself. The
-    /// callback must not wait for other threads that append: they may be waiting for it. A panic
-    /// ends the call and nothing else.
+    /// callback must not wait for other threads that append, in whatever way. A panic ends the call
+    /// and nothing else.
     ///
     /// A clone of the log that it gets does not keep the log open: the log closes when its owner
     /// closes or drops it, which waits for the callback, and then drops it: a channel that it sends
@@ -27,14 +28,24 @@ impl Options {
     /// ```
     /// # use logforce_core::{Log, Lsn, Options, Result};
     /// # fn write_checkpoint() -> std::io::Result<Lsn> { Ok(Lsn::ORIGIN) }
+    /// # fn example(open: impl FnOnce(Options) -> Result<Log>) -> Result<()> {
+    /// let (wake, due) = std::sync::mpsc::sync_channel(1);
     /// let options = Options::new().max_log_size(1 << 30);
-    /// let options = options.on_checkpoint_due(|log, due| {
-    ///     // Durable when it returns, with all records below `covered` in it.
-    ///     match write_checkpoint() {
-    ///         Ok(covered) => log.truncate_front(covered).unwrap_or_else(|e| eprintln!("{e}")),
-    ///         Err(e) => eprintln!("{}: no space was made: {e}", due.path.display()),
+    /// let log = open(options.on_checkpoint_due(move |_, _| {
+    ///     let _ = wake.try_send(()); // full: one is asked for already
+    /// }))?;
+    /// let checkpointed = log.clone();
+    /// std::thread::spawn(move || {
+    ///     while due.recv().is_ok() { // until the log is closed
+    ///         // Durable when it returns, with all records below `covered` in it.
+    ///         match write_checkpoint() {
+    ///             Ok(covered) => checkpointed.truncate_front(covered).unwrap_or_else(|e| eprintln!("{e}")),
+    ///             Err(e) => eprintln!("no space was made: {e}"),
+    ///         }
     ///     }
     /// });
+    /// # Ok(())
+    /// # }
     /// ```
     pub fn on_checkpoint_due(
         mut self,

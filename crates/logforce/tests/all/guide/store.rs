@@ -58,14 +58,16 @@ impl Store {
     fn open(dir: &Path, options: Options) -> Result<Store> {
         let mut state = read_checkpoint(dir)?.unwrap_or_default();
         let log = logforce::open_or_create(dir.join("log"), options)?;
-        // A crash between checkpoint and truncation leaves records that the checkpoint holds already.
-        for record in log.read_from(log.front_lsn().max(state.applied))? {
+        if log.front_lsn() > state.applied {
+            return Err("the checkpoint is missing or too old: restore a backup".into());
+        }
+        // Not from the front: a crash between checkpoint and truncation leaves records that are in it.
+        for record in log.read_from(state.applied)? {
             let record = record?;
             let (key, value) = record.data.split_at(8);
             state.map.insert(number(key)?, number(value)?);
             state.applied = record.end;
         }
-        state.applied = state.applied.max(log.front_lsn());
         Ok(Store::new(log, state, dir))
     }
 
