@@ -12,7 +12,8 @@ use std::path::Path;
 /// no thread.
 ///
 /// **Cancelling.** A call begins when its future is first polled; dropping the future after that does
-/// not stop it.
+/// not stop it. Calls that run at the same time come in no order: a close may come before a call that was
+/// polled and dropped earlier, which then fails. Await each whose effect you need.
 impl Log {
     /// As [`Log::close`].
     pub async fn close_async(self) -> Result<()> {

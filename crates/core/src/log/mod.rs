@@ -146,7 +146,8 @@ impl Log {
     }
 
     /// Reads durable records from `from` on: the start or the end of a record, or
-    /// [`Log::front_lsn`].
+    /// [`Log::front_lsn`]. If another thread truncates between that call and this one, this answers
+    /// [`Error::Truncated`](crate::Error::Truncated), as [`Log::follow`] does; see there.
     pub fn read_from(&self, from: Lsn) -> Result<Reader> {
         self.engine().view.check_process()?;
         Reader::from_boundary(self.engine().view.clone(), from)
@@ -216,6 +217,26 @@ impl Log {
     }
 
     /// Follows the log from `from` on: the start or the end of a record, or [`Log::front_lsn`].
+    ///
+    /// Another thread may truncate between [`Log::front_lsn`] and this call. Unless the records in between
+    /// matter, begin again at the new front:
+    ///
+    /// ```
+    /// # use logforce_core::{Error, Follower, Log};
+    /// # fn follow(log: &Log) -> logforce_core::Result<Follower> {
+    /// let mut from = log.front_lsn();
+    /// let follower = loop {
+    ///     match log.follow(from) {
+    ///         Err(Error::Truncated { front, .. }) => from = front, // truncated meanwhile
+    ///         other => break other?,
+    ///     }
+    /// };
+    /// # Ok(follower)
+    /// # }
+    /// ```
+    ///
+    /// A truncation right after it ends the follower with the same error. [`Log::pin_front`] prevents both:
+    /// begin at [`Pin::lsn`].
     pub fn follow(&self, from: Lsn) -> Result<Follower> {
         let reader = self.read_from(from)?;
         Ok(Follower::new(self.engine().view.clone(), reader, from))
@@ -264,9 +285,13 @@ impl Log {
         &self.engine().config.report
     }
 
-    /// Forces everything, marks the log as closed cleanly, ends its threads and releases the lock. All
-    /// clones return [`Error::Closed`](crate::Error::Closed) from then on, and followers end. The last of
-    /// them to be dropped gives the descriptors back, which keep a filesystem from being unmounted.
+    /// Forces everything, marks the log as closed cleanly, ends its threads and releases the lock. From
+    /// then on all clones answer [`Error::Closed`](crate::Error::Closed) to what would append, reserve,
+    /// truncate, back up, set the metadata or discard, and followers end; what reads, pins or tells
+    /// (`read_at`, `read_from`, `last`, `follow`, `pin_front`, `durable_lsn`, `stats`, `meta`, `given_up`)
+    /// still works, on the log as it was then, and so does a `force` of what is durable. Pins hold nothing
+    /// any more: another opening may truncate what they read. The last clone to be dropped gives the
+    /// descriptors back, which keep a filesystem from being unmounted.
     ///
     /// Dropping the last clone does the same, but cannot report a failure.
     pub fn close(self) -> Result<()> {

@@ -19,7 +19,8 @@ use std::task::{Context, Poll};
 /// Space in the log for one append; see [`Log::reserve`]. Dropping it gives the space back.
 ///
 /// The space is kept from all other appends. Hold it for as long as it takes to make the record, not
-/// while waiting for somebody else.
+/// while waiting for somebody else. One that is leaked ([`std::mem::forget`]) keeps its space for ever,
+/// and later commits wait for it.
 #[must_use = "dropping it gives the space back"]
 pub struct Permit {
     engine: Arc<Engine>,
@@ -76,8 +77,9 @@ impl Log {
     /// let permit = log.reserve(8).await?; // back-pressure is here
     /// let (id, handle) = {
     ///     let mut next = next.lock().expect("no panic in it");
-    ///     *next += 1;
-    ///     (*next, permit.submit(next.to_le_bytes())?) // ids are in the order of the log
+    ///     let handle = permit.submit(next.to_le_bytes())?; // after an error nothing was appended
+    ///     *next += 1; // so numbers are in the order of the log, without gaps
+    ///     (*next - 1, handle)
     /// };
     /// handle.await?; // durable
     /// # Ok(id)

@@ -117,7 +117,7 @@ impl Follower {
         }
     }
 
-    /// As [`Follower::next_blocking`], to await. [`Stream`] is the same.
+    /// As [`Follower::next_blocking`], to await. `futures_core::Stream` is the same.
     ///
     /// **Cancel safe.** If it is dropped before it has completed, it has consumed nothing: the next
     /// call returns the same record.

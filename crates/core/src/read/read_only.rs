@@ -41,6 +41,9 @@ impl ReadOnly {
 
     /// Reads records from `from` on: the start or the end of a record, or
     /// [`ReadOnly::front_lsn`].
+    ///
+    /// The writer may have truncated since this was opened: this, or the reader, then answers
+    /// [`Error::Truncated`](crate::Error::Truncated). Open again, and begin at the front anew.
     pub fn read_from(&self, from: Lsn) -> Result<Reader> {
         Reader::from_boundary(self.view.clone(), from)
     }

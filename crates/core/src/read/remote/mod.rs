@@ -46,6 +46,25 @@ impl ReadOnly {
     /// Follows the log from `from` on: the start or the end of a record, [`ReadOnly::front_lsn`],
     /// or another follower's [`position`](ReadOnlyFollower::position). Reads the log's files anew;
     /// this `ReadOnly` stays as it was.
+    ///
+    /// The writer may have truncated since this `ReadOnly` was opened, and then its front is gone. Unless
+    /// the records in between matter, begin again at the new front:
+    ///
+    /// ```
+    /// # use logforce_core::{Error, ReadOnly, ReadOnlyFollower};
+    /// # fn follow(log: &ReadOnly) -> logforce_core::Result<ReadOnlyFollower> {
+    /// let mut from = log.front_lsn();
+    /// let follower = loop {
+    ///     match log.follow(from) {
+    ///         Err(Error::Truncated { front, .. }) => from = front, // truncated meanwhile
+    ///         other => break other?,
+    ///     }
+    /// };
+    /// # Ok(follower)
+    /// # }
+    /// ```
+    ///
+    /// A truncation that overtakes the follower later ends it with the same error.
     pub fn follow(&self, from: Lsn) -> Result<ReadOnlyFollower> {
         let view = self.view();
         Inspector::read_stable(&view.dir, |inspector| {
@@ -197,7 +216,7 @@ impl ReadOnlyFollower {
         self.runtime.wait(&AtomicU32::new(0), 0, Some(time));
     }
 
-    /// As [`ReadOnlyFollower::next_blocking`], to await. [`Stream`] is the same.
+    /// As [`ReadOnlyFollower::next_blocking`], to await. `futures_core::Stream` is the same.
     ///
     /// Polling it reads the log's files, mostly from the system's cache. While it waits, a thread of
     /// its own wakes the task after each [poll interval](ReadOnlyFollower::poll_interval).

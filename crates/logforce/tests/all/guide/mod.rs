@@ -265,6 +265,7 @@ fn replicate(dir: &Path, position: &mut Option<Lsn>) -> Result<()> {
     let mut follower = loop {
         match log.follow(from) {
             Err(Error::Voided { from: start, .. }) => from = undo(start), // truncated meanwhile
+            Err(Error::Truncated { front, .. }) if position.is_none() => from = front, // so was this
             other => break other?,
         }
     };
