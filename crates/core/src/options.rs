@@ -228,14 +228,16 @@ impl Options {
         self
     }
 
-    /// Maximum size of a batch (one device write) in bytes. Default 1 MiB.
+    /// Maximum size of a batch (one device write) in bytes. Default 1 MiB. At most
+    /// [`Options::buffer_size`]: opening refuses more.
     pub fn max_batch(mut self, bytes: u32) -> Self {
         self.max_batch = bytes;
         self
     }
 
     /// Memory for records that are staged, that is, appended and not yet written, in bytes; beyond
-    /// it `append` waits. Default 4 MiB. A single larger append is accepted when nothing else is
+    /// it `append` waits. Default 4 MiB. At least [`Options::max_batch`]: opening refuses less. A single
+    /// larger append is accepted when nothing else is
     /// staged.
     pub fn buffer_size(mut self, bytes: usize) -> Self {
         self.buffer_size = bytes;

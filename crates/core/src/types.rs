@@ -48,7 +48,7 @@ pub struct RecoveryReport {
     pub created: bool,
     /// Exclusive end of what was recovered.
     pub end: Lsn,
-    /// Why it ends there.
+    /// Why it ends there: what lies at `end` in place of another batch.
     pub case: RecoveryCase,
     /// Bytes of log that recovery has scanned.
     pub scanned: u64,
@@ -62,7 +62,8 @@ pub struct RecoveryReport {
     /// The damage for which [`OnDamage::Truncate`](crate::OnDamage::Truncate) has given up the
     /// metadata.
     pub lost_meta: Option<Damage>,
-    /// The log was closed cleanly the last time.
+    /// The log was closed cleanly the last time. [`RecoveryCase::CleanEnd`] is something else: after
+    /// a crash between two writes that is the case too.
     pub clean: bool,
 }
 

@@ -76,7 +76,9 @@ impl Seen {
     }
 }
 
-/// A row of the table.
+/// What recovery finds at a position, where it looks for the next batch. `RecoveryReport::case` is
+/// that of the log's end: it says why the log ends there. `docs/format.md` tells of each what produces
+/// it and what recovery does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum RecoveryCase {
@@ -92,13 +94,14 @@ pub enum RecoveryCase {
     WrittenWrong,
     /// A read error where nothing proves that there was acknowledged data.
     ReadError,
-    /// Never written.
+    /// The log ends between two writes: nothing was ever written here. It says nothing of how the
+    /// log ended, which may have been a crash; that is `RecoveryReport::clean`.
     CleanEnd,
-    /// Old bytes of a recycled segment, or of an opening that was given up.
+    /// The log ends before old bytes of a recycled segment, or of an opening that was given up.
     StaleEnd,
-    /// A write that was in flight when everything stopped.
+    /// The log ends before a write that was in flight when everything stopped.
     TornEnd,
-    /// The prepared segments are full.
+    /// The log ends where the last prepared segment does, which is exactly full. Nothing is missing.
     FullEnd,
 }
 
@@ -140,6 +143,7 @@ impl RecoveryCase {
     }
 
     /// What recovery does.
+    #[doc(hidden)]
     pub fn decision(self) -> Decision {
         match self {
             RecoveryCase::Next => Decision::Accept,

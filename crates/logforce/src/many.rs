@@ -10,7 +10,8 @@ use std::sync::{Mutex, PoisonError};
 const AT_ONCE: usize = 16;
 
 /// Starts an environment: what many logs of this process share, each opened with
-/// [`Options::environment`].
+/// [`Options::environment`]. Its threads end when all is dropped that holds it: its clones, its logs, and the
+/// [`Options`] that it was set in.
 ///
 /// # Errors
 /// [`Error::Io`] if the system gives no threads.

@@ -4,7 +4,7 @@
 //! | openraft | Logforce |
 //! |---|---|
 //! | an entry | a record |
-//! | `append`, its callback | `submit_async`, and the last handle awaited in a task |
+//! | `append`, its callback | `reserve`, then `Permit::submit`, and the last handle awaited in a task |
 //! | `truncate` (a new leader overwrites) | `truncate_back` |
 //! | `purge` (a snapshot covers it) | `truncate_front` |
 //! | vote, committed, purged | `set_meta`: small, atomic, forced |

@@ -148,12 +148,13 @@ pub enum Error {
         /// What was found there.
         found: String,
     },
-    /// A record, the sum of an atomic append, or metadata is too large.
-    #[error("too large: {} for one record, one atomic append or the metadata, where at most {} are possible", Bytes(*len), Bytes(*max))]
+    /// A record, the sum of an atomic append, or metadata is too large; or it does not fit what a
+    /// [`Permit`](crate::Permit) has reserved.
+    #[error("too large: {} for one record, one atomic append, the metadata or what a permit reserved, where at most {} are possible (Batch::reserved_bytes tells what a batch needs)", Bytes(*len), Bytes(*max))]
     TooLarge {
         /// Its size; that of records with frame headers.
         len: u64,
-        /// The limit.
+        /// The limit; that of a permit with frame headers.
         max: u64,
     },
     /// The LSN is not where a record begins or ends.
@@ -208,7 +209,7 @@ pub enum Error {
     },
     /// There is no buffer or prepared space for the record now; it was not accepted.
     #[error(
-        "no buffer or prepared space for the record now: wait for commits in flight, or use submit_async"
+        "no buffer or prepared space for the record now: wait for commits in flight, or use commit_async or reserve"
     )]
     WouldBlock,
     /// The log was closed.
