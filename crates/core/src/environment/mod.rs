@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::*};
 
 /// What many logs of one process share, so that a log for each shard, tenant or consensus group costs
 /// little: threads, memory, and open files. Pass it to each by [`Options::environment`]. Clones are the
-/// same environment; its threads end when it and all its logs are dropped.
+/// same environment; its threads end when it, all its logs, and the [`Options`] that name it are dropped.
 ///
 /// A log in it has no thread of its own. When it was idle for a second, it has one open file, its
 /// lock. Its segments begin at 256 KiB and grow with it ([`Options::first_segment_size`]); its last
@@ -75,8 +75,10 @@ impl EnvironmentOptions {
     }
 
     /// How many logs may have files open besides their locks; at least 1, the default is 128. Each has
-    /// up to three while it writes. Beyond that the log that opened them first closes them, and opens
-    /// them again for its next write.
+    /// up to three while it writes. Beyond that, a log that opens a file closes those of another one that
+    /// does not write just now, which opens them again for its next write. So the most are one for each
+    /// log, and three for each of this many and for each thread that writes. Where the process has
+    /// no descriptor left, a log waits a second at most for others to give theirs back.
     pub fn open_logs(mut self, count: usize) -> Self {
         self.open_logs = count;
         self

@@ -268,9 +268,9 @@ pub enum ErrorKind {
     /// nothing. Stop acknowledging, drop this log, mend the cause, open it, and look which records
     /// are there. Also if the failure is that the log was [displaced](ErrorKind::Displaced).
     Poisoned,
-    /// Files of the log were deleted, moved away or replaced while it was open. Only the cause of an
-    /// [`Error::Poisoned`] has this kind; the error itself has [`ErrorKind::Poisoned`]. Put the files
-    /// back before opening the log.
+    /// Files of the log were deleted, moved away or replaced while it was open. The cause of an
+    /// [`Error::Poisoned`] has this kind, while that error itself has [`ErrorKind::Poisoned`]; and so has
+    /// a read that finds no file because the directory was moved. Put the files back before opening the log.
     Displaced,
     /// An argument is wrong: an option, a path, a record that is too large, a position at which no record
     /// begins or ends, a backup's directory that is not empty. Fix the program.
