@@ -65,7 +65,8 @@ impl OpenLogs {
     /// Closes the files of all logs that no write needs. Returns whether there were any.
     pub(crate) fn close_idle(&self) -> bool {
         let open: Vec<_> = self.open().iter().cloned().collect();
-        open.iter().fold(false, |any, log| log.close() || any)
+        // All of them, not only the first.
+        open.iter().filter(|log| log.close()).count() > 0
     }
 
     fn remove(&self, log: &Arc<OpenFiles>) {
