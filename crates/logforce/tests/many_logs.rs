@@ -215,9 +215,9 @@ fn a_burst_keeps_within_the_limit_of_descriptors() {
         for round in 0..10 {
             let submitted = logs.iter().map(|log| log.submit(record(round, 300)));
             let handles: Vec<_> = submitted.map(|h| h.expect("accepted")).collect();
-            handles
-                .into_iter()
-                .for_each(|h| drop(h.wait().expect("durable")));
+            for handle in handles {
+                handle.wait().expect("durable");
+            }
         }
         done.store(true, SeqCst);
     });
@@ -248,9 +248,9 @@ fn too_few_descriptors_for_the_limits() {
     for round in 0..3 {
         let submitted = logs.iter().map(|log| log.submit(record(round, 300)));
         let handles: Vec<_> = submitted.map(|h| h.expect("accepted")).collect();
-        handles
-            .into_iter()
-            .for_each(|h| drop(h.wait().expect("durable")));
+        for handle in handles {
+            handle.wait().expect("durable");
+        }
     }
     logs.into_iter()
         .for_each(|log| log.close().expect("closed"));
