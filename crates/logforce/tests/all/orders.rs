@@ -248,7 +248,11 @@ fn when_the_log_fails_the_outcome_is_unknown_and_it_ends() {
     let (dir, moved) = (home.path().join("orders"), home.path().join("moved"));
     let accepted = Accepted::default();
     let mut rounds_told = 0;
-    for round in 0..4 {
+    for round in 0..12 {
+        // Somebody mostly waits when it happens; on a busy machine not always.
+        if round >= 3 && rounds_told > 0 {
+            break;
+        }
         // A client by itself as well: no other order finds out that the log has failed.
         let clients = if round < 2 { 1 } else { CLIENTS };
         let service = Service::start(&dir);
@@ -273,7 +277,6 @@ fn when_the_log_fails_the_outcome_is_unknown_and_it_ends() {
         check(&dir, &accepted, false);
         rounds_told += u64::from(others.iter().any(|a| unknown(&a)));
     }
-    // Mostly somebody waits when it happens.
     assert!(rounds_told > 0);
 }
 
