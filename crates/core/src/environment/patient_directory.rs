@@ -43,18 +43,27 @@ pub(crate) fn patient(
     })
 }
 
+/// Makes the call, again and again while the process has no descriptor for it.
+pub(crate) fn patiently<T>(
+    open_logs: &OpenLogs,
+    runtime: &dyn Runtime,
+    call: impl Fn() -> io::Result<T>,
+) -> io::Result<T> {
+    for _ in 1..ATTEMPTS {
+        match call() {
+            Err(e) if lacks_descriptors(&e) => {}
+            answer => return answer,
+        }
+        if !open_logs.close_idle() {
+            runtime.wait(&AtomicU32::new(0), 0, Some(PAUSE));
+        }
+    }
+    call()
+}
+
 impl PatientDirectory {
     fn call<T>(&self, call: impl Fn() -> io::Result<T>) -> io::Result<T> {
-        for _ in 1..ATTEMPTS {
-            match call() {
-                Err(e) if lacks_descriptors(&e) => {}
-                answer => return answer,
-            }
-            if !self.open_logs.close_idle() {
-                self.runtime.wait(&AtomicU32::new(0), 0, Some(PAUSE));
-            }
-        }
-        call()
+        patiently(&self.open_logs, &*self.runtime, call)
     }
 }
 

@@ -16,7 +16,7 @@ mod reconcile;
 mod tail;
 
 use crate::engine::start::{LogEnd, LogFiles, OpenSettings, Parts};
-use crate::environment::patient_directory::patient;
+use crate::environment::patient_directory::{patient, patiently};
 use crate::error::{Error, Result};
 use crate::metrics::Metrics;
 use crate::metrics::device::metered;
@@ -39,7 +39,7 @@ use crate::storage::voids::Voids;
 use crate::storage::writes::write;
 use crate::sync::poison::Poison;
 use crate::types::RecoveryReport;
-use logforce_device::{AlignedBuf, Barrier, System};
+use logforce_device::{AlignedBuf, Barrier, Directory, System};
 use logforce_format::{Anchor, BatchHeader, BatchKind, Control, Epoch, Lsn, planted, seal};
 use opening::Opening;
 use preflight::{advise, check_directory, choose, create, facts};
@@ -94,15 +94,19 @@ fn open_or_create(
     creates: bool,
 ) -> Result<Parts> {
     let runtime = system.runtime();
+    let shared = options.shared();
+    let in_place = |call: &dyn Fn() -> io::Result<Arc<dyn Directory>>| match &shared {
+        Some(shared) => patiently(&shared.open_logs, &*runtime, call),
+        None => call(),
+    };
     let dir = match mode {
-        OpenMode::OpenExisting => directory_to_write(system, path)?,
-        _ => system
-            .make_directory(path)
+        OpenMode::OpenExisting => directory_to_write(in_place(&|| system.directory(path)), path)?,
+        _ => in_place(&|| system.make_directory(path))
             .map_err(|e| unusable_directory(e, "make the directory", path))?,
     };
     (options.modes.set_in(&*dir, creates)).map_err(Error::io("change the mode of", path))?;
     let metrics = Metrics::new(&*runtime);
-    let dir = match options.shared() {
+    let dir = match shared {
         Some(shared) => {
             // A directory takes a descriptor for as long as the log is open.
             dir.keep_closed();

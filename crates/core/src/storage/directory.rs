@@ -8,17 +8,25 @@ use std::sync::Arc;
 
 /// The directory of a log, for reading.
 pub(crate) fn existing_directory(system: &dyn System, path: &Path) -> Result<Arc<dyn Directory>> {
-    existing(system, path, "open the directory")
-}
-
-/// The directory of a log, for writing. Its error says so, even if the directory cannot be read.
-pub(crate) fn directory_to_write(system: &dyn System, path: &Path) -> Result<Arc<dyn Directory>> {
-    existing(system, path, "open for writing the directory")
-}
-
-fn existing(system: &dyn System, path: &Path, doing: &'static str) -> Result<Arc<dyn Directory>> {
     check_path(path)?;
-    system.directory(path).map_err(|e| match e.kind() {
+    existing(system.directory(path), path, "open the directory")
+}
+
+/// The directory of a log, as `opened` for writing. Its error says so, even if the directory cannot be
+/// read.
+pub(crate) fn directory_to_write(
+    opened: io::Result<Arc<dyn Directory>>,
+    path: &Path,
+) -> Result<Arc<dyn Directory>> {
+    existing(opened, path, "open for writing the directory")
+}
+
+fn existing(
+    opened: io::Result<Arc<dyn Directory>>,
+    path: &Path,
+    doing: &'static str,
+) -> Result<Arc<dyn Directory>> {
+    opened.map_err(|e| match e.kind() {
         io::ErrorKind::NotFound => Error::NoLog {
             path: path.to_owned(),
             why: "the directory does not exist".to_owned(),
