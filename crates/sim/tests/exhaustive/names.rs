@@ -151,7 +151,7 @@ fn every_subset_of_halves_of_renames() {
         options: small().segment_size(16 << 10).max_spare_segments(3),
         torn: true,
     }
-    .everywhere(if thorough() { 1 } else { 16 });
+    .everywhere(if thorough() { 1 } else { 40 });
 }
 
 /// What a repair may leave: each file of the log is a spare as well, whatever its place.
