@@ -3,7 +3,7 @@ use crate::os::error::at;
 use crate::runtime::OsRuntime;
 use logforce_device::{Directory, Runtime, System};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// This operating system.
@@ -52,6 +52,18 @@ impl System for OsSystem {
         // was durable, and a power cut would then take the directory with everything forced in it.
         dir.sync_parent()?;
         Ok(Arc::new(dir))
+    }
+
+    fn resolved(&self, path: &Path) -> PathBuf {
+        let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let of_parent = || {
+            let parent = std::fs::canonicalize(absolute.parent()?).ok()?;
+            Some(parent.join(absolute.file_name()?))
+        };
+        std::fs::canonicalize(&absolute)
+            .ok()
+            .or_else(of_parent)
+            .unwrap_or(absolute)
     }
 
     fn remove_empty_directory(&self, path: &Path) -> io::Result<()> {

@@ -1,6 +1,6 @@
 use crate::{Facts, File, Runtime};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Identifies files and directories whatever path leads to them (on Unix device and inode).
@@ -166,6 +166,12 @@ pub trait System: Send + Sync {
     /// in the parent durable, and opens it. One that exists already is opened, and its entry made
     /// durable as well.
     fn make_directory(&self, path: &Path) -> io::Result<Arc<dyn Directory>>;
+
+    /// Where a path leads, whatever links and dots are in it, also if its last part does not exist. The
+    /// absolute path where the system does not say.
+    fn resolved(&self, path: &Path) -> PathBuf {
+        std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+    }
 
     /// Removes a directory, if it is empty: one that was made and then not used. `Unsupported`
     /// where that cannot be done; it is left then.

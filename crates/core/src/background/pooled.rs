@@ -27,7 +27,7 @@ pub(crate) fn start(engine: &Arc<Engine>, membership: &Membership) {
     membership.files.set_writer(writer.clone());
     let own = Arc::downgrade(engine);
     membership.files.set_closer(move || {
-        // Not of a log that closes: it does that itself.
+        // Gone with the log: its files are closed.
         let Some(engine) = own.upgrade() else {
             return false;
         };

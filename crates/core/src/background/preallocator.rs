@@ -82,7 +82,9 @@ impl Engine {
     }
 
     /// Writes down how far batches may reach, before they do. The next opening searches no further for
-    /// what was written: without this it would read all that is prepared. `None` if nothing is due.
+    /// what was written: without this it would read all that is prepared. In the other order, a crash
+    /// could leave acknowledged batches above the limit, and damage below them would pass for a torn
+    /// write. `None` if nothing is due.
     fn raise_write_limit(&self) -> Option<AfterTurn> {
         let limit = {
             let state = self.state();

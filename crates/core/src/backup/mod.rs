@@ -13,7 +13,7 @@ use crate::storage::directory::{check_path, existing_directory};
 use logforce_device::{Guarantee, System};
 use logforce_format::Lsn;
 use source::Source;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// How often the copy of a log that another process writes begins again, because a truncation has
 /// removed what was being copied.
@@ -55,27 +55,16 @@ pub(crate) fn make(
     still_there: impl FnOnce() -> Result<()>,
 ) -> Result<BackupReport> {
     check_path(to)?;
-    if resolved(to).starts_with(resolved(source.dir.path())) {
+    if system
+        .resolved(to)
+        .starts_with(system.resolved(source.dir.path()))
+    {
         return Err(Error::BackupTarget {
             path: to.to_owned(),
             why: "it lies in the log's own directory".to_owned(),
         });
     }
     target::make(system, source, to, wanted, progress, still_there)
-}
-
-/// Where a path leads, whatever links and dots are in it, also if its last part does not exist. As it is
-/// where the system does not say.
-fn resolved(path: &Path) -> PathBuf {
-    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let of_parent = || {
-        let parent = std::fs::canonicalize(absolute.parent()?).ok()?;
-        Some(parent.join(absolute.file_name()?))
-    };
-    std::fs::canonicalize(&absolute)
-        .ok()
-        .or_else(of_parent)
-        .unwrap_or(absolute)
 }
 
 /// Copies the log in `from`, which another process may be writing, into `to`.

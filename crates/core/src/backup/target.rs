@@ -50,6 +50,11 @@ impl Drop for Target<'_> {
         }
         for name in self.made.iter().rev() {
             let _ = self.dir.remove(name);
+            if name == names::CONTROL {
+                // Before the segments: a crash that brought back this name alone would leave a log that
+                // lacks them.
+                let _ = self.dir.sync();
+            }
         }
         let lock = self.lock.take();
         if self.made_lock && lock.is_some() {
@@ -142,16 +147,25 @@ impl<'a> Target<'a> {
         for name in target.entries()? {
             match names::kind(&name) {
                 names::NameKind::System | names::NameKind::Lock => {}
-                names::NameKind::Backup | names::NameKind::Segment | names::NameKind::GivenUp
-                    if unfinished =>
-                {
-                    let removed = target.dir.remove(&name);
-                    removed.map_err(Error::io("remove", target.path(&name)))?;
+                names::NameKind::Backup if unfinished => {}
+                names::NameKind::Segment | names::NameKind::GivenUp if unfinished => {
+                    target.remove(&name)?;
                 }
                 _ => return Err(target.refused("it is not empty")),
             }
         }
+        if unfinished {
+            // Last, and when the others are gone for good: a crash that left segments without it would
+            // leave a directory of which nothing says that it was a backup.
+            target.dir.sync().map_err(target.syncing())?;
+            target.remove(names::BACKUP)?;
+        }
         Ok(target)
+    }
+
+    fn remove(&self, name: &str) -> Result<()> {
+        let removed = self.dir.remove(name);
+        removed.map_err(Error::io("remove", self.path(name)))
     }
 
     fn entries(&self) -> Result<Vec<String>> {

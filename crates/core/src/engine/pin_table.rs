@@ -36,6 +36,19 @@ impl Table {
         holding.map(|p| p.holds_at).min()
     }
 
+    /// Adds a pin, and returns its number.
+    fn add(&mut self, at: Lsn) -> u64 {
+        let id = self.next;
+        self.next += 1;
+        let state = PinState {
+            at,
+            holds_at: at,
+            broken: false,
+        };
+        self.pins.insert(id, state);
+        id
+    }
+
     /// Breaks the pins that lie more than `limit` bytes below the requested front.
     fn enforce(&mut self, limit: u64) {
         let requested = self.requested.0;
@@ -153,15 +166,7 @@ impl PinTable {
         if lsn < least {
             return Err(least);
         }
-        let id = table.next;
-        table.next += 1;
-        let state = PinState {
-            at: lsn,
-            holds_at: lsn,
-            broken: false,
-        };
-        table.pins.insert(id, state);
-        Ok(id)
+        Ok(table.add(lsn))
     }
 
     /// Adds a pin at the front, once no move of the front is in progress. Returns its number and
@@ -169,16 +174,7 @@ impl PinTable {
     pub(crate) fn add_at_front(&self, front: impl Fn() -> Lsn) -> (u64, Lsn) {
         let _no_moves = self.turn.lock();
         let at = front();
-        let mut table = self.table();
-        let id = table.next;
-        table.next += 1;
-        let state = PinState {
-            at,
-            holds_at: at,
-            broken: false,
-        };
-        table.pins.insert(id, state);
-        (id, at)
+        (self.table().add(at), at)
     }
 
     /// The state of a pin.
