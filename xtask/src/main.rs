@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod check;
+mod flagged;
 mod fuzz;
 mod platform;
 mod powercut;

@@ -1,6 +1,6 @@
 //! `cargo xtask powercut`: the program of crates/powercut, built and run.
 
-use crate::sim;
+use crate::flagged::{KNOWN_BUGS, cargo_with};
 use crate::workspace::{Workspace, cargo};
 use anyhow::{Context, Result};
 use std::process::Command;
@@ -18,18 +18,18 @@ const RUN: [&str; 6] = [
 pub fn command(words: &[String]) -> Result<bool> {
     let workspace = Workspace::find()?;
     let cargo = || match words.first().map(String::as_str) {
-        Some("planted") => sim::with_bugs(&workspace),
-        _ => Command::new(cargo()),
+        Some("planted") => cargo_with(KNOWN_BUGS, &workspace),
+        _ => Ok(Command::new(cargo())),
     };
     // Its own test of the command needs the command, beside it.
-    let mut build = cargo();
+    let mut build = cargo()?;
     build
         .current_dir(&workspace.root)
         .args(["build", "--quiet", "--locked", "-p", "logforce-cli"]);
     if !build.status().context("cargo")?.success() {
         return Ok(false);
     }
-    let mut command = cargo();
+    let mut command = cargo()?;
     command.current_dir(&workspace.root).args(RUN);
     if words.is_empty() {
         command.arg("suite");

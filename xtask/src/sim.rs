@@ -1,23 +1,9 @@
 //! `cargo xtask sim` and `cargo xtask planted`: the program of crates/sim, built and run.
 
+use crate::flagged::{KNOWN_BUGS, cargo_with};
 use crate::workspace::{Workspace, cargo};
 use anyhow::{Context, Result};
 use std::process::Command;
-
-/// Where builds with known bugs go, below the target folder: in the usual one cargo would compile
-/// everything again at each change of its flags.
-pub const PLANTED: &str = "planted";
-
-/// Cargo, with the known bugs compiled in.
-pub fn with_bugs(workspace: &Workspace) -> Command {
-    let mut command = Command::new(cargo());
-    command
-        .current_dir(&workspace.root)
-        .env("RUSTFLAGS", "--cfg planted")
-        .env_remove("CARGO_ENCODED_RUSTFLAGS")
-        .env("CARGO_TARGET_DIR", workspace.target.join(PLANTED));
-    command
-}
 
 /// What random runs are about.
 pub struct Subject {
@@ -58,7 +44,7 @@ pub fn runs(words: &[String]) -> Result<bool> {
 /// `cargo xtask planted`: random runs search for known bugs.
 pub fn planted(words: &[String]) -> Result<bool> {
     let workspace = Workspace::find()?;
-    let mut command = with_bugs(&workspace);
+    let mut command = cargo_with(KNOWN_BUGS, &workspace)?;
     command.args(RUN).args(["--", "planted"]).args(words);
     ended_well(command)
 }

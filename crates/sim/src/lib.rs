@@ -58,11 +58,11 @@ pub fn is_deep() -> bool {
 }
 
 /// Every how many operations of a run something happens, where in a deep run it does every `deep`: a
-/// third to a half as often, and odd, so that writes and barriers that take turns are both met.
+/// fifth to a quarter as often, and odd, so that writes and barriers that take turns are both met.
 pub fn stride(deep: usize) -> usize {
     match is_deep() {
         true => deep,
-        false => 2 * deep + 1,
+        false => 4 * deep + 1,
     }
 }
 

@@ -1,9 +1,10 @@
 //! Building the targets, with the flags that cargo-fuzz gives for `--sanitizer none`.
 
 use super::{Places, Target};
+use crate::flagged::host;
 use crate::test::Budget;
 use crate::workspace::cargo;
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -81,17 +82,4 @@ fn advice(text: &str) -> &'static str {
     } else {
         ""
     }
-}
-
-/// The machine that this compiler builds for.
-fn host() -> Result<String> {
-    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let out = Command::new(rustc)
-        .arg("-vV")
-        .output()
-        .context("rustc -vV")?;
-    let text = String::from_utf8_lossy(&out.stdout);
-    let host = text.lines().find_map(|l| l.strip_prefix("host: "));
-    host.map(str::to_owned)
-        .context("rustc -vV does not say its host")
 }

@@ -1,10 +1,11 @@
 //! The log's interleavings, by shuttle, and its memory orderings, by loom.
 //!
-//! Both want the workspace compiled with a flag of their own, so each has a target folder of its
-//! own: it neither waits for another worker's cargo nor makes that compile again.
+//! Both want the workspace compiled with a flag of their own.
 
+use super::debian::NOT_OPTIMISED;
 use super::stage::Outcome;
-use super::{Setting, Tier, child, counts::Counts, host, transcript};
+use super::{Setting, Tier, child, counts::Counts, transcript};
+use crate::flagged::cargo_with;
 use anyhow::Result;
 
 /// A checker, and the tests that it runs.
@@ -12,6 +13,7 @@ struct Checker {
     name: &'static str,
     flags: &'static str,
     tests: &'static [&'static str],
+    profile: &'static [&'static str],
 }
 
 /// Known bugs are compiled in, and off unless a test turns one on.
@@ -20,11 +22,15 @@ const CHECKERS: [Checker; 2] = [
         name: "interleavings",
         flags: "--cfg shuttle --cfg planted",
         tests: &["-p", "logforce-sim", "--test", "interleavings"],
+        // Millions of steps.
+        profile: &[],
     },
     Checker {
         name: "orderings",
         flags: "--cfg loom --cfg planted",
         tests: &["-p", "logforce-core", "--lib", "loom_tests"],
+        // To optimise them takes longer than they run.
+        profile: &NOT_OPTIMISED,
     },
 ];
 
@@ -32,14 +38,13 @@ const CHECKERS: [Checker; 2] = [
 pub fn run(setting: &Setting) -> Result<Outcome> {
     let mut outcome = Outcome::of(Counts::default(), Vec::new());
     for checker in &CHECKERS {
-        let mut command = host::cargo_command(setting);
+        let mut command = cargo_with(checker.flags, &setting.workspace)?;
         command
-            .arg("test")
-            .args(checker.tests)
-            .args(["--locked", "--target-dir"])
-            .arg(setting.workspace.target.join(checker.name))
-            .env("RUSTFLAGS", checker.flags)
-            .env_remove("CARGO_ENCODED_RUSTFLAGS");
+            .env("CARGO_TERM_COLOR", "never")
+            .env("CARGO_TERM_PROGRESS_WHEN", "never")
+            .args(["test", "--locked"])
+            .args(checker.profile)
+            .args(checker.tests);
         setting.tier.set_env(&mut command);
         if !setting.tier.is_deep() {
             // Some of the known bugs, others at the next commit.

@@ -4,6 +4,7 @@ use super::counts::Counts;
 use super::debian::NOT_OPTIMISED;
 use super::stage::{Outcome, Stage};
 use super::{Setting, Tier, child, host, transcript};
+use crate::flagged::{KNOWN_BUGS, cargo_with};
 use crate::sim;
 use anyhow::Result;
 use std::process::Command;
@@ -47,23 +48,23 @@ pub fn planted(setting: &Setting) -> Result<Outcome> {
         Tier::Change => &NOT_OPTIMISED,
         Tier::Deep { .. } => &[],
     };
-    let mut build = sim::with_bugs(&setting.workspace);
+    let mut build = cargo_with(KNOWN_BUGS, &setting.workspace)?;
     build.args(["build", "--locked", "-p", "logforce-sim"]);
     build.args(["--bin", "logforce-sim"]).args(profile);
     let mut all = host::step(setting, "planted-build", &mut build)?;
     if all.counts.failed > 0 {
         return Ok(all);
     }
-    let mut runs = sim::with_bugs(&setting.workspace);
+    let mut runs = cargo_with(KNOWN_BUGS, &setting.workspace)?;
     runs.args(sim::RUN).args(profile).args(["--", "planted"]);
     if !setting.tier.is_deep() {
         all += one_test(setting, "planted", &mut runs)?;
         return Ok(all);
     }
-    let mut exhaustive = sim::with_bugs(&setting.workspace);
+    let mut exhaustive = cargo_with(KNOWN_BUGS, &setting.workspace)?;
     exhaustive.args(["test", "--quiet", "--locked", "-p", "logforce-sim"]);
     exhaustive.args(["--test", "exhaustive", "--", "planted", "--nocapture"]);
-    let mut pages = sim::with_bugs(&setting.workspace);
+    let mut pages = cargo_with(KNOWN_BUGS, &setting.workspace)?;
     pages.args(["test", "--quiet", "--locked", "-p", "logforce-pages"]);
     pages.args(["--test", "all", "--", "planted", "--nocapture"]);
     let mut commands = vec![

@@ -80,7 +80,8 @@ impl Stage {
 
     /// Whether this tier has it.
     pub fn is_in(self, tier: Tier) -> bool {
-        tier.is_deep() || !matches!(self, Stage::Examples | Stage::Fuzz | Stage::Benches)
+        let only_deep = [Stage::Examples, Stage::Aarch64, Stage::Fuzz, Stage::Benches];
+        tier.is_deep() || !only_deep.contains(&self)
     }
 
     /// Takes what only a Linux has: packages of Debian's, or the kernel itself.

@@ -37,11 +37,12 @@ struct Ways {
 ///   would see 64 changed bits if it saw one: a checksum of 32 bits sees all such bursts but for
 ///   one in four billion.
 /// - Of those three, outside of a deep run, only the one bit of each byte, and the one group of eight,
-///   at which most is done: nothing reads a single bit of them. Of the zeroes of a slot one in eight
-///   of those is opened.
-/// - Of all other bits, outside of a deep run, every second of the closed and of the torn log, and the
-///   others of the crashed log (`half`): all have the same fields.
-fn ways(region: Region, byte: usize, bit: u8, half: usize) -> Option<Ways> {
+///   at which most is done: nothing reads a single bit of them. All of those are looked at; of the
+///   payloads one in four is opened and one in eight truncated at. The zeroes of a slot are flipped
+///   64 at a time then, as void bytes are.
+/// - Of all other bits, outside of a deep run, one of each byte: of the closed and of the torn log the
+///   same, of the crashed log others (`turn`). All have the same fields.
+fn ways(region: Region, byte: usize, bit: u8, turn: usize) -> Option<Ways> {
     let one = all() || byte % 8 == usize::from(bit);
     let every = Ways {
         look: true,
@@ -53,19 +54,20 @@ fn ways(region: Region, byte: usize, bit: u8, half: usize) -> Option<Ways> {
         Region::Payload(_) => (
             one,
             Ways {
-                truncate: one,
+                open: thorough() || byte / 8 % 4 == turn,
+                truncate: one && (thorough() || byte / 8 % 8 == turn),
                 ..every
             },
         ),
-        Region::ControlRest(_) | Region::MetaRest(_) => (
+        Region::ControlRest(_) | Region::MetaRest(_) if thorough() => (
             one,
             Ways {
-                open: one && (thorough() || (byte / 8).is_multiple_of(8)),
+                open: one,
                 truncate: all(),
                 ..every
             },
         ),
-        Region::Void | Region::Live => {
+        _ if together(region) => {
             let one = all() || byte / PIECE % 8 == usize::from(bit);
             let ways = Ways {
                 open: one,
@@ -76,10 +78,10 @@ fn ways(region: Region, byte: usize, bit: u8, half: usize) -> Option<Ways> {
         }
         // An opening that truncates meets the damage in the same code as one that refuses.
         _ => {
-            let is_here = thorough() || (byte + usize::from(bit)) % 2 == half;
+            let is_here = thorough() || (byte + usize::from(bit)) % 8 == turn;
             return is_here.then_some(Ways {
                 truncate: one || thorough(),
-                stands_for: if thorough() { 1 } else { 2 },
+                stands_for: if thorough() { 1 } else { 8 },
                 ..every
             });
         }
@@ -91,6 +93,15 @@ fn ways(region: Region, byte: usize, bit: u8, half: usize) -> Option<Ways> {
         stands_for: 8,
         ..ways
     })
+}
+
+/// Whether the bytes of a piece are flipped at once.
+fn together(region: Region) -> bool {
+    match region {
+        Region::Void | Region::Live => !all(),
+        Region::ControlRest(_) | Region::MetaRest(_) => !thorough(),
+        _ => false,
+    }
 }
 
 #[derive(Debug, Default)]
@@ -125,7 +136,7 @@ impl AddAssign for Count {
 
 struct Flipper<'a> {
     fixture: &'a Fixture,
-    half: usize,
+    turn: usize,
     image: FileImage,
     count: Count,
 }
@@ -188,10 +199,10 @@ impl Flipper<'_> {
 
     fn piece(&mut self, piece: &Part) {
         let bytes: Vec<usize> = piece.bytes.clone().collect();
-        let half = self.half;
+        let turn = self.turn;
         for bit in 0..8 {
-            let ways = |byte| ways(piece.region, byte, bit, half);
-            if all() || !matches!(piece.region, Region::Void | Region::Live) {
+            let ways = |byte| ways(piece.region, byte, bit, turn);
+            if !together(piece.region) {
                 for byte in &bytes {
                     if let Some(ways) = ways(*byte) {
                         self.flip(piece, &[*byte], bit, ways);
@@ -233,12 +244,12 @@ fn pieces(fixture: &Fixture) -> Vec<Part> {
     pieces
 }
 
-fn flip_everything(fixture: &Fixture, half: usize, files: fn(&str) -> bool) -> Count {
+fn flip_everything(fixture: &Fixture, turn: usize, files: fn(&str) -> bool) -> Count {
     let mut pieces = pieces(fixture);
     pieces.retain(|p| files(&p.file));
     let begin = || Flipper {
         fixture,
-        half,
+        turn,
         image: fixture.image.clone(),
         count: Count::default(),
     };

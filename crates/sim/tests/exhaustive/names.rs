@@ -5,7 +5,7 @@ use logforce_core::Options;
 use logforce_sim::model::{PATH, small};
 use logforce_sim::workload::{Step, World};
 use logforce_testkit::{Failure, Left, SimOptions, Survival};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What the log does after a recovery: it needs all its files, the spares too.
 fn after() -> Vec<Step> {
@@ -98,14 +98,36 @@ impl Case {
         }
     }
 
-    /// At every `stride`th operation.
-    fn everywhere(&self, stride: usize) {
+    /// How many changes of names a cut at each operation leaves undecided.
+    fn undecided(&self) -> Vec<usize> {
         let whole = self.world("whole");
         whole.work(1, &[steps()]).expect("nothing fails");
-        let ops = whole.disk.ops();
-        let points = (ops as usize).div_ceil(stride);
-        let workers = share(points, Count::default, |count, n| {
-            self.at((n * stride) as u64, count);
+        let ops = whole.disk.ops() as usize;
+        let found = share(ops, Vec::new, |found, op| {
+            let world = self.world(&format!("cut at {op}"));
+            world.disk.cut_at(op as u64);
+            let _ = world.work(1, &[steps()]);
+            found.push((op, world.disk.may_leave(PATH).len()));
+        });
+        let mut found: Vec<_> = found.into_iter().flatten().collect();
+        found.sort_unstable();
+        found.into_iter().map(|(_, undecided)| undecided).collect()
+    }
+
+    /// At every `stride`th of the operations with as many undecided changes, so that the few with many
+    /// of them are among those; at none with more than `at_most`.
+    fn everywhere(&self, stride: usize, at_most: usize) {
+        let mut before = BTreeMap::<usize, usize>::new();
+        let mut points = Vec::new();
+        for (op, undecided) in self.undecided().into_iter().enumerate() {
+            let before = before.entry(undecided).or_default();
+            if undecided <= at_most && before.is_multiple_of(stride) {
+                points.push(op as u64);
+            }
+            *before += 1;
+        }
+        let workers = share(points.len(), Count::default, |count, n| {
+            self.at(points[n], count);
         });
         let sum = |of: fn(&Count) -> u64| workers.iter().map(of).sum::<u64>();
         let most = workers.iter().map(|c| c.most).max();
@@ -129,7 +151,7 @@ fn every_subset_of_names() {
         options: small().segment_size(16 << 10),
         torn: false,
     }
-    .everywhere(if thorough() { 1 } else { 2 });
+    .everywhere(if thorough() { 1 } else { 5 }, usize::MAX);
 }
 
 #[test]
@@ -139,11 +161,11 @@ fn every_subset_of_names_with_spares() {
         options: small().segment_size(16 << 10).max_spare_segments(3),
         torn: false,
     }
-    .everywhere(if thorough() { 1 } else { 3 });
+    .everywhere(if thorough() { 1 } else { 8 }, usize::MAX);
 }
 
-/// No filesystem that the log is meant for does this; one without a journal may. It takes several
-/// times as long as whole renames, and a change does it at some of the operations.
+/// No filesystem that the log is meant for does this; one without a journal may. What may be left
+/// grows by four for each change that is undecided: a change stops at four of them.
 #[test]
 fn every_subset_of_halves_of_renames() {
     Case {
@@ -151,7 +173,10 @@ fn every_subset_of_halves_of_renames() {
         options: small().segment_size(16 << 10).max_spare_segments(3),
         torn: true,
     }
-    .everywhere(if thorough() { 1 } else { 40 });
+    .everywhere(
+        if thorough() { 1 } else { 40 },
+        if thorough() { usize::MAX } else { 4 },
+    );
 }
 
 /// What a repair may leave: each file of the log is a spare as well, whatever its place.
