@@ -46,7 +46,8 @@ pub use log::Log;
 pub use log::handles::{CommitHandle, ForceHandle};
 pub use log::reserve::{Permit, ReserveFuture};
 pub use logforce_device::{
-    CutEvidence, CutResult, Facts, FileState, Guarantee, Method, Platform, Verdict,
+    Assessment, BlockDevice, CutEvidence, CutResult, DirectAlignment, Facts, FileState,
+    FilesystemKind, Guarantee, Layer, Method, Platform, Verdict, WriteCache,
 };
 pub use logforce_format::{
     BatchKind, Epoch, LogId, Lsn, MAX_META_LEN, MAX_RECORD_LEN, RecoveryCase,

@@ -208,14 +208,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use logforce_core::{
-    Acknowledged, Append, BackupProgress, BackupReport, BackwardReader, Batch, BatchInfo,
-    BatchKind, CheckpointDue, CommitHandle, Counters, CutEvidence, CutResult, Damage, Environment,
-    EnvironmentOptions, EnvironmentStats, Epoch, Error, ErrorKind, Facts, FileState, Follower,
-    ForceHandle, GivenUp, Guarantee, HistogramSnapshot, Inspector, LiveStats, LiveSummary, Log,
-    LogId, LogSummary, Lsn, MAX_META_LEN, MAX_RECORD_LEN, Method, OnDamage, OpenMode, Options,
-    Permit, Pin, Platform, Policy, ReadOnly, ReadOnlyFollower, Reader, Record, RecordRange,
-    RecordRef, RecoveryCase, RecoveryReport, ReserveFuture, Result, SegmentInfo, Stats, Verdict,
-    VerifyReport, Visit,
+    Acknowledged, Append, Assessment, BackupProgress, BackupReport, BackwardReader, Batch,
+    BatchInfo, BatchKind, BlockDevice, CheckpointDue, CommitHandle, Counters, CutEvidence,
+    CutResult, Damage, DirectAlignment, Environment, EnvironmentOptions, EnvironmentStats, Epoch,
+    Error, ErrorKind, Facts, FileState, FilesystemKind, Follower, ForceHandle, GivenUp, Guarantee,
+    HistogramSnapshot, Inspector, Layer, LiveStats, LiveSummary, Log, LogId, LogSummary, Lsn,
+    MAX_META_LEN, MAX_RECORD_LEN, Method, OnDamage, OpenMode, Options, Permit, Pin, Platform,
+    Policy, ReadOnly, ReadOnlyFollower, Reader, Record, RecordRange, RecordRef, RecoveryCase,
+    RecoveryReport, ReserveFuture, Result, SegmentInfo, Stats, Verdict, VerifyReport, Visit,
+    WriteCache,
 };
 pub use many::{environment, open_many};
 

@@ -43,9 +43,9 @@ fn parts(tier: Tier) -> &'static [(&'static str, &'static [&'static str])] {
                     "--filesystem",
                     "ext4",
                     "--cycles",
-                    "60",
+                    "40",
                     "--states",
-                    "1200",
+                    "800",
                 ],
             ),
             (
@@ -62,10 +62,10 @@ fn parts(tier: Tier) -> &'static [(&'static str, &'static [&'static str])] {
                     "20",
                 ],
             ),
-            ("kills", &["process", "--only", "kill", "--kills", "200"]),
+            ("kills", &["process", "--only", "kill", "--kills", "120"]),
             (
                 "injected",
-                &["process", "--only", "inject", "--calls", "900"],
+                &["process", "--only", "inject", "--calls", "600"],
             ),
         ],
         Tier::Deep { .. } => &[

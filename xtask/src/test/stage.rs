@@ -80,7 +80,13 @@ impl Stage {
 
     /// Whether this tier has it.
     pub fn is_in(self, tier: Tier) -> bool {
-        let only_deep = [Stage::Examples, Stage::Aarch64, Stage::Fuzz, Stage::Benches];
+        let only_deep = [
+            Stage::Examples,
+            Stage::Macos,
+            Stage::Aarch64,
+            Stage::Fuzz,
+            Stage::Benches,
+        ];
         tier.is_deep() || !only_deep.contains(&self)
     }
 

@@ -198,3 +198,38 @@ fn made_read_only_while_open() {
     log.commit(&record(1, 100)).unwrap();
     assert_holds(&log, 0, 2, 100);
 }
+
+/// A program can hand on what the facts are made of: each type has a name here.
+#[test]
+fn what_the_facts_say_can_be_passed_on() {
+    use logforce::{BlockDevice, DirectAlignment, Facts, FilesystemKind, Layer, WriteCache};
+
+    struct Told {
+        kind: FilesystemKind,
+        cache: Option<WriteCache>,
+        weakest: Guarantee,
+        direct: Option<DirectAlignment>,
+    }
+    fn told(facts: &Facts) -> Told {
+        let cache = |d: &BlockDevice| d.write_cache;
+        let worth = |l: &Layer| l.synced.guarantee;
+        Told {
+            kind: facts.kind,
+            cache: facts.device.as_ref().map(cache),
+            weakest: facts
+                .layers
+                .iter()
+                .map(worth)
+                .min()
+                .unwrap_or(Guarantee::PowerLoss),
+            direct: facts.direct,
+        }
+    }
+    let dir = TempDir::new().unwrap();
+    let facts = logforce::facts(dir.path()).unwrap();
+    let told = told(&facts);
+    assert_eq!(told.kind.name(), facts.kind.name());
+    assert_eq!(told.cache.is_some(), facts.device.is_some());
+    assert!(told.direct.is_none_or(|d| d.offset.is_power_of_two()));
+    assert!(told.weakest <= Guarantee::PowerLoss);
+}

@@ -252,7 +252,7 @@ fn lengths(fixture: &Fixture, second: bool) -> Vec<(&str, Length, bool)> {
             "control" => 8,
             _ if second => 8,
             // Every change: the edges, and these.
-            _ if !thorough() => 16,
+            _ if !thorough() => 64,
             _ => 1,
         };
         cuts.push((file.as_str(), Length::Missing, true));

@@ -151,7 +151,7 @@ fn every_subset_of_names() {
         options: small().segment_size(16 << 10),
         torn: false,
     }
-    .everywhere(if thorough() { 1 } else { 5 }, usize::MAX);
+    .everywhere(if thorough() { 1 } else { 10 }, usize::MAX);
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn every_subset_of_names_with_spares() {
         options: small().segment_size(16 << 10).max_spare_segments(3),
         torn: false,
     }
-    .everywhere(if thorough() { 1 } else { 8 }, usize::MAX);
+    .everywhere(if thorough() { 1 } else { 15 }, usize::MAX);
 }
 
 /// No filesystem that the log is meant for does this; one without a journal may. What may be left
