@@ -65,7 +65,7 @@ fn parts(tier: Tier) -> &'static [(&'static str, &'static [&'static str])] {
             ("kills", &["process", "--only", "kill", "--kills", "120"]),
             (
                 "injected",
-                &["process", "--only", "inject", "--calls", "600"],
+                &["process", "--only", "inject", "--calls", "900"],
             ),
         ],
         Tier::Deep { .. } => &[

@@ -212,7 +212,10 @@ impl Scene for CommandScene {
         } else if !writing && !gone && run.ended.crashed().is_none() {
             // Crate ctrlc keeps to itself why it has no thread.
             let thread = is_about_threads(&injection.call) && !errors.is_empty();
-            if !injection.is_named_in(errors) && !thread {
+            // What these answer then is that somebody else has the lock, and that is what is said.
+            let locked = matches!(injection.call.as_str(), "fcntl" | "flock")
+                && errors.contains("is open for writing already");
+            if !injection.is_named_in(errors) && !thread && !locked {
                 found.push(format!(
                     "{status}, and it does not say why: {}",
                     one_line(errors)
